@@ -1,0 +1,82 @@
+//! What a rank may ask of the machine: messages, collectives and a clock.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A rank: an MPI process, a thread that plays one, or the only one there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Rank(pub u32);
+
+impl Rank {
+    /// The rank as an index into per-rank arrays.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Separates streams of messages; messages of one tag between two ranks keep their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u16);
+
+/// A message as it arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The sender.
+    pub from: Rank,
+    /// The payload, as the sender gave it.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a message could not be sent or received.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CommError {
+    /// Another rank ended the job; every rank is told, so that nobody waits for it.
+    #[error("rank {} ended the job: {reason}", rank.0)]
+    Aborted {
+        /// The rank that ended it.
+        rank: Rank,
+        /// What it said.
+        reason: String,
+    },
+    /// The destination does not exist.
+    #[error("there is no rank {} among {size}", to.0)]
+    NoSuchRank {
+        /// The rank asked for.
+        to: Rank,
+        /// How many there are.
+        size: usize,
+    },
+    /// A message arrived that its receiver cannot read.
+    #[error("rank {} sent a message that cannot be read: {what}", from.0)]
+    Malformed {
+        /// The sender.
+        from: Rank,
+        /// What was wrong with it.
+        what: String,
+    },
+}
+
+/// Point-to-point messages and a clock: all that a driver must provide.
+///
+/// The collectives are built on these, see [`Collectives`].
+pub trait Comm {
+    /// This rank.
+    fn rank(&self) -> Rank;
+    /// How many ranks there are, at least one.
+    fn size(&self) -> usize;
+    /// Time since the ranks started, on this rank's clock.
+    fn now(&self) -> Duration;
+    /// Sends without blocking; a rank may send to itself.
+    fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError>;
+    /// The oldest message of this tag from anyone, if one has arrived.
+    fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError>;
+    /// Waits for the next message of this tag from that rank.
+    fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError>;
+    /// Gives the processor away until a message may have arrived, at most so long.
+    fn wait(&mut self, at_most: Duration) -> Result<(), CommError>;
+    /// Ends the job on every rank: their next call answers [`CommError::Aborted`].
+    fn abort(&mut self, reason: &str);
+}

@@ -1,0 +1,3 @@
+//! Collision detection: what comes close to what, within one time step.
+
+pub mod contact;

@@ -1,0 +1,10 @@
+//! Cloth on distributed memory.
+
+pub mod collide;
+pub mod mesh;
+pub mod output;
+pub mod physics;
+pub mod report;
+pub mod scene;
+pub mod solve;
+pub mod step;

@@ -1,0 +1,269 @@
+//! A scene: everything a run depends on, parsed once into checked types.
+//!
+//! All lengths in m, times in s, masses in kg; nothing in here needs checking again.
+
+use std::path::PathBuf;
+
+use glam::DVec3;
+
+/// A checked scene.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// File stem, used to name the run.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// The file it came from, if any.
+    pub path: Option<PathBuf>,
+    /// SHA-256 of the scene text in hexadecimal.
+    pub sha256: String,
+    /// Time step and end.
+    pub time: Time,
+    /// Acceleration in m/s².
+    pub gravity: DVec3,
+    /// At least one cloth.
+    pub cloths: Vec<Cloth>,
+    /// Bodies the cloths collide with.
+    pub bodies: Vec<Body>,
+    /// Contact parameters.
+    pub contact: ContactParameters,
+    /// Parameters of the linear solve.
+    pub solver: Solver,
+    /// Parameters of the partition.
+    pub partition: Partition,
+    /// How ranks share the collision tests.
+    pub balance: Balance,
+    /// What is written.
+    pub output: Output,
+}
+
+/// Time step and end of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Time {
+    /// Length of a step in s.
+    pub step: f64,
+    /// End of the simulation in s; the number of steps is `round(end / step)`.
+    pub end: f64,
+}
+
+/// One piece of cloth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cloth {
+    /// Its name in messages and files.
+    pub name: String,
+    /// Where its mesh comes from.
+    pub source: ClothSource,
+    /// What it is made of.
+    pub material: Material,
+    /// Initial velocity in m/s.
+    pub velocity: DVec3,
+    /// Vertices that are held.
+    pub pins: Vec<Pin>,
+}
+
+/// Where a cloth's mesh comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClothSource {
+    /// A flat rectangle in a plane `z = const`, herringbone diagonals.
+    Grid {
+        /// Side lengths in m along x and y.
+        size: [f64; 2],
+        /// Vertices along x and y, at least 2 each.
+        vertices: [usize; 2],
+        /// Its centre in m.
+        center: DVec3,
+        /// Rotation about x, y, z in rad, applied in this order about the centre.
+        rotation: DVec3,
+    },
+    /// A mesh file (OBJ, PLY or STL); its shape is the rest shape.
+    File {
+        /// The file; relative paths were resolved against the scene's folder.
+        path: PathBuf,
+        /// Factor on coordinates.
+        scale: f64,
+        /// Rotation about x, y, z in rad, applied in this order about the origin.
+        rotation: DVec3,
+        /// Translation in m, applied last.
+        translation: DVec3,
+    },
+}
+
+/// Properties of a cloth, per area or per width, isotropic.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Material {
+    /// Areal density in kg/m².
+    pub density: f64,
+    /// Membrane stiffness (Young's modulus times thickness) in N/m.
+    pub stretch: f64,
+    /// Poisson's ratio in the plane, in [0, 0.5).
+    pub poisson: f64,
+    /// Bending rigidity in N m.
+    pub bending: f64,
+    /// Mass-proportional damping in 1/s.
+    pub damping_mass: f64,
+    /// Stiffness-proportional damping in s.
+    pub damping_stiffness: f64,
+}
+
+/// Vertices that are held fixed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pin {
+    /// The vertex nearest to this point of the initial shape, in m.
+    Nearest(DVec3),
+    /// All vertices of the initial shape inside this box, in m.
+    Box {
+        /// Lower corner.
+        min: DVec3,
+        /// Upper corner.
+        max: DVec3,
+    },
+}
+
+/// Something the cloth collides with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Body {
+    /// Its name in messages and files.
+    pub name: String,
+    /// Its shape at time 0.
+    pub shape: Shape,
+    /// Whether the shape is used as it is or as triangles.
+    pub surface: Surface,
+    /// Coulomb's coefficient of friction with cloth.
+    pub friction: f64,
+    /// Constant velocity in m/s; zero for a body at rest.
+    pub velocity: DVec3,
+}
+
+/// The shape of a body.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A ball.
+    Sphere {
+        /// Centre in m.
+        center: DVec3,
+        /// Radius in m.
+        radius: f64,
+    },
+    /// A half space; as triangles, a square around `point`.
+    Plane {
+        /// A point of the surface in m.
+        point: DVec3,
+        /// Unit vector out of the solid.
+        normal: DVec3,
+        /// Side of the square that stands for it as triangles and in pictures, in m.
+        extent: f64,
+    },
+    /// A box with sides along the axes.
+    Box {
+        /// Centre in m.
+        center: DVec3,
+        /// Side lengths in m.
+        size: DVec3,
+    },
+    /// All points within `radius` of a segment.
+    Capsule {
+        /// One end of the segment in m.
+        from: DVec3,
+        /// The other end in m.
+        to: DVec3,
+        /// Radius in m.
+        radius: f64,
+    },
+    /// A closed triangle mesh from a file.
+    Mesh {
+        /// The file; relative paths were resolved against the scene's folder.
+        path: PathBuf,
+        /// Factor on coordinates.
+        scale: f64,
+        /// Translation in m, applied last.
+        translation: DVec3,
+    },
+}
+
+/// How a body's shape is represented in collision tests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Surface {
+    /// By its signed distance.
+    Analytic,
+    /// By triangles about this long, BVH against BVH.
+    Triangles {
+        /// Edge length aimed at in m (ignored for [`Shape::Mesh`]).
+        edge: f64,
+    },
+}
+
+/// Contact parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ContactParameters {
+    /// Distance kept between cloth and bodies, and between layers of cloth, in m.
+    pub thickness: f64,
+    /// Whether cloth collides with cloth.
+    pub self_collision: bool,
+    /// Coulomb's coefficient of friction of cloth on cloth.
+    pub self_friction: f64,
+    /// Rounds of impulses per step.
+    pub iterations: u32,
+}
+
+/// Parameters of the linear solve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Solver {
+    /// Residual, relative to the right-hand side, at which the solve stops.
+    pub tolerance: f64,
+    /// Iterations after which the run stops with an error.
+    pub max_iterations: u32,
+}
+
+/// Parameters of the partition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Partition {
+    /// Number of patches, a power of two; chosen from the mesh if absent.
+    pub patches: Option<usize>,
+}
+
+/// How ranks share the collision tests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Balance {
+    /// Ranks used when the command line does not say.
+    pub ranks: Option<usize>,
+    /// Whether idle ranks steal.
+    pub steal: bool,
+    /// What a running task gives away when it splits.
+    pub split: Split,
+    /// Seed of the choice of victims.
+    pub seed: u64,
+    /// Pool size below which running tasks are asked to split.
+    pub low_water: usize,
+    /// Least time between two splits, in s.
+    pub split_interval: f64,
+    /// Time after which an unanswered steal request goes to another victim too, in s.
+    pub steal_timeout: f64,
+}
+
+/// What a running task gives away when it splits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// Nothing: tasks are never split.
+    Never,
+    /// The oldest test, nearest to the root (the rule of the 2006 paper).
+    Oldest,
+    /// Every other test of the stack.
+    EveryOther,
+}
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Output {
+    /// Time between frames in s; a frame is written at the first step at or after each multiple.
+    pub interval: f64,
+    /// Whether `.vtp` frames are written.
+    pub frames: bool,
+    /// Whether pictures are written.
+    pub pictures: bool,
+    /// Size of pictures in pixels.
+    pub picture_size: [u32; 2],
+    /// Where the camera stands, in m; chosen from the scene if absent.
+    pub camera: Option<DVec3>,
+    /// What the camera looks at, in m; chosen from the scene if absent.
+    pub look_at: Option<DVec3>,
+}
