@@ -1,0 +1,354 @@
+//! The scheduler of one rank: a pure state machine. Events go in, actions come out.
+//!
+//! It holds the rank's task pool, decides whom to ask for work, answers thieves, asks running tasks to
+//! split, carries results home and finds out when groups are exhausted. It has no clock, no threads and no
+//! sockets: time is an argument, messages are values. Every driver, and every test, runs this code.
+//!
+//! The methods are of three kinds. *In*: [`Scheduler::fork`], [`Scheduler::finished`],
+//! [`Scheduler::produced`], [`Scheduler::receive`], [`Scheduler::idle`] and what the body does. *Out*:
+//! [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them after every
+//! event. *Getters*: the rest. The protocol is written up in the crate's README.
+
+pub mod message;
+mod termination;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use self::message::{GroupId, Message};
+use self::termination::Termination;
+use crate::comm::Rank;
+use crate::policy::{ScopeOptions, Split, Victims};
+
+/// Longest pause between two requests of a rank that finds no work anywhere.
+const LONGEST_PAUSE: Duration = Duration::from_micros(500);
+const FIRST_PAUSE: Duration = Duration::from_micros(5);
+
+/// Counts of what a scheduler did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Steal requests sent.
+    pub requests: u64,
+    /// Requests that were answered with tasks.
+    pub served: u64,
+    /// Requests that were answered with nothing.
+    pub refused: u64,
+    /// Answers that came after the time-out.
+    pub late: u64,
+    /// Tasks that came from other ranks.
+    pub tasks_in: u64,
+    /// Tasks that went to other ranks.
+    pub tasks_out: u64,
+    /// Pieces that running tasks gave away.
+    pub splits: u64,
+}
+
+/// What a rank forbids another, or finds out about it: the scope cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Who sent it.
+    pub from: Rank,
+    /// What was wrong.
+    pub what: String,
+}
+
+/// The state of one rank in a scope; `T` is a task, `R` a result.
+#[derive(Debug)]
+pub struct Scheduler<T, R> {
+    me: Rank,
+    ranks: u32,
+    options: ScopeOptions,
+    pool: VecDeque<(GroupId, T)>,
+    /// Tasks taken out of the pool that have not finished.
+    running: usize,
+    /// Results for this rank's joins.
+    results: Vec<VecDeque<R>>,
+    outgoing: VecDeque<(Rank, Message<T, R>)>,
+    termination: Termination,
+    victims: Victims,
+    /// Requests without an answer so far, and when the newest was sent.
+    unanswered: u32,
+    asked_at: Duration,
+    /// Requests that have timed out and were not answered yet.
+    overdue: u32,
+    pause: Duration,
+    resume_at: Duration,
+    last_split: Option<Duration>,
+    counts: Counts,
+}
+
+impl<T, R> Scheduler<T, R> {
+    /// The scheduler of `me` among `ranks` ranks, without groups.
+    #[must_use]
+    pub fn new(me: Rank, ranks: u32, options: &ScopeOptions) -> Self {
+        Self {
+            me,
+            ranks,
+            options: *options,
+            pool: VecDeque::new(),
+            running: 0,
+            results: Vec::new(),
+            outgoing: VecDeque::new(),
+            termination: Termination::new(me, ranks),
+            victims: Victims::new(options.seed, me.0, ranks),
+            unanswered: 0,
+            asked_at: Duration::ZERO,
+            overdue: 0,
+            pause: FIRST_PAUSE,
+            resume_at: Duration::ZERO,
+            last_split: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Makes a group; every rank makes its groups in the same order.
+    pub fn group(&mut self) -> GroupId {
+        self.results.push(VecDeque::new());
+        self.termination.group()
+    }
+
+    /// The body forks, a running task hyperforks, or a piece is split off.
+    pub fn fork(&mut self, group: GroupId, task: T) {
+        self.termination.given(group);
+        self.pool.push_back((group, task));
+    }
+
+    /// A running task gave a piece away.
+    pub fn split_off(&mut self, group: GroupId, piece: T) {
+        self.counts.splits += 1;
+        self.fork(group, piece);
+    }
+
+    /// A running task produced a result for its home.
+    pub fn produced(&mut self, group: GroupId, home: Rank, result: R) {
+        self.termination.given(group);
+        if home == self.me {
+            self.deliver(group as usize, result);
+        } else {
+            self.outgoing
+                .push_back((home, Message::Result(group, result)));
+        }
+    }
+
+    /// A running task has finished.
+    pub fn finished(&mut self, group: GroupId) {
+        self.termination.used(group);
+        self.running -= 1;
+        self.settle();
+    }
+
+    /// The body waits in a join of this group.
+    pub fn waits_in(&mut self, group: GroupId) {
+        self.termination.waits_in(Some(group));
+        self.settle();
+    }
+
+    /// The body has returned: it will neither fork nor join again.
+    ///
+    /// Results nobody took are dropped.
+    pub fn body_ended(&mut self) {
+        self.termination.body_ended();
+        for group in 0..self.results.len() {
+            self.drop_results(group);
+        }
+        self.settle();
+    }
+
+    /// A message came in.
+    ///
+    /// # Errors
+    /// What no correct rank would have sent.
+    pub fn receive(
+        &mut self,
+        from: Rank,
+        message: Message<T, R>,
+        now: Duration,
+    ) -> Result<(), Violation> {
+        let violation = |what: &str| Violation {
+            from,
+            what: what.to_owned(),
+        };
+        let outcome = match message {
+            Message::StealRequest => {
+                let tasks = self.give();
+                self.counts.tasks_out += tasks.len() as u64;
+                self.outgoing.push_back((from, Message::StealAnswer(tasks)));
+                Ok(())
+            }
+            Message::StealAnswer(tasks) => {
+                self.answered(now)
+                    .ok_or_else(|| violation("an answer nobody asked for"))?;
+                if tasks
+                    .iter()
+                    .any(|(group, _)| *group as usize >= self.results.len())
+                {
+                    return Err(violation("a task of a group that does not exist here"));
+                }
+                if tasks.is_empty() {
+                    self.counts.refused += 1;
+                    self.resume_at = now + self.pause;
+                    self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                } else {
+                    self.counts.served += 1;
+                    self.pause = FIRST_PAUSE;
+                }
+                self.counts.tasks_in += tasks.len() as u64;
+                self.pool.extend(tasks);
+                Ok(())
+            }
+            Message::Result(group, result) => {
+                if group as usize >= self.results.len() {
+                    return Err(violation("a result of no group"));
+                }
+                self.deliver(group as usize, result);
+                Ok(())
+            }
+            Message::Wave(number) => self.termination.wave(from, number),
+            Message::Report(number, census) => self.termination.report(from, number, &census),
+            Message::Exhausted(groups, all) => self.termination.exhausted(from, &groups, all),
+            Message::Drained => self.termination.child_drained(from),
+            Message::Leave => self.termination.leave(from),
+        };
+        outcome.map_err(violation)?;
+        self.settle();
+        Ok(())
+    }
+
+    /// Some worker has nothing to do: ask somebody, if it is time.
+    pub fn idle(&mut self, now: Duration) {
+        self.settle();
+        let may_ask = self.options.steal
+            && self.ranks > 1
+            && self.pool.is_empty()
+            && !self.termination.is_exhausted();
+        if !may_ask || now < self.resume_at {
+            return;
+        }
+        if self.unanswered > self.overdue {
+            if now < self.asked_at + self.options.steal_timeout {
+                return;
+            }
+            // It may still bring work: it stays counted until its answer is here.
+            self.overdue = self.unanswered;
+        }
+        let victim = Rank(self.victims.draw());
+        self.outgoing.push_back((victim, Message::StealRequest));
+        self.unanswered += 1;
+        self.asked_at = now;
+        self.counts.requests += 1;
+    }
+
+    /// The newest task of the pool, for a worker that has none.
+    pub fn next_task(&mut self) -> Option<(GroupId, T)> {
+        let task = self.pool.pop_back()?;
+        self.running += 1;
+        Some(task)
+    }
+
+    /// The oldest result for a join of this group.
+    pub fn next_result(&mut self, group: GroupId) -> Option<R> {
+        let result = self.results[group as usize].pop_front()?;
+        self.termination.used(group);
+        self.termination.waits_in(None);
+        Some(result)
+    }
+
+    /// The next message to send.
+    pub fn outgoing(&mut self) -> Option<(Rank, Message<T, R>)> {
+        self.outgoing.pop_front()
+    }
+
+    /// Whether running tasks should give something away now; if so, the clock of splits starts anew.
+    pub fn wants_split(&mut self, now: Duration) -> bool {
+        let wanted = self.options.split != Split::Never
+            && (self.ranks > 1 && self.options.steal || self.options.workers > 1)
+            && self.pool.len() < self.options.low_water
+            && self
+                .last_split
+                .is_none_or(|last| now >= last + self.options.split_interval);
+        if wanted {
+            self.last_split = Some(now);
+        }
+        wanted
+    }
+
+    /// Whether every task of this group, wherever it ran, has finished and all results were taken.
+    #[must_use]
+    pub fn is_exhausted(&self, group: GroupId) -> bool {
+        self.termination.is_group_exhausted(group)
+    }
+
+    /// Whether this rank may leave the scope: no task and no message of it is left anywhere.
+    #[must_use]
+    pub fn may_leave(&self) -> bool {
+        self.termination.may_leave() && self.outgoing.is_empty()
+    }
+
+    /// Counts so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// A dump for people: what this rank still waits for.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        format!(
+            "rank {}: {} tasks in the pool, {} running, {} requests unanswered; {}",
+            self.me.0,
+            self.pool.len(),
+            self.running,
+            self.unanswered,
+            self.termination.describe()
+        )
+    }
+
+    /// What a thief gets: the oldest half of the pool, for the oldest tasks are the largest.
+    fn give(&mut self) -> Vec<(GroupId, T)> {
+        let count = self.pool.len().div_ceil(2);
+        self.pool.drain(..count).collect()
+    }
+
+    /// One request was answered; `None` if there was none.
+    fn answered(&mut self, now: Duration) -> Option<()> {
+        self.unanswered = self.unanswered.checked_sub(1)?;
+        if self.overdue > 0 {
+            self.overdue -= 1;
+            self.counts.late += 1;
+        } else if now >= self.asked_at + self.options.steal_timeout {
+            self.counts.late += 1;
+        }
+        Some(())
+    }
+
+    /// A result is home; nobody will ask for it once the body has ended.
+    fn deliver(&mut self, group: usize, result: R) {
+        self.results[group].push_back(result);
+        if self.termination.has_body_ended() {
+            self.drop_results(group);
+        }
+    }
+
+    fn drop_results(&mut self, group: usize) {
+        while self.results[group].pop_front().is_some() {
+            self.termination.used(group as GroupId);
+        }
+    }
+
+    /// Lets the detector of termination go on, now that something may have become passive.
+    fn settle(&mut self) {
+        let waiting = |group: GroupId| self.results[group as usize].is_empty();
+        let passive = self.pool.is_empty() && self.running == 0;
+        self.termination.advance(
+            passive,
+            self.unanswered == 0,
+            waiting,
+            &mut |to, message| {
+                self.outgoing.push_back((to, message.into_message()));
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

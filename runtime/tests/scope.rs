@@ -1,0 +1,376 @@
+//! Thread groups on ranks that are threads: results, panics, several groups, several scopes.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
+use weft_runtime::comm::threads::launch;
+use weft_runtime::comm::{Comm, Rank, solo::Solo};
+use weft_runtime::{
+    Context, Registry, Scope, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, TaskError,
+    scope,
+};
+
+/// Counts a range, sometimes by children, sometimes by emitting, splittable in between.
+#[derive(Clone, Serialize, Deserialize)]
+struct Count {
+    first: u32,
+    end: u32,
+    /// Panics when it comes to this number.
+    fails_at: Option<u32>,
+}
+
+impl Task<u32> for Count {
+    const NAME: &'static str = "count";
+    type Output = Vec<u32>;
+
+    fn run(&mut self, env: &u32, cx: &mut Context<'_, u32, Vec<u32>>) -> Step<Vec<u32>> {
+        let step = *env;
+        for _ in 0..4 {
+            if self.first >= self.end {
+                break;
+            }
+            assert_ne!(Some(self.first), self.fails_at, "dropped a stitch");
+            let child_end = (self.first + step).min(self.end);
+            if self.first % 3 == 1 && child_end > self.first + 1 {
+                cx.hyperfork(Self {
+                    first: self.first + 1,
+                    end: child_end,
+                    ..self.clone()
+                });
+                cx.emit(vec![self.first]);
+                self.first = child_end;
+            } else {
+                cx.emit(vec![self.first]);
+                self.first += 1;
+            }
+            cx.charge(1);
+        }
+        if self.first < self.end {
+            Step::More
+        } else {
+            Step::Done(vec![])
+        }
+    }
+
+    fn split(&mut self, how: Split) -> Option<Self> {
+        let left = self.end - self.first;
+        if left < 2 || how == Split::Never {
+            return None;
+        }
+        let middle = self.first + left / 2;
+        let piece = Self {
+            first: middle,
+            ..self.clone()
+        };
+        self.end = middle;
+        Some(piece)
+    }
+}
+
+fn collect(
+    s: &mut Scope<'_, u32>,
+    ranges: &[(u32, u32)],
+) -> Result<(Vec<u32>, Vec<TaskError>), ScopeError> {
+    let group = s.group();
+    for &(first, end) in ranges {
+        s.fork(
+            &group,
+            Count {
+                first,
+                end,
+                fails_at: None,
+            },
+        )?;
+    }
+    let (mut numbers, mut errors) = (Vec::new(), Vec::new());
+    while let Some(result) = s.join(&group)? {
+        match result {
+            Ok(some) => numbers.extend(some),
+            Err(error) => errors.push(error),
+        }
+    }
+    numbers.sort_unstable();
+    Ok((numbers, errors))
+}
+
+/// Every rank counts its own range of 1000 numbers, rank 0 one ten times as long.
+fn count_on(comm: &mut dyn Comm, options: &ScopeOptions, step: u32) -> ScopeReport {
+    let registry = Registry::new().with::<Count>();
+    let me = comm.rank().0;
+    let (first, end) = (
+        me * 20_000,
+        me * 20_000 + if me == 0 { 10_000 } else { 1000 },
+    );
+    let ((numbers, errors), report) = scope(comm, &registry, &step, options, |s| {
+        collect(s, &[(first, end)])
+    })
+    .unwrap();
+    assert!(
+        numbers.into_iter().eq(first..end),
+        "lost or doubled on rank {me}"
+    );
+    assert!(errors.is_empty());
+    report
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn no_result_is_lost_or_doubled_and_every_join_ends(
+        ranks in 1usize..=8,
+        workers in 1usize..=3,
+        seed in any::<u64>(),
+        steal in any::<bool>(),
+        how in prop::sample::select(vec![Split::Never, Split::Oldest, Split::EveryOther]),
+        step in 1u32..50,
+    ) {
+        let options = ScopeOptions { workers, seed, steal, split: how, ..ScopeOptions::default() };
+        let reports = launch(ranks, |comm| count_on(comm, &options, step)).unwrap();
+        let work: u64 = reports.iter().map(|r| r.work).sum();
+        prop_assert!(work > 0);
+        let (sent, got) = reports
+            .iter()
+            .fold((0, 0), |(s, g), r| (s + r.tasks_out, g + r.tasks_in));
+        prop_assert_eq!(sent, got);
+        if !steal {
+            prop_assert!(reports.iter().all(|r| r.requests == 0 && r.tasks_in == 0));
+        }
+    }
+}
+
+#[test]
+fn one_rank_sends_nothing_and_finds_the_same() {
+    let report = count_on(&mut Solo::new(), &ScopeOptions::default(), 7);
+    assert_eq!(report.bytes, 0);
+    assert_eq!(report.splits, 0);
+}
+
+#[test]
+fn a_panic_is_an_error_of_the_join_and_the_scope_goes_on() {
+    for workers in [1, 3] {
+        let options = ScopeOptions {
+            workers,
+            ..ScopeOptions::default()
+        };
+        let registry = Registry::new().with::<Count>();
+        let outcomes = launch(3, |comm| {
+            let me = comm.rank();
+            scope(comm, &registry, &1000, &options, |s| {
+                let group = s.group();
+                let fails_at = (me == Rank(1)).then_some(150);
+                s.fork(
+                    &group,
+                    Count {
+                        first: 100,
+                        end: 200,
+                        fails_at,
+                    },
+                )?;
+                let (mut numbers, mut errors) = (0, Vec::new());
+                while let Some(result) = s.join(&group)? {
+                    match result {
+                        Ok(some) => numbers += some.len(),
+                        Err(error) => errors.push(error),
+                    }
+                }
+                Ok((numbers, errors))
+            })
+            .unwrap()
+            .0
+        })
+        .unwrap();
+        for (rank, (numbers, errors)) in outcomes.into_iter().enumerate() {
+            if rank == 1 {
+                assert!(numbers < 100);
+                assert_eq!(errors.len(), 1);
+                assert_eq!(errors[0].task, "count");
+                assert!(
+                    errors[0].message.contains("dropped a stitch"),
+                    "{}",
+                    errors[0]
+                );
+            } else {
+                assert_eq!((numbers, errors.len()), (100, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_are_told_apart_and_joined_results_can_fork_again() {
+    launch(3, |comm| {
+        let registry = Registry::new().with::<Count>();
+        scope(comm, &registry, &5, &ScopeOptions::default(), |s| {
+            let (first, second) = (s.group(), s.group());
+            s.fork(
+                &first,
+                Count {
+                    first: 0,
+                    end: 40,
+                    fails_at: None,
+                },
+            )?;
+            s.fork(
+                &second,
+                Count {
+                    first: 1000,
+                    end: 1040,
+                    fails_at: None,
+                },
+            )?;
+            let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
+            while let Some(result) = s.join(&first)? {
+                for n in result? {
+                    *seen.entry(n).or_default() += 1;
+                    // A fork after a partial join, into the group that is being joined.
+                    if n == 10 {
+                        s.fork(
+                            &first,
+                            Count {
+                                first: 500,
+                                end: 520,
+                                fails_at: None,
+                            },
+                        )?;
+                    }
+                }
+            }
+            assert!(seen.keys().copied().eq((0..40).chain(500..520)), "{seen:?}");
+            while let Some(result) = s.join(&second)? {
+                result?
+                    .into_iter()
+                    .for_each(|n| *seen.entry(n).or_default() += 1);
+            }
+            assert_eq!(seen.len(), 100);
+            assert!(seen.values().all(|&n| n == 1));
+            Ok(())
+        })
+        .unwrap();
+    })
+    .unwrap();
+}
+
+#[test]
+fn scopes_follow_each_other_on_the_same_ranks() {
+    launch(4, |comm| {
+        for seed in 0..50 {
+            let options = ScopeOptions {
+                seed,
+                ..ScopeOptions::default()
+            };
+            let registry = Registry::new().with::<Count>();
+            let n = if comm.rank().0 == (seed % 4) as u32 {
+                300
+            } else {
+                0
+            };
+            let ((numbers, _), _) =
+                scope(comm, &registry, &9, &options, |s| collect(s, &[(0, n)])).unwrap();
+            assert!(numbers.into_iter().eq(0..n));
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_body_that_does_not_join_leaves_its_tasks_to_be_finished() {
+    let reports = launch(3, |comm| {
+        let registry = Registry::new().with::<Count>();
+        scope(comm, &registry, &5, &ScopeOptions::default(), |s| {
+            let group = s.group();
+            s.fork(
+                &group,
+                Count {
+                    first: 0,
+                    end: 100,
+                    fails_at: None,
+                },
+            )
+        })
+        .unwrap()
+        .1
+    })
+    .unwrap();
+    assert!(reports.iter().map(|r| r.tasks).sum::<u64>() >= 3);
+}
+
+#[test]
+fn an_error_of_one_body_ends_the_scope_everywhere() {
+    let outcomes = launch(3, |comm| {
+        let registry = Registry::new().with::<Count>();
+        let me = comm.rank();
+        scope(comm, &registry, &5, &ScopeOptions::default(), |s| {
+            let group = s.group::<Vec<u32>>();
+            if me == Rank(2) {
+                return Err(ScopeError::Body("the needle broke".to_owned()));
+            }
+            while s.join(&group)?.is_some() {}
+            Ok(())
+        })
+        .map(|_| ())
+    })
+    .unwrap();
+    assert_eq!(
+        outcomes[2],
+        Err(ScopeError::Body("the needle broke".to_owned()))
+    );
+    for outcome in &outcomes[..2] {
+        let text = outcome.clone().unwrap_err().to_string();
+        assert_eq!(text, "rank 2 ended the job: the needle broke");
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Other;
+
+impl Task<u32> for Other {
+    const NAME: &'static str = "other";
+    type Output = Vec<u32>;
+
+    fn run(&mut self, _env: &u32, _cx: &mut Context<'_, u32, Vec<u32>>) -> Step<Vec<u32>> {
+        Step::Done(vec![])
+    }
+}
+
+#[test]
+fn ranks_with_different_registries_refuse_to_start() {
+    let outcomes = launch(2, |comm| {
+        let mut registry = Registry::new().with::<Count>();
+        if comm.rank() == Rank(1) {
+            registry = registry.with::<Other>();
+        }
+        scope(comm, &registry, &5, &ScopeOptions::default(), |_| Ok(())).map(|_| ())
+    })
+    .unwrap();
+    for outcome in outcomes {
+        let text = outcome.unwrap_err().to_string();
+        assert!(
+            text.contains("registered the tasks") || text.contains("ended"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn tasks_that_are_not_registered_are_refused() {
+    let registry = Registry::new().with::<Count>();
+    let outcome = scope(
+        &mut Solo::new(),
+        &registry,
+        &5,
+        &ScopeOptions::default(),
+        |s| {
+            let group = s.group();
+            s.fork(&group, Other)
+        },
+    );
+    assert_eq!(outcome.map(|_| ()), Err(ScopeError::Unregistered("other")));
+    let none = ScopeOptions {
+        workers: 0,
+        ..ScopeOptions::default()
+    };
+    let outcome = scope(&mut Solo::new(), &registry, &5, &none, |_| Ok(()));
+    assert_eq!(outcome.map(|_| ()), Err(ScopeError::NoWorkers));
+}
