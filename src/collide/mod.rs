@@ -1,3 +1,27 @@
 //! Collision detection: what comes close to what, within one time step.
+//!
+//! In: positions and velocities of all cloth vertices ([`Snapshot`]). Out: [`Contact`]s. Between them,
+//! [`TestRun`]s: tests of patch against patch and patch against body, which can be stopped, split and sent
+//! elsewhere. This module does not know ranks; whoever calls it gives and takes test runs.
 
+pub mod audit;
+pub mod body;
+mod bvh;
+mod closest;
 pub mod contact;
+mod kdop;
+mod narrow;
+mod snapshot;
+mod surface;
+mod test_run;
+
+pub use body::Body;
+pub use bvh::{Bvh, Node};
+pub use contact::Contact;
+pub use kdop::Kdop;
+pub use snapshot::{Geometry, Snapshot};
+pub use surface::{ClothSurface, Surface};
+pub use test_run::{Target, TestRun, brute_force};
+
+#[cfg(test)]
+mod tests;

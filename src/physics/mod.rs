@@ -13,5 +13,7 @@
 pub mod bending;
 pub mod membrane;
 mod model;
+#[cfg(test)]
+pub(crate) use model::tests;
 
 pub use model::{ClothModel, PhysicsError};

@@ -1,0 +1,215 @@
+//! Bodies as collisions see them: triangles with a tree over them, or a signed distance.
+//!
+//! Triangles of a body face outwards. Edges and vertices where its surface bends little are left to the
+//! contacts of cloth vertices with faces, whose thickness covers them; only sharp ones are features.
+
+use glam::DVec3;
+
+use super::bvh::Bvh;
+use super::kdop::Kdop;
+use super::surface::Surface;
+use crate::mesh::TriMesh;
+use crate::scene::Shape;
+
+/// Cosine of the angle between neighbouring faces above which an edge is not sharp (about 11°).
+const FLAT: f64 = 0.98;
+
+/// A body in the frame it had at time 0.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// Triangles.
+    Triangles(BodySurface),
+    /// A signed distance.
+    Analytic(Analytic),
+}
+
+/// A body made of triangles.
+#[derive(Clone, Debug)]
+pub struct BodySurface {
+    pub(super) surface: Surface,
+    pub(super) positions: Vec<DVec3>,
+    pub(super) normals: Vec<DVec3>,
+    /// For each sharp edge and vertex, the mean of its faces' normals; `None` where it is flat.
+    pub(super) edge_normals: Vec<Option<DVec3>>,
+    pub(super) vertex_normals: Vec<Option<DVec3>>,
+    pub(super) tree: Bvh,
+    /// Volumes at rest, inflated by half the reach of contacts.
+    pub(super) volumes: Vec<Kdop>,
+}
+
+/// A body given by its signed distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Analytic {
+    /// A ball.
+    Sphere {
+        /// Centre in m.
+        center: DVec3,
+        /// Radius in m.
+        radius: f64,
+    },
+    /// A half space.
+    Plane {
+        /// A point of its surface in m.
+        point: DVec3,
+        /// Unit vector out of it.
+        normal: DVec3,
+    },
+    /// A box along the axes.
+    Box {
+        /// Centre in m.
+        center: DVec3,
+        /// Half its side lengths in m.
+        half: DVec3,
+    },
+    /// All points near a segment.
+    Capsule {
+        /// One end in m.
+        from: DVec3,
+        /// The other end in m.
+        to: DVec3,
+        /// Radius in m.
+        radius: f64,
+    },
+}
+
+impl BodySurface {
+    /// Prepares a body of triangles for contacts up to `reach` (m) away.
+    #[must_use]
+    pub fn new(mesh: &TriMesh, reach: f64) -> Self {
+        let x = |v: u32| mesh.positions[v as usize];
+        let surface = Surface::new(&mesh.triangles, mesh.positions.len());
+        let normals: Vec<DVec3> = mesh
+            .triangles
+            .iter()
+            .map(|&[a, b, c]| (x(b) - x(a)).cross(x(c) - x(a)).normalize_or_zero())
+            .collect();
+        let mut at_edge: Vec<Vec<DVec3>> = vec![Vec::new(); surface.edges().len()];
+        let mut at_vertex: Vec<Vec<DVec3>> = vec![Vec::new(); mesh.positions.len()];
+        for (index, t) in (0..).zip(&mesh.triangles) {
+            let normal = normals[index as usize];
+            surface
+                .edges_of(index)
+                .iter()
+                .for_each(|&e| at_edge[e as usize].push(normal));
+            t.iter().for_each(|&v| at_vertex[v as usize].push(normal));
+        }
+        let items = (0..)
+            .zip(&mesh.triangles)
+            .map(|(i, t)| (i, t.iter().map(|&v| x(v)).sum::<DVec3>() / 3.0))
+            .collect();
+        let mut body = Self {
+            surface,
+            positions: mesh.positions.clone(),
+            normals,
+            edge_normals: at_edge.iter().map(|faces| sharp(faces, true)).collect(),
+            vertex_normals: at_vertex.iter().map(|faces| sharp(faces, false)).collect(),
+            tree: Bvh::build(items),
+            volumes: Vec::new(),
+        };
+        body.volumes = body.swept(DVec3::ZERO, DVec3::ZERO, reach);
+        body
+    }
+
+    /// Volumes of the body moved to `offset` and on by `step`, inflated by half of `reach`.
+    pub(super) fn swept(&self, offset: DVec3, step: DVec3, reach: f64) -> Vec<Kdop> {
+        self.tree.refit(|triangle| {
+            let t = self.surface.triangles()[triangle as usize];
+            let [a, b, c] = t.map(|v| self.positions[v as usize] + offset);
+            Kdop::around(&[a, b, c, a + step, b + step, c + step], 0.5 * reach)
+        })
+    }
+}
+
+/// The mean normal of faces that meet at a sharp feature. An open edge is sharp, a lone vertex is not.
+fn sharp(faces: &[DVec3], edge: bool) -> Option<DVec3> {
+    let bends = faces
+        .iter()
+        .enumerate()
+        .any(|(i, a)| faces[..i].iter().any(|b| a.dot(*b) < FLAT));
+    let open = edge && faces.len() == 1;
+    (bends || open).then(|| faces.iter().sum::<DVec3>().normalize_or_zero())
+}
+
+impl Analytic {
+    /// The signed distance for a shape; `None` for a mesh.
+    #[must_use]
+    pub fn new(shape: &Shape) -> Option<Self> {
+        Some(match *shape {
+            Shape::Sphere { center, radius } => Self::Sphere { center, radius },
+            Shape::Plane { point, normal, .. } => Self::Plane { point, normal },
+            Shape::Box { center, size } => Self::Box {
+                center,
+                half: 0.5 * size,
+            },
+            Shape::Capsule { from, to, radius } => Self::Capsule { from, to, radius },
+            Shape::Mesh { .. } => return None,
+        })
+    }
+
+    /// Distance of `p` from the surface in m, negative inside, and the unit vector out of the body.
+    #[must_use]
+    pub fn distance(&self, p: DVec3) -> (f64, DVec3) {
+        match *self {
+            Self::Sphere { center, radius } => round(p, center, radius),
+            Self::Plane { point, normal } => ((p - point).dot(normal), normal),
+            Self::Box { center, half } => {
+                let r = p - center;
+                let out = r.abs() - half;
+                if out.max_element() <= 0.0 {
+                    let k = (1..3).fold(0, |best, k| if out[k] > out[best] { k } else { best });
+                    let mut normal = DVec3::ZERO;
+                    normal[k] = 1.0f64.copysign(r[k]);
+                    return (out[k], normal);
+                }
+                round(p, center + r.clamp(-half, half), 0.0)
+            }
+            Self::Capsule { from, to, radius } => {
+                let axis = to - from;
+                let t = axis.dot(p - from) / axis.length_squared().max(f64::MIN_POSITIVE);
+                round(p, from + axis * t.clamp(0.0, 1.0), radius)
+            }
+        }
+    }
+}
+
+/// Distance from a ball.
+fn round(p: DVec3, center: DVec3, radius: f64) -> (f64, DVec3) {
+    let r = p - center;
+    let length = r.length();
+    (
+        length - radius,
+        if length > 0.0 { r / length } else { DVec3::Z },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_exact() {
+        let sphere = Analytic::Sphere {
+            center: DVec3::X,
+            radius: 2.0,
+        };
+        assert_eq!(sphere.distance(DVec3::new(4.0, 0.0, 0.0)), (1.0, DVec3::X));
+        let cuboid = Analytic::Box {
+            center: DVec3::ZERO,
+            half: DVec3::new(1.0, 2.0, 3.0),
+        };
+        assert_eq!(cuboid.distance(DVec3::new(0.5, 0.0, 0.0)), (-0.5, DVec3::X));
+        let (d, n) = cuboid.distance(DVec3::new(4.0, 6.0, 0.0));
+        assert!((d - 5.0).abs() < 1e-14 && (n - DVec3::new(0.6, 0.8, 0.0)).length() < 1e-14);
+        let capsule = Analytic::Capsule {
+            from: DVec3::ZERO,
+            to: DVec3::Z,
+            radius: 0.5,
+        };
+        assert!((capsule.distance(DVec3::new(0.0, 0.0, 2.0)).0 - 0.5).abs() < 1e-15);
+        let plane = Analytic::Plane {
+            point: DVec3::Z,
+            normal: DVec3::Z,
+        };
+        assert_eq!(plane.distance(DVec3::ZERO), (-1.0, DVec3::Z));
+    }
+}

@@ -1,0 +1,356 @@
+//! The last word on a pair of triangles: which of their features come within reach during the step.
+//!
+//! A pair of features is a contact if their closest points, moving on with their velocities, come within
+//! reach. Swept volumes inflated by half the reach then overlap, so that trees find just the contacts
+//! that testing all pairs would.
+
+use glam::DVec3;
+
+use super::body::{Analytic, BodySurface};
+use super::closest::{on_segments, on_triangle};
+use super::contact::{Contact, PairId, PairKind};
+use super::snapshot::Snapshot;
+
+/// Weights this close to zero mean the boundary of a triangle.
+const BOUNDARY: f64 = 1e-9;
+
+/// Tests what triangle `s` owns against `t` and the other way round.
+pub(super) fn cloth_pair(snap: &Snapshot<'_>, s: u32, t: u32, out: &mut Vec<Contact>) {
+    let surface = snap.cloth.surface();
+    for (owner, face) in [(s, t), (t, s)] {
+        for vertex in surface.owned_vertices(owner) {
+            vertex_face(snap, vertex, face, out);
+        }
+    }
+    for a in surface.owned_edges(s) {
+        for b in surface.owned_edges(t) {
+            edge_edge(snap, a.min(b), a.max(b), out);
+        }
+    }
+}
+
+/// Tests cloth triangle `t` against triangle `f` of a body.
+pub(super) fn body_pair(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    t: u32,
+    f: u32,
+    out: &mut Vec<Contact>,
+) {
+    let surface = snap.cloth.surface();
+    for vertex in surface.owned_vertices(t) {
+        vertex_body(snap, (body, solid), vertex, f, out);
+    }
+    for vertex in solid.surface.owned_vertices(f) {
+        face_body(snap, (body, solid), t, vertex, out);
+    }
+    for a in surface.owned_edges(t) {
+        for b in solid.surface.owned_edges(f) {
+            edge_body(snap, (body, solid), a, b, out);
+        }
+    }
+}
+
+/// Tests the vertices that triangle `t` owns against an analytic body.
+pub(super) fn analytic(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &Analytic),
+    t: u32,
+    out: &mut Vec<Contact>,
+) {
+    let velocity = snap.body_velocities[body as usize];
+    let offset = snap.body_offset(body);
+    for vertex in snap.cloth.surface().owned_vertices(t) {
+        let (x, v) = (
+            snap.x[vertex as usize] - offset,
+            snap.v[vertex as usize] - velocity,
+        );
+        let (gap, normal) = solid.distance(x);
+        let (end_gap, _) = solid.distance(x + v * snap.dt);
+        if gap.min(end_gap) <= snap.reach {
+            out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
+        }
+    }
+}
+
+fn vertex_face(snap: &Snapshot<'_>, vertex: u32, face: u32, out: &mut Vec<Contact>) {
+    let corners = snap.cloth.surface().triangles()[face as usize];
+    if corners.contains(&vertex) {
+        return;
+    }
+    let [a, b, c] = corners.map(|v| snap.x[v as usize]);
+    let w = on_triangle(snap.x[vertex as usize], a, b, c);
+    let vertices = [vertex, corners[0], corners[1], corners[2]];
+    let weights = [1.0, -w[0], -w[1], -w[2]];
+    let rest = || {
+        let x = snap.cloth.rest();
+        let [a, b, c] = corners.map(|v| x[v as usize]);
+        let p = x[vertex as usize];
+        let w = on_triangle(p, a, b, c);
+        p.distance(a * w[0] + b * w[1] + c * w[2])
+    };
+    let id = PairId {
+        kind: PairKind::VertexFace,
+        body: 0,
+        a: vertex,
+        b: face,
+    };
+    cloth_contact(
+        snap,
+        id,
+        vertices,
+        weights,
+        || (b - a).cross(c - a),
+        rest,
+        out,
+    );
+}
+
+fn edge_edge(snap: &Snapshot<'_>, a: u32, b: u32, out: &mut Vec<Contact>) {
+    let edges = snap.cloth.surface().edges();
+    let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
+    if p == r || p == s || q == r || q == s {
+        return;
+    }
+    let at = |v: u32| snap.x[v as usize];
+    let (t, u) = on_segments(at(p), at(q), at(r), at(s));
+    let weights = [1.0 - t, t, u - 1.0, -u];
+    let rest = || {
+        let x = |v: u32| snap.cloth.rest()[v as usize];
+        let (t, u) = on_segments(x(p), x(q), x(r), x(s));
+        x(p).lerp(x(q), t).distance(x(r).lerp(x(s), u))
+    };
+    let id = PairId {
+        kind: PairKind::EdgeEdge,
+        body: 0,
+        a,
+        b,
+    };
+    let fallback = || (at(q) - at(p)).cross(at(s) - at(r));
+    cloth_contact(snap, id, [p, q, r, s], weights, fallback, rest, out);
+}
+
+/// Reports a pair of cloth features if it comes within reach.
+///
+/// Where the features touch, their separation has no direction: the normal is then `fallback`, turned
+/// against their approach. The target is no more than their distance at rest.
+fn cloth_contact(
+    snap: &Snapshot<'_>,
+    id: PairId,
+    vertices: [u32; 4],
+    weights: [f64; 4],
+    fallback: impl Fn() -> DVec3,
+    rest: impl Fn() -> f64,
+    out: &mut Vec<Contact>,
+) {
+    let combine = |x: &[DVec3]| -> DVec3 {
+        let at = |k: usize| x[vertices[k] as usize] * weights[k];
+        (at(0) + at(1)) + (at(2) + at(3))
+    };
+    let separation = combine(snap.x);
+    let velocity = combine(snap.v);
+    if !comes_within(separation, velocity * snap.dt, snap.reach) {
+        return;
+    }
+    let gap = separation.length();
+    let normal = if gap > 1e-9 * snap.thickness {
+        separation / gap
+    } else {
+        let normal = fallback().normalize_or(DVec3::Z);
+        if normal.dot(velocity) > 0.0 {
+            -normal
+        } else {
+            normal
+        }
+    };
+    let target = snap.thickness.min(rest());
+    let body_velocity = DVec3::ZERO;
+    out.push(Contact {
+        id,
+        count: 4,
+        vertices,
+        weights,
+        normal,
+        gap,
+        target,
+        body_velocity,
+    });
+}
+
+/// Cloth vertex against face of a body, which face outwards: the gap is negative inside.
+fn vertex_body(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    vertex: u32,
+    face: u32,
+    out: &mut Vec<Contact>,
+) {
+    let offset = snap.body_offset(body);
+    let corners = solid.surface.triangles()[face as usize];
+    let [a, b, c] = corners.map(|v| solid.positions[v as usize] + offset);
+    let p = snap.x[vertex as usize];
+    let w = on_triangle(p, a, b, c);
+    let face_normal = solid.normals[face as usize];
+    let height = (p - a).dot(face_normal);
+    let inside = w.iter().all(|&w| w > BOUNDARY);
+    let (normal, gap) = if inside {
+        (face_normal, height)
+    } else if height < 0.0 {
+        // Behind this face and beside it: another face is nearer.
+        return;
+    } else {
+        let r = p - (a * w[0] + b * w[1] + c * w[2]);
+        let distance = r.length();
+        if distance > 1e-9 * snap.thickness {
+            (r / distance, distance)
+        } else {
+            (face_normal, distance)
+        }
+    };
+    // Deeper than contacts ever get: it is the far side of a thin body that was found.
+    if gap < -snap.thickness {
+        return;
+    }
+    let velocity = snap.body_velocities[body as usize];
+    let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
+    if comes_within(normal * gap, motion, snap.reach) {
+        out.push(single(snap, (body, velocity), vertex, face, normal, gap));
+    }
+}
+
+/// Cloth face against a sharp vertex of a body.
+fn face_body(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    face: u32,
+    vertex: u32,
+    out: &mut Vec<Contact>,
+) {
+    let Some(outward) = solid.vertex_normals[vertex as usize] else {
+        return;
+    };
+    let corners = snap.cloth.surface().triangles()[face as usize];
+    let p = solid.positions[vertex as usize] + snap.body_offset(body);
+    let [a, b, c] = corners.map(|v| snap.x[v as usize]);
+    let w = on_triangle(p, a, b, c);
+    let vertices = [corners[0], corners[1], corners[2], 0];
+    let weights = [w[0], w[1], w[2], 0.0];
+    let id = PairId {
+        kind: PairKind::FaceBody,
+        body,
+        a: face,
+        b: vertex,
+    };
+    sharp_contact(snap, id, 3, vertices, weights, p, outward, out);
+}
+
+/// Cloth edge against a sharp edge of a body.
+fn edge_body(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    a: u32,
+    b: u32,
+    out: &mut Vec<Contact>,
+) {
+    let Some(outward) = solid.edge_normals[b as usize] else {
+        return;
+    };
+    let offset = snap.body_offset(body);
+    let [p, q] = snap.cloth.surface().edges()[a as usize];
+    let [r, s] = solid.surface.edges()[b as usize].map(|v| solid.positions[v as usize] + offset);
+    let (t, u) = on_segments(snap.x[p as usize], snap.x[q as usize], r, s);
+    let id = PairId {
+        kind: PairKind::EdgeBody,
+        body,
+        a,
+        b,
+    };
+    let weights = [1.0 - t, t, 0.0, 0.0];
+    sharp_contact(
+        snap,
+        id,
+        2,
+        [p, q, 0, 0],
+        weights,
+        r.lerp(s, u),
+        outward,
+        out,
+    );
+}
+
+/// Reports a cloth feature near a sharp feature of a body, if it is outside.
+#[expect(clippy::too_many_arguments, reason = "the parts of one contact")]
+fn sharp_contact(
+    snap: &Snapshot<'_>,
+    id: PairId,
+    count: u8,
+    vertices: [u32; 4],
+    weights: [f64; 4],
+    point: DVec3,
+    outward: DVec3,
+    out: &mut Vec<Contact>,
+) {
+    let combine = |x: &[DVec3]| -> DVec3 {
+        (0..usize::from(count))
+            .map(|k| x[vertices[k] as usize] * weights[k])
+            .sum()
+    };
+    let body_velocity = snap.body_velocities[id.body as usize];
+    let separation = combine(snap.x) - point;
+    let motion = (combine(snap.v) - body_velocity) * snap.dt;
+    let gap = separation.length();
+    if gap <= 1e-9 * snap.thickness || !comes_within(separation, motion, snap.reach) {
+        return;
+    }
+    let normal = separation / gap;
+    if normal.dot(outward) > 0.0 {
+        let target = snap.thickness;
+        out.push(Contact {
+            id,
+            count,
+            vertices,
+            weights,
+            normal,
+            gap,
+            target,
+            body_velocity,
+        });
+    }
+}
+
+/// A contact of one cloth vertex with a body.
+fn single(
+    snap: &Snapshot<'_>,
+    (body, body_velocity): (u32, DVec3),
+    vertex: u32,
+    face: u32,
+    normal: DVec3,
+    gap: f64,
+) -> Contact {
+    Contact {
+        id: PairId {
+            kind: PairKind::VertexBody,
+            body,
+            a: vertex,
+            b: face,
+        },
+        count: 1,
+        vertices: [vertex, 0, 0, 0],
+        weights: [1.0, 0.0, 0.0, 0.0],
+        normal,
+        gap,
+        target: snap.thickness,
+        body_velocity,
+    }
+}
+
+/// Whether a point that moves by `motion` from `start` comes within `reach` of the origin.
+fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
+    let length = motion.length_squared();
+    let t = if length > 0.0 {
+        (-start.dot(motion) / length).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    (start + motion * t).length_squared() <= reach * reach
+}

@@ -1,0 +1,174 @@
+//! Surfaces: triangles, their edges, and which triangle owns which vertex and edge.
+//!
+//! Traversal finds pairs of triangles; what is tested are vertices against faces and edges against
+//! edges. Each vertex and each edge is owned by one of its triangles, the one with the lowest number, and
+//! is tested only where its owner meets another triangle: every pair of features once.
+
+use glam::DVec3;
+
+use super::bvh::Bvh;
+
+/// Triangles with their features.
+#[derive(Clone, Debug, Default)]
+pub struct Surface {
+    triangles: Vec<[u32; 3]>,
+    edges: Vec<[u32; 2]>,
+    triangle_edges: Vec<[u32; 3]>,
+    /// Bits 0 to 2: owns that corner; bits 3 to 5: owns the edge from that corner to the next.
+    owned: Vec<u8>,
+}
+
+/// Cloth as collisions see it: one tree per patch.
+#[derive(Clone, Debug)]
+pub struct ClothSurface {
+    surface: Surface,
+    rest: Vec<DVec3>,
+    patches: Vec<Bvh>,
+}
+
+impl Surface {
+    /// Finds the features of triangles over `vertices` vertices.
+    #[must_use]
+    pub fn new(triangles: &[[u32; 3]], vertices: usize) -> Self {
+        let side = |t: &[u32; 3], k: usize| {
+            let (a, b) = (t[k], t[(k + 1) % 3]);
+            if a < b { [a, b] } else { [b, a] }
+        };
+        let mut edges: Vec<[u32; 2]> = triangles
+            .iter()
+            .flat_map(|t| [side(t, 0), side(t, 1), side(t, 2)])
+            .collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut vertex_taken = vec![false; vertices];
+        let mut edge_taken = vec![false; edges.len()];
+        let mut owned = Vec::with_capacity(triangles.len());
+        let mut triangle_edges = Vec::with_capacity(triangles.len());
+        for t in triangles {
+            let mut bits = 0;
+            let mut sides = [0; 3];
+            for k in 0..3 {
+                if !std::mem::replace(&mut vertex_taken[t[k] as usize], true) {
+                    bits |= 1 << k;
+                }
+                let edge = edges.partition_point(|e| *e < side(t, k));
+                sides[k] = edge as u32;
+                if !std::mem::replace(&mut edge_taken[edge], true) {
+                    bits |= 8 << k;
+                }
+            }
+            owned.push(bits);
+            triangle_edges.push(sides);
+        }
+        Self {
+            triangles: triangles.to_vec(),
+            edges,
+            triangle_edges,
+            owned,
+        }
+    }
+
+    /// Corners of each triangle.
+    #[must_use]
+    pub fn triangles(&self) -> &[[u32; 3]] {
+        &self.triangles
+    }
+
+    /// Ends of each edge, the lower vertex first.
+    #[must_use]
+    pub fn edges(&self) -> &[[u32; 2]] {
+        &self.edges
+    }
+
+    /// The vertices that a triangle owns.
+    pub fn owned_vertices(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
+        let t = triangle as usize;
+        (0..3)
+            .filter(move |k| self.owned[t] & (1 << k) != 0)
+            .map(move |k| self.triangles[t][k])
+    }
+
+    /// The edges that a triangle owns.
+    pub fn owned_edges(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
+        let t = triangle as usize;
+        (0..3)
+            .filter(move |k| self.owned[t] & (8 << k) != 0)
+            .map(move |k| self.triangle_edges[t][k])
+    }
+
+    /// The edges of a triangle.
+    #[must_use]
+    pub fn edges_of(&self, triangle: u32) -> [u32; 3] {
+        self.triangle_edges[triangle as usize]
+    }
+}
+
+impl ClothSurface {
+    /// Sorts triangles into patches and builds a tree over each patch's.
+    ///
+    /// A triangle belongs to the patch of its lowest vertex. `rest` gives the rest position of each vertex
+    /// in m; vertices in no triangle never collide.
+    #[must_use]
+    pub fn new(
+        triangles: &[[u32; 3]],
+        rest: &[DVec3],
+        patches: usize,
+        patch_of: impl Fn(u32) -> usize,
+    ) -> Self {
+        let mut items: Vec<Vec<(u32, DVec3)>> = vec![Vec::new(); patches];
+        for (index, t) in (0..).zip(triangles) {
+            let lowest = t[0].min(t[1]).min(t[2]);
+            let center = t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
+            items[patch_of(lowest)].push((index, center));
+        }
+        Self {
+            surface: Surface::new(triangles, rest.len()),
+            rest: rest.to_vec(),
+            patches: items.into_iter().map(Bvh::build).collect(),
+        }
+    }
+
+    /// Triangles and features.
+    #[must_use]
+    pub fn surface(&self) -> &Surface {
+        &self.surface
+    }
+
+    /// Rest positions in m.
+    #[must_use]
+    pub fn rest(&self) -> &[DVec3] {
+        &self.rest
+    }
+
+    /// One tree per patch.
+    #[must_use]
+    pub fn patches(&self) -> &[Bvh] {
+        &self.patches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::physics::tests::grid;
+
+    #[test]
+    fn every_feature_has_one_owner() {
+        let mesh = grid(9, 1.0);
+        let surface = Surface::new(&mesh.triangles, mesh.positions.len());
+        let all = 0..mesh.triangles.len() as u32;
+        let mut vertices: Vec<u32> = all
+            .clone()
+            .flat_map(|t| surface.owned_vertices(t).collect::<Vec<_>>())
+            .collect();
+        let mut edges: Vec<u32> = all
+            .flat_map(|t| surface.owned_edges(t).collect::<Vec<_>>())
+            .collect();
+        vertices.sort_unstable();
+        edges.sort_unstable();
+        assert!(vertices.into_iter().eq(0..81));
+        assert!(edges.into_iter().eq(0..surface.edges().len() as u32));
+        // Euler: V − E + F = 1 for a disc.
+        assert_eq!(81 + mesh.triangles.len(), surface.edges().len() + 1);
+    }
+}

@@ -1,0 +1,232 @@
+//! Trees, stacks and splits against brute force.
+
+use glam::DVec3;
+use proptest::prelude::*;
+
+use super::body::{Analytic, Body, BodySurface};
+use super::*;
+use crate::mesh::TriMesh;
+use crate::physics::tests::grid;
+
+const THICKNESS: f64 = 0.02;
+const REACH: f64 = 0.03;
+
+/// A small pseudo-random sequence; the tests say with which seed.
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn vector(&mut self, scale: f64) -> DVec3 {
+        DVec3::new(self.unit() - 0.5, self.unit() - 0.5, self.unit() - 0.5) * (2.0 * scale)
+    }
+}
+
+struct Case {
+    cloth: ClothSurface,
+    bodies: Vec<Body>,
+    body_velocities: Vec<DVec3>,
+    x: Vec<DVec3>,
+    v: Vec<DVec3>,
+}
+
+impl Case {
+    /// A crumpled sheet in `patches` patches above a pyramid and near a sphere.
+    fn new(seed: u64, patches: usize, shape: impl Fn(DVec3, &mut Random) -> DVec3) -> Self {
+        let mut random = Random(seed | 1);
+        let mesh = grid(11, 1.0);
+        let n = mesh.positions.len();
+        let x = mesh
+            .positions
+            .iter()
+            .map(|&p| shape(p, &mut random))
+            .collect();
+        let v = (0..n).map(|_| random.vector(1.0)).collect();
+        let cloth = ClothSurface::new(&mesh.triangles, &mesh.positions, patches, |v| {
+            v as usize * patches / n
+        });
+        let corners = [
+            DVec3::new(0.2, 0.2, 0.0),
+            DVec3::new(0.9, 0.2, 0.0),
+            DVec3::new(0.5, 0.9, 0.0),
+            DVec3::new(0.5, 0.4, 0.3),
+        ];
+        let pyramid = TriMesh {
+            positions: corners.to_vec(),
+            triangles: vec![[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]],
+        };
+        let ball = Analytic::Sphere {
+            center: DVec3::new(0.7, 0.7, 0.1),
+            radius: 0.15,
+        };
+        Self {
+            cloth,
+            bodies: vec![
+                Body::Triangles(BodySurface::new(&pyramid, REACH)),
+                Body::Analytic(ball),
+                Body::Triangles(BodySurface::new(&pyramid, REACH)),
+            ],
+            body_velocities: vec![DVec3::ZERO, DVec3::X, DVec3::new(0.0, 0.5, 1.0)],
+            x,
+            v,
+        }
+    }
+
+    fn snapshot(&self) -> Snapshot<'_> {
+        let geometry = Geometry {
+            cloth: &self.cloth,
+            bodies: &self.bodies,
+            body_velocities: &self.body_velocities,
+            thickness: THICKNESS,
+            reach: REACH,
+            self_collision: true,
+        };
+        Snapshot::new(&geometry, &self.x, &self.v, 0.1, 0.02)
+    }
+
+    /// All contacts through trees; runs are split and interleaved as `seed` says.
+    fn through_trees(&self, seed: u64, budget: u32) -> Vec<Contact> {
+        let snap = self.snapshot();
+        let mut random = Random(seed | 1);
+        let mut runs: Vec<TestRun> = snap
+            .targets()
+            .filter_map(|target| TestRun::new(target, &snap))
+            .collect();
+        let mut out = Vec::new();
+        while !runs.is_empty() {
+            let at = (random.unit() * runs.len() as f64) as usize;
+            let piece = match (random.unit() * 4.0) as u32 {
+                0 => runs[at].split_oldest(),
+                1 => runs[at].split_every_other(),
+                _ => None,
+            };
+            // What is given away travels.
+            runs.extend(piece.map(|piece| {
+                let bytes = serde_json::to_vec(&piece).unwrap();
+                let piece: TestRun = serde_json::from_slice(&bytes).unwrap();
+                assert!(piece.is_valid(&snap));
+                piece
+            }));
+            if runs[at].advance(&snap, budget, &mut out).1 {
+                runs.swap_remove(at);
+            }
+        }
+        out.sort_unstable_by_key(|c| c.id);
+        assert!(
+            out.windows(2).all(|w| w[0].id != w[1].id),
+            "a pair was tested twice"
+        );
+        out
+    }
+}
+
+/// Equal to the last bit.
+fn assert_same(found: &[Contact], expected: &[Contact]) {
+    let missing = expected
+        .iter()
+        .find(|c| found.binary_search_by_key(&c.id, |f| f.id).is_err());
+    assert_eq!(
+        missing,
+        None,
+        "missed; {} found of {}",
+        found.len(),
+        expected.len()
+    );
+    assert_eq!(found, expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn trees_find_what_brute_force_finds(
+        seed in any::<u64>(), budget in 1u32..500, patches in 1usize..9, crumple in 0.01..0.4f64,
+    ) {
+        let case = Case::new(seed, patches, |p, random| {
+            p + DVec3::new(0.0, 0.0, 0.15) + random.vector(crumple)
+        });
+        let expected = brute_force(&case.snapshot());
+        assert_same(&case.through_trees(seed, budget), &expected);
+    }
+}
+
+#[test]
+fn degenerate_shapes_are_no_exception() {
+    let shapes: [fn(DVec3) -> DVec3; 7] = [
+        |p| p,
+        // All in one plane with itself, folded exactly.
+        |p| DVec3::new((p.x - 0.5).abs(), p.y, 0.1),
+        // All on a line, and all in a point.
+        |p| DVec3::new(p.x + p.y, 0.0, 0.0),
+        |_| DVec3::splat(0.3),
+        // Slivers; huge and tiny coordinates.
+        |p| DVec3::new(p.x * 1e-9, p.y, p.x * 1e-3),
+        |p| p + DVec3::splat(1e7),
+        |p| p * 1e-8,
+    ];
+    for (index, shape) in shapes.into_iter().enumerate() {
+        let case = Case::new(index as u64 + 1, 4, |p, _| shape(p));
+        let expected = brute_force(&case.snapshot());
+        assert_same(&case.through_trees(7, 64), &expected);
+        for c in &expected {
+            assert!(
+                c.gap.is_finite() && (c.normal.length() - 1.0).abs() < 1e-9,
+                "{c:?}"
+            );
+            let sum: f64 = c.weights.iter().sum();
+            let whole = if c.id.kind <= contact::PairKind::EdgeEdge {
+                0.0
+            } else {
+                1.0
+            };
+            assert!((sum - whole).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn a_flat_sheet_wants_nothing_pushed() {
+    let case = Case::new(3, 4, |p, _| p + DVec3::new(0.0, 0.0, 10.0));
+    let snap = case.snapshot();
+    for c in brute_force(&snap) {
+        assert!(c.gap >= c.target * (1.0 - 1e-12), "{c:?}");
+    }
+}
+
+#[test]
+fn contacts_with_bodies_measure_their_distance() {
+    // The sheet lies level, 0.01 above the sphere's top.
+    let top = 0.1 + 0.15 + 0.01;
+    let mut case = Case::new(5, 2, |p, _| DVec3::new(p.x, p.y, top));
+    case.v.fill(DVec3::ZERO);
+    case.bodies.remove(0);
+    case.bodies.truncate(1);
+    case.body_velocities = vec![DVec3::ZERO];
+    let contacts = case.through_trees(1, 10);
+    let nearest = contacts
+        .iter()
+        .filter(|c| c.id.kind == contact::PairKind::VertexBody)
+        .min_by(|a, b| a.gap.total_cmp(&b.gap));
+    let nearest = nearest.unwrap();
+    assert!((nearest.gap - 0.01).abs() < 1e-12 && (nearest.normal - DVec3::Z).length() < 1e-12);
+}
+
+#[test]
+fn runs_that_name_what_does_not_exist_are_invalid() {
+    let case = Case::new(1, 3, |p, _| p);
+    let snap = case.snapshot();
+    for text in [
+        r#"{"target":{"Patch":3},"stack":[[0,0]]}"#,
+        r#"{"target":{"Patches":[1,0]},"stack":[]}"#,
+        r#"{"target":{"PatchBody":[0,9]},"stack":[]}"#,
+        r#"{"target":{"Patches":[0,1]},"stack":[[0,99999]]}"#,
+    ] {
+        let run: TestRun = serde_json::from_str(text).unwrap();
+        assert!(!run.is_valid(&snap), "{text}");
+    }
+}
