@@ -1,1 +1,4 @@
-//! Stub.
+//! The time step: the only place where physics, solve and collide meet.
+
+pub mod body_response;
+pub mod impulses;

@@ -1,4 +1,19 @@
 //! What a rank may ask of the machine: messages, collectives and a clock.
+//!
+//! A *driver* implements [`Comm`]; everything else in this crate, and whoever uses it, sees only that
+//! trait and cannot tell which driver it runs on:
+//!
+//! * [`solo`]: one rank, nothing to send;
+//! * [`threads`]: every rank a thread of this process, in real time, bytes as between machines.
+//!
+//! One suite of tests (`tests/conformance.rs`) runs on all of them.
+
+mod collectives;
+mod mailbox;
+pub mod solo;
+pub mod threads;
+
+pub use collectives::{Collectives, all_reduce};
 
 use std::time::Duration;
 
@@ -49,6 +64,14 @@ pub enum CommError {
         /// How many there are.
         size: usize,
     },
+    /// Another rank has left; what this one waits for will never come.
+    #[error("rank {} ended while rank {} waits for a message from it", rank.0, waiting.0)]
+    Left {
+        /// The rank that is gone.
+        rank: Rank,
+        /// The rank that waits.
+        waiting: Rank,
+    },
     /// A message arrived that its receiver cannot read.
     #[error("rank {} sent a message that cannot be read: {what}", from.0)]
     Malformed {
@@ -70,12 +93,24 @@ pub trait Comm {
     /// Time since the ranks started, on this rank's clock.
     fn now(&self) -> Duration;
     /// Sends without blocking; a rank may send to itself.
+    ///
+    /// # Errors
+    /// The job was ended, or there is no such rank.
     fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError>;
     /// The oldest message of this tag from anyone, if one has arrived.
+    ///
+    /// # Errors
+    /// The job was ended.
     fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError>;
     /// Waits for the next message of this tag from that rank.
+    ///
+    /// # Errors
+    /// The job was ended, there is no such rank, or it has left and sent nothing.
     fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError>;
     /// Gives the processor away until a message may have arrived, at most so long.
+    ///
+    /// # Errors
+    /// The job was ended.
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError>;
     /// Ends the job on every rank: their next call answers [`CommError::Aborted`].
     fn abort(&mut self, reason: &str);

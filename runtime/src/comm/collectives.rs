@@ -1,0 +1,201 @@
+//! Operations in which every rank takes part, built on point-to-point messages.
+//!
+//! Every rank calls the same collectives in the same order. Each uses messages of one tag between fixed
+//! pairs of ranks, and such messages keep their order, so consecutive collectives cannot be confused.
+//! Latency grows with the logarithm of the number of ranks.
+
+use super::{Comm, CommError, Rank, Tag};
+
+const BARRIER: Tag = Tag(0xff00);
+const BROADCAST: Tag = Tag(0xff01);
+const GATHER: Tag = Tag(0xff02);
+const ALLGATHER: Tag = Tag(0xff03);
+const EXCHANGE: Tag = Tag(0xff04);
+
+/// Collective operations, on every driver.
+///
+/// # Errors
+/// All of them: the job was ended, a rank left, or one sent what cannot be read.
+pub trait Collectives: Comm {
+    /// Returns when every rank has called it (dissemination: `⌈log₂ n⌉` rounds).
+    fn barrier(&mut self) -> Result<(), CommError> {
+        let (me, n) = (self.rank().0, ranks(self));
+        let mut distance = 1;
+        while distance < n {
+            self.send(ahead(me, distance, n), BARRIER, Vec::new())?;
+            self.recv_from(ahead(me, n - distance, n), BARRIER)?;
+            distance *= 2;
+        }
+        Ok(())
+    }
+
+    /// Gives every rank the bytes of `root` (a binomial tree); what others pass is ignored.
+    fn broadcast(&mut self, root: Rank, bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
+        let (me, n) = (self.rank().0, ranks(self));
+        if root.0 >= n {
+            return Err(CommError::NoSuchRank {
+                to: root,
+                size: self.size(),
+            });
+        }
+        let place = (me + n - root.0) % n;
+        // The lowest set bit of a place says which round it receives in.
+        let mut bit = 1;
+        let mut bytes = bytes;
+        while bit < n && place & bit == 0 {
+            bit *= 2;
+        }
+        if place != 0 {
+            bytes = self.recv_from(ahead(root.0, place - bit, n), BROADCAST)?;
+        }
+        while bit > 1 {
+            bit /= 2;
+            if place + bit < n {
+                self.send(ahead(root.0, place + bit, n), BROADCAST, bytes.clone())?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Gives `root` the bytes of every rank, by rank; `None` elsewhere.
+    fn gather(&mut self, root: Rank, bytes: Vec<u8>) -> Result<Option<Vec<Vec<u8>>>, CommError> {
+        if self.rank() != root {
+            self.send(root, GATHER, bytes)?;
+            return Ok(None);
+        }
+        let mut own = Some(bytes);
+        (0..ranks(self))
+            .map(|r| match own.take_if(|_| Rank(r) == root) {
+                Some(bytes) => Ok(bytes),
+                None => self.recv_from(Rank(r), GATHER),
+            })
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+
+    /// Gives every rank the bytes of every rank, by rank (dissemination: `⌈log₂ n⌉` rounds).
+    fn allgather(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, CommError> {
+        let (me, n) = (self.rank().0, ranks(self));
+        // `blocks[i]` is that of rank `me + i`.
+        let mut blocks = vec![bytes];
+        while blocks.len() < self.size() {
+            let distance = blocks.len() as u32;
+            let count = blocks.len().min(self.size() - blocks.len());
+            self.send(
+                ahead(me, n - distance, n),
+                ALLGATHER,
+                pack(&blocks[..count]),
+            )?;
+            let from = ahead(me, distance, n);
+            let packed = self.recv_from(from, ALLGATHER)?;
+            let received = unpack(&packed)
+                .filter(|r| r.len() == count)
+                .ok_or_else(|| CommError::Malformed {
+                    from,
+                    what: format!("not {count} blocks of a gather"),
+                })?;
+            blocks.extend(received);
+        }
+        blocks.rotate_right(self.rank().index());
+        Ok(blocks)
+    }
+
+    /// Sends bytes to some ranks and receives from those that sent here, sorted by sender.
+    ///
+    /// Who sends to whom is agreed on first; sending twice to one rank is two messages, in order.
+    fn exchange(
+        &mut self,
+        messages: Vec<(Rank, Vec<u8>)>,
+    ) -> Result<Vec<(Rank, Vec<u8>)>, CommError> {
+        let me = self.rank();
+        let targets: Vec<u8> = messages
+            .iter()
+            .flat_map(|(to, _)| to.0.to_le_bytes())
+            .collect();
+        let all_targets = self.allgather(targets)?;
+        for (to, bytes) in messages {
+            self.send(to, EXCHANGE, bytes)?;
+        }
+        let mut received = Vec::new();
+        for (from, targets) in (0..).map(Rank).zip(&all_targets) {
+            let count = targets
+                .chunks_exact(4)
+                .filter(|t| **t == me.0.to_le_bytes())
+                .count();
+            for _ in 0..count {
+                received.push((from, self.recv_from(from, EXCHANGE)?));
+            }
+        }
+        Ok(received)
+    }
+}
+
+impl<C: Comm + ?Sized> Collectives for C {}
+
+/// Combines one number of every rank, in rank order: `op(op(v₀, v₁), v₂)…`, the same everywhere.
+///
+/// # Errors
+/// The job was ended, a rank left, or one sent what is no number.
+pub fn all_reduce<C: Comm + ?Sized>(
+    comm: &mut C,
+    value: f64,
+    op: impl Fn(f64, f64) -> f64,
+) -> Result<f64, CommError> {
+    let all = comm.allgather(value.to_le_bytes().to_vec())?;
+    let mut result = None;
+    for (from, bytes) in (0..).map(Rank).zip(&all) {
+        let bytes = <[u8; 8]>::try_from(&bytes[..]).map_err(|_| CommError::Malformed {
+            from,
+            what: "not a number of 8 bytes".to_owned(),
+        })?;
+        let next = f64::from_le_bytes(bytes);
+        result = Some(result.map_or(next, |sofar| op(sofar, next)));
+    }
+    Ok(result.unwrap_or(value))
+}
+
+/// The number of ranks; drivers number them with 32 bits.
+fn ranks<C: Comm + ?Sized>(comm: &C) -> u32 {
+    comm.size() as u32
+}
+
+/// The rank `steps` after `rank`, round the ring.
+fn ahead(rank: u32, steps: u32, n: u32) -> Rank {
+    Rank(((u64::from(rank) + u64::from(steps)) % u64::from(n)) as u32)
+}
+
+/// Blocks one after the other, each behind its length.
+fn pack(blocks: &[Vec<u8>]) -> Vec<u8> {
+    let mut packed = Vec::with_capacity(blocks.iter().map(|b| b.len() + 8).sum());
+    for block in blocks {
+        packed.extend_from_slice(&(block.len() as u64).to_le_bytes());
+        packed.extend_from_slice(block);
+    }
+    packed
+}
+
+/// What [`pack`] packed; `None` if it did not.
+fn unpack(mut packed: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut blocks = Vec::new();
+    while !packed.is_empty() {
+        let (length, rest) = packed.split_first_chunk::<8>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (block, rest) = rest.split_at_checked(length)?;
+        blocks.push(block.to_vec());
+        packed = rest;
+    }
+    Some(blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_round_trips_and_refuses_what_it_did_not_make() {
+        let blocks = vec![vec![1, 2, 3], vec![], vec![9; 300]];
+        assert_eq!(unpack(&pack(&blocks)), Some(blocks));
+        assert_eq!(unpack(&[1, 2, 3]), None);
+        assert_eq!(unpack(&u64::MAX.to_le_bytes()), None);
+    }
+}

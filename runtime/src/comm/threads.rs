@@ -1,0 +1,312 @@
+//! Every rank a thread of this process.
+//!
+//! Messages are bytes, as between machines, and time is real. Each rank has one channel into which all
+//! others send; what it does not ask for yet waits in its mailbox. A rank that waits spins a little, for
+//! the answer is often on its way, then blocks, so that more ranks than cores cost little.
+
+use std::any::Any;
+use std::hint;
+use std::panic::{self, AssertUnwindSafe};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
+use thiserror::Error;
+
+use super::mailbox::Mailbox;
+use super::{Comm, CommError, Message, Rank, Tag};
+
+/// Polls before a waiting rank gives its processor away.
+const SPINS: u32 = 64;
+/// Times it then only lets others run before it blocks.
+const YIELDS: u32 = 16;
+
+/// Why ranks could not be run to their end.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum LaunchError {
+    /// There must be somebody to do the work.
+    #[error("a job needs at least one rank; 0 were asked for")]
+    NoRanks,
+    /// More ranks than can be numbered or started.
+    #[error("{ranks} ranks are more than this process can run: {reason}")]
+    TooMany {
+        /// How many were asked for.
+        ranks: usize,
+        /// What the system said.
+        reason: String,
+    },
+    /// A rank panicked; the others were told and stopped.
+    #[error("rank {} panicked: {message}", rank.0)]
+    Panicked {
+        /// The rank.
+        rank: Rank,
+        /// What it said.
+        message: String,
+    },
+}
+
+/// What travels in a channel.
+#[derive(Debug)]
+enum Envelope {
+    Message {
+        tag: Tag,
+        message: Message,
+    },
+    /// The sender has ended; it will send nothing more.
+    Left(Rank),
+    Abort {
+        rank: Rank,
+        reason: String,
+    },
+}
+
+/// A rank that is a thread.
+#[derive(Debug)]
+struct ThreadComm {
+    rank: Rank,
+    start: Instant,
+    peers: Vec<Sender<Envelope>>,
+    inbox: Receiver<Envelope>,
+    mailbox: Mailbox,
+    left: Vec<bool>,
+    aborted: Option<CommError>,
+}
+
+/// Runs `body` on every rank, each on a thread of its own, and returns what they returned, by rank.
+///
+/// # Errors
+/// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`] from
+/// whatever they ask next.
+#[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+pub fn launch<R: Send>(
+    ranks: usize,
+    body: impl Fn(&mut dyn Comm) -> R + Sync,
+) -> Result<Vec<R>, LaunchError> {
+    if ranks == 0 {
+        return Err(LaunchError::NoRanks);
+    }
+    let too_many = |reason: String| LaunchError::TooMany { ranks, reason };
+    let last = u32::try_from(ranks - 1).map_err(|e| too_many(e.to_string()))?;
+    let start = Instant::now();
+    let (peers, inboxes): (Vec<_>, Vec<_>) = (0..ranks).map(|_| unbounded()).unzip();
+    let body = &body;
+    let run = |mut comm: ThreadComm| {
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(&mut comm)));
+        outcome.map_err(|payload| {
+            let message = panic_message(&*payload);
+            comm.abort(&format!("it panicked: {message}"));
+            LaunchError::Panicked {
+                rank: comm.rank,
+                message,
+            }
+        })
+    };
+    let outcomes: Vec<Result<R, LaunchError>> = thread::scope(|scope| {
+        let mut handles = Vec::with_capacity(ranks);
+        for (rank, inbox) in (0..=last).map(Rank).zip(inboxes) {
+            let comm = ThreadComm {
+                rank,
+                start,
+                peers: peers.clone(),
+                inbox,
+                mailbox: Mailbox::default(),
+                left: vec![false; ranks],
+                aborted: None,
+            };
+            let named = thread::Builder::new().name(format!("rank {}", rank.0));
+            match named.spawn_scoped(scope, || run(comm)) {
+                Ok(handle) => handles.push((rank, handle)),
+                Err(error) => {
+                    let reason = error.to_string();
+                    tell_all(&peers, || Envelope::Abort {
+                        rank,
+                        reason: reason.clone(),
+                    });
+                    handles
+                        .into_iter()
+                        .for_each(|(_, handle)| drop(handle.join()));
+                    return vec![Err(too_many(reason))];
+                }
+            }
+        }
+        handles
+            .into_iter()
+            .map(|(rank, handle)| {
+                handle.join().unwrap_or_else(|payload| {
+                    Err(LaunchError::Panicked {
+                        rank,
+                        message: panic_message(&*payload),
+                    })
+                })
+            })
+            .collect()
+    });
+    outcomes.into_iter().collect()
+}
+
+/// The text of a panic.
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}
+
+/// Sends to every rank; those that have gone do not mind.
+fn tell_all(peers: &[Sender<Envelope>], envelope: impl Fn() -> Envelope) {
+    for peer in peers {
+        drop(peer.send(envelope()));
+    }
+}
+
+impl ThreadComm {
+    /// Files what came out of the channel.
+    fn accept(&mut self, envelope: Envelope) -> Result<(), CommError> {
+        match envelope {
+            Envelope::Message { tag, message } => self.mailbox.put(tag, message),
+            Envelope::Left(rank) => self.left[rank.index()] = true,
+            Envelope::Abort { rank, reason } => {
+                self.aborted
+                    .get_or_insert(CommError::Aborted { rank, reason });
+            }
+        }
+        self.check()
+    }
+
+    /// Takes what has arrived; true if anything had.
+    fn poll(&mut self) -> Result<bool, CommError> {
+        let mut any = false;
+        loop {
+            match self.inbox.try_recv() {
+                Ok(envelope) => {
+                    self.accept(envelope)?;
+                    any = true;
+                }
+                // This rank holds a sender to itself: the channel stays open.
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => return Ok(any),
+            }
+        }
+    }
+
+    /// Waits until something has arrived, or so long.
+    fn block(&mut self, at_most: Option<Duration>) -> Result<(), CommError> {
+        for turn in 0..SPINS + YIELDS {
+            if self.poll()? {
+                return Ok(());
+            }
+            if turn < SPINS {
+                hint::spin_loop();
+            } else {
+                thread::yield_now();
+            }
+        }
+        let envelope = match at_most {
+            None => self
+                .inbox
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
+            Some(time) => self.inbox.recv_timeout(time),
+        };
+        envelope.map_or(Ok(()), |envelope| self.accept(envelope))
+    }
+
+    fn check(&self) -> Result<(), CommError> {
+        self.aborted.clone().map_or(Ok(()), Err)
+    }
+
+    fn peer(&self, to: Rank) -> Result<&Sender<Envelope>, CommError> {
+        self.peers.get(to.index()).ok_or(CommError::NoSuchRank {
+            to,
+            size: self.peers.len(),
+        })
+    }
+}
+
+impl Comm for ThreadComm {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.peers.len()
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
+        self.check()?;
+        let message = Message {
+            from: self.rank,
+            bytes,
+        };
+        // A rank that has gone needs no message; one that still waits for it is told when it asks.
+        drop(self.peer(to)?.send(Envelope::Message { tag, message }));
+        Ok(())
+    }
+
+    fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
+        self.check()?;
+        self.poll()?;
+        Ok(self.mailbox.take(tag))
+    }
+
+    fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError> {
+        self.check()?;
+        self.peer(from)?;
+        loop {
+            if let Some(bytes) = self.mailbox.take_from(from, tag) {
+                return Ok(bytes);
+            }
+            if self.left[from.index()] {
+                return Err(CommError::Left {
+                    rank: from,
+                    waiting: self.rank,
+                });
+            }
+            if from == self.rank {
+                // What a rank sent to itself has arrived already.
+                if self.poll()? {
+                    continue;
+                }
+                return Err(CommError::Left {
+                    rank: from,
+                    waiting: from,
+                });
+            }
+            self.block(None)?;
+        }
+    }
+
+    fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
+        self.check()?;
+        if self.mailbox.is_empty() {
+            self.block(Some(at_most))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn abort(&mut self, reason: &str) {
+        if self.aborted.is_none() {
+            let rank = self.rank;
+            self.aborted = Some(CommError::Aborted {
+                rank,
+                reason: reason.to_owned(),
+            });
+            tell_all(&self.peers, || Envelope::Abort {
+                rank,
+                reason: reason.to_owned(),
+            });
+        }
+    }
+}
+
+impl Drop for ThreadComm {
+    fn drop(&mut self) {
+        let rank = self.rank;
+        tell_all(&self.peers, || Envelope::Left(rank));
+    }
+}

@@ -1,0 +1,390 @@
+//! All cloths of a scene as one body of masses, triangles and hinges, in global vertex numbers.
+//!
+//! Every rank builds the same model; the partition then says which part of it a rank works on.
+
+use glam::DVec3;
+use thiserror::Error;
+
+use super::bending::Hinge;
+use super::membrane::RestTriangle;
+use crate::mesh::TriMesh;
+use crate::scene::Material;
+
+/// Why a cloth cannot be simulated.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum PhysicsError {
+    /// A triangle without area, or with corners that are not finite.
+    #[error(
+        "triangle {triangle} of cloth `{cloth}` spans no area at rest; remove it from the mesh"
+    )]
+    FlatTriangle {
+        /// The cloth's name.
+        cloth: String,
+        /// The triangle's index in that cloth's mesh.
+        triangle: usize,
+    },
+    /// A vertex that carries no mass.
+    #[error("vertex {vertex} of cloth `{cloth}` is in no triangle and has no mass; remove it")]
+    Massless {
+        /// The cloth's name.
+        cloth: String,
+        /// The vertex's index in that cloth's mesh.
+        vertex: usize,
+    },
+    /// More vertices than numbers for them.
+    #[error("the cloths have more than {} vertices together", u32::MAX)]
+    TooLarge,
+}
+
+/// Masses, triangles and hinges of all cloths, vertices numbered cloth after cloth.
+#[derive(Clone, Debug, Default)]
+pub struct ClothModel {
+    triangles: Vec<[u32; 3]>,
+    rest: Vec<DVec3>,
+    membranes: Vec<RestTriangle>,
+    hinges: Vec<Hinge>,
+    masses: Vec<f64>,
+    /// `[mass-proportional in 1/s, stiffness-proportional in s]` per cloth, and the cloth of each vertex,
+    /// triangle and hinge.
+    damping: Vec<[f64; 2]>,
+    cloth_of_vertex: Vec<u32>,
+    cloth_of_triangle: Vec<u32>,
+    cloth_of_hinge: Vec<u32>,
+}
+
+impl ClothModel {
+    /// Adds a cloth whose rest shape is `mesh`; its vertices follow those already there.
+    ///
+    /// # Errors
+    /// Triangles without area and vertices without mass, by cloth and index.
+    pub fn add(
+        &mut self,
+        name: &str,
+        mesh: &TriMesh,
+        material: &Material,
+    ) -> Result<(), PhysicsError> {
+        let total = self.masses.len() + mesh.positions.len();
+        if u32::try_from(total).is_err() {
+            return Err(PhysicsError::TooLarge);
+        }
+        let first = self.masses.len() as u32;
+        let cloth = self.damping.len() as u32;
+        self.damping
+            .push([material.damping_mass, material.damping_stiffness]);
+        self.rest.extend_from_slice(&mesh.positions);
+        self.masses.resize(total, 0.0);
+        self.cloth_of_vertex.resize(total, cloth);
+        let flat = |triangle| PhysicsError::FlatTriangle {
+            cloth: name.to_owned(),
+            triangle,
+        };
+        for (index, corners) in mesh.triangles.iter().enumerate() {
+            let points = corners.map(|v| mesh.positions[v as usize]);
+            let membrane = RestTriangle::new(points, material).ok_or_else(|| flat(index))?;
+            // A third of a triangle's mass sits at each corner.
+            let share = material.density * membrane.area() / 3.0;
+            for &v in corners {
+                self.masses[(first + v) as usize] += share;
+            }
+            self.triangles.push(corners.map(|v| first + v));
+            self.membranes.push(membrane);
+            self.cloth_of_triangle.push(cloth);
+        }
+        if let Some(vertex) = self.masses[first as usize..].iter().position(|&m| m <= 0.0) {
+            return Err(PhysicsError::Massless {
+                cloth: name.to_owned(),
+                vertex,
+            });
+        }
+        for (vertices, sides) in interior_edges(&mesh.triangles) {
+            let points = vertices.map(|v| mesh.positions[v as usize]);
+            let global = vertices.map(|v| first + v);
+            let hinge =
+                Hinge::new(global, points, material.bending).ok_or_else(|| flat(sides[0]))?;
+            self.hinges.push(hinge);
+            self.cloth_of_hinge.push(cloth);
+        }
+        Ok(())
+    }
+
+    /// The same model with vertex `v` renamed `new[v]`, triangles and hinges in the order of their
+    /// lowest vertex, so that what a patch needs lies together.
+    #[must_use]
+    pub fn renumbered(&self, new: &[u32]) -> Self {
+        let moved = |old: &[f64]| {
+            let mut out = vec![0.0; old.len()];
+            for (v, &value) in old.iter().enumerate() {
+                out[new[v] as usize] = value;
+            }
+            out
+        };
+        let mut rest = vec![DVec3::ZERO; self.rest.len()];
+        let mut cloth_of_vertex = vec![0; self.rest.len()];
+        for (v, &at) in new.iter().enumerate() {
+            rest[at as usize] = self.rest[v];
+            cloth_of_vertex[at as usize] = self.cloth_of_vertex[v];
+        }
+        let triangles: Vec<[u32; 3]> = self
+            .triangles
+            .iter()
+            .map(|t| t.map(|v| new[v as usize]))
+            .collect();
+        let hinges: Vec<Hinge> = self
+            .hinges
+            .iter()
+            .map(|h| Hinge {
+                vertices: h.vertices.map(|v| new[v as usize]),
+                ..*h
+            })
+            .collect();
+        let by_triangle = order_by(&triangles, |t| t.iter().copied().min());
+        let by_hinge = order_by(&hinges, |h| h.vertices.iter().copied().min());
+        Self {
+            triangles: by_triangle.iter().map(|&i| triangles[i]).collect(),
+            membranes: by_triangle.iter().map(|&i| self.membranes[i]).collect(),
+            cloth_of_triangle: by_triangle
+                .iter()
+                .map(|&i| self.cloth_of_triangle[i])
+                .collect(),
+            hinges: by_hinge.iter().map(|&i| hinges[i]).collect(),
+            cloth_of_hinge: by_hinge.iter().map(|&i| self.cloth_of_hinge[i]).collect(),
+            masses: moved(&self.masses),
+            rest,
+            cloth_of_vertex,
+            damping: self.damping.clone(),
+        }
+    }
+
+    /// Pairs of vertices whose positions a triangle couples, then those that only a hinge couples.
+    ///
+    /// Each pair once, lower vertex first, sorted. Both together are the graph of the system matrix.
+    #[must_use]
+    pub fn couplings(&self) -> (Vec<[u32; 2]>, Vec<[u32; 2]>) {
+        let mut near: Vec<[u32; 2]> = self
+            .triangles
+            .iter()
+            .flat_map(|&[a, b, c]| [ordered(a, b), ordered(b, c), ordered(c, a)])
+            .collect();
+        near.sort_unstable();
+        near.dedup();
+        let mut far: Vec<[u32; 2]> = self
+            .hinges
+            .iter()
+            .flat_map(|h| {
+                let [a, b, c, d] = h.vertices;
+                [[a, b], [a, c], [a, d], [b, c], [b, d], [c, d]].map(|[i, j]| ordered(i, j))
+            })
+            .filter(|pair| near.binary_search(pair).is_err())
+            .collect();
+        far.sort_unstable();
+        far.dedup();
+        (near, far)
+    }
+
+    /// Triangles as vertex triples.
+    #[must_use]
+    pub fn triangles(&self) -> &[[u32; 3]] {
+        &self.triangles
+    }
+
+    /// Rest positions in m.
+    #[must_use]
+    pub fn rest(&self) -> &[DVec3] {
+        &self.rest
+    }
+
+    /// Elasticity of each triangle.
+    #[must_use]
+    pub fn membranes(&self) -> &[RestTriangle] {
+        &self.membranes
+    }
+
+    /// Bending elements.
+    #[must_use]
+    pub fn hinges(&self) -> &[Hinge] {
+        &self.hinges
+    }
+
+    /// Lumped masses in kg.
+    #[must_use]
+    pub fn masses(&self) -> &[f64] {
+        &self.masses
+    }
+
+    /// Mass-proportional damping of a vertex's cloth in 1/s.
+    #[must_use]
+    pub fn mass_damping(&self, vertex: usize) -> f64 {
+        self.damping[self.cloth_of_vertex[vertex] as usize][0]
+    }
+
+    /// Stiffness-proportional damping of a triangle's cloth in s.
+    #[must_use]
+    pub fn triangle_damping(&self, triangle: usize) -> f64 {
+        self.damping[self.cloth_of_triangle[triangle] as usize][1]
+    }
+
+    /// Stiffness-proportional damping of a hinge's cloth in s.
+    #[must_use]
+    pub fn hinge_damping(&self, hinge: usize) -> f64 {
+        self.damping[self.cloth_of_hinge[hinge] as usize][1]
+    }
+
+    /// The cloth each vertex belongs to, by its index in the scene.
+    #[must_use]
+    pub fn cloth_of_vertex(&self) -> &[u32] {
+        &self.cloth_of_vertex
+    }
+}
+
+fn ordered(a: u32, b: u32) -> [u32; 2] {
+    if a < b { [a, b] } else { [b, a] }
+}
+
+/// Indices of `items` sorted by key, ties kept in order.
+fn order_by<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_by_key(|&i| key(&items[i]));
+    order
+}
+
+/// Edges between two triangles: their ends, the corners opposite, and the triangles' indices.
+fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2])> {
+    let mut sides: Vec<([u32; 2], u32, usize)> = triangles
+        .iter()
+        .enumerate()
+        .flat_map(|(t, &[a, b, c])| {
+            [
+                (ordered(a, b), c, t),
+                (ordered(b, c), a, t),
+                (ordered(c, a), b, t),
+            ]
+        })
+        .collect();
+    sides.sort_unstable();
+    sides
+        .windows(2)
+        .filter(|pair| pair[0].0 == pair[1].0)
+        .map(|pair| {
+            let ([a, b], c, s) = pair[0];
+            let (_, d, t) = pair[1];
+            ([a, b, c, d], [s, t])
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const COTTON: Material = Material {
+        density: 0.15,
+        stretch: 1000.0,
+        poisson: 0.3,
+        bending: 1e-5,
+        damping_mass: 0.0,
+        damping_stiffness: 0.0,
+    };
+
+    /// A square sheet of `n` by `n` vertices in the plane z = 0, one corner at the origin.
+    pub(crate) fn grid(n: usize, side: f64) -> TriMesh {
+        let step = side / (n - 1) as f64;
+        let positions = (0..n * n)
+            .map(|i| DVec3::new((i % n) as f64 * step, (i / n) as f64 * step, 0.0))
+            .collect();
+        let mut triangles = Vec::new();
+        for j in 0..n - 1 {
+            for i in 0..n - 1 {
+                let a = (j * n + i) as u32;
+                let (b, c, d) = (a + 1, a + n as u32, a + n as u32 + 1);
+                if i % 2 == 0 {
+                    triangles.extend([[a, b, d], [a, d, c]]);
+                } else {
+                    triangles.extend([[a, b, c], [b, d, c]]);
+                }
+            }
+        }
+        TriMesh {
+            positions,
+            triangles,
+        }
+    }
+
+    pub(crate) fn model_of(mesh: &TriMesh) -> ClothModel {
+        let mut model = ClothModel::default();
+        model.add("sheet", mesh, &COTTON).unwrap();
+        model
+    }
+
+    #[test]
+    fn masses_sum_to_density_times_area() {
+        let model = model_of(&grid(7, 2.0));
+        assert!((model.masses().iter().sum::<f64>() - 0.15 * 4.0).abs() < 1e-13);
+    }
+
+    #[test]
+    fn every_interior_edge_is_a_hinge() {
+        let n = 6;
+        let model = model_of(&grid(n, 1.0));
+        let edges = 3 * (n - 1) * (n - 1) + 2 * (n - 1);
+        assert_eq!(model.hinges().len(), edges - 4 * (n - 1));
+        let (near, far) = model.couplings();
+        assert_eq!(near.len(), edges);
+        assert!(far.iter().all(|pair| near.binary_search(pair).is_err()));
+    }
+
+    #[test]
+    fn renumbering_keeps_physics() {
+        let mesh = grid(5, 1.0);
+        let model = model_of(&mesh);
+        let n = mesh.positions.len() as u32;
+        let new: Vec<u32> = (0..n).map(|v| (v * 7 + 3) % n).collect();
+        let renamed = model.renumbered(&new);
+        let bend = |p: DVec3| DVec3::new(p.x, p.y, p.x * p.x);
+        let energy = |m: &ClothModel| -> f64 {
+            let x: Vec<DVec3> = m.rest().iter().map(|&p| bend(p)).collect();
+            let stretch: f64 = m
+                .triangles()
+                .iter()
+                .zip(m.membranes())
+                .map(|(t, e)| e.energy(&e.deform(t.map(|v| x[v as usize])).unwrap()))
+                .sum();
+            stretch
+                + m.hinges()
+                    .iter()
+                    .map(|h| h.energy(h.vertices.map(|v| x[v as usize])))
+                    .sum::<f64>()
+        };
+        assert!((energy(&model) / energy(&renamed) - 1.0).abs() < 1e-12);
+        for v in 0..n as usize {
+            assert_eq!(model.masses()[v], renamed.masses()[new[v] as usize]);
+        }
+    }
+
+    #[test]
+    fn bad_elements_are_named() {
+        let mut mesh = grid(3, 1.0);
+        mesh.positions.push(DVec3::ONE);
+        let error = ClothModel::default()
+            .add("flag", &mesh, &COTTON)
+            .unwrap_err();
+        assert_eq!(
+            error,
+            PhysicsError::Massless {
+                cloth: "flag".into(),
+                vertex: 9
+            }
+        );
+        let mut mesh = grid(3, 1.0);
+        mesh.triangles.push([0, 1, 2]);
+        let error = ClothModel::default()
+            .add("flag", &mesh, &COTTON)
+            .unwrap_err();
+        assert_eq!(
+            error,
+            PhysicsError::FlatTriangle {
+                cloth: "flag".into(),
+                triangle: 8
+            }
+        );
+    }
+}
