@@ -1,15 +1,15 @@
 //! Cutting one branch of the tree in two: METIS, and a plain sweep for what METIS leaves undone.
 //!
-//! Out: for each vertex of the subgraph whether it lies on the second side. Both sides hold at least as many
-//! vertices as they will have patches, so that no patch can end up empty.
+//! Out: for each vertex of the subgraph whether it lies on the second side. Both sides hold at
+//! least as many vertices as they will have patches, so that no patch can end up empty.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::PartitionError;
 use crate::subgraph::Subgraph;
 
-/// METIS draws from the C library's `rand`, which is one for the whole process. Ranks may be threads of one
-/// process, and must all get the same tree.
+/// METIS draws from the C library's `rand`, which is one for the whole process. Ranks may be
+/// threads of one process, and must all get the same tree.
 static METIS: Mutex<()> = Mutex::new(());
 
 /// Cuts a subgraph into two sides of about equal weight with few edges between them.
@@ -123,7 +123,8 @@ mod tests {
     fn cut_is_nearest_to_half_the_weight_and_leaves_room() {
         assert_eq!(cut_order(&[0, 1, 2], &[5, 1, 1], 1), [false, true, true]);
         assert_eq!(cut_order(&[2, 1, 0], &[5, 1, 1], 1), [true, false, false]);
-        // Half the weight is before the first vertex's end, but two vertices are wanted on each side.
+        // Half the weight is before the first vertex's end, but two vertices are wanted on each
+        // side.
         assert_eq!(
             cut_order(&[0, 1, 2, 3], &[9, 1, 1, 1], 2),
             [false, false, true, true]
@@ -136,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_star_is_cut_with_room_on_both_sides() {
-        // METIS is free to leave the hub alone with its weight; each side still needs four vertices.
+        // METIS is free to leave the hub alone with its weight; each side still needs four
+        // vertices.
         let mut weights = vec![1; 8];
         weights[0] = 1000;
         let star = Graph::from_edges(8, (1..8).map(|v| (0, v))).unwrap();

@@ -1,9 +1,10 @@
 //! The graph that is partitioned: symmetric, without self loops, in compressed rows.
 //!
-//! In: edges or neighbour lists. Out: for each vertex its neighbours, ascending and without repetition.
+//! In: edges or neighbour lists. Out: for each vertex its neighbours, ascending and without
+//! repetition.
 //!
-//! Give it the graph of the *matrix*, not of the mesh: bending couples a second ring, and a partition made
-//! without it has up to a fifth more halo.
+//! Give it the graph of the *matrix*, not of the mesh: bending couples a second ring, and a
+//! partition made without it has up to a fifth more halo.
 
 use crate::{PartitionError, PatchTree};
 
@@ -21,8 +22,8 @@ impl Graph {
     /// A graph from its edges, each given once or more, in either direction.
     ///
     /// # Errors
-    /// [`PartitionError::NoVertices`], [`PartitionError::NoSuchVertex`], [`PartitionError::SelfLoop`] or
-    /// [`PartitionError::TooLarge`].
+    /// [`PartitionError::NoVertices`], [`PartitionError::NoSuchVertex`],
+    /// [`PartitionError::SelfLoop`] or [`PartitionError::TooLarge`].
     pub fn from_edges(
         vertices: usize,
         edges: impl IntoIterator<Item = (u32, u32)>,
@@ -57,7 +58,8 @@ impl Graph {
     /// A graph from the neighbours of each vertex, in any order; repetitions are dropped.
     ///
     /// # Errors
-    /// Those of [`Graph::from_edges`], and [`PartitionError::Asymmetric`] if an edge is listed at one end only.
+    /// Those of [`Graph::from_edges`], and [`PartitionError::Asymmetric`] if an edge is listed at
+    /// one end only.
     pub fn from_neighbours<L: AsRef<[u32]>>(lists: &[L]) -> Result<Self, PartitionError> {
         let entries = lists.iter().map(|list| list.as_ref().len()).sum();
         check_size(lists.len(), entries)?;
@@ -83,7 +85,8 @@ impl Graph {
     /// The same graph with vertex weights, the work that a vertex stands for.
     ///
     /// # Errors
-    /// [`PartitionError::Length`], [`PartitionError::ZeroWeight`] or [`PartitionError::WeightsTooLarge`].
+    /// [`PartitionError::Length`], [`PartitionError::ZeroWeight`] or
+    /// [`PartitionError::WeightsTooLarge`].
     pub fn with_weights(mut self, weights: Vec<u32>) -> Result<Self, PartitionError> {
         check_length("vertex weights", self.vertex_count(), weights.len())?;
         if let Some((vertex, _)) = (0_u32..).zip(&weights).find(|(_, weight)| **weight == 0) {

@@ -1,8 +1,9 @@
 //! What a rank needs from others and what they need from it.
 //!
-//! In: the graph in the numbering of the tree, the same on every rank, and who owns what. Out: the halo of one
-//! rank, and for each neighbouring rank what to send and what will come. Nobody is asked: both ends of a
-//! transfer compute it from the same graph, and agree because the graph is symmetric.
+//! In: the graph in the numbering of the tree, the same on every rank, and who owns what. Out: the
+//! halo of one rank, and for each neighbouring rank what to send and what will come. Nobody is
+//! asked: both ends of a transfer compute it from the same graph, and agree because the graph is
+//! symmetric.
 
 use std::ops::Range;
 
@@ -33,7 +34,8 @@ impl HaloPlan {
     /// The plan of one rank, from the graph in the numbering of the tree ([`Graph::renumbered`]).
     ///
     /// # Errors
-    /// [`PartitionError::NoSuchRank`], or [`PartitionError::Length`] if graph and ownership are of different trees.
+    /// [`PartitionError::NoSuchRank`], or [`PartitionError::Length`] if graph and ownership are of
+    /// different trees.
     pub fn new(graph: &Graph, ownership: &Ownership, rank: usize) -> Result<Self, PartitionError> {
         let ranks = ownership.ranks();
         if rank >= ranks {

@@ -1,8 +1,10 @@
-//! The patch tree: recursive bisection of a mesh, ownership for any rank count, numbering and halo lists.
+//! The patch tree: recursive bisection of a mesh, ownership for any rank count, numbering and halo
+//! lists.
 //!
-//! The graph of the matrix is cut recursively into 2^m *patches*. How many depends on the mesh alone, never
-//! on how many ranks run it; ranks own contiguous ranges of patches. Whatever is summed is summed within a
-//! patch in vertex order and then up the tree, so that results do not depend on the number of ranks.
+//! The graph of the matrix is cut recursively into 2^m *patches*. How many depends on the mesh
+//! alone, never on how many ranks run it; ranks own contiguous ranges of patches. Whatever is
+//! summed is summed within a patch in vertex order and then up the tree, so that results do not
+//! depend on the number of ranks.
 //!
 //! | module | holds |
 //! |---|---|
@@ -14,8 +16,8 @@
 //! | [`quality`] | [`Quality`], how good a partition is |
 //! | [`rcb`] | recursive coordinate bisection, for comparison and when METIS has no graph to work on |
 //!
-//! Known here: neither messages nor cloth. Every rank computes the same tree from the same graph, or takes it
-//! from another rank by [`PatchTree::from_numbering`].
+//! Known here: neither messages nor cloth. Every rank computes the same tree from the same graph,
+//! or takes it from another rank by [`PatchTree::from_numbering`].
 //!
 //! ```
 //! use weft_partition::{Graph, HaloPlan, Ownership, PatchOptions, PatchTree};

@@ -1,7 +1,7 @@
 //! Which rank owns which patches.
 //!
-//! In: the weights of the patches and a number of ranks. Out: a contiguous range of patches for each rank, of
-//! about equal weight; whole subtrees when the number of ranks is a power of two.
+//! In: the weights of the patches and a number of ranks. Out: a contiguous range of patches for
+//! each rank, of about equal weight; whole subtrees when the number of ranks is a power of two.
 //!
 //! Ownership decides where something is computed, never what: see [`crate::tree_sum`].
 
@@ -23,7 +23,8 @@ impl Ownership {
     /// Shares the patches of a tree among ranks.
     ///
     /// # Errors
-    /// [`PartitionError::TooFewPatches`] if a rank would own nothing, [`PartitionError::NoRanks`] for none.
+    /// [`PartitionError::TooFewPatches`] if a rank would own nothing, [`PartitionError::NoRanks`]
+    /// for none.
     pub fn new(tree: &PatchTree, ranks: usize) -> Result<Self, PartitionError> {
         let patches = tree.patch_count();
         if ranks > patches {
@@ -42,8 +43,9 @@ impl Ownership {
     /// Shares the patches as the caller decides: rank r owns `first_patch[r]..first_patch[r + 1]`.
     ///
     /// # Errors
-    /// [`PartitionError::NoRanks`] for fewer than two entries, [`PartitionError::TooFewPatches`] if a range is
-    /// empty or runs backwards, [`PartitionError::Length`] if they do not cover the patches from 0 to the last.
+    /// [`PartitionError::NoRanks`] for fewer than two entries, [`PartitionError::TooFewPatches`] if
+    /// a range is empty or runs backwards, [`PartitionError::Length`] if they do not cover the
+    /// patches from 0 to the last.
     pub fn from_first_patches(
         tree: &PatchTree,
         first_patch: Vec<usize>,
@@ -126,15 +128,16 @@ impl Ownership {
         owner(&self.first_patch, patch)
     }
 
-    /// The rank that owns a vertex, given in the numbering of the tree. Vertices beyond the last count as the
-    /// last rank's.
+    /// The rank that owns a vertex, given in the numbering of the tree. Vertices beyond the last
+    /// count as the last rank's.
     #[must_use]
     pub fn rank_of_vertex(&self, vertex: usize) -> usize {
         owner(&self.first_vertex, vertex)
     }
 }
 
-/// Cuts where the weight before the cut is nearest to the rank's fair share, with a patch left for each rank.
+/// Cuts where the weight before the cut is nearest to the rank's fair share, with a patch left for
+/// each rank.
 fn balanced(tree: &PatchTree, ranks: usize) -> Vec<usize> {
     let patches = tree.patch_count();
     let mut before = vec![0_u128];

@@ -1,8 +1,10 @@
-//! The patch tree: a mesh cut in two, again and again, into 2^m patches, and the numbering that follows it.
+//! The patch tree: a mesh cut in two, again and again, into 2^m patches, and the numbering that
+//! follows it.
 //!
-//! In: the graph of the matrix. Out: how the vertices are numbered anew, patch by patch, and which range of
-//! the new numbers is which patch. The tree itself is complete and binary, so that it needs no storing: the
-//! node `index` of level `l` (the root is level 0) holds the patches `index << (m - l) .. (index + 1) << (m - l)`.
+//! In: the graph of the matrix. Out: how the vertices are numbered anew, patch by patch, and which
+//! range of the new numbers is which patch. The tree itself is complete and binary, so that it
+//! needs no storing: the node `index` of level `l` (the root is level 0) holds the patches `index
+//! << (m - l) .. (index + 1) << (m - l)`.
 //!
 //! The tree depends on the graph and the seed alone. It does not know ranks ([`crate::ownership`]).
 
@@ -34,12 +36,13 @@ impl Default for PatchOptions {
 impl PatchOptions {
     /// The number of patches for so many vertices.
     ///
-    /// At most [`MOST_VERTICES`] vertices a patch, and 32 patches even where fewer would do, unless that left
-    /// fewer than [`FEWEST_VERTICES`] in each. Patches are then of 64 to 2000 vertices, of 1000 to 2000 in
-    /// meshes of more than 64 000.
+    /// At most [`MOST_VERTICES`] vertices a patch, and 32 patches even where fewer would do, unless
+    /// that left fewer than [`FEWEST_VERTICES`] in each. Patches are then of 64 to 2000 vertices,
+    /// of 1000 to 2000 in meshes of more than 64 000.
     ///
     /// # Errors
-    /// [`PartitionError::PatchCount`] if `patches` is given and is not a power of two, or more than `vertices`.
+    /// [`PartitionError::PatchCount`] if `patches` is given and is not a power of two, or more than
+    /// `vertices`.
     pub fn patches_for(&self, vertices: usize) -> Result<usize, PartitionError> {
         match self.patches {
             Some(patches) if patches.is_power_of_two() && patches <= vertices => Ok(patches),
@@ -58,7 +61,8 @@ impl PatchOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchTree {
     depth: u32,
-    /// Where the vertices of each patch start, in new numbers; one entry more than there are patches.
+    /// Where the vertices of each patch start, in new numbers; one entry more than there are
+    /// patches.
     offsets: Vec<u32>,
     /// The vertex weights of each patch together.
     weights: Vec<u64>,
@@ -68,11 +72,11 @@ pub struct PatchTree {
 }
 
 impl PatchTree {
-    /// Bisects a graph recursively with METIS, and numbers the vertices of each patch for locality (reverse
-    /// Cuthill-McKee).
+    /// Bisects a graph recursively with METIS, and numbers the vertices of each patch for locality
+    /// (reverse Cuthill-McKee).
     ///
-    /// Where METIS leaves a side empty or badly unbalanced, a breadth-first sweep takes its place. Graphs may
-    /// be in several pieces.
+    /// Where METIS leaves a side empty or badly unbalanced, a breadth-first sweep takes its place.
+    /// Graphs may be in several pieces.
     ///
     /// # Errors
     /// [`PartitionError::PatchCount`] for a count that [`PatchOptions::patches_for`] refuses,
@@ -84,10 +88,11 @@ impl PatchTree {
         })
     }
 
-    /// Takes over a tree made elsewhere: the old vertex numbers patch by patch, and how many each patch has.
+    /// Takes over a tree made elsewhere: the old vertex numbers patch by patch, and how many each
+    /// patch has.
     ///
-    /// This is how a tree travels from the rank that made it, or out of a file. `weights` are those of the
-    /// patches, see [`PatchTree::patch_weight`].
+    /// This is how a tree travels from the rank that made it, or out of a file. `weights` are those
+    /// of the patches, see [`PatchTree::patch_weight`].
     ///
     /// # Errors
     /// [`PartitionError::PatchCount`], [`PartitionError::EmptyPatch`], [`PartitionError::Length`],
@@ -214,8 +219,9 @@ impl PatchTree {
         &self.old_to_new
     }
 
-    /// Cuts with any rule: `split(subgraph, its vertices, least)` tells the second side, each side getting
-    /// at least `least` vertices. There must be no more patches than vertices, and a power of two of them.
+    /// Cuts with any rule: `split(subgraph, its vertices, least)` tells the second side, each side
+    /// getting at least `least` vertices. There must be no more patches than vertices, and a power
+    /// of two of them.
     pub(crate) fn by_bisection(
         graph: &Graph,
         patches: usize,
@@ -256,10 +262,12 @@ impl PatchTree {
 
 const UNSEEN: u32 = u32::MAX;
 
-/// No patch is to have more vertices than so many on average, or its rows and vectors outgrow a cache.
+/// No patch is to have more vertices than so many on average, or its rows and vectors outgrow a
+/// cache.
 pub const MOST_VERTICES: usize = 2000;
 
-/// Small meshes are cut into fewer patches rather than into patches of fewer vertices than this on average.
+/// Small meshes are cut into fewer patches rather than into patches of fewer vertices than this on
+/// average.
 pub const FEWEST_VERTICES: usize = 64;
 
 /// Patches wanted where the mesh has vertices to fill them: so many ranks can share it.

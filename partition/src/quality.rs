@@ -1,4 +1,5 @@
-//! How good a partition is: what crosses between its parts, how even they are, whether they hang together.
+//! How good a partition is: what crosses between its parts, how even they are, whether they hang
+//! together.
 
 use crate::graph::{check_length, count_u32};
 use crate::{Graph, Ownership, PartitionError, PatchTree};
@@ -20,7 +21,8 @@ impl Quality {
     /// Measures a graph whose vertex v lies in part `part_of[v]`, one of `0..parts`.
     ///
     /// # Errors
-    /// [`PartitionError::Length`] if there is not one part for each vertex, or a part beyond the last.
+    /// [`PartitionError::Length`] if there is not one part for each vertex, or a part beyond the
+    /// last.
     pub fn new(graph: &Graph, part_of: &[u32], parts: usize) -> Result<Self, PartitionError> {
         check_length("parts of vertices", graph.vertex_count(), part_of.len())?;
         if let Some(&beyond) = part_of.iter().find(|&&part| part as usize >= parts) {

@@ -1,18 +1,22 @@
-//! Recursive coordinate bisection: the median split of [Selle et al. 2009], for comparison and as fallback.
+//! Recursive coordinate bisection: the median split of [Selle et al. 2009], for comparison and as
+//! fallback.
 //!
-//! In: a position for each vertex. Out: the same [`PatchTree`] that METIS would make, cut across the longest
-//! extent of the bounding box instead of where few edges are. On a flat sheet it is nearly as good; on a
-//! rolled or crumpled one its halo is a multiple, and patches fall into pieces.
+//! In: a position for each vertex. Out: the same [`PatchTree`] that METIS would make, cut across
+//! the longest extent of the bounding box instead of where few edges are. On a flat sheet it is
+//! nearly as good; on a rolled or crumpled one its halo is a multiple, and patches fall into
+//! pieces.
 
 use crate::bisect::cut_order;
 use crate::graph::check_length;
 use crate::{Graph, PartitionError, PatchOptions, PatchTree};
 
-/// Cuts at the median coordinate, along the axis in which the branch is longest. The seed is not used.
+/// Cuts at the median coordinate, along the axis in which the branch is longest. The seed is not
+/// used.
 ///
 /// # Errors
-/// [`PartitionError::Length`] if there is not one position (m) for each vertex, [`PartitionError::NonFinite`]
-/// if one is not a number, [`PartitionError::PatchCount`] as in [`PatchTree::build`].
+/// [`PartitionError::Length`] if there is not one position (m) for each vertex,
+/// [`PartitionError::NonFinite`] if one is not a number, [`PartitionError::PatchCount`] as in
+/// [`PatchTree::build`].
 pub fn build(
     graph: &Graph,
     positions: &[[f64; 3]],
@@ -87,7 +91,8 @@ mod tests {
         assert!((quality.imbalance - 1.0).abs() < 1e-12);
     }
 
-    /// Why the graph is cut and not the space: positions of a folded sheet say little about its graph.
+    /// Why the graph is cut and not the space: positions of a folded sheet say little about its
+    /// graph.
     #[test]
     fn a_folded_sheet_is_cut_worse_than_by_its_graph() {
         let graph = grid();

@@ -74,10 +74,11 @@ impl Subgraph {
         (self.offsets[v + 1] - self.offsets[v]) as usize
     }
 
-    /// All vertices level by level from a vertex at the rim of each component, component after component.
+    /// All vertices level by level from a vertex at the rim of each component, component after
+    /// component.
     ///
-    /// Cuthill and McKee's order: within a level in the order of the parents, then by degree. Its reverse is
-    /// a numbering in which neighbours are near each other.
+    /// Cuthill and McKee's order: within a level in the order of the parents, then by degree. Its
+    /// reverse is a numbering in which neighbours are near each other.
     pub(crate) fn level_order(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.len());
         let mut placed = vec![false; self.len()];
@@ -106,7 +107,8 @@ impl Subgraph {
         order
     }
 
-    /// A vertex far from the middle of the component of `seed`: the far end of repeated breadth-first walks.
+    /// A vertex far from the middle of the component of `seed`: the far end of repeated
+    /// breadth-first walks.
     fn rim(&self, seed: usize, depth: &mut [u32]) -> usize {
         let mut start = seed;
         let mut eccentricity = 0;
@@ -133,7 +135,8 @@ impl Subgraph {
         start
     }
 
-    /// The component of `start` in breadth-first order, with the depth of each of its vertices written.
+    /// The component of `start` in breadth-first order, with the depth of each of its vertices
+    /// written.
     fn walk(&self, start: usize, depth: &mut [u32]) -> Vec<usize> {
         let mut queue = VecDeque::from([start]);
         let mut walked = Vec::new();

@@ -1,9 +1,9 @@
 //! Sums over all patches with the same bits on any number of ranks.
 //!
-//! A sum over vertices runs within a patch in vertex order and then up the patch tree, left child plus right
-//! child. A rank reduces the complete subtrees that its patches make up; the ranks exchange those few
-//! partial sums, in rank order, and each finishes the tree alike. The additions are the same, and in the
-//! same places, whoever owned the patches.
+//! A sum over vertices runs within a patch in vertex order and then up the patch tree, left child
+//! plus right child. A rank reduces the complete subtrees that its patches make up; the ranks
+//! exchange those few partial sums, in rank order, and each finishes the tree alike. The additions
+//! are the same, and in the same places, whoever owned the patches.
 //!
 //! Several sums travel together as `[f64; K]`. Not here: how partial sums travel.
 
@@ -75,7 +75,8 @@ impl TreeSum {
         }
     }
 
-    /// The complete subtrees that a rank's patches make up, from left to right; at most two of a level.
+    /// The complete subtrees that a rank's patches make up, from left to right; at most two of a
+    /// level.
     ///
     /// # Panics
     /// If there is no such rank.
@@ -90,8 +91,8 @@ impl TreeSum {
         self.subtrees.len()
     }
 
-    /// Reduces what a rank owns: `patches` are the sums of its patches, in order; `partials` becomes the sums
-    /// of its [`TreeSum::subtrees`].
+    /// Reduces what a rank owns: `patches` are the sums of its patches, in order; `partials`
+    /// becomes the sums of its [`TreeSum::subtrees`].
     ///
     /// # Errors
     /// [`PartitionError::Length`] if there is not one sum for each owned patch,
@@ -129,7 +130,8 @@ impl TreeSum {
         partials: &[[f64; K]],
     ) -> Result<[f64; K], PartitionError> {
         check_length("partial sums", self.subtrees.len(), partials.len())?;
-        // Sums that still wait for their right sibling; their levels increase, so the depth bounds them.
+        // Sums that still wait for their right sibling; their levels increase, so the depth bounds
+        // them.
         let mut waiting = [(ROOT, [0.0; K]); MAX_DEPTH + 1];
         let mut top = 0;
         for (&subtree, &partial) in self.subtrees.iter().zip(partials) {
