@@ -1,1 +1,53 @@
-//! The patch tree: recursive METIS bisection, ownership for any rank count, numbering and halo lists.
+//! The patch tree: recursive bisection of a mesh, ownership for any rank count, numbering and halo
+//! lists.
+//!
+//! The graph of the matrix is cut recursively into 2^m *patches*. How many depends on the mesh
+//! alone, never on how many ranks run it; ranks own contiguous ranges of patches. Whatever is
+//! summed is summed within a patch in vertex order and then up the tree, so that results do not
+//! depend on the number of ranks.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`graph`] | [`Graph`], the symmetric adjacency that everything starts from |
+//! | [`patch_tree`] | [`PatchTree`], the bisection and the new numbering |
+//! | [`ownership`] | [`Ownership`], which rank owns which patches |
+//! | [`halo_plan`] | [`HaloPlan`], what a rank needs from and sends to others |
+//! | [`tree_sum`] | [`TreeSum`], sums with the same bits on any number of ranks |
+//! | [`quality`] | [`Quality`], how good a partition is |
+//! | [`rcb`] | recursive coordinate bisection, for comparison and when METIS has no graph to work on |
+//!
+//! Known here: neither messages nor cloth. Every rank computes the same tree from the same graph,
+//! or takes it from another rank by [`PatchTree::from_numbering`].
+//!
+//! ```
+//! use weft_partition::{Graph, HaloPlan, Ownership, PatchOptions, PatchTree};
+//!
+//! // A chain of 300 vertices, in patches of at least 64.
+//! let chain = Graph::from_edges(300, (0..299).map(|v| (v, v + 1)))?;
+//! let tree = PatchTree::build(&chain, &PatchOptions::default())?;
+//! assert_eq!(tree.patch_count(), 4);
+//!
+//! let ownership = Ownership::new(&tree, 2)?;
+//! let plan = HaloPlan::new(&chain.renumbered(&tree)?, &ownership, 0)?;
+//! assert_eq!(plan.halo().len(), 1);
+//! # Ok::<(), weft_partition::PartitionError>(())
+//! ```
+
+mod bisect;
+mod error;
+pub mod graph;
+pub mod halo_plan;
+pub mod ownership;
+pub mod patch_tree;
+pub mod quality;
+pub mod rcb;
+mod subgraph;
+pub mod tree_sum;
+
+pub use error::PartitionError;
+pub use graph::Graph;
+pub use halo_plan::{HaloPlan, Neighbour};
+pub use ownership::Ownership;
+pub use patch_tree::{PatchOptions, PatchTree};
+pub use quality::Quality;
+pub use tree_sum::{Subtree, TreeSum};

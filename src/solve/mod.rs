@@ -1,1 +1,41 @@
-//! Stub.
+//! The partitioned linear solve of an implicit step, with the same bits on any number of ranks.
+//!
+//! In: rows of a symmetric positive definite matrix, split over ranks as the patch tree says, a
+//! right-hand side, and directions in which vertices are constrained. Out: the velocity change of
+//! the owned vertices, and the force that the constraints exert. [TB06 §4.1] describes the
+//! partitioned solve, [BW98 §5] the constraints inside the conjugate gradients, \[AB03\] why that
+//! converges.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`halo`] | [`Halo`], the exchange of border values |
+//! | [`reduction`] | [`Reduction`], sums over all vertices in an order that no ownership changes |
+//! | [`block_matrix`] | [`BlockMatrix`], rows of 3x3 blocks and scalars, and their product |
+//! | [`filter`] | [`Filter`], the constrained directions |
+//! | [`preconditioner`] | [`BlockJacobi`], inverted diagonal blocks |
+//! | [`cg`] | [`ModifiedCg`], the solve itself |
+//!
+//! Vectors are of the *owned* vertices, or of those followed by the *halo*, what is read of other
+//! ranks: see [`weft_partition::HaloPlan`]. Vertices are numbered as in the patch tree throughout.
+//!
+//! Not here: what the matrix means (`physics`), who is constrained and why (`step`).
+//!
+//! * \[AB03\] Ascher, Boxerman: On the modified conjugate gradient method in cloth simulation.
+//! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
+//! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory architectures.
+
+pub mod block_matrix;
+pub mod cg;
+pub mod filter;
+pub mod halo;
+pub mod preconditioner;
+pub mod reduction;
+#[cfg(test)]
+mod testing;
+
+pub use block_matrix::{BlockMatrix, BlockSlot, Pattern, PatternError, Rows, ScalarSlot};
+pub use cg::{Criterion, ModifiedCg, Outcome, SolveError, System, Tolerance};
+pub use filter::Filter;
+pub use halo::Halo;
+pub use preconditioner::BlockJacobi;
+pub use reduction::Reduction;

@@ -1,0 +1,132 @@
+//! Recursive coordinate bisection: the median split of [Selle et al. 2009], for comparison and as
+//! fallback.
+//!
+//! In: a position for each vertex. Out: the same [`PatchTree`] that METIS would make, cut across
+//! the longest extent of the bounding box instead of where few edges are. On a flat sheet it is
+//! nearly as good; on a rolled or crumpled one its halo is a multiple, and patches fall into
+//! pieces.
+
+use crate::bisect::cut_order;
+use crate::graph::check_length;
+use crate::{Graph, PartitionError, PatchOptions, PatchTree};
+
+/// Cuts at the median coordinate, along the axis in which the branch is longest. The seed is not
+/// used.
+///
+/// # Errors
+/// [`PartitionError::Length`] if there is not one position (m) for each vertex,
+/// [`PartitionError::NonFinite`] if one is not a number, [`PartitionError::PatchCount`] as in
+/// [`PatchTree::build`].
+pub fn build(
+    graph: &Graph,
+    positions: &[[f64; 3]],
+    options: &PatchOptions,
+) -> Result<PatchTree, PartitionError> {
+    check_length("positions", graph.vertex_count(), positions.len())?;
+    let finite = |position: &[f64; 3]| position.iter().all(|coordinate| coordinate.is_finite());
+    if let Some((vertex, _)) = (0..).zip(positions).find(|(_, position)| !finite(position)) {
+        return Err(PartitionError::NonFinite { vertex });
+    }
+    let patches = options.patches_for(graph.vertex_count())?;
+    PatchTree::by_bisection(graph, patches, |part, vertices, least| {
+        let at = |v: usize, axis: usize| positions[vertices[v] as usize][axis];
+        let extent = |axis: usize| {
+            let coordinates = || (0..vertices.len()).map(|v| at(v, axis));
+            coordinates().fold(f64::MIN, f64::max) - coordinates().fold(f64::MAX, f64::min)
+        };
+        // The first of equals, so that a cube is cut across x.
+        let longest = (1..3).fold(0, |best, axis| {
+            if extent(axis) > extent(best) {
+                axis
+            } else {
+                best
+            }
+        });
+        let mut order: Vec<usize> = (0..vertices.len()).collect();
+        order.sort_by(|&a, &b| at(a, longest).total_cmp(&at(b, longest)).then(a.cmp(&b)));
+        Ok(cut_order(&order, &part.weights, least))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Quality;
+
+    const SIDE: u32 = 32;
+
+    fn grid() -> Graph {
+        let edges = (0..SIDE * SIDE).flat_map(|v| {
+            let right = (v % SIDE + 1 < SIDE).then_some((v, v + 1));
+            let down = (v + SIDE < SIDE * SIDE).then_some((v, v + SIDE));
+            right.into_iter().chain(down)
+        });
+        Graph::from_edges((SIDE * SIDE) as usize, edges).unwrap()
+    }
+
+    fn flat(v: u32) -> [f64; 3] {
+        [f64::from(v % SIDE), f64::from(v / SIDE), 0.0]
+    }
+
+    fn four(graph: &Graph, positions: &[[f64; 3]]) -> Quality {
+        let tree = build(
+            graph,
+            positions,
+            &PatchOptions {
+                patches: Some(4),
+                seed: 0,
+            },
+        )
+        .unwrap();
+        Quality::of_patches(&graph.renumbered(&tree).unwrap(), &tree).unwrap()
+    }
+
+    #[test]
+    fn a_flat_square_is_cut_into_quarters() {
+        let graph = grid();
+        let positions: Vec<_> = graph.vertices().map(flat).collect();
+        let quality = four(&graph, &positions);
+        assert_eq!(quality.edge_cut, 2 * SIDE as usize);
+        assert_eq!(quality.components, [1; 4]);
+        assert!((quality.imbalance - 1.0).abs() < 1e-12);
+    }
+
+    /// Why the graph is cut and not the space: positions of a folded sheet say little about its
+    /// graph.
+    #[test]
+    fn a_folded_sheet_is_cut_worse_than_by_its_graph() {
+        let graph = grid();
+        // Sixteen layers on top of each other, longer across the layers than along them.
+        let folded: Vec<_> = (graph.vertices().map(flat))
+            .map(|[x, y, _]| [0.01 * (x % 2.0), 0.001 * y, (x / 2.0).floor() * 1e-4])
+            .collect();
+        let by_space = four(&graph, &folded);
+        let tree = PatchTree::build(
+            &graph,
+            &PatchOptions {
+                patches: Some(4),
+                seed: 1,
+            },
+        )
+        .unwrap();
+        let by_graph = Quality::of_patches(&graph.renumbered(&tree).unwrap(), &tree).unwrap();
+        assert!(
+            by_space.halo_total() > by_graph.halo_total(),
+            "{by_space:?} against {by_graph:?}"
+        );
+    }
+
+    #[test]
+    fn bad_positions_are_refused() {
+        let graph = Graph::from_edges(2, [(0, 1)]).unwrap();
+        let options = PatchOptions::default();
+        assert!(matches!(
+            build(&graph, &[[0.0; 3]], &options),
+            Err(PartitionError::Length { .. })
+        ));
+        assert_eq!(
+            build(&graph, &[[0.0; 3], [0.0, f64::NAN, 0.0]], &options),
+            Err(PartitionError::NonFinite { vertex: 1 })
+        );
+    }
+}

@@ -1,0 +1,556 @@
+//! The owned rows of the system matrix: 3x3 blocks near the diagonal, scalars further out.
+//!
+//! What a triangle couples is a full 3x3 block; what only bending couples, the second ring, is a
+//! scalar times identity in the quadratic model, and is stored so: 600 instead of 980 bytes of
+//! matrix a vertex.
+//!
+//! A [`Pattern`] says which entries there are, once for a mesh; a [`BlockMatrix`] holds their
+//! values. Columns are local indices, owned vertices first and then the halo, but in each row they
+//! stand in ascending *global* order, blocks and scalars each. So a row is added up in the same
+//! order whoever owns its columns, by the same kernel whether it is interior or on a border, and
+//! has the same bits on any number of ranks.
+//!
+//! Symmetry is not stored: every row is complete.
+
+use std::ops::Range;
+
+use glam::{DMat3, DVec3};
+use thiserror::Error;
+use weft_partition::{Graph, HaloPlan};
+
+/// Why a pattern could not be made.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum PatternError {
+    /// The graph and the plan are of different meshes.
+    #[error("the plan owns vertices up to {needed}, the graph has {found}")]
+    Vertices {
+        /// How many the plan needs.
+        needed: usize,
+        /// How many the graph has.
+        found: usize,
+    },
+    /// An entry refers to a vertex that is neither owned nor in the halo.
+    #[error(
+        "row {row} has column {column}, which the halo plan does not read: plan with the graph of the matrix"
+    )]
+    NotRead {
+        /// The row.
+        row: u32,
+        /// The column that is missing.
+        column: u32,
+    },
+    /// More entries than 32 bits count.
+    #[error("{entries} entries in the rows of one rank are too many: use more ranks")]
+    TooLarge {
+        /// How many there are at least.
+        entries: usize,
+    },
+}
+
+/// Where a block is kept; found once with [`Pattern::block_slot`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSlot(u32);
+
+/// Where a scalar is kept, or the block that it is added to; found once with
+/// [`Pattern::scalar_slot`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScalarSlot(ScalarPlace);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ScalarPlace {
+    Scalar(u32),
+    Block(BlockSlot),
+}
+
+/// Which rows to work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// Rows that read owned vertices only.
+    Interior,
+    /// Rows that read the halo.
+    Border,
+    /// Every owned row.
+    All,
+}
+
+/// Which entries the owned rows have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    first_row: u32,
+    local_len: usize,
+    /// Columns of the blocks of all rows: local index, and the global one to search by.
+    blocks: Columns,
+    scalars: Columns,
+    /// The diagonal block of each row.
+    diagonal: Vec<BlockSlot>,
+    interior: Vec<Range<usize>>,
+    border: Vec<Range<usize>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Columns {
+    /// Where the entries of each row start; one more than there are rows.
+    starts: Vec<u32>,
+    local: Vec<u32>,
+    global: Vec<u32>,
+}
+
+impl Pattern {
+    /// The rows that `plan` owns: a block for each edge of `near` and on the diagonal, a scalar for
+    /// each edge of `far` that is not in `near` too.
+    ///
+    /// Both graphs are of all vertices, in the numbering of the patch tree; `plan` is made of a
+    /// graph that has the edges of both.
+    ///
+    /// # Errors
+    /// [`PatternError`]; nothing here depends on other ranks.
+    pub fn new(plan: &HaloPlan, near: &Graph, far: &Graph) -> Result<Self, PatternError> {
+        let owned = plan.owned();
+        for graph in [near, far] {
+            if graph.vertex_count() < owned.end {
+                let (needed, found) = (owned.end, graph.vertex_count());
+                return Err(PatternError::Vertices { needed, found });
+            }
+        }
+        let first_row = as_u32(owned.start)?;
+        let mut pattern = Self {
+            first_row,
+            local_len: plan.local_len(),
+            blocks: Columns::new(),
+            scalars: Columns::new(),
+            diagonal: Vec::with_capacity(owned.len()),
+            interior: Vec::new(),
+            border: Vec::new(),
+        };
+        for row in first_row..as_u32(owned.end)? {
+            let near = near.neighbours(row);
+            let before = near.partition_point(|&column| column < row);
+            let add = |columns: &mut Columns, column: u32| -> Result<(), PatternError> {
+                let missing = PatternError::NotRead { row, column };
+                let local = plan.local_index(column).ok_or(missing)?;
+                columns.local.push(as_u32(local)?);
+                columns.global.push(column);
+                Ok(())
+            };
+            for &column in &near[..before] {
+                add(&mut pattern.blocks, column)?;
+            }
+            pattern
+                .diagonal
+                .push(BlockSlot(as_u32(pattern.blocks.local.len())?));
+            add(&mut pattern.blocks, row)?;
+            for &column in &near[before..] {
+                add(&mut pattern.blocks, column)?;
+            }
+            for &column in far.neighbours(row) {
+                if near.binary_search(&column).is_err() {
+                    add(&mut pattern.scalars, column)?;
+                }
+            }
+            pattern.blocks.end_row()?;
+            pattern.scalars.end_row()?;
+
+            let index = (row - first_row) as usize;
+            let reads_halo = [&pattern.blocks, &pattern.scalars]
+                .into_iter()
+                .any(|columns| {
+                    columns.local[columns.row(index)]
+                        .iter()
+                        .any(|&c| c as usize >= owned.len())
+                });
+            push_run(
+                if reads_halo {
+                    &mut pattern.border
+                } else {
+                    &mut pattern.interior
+                },
+                index,
+            );
+        }
+        Ok(pattern)
+    }
+
+    /// How many rows are owned.
+    #[must_use]
+    pub fn row_count(&self) -> usize {
+        self.diagonal.len()
+    }
+
+    /// The global number of the first owned row.
+    #[must_use]
+    pub fn first_row(&self) -> u32 {
+        self.first_row
+    }
+
+    /// Length of a vector with halo.
+    #[must_use]
+    pub fn local_len(&self) -> usize {
+        self.local_len
+    }
+
+    /// How many blocks and scalars are stored.
+    #[must_use]
+    pub fn entry_counts(&self) -> (usize, usize) {
+        (self.blocks.local.len(), self.scalars.local.len())
+    }
+
+    /// Where the block of an owned row (local index) and a column (global number) is; `None` if
+    /// there is none.
+    #[must_use]
+    pub fn block_slot(&self, row: usize, column: u32) -> Option<BlockSlot> {
+        self.blocks.find(row, column).map(BlockSlot)
+    }
+
+    /// Where a scalar of an owned row (local index) and a column (global number) goes; `None` if
+    /// nowhere.
+    ///
+    /// If there is a block for the two, the scalar times identity is added into it.
+    #[must_use]
+    pub fn scalar_slot(&self, row: usize, column: u32) -> Option<ScalarSlot> {
+        let block = || self.block_slot(row, column).map(ScalarPlace::Block);
+        let scalar = || self.scalars.find(row, column).map(ScalarPlace::Scalar);
+        block().or_else(scalar).map(ScalarSlot)
+    }
+
+    /// The diagonal block of an owned row (local index).
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn diagonal_slot(&self, row: usize) -> BlockSlot {
+        self.diagonal[row]
+    }
+
+    /// The rows asked for, as runs of local indices, ascending.
+    #[must_use]
+    pub fn runs(&self, rows: Rows) -> Vec<Range<usize>> {
+        match rows {
+            Rows::Interior => self.interior.clone(),
+            Rows::Border => self.border.clone(),
+            Rows::All => std::iter::once(0..self.row_count()).collect(),
+        }
+    }
+}
+
+impl Columns {
+    fn new() -> Self {
+        Self {
+            starts: vec![0],
+            local: Vec::new(),
+            global: Vec::new(),
+        }
+    }
+
+    fn end_row(&mut self) -> Result<(), PatternError> {
+        self.starts.push(as_u32(self.local.len())?);
+        Ok(())
+    }
+
+    fn row(&self, row: usize) -> Range<usize> {
+        self.starts[row] as usize..self.starts[row + 1] as usize
+    }
+
+    fn find(&self, row: usize, column: u32) -> Option<u32> {
+        if row + 1 >= self.starts.len() {
+            return None;
+        }
+        let at = self.global[self.row(row)].binary_search(&column).ok()?;
+        Some(self.starts[row] + u32::try_from(at).ok()?)
+    }
+}
+
+/// The owned rows of the matrix.
+#[derive(Clone, Debug)]
+pub struct BlockMatrix {
+    pattern: Pattern,
+    /// Blocks by columns, nine numbers each, and [`PADDING`].
+    blocks: Vec<f64>,
+    scalars: Vec<f64>,
+}
+
+impl BlockMatrix {
+    /// A matrix of zeros.
+    #[must_use]
+    pub fn new(pattern: Pattern) -> Self {
+        let (blocks, scalars) = pattern.entry_counts();
+        Self {
+            pattern,
+            blocks: vec![0.0; 9 * blocks + PADDING],
+            scalars: vec![0.0; scalars],
+        }
+    }
+
+    /// Sets every entry to zero.
+    pub fn clear(&mut self) {
+        self.blocks.fill(0.0);
+        self.scalars.fill(0.0);
+    }
+
+    /// Adds to a block.
+    ///
+    /// # Panics
+    /// If the slot is of a larger pattern.
+    #[inline]
+    pub fn add_block(&mut self, slot: BlockSlot, block: &DMat3) {
+        let start = 9 * slot.0 as usize;
+        for (entry, value) in self.blocks[start..start + 9]
+            .iter_mut()
+            .zip(block.to_cols_array())
+        {
+            *entry += value;
+        }
+    }
+
+    /// Adds a scalar times identity.
+    ///
+    /// # Panics
+    /// If the slot is of a larger pattern.
+    #[inline]
+    pub fn add_scalar(&mut self, slot: ScalarSlot, value: f64) {
+        match slot.0 {
+            ScalarPlace::Scalar(at) => self.scalars[at as usize] += value,
+            ScalarPlace::Block(block) => {
+                let start = 9 * block.0 as usize;
+                for axis in 0..3 {
+                    self.blocks[start + 4 * axis] += value;
+                }
+            }
+        }
+    }
+
+    /// Multiplies some rows: `y = A x` in those rows, the others of `y` are left as they are.
+    ///
+    /// `x` has the halo, `y` the owned rows. Rows are independent: their order shows in no bit.
+    ///
+    /// # Panics
+    /// If `x` or `y` has the wrong length.
+    pub fn multiply(&self, x: &[DVec3], y: &mut [DVec3], rows: Rows) {
+        assert_eq!(
+            x.len(),
+            self.pattern.local_len,
+            "x is of owned and read vertices"
+        );
+        assert_eq!(y.len(), self.pattern.row_count(), "y is of owned vertices");
+        match rows {
+            Rows::All => self.multiply_run(x, y, 0..y.len()),
+            Rows::Interior => {
+                self.pattern
+                    .interior
+                    .iter()
+                    .for_each(|run| self.multiply_run(x, y, run.clone()));
+            }
+            Rows::Border => {
+                self.pattern
+                    .border
+                    .iter()
+                    .for_each(|run| self.multiply_run(x, y, run.clone()));
+            }
+        }
+    }
+
+    /// The block on the diagonal of an owned row (local index).
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn diagonal_block(&self, row: usize) -> DMat3 {
+        self.block(self.pattern.diagonal[row])
+    }
+
+    /// A block.
+    ///
+    /// # Panics
+    /// If the slot is of a larger pattern.
+    #[must_use]
+    pub fn block(&self, slot: BlockSlot) -> DMat3 {
+        let start = 9 * slot.0 as usize;
+        DMat3::from_cols_slice(&self.blocks[start..start + 9])
+    }
+
+    /// Which entries there are.
+    #[must_use]
+    pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// The first owned row (local index) with an entry that is not finite.
+    #[must_use]
+    pub fn non_finite_row(&self) -> Option<usize> {
+        let Pattern {
+            blocks, scalars, ..
+        } = &self.pattern;
+        (0..self.pattern.row_count()).find(|&row| {
+            let near = blocks.row(row);
+            let near = &self.blocks[9 * near.start..9 * near.end];
+            !near
+                .iter()
+                .chain(&self.scalars[scalars.row(row)])
+                .all(|entry| entry.is_finite())
+        })
+    }
+
+    /// Bytes read for a product, values and columns and row starts, without the vectors.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let (blocks, scalars) = self.pattern.entry_counts();
+        76 * blocks + 12 * scalars + 8 * self.pattern.row_count()
+    }
+
+    /// The kernel, for all rows alike.
+    ///
+    /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
+    /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
+    /// and the loop fits vector units. Nothing is fused: Rust rounds every product and every sum,
+    /// on any target.
+    #[inline]
+    fn multiply_run(&self, x: &[DVec3], y: &mut [DVec3], run: Range<usize>) {
+        let Pattern {
+            blocks, scalars, ..
+        } = &self.pattern;
+        for (row, y) in run.clone().zip(&mut y[run]) {
+            let near = blocks.row(row);
+            let values = &self.blocks[9 * near.start..9 * near.end + PADDING];
+            let (mut a, mut b, mut c) = ([0.0; 4], [0.0; 4], [0.0; 4]);
+            for (block, &column) in values.windows(10).step_by(9).zip(&blocks.local[near]) {
+                let x = x[column as usize];
+                for i in 0..4 {
+                    a[i] += block[i] * x.x;
+                    b[i] += block[3 + i] * x.y;
+                    c[i] += block[6 + i] * x.z;
+                }
+            }
+            let far = scalars.row(row);
+            let mut d = DVec3::ZERO;
+            for (&value, &column) in self.scalars[far.clone()].iter().zip(&scalars.local[far]) {
+                d += value * x[column as usize];
+            }
+            let sum = |i: usize| (a[i] + b[i]) + c[i];
+            *y = DVec3::new(sum(0), sum(1), sum(2)) + d;
+        }
+    }
+}
+
+/// Extends the last run by a row, or begins a new one.
+fn push_run(runs: &mut Vec<Range<usize>>, row: usize) {
+    match runs.last_mut() {
+        Some(last) if last.end == row => last.end += 1,
+        _ => runs.push(row..row + 1),
+    }
+}
+
+fn as_u32(count: usize) -> Result<u32, PatternError> {
+    u32::try_from(count).map_err(|_| PatternError::TooLarge { entries: count })
+}
+
+/// Numbers read beyond the last block.
+const PADDING: usize = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solve::testing::{Noise, Sheet};
+
+    #[test]
+    fn the_product_is_that_of_the_dense_matrix() {
+        let sheet = Sheet::new(9, 4);
+        let system = sheet.system(1, 0, 11);
+        let dense = sheet.dense(11);
+        let mut noise = Noise::new(4);
+        let x: Vec<DVec3> = (0..81).map(|_| noise.vector()).collect();
+        let flat: Vec<f64> = x.iter().flat_map(|v| v.to_array()).collect();
+        let mut y = vec![DVec3::ZERO; 81];
+        system.matrix.multiply(&x, &mut y, Rows::All);
+        for (row, y) in y.iter().enumerate() {
+            for axis in 0..3 {
+                let exact: f64 = dense[3 * row + axis]
+                    .iter()
+                    .zip(&flat)
+                    .map(|(a, x)| a * x)
+                    .sum();
+                assert!(
+                    (y[axis] - exact).abs() < 1e-12 * exact.abs().max(1.0),
+                    "row {row}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_has_the_same_bits_on_any_number_of_ranks() {
+        let sheet = Sheet::new(24, 16);
+        let mut noise = Noise::new(9);
+        let x: Vec<DVec3> = (0..sheet.len()).map(|_| noise.vector()).collect();
+        let mut alone = vec![DVec3::ZERO; sheet.len()];
+        sheet
+            .system(1, 0, 2)
+            .matrix
+            .multiply(&x, &mut alone, Rows::All);
+        for ranks in [2, 3, 7, 16] {
+            for rank in 0..ranks {
+                let plan = sheet.plan(ranks, rank);
+                let matrix = sheet.system(ranks, rank, 2).matrix;
+                let read = plan.owned().chain(plan.halo().iter().map(|&v| v as usize));
+                let mut local: Vec<DVec3> = read.map(|v| x[v]).collect();
+                let mut y = vec![DVec3::NAN; plan.owned().len()];
+                matrix.multiply(&local, &mut y, Rows::Border);
+                // What is interior reads nothing of the halo.
+                local[plan.owned().len()..].fill(DVec3::NAN);
+                matrix.multiply(&local, &mut y, Rows::Interior);
+                for (y, vertex) in y.iter().zip(plan.owned()) {
+                    assert_eq!(
+                        y.to_array().map(f64::to_bits),
+                        alone[vertex].to_array().map(f64::to_bits)
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_scalar_beside_a_block_is_added_into_it() {
+        let sheet = Sheet::new(3, 1);
+        let edges = |pairs: &[(u32, u32)]| Graph::from_edges(9, pairs.iter().copied()).unwrap();
+        let (near, far) = (edges(&[(0, 1)]), edges(&[(0, 1), (0, 2)]));
+        let plan = HaloPlan::new(&far, &sheet.ownership(1), 0).unwrap();
+        let pattern = Pattern::new(&plan, &near, &far).unwrap();
+        assert_eq!(pattern.entry_counts(), (9 + 2, 2));
+        let mut matrix = BlockMatrix::new(pattern);
+        for (column, value) in [(0, 1.0), (1, 2.0), (2, 3.0)] {
+            let slot = matrix.pattern().scalar_slot(0, column).unwrap();
+            matrix.add_scalar(slot, value);
+        }
+        assert_eq!(matrix.diagonal_block(0), DMat3::IDENTITY);
+        assert_eq!(
+            matrix.block(matrix.pattern().block_slot(0, 1).unwrap()),
+            2.0 * DMat3::IDENTITY
+        );
+        assert_eq!(matrix.scalars, [3.0, 0.0]);
+        assert_eq!(matrix.pattern().scalar_slot(0, 5), None);
+        assert_eq!(matrix.pattern().scalar_slot(99, 0), None);
+        matrix.clear();
+        assert_eq!(matrix.diagonal_block(0), DMat3::ZERO);
+    }
+
+    #[test]
+    fn a_plan_without_the_second_ring_is_refused() {
+        let sheet = Sheet::new(8, 4);
+        let plan = HaloPlan::new(&sheet.near, &sheet.ownership(2), 0).unwrap();
+        assert!(matches!(
+            Pattern::new(&plan, &sheet.near, &sheet.far),
+            Err(PatternError::NotRead { .. })
+        ));
+    }
+
+    #[test]
+    fn the_row_that_is_not_finite_is_found() {
+        let sheet = Sheet::new(5, 1);
+        let mut matrix = sheet.system(1, 0, 1).matrix;
+        assert_eq!(matrix.non_finite_row(), None);
+        let slot = matrix.pattern().diagonal_slot(17);
+        matrix.add_block(
+            slot,
+            &DMat3::from_diagonal(DVec3::new(0.0, f64::INFINITY, 0.0)),
+        );
+        assert_eq!(matrix.non_finite_row(), Some(17));
+    }
+}

@@ -1,0 +1,721 @@
+//! Modified conjugate gradients: the solve with constrained directions, one reduction an iteration.
+//!
+//! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the [`Filter`] gives the
+//! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
+//! preconditioned with [`BlockJacobi`], in the form that \[AB03\] shows to converge: S is applied
+//! as a projection, the warm start is moved to z first, and progress is measured against S (b − A
+//! z), which no warm start changes.
+//!
+//! An iteration is that of Chronopoulos and Gear: both scalar products are of the same vectors, r
+//! and the product with u = P r, so that one round of messages carries them. The search direction's
+//! curvature then comes from a recurrence, and the residual always does; neither is taken at its
+//! word. When the recurrence says that it is done, the residual is computed from Δv, and only that
+//! one counts: if it is too large still, the iteration starts again from there. The product for it
+//! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
+//!
+//! Interior rows are multiplied while the halo is under way. No sum depends on ownership
+//! ([`Reduction`]), no row on where it is ([`super::block_matrix`]): the same bits come out on any
+//! number of ranks, errors too. Every decision is made from numbers that all ranks share, so all
+//! ranks leave together.
+
+use glam::DVec3;
+use thiserror::Error;
+use weft_partition::{HaloPlan, Ownership, PatchTree};
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
+
+use super::preconditioner::multiply;
+use super::reduction::dot;
+use super::{BlockJacobi, BlockMatrix, Filter, Halo, Reduction, Rows};
+
+/// What is to be solved, the owned part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct System<'a> {
+    /// A: symmetric and positive definite in the free directions, in kg.
+    pub matrix: &'a BlockMatrix,
+    /// b of the owned vertices, in kg m/s.
+    pub rhs: &'a [DVec3],
+    /// Which directions are prescribed; changes in m/s.
+    pub filter: &'a Filter,
+}
+
+/// When a solve is good enough. The same on every rank.
+///
+/// Residuals are measured in the norm of the preconditioner, √(r·P r): the velocity change that a
+/// residual stands for, weighted by mass, so that neither the fineness of a mesh nor a heavy cloth
+/// beside a light one distorts it. Its unit is √J.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Residual, as a share of that of Δv = z: what the constraints alone leave.
+    pub relative: f64,
+    /// Residual in √J below which nothing more is done.
+    pub absolute: f64,
+    /// Iterations after which the solve is given up.
+    pub max_iterations: u32,
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self {
+            relative: 1e-6,
+            absolute: 0.0,
+            max_iterations: 10_000,
+        }
+    }
+}
+
+/// Which criterion ended a solve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Criterion {
+    /// [`Tolerance::relative`].
+    Relative,
+    /// [`Tolerance::absolute`], as the larger residual allowed.
+    Absolute,
+}
+
+/// How a solve went; the same on every rank, to the bit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Iterations done.
+    pub iterations: u32,
+    /// Products with the matrix, those for residuals included.
+    pub products: u32,
+    /// The residual of the result, computed from it, in √J.
+    pub residual: f64,
+    /// The residual that was allowed, in √J.
+    pub allowed: f64,
+    /// What allowed it.
+    pub criterion: Criterion,
+}
+
+/// Why there is no solution; the same on every rank.
+///
+/// Vertices are numbered as in the patch tree.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum SolveError {
+    /// Messages failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// Arrays do not fit the partition. Known to this rank only.
+    #[error("{what}: {found} given, {expected} owned")]
+    Length {
+        /// Which array.
+        what: &'static str,
+        /// How many entries it must have.
+        expected: usize,
+        /// How many it has.
+        found: usize,
+    },
+    /// The allowed residual was not reached.
+    #[error(
+        "no convergence in {iterations} iterations: residual {residual:.3e}, best {best:.3e}, allowed {allowed:.3e}{}",
+        if *.stagnated { "; rounding lets it fall no further, allow more" } else { "; allow more of either, or take a shorter step" }
+    )]
+    NotConverged {
+        /// Iterations done.
+        iterations: u32,
+        /// The last residual, in √J.
+        residual: f64,
+        /// The smallest on the way.
+        best: f64,
+        /// The residual that was allowed.
+        allowed: f64,
+        /// Starting again from the computed residual no longer helped.
+        stagnated: bool,
+    },
+    /// The matrix is not positive definite in the free directions.
+    #[error(
+        "the matrix is not positive definite: curvature {curvature:.3e} in iteration {iteration}, worst at vertex {vertex} of patch {patch}; take a shorter step"
+    )]
+    Indefinite {
+        /// The vertex that contributes most to the negative curvature.
+        vertex: u32,
+        /// Its patch.
+        patch: usize,
+        /// The iteration; 0 if a block on the diagonal shows it already.
+        iteration: u32,
+        /// The curvature found; NaN where only a block was looked at.
+        curvature: f64,
+    },
+    /// A number is infinite or none at all.
+    #[error("{what} is not finite at vertex {vertex} of patch {patch}, iteration {iteration}")]
+    NonFinite {
+        /// The first such vertex.
+        vertex: u32,
+        /// Its patch.
+        patch: usize,
+        /// The iteration; 0 is before the first.
+        iteration: u32,
+        /// What is not finite there.
+        what: &'static str,
+    },
+}
+
+/// The solver of one rank: exchange, sums and vectors, used again from step to step.
+#[derive(Clone, Debug)]
+pub struct ModifiedCg {
+    halo: Halo,
+    reduction: Reduction,
+    /// The first vertex of each patch of the whole tree, to name the patch of a vertex.
+    patch_starts: Vec<u32>,
+    first_row: u32,
+    preconditioner: BlockJacobi,
+    /// u = P r, with halo.
+    u: Vec<DVec3>,
+    /// w = S A u.
+    w: Vec<DVec3>,
+    /// r = S (b − A x).
+    r: Vec<DVec3>,
+    /// The search direction, and s = S A p by recurrence.
+    p: Vec<DVec3>,
+    s: Vec<DVec3>,
+    /// A x − b, not projected.
+    force: Vec<DVec3>,
+}
+
+/// What leads from one iteration to the next.
+#[derive(Clone, Copy, Debug)]
+struct Previous {
+    gamma: f64,
+    alpha: f64,
+}
+
+/// The counts and bounds of one solve.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    iterations: u32,
+    products: u32,
+    /// r·P r allowed: squared, in J.
+    allowed: f64,
+    criterion: Criterion,
+    best: f64,
+    /// r·P r when the residual was last computed from x.
+    computed: f64,
+}
+
+/// Whether a residual computed from x is small enough.
+#[derive(Debug)]
+enum Check {
+    Converged(Outcome),
+    GoOn,
+}
+
+impl ModifiedCg {
+    /// The solver of the rank whose plan this is.
+    ///
+    /// `tag` must be used for nothing else while a solve runs.
+    ///
+    /// # Panics
+    /// If plan, tree and ownership are not of one partition.
+    #[must_use]
+    pub fn new(plan: &HaloPlan, tree: &PatchTree, ownership: &Ownership, tag: Tag) -> Self {
+        let owned = plan.owned().len();
+        assert_eq!(
+            plan.owned(),
+            ownership.vertices(plan.rank()),
+            "plan and ownership differ"
+        );
+        let start = |patch| tree.patch_vertices(patch).start as u32;
+        let zeros = || vec![DVec3::ZERO; owned];
+        Self {
+            halo: Halo::new(plan, tag),
+            reduction: Reduction::new(tree, ownership, plan.rank()),
+            patch_starts: (0..tree.patch_count()).map(start).collect(),
+            first_row: plan.owned().start as u32,
+            preconditioner: BlockJacobi::default(),
+            u: vec![DVec3::ZERO; plan.local_len()],
+            w: zeros(),
+            r: zeros(),
+            p: zeros(),
+            s: zeros(),
+            force: zeros(),
+        }
+    }
+
+    /// Solves for the velocity change of the owned vertices, in m/s. Collective.
+    ///
+    /// `x` is the warm start and becomes the result; zeros are a cold start. In prescribed
+    /// directions its content does not matter, and comes out as [`Filter`] promises.
+    ///
+    /// # Errors
+    /// See [`SolveError`]; all but [`SolveError::Length`] and [`SolveError::Comm`] occur on every
+    /// rank alike. After [`SolveError::NotConverged`] `x` holds the last iterate, after other
+    /// errors nothing of use.
+    pub fn solve(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        tolerance: &Tolerance,
+        x: &mut [DVec3],
+    ) -> Result<Outcome, SolveError> {
+        self.check_lengths(system, x)?;
+        let bad_block = self.preconditioner.factor(system.matrix, system.filter);
+        let mut progress = self.begin(comm, system, tolerance, bad_block, x)?;
+
+        system.filter.enforce(x);
+        let mut previous = None;
+        if let Check::Converged(outcome) = self.check_residual(comm, system, x, &mut progress)? {
+            return Ok(outcome);
+        }
+        loop {
+            self.multiply_direction(comm, system, &mut progress)?;
+            let (r, u, w) = (&self.r, &self.u, &self.w);
+            // γ = r·u, δ = u·A u
+            let [gamma, delta] = self.reduction.sum(comm, |patch| {
+                let u = &u[patch.clone()];
+                [dot(&r[patch.clone()], u), dot(&w[patch], u)]
+            })?;
+            if !(gamma.is_finite() && delta.is_finite()) {
+                return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
+            }
+            progress.best = progress.best.min(gamma.sqrt());
+            if gamma <= AIM * progress.allowed || progress.iterations == tolerance.max_iterations {
+                match self.check_residual(comm, system, x, &mut progress)? {
+                    Check::Converged(outcome) => return Ok(outcome),
+                    Check::GoOn if progress.iterations == tolerance.max_iterations => {
+                        return Err(progress.not_converged(false));
+                    }
+                    Check::GoOn => {}
+                }
+                previous = None;
+                continue;
+            }
+            // β = γ / γ₋, p·A p = δ − β γ / α₋
+            let (beta, curvature) = match previous {
+                None => (0.0, delta),
+                Some(Previous {
+                    gamma: before,
+                    alpha,
+                }) => {
+                    let beta = gamma / before;
+                    (beta, delta - beta * gamma / alpha)
+                }
+            };
+            if !(curvature > 0.0 && (gamma / curvature).is_finite()) {
+                self.check_curvature(comm, system, beta, &mut progress)?;
+                // The matrix is innocent, the recurrence has lost its way.
+                if let Check::Converged(outcome) =
+                    self.check_residual(comm, system, x, &mut progress)?
+                {
+                    return Ok(outcome);
+                }
+                previous = None;
+                continue;
+            }
+            let alpha = gamma / curvature;
+            self.advance(alpha, beta, x);
+            previous = Some(Previous { gamma, alpha });
+            progress.iterations += 1;
+        }
+    }
+
+    /// A Δv − b of the owned vertices in kg m/s, for the Δv that the last solve converged to.
+    ///
+    /// In free directions what the tolerance left; in prescribed ones the impulse with which the
+    /// constraint acts on the vertex, by which contacts are held or released [BW98 §5].
+    #[must_use]
+    pub fn constraint_force(&self) -> &[DVec3] {
+        &self.force
+    }
+
+    fn check_lengths(&self, system: &System<'_>, x: &[DVec3]) -> Result<(), SolveError> {
+        let expected = self.halo.owned_len();
+        for (what, found) in [
+            ("matrix rows", system.matrix.pattern().row_count()),
+            ("right-hand side", system.rhs.len()),
+            ("filter", system.filter.len()),
+            ("velocity changes", x.len()),
+        ] {
+            if found != expected {
+                return Err(SolveError::Length {
+                    what,
+                    expected,
+                    found,
+                });
+            }
+        }
+        let (expected, found) = (self.halo.local_len(), system.matrix.pattern().local_len());
+        if found != expected {
+            return Err(SolveError::Length {
+                what: "matrix columns",
+                expected,
+                found,
+            });
+        }
+        Ok(())
+    }
+
+    /// Finds out whether the blocks on the diagonal will do, and how large a residual is allowed.
+    fn begin(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        tolerance: &Tolerance,
+        bad_block: Option<usize>,
+        x: &[DVec3],
+    ) -> Result<Progress, SolveError> {
+        let owned = self.halo.owned_len();
+        // r = S (b − A z)
+        system.filter.write_changes(&mut self.u[..owned]);
+        self.multiply(comm, system.matrix)?;
+        self.take_residual(system);
+        let (r, u) = (&self.r, &self.u);
+        let [initial, bad] = self.reduction.sum(comm, |patch| {
+            let here = bad_block.is_some_and(|row| patch.contains(&row));
+            [
+                dot(&r[patch.clone()], &u[patch]),
+                if here { 1.0 } else { 0.0 },
+            ]
+        })?;
+        if !initial.is_finite() {
+            return Err(self.find_non_finite(comm, system, x, 0)?);
+        }
+        if bad > 0.0 {
+            let suspect = bad_block.map(|row| Suspect {
+                vertex: self.first_row + row as u32,
+                ..Suspect::default()
+            });
+            // A block that is not finite is not positive definite either, and says more.
+            if let Some(error) = self.find_non_finite_input(comm, system)? {
+                return Err(error);
+            }
+            let vertex = agree(comm, suspect)?.map_or(0, |suspect| suspect.vertex);
+            let patch = self.patch_of(vertex);
+            return Err(SolveError::Indefinite {
+                vertex,
+                patch,
+                iteration: 0,
+                curvature: f64::NAN,
+            });
+        }
+        let relative = tolerance.relative * initial.sqrt();
+        let (allowed, criterion) = if tolerance.absolute > relative {
+            (tolerance.absolute, Criterion::Absolute)
+        } else {
+            (relative, Criterion::Relative)
+        };
+        Ok(Progress {
+            iterations: 0,
+            products: 1,
+            allowed: allowed * allowed,
+            criterion,
+            best: f64::INFINITY,
+            computed: f64::INFINITY,
+        })
+    }
+
+    /// Computes the residual from x, with everything that an iteration starts from.
+    ///
+    /// Answers [`SolveError::NotConverged`] if it is hardly smaller than when it was last computed:
+    /// then the recurrences only promise what rounding does not let them keep.
+    fn check_residual(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        x: &mut [DVec3],
+        progress: &mut Progress,
+    ) -> Result<Check, SolveError> {
+        let owned = self.halo.owned_len();
+        system.filter.enforce(x);
+        self.u[..owned].copy_from_slice(x);
+        self.multiply(comm, system.matrix)?;
+        progress.products += 1;
+        for ((force, ax), b) in self.force.iter_mut().zip(&self.w).zip(system.rhs) {
+            *force = *ax - *b;
+        }
+        self.take_residual(system);
+        let (r, u) = (&self.r, &self.u);
+        let [gamma] = self
+            .reduction
+            .sum(comm, |patch| [dot(&r[patch.clone()], &u[patch])])?;
+        if !gamma.is_finite() {
+            return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
+        }
+        progress.best = progress.best.min(gamma.sqrt());
+        let last = std::mem::replace(&mut progress.computed, gamma);
+        if gamma <= progress.allowed {
+            return Ok(Check::Converged(Outcome {
+                iterations: progress.iterations,
+                products: progress.products,
+                residual: gamma.sqrt(),
+                allowed: progress.allowed.sqrt(),
+                criterion: progress.criterion,
+            }));
+        }
+        if gamma > WORTHWHILE * last {
+            return Err(progress.not_converged(true));
+        }
+        Ok(Check::GoOn)
+    }
+
+    /// r = S (b − w) and u = P r, where w is a product with A.
+    fn take_residual(&mut self, system: &System<'_>) {
+        for ((r, ax), b) in self.r.iter_mut().zip(&self.w).zip(system.rhs) {
+            *r = *b - *ax;
+        }
+        system.filter.project(&mut self.r);
+        for ((u, r), inverse) in self
+            .u
+            .iter_mut()
+            .zip(&self.r)
+            .zip(self.preconditioner.inverses())
+        {
+            *u = multiply(inverse, *r);
+        }
+    }
+
+    /// w = S A u.
+    fn multiply_direction(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        progress: &mut Progress,
+    ) -> Result<(), CommError> {
+        self.multiply(comm, system.matrix)?;
+        system.filter.project(&mut self.w);
+        progress.products += 1;
+        Ok(())
+    }
+
+    /// w = A u; interior rows while the halo of u is under way.
+    fn multiply(&mut self, comm: &mut dyn Comm, matrix: &BlockMatrix) -> Result<(), CommError> {
+        self.halo.start(comm, &self.u)?;
+        matrix.multiply(&self.u, &mut self.w, Rows::Interior);
+        self.halo.finish(comm, &mut self.u)?;
+        matrix.multiply(&self.u, &mut self.w, Rows::Border);
+        Ok(())
+    }
+
+    /// One step along the search direction: p, s = A p, x, r and u for the next, in one pass.
+    fn advance(&mut self, alpha: f64, beta: f64, x: &mut [DVec3]) {
+        let inverses = self.preconditioner.inverses();
+        let rows = (self.u.iter_mut().zip(&self.w))
+            .zip(self.p.iter_mut().zip(&mut self.s))
+            .zip(x.iter_mut().zip(&mut self.r))
+            .zip(inverses);
+        for ((((u, w), (p, s)), (x, r)), inverse) in rows {
+            // p = u + β p, s = w + β s, x += α p, r −= α s, u = P r
+            *p = *u + beta * *p;
+            *s = *w + beta * *s;
+            *x += alpha * *p;
+            *r -= alpha * *s;
+            *u = multiply(inverse, *r);
+        }
+    }
+
+    /// Computes the curvature p·A p of the next direction p = u + β p itself; an error if it is not
+    /// positive.
+    fn check_curvature(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        beta: f64,
+        progress: &mut Progress,
+    ) -> Result<(), SolveError> {
+        for (u, p) in self.u.iter_mut().zip(&self.p) {
+            *u += beta * *p;
+        }
+        self.multiply_direction(comm, system, progress)?;
+        let (u, w) = (&self.u, &self.w);
+        let [curvature, length] = self.reduction.sum(comm, |patch| {
+            let u = &u[patch.clone()];
+            [dot(&w[patch], u), dot(u, u)]
+        })?;
+        // No direction has no curvature, and says nothing of the matrix.
+        if curvature > 0.0 || length == 0.0 {
+            return Ok(());
+        }
+        let worst = (0_u32..)
+            .zip(self.u.iter().zip(&self.w))
+            .map(|(row, (u, w))| Suspect {
+                class: 0,
+                key: u.dot(*w),
+                vertex: self.first_row + row,
+            })
+            .min_by(Suspect::order);
+        let vertex = agree(comm, worst)?.map_or(0, |suspect| suspect.vertex);
+        let patch = self.patch_of(vertex);
+        Err(SolveError::Indefinite {
+            vertex,
+            patch,
+            iteration: progress.iterations,
+            curvature,
+        })
+    }
+
+    /// Names what is not finite in the input, if anything is. Collective.
+    fn find_non_finite_input(
+        &self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+    ) -> Result<Option<SolveError>, SolveError> {
+        self.find_first(
+            comm,
+            0,
+            &[
+                ("the matrix", system.matrix.non_finite_row()),
+                ("the right-hand side", first_non_finite(system.rhs)),
+                ("a constraint", system.filter.non_finite_row()),
+            ],
+        )
+    }
+
+    /// Names what is not finite. Collective; called when a sum showed that something is.
+    fn find_non_finite(
+        &self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        x: &[DVec3],
+        iteration: u32,
+    ) -> Result<SolveError, SolveError> {
+        if let Some(error) = self.find_non_finite_input(comm, system)? {
+            return Ok(error);
+        }
+        let owned = self.halo.owned_len();
+        let found = self.find_first(
+            comm,
+            iteration,
+            &[
+                ("the velocity change", first_non_finite(x)),
+                ("the residual", first_non_finite(&self.r)),
+                ("the search direction", first_non_finite(&self.u[..owned])),
+                ("the product with the matrix", first_non_finite(&self.w)),
+            ],
+        )?;
+        // Finite values whose sums are not: name the largest.
+        let overflow = || {
+            let largest = (0_u32..)
+                .zip(self.u.iter().zip(&self.r).zip(&self.w))
+                .map(|(row, ((u, r), w))| Suspect {
+                    class: 0,
+                    key: -u.abs().max(r.abs()).max(w.abs()).max_element(),
+                    vertex: self.first_row + row,
+                })
+                .min_by(Suspect::order);
+            let vertex = agree(comm, largest)?.map_or(0, |suspect| suspect.vertex);
+            let patch = self.patch_of(vertex);
+            Ok(SolveError::NonFinite {
+                vertex,
+                patch,
+                iteration,
+                what: "a sum of residuals",
+            })
+        };
+        found.map_or_else(overflow, Ok)
+    }
+
+    /// The first vertex of the first kind that any rank has found. Collective.
+    fn find_first(
+        &self,
+        comm: &mut dyn Comm,
+        iteration: u32,
+        kinds: &[(&'static str, Option<usize>)],
+    ) -> Result<Option<SolveError>, SolveError> {
+        let own = (0_u32..).zip(kinds).find_map(|(class, (_, row))| {
+            row.map(|row| Suspect {
+                class,
+                key: 0.0,
+                vertex: self.first_row + row as u32,
+            })
+        });
+        let Some(Suspect { class, vertex, .. }) = agree(comm, own)? else {
+            return Ok(None);
+        };
+        let what = kinds
+            .get(class as usize)
+            .map_or("a value", |(what, _)| what);
+        let patch = self.patch_of(vertex);
+        Ok(Some(SolveError::NonFinite {
+            vertex,
+            patch,
+            iteration,
+            what,
+        }))
+    }
+
+    fn patch_of(&self, vertex: u32) -> usize {
+        self.patch_starts
+            .partition_point(|&start| start <= vertex)
+            .saturating_sub(1)
+    }
+}
+
+impl Progress {
+    fn not_converged(&self, stagnated: bool) -> SolveError {
+        SolveError::NotConverged {
+            iterations: self.iterations,
+            residual: self.computed.sqrt(),
+            best: self.best,
+            allowed: self.allowed.sqrt(),
+            stagnated,
+        }
+    }
+}
+
+/// A vertex that may be at fault; the least of all ranks' is named.
+#[derive(Clone, Copy, Debug, Default)]
+struct Suspect {
+    class: u32,
+    key: f64,
+    vertex: u32,
+}
+
+impl Suspect {
+    fn order(a: &Self, b: &Self) -> std::cmp::Ordering {
+        (a.class.cmp(&b.class))
+            .then(a.key.total_cmp(&b.key))
+            .then(a.vertex.cmp(&b.vertex))
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = self.class.to_le_bytes().to_vec();
+        bytes.extend(self.key.to_le_bytes());
+        bytes.extend(self.vertex.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (class, rest) = bytes.split_first_chunk()?;
+        let (key, rest) = rest.split_first_chunk()?;
+        Some(Self {
+            class: u32::from_le_bytes(*class),
+            key: f64::from_le_bytes(*key),
+            vertex: u32::from_le_bytes(rest.try_into().ok()?),
+        })
+    }
+}
+
+/// The least suspect of all ranks, the same everywhere; `None` if there is none. Collective.
+fn agree(comm: &mut dyn Comm, own: Option<Suspect>) -> Result<Option<Suspect>, CommError> {
+    let all = comm.allgather(own.map(Suspect::to_bytes).unwrap_or_default())?;
+    let mut least: Option<Suspect> = None;
+    for (from, bytes) in (0..)
+        .map(Rank)
+        .zip(&all)
+        .filter(|(_, bytes)| !bytes.is_empty())
+    {
+        let suspect = Suspect::from_bytes(bytes).ok_or_else(|| CommError::Malformed {
+            from,
+            what: "not a suspect vertex".to_owned(),
+        })?;
+        if least.is_none_or(|least| Suspect::order(&suspect, &least).is_lt()) {
+            least = Some(suspect);
+        }
+    }
+    Ok(least)
+}
+
+fn first_non_finite(vector: &[DVec3]) -> Option<usize> {
+    vector.iter().position(|v| !v.is_finite())
+}
+
+/// The share of the allowed r·P r that the recurrence aims at, so that the computed one is seldom
+/// above.
+const AIM: f64 = 0.98;
+
+/// Starting again is given up when r·P r did not fall at least to this share since it was last
+/// computed.
+const WORTHWHILE: f64 = 0.25;
+
+#[cfg(test)]
+#[path = "cg_tests.rs"]
+mod tests;

@@ -1,0 +1,502 @@
+use glam::{DMat3, DVec3};
+use weft_runtime::comm::threads;
+
+use super::*;
+use crate::solve::testing::{Noise, Part, Sheet};
+
+const TAG: Tag = Tag(3);
+
+fn tight() -> Tolerance {
+    Tolerance {
+        relative: 1e-12,
+        ..Tolerance::default()
+    }
+}
+
+fn bits(vector: &[DVec3]) -> Vec<[u64; 3]> {
+    vector
+        .iter()
+        .map(|v| v.to_array().map(f64::to_bits))
+        .collect()
+}
+
+/// What one rank hands to a solve; tests change it before.
+struct Job {
+    part: Part,
+    filter: Filter,
+    tolerance: Tolerance,
+    x: Vec<DVec3>,
+    owned: std::ops::Range<usize>,
+}
+
+type Solved = (Result<Outcome, SolveError>, Vec<DVec3>, Vec<DVec3>);
+
+/// Solves on so many ranks; the results of all ranks, their vectors joined.
+fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sync) -> Solved {
+    let of_ranks = threads::launch(ranks, |comm| {
+        let rank = comm.rank().index();
+        let plan = sheet.plan(ranks, rank);
+        let mut job = Job {
+            part: sheet.system(ranks, rank, seed),
+            filter: sheet.filter(ranks, rank, seed),
+            tolerance: tight(),
+            x: vec![DVec3::ZERO; plan.owned().len()],
+            owned: plan.owned(),
+        };
+        prepare(&mut job);
+        let mut cg = ModifiedCg::new(&plan, &sheet.tree, &sheet.ownership(ranks), TAG);
+        let Job {
+            part: Part { matrix, rhs },
+            filter,
+            tolerance,
+            mut x,
+            ..
+        } = job;
+        let system = System {
+            matrix: &matrix,
+            rhs: &rhs,
+            filter: &filter,
+        };
+        let outcome = cg.solve(comm, &system, &tolerance, &mut x);
+        (outcome, x, cg.constraint_force().to_vec())
+    })
+    .unwrap();
+    let outcome = of_ranks[0].0.clone();
+    let mut joined: Solved = (outcome, Vec::new(), Vec::new());
+    for (outcome, x, force) in of_ranks {
+        assert_eq!(
+            format!("{outcome:?}"),
+            format!("{:?}", joined.0),
+            "ranks disagree"
+        );
+        joined.1.extend(x);
+        joined.2.extend(force);
+    }
+    joined
+}
+
+/// Solves A x = b by Cholesky's factors, in place.
+fn cholesky_solve(a: &mut [Vec<f64>], b: &mut [f64]) {
+    let n = b.len();
+    for j in 0..n {
+        for k in 0..j {
+            let factor = a[j][k];
+            for line in &mut a[j..] {
+                line[j] -= line[k] * factor;
+            }
+        }
+        let root = a[j][j].sqrt();
+        assert!(root > 0.0, "not positive definite");
+        for line in &mut a[j..] {
+            line[j] /= root;
+        }
+    }
+    for i in 0..n {
+        let sum: f64 = (0..i).map(|k| a[i][k] * b[k]).sum();
+        b[i] = (b[i] - sum) / a[i][i];
+    }
+    for i in (0..n).rev() {
+        let sum: f64 = (i + 1..n).map(|k| a[k][i] * b[k]).sum();
+        b[i] = (b[i] - sum) / a[i][i];
+    }
+}
+
+/// The reference: S A S + (I − S) with right-hand side S (b − A z) + z, by Cholesky.
+fn reference(sheet: &Sheet, seed: u64, filter: &Filter) -> Vec<DVec3> {
+    let dense = sheet.dense(seed);
+    let rhs = sheet.system(1, 0, seed).rhs;
+    let n = sheet.len();
+    let block = |i: usize, j: usize| {
+        DMat3::from_cols_array_2d(&std::array::from_fn(|c| {
+            std::array::from_fn(|r| dense[3 * i + r][3 * j + c])
+        }))
+    };
+    let mut a = vec![vec![0.0; 3 * n]; 3 * n];
+    let mut b = vec![0.0; 3 * n];
+    for i in 0..n {
+        let mut residual = rhs[i];
+        for j in 0..n {
+            residual -= block(i, j) * filter.change(j);
+            let mut filtered = filter.free(i) * block(i, j) * filter.free(j);
+            if i == j {
+                filtered += DMat3::IDENTITY - filter.free(i);
+            }
+            for r in 0..3 {
+                for c in 0..3 {
+                    a[3 * i + r][3 * j + c] = filtered.col(c)[r];
+                }
+            }
+        }
+        let filtered = filter.free(i) * residual;
+        b[3 * i..3 * i + 3].copy_from_slice(&filtered.to_array());
+    }
+    cholesky_solve(&mut a, &mut b);
+    (b.chunks_exact(3).enumerate())
+        .map(|(i, y)| filter.change(i) + filter.free(i) * DVec3::from_slice(y))
+        .collect()
+}
+
+#[test]
+fn solution_is_that_of_a_direct_solve_with_the_constraints_eliminated() {
+    let sheet = Sheet::new(10, 8);
+    for seed in [1, 2] {
+        let exact = reference(&sheet, seed, &sheet.filter(1, 0, seed));
+        let (outcome, x, _) = solve(&sheet, 3, seed, |_| {});
+        let outcome = outcome.unwrap();
+        assert!(outcome.residual <= outcome.allowed);
+        let largest = exact.iter().map(|v| v.length()).fold(0.0, f64::max);
+        for (x, exact) in x.iter().zip(&exact) {
+            assert!(
+                (*x - *exact).length() < 1e-10 * largest,
+                "{x} instead of {exact}"
+            );
+        }
+    }
+}
+
+/// The promise: any number of ranks, the same bits.
+#[test]
+fn ranks_do_not_show_in_the_result() {
+    let sheet = Sheet::new(40, 32);
+    let job = |job: &mut Job| job.tolerance.relative = 1e-6;
+    let (alone, x, force) = solve(&sheet, 1, 5, job);
+    assert!(alone.as_ref().unwrap().iterations > 20, "{alone:?}");
+    for ranks in [2, 3, 4, 7] {
+        let other = solve(&sheet, ranks, 5, job);
+        assert_eq!(other.0, alone, "{ranks} ranks");
+        assert_eq!(bits(&other.1), bits(&x), "{ranks} ranks");
+        assert_eq!(bits(&other.2), bits(&force), "{ranks} ranks");
+    }
+}
+
+#[test]
+fn prescribed_directions_come_out_as_prescribed() {
+    let sheet = Sheet::new(16, 8);
+    let (outcome, x, _) = solve(&sheet, 2, 3, |job| job.tolerance.relative = 1e-3);
+    outcome.unwrap();
+    let filter = sheet.filter(1, 0, 3);
+    let (mut fixed, mut on_axis, mut slanted) = (0, 0, 0);
+    for (row, x) in x.iter().enumerate() {
+        match row % 11 {
+            0 => {
+                assert_eq!(bits(&[*x]), bits(&[filter.change(row)]));
+                fixed += 1;
+            }
+            3 => {
+                assert_eq!(x.y.to_bits(), filter.change(row).y.to_bits());
+                on_axis += 1;
+            }
+            5 => {
+                let held = DMat3::IDENTITY - filter.free(row);
+                let off = held * *x - filter.change(row);
+                assert!(off.length() < 1e-14 * (1.0 + x.length()), "{off}");
+                slanted += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(fixed > 20 && on_axis > 20 && slanted > 20);
+}
+
+#[test]
+fn the_force_acts_where_directions_are_prescribed_and_only_there() {
+    let sheet = Sheet::new(12, 4);
+    let (outcome, x, force) = solve(&sheet, 2, 8, |_| {});
+    outcome.unwrap();
+    let Part { matrix, rhs } = sheet.system(1, 0, 8);
+    let filter = sheet.filter(1, 0, 8);
+    let mut ax = vec![DVec3::ZERO; sheet.len()];
+    matrix.multiply(&x, &mut ax, Rows::All);
+    let mut largest = 0.0_f64;
+    for row in 0..sheet.len() {
+        assert_eq!(force[row], ax[row] - rhs[row]);
+        assert!(
+            (filter.free(row) * force[row]).length() < 1e-10,
+            "row {row}: {}",
+            force[row]
+        );
+        largest = largest.max(force[row].length());
+    }
+    assert!(largest > 0.1, "nothing was held: {largest}");
+}
+
+#[test]
+fn a_warm_start_at_the_solution_needs_no_iteration() {
+    let sheet = Sheet::new(12, 4);
+    let (cold, x, _) = solve(&sheet, 2, 4, |_| {});
+    let (warm, again, _) = solve(&sheet, 2, 4, |job| {
+        job.x.copy_from_slice(&x[job.owned.clone()]);
+        job.tolerance.relative = 1e-9;
+    });
+    assert!(cold.unwrap().iterations > 0);
+    assert_eq!(warm.unwrap().iterations, 0);
+    // Slanted directions are enforced once more, which may round.
+    assert!(
+        again
+            .iter()
+            .zip(&x)
+            .all(|(again, x)| (*again - *x).length() < 1e-14)
+    );
+    // And from anywhere it leads to the same place.
+    let exact = reference(&sheet, 4, &sheet.filter(1, 0, 4));
+    let (far, x, _) = solve(&sheet, 2, 4, |job| {
+        let mut noise = Noise::new(1);
+        job.x.iter_mut().for_each(|x| *x = 100.0 * noise.vector());
+    });
+    far.unwrap();
+    assert!(
+        x.iter()
+            .zip(&exact)
+            .all(|(x, exact)| (*x - *exact).length() < 1e-9)
+    );
+}
+
+#[test]
+fn nothing_to_do_is_done_at_once() {
+    let sheet = Sheet::new(6, 2);
+    let (outcome, x, _) = solve(&sheet, 2, 4, |job| {
+        job.filter.clear();
+        job.part.rhs.fill(DVec3::ZERO);
+    });
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.iterations, outcome.residual), (0, 0.0));
+    assert!(x.iter().all(|x| *x == DVec3::ZERO));
+
+    // Everything held: the result is what is prescribed.
+    let (outcome, x, _) = solve(&sheet, 2, 4, |job| {
+        for (row, vertex) in job.owned.clone().enumerate() {
+            job.filter.fix(row, DVec3::splat(vertex as f64));
+        }
+    });
+    assert_eq!(outcome.unwrap().iterations, 0);
+    assert!(
+        x.iter()
+            .enumerate()
+            .all(|(row, x)| *x == DVec3::splat(row as f64))
+    );
+}
+
+#[test]
+fn an_absolute_tolerance_ends_a_solve_too() {
+    let sheet = Sheet::new(12, 4);
+    let (outcome, ..) = solve(&sheet, 2, 4, |job| {
+        job.tolerance = Tolerance {
+            relative: 1e-12,
+            absolute: 0.5,
+            max_iterations: 1000,
+        };
+    });
+    let outcome = outcome.unwrap();
+    assert_eq!(
+        (outcome.criterion, outcome.allowed),
+        (Criterion::Absolute, 0.5)
+    );
+    assert!(outcome.residual <= 0.5 && outcome.residual > 1e-6);
+}
+
+#[test]
+fn too_few_iterations_are_an_error_on_every_rank() {
+    let sheet = Sheet::new(20, 8);
+    let job = |job: &mut Job| job.tolerance.max_iterations = 5;
+    let (alone, x, _) = solve(&sheet, 1, 4, job);
+    let Err(SolveError::NotConverged {
+        iterations,
+        residual,
+        best,
+        allowed,
+        stagnated,
+    }) = alone
+    else {
+        panic!("{alone:?}");
+    };
+    assert_eq!((iterations, stagnated), (5, false));
+    assert!(best <= residual && best > allowed);
+    for ranks in [3, 4] {
+        let other = solve(&sheet, ranks, 4, job);
+        assert_eq!(other.0, alone);
+        assert_eq!(bits(&other.1), bits(&x));
+    }
+}
+
+#[test]
+fn a_tolerance_below_rounding_stagnates_and_ends() {
+    let sheet = Sheet::new(12, 4);
+    let (outcome, x, _) = solve(&sheet, 2, 4, |job| job.tolerance.relative = 1e-30);
+    assert!(
+        matches!(
+            outcome,
+            Err(SolveError::NotConverged {
+                stagnated: true,
+                ..
+            })
+        ),
+        "{outcome:?}"
+    );
+    // The last iterate is as good as rounding allows all the same.
+    let exact = reference(&sheet, 4, &sheet.filter(1, 0, 4));
+    assert!(
+        x.iter()
+            .zip(&exact)
+            .all(|(x, exact)| (*x - *exact).length() < 1e-11)
+    );
+}
+
+/// Attainable accuracy of the recurrences, with a stiff system: springs 10^6 times as strong as
+/// masses.
+#[test]
+fn a_stiff_system_is_solved_to_a_tight_tolerance() {
+    let sheet = Sheet::new(20, 8);
+    let (outcome, x, _) = solve(&sheet, 2, 4, |job| {
+        let matrix = &mut job.part.matrix;
+        for row in 0..matrix.pattern().row_count() {
+            let slot = matrix.pattern().diagonal_slot(row);
+            matrix.add_block(slot, &(-0.009_999 * DMat3::IDENTITY));
+        }
+        job.filter.clear();
+        job.tolerance.relative = 1e-10;
+    });
+    let outcome = outcome.unwrap();
+    assert!(outcome.iterations > 100, "{outcome:?}");
+    assert!(x.iter().all(|x| x.is_finite()));
+}
+
+/// A direction of negative curvature that no diagonal block shows.
+fn make_indefinite(sheet: &Sheet, job: &mut Job) {
+    job.filter.clear();
+    let (a, b) = (37_u32, sheet.near.neighbours(37)[0]);
+    for (from, to) in [(a, b), (b, a)] {
+        if job.owned.contains(&(from as usize)) {
+            let row = from as usize - job.owned.start;
+            let matrix = &mut job.part.matrix;
+            let slot = matrix.pattern().block_slot(row, to).unwrap();
+            matrix.add_block(slot, &(-40.0 * DMat3::IDENTITY));
+        }
+    }
+}
+
+#[test]
+fn an_indefinite_matrix_is_an_error_that_names_a_vertex_on_every_rank() {
+    let sheet = Sheet::new(12, 8);
+    let (alone, ..) = solve(&sheet, 1, 4, |job| make_indefinite(&sheet, job));
+    let Err(SolveError::Indefinite {
+        vertex,
+        patch,
+        curvature,
+        ..
+    }) = alone
+    else {
+        panic!("{alone:?}");
+    };
+    assert!(
+        vertex == 37 || vertex == sheet.near.neighbours(37)[0],
+        "{vertex}"
+    );
+    assert_eq!(patch, sheet.tree.patch_of(vertex));
+    assert!(curvature < 0.0);
+    for ranks in [2, 3, 7] {
+        let (other, ..) = solve(&sheet, ranks, 4, |job| make_indefinite(&sheet, job));
+        assert_eq!(other, alone, "{ranks} ranks");
+    }
+}
+
+#[test]
+fn an_indefinite_block_is_found_before_the_first_iteration() {
+    let sheet = Sheet::new(12, 8);
+    for ranks in [1, 3] {
+        let (outcome, ..) = solve(&sheet, ranks, 4, |job| {
+            job.filter.clear();
+            for vertex in [100, 51] {
+                if job.owned.contains(&vertex) {
+                    let row = vertex - job.owned.start;
+                    let slot = job.part.matrix.pattern().diagonal_slot(row);
+                    job.part.matrix.add_block(slot, &(-1e3 * DMat3::IDENTITY));
+                }
+            }
+        });
+        assert!(
+            matches!(
+                outcome,
+                Err(SolveError::Indefinite {
+                    vertex: 51,
+                    iteration: 0,
+                    ..
+                })
+            ),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn values_that_are_not_finite_are_named_on_every_rank() {
+    let sheet = Sheet::new(12, 8);
+    let at = |job: &Job, vertex: usize| {
+        job.owned
+            .contains(&vertex)
+            .then(|| vertex - job.owned.start)
+    };
+    let expect = |what: &str, prepare: &(dyn Fn(&mut Job) + Sync)| {
+        for ranks in [1, 2, 7] {
+            let (outcome, ..) = solve(&sheet, ranks, 4, |job| {
+                job.filter.clear();
+                prepare(job);
+            });
+            match &outcome {
+                Err(SolveError::NonFinite {
+                    vertex: 77,
+                    patch,
+                    what: found,
+                    ..
+                }) => {
+                    assert_eq!((*patch, *found), (sheet.tree.patch_of(77), what));
+                }
+                other => panic!("{what}: {other:?}"),
+            }
+        }
+    };
+    expect("the right-hand side", &|job| {
+        if let Some(row) = at(job, 77) {
+            job.part.rhs[row].z = f64::NAN;
+        }
+    });
+    expect("the matrix", &|job| {
+        if let Some(row) = at(job, 77) {
+            let slot = job.part.matrix.pattern().diagonal_slot(row);
+            job.part
+                .matrix
+                .add_block(slot, &DMat3::from_diagonal(DVec3::splat(f64::INFINITY)));
+        }
+    });
+    expect("a constraint", &|job| {
+        if let Some(row) = at(job, 77) {
+            job.filter.fix(row, DVec3::splat(f64::NAN));
+        }
+    });
+    expect("the velocity change", &|job| {
+        if let Some(row) = at(job, 77) {
+            job.x[row].x = f64::INFINITY;
+        }
+    });
+    // Finite, but its square is not.
+    expect("a sum of residuals", &|job| {
+        if let Some(row) = at(job, 77) {
+            job.part.rhs[row] = DVec3::splat(1e200);
+        }
+    });
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_refused() {
+    let sheet = Sheet::new(6, 2);
+    let (outcome, ..) = solve(&sheet, 1, 4, |job| {
+        job.x.pop();
+    });
+    assert_eq!(
+        outcome,
+        Err(SolveError::Length {
+            what: "velocity changes",
+            expected: 36,
+            found: 35
+        })
+    );
+}

@@ -1,0 +1,195 @@
+//! Sums over all vertices, added in an order that neither ranks nor time change.
+//!
+//! Within a patch [`dot`] adds in vertex order, in a fixed number of lanes; patches are added up
+//! the patch tree ([`TreeSum`]). Each rank reduces the subtrees it owns, one allgather carries the
+//! few partial sums to everybody, and every rank finishes the tree, so that all of them hold the
+//! same bits. Several sums share one round.
+
+use std::ops::Range;
+
+use glam::DVec3;
+use weft_partition::{Ownership, PatchTree, TreeSum};
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+
+/// One rank's end of the sums.
+#[derive(Clone, Debug)]
+pub struct Reduction {
+    rank: usize,
+    sum: TreeSum,
+    /// Owned vertices of each owned patch, counted from the first owned vertex.
+    patches: Vec<Range<usize>>,
+    subtree_counts: Vec<usize>,
+}
+
+impl Reduction {
+    /// The sums of `rank`.
+    ///
+    /// # Panics
+    /// If `ownership` has no such rank, or is of another tree.
+    #[must_use]
+    pub fn new(tree: &PatchTree, ownership: &Ownership, rank: usize) -> Self {
+        let sum = TreeSum::new(ownership);
+        let first = ownership.vertices(rank).start;
+        let local = |vertices: Range<usize>| vertices.start - first..vertices.end - first;
+        Self {
+            rank,
+            patches: ownership
+                .patches(rank)
+                .map(|p| local(tree.patch_vertices(p)))
+                .collect(),
+            subtree_counts: (0..ownership.ranks())
+                .map(|r| sum.subtrees(r).len())
+                .collect(),
+            sum,
+        }
+    }
+
+    /// The vertices of each owned patch, as ranges of a vector of owned vertices.
+    #[must_use]
+    pub fn patches(&self) -> &[Range<usize>] {
+        &self.patches
+    }
+
+    /// Adds up K numbers of every patch over all patches. Collective; every rank gets the same
+    /// bits.
+    ///
+    /// `of_patch` is called once for each owned patch, in order, with its vertices.
+    ///
+    /// # Errors
+    /// The job was ended, or a rank sent another number of partial sums than its patches make
+    /// ([`CommError::Malformed`], naming it).
+    pub fn sum<const K: usize>(
+        &self,
+        comm: &mut dyn Comm,
+        mut of_patch: impl FnMut(Range<usize>) -> [f64; K],
+    ) -> Result<[f64; K], CommError> {
+        let leaves: Vec<[f64; K]> = self
+            .patches
+            .iter()
+            .map(|patch| of_patch(patch.clone()))
+            .collect();
+        let mut own = Vec::new();
+        self.sum
+            .reduce_local(self.rank, &leaves, &mut own)
+            .expect("there is one sum for each owned patch");
+        if comm.size() > 1 {
+            let bytes = bytemuck::cast_slice(own.as_flattened()).to_vec();
+            let gathered = comm.allgather(bytes)?;
+            own.clear();
+            for ((from, bytes), &count) in (0..).map(Rank).zip(&gathered).zip(&self.subtree_counts)
+            {
+                if bytes.len() != count * size_of::<[f64; K]>() {
+                    let what = format!("{} bytes, not {count} partial sums of {K}", bytes.len());
+                    return Err(CommError::Malformed { from, what });
+                }
+                let at = own.len();
+                own.resize(at + count, [0.0; K]);
+                bytemuck::cast_slice_mut(own[at..].as_flattened_mut()).copy_from_slice(bytes);
+            }
+        }
+        Ok(self
+            .sum
+            .finish(&own)
+            .expect("the partial sums of every rank were counted"))
+    }
+}
+
+/// The scalar product of two vectors of one patch, added in twelve lanes.
+///
+/// Component i of the vectors, read as plain numbers, goes to lane i mod 12: an order that
+/// vector units can follow.
+///
+/// # Panics
+/// If the vectors differ in length.
+#[must_use]
+pub fn dot(a: &[DVec3], b: &[DVec3]) -> f64 {
+    assert_eq!(a.len(), b.len(), "vectors of the same patch");
+    let (a, b): (&[f64], &[f64]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
+    let (a_full, a_rest) = a.as_chunks::<LANES>();
+    let (b_full, b_rest) = b.as_chunks::<LANES>();
+    let mut lanes = [0.0; LANES];
+    for (a, b) in a_full.iter().zip(b_full) {
+        for lane in 0..LANES {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
+        *lane += a * b;
+    }
+    let quarter: [f64; 4] = std::array::from_fn(|i| lanes[i] + lanes[i + 4] + lanes[i + 8]);
+    (quarter[0] + quarter[1]) + (quarter[2] + quarter[3])
+}
+
+/// Sums that run side by side in [`dot`]; part of what defines its result.
+const LANES: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use weft_runtime::comm::threads;
+
+    use super::*;
+    use crate::solve::testing::{Noise, Sheet};
+
+    #[test]
+    fn dot_is_the_scalar_product_whatever_the_length() {
+        let mut noise = Noise::new(3);
+        for len in 0..20 {
+            let a: Vec<DVec3> = (0..len).map(|_| noise.vector()).collect();
+            let b: Vec<DVec3> = (0..len).map(|_| noise.vector()).collect();
+            let plain: f64 = a.iter().zip(&b).map(|(a, b)| a.dot(*b)).sum();
+            assert!((dot(&a, &b) - plain).abs() < 1e-14, "{len} vertices");
+        }
+    }
+
+    #[test]
+    fn sums_have_the_same_bits_on_every_rank_of_any_number() {
+        let sheet = Sheet::new(30, 16);
+        let mut noise = Noise::new(5);
+        let vector: Vec<DVec3> = (0..900).map(|_| noise.vector()).collect();
+        let sums = |ranks: usize| {
+            threads::launch(ranks, |comm| {
+                let rank = comm.rank().index();
+                let ownership = sheet.ownership(ranks);
+                let mine = &vector[ownership.vertices(rank)];
+                let reduction = Reduction::new(&sheet.tree, &ownership, rank);
+                let ones = vec![DVec3::X; mine.len()];
+                reduction
+                    .sum(comm, |patch| {
+                        let mine = &mine[patch.clone()];
+                        [dot(mine, mine), dot(mine, &ones[patch])]
+                    })
+                    .unwrap()
+                    .map(f64::to_bits)
+            })
+            .unwrap()
+        };
+        let alone = sums(1)[0];
+        let plain: f64 = vector.iter().map(|v| v.length_squared()).sum();
+        assert!((f64::from_bits(alone[0]) / plain - 1.0).abs() < 1e-14);
+        for ranks in [2, 3, 4, 7, 16] {
+            assert!(
+                sums(ranks).iter().all(|&bits| bits == alone),
+                "{ranks} ranks"
+            );
+        }
+    }
+
+    #[test]
+    fn partial_sums_of_the_wrong_number_name_their_sender() {
+        let sheet = Sheet::new(12, 4);
+        let results = threads::launch(2, |comm| {
+            let rank = comm.rank().index();
+            if rank == 1 {
+                comm.allgather(vec![0; 9]).unwrap();
+                return None;
+            }
+            let reduction = Reduction::new(&sheet.tree, &sheet.ownership(2), rank);
+            reduction.sum(comm, |_| [1.0]).err()
+        })
+        .unwrap();
+        assert!(
+            matches!(results[0], Some(CommError::Malformed { from: Rank(1), .. })),
+            "{results:?}"
+        );
+    }
+}

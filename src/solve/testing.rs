@@ -1,0 +1,175 @@
+//! Systems to test the solve with: a sheet with random springs, assembled as a mesh would be.
+
+use glam::{DMat3, DVec3};
+use weft_partition::{Graph, HaloPlan, Ownership, PatchOptions, PatchTree};
+
+use super::{BlockMatrix, Filter, Pattern};
+
+/// A reproducible stream of numbers (splitmix64).
+pub(crate) struct Noise(u64);
+
+impl Noise {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Between -1 and 1.
+    pub(crate) fn number(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+
+    pub(crate) fn vector(&mut self) -> DVec3 {
+        DVec3::new(self.number(), self.number(), self.number())
+    }
+}
+
+/// A square sheet: edges along rows, columns and one diagonal; a second ring two steps away.
+pub(crate) struct Sheet {
+    pub(crate) tree: PatchTree,
+    pub(crate) near: Graph,
+    pub(crate) far: Graph,
+    all: Graph,
+}
+
+/// One rank's part of a system on a sheet.
+pub(crate) struct Part {
+    pub(crate) matrix: BlockMatrix,
+    pub(crate) rhs: Vec<DVec3>,
+}
+
+impl Sheet {
+    pub(crate) fn new(side: u32, patches: usize) -> Self {
+        let pairs = |steps: &'static [(u32, u32)]| {
+            (0..side * side).flat_map(move |v| {
+                steps.iter().filter_map(move |&(dx, dy)| {
+                    let (x, y) = (v % side + dx, v / side + dy);
+                    (x < side && y < side).then_some((v, y * side + x))
+                })
+            })
+        };
+        let (near, far) = (
+            pairs(&[(1, 0), (0, 1), (1, 1)]),
+            pairs(&[(2, 1), (1, 2), (2, 2)]),
+        );
+        let count = (side * side) as usize;
+        let all = Graph::from_edges(count, near.clone().chain(far.clone())).unwrap();
+        let options = PatchOptions {
+            patches: Some(patches),
+            ..PatchOptions::default()
+        };
+        let tree = PatchTree::build(&all, &options).unwrap();
+        let renumbered = |graph: Graph| graph.renumbered(&tree).unwrap();
+        Self {
+            near: renumbered(Graph::from_edges(count, near).unwrap()),
+            far: renumbered(Graph::from_edges(count, far).unwrap()),
+            all: renumbered(all),
+            tree,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.vertex_count()
+    }
+
+    pub(crate) fn ownership(&self, ranks: usize) -> Ownership {
+        Ownership::new(&self.tree, ranks).unwrap()
+    }
+
+    pub(crate) fn plan(&self, ranks: usize, rank: usize) -> HaloPlan {
+        HaloPlan::new(&self.all, &self.ownership(ranks), rank).unwrap()
+    }
+
+    /// Springs of random direction and stiffness between neighbours, scalars in the second ring, a
+    /// mass each.
+    pub(crate) fn system(&self, ranks: usize, rank: usize, seed: u64) -> Part {
+        let plan = self.plan(ranks, rank);
+        let mut matrix = BlockMatrix::new(Pattern::new(&plan, &self.near, &self.far).unwrap());
+        let mut rhs = Vec::new();
+        for (row, vertex) in plan.owned().enumerate() {
+            let vertex = vertex as u32;
+            let mut noise = Noise::new(seed ^ (u64::from(vertex) << 8));
+            rhs.push(noise.vector());
+            let diagonal = matrix.pattern().diagonal_slot(row);
+            matrix.add_block(
+                diagonal,
+                &((0.01 + 0.001 * noise.number().abs()) * DMat3::IDENTITY),
+            );
+            for &other in self.near.neighbours(vertex) {
+                let block = spring(vertex, other, seed);
+                let slot = matrix.pattern().block_slot(row, other).unwrap();
+                matrix.add_block(slot, &-block);
+                matrix.add_block(diagonal, &block);
+            }
+            let own = matrix.pattern().scalar_slot(row, vertex).unwrap();
+            for &other in self.far.neighbours(vertex) {
+                let slot = matrix.pattern().scalar_slot(row, other).unwrap();
+                matrix.add_scalar(slot, -BENDING);
+                matrix.add_scalar(own, BENDING);
+            }
+        }
+        Part { matrix, rhs }
+    }
+
+    /// The matrix of [`Sheet::system`] as rows of numbers.
+    pub(crate) fn dense(&self, seed: u64) -> Vec<Vec<f64>> {
+        let size = 3 * self.len();
+        let mut dense = vec![vec![0.0; size]; size];
+        let matrix = self.system(1, 0, seed).matrix;
+        for (row, line) in (0_u32..).zip(dense.chunks_exact_mut(3)) {
+            let near = self.near.neighbours(row).iter().copied().chain([row]);
+            for column in near {
+                let slot = matrix.pattern().block_slot(row as usize, column).unwrap();
+                let block = matrix.block(slot);
+                for (i, line) in line.iter_mut().enumerate() {
+                    for j in 0..3 {
+                        line[3 * column as usize + j] = block.col(j)[i];
+                    }
+                }
+            }
+            for &column in self.far.neighbours(row) {
+                for (i, line) in line.iter_mut().enumerate() {
+                    line[3 * column as usize + i] = -BENDING;
+                }
+            }
+        }
+        dense
+    }
+
+    /// Some vertices fixed, some on axes, some on slanted planes; the owned part.
+    pub(crate) fn filter(&self, ranks: usize, rank: usize, seed: u64) -> Filter {
+        let owned = self.plan(ranks, rank).owned();
+        let mut filter = Filter::new(owned.len());
+        for (row, vertex) in owned.enumerate() {
+            let mut noise = Noise::new(seed ^ 0xf11e ^ ((vertex as u64) << 16));
+            match vertex % 11 {
+                0 => filter.fix(row, noise.vector()),
+                3 => assert!(filter.constrain_along(row, DVec3::Y, noise.number())),
+                5 => {
+                    let normal = noise.vector().normalize();
+                    assert!(filter.constrain_along(row, normal, noise.number()));
+                    if vertex % 2 == 0 {
+                        let other = normal.any_orthonormal_vector();
+                        assert!(filter.constrain_along(row, other, noise.number()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        filter
+    }
+}
+
+/// The stiffness of a spring, the same from both ends.
+fn spring(a: u32, b: u32, seed: u64) -> DMat3 {
+    let mut noise = Noise::new(seed ^ (u64::from(a.min(b)) << 32) ^ u64::from(a.max(b)));
+    let n = noise.vector().normalize();
+    let stiffness = 1.0 + noise.number().abs();
+    let along = DMat3::from_cols(n * n.x, n * n.y, n * n.z);
+    stiffness * along + 0.05 * DMat3::IDENTITY
+}
+
+const BENDING: f64 = 0.02;
