@@ -92,10 +92,10 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
     build().map_err(|error| named("body", &body.name, error))
 }
 
-fn named(what: &str, name: &str, source: MeshError) -> MeshError {
+fn named(what: &str, name: &str, reason: MeshError) -> MeshError {
     MeshError::Object {
         object: format!("{what} `{name}`"),
-        source: Box::new(source),
+        reason: Box::new(reason),
     }
 }
 

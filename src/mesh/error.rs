@@ -6,23 +6,25 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a mesh was refused. The command ends with exit code 3 on any of these.
+///
+/// Each says all it knows when displayed; there is no chain of sources to print.
 #[derive(Debug, Error)]
 pub enum MeshError {
     /// A cloth or body of the scene, by name, and what is wrong with its mesh.
-    #[error("{object}: {source}")]
+    #[error("{object}: {reason}")]
     Object {
         /// Such as "cloth `sheet`".
         object: String,
         /// What is wrong.
-        source: Box<MeshError>,
+        reason: Box<Self>,
     },
     /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {reason}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// The file is not what its name says.
     #[error("{}{}: {message}", path.display(), at_line(*line))]

@@ -134,8 +134,7 @@ fn rotation_matrix(angles: DVec3) -> DMat3 {
 /// `length / edge` rounded up, at least `least`, as a count of edges; refuses absurd ones.
 fn subdivisions(what: &str, length: f64, edge: f64, least: u32) -> Result<u32, MeshError> {
     let count = (length / edge).ceil();
-    // Not `>`: NaN is refused too.
-    if !(count <= MAX_VERTICES as f64) || edge <= 0.0 {
+    if count.is_nan() || count > MAX_VERTICES as f64 || edge <= 0.0 {
         return Err(MeshError::TooLarge {
             what: what.to_owned(),
             count: count.max(0.0),

@@ -20,9 +20,9 @@ pub fn is_readable_format(path: &Path) -> bool {
 /// [`MeshError::Unreadable`], [`MeshError::Format`] with the line or element,
 /// [`MeshError::TooLarge`].
 pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
-    let unreadable = |source| MeshError::Unreadable {
+    let unreadable = |reason| MeshError::Unreadable {
         path: path.to_owned(),
-        source,
+        reason,
     };
     let malformed = |problem: Problem| MeshError::Format {
         path: path.to_owned(),

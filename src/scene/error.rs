@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why a scene was refused. The command ends with exit code 3 on any of these.
+///
+/// Each says all it knows when displayed; there is no chain of sources to print.
 #[derive(Debug, Error)]
 pub enum SceneError {
     /// There is no such file.
@@ -17,12 +19,12 @@ pub enum SceneError {
         nearest: Option<String>,
     },
     /// The file is there and cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {reason}", path.display())]
     Unreadable {
         /// The path that was tried.
         path: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// The text does not describe a scene; every problem found, sorted by line.
     #[error("{}", Listed(.0))]

@@ -75,14 +75,14 @@ impl Scene {
     /// # Errors
     /// [`SceneError`], which lists every problem found.
     pub fn load(path: &Path, overrides: &[(String, String)]) -> Result<Self, SceneError> {
-        let unreadable = |source: std::io::Error| match source.kind() {
+        let unreadable = |reason: std::io::Error| match reason.kind() {
             std::io::ErrorKind::NotFound => SceneError::Missing {
                 path: path.to_owned(),
                 nearest: nearest_file(path),
             },
             _ => SceneError::Unreadable {
                 path: path.to_owned(),
-                source,
+                reason,
             },
         };
         let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -174,7 +174,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         names: BTreeSet::new().into(),
     };
     let cloths = root.tables("cloth", MOST_OBJECTS, |index, table| {
-        cloth(&table, index, &surroundings)
+        cloth(table, index, &surroundings)
     });
     if cloths.is_empty() && !root.has("cloth") {
         root.note("cloth", "missing; a scene has at least one `[[cloth]]`");
@@ -182,7 +182,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         root.note("cloth", "a scene has at least one `[[cloth]]`");
     }
     let bodies = root.tables("body", MOST_OBJECTS, |index, table| {
-        body(&table, index, &surroundings)
+        body(table, index, &surroundings)
     });
     let vertices: Vec<u64> = cloths.iter().map(grid_vertices).collect();
     let total: u64 = vertices.iter().sum();
