@@ -1,21 +1,59 @@
 //! A scene: everything a run depends on, parsed once into checked types.
 //!
-//! All lengths in m, times in s, masses in kg; nothing in here needs checking again.
+//! In: one TOML file and the overrides of the command line. Out: a [`Scene`], in which all lengths
+//! are in m, times in s, masses in kg, angles in rad, and nothing needs checking again. What is
+//! wrong is said all at once, each with file, line, key and the nearest right name
+//! ([`SceneError`]).
+//!
+//! ```
+//! use weftwork::scene::Scene;
+//!
+//! let text = r#"
+//!     [[cloth]]
+//!     grid = { size = "1 m", vertices = 20 }
+//!     material = { density = "0.15 kg/m2", stretch = "1000 N/m", bending = "1e-5 N m" }
+//! "#;
+//! let overrides = [("time.step".to_owned(), "2 ms".to_owned())];
+//! let scene = Scene::parse(text, None, &overrides)?;
+//! assert_eq!(scene.time.step, 0.002);
+//! assert_eq!(scene.cloths[0].name, "cloth0");
+//!
+//! let error = Scene::parse(&text.replace("bending", "bendng"), None, &[]).unwrap_err();
+//! assert!(error.to_string().contains("did you mean `bending`?"));
+//! # Ok::<(), weftwork::scene::SceneError>(())
+//! ```
+//!
+//! The keys are documented in [`load`]; [`Scene::echo`] writes all effective options.
+//! Meshes are read and built by [`crate::mesh`], which has its own checks.
+
+pub mod defaults;
+mod document;
+mod echo;
+mod error;
+pub mod load;
+mod nearest;
+mod objects;
+mod quantity;
+mod reader;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 
 use glam::DVec3;
 
+pub use error::{Place, Problem, SceneError};
+
 /// A checked scene.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scene {
-    /// File stem, used to name the run.
+    /// Names the run: the key `name`, or the stem of the file; letters, digits, `-` and `_`.
     pub name: String,
     /// One line for people.
     pub title: String,
     /// The file it came from, if any.
     pub path: Option<PathBuf>,
-    /// SHA-256 of the scene text in hexadecimal.
+    /// SHA-256 of the scene text in hexadecimal, without overrides.
     pub sha256: String,
     /// Time step and end.
     pub time: Time,
@@ -187,7 +225,7 @@ pub enum Surface {
     Analytic,
     /// By triangles about this long, BVH against BVH.
     Triangles {
-        /// Edge length aimed at in m (ignored for [`Shape::Mesh`]).
+        /// Edge length aimed at in m; 0 for [`Shape::Mesh`], whose triangles are used as they are.
         edge: f64,
     },
 }

@@ -1,0 +1,207 @@
+//! Cloths and bodies of a scene as meshes.
+
+use glam::DVec3;
+
+use super::{
+    MeshError, TriMesh, capsule, check_body, check_cloth, cuboid, grid, icosphere, plane, read_mesh,
+};
+use crate::scene::{Body, Cloth, ClothSource, Shape, Surface, defaults};
+
+/// The rest shape of a cloth at its place at time 0, in m, checked.
+///
+/// # Errors
+/// [`MeshError::Object`] naming the cloth, if its file cannot be read or does not hold a cloth.
+pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
+    let build = || {
+        let mesh = match &cloth.source {
+            ClothSource::Grid {
+                size,
+                vertices,
+                center,
+                rotation,
+            } => grid(*size, *vertices, *center, *rotation)?,
+            ClothSource::File {
+                path,
+                scale,
+                rotation,
+                translation,
+            } => {
+                let mut mesh = read_mesh(path)?;
+                mesh.transform(*scale, *rotation, *translation);
+                mesh
+            }
+        };
+        check_cloth(&mesh)?;
+        Ok(mesh)
+    };
+    build().map_err(|error| named("cloth", &cloth.name, error))
+}
+
+/// The surface of a body at time 0 as triangles, in m, checked.
+///
+/// Closed and facing outwards, but for a plane, which is a square facing along its normal. A body
+/// with an analytic surface gets triangles of the default size, for pictures and tests.
+///
+/// # Errors
+/// [`MeshError::Object`] naming the body, if it would have too many vertices, or if its file cannot
+/// be read or does not hold a closed body.
+pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
+    let edge = |default: f64| match body.surface {
+        Surface::Triangles { edge } => edge,
+        Surface::Analytic => default,
+    };
+    let build = || {
+        let mesh = match &body.shape {
+            Shape::Sphere { center, radius } => {
+                icosphere(*center, *radius, edge(radius / defaults::EDGES_PER_RADIUS))?
+            }
+            Shape::Plane {
+                point,
+                normal,
+                extent,
+            } => plane(
+                *point,
+                *normal,
+                *extent,
+                edge(extent / defaults::EDGES_PER_PLANE),
+            )?,
+            Shape::Box { center, size } => cuboid(
+                *center,
+                *size,
+                edge(size.max_element() / defaults::EDGES_PER_RADIUS),
+            )?,
+            Shape::Capsule { from, to, radius } => capsule(
+                *from,
+                *to,
+                *radius,
+                edge(radius / defaults::EDGES_PER_RADIUS),
+            )?,
+            Shape::Mesh {
+                path,
+                scale,
+                translation,
+            } => {
+                let mut mesh = read_mesh(path)?;
+                mesh.transform(*scale, DVec3::ZERO, *translation);
+                mesh
+            }
+        };
+        check_body(&mesh, !matches!(body.shape, Shape::Plane { .. }))?;
+        Ok(mesh)
+    };
+    build().map_err(|error| named("body", &body.name, error))
+}
+
+fn named(what: &str, name: &str, reason: MeshError) -> MeshError {
+    MeshError::Object {
+        object: format!("{what} `{name}`"),
+        reason: Box::new(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::write_obj;
+    use super::*;
+    use crate::scene::Scene;
+
+    const MATERIAL: &str = "material = { density = 0.15, stretch = 1000, bending = 1e-5 }";
+
+    #[test]
+    fn the_scenes_of_the_project_can_be_built() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes");
+        for (name, vertices) in [
+            ("drape-floor", 10_000),
+            ("drape-free", 10_000),
+            ("quick", 576),
+        ] {
+            let scene = Scene::load(&folder.join(name).with_extension("toml"), &[]).unwrap();
+            let cloth = build_cloth(&scene.cloths[0]).unwrap();
+            assert_eq!(cloth.positions.len(), vertices);
+            let [low, high] = cloth.bounds().unwrap();
+            assert_eq!(low.z, high.z);
+            for body in &scene.bodies {
+                let mesh = build_body(body).unwrap();
+                let [_, top] = mesh.bounds().unwrap();
+                // Free fall begins clear of everything.
+                assert!(
+                    low.z > top.z + scene.contact.thickness,
+                    "{name}: {}",
+                    body.name
+                );
+                // The floor reaches further than the cloth.
+                if matches!(body.shape, Shape::Plane { .. }) {
+                    assert!(top.x > high.x && top.y > high.y, "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn files_are_scaled_turned_and_moved_and_faults_name_the_object() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sheet.obj");
+        let flat = grid([1.0, 1.0], [3, 3], DVec3::ZERO, DVec3::ZERO).unwrap();
+        let mut text = Vec::new();
+        write_obj(&flat, &mut text).unwrap();
+        std::fs::write(&path, &text).unwrap();
+        let scene = format!(
+            "[[cloth]]\nname = \"sheet\"\nmesh = \"sheet.obj\"\nscale = 2\n\
+             rotation = [\"90 deg\", 0, 0]\ntranslation = [0, 0, 5]\n{MATERIAL}"
+        );
+        let at = folder.path().join("x.toml");
+        let cloth = Scene::parse(&scene, Some(&at), &[])
+            .unwrap()
+            .cloths
+            .remove(0);
+        let [low, high] = build_cloth(&cloth).unwrap().bounds().unwrap();
+        assert!(low.abs_diff_eq(DVec3::new(-1.0, 0.0, 4.0), 1e-12), "{low}");
+        assert!(high.abs_diff_eq(DVec3::new(1.0, 0.0, 6.0), 1e-12), "{high}");
+
+        text.extend(b"f 1 2 9\n");
+        std::fs::write(&path, &text).unwrap();
+        let error = build_cloth(&cloth).unwrap_err().to_string();
+        assert!(
+            error.starts_with("cloth `sheet`: the mesh cannot be used:\n"),
+            "{error}"
+        );
+
+        // A sheet is no body.
+        let scene = format!("{scene}\n[[body]]\nshape = \"mesh\"\nmesh = \"sheet.obj\"");
+        let body = Scene::parse(&scene, Some(&at), &[])
+            .unwrap()
+            .bodies
+            .remove(0);
+        let error = build_body(&body).unwrap_err().to_string();
+        assert!(
+            error.starts_with("body `body0`: the mesh cannot be used:\n"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_body_with_absurdly_short_edges_is_refused() {
+        let scene = format!(
+            "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\n{MATERIAL}\n[[body]]\nshape = \
+             \"sphere\"\ncenter = [0, 0, 0]\nradius = 1\nedge = \"1 um\""
+        );
+        let body = Scene::parse(&scene, None, &[]).unwrap().bodies.remove(0);
+        let error = build_body(&body).unwrap_err().to_string();
+        assert!(
+            error.starts_with("body `body0`: the sphere would have "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn analytic_bodies_have_triangles_for_pictures() {
+        let scene = format!(
+            "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\n{MATERIAL}\n[[body]]\nshape = \
+             \"capsule\"\nfrom = [0, 0, 0]\nto = [1, 0, 0]\nradius = 0.1\nsurface = \"analytic\""
+        );
+        let body = Scene::parse(&scene, None, &[]).unwrap().bodies.remove(0);
+        assert!(build_body(&body).unwrap().volume() > 0.9 * 0.0356);
+    }
+}

@@ -1,0 +1,134 @@
+//! What is wrong with a mesh, said with numbers and coordinates.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a mesh was refused. The command ends with exit code 3 on any of these.
+///
+/// Each says all it knows when displayed; there is no chain of sources to print.
+#[derive(Debug, Error)]
+pub enum MeshError {
+    /// A cloth or body of the scene, by name, and what is wrong with its mesh.
+    #[error("{object}: {reason}")]
+    Object {
+        /// Such as "cloth `sheet`".
+        object: String,
+        /// What is wrong.
+        reason: Box<Self>,
+    },
+    /// The file cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: std::io::Error,
+    },
+    /// The file is not what its name says.
+    #[error("{}{}: {message}", path.display(), at_line(*line))]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1, where the format has lines.
+        line: Option<usize>,
+        /// What is wrong.
+        message: String,
+    },
+    /// A mesh of more elements than fit.
+    #[error(
+        "{what} would have {count} vertices; the most are {most}: take longer edges or fewer vertices"
+    )]
+    TooLarge {
+        /// What was asked for.
+        what: String,
+        /// How many vertices that is, about.
+        count: f64,
+        /// How many there may be.
+        most: usize,
+    },
+    /// The mesh is read and cannot be used.
+    #[error("the mesh cannot be used:{}", Listed(.0))]
+    Faulty(Vec<Fault>),
+}
+
+/// All elements of a mesh that have one and the same fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What is wrong with them.
+    pub kind: FaultKind,
+    /// How many they are.
+    pub count: usize,
+    /// The first few, with vertex numbers from 0 and coordinates in m.
+    pub examples: Vec<String>,
+}
+
+/// What can be wrong with an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The mesh has no triangles.
+    Empty,
+    /// A triangle names a vertex that does not exist.
+    IndexOutOfRange,
+    /// A coordinate is NaN, infinite or too large to compute with.
+    NotFinite,
+    /// A triangle names a vertex twice.
+    RepeatedVertex,
+    /// The corners of a triangle lie on a line.
+    NoArea,
+    /// Two triangles have the same vertices.
+    DuplicateTriangle,
+    /// More than two triangles share an edge.
+    NonManifoldEdge,
+    /// Two neighbours run along their edge in the same direction: they face opposite sides.
+    InconsistentOrientation,
+    /// A vertex is in no triangle: nothing would hold it.
+    LooseVertex,
+    /// An edge of a body belongs to one triangle only: the body has a hole.
+    OpenEdge,
+    /// The triangles of a closed body face inwards.
+    InsideOut,
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "no triangles",
+            Self::IndexOutOfRange => "triangles with a vertex that does not exist",
+            Self::NotFinite => "vertices whose coordinates are not finite numbers",
+            Self::RepeatedVertex => "triangles with a vertex twice",
+            Self::NoArea => "triangles without area",
+            Self::DuplicateTriangle => "triangles with the same vertices as another",
+            Self::NonManifoldEdge => "edges with more than two triangles (non-manifold)",
+            Self::InconsistentOrientation => "edges whose two triangles face opposite sides",
+            Self::LooseVertex => "vertices in no triangle",
+            Self::OpenEdge => "open edges, where a body must be closed",
+            Self::InsideOut => "triangles that face inwards: the body is inside out",
+        })
+    }
+}
+
+struct Listed<'a>(&'a [Fault]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for fault in self.0 {
+            match fault.kind {
+                FaultKind::Empty => write!(f, "\n  {}", fault.kind)?,
+                _ => write!(f, "\n  {} {}", fault.count, fault.kind)?,
+            }
+            for (index, example) in fault.examples.iter().enumerate() {
+                write!(f, "{} {example}", if index == 0 { ":" } else { ";" })?;
+            }
+            if fault.count > fault.examples.len() && !fault.examples.is_empty() {
+                write!(f, "; ...")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn at_line(line: Option<usize>) -> String {
+    line.map_or(String::new(), |line| format!(":{line}"))
+}

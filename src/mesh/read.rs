@@ -1,0 +1,244 @@
+//! Mesh files: which reader, and how much of a file is read at most.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use super::{MeshError, TriMesh, obj, ply, stl};
+
+/// Whether the name ends in `.obj`, `.ply` or `.stl`.
+pub fn is_readable_format(path: &Path) -> bool {
+    format(path).is_some()
+}
+
+/// Reads a mesh from an OBJ, PLY or STL file, by the ending of its name.
+///
+/// Faces with more than three corners are cut into triangles. Vertices keep the order of the file;
+/// those of STL, which has no indices, are joined if they are equal. Only positions and faces are
+/// read. The mesh is not checked: see [`super::check_cloth`] and [`super::check_body`].
+///
+/// # Errors
+/// [`MeshError::Unreadable`], [`MeshError::Format`] with the line or element,
+/// [`MeshError::TooLarge`].
+pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
+    let unreadable = |reason| MeshError::Unreadable {
+        path: path.to_owned(),
+        reason,
+    };
+    let malformed = |problem: Problem| MeshError::Format {
+        path: path.to_owned(),
+        line: problem.line,
+        message: problem.message,
+    };
+    let Some(format) = format(path) else {
+        return Err(malformed(Problem::new(
+            "its name ends in none of .obj, .ply, .stl",
+        )));
+    };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(malformed(Problem::new(format!(
+            "larger than {LARGEST_FILE} bytes"
+        ))));
+    }
+    match format {
+        Format::Obj => obj::read(&bytes),
+        Format::Ply => ply::read(&bytes),
+        Format::Stl => stl::read(bytes),
+    }
+    .map_err(malformed)
+}
+
+/// What is wrong with the bytes of a file.
+#[derive(Debug, PartialEq)]
+pub(super) struct Problem {
+    pub(super) line: Option<usize>,
+    pub(super) message: String,
+}
+
+impl Problem {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self {
+            line: None,
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn at(line: usize, message: impl Into<String>) -> Self {
+        Self {
+            line: Some(line),
+            message: message.into(),
+        }
+    }
+}
+
+/// Text from a file or a crate, on one line and cut to a length that fits a message.
+pub(super) fn short(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let clean: String = one_line
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(LONGEST_SHOWN)
+        .collect();
+    if clean.len() < one_line.len() {
+        format!("{clean}...")
+    } else {
+        clean
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Obj,
+    Ply,
+    Stl,
+}
+
+fn format(path: &Path) -> Option<Format> {
+    let extension = path.extension()?.to_str()?;
+    [
+        ("obj", Format::Obj),
+        ("ply", Format::Ply),
+        ("stl", Format::Stl),
+    ]
+    .into_iter()
+    .find(|(known, _)| extension.eq_ignore_ascii_case(known))
+    .map(|(_, format)| format)
+}
+
+/// Largest file in bytes: about as many triangles as a mesh may have.
+const LARGEST_FILE: u64 = 2 << 30;
+
+/// Characters of foreign text shown in a message.
+const LONGEST_SHOWN: usize = 160;
+
+#[cfg(test)]
+mod tests {
+    use glam::DVec3;
+    use proptest::prelude::*;
+
+    use super::super::{icosphere, write_obj};
+    use super::*;
+
+    #[test]
+    fn files_are_read_by_their_ending_and_errors_name_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let mesh = icosphere(DVec3::ONE, 0.3, 0.1).unwrap();
+        let path = folder.path().join("ball.OBJ");
+        let mut text = Vec::new();
+        write_obj(&mesh, &mut text).unwrap();
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(read_mesh(&path).unwrap(), mesh);
+
+        std::fs::write(&path, "v 0 0 0\nf 1 2 3\n").unwrap();
+        let error = read_mesh(&path).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("{}:2: a face names vertex 2, there are 1", path.display())
+        );
+        let missing = folder.path().join("none.stl");
+        let error = read_mesh(&missing).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("cannot read {}: ", missing.display())),
+            "{error}"
+        );
+        let error = read_mesh(Path::new("a.fbx")).unwrap_err().to_string();
+        assert_eq!(error, "a.fbx: its name ends in none of .obj, .ply, .stl");
+    }
+
+    /// A valid file of each kind, small enough to be damaged everywhere.
+    fn seeds() -> Vec<Vec<u8>> {
+        let obj = b"v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3 4\nf -4/1/1 -3//2 -2\n".to_vec();
+        let ascii =
+            b"ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty double y\n\
+            property float z\nelement face 1\nproperty list uchar int vertex_indices\nend_header\n\
+            0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"
+                .to_vec();
+        let mut binary =
+            b"ply\nformat binary_little_endian 1.0\nelement vertex 3\nproperty float x\n\
+            property float y\nproperty float z\nelement face 1\n\
+            property list uint uint vertex_indices\nend_header\n"
+                .to_vec();
+        for value in [0f32, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0] {
+            binary.extend(value.to_le_bytes());
+        }
+        for value in [3u32, 0, 1, 2] {
+            binary.extend(value.to_le_bytes());
+        }
+        let stl = b"solid a\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\n\
+            vertex 0 1 0\nendloop\nendfacet\nendsolid a\n"
+            .to_vec();
+        let mut binary_stl = vec![0; 80];
+        binary_stl.extend(1u32.to_le_bytes());
+        binary_stl.extend([0; 50]);
+        vec![obj, ascii, binary, stl, binary_stl]
+    }
+
+    fn read_all(bytes: &[u8]) -> usize {
+        let results = [
+            obj::read(bytes),
+            ply::read(bytes),
+            stl::read(bytes.to_vec()),
+        ];
+        results.iter().filter(|result| result.is_ok()).count()
+    }
+
+    #[test]
+    fn the_undamaged_files_are_read() {
+        let seeds = seeds();
+        assert!(obj::read(&seeds[0]).unwrap().triangles.len() == 3);
+        assert!(ply::read(&seeds[1]).unwrap().triangles == [[0, 1, 2]]);
+        assert_eq!(ply::read(&seeds[1]), ply::read(&seeds[2]));
+        assert!(stl::read(seeds[3].clone()).unwrap().triangles == [[0, 1, 2]]);
+        assert!(stl::read(seeds[4].clone()).unwrap().positions.len() == 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn damaged_files_never_panic(
+            which in 0usize..5,
+            damage in proptest::collection::vec((0usize..300, any::<u8>(), 0u8..3), 1..8),
+        ) {
+            let mut bytes = seeds().swap_remove(which);
+            for (place, byte, how) in damage {
+                let place = place % bytes.len();
+                match how {
+                    0 => bytes[place] = byte,
+                    1 => bytes.insert(place, byte),
+                    _ if bytes.len() > 1 => drop(bytes.remove(place)),
+                    _ => {}
+                }
+            }
+            read_all(&bytes);
+        }
+
+        #[test]
+        fn hostile_numbers_never_panic(
+            which in 0usize..4,
+            token in 0usize..80,
+            number in prop_oneof![
+                Just("18446744073709551615"), Just("-9223372036854775808"), Just("4294967295"),
+                Just("2000000000"), Just("1e999"), Just("nan"), Just("-1"), Just("0"), Just(""),
+            ],
+        ) {
+            let seed = seeds().swap_remove(which);
+            let text = String::from_utf8_lossy(&seed).into_owned();
+            let mut tokens: Vec<&str> = text.split_inclusive([' ', '\n']).collect();
+            let place = token % tokens.len();
+            let ending = if tokens[place].ends_with('\n') { "\n" } else { " " };
+            let hostile = format!("{number}{ending}");
+            tokens[place] = &hostile;
+            read_all(tokens.concat().as_bytes());
+        }
+
+        #[test]
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            read_all(&bytes);
+        }
+    }
+}

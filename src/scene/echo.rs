@@ -1,0 +1,211 @@
+//! A scene back as text, every option written out.
+
+use std::fmt::Write as _;
+
+use glam::DVec3;
+
+use super::{Body, Cloth, ClothSource, Pin, Scene, Shape, Split, Surface};
+
+impl Scene {
+    /// All effective options, defaults and overrides included, as TOML that parses back to an equal
+    /// scene (but for `path` and `sha256`, which say where a text came from).
+    ///
+    /// Mesh paths are written as they were resolved: a relative one is relative to the working
+    /// directory, so parse it with no path or from there. A path that is not UTF-8 is written with
+    /// replacement characters.
+    pub fn echo(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = write_scene(&mut text, self);
+        text
+    }
+}
+
+fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
+    writeln!(out, "title = {}", quoted(&scene.title))?;
+    writeln!(out, "name = {}", quoted(&scene.name))?;
+    writeln!(out, "gravity = {} # m/s2", vector(scene.gravity))?;
+
+    writeln!(out, "\n[time]")?;
+    writeln!(out, "step = \"{:?} s\"", scene.time.step)?;
+    writeln!(out, "end = \"{:?} s\"", scene.time.end)?;
+    for cloth in &scene.cloths {
+        write_cloth(out, cloth)?;
+    }
+    for body in &scene.bodies {
+        write_body(out, body)?;
+    }
+    let contact = &scene.contact;
+    writeln!(out, "\n[contact]")?;
+    writeln!(out, "thickness = \"{:?} m\"", contact.thickness)?;
+    writeln!(out, "self_collision = {}", contact.self_collision)?;
+    writeln!(out, "self_friction = {:?}", contact.self_friction)?;
+    writeln!(out, "iterations = {}", contact.iterations)?;
+
+    writeln!(out, "\n[solver]")?;
+    writeln!(out, "tolerance = {:?}", scene.solver.tolerance)?;
+    writeln!(out, "max_iterations = {}", scene.solver.max_iterations)?;
+
+    writeln!(out, "\n[partition]")?;
+    if let Some(patches) = scene.partition.patches {
+        writeln!(out, "patches = {patches}")?;
+    }
+
+    let balance = &scene.balance;
+    writeln!(out, "\n[balance]")?;
+    if let Some(ranks) = balance.ranks {
+        writeln!(out, "ranks = {ranks}")?;
+    }
+    let split = match balance.split {
+        Split::Never => "never",
+        Split::Oldest => "oldest",
+        Split::EveryOther => "every-other",
+    };
+    writeln!(out, "steal = {}", balance.steal)?;
+    writeln!(out, "split = \"{split}\"")?;
+    writeln!(out, "seed = {}", balance.seed)?;
+    writeln!(out, "low_water = {}", balance.low_water)?;
+    writeln!(out, "split_interval = \"{:?} s\"", balance.split_interval)?;
+    writeln!(out, "steal_timeout = \"{:?} s\"", balance.steal_timeout)?;
+
+    let output = &scene.output;
+    writeln!(out, "\n[output]")?;
+    writeln!(out, "interval = \"{:?} s\"", output.interval)?;
+    writeln!(out, "frames = {}", output.frames)?;
+    writeln!(out, "pictures = {}", output.pictures)?;
+    writeln!(out, "size = {:?}", output.picture_size)?;
+    if let Some(camera) = output.camera {
+        writeln!(out, "camera = {} # m", vector(camera))?;
+    }
+    if let Some(look_at) = output.look_at {
+        writeln!(out, "look_at = {} # m", vector(look_at))?;
+    }
+    Ok(())
+}
+
+fn write_cloth(out: &mut String, cloth: &Cloth) -> std::fmt::Result {
+    writeln!(out, "\n[[cloth]]")?;
+    writeln!(out, "name = {}", quoted(&cloth.name))?;
+    match &cloth.source {
+        ClothSource::Grid {
+            size,
+            vertices,
+            center,
+            rotation,
+        } => {
+            let [x, y] = size;
+            writeln!(
+                out,
+                "grid = {{ size = [\"{x:?} m\", \"{y:?} m\"], vertices = {vertices:?} }}"
+            )?;
+            writeln!(out, "center = {} # m", vector(*center))?;
+            writeln!(out, "rotation = {} # rad", vector(*rotation))?;
+        }
+        ClothSource::File {
+            path,
+            scale,
+            rotation,
+            translation,
+        } => {
+            writeln!(out, "mesh = {}", quoted(&path.to_string_lossy()))?;
+            writeln!(out, "scale = {scale:?}")?;
+            writeln!(out, "rotation = {} # rad", vector(*rotation))?;
+            writeln!(out, "translation = {} # m", vector(*translation))?;
+        }
+    }
+    writeln!(out, "velocity = {} # m/s", vector(cloth.velocity))?;
+    if !cloth.pins.is_empty() {
+        writeln!(out, "pins = [ # m")?;
+        for pin in &cloth.pins {
+            match *pin {
+                Pin::Nearest(point) => writeln!(out, "    {{ nearest = {} }},", vector(point))?,
+                Pin::Box { min, max } => {
+                    writeln!(
+                        out,
+                        "    {{ min = {}, max = {} }},",
+                        vector(min),
+                        vector(max)
+                    )?;
+                }
+            }
+        }
+        writeln!(out, "]")?;
+    }
+    let material = &cloth.material;
+    writeln!(out, "[cloth.material]")?;
+    writeln!(out, "density = \"{:?} kg/m2\"", material.density)?;
+    writeln!(out, "stretch = \"{:?} N/m\"", material.stretch)?;
+    writeln!(out, "poisson = {:?}", material.poisson)?;
+    writeln!(out, "bending = \"{:?} N m\"", material.bending)?;
+    writeln!(out, "damping_mass = \"{:?} 1/s\"", material.damping_mass)?;
+    writeln!(
+        out,
+        "damping_stiffness = \"{:?} s\"",
+        material.damping_stiffness
+    )
+}
+
+fn write_body(out: &mut String, body: &Body) -> std::fmt::Result {
+    writeln!(out, "\n[[body]]")?;
+    writeln!(out, "name = {}", quoted(&body.name))?;
+    match &body.shape {
+        Shape::Sphere { center, radius } => {
+            writeln!(out, "shape = \"sphere\"")?;
+            writeln!(out, "center = {} # m", vector(*center))?;
+            writeln!(out, "radius = \"{radius:?} m\"")?;
+        }
+        Shape::Plane {
+            point,
+            normal,
+            extent,
+        } => {
+            writeln!(out, "shape = \"plane\"")?;
+            writeln!(out, "point = {} # m", vector(*point))?;
+            writeln!(out, "normal = {}", vector(*normal))?;
+            writeln!(out, "extent = \"{extent:?} m\"")?;
+        }
+        Shape::Box { center, size } => {
+            writeln!(out, "shape = \"box\"")?;
+            writeln!(out, "center = {} # m", vector(*center))?;
+            writeln!(out, "size = {} # m", vector(*size))?;
+        }
+        Shape::Capsule { from, to, radius } => {
+            writeln!(out, "shape = \"capsule\"")?;
+            writeln!(out, "from = {} # m", vector(*from))?;
+            writeln!(out, "to = {} # m", vector(*to))?;
+            writeln!(out, "radius = \"{radius:?} m\"")?;
+        }
+        Shape::Mesh {
+            path,
+            scale,
+            translation,
+        } => {
+            writeln!(out, "shape = \"mesh\"")?;
+            writeln!(out, "mesh = {}", quoted(&path.to_string_lossy()))?;
+            writeln!(out, "scale = {scale:?}")?;
+            writeln!(out, "translation = {} # m", vector(*translation))?;
+        }
+    }
+    match (&body.shape, body.surface) {
+        (_, Surface::Analytic) => writeln!(out, "surface = \"analytic\"")?,
+        (Shape::Mesh { .. }, Surface::Triangles { .. }) => {
+            writeln!(out, "surface = \"triangles\"")?;
+        }
+        (_, Surface::Triangles { edge }) => {
+            writeln!(out, "surface = \"triangles\"")?;
+            writeln!(out, "edge = \"{edge:?} m\"")?;
+        }
+    }
+    writeln!(out, "friction = {:?}", body.friction)?;
+    writeln!(out, "velocity = {} # m/s", vector(body.velocity))
+}
+
+/// `{:?}` writes the shortest digits that read back to the same bits.
+fn vector(v: DVec3) -> String {
+    format!("[{:?}, {:?}, {:?}]", v.x, v.y, v.z)
+}
+
+/// A TOML text with its quotes.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}

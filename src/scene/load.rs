@@ -1,0 +1,401 @@
+//! From text to a checked [`Scene`], and the format of scene files.
+//!
+//! # Format
+//! TOML. A quantity is a text with unit (`"5 ms"`, `"0.15 kg/m2"`, `"1e-5 N m"`) or a number in SI
+//! units; a vector is an array of three quantities. Everything has a default
+//! ([`super::defaults`]) but what is marked *.
+//!
+//! | key | value | default |
+//! |---|---|---|
+//! | `title`, `name` | texts; `name` names the run | empty, the file's stem |
+//! | `gravity` | acceleration vector | `[0, 0, -9.81]` |
+//! | `time.step`, `time.end` | times; `end / step` at most 10⁹ | 5 ms, 2 s |
+//! | `contact.thickness` | length | 4 mm |
+//! | `contact.self_collision`, `.self_friction`, `.iterations` | boolean, number, 1 to 1000 | true, 0.3, 4 |
+//! | `solver.tolerance`, `.max_iterations` | number in (0, 1), 1 to 10⁶ | 1e-6, 1000 |
+//! | `partition.patches` | power of two up to 2²⁰ | from the mesh |
+//! | `balance.ranks` | 1 to 65536 | from the command line |
+//! | `balance.steal`, `.split` | boolean; `"never"`, `"oldest"`, `"every-other"` | true, `"every-other"` |
+//! | `balance.seed`, `.low_water` | whole numbers | 1, 2 |
+//! | `balance.split_interval`, `.steal_timeout` | times | 50 µs, 1 ms |
+//! | `output.interval` | time between frames | 40 ms |
+//! | `output.frames`, `.pictures`, `.size` | booleans, pixels `[x, y]` from 16 to 8192 | true, true, `[960, 640]` |
+//! | `output.camera`, `.look_at` | points | from the scene |
+//!
+//! Each `[[cloth]]` has:
+//!
+//! | key | value | default |
+//! |---|---|---|
+//! | `name` | letters, digits, `-`, `_`, a letter first | `cloth0`, `cloth1`, ... |
+//! | `grid.size`*, `grid.vertices`* | length or two; count or two, 2 or more | |
+//! | or `mesh`* | file `.obj`, `.ply`, `.stl`, relative to the scene's folder | |
+//! | `center` (grid) or `scale`, `translation` (mesh) | point; number, vector | 0; 1, 0 |
+//! | `rotation` | angles about x, y, z, in this order | 0 |
+//! | `material.density`*, `.stretch`*, `.bending`* | kg/m², N/m, N m | |
+//! | `material.poisson` | in [0, 0.5) | 0.3 |
+//! | `material.damping_mass`, `.damping_stiffness` | 1/s, s | 0, 1 ms |
+//! | `velocity` | vector | 0 |
+//! | `pins` | array of `{ nearest = point }` or `{ min = point, max = point }` | none |
+//!
+//! Each `[[body]]` has `name` (`body0`, ...), `shape`*, `friction` (0.5), `velocity` (0), `surface`
+//! (`"triangles"` or `"analytic"`) and `edge`, the length of the triangles' edges; and by shape:
+//!
+//! | shape | keys | default |
+//! |---|---|---|
+//! | `"sphere"` | `center`*, `radius`* | edge: radius / 8 |
+//! | `"plane"` | `point`, `normal`, `extent` | 0, `[0, 0, 1]`, 4 m; edge: extent / 32 |
+//! | `"box"` | `center`*, `size`* (vector) | edge: longest side / 8 |
+//! | `"capsule"` | `from`*, `to`*, `radius`* | edge: radius / 8 |
+//! | `"mesh"` | `mesh`*, `scale`, `translation` | triangles of the file |
+//!
+//! # Overrides
+//! `("cloth.0.material.bending", "1e-4 N m")` replaces or adds one value before anything is checked.
+//! Elements of arrays are named by index from 0 or by their `name`; the only element needs neither.
+//! The value is TOML; what is not TOML is a text, so `2 ms` needs no quotes.
+
+use std::collections::BTreeSet;
+use std::io::Read as _;
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use super::document::{Node, Origin};
+use super::error::nearest_file;
+use super::objects::{Surroundings, body, cloth, grid_vertices};
+use super::quantity::{Dimension, Number, Short};
+use super::reader::{Problems, Range, Table};
+use super::{
+    Balance, ContactParameters, Output, Partition, Place, Problem, Scene, SceneError, Solver,
+    Split, Time, defaults,
+};
+
+impl Scene {
+    /// Reads and checks the scene file at `path`, with overrides given as key and value.
+    ///
+    /// # Errors
+    /// [`SceneError`], which lists every problem found.
+    pub fn load(path: &Path, overrides: &[(String, String)]) -> Result<Self, SceneError> {
+        let unreadable = |reason: std::io::Error| match reason.kind() {
+            std::io::ErrorKind::NotFound => SceneError::Missing {
+                path: path.to_owned(),
+                nearest: nearest_file(path),
+            },
+            _ => SceneError::Unreadable {
+                path: path.to_owned(),
+                reason,
+            },
+        };
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        file.take(LONGEST_TEXT as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let line = 1 + bytes[..error.valid_up_to()]
+                .iter()
+                .filter(|&&b| b == b'\n')
+                .count();
+            one_problem(Some(path), line, None, "not a text in UTF-8".to_owned())
+        })?;
+        Self::parse(text, Some(path), overrides)
+    }
+
+    /// Checks a scene given as text; `path` is used in messages, to name the run and to find files.
+    ///
+    /// # Errors
+    /// [`SceneError::Invalid`], which lists every problem found. Mesh files must exist; what is in
+    /// them is checked by [`crate::mesh`].
+    pub fn parse(
+        text: &str,
+        path: Option<&Path>,
+        overrides: &[(String, String)],
+    ) -> Result<Self, SceneError> {
+        if text.len() > LONGEST_TEXT {
+            let message = format!("too long; a scene has at most {LONGEST_TEXT} bytes");
+            return Err(one_problem(path, 1, None, message));
+        }
+        let mut document = Node::parse(text).map_err(|error| {
+            let message = format!("not TOML: {}", error.message);
+            one_problem(path, error.line, Some(error.column), message)
+        })?;
+        let problems = Problems::new(path, overrides);
+        for (number, (key, value)) in overrides.iter().enumerate() {
+            if let Err(message) = document.set(key, value, number) {
+                problems.note(Origin::Override(number), "", message);
+            }
+        }
+        let mut scene = read_scene(&document, path, &problems);
+        let problems = problems.into_sorted();
+        if !problems.is_empty() {
+            return Err(SceneError::Invalid(problems));
+        }
+        scene.sha256 = Sha256::digest(text)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Ok(scene)
+    }
+}
+
+fn one_problem(
+    path: Option<&Path>,
+    line: usize,
+    column: Option<usize>,
+    message: String,
+) -> SceneError {
+    let place = Place::Text {
+        path: path.map(Path::to_owned),
+        line,
+        column,
+    };
+    SceneError::Invalid(vec![Problem {
+        place,
+        key: String::new(),
+        message,
+    }])
+}
+
+/// Reads everything; what it returns means something only if no problem was noted.
+fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> Scene {
+    let root = Table::root(document, problems);
+    let title = title(&root);
+    let name = name(&root, path);
+    let time = root.table("time", read_time);
+    let gravity = root.vector("gravity", Dimension::ACCELERATION, Range::Any);
+    let contact = root.table("contact", read_contact);
+    let solver = root.table("solver", read_solver);
+    let partition = root.table("partition", read_partition);
+    let balance = root.table("balance", read_balance);
+    let output = root.table("output", read_output);
+
+    let surroundings = Surroundings {
+        folder: path.and_then(Path::parent),
+        thickness: contact.self_collision.then_some(contact.thickness),
+        names: BTreeSet::new().into(),
+    };
+    let cloths = root.tables("cloth", MOST_OBJECTS, |index, table| {
+        cloth(table, index, &surroundings)
+    });
+    if cloths.is_empty() && !root.has("cloth") {
+        root.note("cloth", "missing; a scene has at least one `[[cloth]]`");
+    } else if cloths.is_empty() {
+        root.note("cloth", "a scene has at least one `[[cloth]]`");
+    }
+    let bodies = root.tables("body", MOST_OBJECTS, |index, table| {
+        body(table, index, &surroundings)
+    });
+    let vertices: Vec<u64> = cloths.iter().map(grid_vertices).collect();
+    let total: u64 = vertices.iter().sum();
+    // One cloth that is too large alone has been told of.
+    if total > MOST_VERTICES && vertices.iter().all(|&count| count <= MOST_VERTICES) {
+        let message = format!("{total} vertices in all; the most are {MOST_VERTICES}");
+        root.note("cloth", message);
+    }
+    root.finish();
+    Scene {
+        name,
+        title,
+        path: path.map(Path::to_owned),
+        sha256: String::new(),
+        time,
+        gravity: gravity.unwrap_or(defaults::GRAVITY),
+        cloths,
+        bodies: bodies.into_iter().flatten().collect(),
+        contact,
+        solver,
+        partition,
+        balance,
+        output,
+    }
+}
+
+fn title(root: &Table<'_>) -> String {
+    let title = root.text("title").unwrap_or("");
+    if title.chars().count() > LONGEST_TITLE || title.chars().any(char::is_control) {
+        root.note(
+            "title",
+            format!("wants one line of at most {LONGEST_TITLE} characters"),
+        );
+    }
+    title.to_owned()
+}
+
+/// The key `name`, or the file's stem with unsuitable characters replaced, or `scene`.
+fn name(root: &Table<'_>, path: Option<&Path>) -> String {
+    let suits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if let Some(name) = root.text("name") {
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(suits) {
+            let message = format!(
+                "`{}` is no name; it wants 1 to {LONGEST_NAME} letters, digits, `-` or `_`",
+                Short(name)
+            );
+            root.note("name", message);
+        }
+        return name.to_owned();
+    }
+    let stem = path
+        .and_then(Path::file_stem)
+        .map(|stem| stem.to_string_lossy());
+    let replace = |c: char| if suits(c) { c } else { '-' };
+    let stem: String = stem
+        .iter()
+        .flat_map(|stem| stem.chars())
+        .take(LONGEST_NAME)
+        .map(replace)
+        .collect();
+    if stem.is_empty() {
+        "scene".to_owned()
+    } else {
+        stem
+    }
+}
+
+fn read_time(table: &Table<'_>) -> Time {
+    let default = Time::default();
+    let step = table
+        .quantity("step", Dimension::TIME, Range::Positive)
+        .unwrap_or(default.step);
+    let end = table
+        .quantity("end", Dimension::TIME, Range::Positive)
+        .unwrap_or(default.end);
+    let (shown_step, shown_end) = (Number(step), Number(end));
+    if step > end {
+        let message = format!("a step of {shown_step} s is longer than `time.end`, {shown_end} s");
+        table.note("step", message);
+    } else if end / step > MOST_STEPS {
+        let message = format!(
+            "{shown_end} s in steps of {shown_step} s are {} steps; the most are {}",
+            Number(end / step),
+            Number(MOST_STEPS)
+        );
+        table.note("step", message);
+    }
+    Time { step, end }
+}
+
+fn read_contact(table: &Table<'_>) -> ContactParameters {
+    let default = ContactParameters::default();
+    ContactParameters {
+        thickness: table
+            .quantity("thickness", Dimension::LENGTH, Range::Positive)
+            .unwrap_or(default.thickness),
+        self_collision: table
+            .boolean("self_collision")
+            .unwrap_or(default.self_collision),
+        self_friction: table
+            .quantity("self_friction", Dimension::NUMBER, Range::NonNegative)
+            .unwrap_or(default.self_friction),
+        iterations: count_u32(table, "iterations", 1000).unwrap_or(default.iterations),
+    }
+}
+
+fn read_solver(table: &Table<'_>) -> Solver {
+    let default = Solver::default();
+    Solver {
+        tolerance: table
+            .quantity("tolerance", Dimension::NUMBER, Range::HalfOpen(1e-15, 1.0))
+            .unwrap_or(default.tolerance),
+        max_iterations: count_u32(table, "max_iterations", 1_000_000)
+            .unwrap_or(default.max_iterations),
+    }
+}
+
+fn read_partition(table: &Table<'_>) -> Partition {
+    let patches = table.count("patches", 1, MOST_PATCHES);
+    if let Some(patches) = patches.filter(|patches| !patches.is_power_of_two()) {
+        let above = patches.next_power_of_two();
+        let message = format!(
+            "must be a power of two, such as {} or {above}, not {patches}",
+            above / 2
+        );
+        table.note("patches", message);
+    }
+    Partition {
+        patches: patches.and_then(|patches| usize::try_from(patches).ok()),
+    }
+}
+
+fn read_balance(table: &Table<'_>) -> Balance {
+    let default = Balance::default();
+    let splits = [
+        ("never", Split::Never),
+        ("oldest", Split::Oldest),
+        ("every-other", Split::EveryOther),
+    ];
+    let count = |key, most| {
+        table
+            .count(key, 1, most)
+            .and_then(|count| usize::try_from(count).ok())
+    };
+    Balance {
+        ranks: count("ranks", MOST_RANKS),
+        steal: table.boolean("steal").unwrap_or(default.steal),
+        split: table.choice("split", &splits).unwrap_or(default.split),
+        // TOML's whole numbers end at i64::MAX.
+        seed: table
+            .count("seed", 0, i64::MAX.unsigned_abs())
+            .unwrap_or(default.seed),
+        low_water: count("low_water", 1_000_000).unwrap_or(default.low_water),
+        split_interval: table
+            .quantity("split_interval", Dimension::TIME, Range::NonNegative)
+            .unwrap_or(default.split_interval),
+        steal_timeout: table
+            .quantity("steal_timeout", Dimension::TIME, Range::Positive)
+            .unwrap_or(default.steal_timeout),
+    }
+}
+
+fn read_output(table: &Table<'_>) -> Output {
+    let default = Output::default();
+    let size = table.count_pair("size", 16, 8192);
+    let camera = table.vector("camera", Dimension::LENGTH, Range::Any);
+    let look_at = table.vector("look_at", Dimension::LENGTH, Range::Any);
+    if camera.is_some() && camera == look_at {
+        table.note(
+            "look_at",
+            "the camera cannot look at the point where it stands",
+        );
+    }
+    Output {
+        interval: table
+            .quantity("interval", Dimension::TIME, Range::Positive)
+            .unwrap_or(default.interval),
+        frames: table.boolean("frames").unwrap_or(default.frames),
+        pictures: table.boolean("pictures").unwrap_or(default.pictures),
+        picture_size: size.map_or(default.picture_size, |size| {
+            size.map(|side| u32::try_from(side).unwrap_or(u32::MAX))
+        }),
+        camera,
+        look_at,
+    }
+}
+
+fn count_u32(table: &Table<'_>, key: &'static str, most: u32) -> Option<u32> {
+    table
+        .count(key, 1, u64::from(most))
+        .and_then(|count| u32::try_from(count).ok())
+}
+
+/// Vertices of all cloths together.
+pub(super) const MOST_VERTICES: u64 = crate::mesh::MAX_VERTICES as u64;
+
+/// Longest scene text in bytes.
+const LONGEST_TEXT: usize = 4 << 20;
+
+/// Longest title in characters.
+const LONGEST_TITLE: usize = 200;
+
+/// Longest name in bytes.
+pub(super) const LONGEST_NAME: usize = 64;
+
+/// Cloths, and bodies, in a scene.
+const MOST_OBJECTS: usize = 10_000;
+
+/// Steps of a run.
+const MOST_STEPS: f64 = 1e9;
+
+/// Patches of a partition.
+const MOST_PATCHES: u64 = 1 << 20;
+
+/// Ranks of a run.
+const MOST_RANKS: u64 = 65_536;

@@ -1,0 +1,420 @@
+//! Reads `[[cloth]]` and `[[body]]`; the format is described in [`super::load`].
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use glam::DVec3;
+
+use super::error::{did_you_mean, nearest_file};
+use super::load::{LONGEST_NAME, MOST_VERTICES};
+use super::quantity::{Dimension, Short};
+use super::reader::{Range, Table};
+use super::{Body, Cloth, ClothSource, Material, Pin, Shape, Surface, defaults};
+
+/// What the reading of one object needs to know of the rest of the scene.
+#[derive(Debug)]
+pub(super) struct Surroundings<'a> {
+    /// Folder that mesh files are relative to.
+    pub(super) folder: Option<&'a Path>,
+    /// Contact thickness in m if cloth collides with itself.
+    pub(super) thickness: Option<f64>,
+    /// Names taken so far.
+    pub(super) names: RefCell<BTreeSet<String>>,
+}
+
+/// Vertices of a cloth that is a grid; 0 for a file.
+pub(super) fn grid_vertices(cloth: &Cloth) -> u64 {
+    match &cloth.source {
+        ClothSource::Grid {
+            vertices: [x, y], ..
+        } => (*x as u64).saturating_mul(*y as u64),
+        ClothSource::File { .. } => 0,
+    }
+}
+
+/// Reads one `[[cloth]]`.
+pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings<'_>) -> Cloth {
+    let name = name(table, &format!("cloth{index}"), surroundings);
+    let angles = table.vector("rotation", Dimension::ANGLE, Range::Any);
+    let rotation = angles.unwrap_or(DVec3::ZERO);
+    let source = match (table.has("grid"), table.has("mesh")) {
+        (true, false) => grid(table, rotation, surroundings),
+        (both, true) => {
+            if both {
+                table.note("mesh", "a cloth has `grid` or `mesh`, not both");
+            }
+            ClothSource::File {
+                path: file(table, "mesh", surroundings.folder),
+                scale: scale(table),
+                rotation,
+                translation: point_or_zero(table, "translation"),
+            }
+        }
+        (false, false) => {
+            table.note_missing("grid", "grid = { size = \"1 m\", vertices = 100 }");
+            // Asked for so that they are no unknown keys.
+            let center = point_or_zero(table, "center");
+            let translation = point_or_zero(table, "translation");
+            let scale = scale(table);
+            ClothSource::File {
+                path: PathBuf::new(),
+                scale,
+                rotation: center,
+                translation,
+            }
+        }
+    };
+    if !table.has("material") {
+        table.note_missing(
+            "material",
+            "material = { density = \"0.15 kg/m2\", stretch = \"1000 N/m\", bending = \"1e-5 N m\" }",
+        );
+    }
+    Cloth {
+        name,
+        source,
+        material: if table.has("material") {
+            table.table("material", material)
+        } else {
+            Material::COTTON
+        },
+        velocity: table
+            .vector("velocity", Dimension::SPEED, Range::Any)
+            .unwrap_or(DVec3::ZERO),
+        pins: table.tables("pins", MOST_PINS, |_, table| pin(table)),
+    }
+}
+
+/// Reads one `[[body]]`; `None` if it has no known shape.
+pub(super) fn body(
+    table: &Table<'_>,
+    index: usize,
+    surroundings: &Surroundings<'_>,
+) -> Option<Body> {
+    let name = name(table, &format!("body{index}"), surroundings);
+    let friction = table.quantity("friction", Dimension::NUMBER, Range::NonNegative);
+    let velocity = table.vector("velocity", Dimension::SPEED, Range::Any);
+    let kind = table.choice(
+        "shape",
+        &[
+            ("sphere", Kind::Sphere),
+            ("plane", Kind::Plane),
+            ("box", Kind::Box),
+            ("capsule", Kind::Capsule),
+            ("mesh", Kind::Mesh),
+        ],
+    );
+    let Some(kind) = kind else {
+        if !table.has("shape") {
+            table.note_missing("shape", "shape = \"sphere\"");
+        }
+        // Without a shape nothing is known of the other keys: they are not called unknown.
+        table.ignore_rest();
+        return None;
+    };
+    let (shape, edge) = shape(kind, table, surroundings);
+    Some(Body {
+        name,
+        surface: surface(kind, table, edge),
+        shape,
+        friction: friction.unwrap_or(defaults::BODY_FRICTION),
+        velocity: velocity.unwrap_or(DVec3::ZERO),
+    })
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Sphere,
+    Plane,
+    Box,
+    Capsule,
+    Mesh,
+}
+
+fn grid(table: &Table<'_>, rotation: DVec3, surroundings: &Surroundings<'_>) -> ClothSource {
+    let (size, vertices) = table.table("grid", |grid| {
+        let size = grid.pair("size", Dimension::LENGTH, Range::Positive);
+        let vertices = grid.count_pair("vertices", 2, MOST_VERTICES);
+        if size.is_none() {
+            grid.note_missing("size", "size = [\"1 m\", \"1 m\"]");
+        }
+        if vertices.is_none() {
+            grid.note_missing("vertices", "vertices = [100, 100]");
+        }
+        let (Some(size), Some(vertices)) = (size, vertices) else {
+            return ([f64::NAN; 2], [2; 2]);
+        };
+        let total = vertices[0].saturating_mul(vertices[1]);
+        if total > MOST_VERTICES {
+            grid.note(
+                "vertices",
+                format!("{total} vertices; the most are {MOST_VERTICES}"),
+            );
+        } else if let Some(thickness) = surroundings.thickness {
+            too_fine(grid, size, vertices, thickness);
+        }
+        (
+            size,
+            vertices.map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
+        )
+    });
+    ClothSource::Grid {
+        size,
+        vertices,
+        center: point_or_zero(table, "center"),
+        rotation,
+    }
+}
+
+/// Notes cells that are not larger than the contact thickness: neighbours would push each other.
+fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: f64) {
+    for axis in 0..2 {
+        #[expect(clippy::cast_precision_loss, reason = "at most MOST_VERTICES")]
+        let cells = (vertices[axis] - 1) as f64;
+        let cell = size[axis] / cells;
+        if cell <= thickness {
+            let message = format!(
+                "cells of {:.3} mm along {} are not larger than contact.thickness, {:.3} mm, so \
+                 that neighbours would push each other; take fewer vertices, a smaller \
+                 contact.thickness, or contact.self_collision = false",
+                cell * 1e3,
+                ["x", "y"][axis],
+                thickness * 1e3,
+            );
+            grid.note("vertices", message);
+            return;
+        }
+    }
+}
+
+fn material(table: &Table<'_>) -> Material {
+    let default = Material::COTTON;
+    Material {
+        density: table.required(
+            "density",
+            Dimension::AREA_DENSITY,
+            Range::Positive,
+            "density = \"0.15 kg/m2\"",
+        ),
+        stretch: table.required(
+            "stretch",
+            Dimension::STIFFNESS,
+            Range::Positive,
+            "stretch = \"1000 N/m\"",
+        ),
+        poisson: table
+            .quantity("poisson", Dimension::NUMBER, Range::HalfOpen(0.0, 0.5))
+            .unwrap_or(default.poisson),
+        bending: table.required(
+            "bending",
+            Dimension::RIGIDITY,
+            Range::NonNegative,
+            "bending = \"1e-5 N m\"",
+        ),
+        damping_mass: table
+            .quantity("damping_mass", Dimension::RATE, Range::NonNegative)
+            .unwrap_or(default.damping_mass),
+        damping_stiffness: table
+            .quantity("damping_stiffness", Dimension::TIME, Range::NonNegative)
+            .unwrap_or(default.damping_stiffness),
+    }
+}
+
+fn pin(table: &Table<'_>) -> Pin {
+    let point = |key| table.vector(key, Dimension::LENGTH, Range::Any);
+    match (point("nearest"), point("min"), point("max")) {
+        (Some(nearest), None, None) => Pin::Nearest(nearest),
+        (None, Some(min), Some(max)) => {
+            if min.cmpgt(max).any() {
+                table.note("min", "must not be greater than `max` along any axis");
+            }
+            Pin::Box { min, max }
+        }
+        _ => {
+            let message = "wants either `nearest = [x, y, z]` or both `min` and `max`";
+            table.note("", message);
+            Pin::Nearest(DVec3::NAN)
+        }
+    }
+}
+
+/// The shape and the default length of its triangles' edges.
+fn shape(kind: Kind, table: &Table<'_>, surroundings: &Surroundings<'_>) -> (Shape, f64) {
+    let point = |key, example| table.required_vector(key, Dimension::LENGTH, Range::Any, example);
+    let radius = || {
+        table.required(
+            "radius",
+            Dimension::LENGTH,
+            Range::Positive,
+            "radius = \"0.2 m\"",
+        )
+    };
+    match kind {
+        Kind::Sphere => {
+            let center = point("center", "center = [0, 0, 0.2]");
+            let radius = radius();
+            (
+                Shape::Sphere { center, radius },
+                radius / defaults::EDGES_PER_RADIUS,
+            )
+        }
+        Kind::Plane => {
+            let extent = table
+                .quantity("extent", Dimension::LENGTH, Range::Positive)
+                .unwrap_or(defaults::PLANE_EXTENT);
+            let shape = Shape::Plane {
+                point: point_or_zero(table, "point"),
+                normal: normal(table),
+                extent,
+            };
+            (shape, extent / defaults::EDGES_PER_PLANE)
+        }
+        Kind::Box => {
+            let center = point("center", "center = [0, 0, 0.1]");
+            let size = table.required_vector(
+                "size",
+                Dimension::LENGTH,
+                Range::Positive,
+                "size = [0.2, 0.2, 0.2]",
+            );
+            (
+                Shape::Box { center, size },
+                size.max_element() / defaults::EDGES_PER_RADIUS,
+            )
+        }
+        Kind::Capsule => {
+            let from = point("from", "from = [0, 0, 0.2]");
+            let to = point("to", "to = [0.5, 0, 0.2]");
+            let radius = radius();
+            if from.distance(to) < radius * LEAST_CAPSULE {
+                table.note(
+                    "to",
+                    "is where `from` is; a capsule without length is a sphere",
+                );
+            }
+            (
+                Shape::Capsule { from, to, radius },
+                radius / defaults::EDGES_PER_RADIUS,
+            )
+        }
+        Kind::Mesh => {
+            let shape = Shape::Mesh {
+                path: file(table, "mesh", surroundings.folder),
+                scale: scale(table),
+                translation: point_or_zero(table, "translation"),
+            };
+            (shape, 0.0)
+        }
+    }
+}
+
+fn surface(kind: Kind, table: &Table<'_>, default_edge: f64) -> Surface {
+    let words = [("triangles", false), ("analytic", true)];
+    let analytic = table.choice("surface", &words).unwrap_or(false);
+    if kind == Kind::Mesh {
+        if analytic {
+            table.note(
+                "surface",
+                "a mesh has no analytic surface; take \"triangles\"",
+            );
+        }
+        return Surface::Triangles { edge: 0.0 };
+    }
+    let edge = table.quantity("edge", Dimension::LENGTH, Range::Positive);
+    if analytic {
+        if edge.is_some() {
+            table.note(
+                "edge",
+                "an analytic surface has no edges; take surface = \"triangles\"",
+            );
+        }
+        return Surface::Analytic;
+    }
+    Surface::Triangles {
+        edge: edge.unwrap_or(default_edge),
+    }
+}
+
+/// A unit vector; one that is a unit vector already keeps its bits.
+fn normal(table: &Table<'_>) -> DVec3 {
+    let Some(normal) = table.vector("normal", Dimension::NUMBER, Range::Any) else {
+        return DVec3::Z;
+    };
+    let length = normal.length();
+    if length < LEAST_NORMAL {
+        table.note(
+            "normal",
+            "has no direction; it wants a vector such as [0, 0, 1]",
+        );
+    }
+    if (length - 1.0).abs() <= 4.0 * f64::EPSILON {
+        normal
+    } else {
+        normal / length
+    }
+}
+
+fn point_or_zero(table: &Table<'_>, key: &'static str) -> DVec3 {
+    table
+        .vector(key, Dimension::LENGTH, Range::Any)
+        .unwrap_or(DVec3::ZERO)
+}
+
+fn scale(table: &Table<'_>) -> f64 {
+    table
+        .quantity("scale", Dimension::NUMBER, Range::Positive)
+        .unwrap_or(1.0)
+}
+
+/// A mesh file that exists, with its path resolved against the folder of the scene.
+fn file(table: &Table<'_>, key: &'static str, folder: Option<&Path>) -> PathBuf {
+    let Some(text) = table.text(key) else {
+        if !table.has(key) {
+            table.note_missing(key, "mesh = \"shirt.obj\"");
+        }
+        return PathBuf::new();
+    };
+    // An override is typed on a command line, and yet relative to the scene: one rule for both.
+    let path = folder.map_or_else(|| PathBuf::from(text), |folder| folder.join(text));
+    if !crate::mesh::is_readable_format(&path) {
+        table.note(
+            key,
+            format!("`{}` is no .obj, .ply or .stl file", Short(text)),
+        );
+    } else if !path.is_file() {
+        let hint = did_you_mean(nearest_file(&path).as_deref());
+        table.note(key, format!("no file at {}{hint}", path.display()));
+    }
+    path
+}
+
+/// The key `name`, or a default; no two objects have the same.
+fn name(table: &Table<'_>, default: &str, surroundings: &Surroundings<'_>) -> String {
+    let name = table.text("name").unwrap_or(default);
+    let suits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let letter_first = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !letter_first || name.len() > LONGEST_NAME || !name.chars().all(suits) {
+        let message = format!(
+            "`{}` is no name; it wants 1 to {LONGEST_NAME} letters, digits, `-` or `_`, a letter \
+             first",
+            Short(name)
+        );
+        table.note("name", message);
+    } else if !surroundings.names.borrow_mut().insert(name.to_owned()) {
+        table.note(
+            "name",
+            format!("`{name}` is the name of another cloth or body"),
+        );
+    }
+    name.to_owned()
+}
+
+/// Pins of one cloth.
+const MOST_PINS: usize = 100_000;
+
+/// Length of a capsule's segment in radii below which it is a sphere.
+const LEAST_CAPSULE: f64 = 1e-6;
+
+/// Length of a vector that still has a direction.
+const LEAST_NORMAL: f64 = 1e-9;

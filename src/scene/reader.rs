@@ -1,0 +1,495 @@
+//! Reads keys out of a table, keeps what is wrong, and knows which keys were asked for.
+//!
+//! Every getter asks for one key. If the key holds something else, a problem is noted and a stand-in
+//! is returned, so that one pass finds all problems; whoever reads must look at
+//! [`Problems::into_sorted`] before using anything. [`Table::finish`] turns keys nobody asked for
+//! into problems with the nearest right name.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use glam::DVec3;
+
+use super::document::{Entry, Node, Origin, Value};
+use super::error::{Place, Problem, did_you_mean};
+use super::nearest::nearest;
+use super::quantity::{Dimension, Number, Quantity, Short};
+
+/// Problems found so far, and what is needed to name their places.
+#[derive(Debug)]
+pub(super) struct Problems<'a> {
+    path: Option<&'a Path>,
+    overrides: &'a [(String, String)],
+    found: RefCell<Vec<(Origin, String, String)>>,
+}
+
+impl<'a> Problems<'a> {
+    pub(super) fn new(path: Option<&'a Path>, overrides: &'a [(String, String)]) -> Self {
+        Self {
+            path,
+            overrides,
+            found: RefCell::default(),
+        }
+    }
+
+    /// Notes a problem.
+    pub(super) fn note(&self, origin: Origin, key: impl Into<String>, message: impl Into<String>) {
+        let mut found = self.found.borrow_mut();
+        if found.len() < MOST_NOTED {
+            found.push((origin, key.into(), message.into()));
+        }
+    }
+
+    /// All problems: those of the text by line, then those of overrides.
+    pub(super) fn into_sorted(self) -> Vec<Problem> {
+        let mut found = self.found.into_inner();
+        found.sort_by_key(|problem| problem.0);
+        let place = |origin| match origin {
+            Origin::Line(line) => Place::Text {
+                path: self.path.map(PathBuf::from),
+                line,
+                column: None,
+            },
+            Origin::Override(number) => Place::Override(
+                self.overrides
+                    .get(number)
+                    .map_or(String::new(), |(key, value)| {
+                        format!("{}={}", Short(key), Short(value))
+                    }),
+            ),
+        };
+        found
+            .into_iter()
+            .map(|(origin, key, message)| Problem {
+                place: place(origin),
+                key,
+                message,
+            })
+            .collect()
+    }
+}
+
+/// What a quantity may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Range {
+    /// Any finite number of sensible size.
+    Any,
+    /// Greater than zero.
+    Positive,
+    /// Zero or more.
+    NonNegative,
+    /// At least the first and less than the second.
+    HalfOpen(f64, f64),
+}
+
+/// A table and the keys that were asked for.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    problems: &'a Problems<'a>,
+    entries: &'a BTreeMap<String, Entry>,
+    path: String,
+    origin: Origin,
+    asked: RefCell<Vec<&'static str>>,
+    ignore_rest: std::cell::Cell<bool>,
+}
+
+impl<'a> Table<'a> {
+    /// The top of a document.
+    pub(super) fn root(node: &'a Node, problems: &'a Problems<'a>) -> Self {
+        Self::over(node, String::new(), node.origin, problems)
+    }
+
+    fn over(node: &'a Node, path: String, origin: Origin, problems: &'a Problems<'a>) -> Self {
+        let entries = match &node.value {
+            Value::Table(entries) => entries,
+            other => {
+                problems.note(origin, path.as_str(), wants("a table", other));
+                &EMPTY
+            }
+        };
+        Self {
+            problems,
+            entries,
+            path,
+            origin,
+            asked: RefCell::default(),
+            ignore_rest: false.into(),
+        }
+    }
+
+    /// Keys not asked for will not be called unknown.
+    pub(super) fn ignore_rest(&self) {
+        self.ignore_rest.set(true);
+    }
+
+    /// Dotted key of `key` in this table.
+    pub(super) fn key(&self, key: &str) -> String {
+        match (self.path.as_str(), key) {
+            ("", key) => key.to_owned(),
+            (path, "") => path.to_owned(),
+            (path, key) => format!("{path}.{key}"),
+        }
+    }
+
+    /// Whether the key is there.
+    pub(super) fn has(&self, key: &'static str) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// Notes a problem with `key`, at its value if it is there and at the table if not.
+    pub(super) fn note(&self, key: &str, message: impl Into<String>) {
+        let origin = self
+            .entries
+            .get(key)
+            .map_or(self.origin, |entry| entry.node.origin);
+        self.problems.note(origin, self.key(key), message);
+    }
+
+    /// Notes that a key is missing.
+    pub(super) fn note_missing(&self, key: &str, example: &str) {
+        self.note(key, format!("missing; it wants a line such as `{example}`"));
+    }
+
+    /// Notes every key that was never asked for. Must be the last use of a table.
+    pub(super) fn finish(self) {
+        if self.ignore_rest.get() {
+            return;
+        }
+        let asked = self.asked.into_inner();
+        for (key, entry) in self.entries {
+            if asked.contains(&key.as_str()) {
+                continue;
+            }
+            let hint = match nearest(key, asked.iter().copied()) {
+                Some(name) => did_you_mean(Some(name)),
+                None => {
+                    let mut names: Vec<_> = asked.iter().map(|name| format!("`{name}`")).collect();
+                    names.sort();
+                    names.dedup();
+                    format!("; here can be {}", names.join(", "))
+                }
+            };
+            let shown = Short(key).to_string();
+            let path = if self.path.is_empty() {
+                shown
+            } else {
+                format!("{}.{shown}", self.path)
+            };
+            self.problems
+                .note(entry.origin, path, format!("unknown key{hint}"));
+        }
+    }
+
+    /// A table under `key`, empty if absent.
+    pub(super) fn table<T>(&self, key: &'static str, read: impl FnOnce(&Table<'_>) -> T) -> T {
+        let absent = Node {
+            value: Value::Table(BTreeMap::new()),
+            origin: self.origin,
+        };
+        let (node, origin) = self
+            .entry(key)
+            .map_or((&absent, self.origin), |entry| (&entry.node, entry.origin));
+        let table = Table::over(node, self.key(key), origin, self.problems);
+        let result = read(&table);
+        table.finish();
+        result
+    }
+
+    /// The tables of an array under `key`; its elements are numbered if there are several.
+    pub(super) fn tables<T>(
+        &self,
+        key: &'static str,
+        most: usize,
+        mut read: impl FnMut(usize, &Table<'_>) -> T,
+    ) -> Vec<T> {
+        let Some(entry) = self.entry(key) else {
+            return Vec::new();
+        };
+        let Value::Array(nodes) = &entry.node.value else {
+            let message = format!(
+                "wants tables, as in `[[{key}]]`, not {}",
+                entry.node.value.kind()
+            );
+            self.note(key, message);
+            return Vec::new();
+        };
+        if nodes.len() > most {
+            self.note(
+                key,
+                format!("has {} elements, the most are {most}", nodes.len()),
+            );
+            return Vec::new();
+        }
+        let several = nodes.len() > 1;
+        let read_one = |(index, node): (usize, &Node)| {
+            let path = if several {
+                self.key(&format!("{key}.{index}"))
+            } else {
+                self.key(key)
+            };
+            let table = Table::over(node, path, node.origin, self.problems);
+            let result = read(index, &table);
+            table.finish();
+            result
+        };
+        nodes.iter().enumerate().map(read_one).collect()
+    }
+
+    /// A quantity, or `None` if absent.
+    pub(super) fn quantity(
+        &self,
+        key: &'static str,
+        dimension: Dimension,
+        range: Range,
+    ) -> Option<f64> {
+        let entry = self.entry(key)?;
+        Some(self.quantity_of(&entry.node, &self.key(key), dimension, range))
+    }
+
+    /// A quantity that must be there.
+    pub(super) fn required(
+        &self,
+        key: &'static str,
+        dimension: Dimension,
+        range: Range,
+        example: &str,
+    ) -> f64 {
+        self.quantity(key, dimension, range).unwrap_or_else(|| {
+            self.note_missing(key, example);
+            f64::NAN
+        })
+    }
+
+    /// A vector of quantities, or `None` if absent.
+    pub(super) fn vector(
+        &self,
+        key: &'static str,
+        dimension: Dimension,
+        range: Range,
+    ) -> Option<DVec3> {
+        let entry = self.entry(key)?;
+        Some(DVec3::from_array(self.array_of(
+            &entry.node,
+            &self.key(key),
+            dimension,
+            range,
+        )))
+    }
+
+    /// A vector that must be there.
+    pub(super) fn required_vector(
+        &self,
+        key: &'static str,
+        dimension: Dimension,
+        range: Range,
+        example: &str,
+    ) -> DVec3 {
+        self.vector(key, dimension, range).unwrap_or_else(|| {
+            self.note_missing(key, example);
+            DVec3::NAN
+        })
+    }
+
+    /// Two quantities, or one that stands for both; `None` if absent.
+    pub(super) fn pair(
+        &self,
+        key: &'static str,
+        dimension: Dimension,
+        range: Range,
+    ) -> Option<[f64; 2]> {
+        let entry = self.entry(key)?;
+        let path = self.key(key);
+        Some(match &entry.node.value {
+            Value::Array(_) => self.array_of(&entry.node, &path, dimension, range),
+            _ => [self.quantity_of(&entry.node, &path, dimension, range); 2],
+        })
+    }
+
+    /// A whole number from `least` to `most`, or `None` if absent.
+    pub(super) fn count(&self, key: &'static str, least: u64, most: u64) -> Option<u64> {
+        let entry = self.entry(key)?;
+        Some(self.count_of(&entry.node, &self.key(key), least, most))
+    }
+
+    /// Two whole numbers, or one that stands for both; `None` if absent.
+    pub(super) fn count_pair(&self, key: &'static str, least: u64, most: u64) -> Option<[u64; 2]> {
+        let entry = self.entry(key)?;
+        let path = self.key(key);
+        let Value::Array(nodes) = &entry.node.value else {
+            return Some([self.count_of(&entry.node, &path, least, most); 2]);
+        };
+        let [first, second] = nodes.as_slice() else {
+            self.note(key, format!("wants two numbers, not {}", nodes.len()));
+            return Some([least; 2]);
+        };
+        Some([first, second].map(|node| self.count_of(node, &path, least, most)))
+    }
+
+    /// A boolean, or `None` if absent.
+    pub(super) fn boolean(&self, key: &'static str) -> Option<bool> {
+        let entry = self.entry(key)?;
+        match &entry.node.value {
+            Value::Boolean(value) => Some(*value),
+            other => {
+                self.note(key, wants("`true` or `false`", other));
+                None
+            }
+        }
+    }
+
+    /// A text, or `None` if absent.
+    pub(super) fn text(&self, key: &'static str) -> Option<&'a str> {
+        let entry = self.entry(key)?;
+        match &entry.node.value {
+            Value::Text(text) => Some(text),
+            other => {
+                self.note(key, wants("a text", other));
+                None
+            }
+        }
+    }
+
+    /// One of some words, or `None` if absent or wrong.
+    pub(super) fn choice<T: Copy>(&self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
+        let text = self.text(key)?;
+        let found = words
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|&(_, value)| value);
+        if found.is_none() {
+            let hint = did_you_mean(nearest(text, words.iter().map(|&(word, _)| word)));
+            let all: Vec<_> = words
+                .iter()
+                .map(|(word, _)| format!("\"{word}\""))
+                .collect();
+            let message = format!("\"{}\" is none of {}{hint}", Short(text), all.join(", "));
+            self.note(key, message);
+        }
+        found
+    }
+
+    fn entry(&self, key: &'static str) -> Option<&'a Entry> {
+        self.asked.borrow_mut().push(key);
+        self.entries.get(key)
+    }
+
+    fn quantity_of(&self, node: &Node, path: &str, dimension: Dimension, range: Range) -> f64 {
+        let bad = |message: String| {
+            self.problems.note(node.origin, path, message);
+            f64::NAN
+        };
+        let example = dimension.example();
+        let value = match &node.value {
+            Value::Float(value) => *value,
+            #[expect(clippy::cast_precision_loss, reason = "range is checked below")]
+            Value::Integer(value) => *value as f64,
+            Value::Text(text) => match Quantity::parse(text) {
+                Ok(quantity) if quantity.dimension == dimension => quantity.value,
+                // `"5"` is as good as `5`.
+                Ok(quantity) if quantity.dimension == Dimension::NUMBER && !text.contains('%') => {
+                    quantity.value
+                }
+                Ok(quantity) => {
+                    return bad(format!(
+                        "`{}` is {}; `{path}` wants {dimension}, such as \"{example}\"",
+                        Short(text),
+                        quantity.dimension,
+                    ));
+                }
+                Err(why) => {
+                    return bad(format!(
+                        "{why}; `{path}` wants {dimension}, such as \"{example}\""
+                    ));
+                }
+            },
+            other => {
+                return bad(wants(&format!("{dimension}, such as \"{example}\""), other));
+            }
+        };
+        let unit = dimension.si();
+        let space = if unit.is_empty() { "" } else { " " };
+        let shown = format!("{}{space}{unit}", Number(value));
+        if !value.is_finite() {
+            return bad(format!("must be finite, not {value}"));
+        }
+        match range {
+            Range::Positive if value <= 0.0 => bad(format!("must be greater than 0, not {shown}")),
+            Range::Positive if value < SMALLEST => {
+                bad(format!("{shown} is too small; the least is {SMALLEST:e}"))
+            }
+            Range::NonNegative if value < 0.0 => bad(format!("must not be negative, not {shown}")),
+            Range::HalfOpen(low, high) if !(low..high).contains(&value) => {
+                let (low, high) = (Number(low), Number(high));
+                bad(format!(
+                    "must be at least {low} and less than {high}, not {shown}"
+                ))
+            }
+            _ if value.abs() > LARGEST => {
+                bad(format!("{shown} is too large; the most is {LARGEST:e}"))
+            }
+            _ => value,
+        }
+    }
+
+    fn array_of<const N: usize>(
+        &self,
+        node: &Node,
+        path: &str,
+        dimension: Dimension,
+        range: Range,
+    ) -> [f64; N] {
+        let example = dimension.example();
+        let Value::Array(nodes) = &node.value else {
+            let what = format!("an array of {N}, each {dimension} such as \"{example}\"");
+            self.problems
+                .note(node.origin, path, wants(&what, &node.value));
+            return [f64::NAN; N];
+        };
+        let Ok(nodes) = <&[Node; N]>::try_from(nodes.as_slice()) else {
+            self.problems.note(
+                node.origin,
+                path,
+                format!("wants {N} numbers, not {}", nodes.len()),
+            );
+            return [f64::NAN; N];
+        };
+        nodes
+            .each_ref()
+            .map(|node| self.quantity_of(node, path, dimension, range))
+    }
+
+    fn count_of(&self, node: &Node, path: &str, least: u64, most: u64) -> u64 {
+        let value = match &node.value {
+            Value::Integer(value) => *value,
+            other => {
+                self.problems
+                    .note(node.origin, path, wants("a whole number", other));
+                return least;
+            }
+        };
+        match u64::try_from(value) {
+            Ok(value) if (least..=most).contains(&value) => value,
+            _ => {
+                let message = format!("must be from {least} to {most}, not {value}");
+                self.problems.note(node.origin, path, message);
+                least
+            }
+        }
+    }
+}
+
+fn wants(what: &str, found: &Value) -> String {
+    format!("wants {what}, not {}", found.kind())
+}
+
+static EMPTY: BTreeMap<String, Entry> = BTreeMap::new();
+
+/// Largest magnitude of any quantity: squares and products of a few stay finite.
+const LARGEST: f64 = 1e12;
+
+/// Least quantity that must be greater than zero.
+const SMALLEST: f64 = 1e-12;
+
+/// Problems kept; a text with more is no scene.
+const MOST_NOTED: usize = 1000;

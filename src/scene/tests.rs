@@ -1,0 +1,628 @@
+//! Scenes that load, scenes that are refused with the exact words, and hostile texts.
+
+use std::path::{Path, PathBuf};
+
+use glam::DVec3;
+use proptest::prelude::*;
+
+use super::*;
+
+const CLOTH: &str = r#"
+[[cloth]]
+grid = { size = "1 m", vertices = 20 }
+material = { density = "0.15 kg/m2", stretch = "1000 N/m", bending = "1e-5 N m" }
+"#;
+
+/// A scene that says everything that can be said.
+const FULL: &str = r#"
+title = "Everything \"quoted\" µ"
+name = "full"
+gravity = ["1 m/s2", 0, -9.81]
+[time]
+step = "2 ms"
+end = "1.5 s"
+[[cloth]]
+name = "sheet"
+grid = { size = ["1 m", "50 cm"], vertices = [20, 30] }
+center = [0.1, "5 cm", 1]
+rotation = ["30 deg", 0, "0.1 rad"]
+velocity = [0, 0, "-1 m/s"]
+pins = [{ nearest = [0, 0, 1] }, { min = [0, 0, 0], max = [1, 1, 1] }]
+[cloth.material]
+density = "150 g/m2"
+stretch = "1 kN/m"
+poisson = 0.25
+bending = 0
+damping_mass = "0.1 1/s"
+damping_stiffness = "1 ms"
+[[cloth]]
+grid = { size = 0.3, vertices = [4, 5] }
+material = { density = 0.1, stretch = 10, bending = 1e-6 }
+[[body]]
+shape = "sphere"
+center = [0, 0, 0.2]
+radius = "0.2 m"
+surface = "analytic"
+velocity = [0.3, 0, 0]
+[[body]]
+shape = "plane"
+normal = [1, 2, 3]
+[[body]]
+shape = "box"
+center = [1, 0, 0]
+size = [0.1, 0.2, 0.3]
+edge = "3 cm"
+[[body]]
+shape = "capsule"
+from = [0, 0, 1]
+to = [1, 0, 1]
+radius = "10 cm"
+friction = 0.7
+[contact]
+thickness = "3 mm"
+self_collision = false
+self_friction = 0.1
+iterations = 7
+[solver]
+tolerance = 1e-8
+max_iterations = 500
+[partition]
+patches = 64
+[balance]
+ranks = 3
+steal = false
+split = "oldest"
+seed = 99
+low_water = 5
+split_interval = "10 ms"
+steal_timeout = "0.2 ms"
+[output]
+interval = "40 ms"
+frames = false
+pictures = false
+size = [320, 200]
+camera = [2, 2, 2]
+look_at = [0, 0, 0]
+"#;
+
+fn parse(text: &str) -> Result<Scene, SceneError> {
+    Scene::parse(text, None, &[])
+}
+
+fn set(overrides: &[(&str, &str)]) -> Vec<(String, String)> {
+    overrides
+        .iter()
+        .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[track_caller]
+fn refused(text: &str, overrides: &[(&str, &str)], message: &str) {
+    let path = Path::new("scenes/x.toml");
+    let error = Scene::parse(text, Some(path), &set(overrides)).expect_err("must be refused");
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn everything_has_a_default_but_the_cloth() {
+    let scene = parse(CLOTH).unwrap();
+    assert_eq!(scene.name, "scene");
+    assert_eq!(scene.time, Time::default());
+    assert_eq!(scene.gravity, DVec3::new(0.0, 0.0, -9.81));
+    assert_eq!(scene.contact, ContactParameters::default());
+    assert_eq!(scene.solver, Solver::default());
+    assert_eq!(scene.partition, Partition::default());
+    assert_eq!(scene.balance, Balance::default());
+    assert_eq!(scene.output, Output::default());
+    assert_eq!(scene.cloths[0].material, Material::COTTON);
+    assert_eq!(scene.bodies, []);
+    assert_eq!(scene.sha256.len(), 64);
+}
+
+#[test]
+fn every_key_arrives_in_si_units() {
+    let scene = parse(FULL).unwrap();
+    assert_eq!(scene.title, "Everything \"quoted\" µ");
+    assert_eq!(scene.gravity, DVec3::new(1.0, 0.0, -9.81));
+    assert_eq!(
+        scene.time,
+        Time {
+            step: 0.002,
+            end: 1.5
+        }
+    );
+    let [sheet, second] = scene.cloths.as_slice() else {
+        panic!("two cloths")
+    };
+    assert_eq!(sheet.name, "sheet");
+    assert_eq!(second.name, "cloth1");
+    assert_eq!(
+        sheet.source,
+        ClothSource::Grid {
+            size: [1.0, 0.5],
+            vertices: [20, 30],
+            center: DVec3::new(0.1, 0.05, 1.0),
+            rotation: DVec3::new(30.0 * std::f64::consts::PI / 180.0, 0.0, 0.1),
+        }
+    );
+    assert_eq!(
+        sheet.material,
+        Material {
+            density: 0.15,
+            stretch: 1000.0,
+            poisson: 0.25,
+            bending: 0.0,
+            damping_mass: 0.1,
+            damping_stiffness: 0.001
+        }
+    );
+    assert_eq!(sheet.velocity, DVec3::new(0.0, 0.0, -1.0));
+    assert_eq!(
+        sheet.pins,
+        [
+            Pin::Nearest(DVec3::Z),
+            Pin::Box {
+                min: DVec3::ZERO,
+                max: DVec3::ONE
+            }
+        ]
+    );
+    let [sphere, plane, cuboid, capsule] = scene.bodies.as_slice() else {
+        panic!("four bodies")
+    };
+    assert_eq!(sphere.surface, Surface::Analytic);
+    assert_eq!(sphere.velocity, DVec3::new(0.3, 0.0, 0.0));
+    let Shape::Plane { normal, extent, .. } = plane.shape else {
+        panic!("a plane")
+    };
+    assert!((normal.length() - 1.0).abs() < 1e-15);
+    assert_eq!(extent, defaults::PLANE_EXTENT);
+    assert_eq!(plane.surface, Surface::Triangles { edge: 4.0 / 32.0 });
+    assert_eq!(cuboid.surface, Surface::Triangles { edge: 0.03 });
+    assert_eq!(capsule.surface, Surface::Triangles { edge: 0.1 / 8.0 });
+    assert_eq!(capsule.friction, 0.7);
+    assert_eq!(scene.balance.split, Split::Oldest);
+    assert_eq!(scene.balance.ranks, Some(3));
+    assert_eq!(scene.partition.patches, Some(64));
+    assert_eq!(scene.output.picture_size, [320, 200]);
+}
+
+#[test]
+fn all_problems_are_told_at_once_sorted_by_line() {
+    let text = r#"
+[time]
+step = "5 kg"
+ende = "1 s"
+[[cloth]]
+grid = { size = "1 m", vertices = 1 }
+material = { density = true, stretch = "1000 N/m", bendng = 1 }
+[contact]
+thickness = "-4 mm"
+"#;
+    refused(
+        text,
+        &[("solver.tolerance", "2")],
+        "\
+scenes/x.toml:3: time.step: `5 kg` is a mass; `time.step` wants a time, such as \"5 ms\"
+scenes/x.toml:4: time.ende: unknown key; did you mean `end`?
+scenes/x.toml:6: cloth.grid.vertices: must be from 2 to 20000000, not 1
+scenes/x.toml:7: cloth.material.density: wants a mass per area, such as \"0.15 kg/m2\", not a boolean
+scenes/x.toml:7: cloth.material.bending: missing; it wants a line such as `bending = \"1e-5 N m\"`
+scenes/x.toml:7: cloth.material.bendng: unknown key; did you mean `bending`?
+scenes/x.toml:9: contact.thickness: must be greater than 0, not -0.004 m
+--set solver.tolerance=2: solver.tolerance: must be at least 1e-15 and less than 1, not 2",
+    );
+}
+
+#[test]
+fn bad_scenes_are_refused_with_these_words() {
+    let cloth = |more: &str| format!("{}{more}", CLOTH.trim_start());
+    let material = "material = { density = 0.15, stretch = 1000, bending = 1e-5 }";
+    let ok = "scenes/x.toml";
+    // Syntax.
+    refused(
+        "[time\nstep = 1",
+        &[],
+        &format!("{ok}:1:6: not TOML: unclosed table, expected `]`"),
+    );
+    refused(
+        "a = 1\na = 2",
+        &[],
+        &format!("{ok}:2:1: not TOML: duplicate key"),
+    );
+    // Nothing to simulate.
+    refused(
+        "",
+        &[],
+        &format!("{ok}:1: cloth: missing; a scene has at least one `[[cloth]]`"),
+    );
+    refused(
+        "cloth = []",
+        &[],
+        &format!("{ok}:1: cloth: a scene has at least one `[[cloth]]`"),
+    );
+    refused(
+        "[cloth]",
+        &[],
+        &format!(
+            "{ok}:1: cloth: wants tables, as in `[[cloth]]`, not a table\n\
+             {ok}:1: cloth: a scene has at least one `[[cloth]]`"
+        ),
+    );
+    refused(
+        "[[cloth]]\nname = \"a\"",
+        &[],
+        &format!(
+            "{ok}:1: cloth.grid: missing; it wants a line such as \
+             `grid = {{ size = \"1 m\", vertices = 100 }}`\n\
+             {ok}:1: cloth.material: missing; it wants a line such as `material = {{ density = \
+             \"0.15 kg/m2\", stretch = \"1000 N/m\", bending = \"1e-5 N m\" }}`"
+        ),
+    );
+    // Sizes, counts, numbers that are none.
+    refused(
+        &format!("[[cloth]]\ngrid = {{ size = [0, -1], vertices = [3, 3] }}\n{material}"),
+        &[],
+        &format!(
+            "{ok}:2: cloth.grid.size: must be greater than 0, not 0 m\n\
+             {ok}:2: cloth.grid.size: must be greater than 0, not -1 m"
+        ),
+    );
+    refused(
+        &format!("[[cloth]]\ngrid = {{ size = 1, vertices = 100000 }}\n{material}"),
+        &[],
+        &format!("{ok}:2: cloth.grid.vertices: 10000000000 vertices; the most are 20000000"),
+    );
+    refused(
+        &format!("[[cloth]]\ngrid = {{ size = 1, vertices = [2.5, 1e300] }}\n{material}"),
+        &[],
+        &format!(
+            "{ok}:2: cloth.grid.vertices: wants a whole number, not a number\n\
+             {ok}:2: cloth.grid.vertices: wants a whole number, not a number"
+        ),
+    );
+    refused(
+        &cloth("center = [nan, inf, 1e300]"),
+        &[],
+        &format!(
+            "{ok}:4: cloth.center: must be finite, not NaN\n\
+             {ok}:4: cloth.center: must be finite, not inf\n\
+             {ok}:4: cloth.center: 1e300 m is too large; the most is 1e12"
+        ),
+    );
+    refused(
+        &cloth(""),
+        &[("cloth.material.poisson", "0.5")],
+        "--set cloth.material.poisson=0.5: cloth.material.poisson: must be at least 0 and less than \
+         0.5, not 0.5",
+    );
+    // Self collision of neighbours.
+    refused(
+        &format!("[[cloth]]\ngrid = {{ size = [1, \"20 cm\"], vertices = 100 }}\n{material}"),
+        &[],
+        &format!(
+            "{ok}:2: cloth.grid.vertices: cells of 2.020 mm along y are not larger than \
+             contact.thickness, 4.000 mm, so that neighbours would push each other; take fewer \
+             vertices, a smaller contact.thickness, or contact.self_collision = false"
+        ),
+    );
+    // Time.
+    refused(
+        &cloth("[time]\nstep = 3"),
+        &[],
+        &format!("{ok}:5: time.step: a step of 3 s is longer than `time.end`, 2 s"),
+    );
+    refused(
+        &cloth("[time]\nstep = \"1 ns\"\nend = \"1 min\""),
+        &[],
+        &format!("{ok}:5: time.step: 60 s in steps of 1e-9 s are 6e10 steps; the most are 1e9"),
+    );
+    // Names, words, missing keys.
+    refused(
+        &cloth("[[body]]\nname = \"cloth0\"\nshape = \"sphre\"\n[[body]]\nradius = 1"),
+        &[],
+        &format!(
+            "{ok}:5: body.0.name: `cloth0` is the name of another cloth or body\n\
+             {ok}:6: body.0.shape: \"sphre\" is none of \"sphere\", \"plane\", \"box\", \"capsule\", \
+             \"mesh\"; did you mean `sphere`?\n\
+             {ok}:7: body.1.shape: missing; it wants a line such as `shape = \"sphere\"`"
+        ),
+    );
+    refused(
+        &cloth(
+            "[[body]]\nshape = \"sphere\"\ncenter = [0, 0]\nradius = 0\nsurface = \"analytic\"\nedge = 1",
+        ),
+        &[],
+        &format!(
+            "{ok}:6: body.center: wants 3 numbers, not 2\n\
+             {ok}:7: body.radius: must be greater than 0, not 0 m\n\
+             {ok}:9: body.edge: an analytic surface has no edges; take surface = \"triangles\""
+        ),
+    );
+    refused(
+        &cloth("[[body]]\nshape = \"plane\"\nnormal = [0, 0, 0]"),
+        &[],
+        &format!("{ok}:6: body.normal: has no direction; it wants a vector such as [0, 0, 1]"),
+    );
+    refused(
+        &cloth("[partition]\npatches = 100\n[output]\ncamera = [1, 1, 1]\nlook_at = [1, 1, 1]"),
+        &[],
+        &format!(
+            "{ok}:5: partition.patches: must be a power of two, such as 64 or 128, not 100\n\
+             {ok}:8: output.look_at: the camera cannot look at the point where it stands"
+        ),
+    );
+    refused(
+        &cloth("pins = [{ nearest = [0, 0, 0], min = [0, 0, 0] }]"),
+        &[],
+        &format!("{ok}:4: cloth.pins: wants either `nearest = [x, y, z]` or both `min` and `max`"),
+    );
+    refused(
+        &cloth("[wind]\nspeed = 1"),
+        &[],
+        &format!(
+            "{ok}:4: wind: unknown key; here can be `balance`, `body`, `cloth`, `contact`, \
+             `gravity`, `name`, `output`, `partition`, `solver`, `time`, `title`"
+        ),
+    );
+}
+
+#[test]
+fn overrides_replace_and_add_and_are_named_in_errors() {
+    let overrides = set(&[
+        ("time.step", "2ms"),
+        ("solver.max_iterations", "77"),
+        ("cloth.sheet.material.bending", "1e-4 N m"),
+        ("cloth.1.grid.vertices", "[6, 7]"),
+        ("body.2.velocity", "[1, 0, 0]"),
+        ("balance.split", "never"),
+        ("title", "another one"),
+    ]);
+    let scene = Scene::parse(FULL, None, &overrides).unwrap();
+    assert_eq!(scene.time.step, 0.002);
+    assert_eq!(scene.solver.max_iterations, 77);
+    assert_eq!(scene.cloths[0].material.bending, 1e-4);
+    let ClothSource::Grid { vertices, .. } = scene.cloths[1].source else {
+        panic!("a grid")
+    };
+    assert_eq!(vertices, [6, 7]);
+    assert_eq!(scene.bodies[2].velocity, DVec3::X);
+    assert_eq!(scene.balance.split, Split::Never);
+    assert_eq!(scene.title, "another one");
+
+    refused(
+        CLOTH,
+        &[("cloth.3.name", "a")],
+        "--set cloth.3.name=a: `cloth` has no element 3; it has only element 0",
+    );
+    refused(
+        FULL,
+        &[("cloth.sheeet.name", "a")],
+        "--set cloth.sheeet.name=a: `cloth` has 2 elements; name one by index or name, not \
+         `sheeet`; did you mean `sheet`?",
+    );
+    refused(
+        CLOTH,
+        &[("time.stp", "2 ms")],
+        "--set time.stp=2 ms: time.stp: unknown key; did you mean `step`?",
+    );
+    refused(
+        CLOTH,
+        &[("", "1")],
+        "--set =1: wants `key.key=value` with no empty key",
+    );
+    refused(
+        CLOTH,
+        &[("gravity", "[1, 2")],
+        "--set gravity=[1, 2: not a TOML value: unclosed array, expected `]`",
+    );
+    refused(
+        FULL,
+        &[("title.x", "1")],
+        "--set title.x=1: `title` is a text, it has no keys",
+    );
+}
+
+#[test]
+fn only_the_first_twenty_problems_are_shown() {
+    let text: String = (0..30).map(|i| format!("wrong_{i} = 1\n")).collect();
+    let error = parse(&format!("{text}{CLOTH}")).unwrap_err();
+    assert_eq!(error.problems().len(), 30);
+    let shown = error.to_string();
+    assert_eq!(shown.lines().count(), 21);
+    assert!(shown.ends_with("\n... and 10 more"), "{shown}");
+    assert!(
+        shown.starts_with("scene:1: wrong_0: unknown key"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn missing_and_unreadable_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("drape.toml"), CLOTH).unwrap();
+    std::fs::write(at("shirt.obj"), "").unwrap();
+
+    assert_eq!(Scene::load(&at("drape.toml"), &[]).unwrap().name, "drape");
+    let error = Scene::load(&at("drap.toml"), &[]).unwrap_err();
+    let expected = format!(
+        "no scene file at {}; did you mean `drape.toml`?",
+        at("drap.toml").display()
+    );
+    assert_eq!(error.to_string(), expected);
+    let error = Scene::load(folder.path(), &[]).unwrap_err();
+    assert!(matches!(error, SceneError::Unreadable { .. }), "{error}");
+
+    std::fs::write(at("bytes.toml"), b"title = \"\"\n\xff").unwrap();
+    let error = Scene::load(&at("bytes.toml"), &[]).unwrap_err().to_string();
+    assert!(
+        error.ends_with("bytes.toml:2: not a text in UTF-8"),
+        "{error}"
+    );
+
+    let cloth = |mesh: &str| {
+        format!(
+            "[[cloth]]\nmesh = \"{mesh}\"\nmaterial = {{ density = 1, stretch = 1, bending = 1 }}"
+        )
+    };
+    let path = at("x.toml");
+    let error = Scene::parse(&cloth("shrt.obj"), Some(&path), &[])
+        .unwrap_err()
+        .to_string();
+    let expected = format!(
+        "{}:2: cloth.mesh: no file at {}; did you mean `shirt.obj`?",
+        path.display(),
+        at("shrt.obj").display()
+    );
+    assert_eq!(error, expected);
+    let error = Scene::parse(&cloth("shirt.fbx"), Some(&path), &[])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with(":2: cloth.mesh: `shirt.fbx` is no .obj, .ply or .stl file"),
+        "{error}"
+    );
+
+    let scene = Scene::parse(&cloth("shirt.obj"), Some(&path), &[]).unwrap();
+    let ClothSource::File { path: mesh, .. } = &scene.cloths[0].source else {
+        panic!("a file")
+    };
+    assert_eq!(*mesh, at("shirt.obj"));
+    assert_echoes(&scene);
+}
+
+#[track_caller]
+fn assert_echoes(scene: &Scene) {
+    let text = scene.echo();
+    let mut again = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    again.path.clone_from(&scene.path);
+    again.sha256.clone_from(&scene.sha256);
+    assert_eq!(again, *scene, "{text}");
+}
+
+#[test]
+fn the_echo_of_a_scene_parses_to_the_same_scene() {
+    assert_echoes(&parse(CLOTH).unwrap());
+    let scene = parse(FULL).unwrap();
+    assert_echoes(&scene);
+    assert!(scene.echo().contains("damping_stiffness = \"0.001 s\""));
+}
+
+#[test]
+fn every_scene_of_the_project_loads() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scenes");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            let scene = Scene::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+            assert_echoes(&scene);
+            assert!(!scene.title.is_empty());
+            names.push(scene.name);
+        }
+    }
+    for name in ["drape-floor", "drape-free", "quick"] {
+        assert!(names.iter().any(|found| found == name), "{name}");
+    }
+}
+
+/// The sizes that the paper leaves open. Reference: §5.1.
+#[test]
+fn the_scenes_of_the_paper_have_ten_thousand_vertices_and_an_offset() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scenes");
+    for (name, radius, offset, bodies) in [
+        ("drape-floor", 0.2, [0.10, 0.05], 2),
+        ("drape-free", 0.16, [0.04, 0.02], 1),
+    ] {
+        let scene = Scene::load(&folder.join(format!("{name}.toml")), &[]).unwrap();
+        assert_eq!(scene.bodies.len(), bodies);
+        let ClothSource::Grid {
+            size,
+            vertices,
+            center,
+            ..
+        } = scene.cloths[0].source
+        else {
+            panic!("a grid")
+        };
+        assert_eq!((size, vertices), ([1.0, 1.0], [100, 100]));
+        assert_eq!([center.x, center.y], offset);
+        assert!((center.z - (2.0 * radius + 0.02)).abs() < 1e-12);
+        let Shape::Sphere {
+            center,
+            radius: actual,
+        } = scene.bodies[0].shape
+        else {
+            panic!("a sphere")
+        };
+        assert_eq!((center, actual), (DVec3::new(0.0, 0.0, radius), radius));
+        assert!(
+            scene
+                .bodies
+                .iter()
+                .all(|body| matches!(body.surface, Surface::Triangles { .. }))
+        );
+        assert!(scene.bodies.iter().all(|body| body.friction == 0.5));
+        assert_eq!(scene.time.end, 2.0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn random_text_never_panics(text in "\\PC{0,200}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn a_scene_with_random_damage_never_panics(
+        cuts in proptest::collection::vec((0usize..2000, 0usize..30, "[\\[\\]{}=\"a-z0-9. \n-]{0,6}"), 1..6),
+    ) {
+        let mut text: Vec<char> = FULL.chars().collect();
+        for (start, length, insert) in cuts {
+            let start = start.min(text.len());
+            let end = (start + length).min(text.len());
+            text.splice(start..end, insert.chars());
+        }
+        let text: String = text.into_iter().collect();
+        match parse(&text) {
+            // What is accepted is complete: it can be said again.
+            Ok(scene) => assert_echoes(&scene),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+
+    #[test]
+    fn random_values_of_any_key_never_panic_and_never_pass_unchecked(
+        key in "(time|cloth|body|contact|output|balance|solver)(\\.[0-3])?\\.(step|end|grid|size|center|edge|radius|pins|material|thickness|camera|seed|tolerance)(\\.[a-z0-9]{1,4})?",
+        value in "(-?[0-9]{0,25}(\\.[0-9]{0,3})?(e-?[0-9]{1,3})?|nan|inf|\\[.{0,10}\\]|\\{.{0,10}\\}|true|\\PC{0,12})",
+    ) {
+        match Scene::parse(FULL, None, &[(key, value)]) {
+            Ok(scene) => assert_echoes(&scene),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+
+    #[test]
+    fn any_grid_round_trips_through_its_echo(
+        size in [1e-3f64..1e3, 1e-3..1e3],
+        center in [-1e3f64..1e3, -1e3..1e3, -1e3..1e3],
+        step in 1e-6f64..1.0,
+        seed in 0u64..=i64::MAX as u64,
+    ) {
+        let mut scene = parse(FULL).unwrap();
+        let ClothSource::Grid { size: s, center: c, .. } = &mut scene.cloths[0].source else {
+            unreachable!("FULL has a grid first")
+        };
+        *s = size;
+        *c = DVec3::from_array(center);
+        scene.time.step = step;
+        scene.balance.seed = seed;
+        assert_echoes(&scene);
+    }
+}
