@@ -60,7 +60,7 @@ mod policy;
 pub mod scheduler;
 mod scope;
 mod task;
-mod wire;
+pub mod wire;
 mod worker;
 
 pub use policy::{ScopeOptions, Split};

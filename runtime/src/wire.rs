@@ -13,16 +13,22 @@ const VERSION: u8 = 1;
 /// Largest message that is decoded, in bytes.
 const LIMIT: usize = 1 << 30;
 
-/// Encodes a value; the error is a sentence.
-pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+/// Encodes a value.
+///
+/// # Errors
+/// A sentence: the value cannot be serialised.
+pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
     let mut bytes = vec![VERSION];
     bincode::serde::encode_into_std_write(value, &mut bytes, config::legacy())
         .map_err(|e| e.to_string())?;
     Ok(bytes)
 }
 
-/// Decodes a whole message; the error is a sentence.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+/// Decodes a whole message.
+///
+/// # Errors
+/// A sentence: these are not the bytes of such a value.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let Some((&VERSION, rest)) = bytes.split_first() else {
         let version = bytes
             .first()

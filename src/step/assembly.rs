@@ -1,0 +1,153 @@
+//! The linear system of an implicit Euler step, on the rows a rank owns [BW98, §3].
+//!
+//! `(M − h ∂f/∂v − h² ∂f/∂x) Δv = h (f₀ + h ∂f/∂x v₀)`, linearised once per step. Every rank goes
+//! through all elements that touch its rows, in the order of their global numbers, and adds to its own rows
+//! only: elements on a border are computed on both sides, and no row depends on where it is.
+
+use glam::DVec3;
+use weft_partition::HaloPlan;
+
+use super::world::World;
+use crate::physics::ClothModel;
+use crate::solve::{BlockMatrix, BlockSlot, ScalarSlot};
+
+/// A rank's elements, with the places they add to.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    triangles: Vec<Triangle>,
+    hinges: Vec<Hinge>,
+    first: usize,
+}
+
+#[derive(Debug)]
+struct Triangle {
+    index: u32,
+    /// Local indices of the corners.
+    corners: [u32; 3],
+    /// Where block `i, j` goes; `None` for rows of other ranks.
+    slots: [Option<[BlockSlot; 3]>; 3],
+}
+
+#[derive(Debug)]
+struct Hinge {
+    index: u32,
+    corners: [u32; 4],
+    slots: [Option<[ScalarSlot; 4]>; 4],
+}
+
+/// A triangle that has collapsed or is not finite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Collapsed {
+    pub(super) triangle: u32,
+}
+
+/// What a step adds to elasticity.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    pub(super) dt: f64,
+    pub(super) gravity: DVec3,
+}
+
+impl Assembly {
+    /// Finds the elements that touch owned rows and their places in the matrix.
+    pub(super) fn new(world: &World, plan: &HaloPlan, matrix: &BlockMatrix) -> Self {
+        let owned = plan.owned();
+        let mine = |v: u32| owned.contains(&(v as usize));
+        let local = |v: u32| {
+            plan.local_index(v).expect("elements couple only what the matrix graph does") as u32
+        };
+        let pattern = matrix.pattern();
+        let model = world.model();
+        let triangles = (0..).zip(model.triangles()).filter(|(_, t)| t.iter().any(|&v| mine(v)));
+        let triangles = triangles.map(|(index, t)| Triangle {
+            index,
+            corners: t.map(local),
+            slots: t.map(|row| {
+                mine(row).then(|| {
+                    let row = local(row) as usize;
+                    t.map(|column| pattern.block_slot(row, column).expect("triangles are near"))
+                })
+            }),
+        });
+        let hinges =
+            (0..).zip(model.hinges()).filter(|(_, h)| h.vertices.iter().any(|&v| mine(v)));
+        let hinges = hinges.map(|(index, h)| Hinge {
+            index,
+            corners: h.vertices.map(local),
+            slots: h.vertices.map(|row| {
+                mine(row).then(|| {
+                    let row = local(row) as usize;
+                    h.vertices.map(|column| {
+                        pattern.scalar_slot(row, column).expect("hinges are near or far")
+                    })
+                })
+            }),
+        });
+        Self { triangles: triangles.collect(), hinges: hinges.collect(), first: owned.start }
+    }
+
+    /// Fills matrix (kg) and right-hand side (kg m/s) for positions and velocities with halo.
+    pub(super) fn assemble(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        load: &Load,
+        matrix: &mut BlockMatrix,
+        rhs: &mut [DVec3],
+    ) -> Result<(), Collapsed> {
+        let dt = load.dt;
+        matrix.clear();
+        for (i, rhs) in rhs.iter_mut().enumerate() {
+            let mass = model.masses()[self.first + i];
+            let drag = model.mass_damping(self.first + i);
+            let slot = matrix.pattern().diagonal_slot(i);
+            matrix.add_block(slot, &glam::DMat3::from_diagonal(DVec3::splat(mass * (1.0 + dt * drag))));
+            *rhs = (load.gravity - v[i] * drag) * (mass * dt);
+        }
+        for t in &self.triangles {
+            let index = t.index as usize;
+            let membrane = &model.membranes()[index];
+            let deformation = membrane
+                .deform(t.corners.map(|c| x[c as usize]))
+                .ok_or(Collapsed { triangle: t.index })?;
+            let forces = membrane.forces(&deformation);
+            let stiffness = membrane.stiffness(&deformation);
+            let damped = dt + model.triangle_damping(index);
+            for i in 0..3 {
+                let Some(slots) = &t.slots[i] else { continue };
+                let mut force = forces[i];
+                for j in 0..3 {
+                    let block = stiffness.elastic(i, j) * damped + stiffness.geometric(i, j) * dt;
+                    matrix.add_block(slots[j], &(block * dt));
+                    force -= block * v[t.corners[j] as usize];
+                }
+                rhs[t.corners[i] as usize] += force * dt;
+            }
+        }
+        for h in &self.hinges {
+            let index = h.index as usize;
+            let hinge = &model.hinges()[index];
+            let at = |values: &[DVec3]| h.corners.map(|c| values[c as usize]);
+            let damped = dt + model.hinge_damping(index);
+            let pull = hinge.curvature(at(x)) + hinge.curvature(at(v)) * damped;
+            for i in 0..4 {
+                let Some(slots) = &h.slots[i] else { continue };
+                let weight = hinge.weights[i] * dt;
+                for j in 0..4 {
+                    matrix.add_scalar(slots[j], weight * hinge.weights[j] * damped);
+                }
+                rhs[h.corners[i] as usize] -= pull * weight;
+            }
+        }
+        Ok(())
+    }
+
+    /// The largest principal strain of this rank's triangles, by magnitude.
+    pub(super) fn largest_strain(&self, model: &ClothModel, x: &[DVec3]) -> f64 {
+        let strain = |t: &Triangle| {
+            let membrane = &model.membranes()[t.index as usize];
+            membrane.deform(t.corners.map(|c| x[c as usize])).map_or(f64::INFINITY, |d| d.strain())
+        };
+        self.triangles.iter().map(strain).fold(0.0, f64::max)
+    }
+}

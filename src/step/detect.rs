@@ -1,0 +1,155 @@
+//! Collision detection as tasks: the top-level tests of all ranks, in one thread group [TB06 §4.2].
+//!
+//! A rank forks the tests whose owner it is, joins contacts until the group is exhausted, and sends each
+//! contact to the owners of its vertices. What a rank ends up with, sorted, depends on positions and
+//! velocities only.
+
+use serde::{Deserialize, Serialize};
+use weft_partition::Ownership;
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::{
+    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope, wire,
+};
+
+use crate::collide::contact::PairKind;
+use crate::collide::{Contact, Snapshot, Target, TestRun};
+
+/// Contacts a task gathers before it returns them.
+const BATCH: usize = 4096;
+
+/// A test run as a task.
+#[derive(Debug, Serialize, Deserialize)]
+struct Collide {
+    run: TestRun,
+    /// Whether the run is known to fit this step's geometry; one that has travelled is not.
+    #[serde(skip)]
+    checked: bool,
+    #[serde(skip)]
+    found: Vec<Contact>,
+}
+
+impl<'a> Task<Snapshot<'a>> for Collide {
+    const NAME: &'static str = "collide";
+    type Output = Vec<Contact>;
+
+    fn run(
+        &mut self,
+        snapshot: &Snapshot<'a>,
+        cx: &mut Context<'_, Snapshot<'a>, Self::Output>,
+    ) -> Step<Self::Output> {
+        if !self.checked {
+            // The panic becomes this task's error, with its name and rank.
+            assert!(self.run.is_valid(snapshot), "a test of patches or nodes that do not exist");
+            self.checked = true;
+        }
+        let (tests, done) = self.run.advance(snapshot, cx.budget(), &mut self.found);
+        cx.charge(u64::from(tests));
+        if done {
+            return Step::Done(std::mem::take(&mut self.found));
+        }
+        if self.found.len() >= BATCH {
+            cx.emit(std::mem::take(&mut self.found));
+        }
+        Step::More
+    }
+
+    fn split(&mut self, how: Split) -> Option<Self> {
+        let run = match how {
+            Split::Never => None,
+            Split::Oldest => self.run.split_oldest(),
+            Split::EveryOther => self.run.split_every_other(),
+        }?;
+        Some(Self { run, checked: self.checked, found: Vec::new() })
+    }
+}
+
+/// The contacts of a step that concern a rank's vertices.
+#[derive(Debug, Default)]
+pub(super) struct Contacts {
+    /// Its vertices against bodies, sorted by vertex, then body and face.
+    pub(super) vertex_body: Vec<Contact>,
+    /// All others, sorted by features.
+    pub(super) layers: Vec<Contact>,
+}
+
+/// Finds the contacts of a step. Collective.
+pub(super) fn detect(
+    comm: &mut dyn Comm,
+    snapshot: &Snapshot<'_>,
+    ownership: &Ownership,
+    options: &ScopeOptions,
+) -> Result<(Contacts, ScopeReport), ScopeError> {
+    let me = comm.rank().index();
+    let registry = Registry::new().with::<Collide>();
+    let (found, report) = scope(comm, &registry, snapshot, options, |s| {
+        let group = s.group();
+        for target in snapshot.targets().filter(|&t| forked_by(t, ownership) == me) {
+            if let Some(run) = TestRun::new(target, snapshot) {
+                s.fork(&group, Collide { run, checked: true, found: Vec::new() })?;
+            }
+        }
+        let mut found = Vec::new();
+        while let Some(contacts) = s.join(&group)? {
+            found.extend(contacts?);
+        }
+        Ok(found)
+    })?;
+    let contacts = route(comm, found, ownership)?;
+    Ok((contacts, report))
+}
+
+/// The rank that forks a top-level test: an owner of one of its patches, both in turn.
+fn forked_by(target: Target, ownership: &Ownership) -> usize {
+    let patch = match target {
+        Target::Patch(p) | Target::PatchBody(p, _) => p,
+        Target::Patches(p, q) => if (p + q).is_multiple_of(2) { p } else { q },
+    };
+    ownership.rank_of_patch(patch as usize)
+}
+
+/// Sends each contact to the owners of its vertices, and sorts what arrives.
+fn route(
+    comm: &mut dyn Comm,
+    found: Vec<Contact>,
+    ownership: &Ownership,
+) -> Result<Contacts, ScopeError> {
+    let me = comm.rank().index();
+    let mut boxes: Vec<Vec<Contact>> = vec![Vec::new(); comm.size()];
+    for contact in found {
+        let vertices = &contact.vertices[..usize::from(contact.count)];
+        for (k, &vertex) in vertices.iter().enumerate() {
+            let owner = ownership.rank_of_vertex(vertex as usize);
+            let before = &vertices[..k];
+            if before.iter().all(|&v| ownership.rank_of_vertex(v as usize) != owner) {
+                boxes[owner].push(contact);
+            }
+        }
+    }
+    let mut mine = std::mem::take(&mut boxes[me]);
+    let mut letters = Vec::new();
+    for (to, contacts) in (0..).map(Rank).zip(&boxes) {
+        if !contacts.is_empty() {
+            let bytes = wire::encode(contacts)
+                .map_err(|what| ScopeError::Unsendable { task: "contacts", what })?;
+            letters.push((to, bytes));
+        }
+    }
+    for (from, bytes) in comm.exchange(letters)? {
+        let contacts: Vec<Contact> =
+            wire::decode(&bytes).map_err(|what| CommError::Malformed { from, what })?;
+        let known = |c: &Contact| {
+            (1..=4).contains(&c.count)
+                && c.vertices.iter().all(|&v| (v as usize) < ownership.vertices(ownership.ranks() - 1).end)
+        };
+        if !contacts.iter().all(known) {
+            let what = "a contact of vertices that do not exist".to_owned();
+            return Err(CommError::Malformed { from, what }.into());
+        }
+        mine.extend(contacts);
+    }
+    let (mut vertex_body, mut layers): (Vec<_>, Vec<_>) =
+        mine.into_iter().partition(|c| c.id.kind == PairKind::VertexBody);
+    vertex_body.sort_unstable_by_key(|c| (c.id.a, c.id.body, c.id.b));
+    layers.sort_unstable_by_key(|c| c.id);
+    Ok(Contacts { vertex_body, layers })
+}

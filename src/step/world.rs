@@ -1,0 +1,271 @@
+//! Everything about a scene that does not change: built once, the same on every rank.
+
+use glam::DVec3;
+use thiserror::Error;
+use weft_partition::{Graph, PartitionError, PatchOptions, PatchTree};
+
+use crate::collide::body::{Analytic, BodySurface};
+use crate::collide::{Body, ClothSurface, Geometry};
+use crate::mesh::{MeshError, TriMesh, build_body, build_cloth};
+use crate::physics::{ClothModel, PhysicsError};
+use crate::scene::{Pin, Scene, Surface};
+
+/// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
+/// motion that a step starts with.
+const MARGIN: f64 = 0.5;
+
+/// Why a scene cannot be simulated.
+#[derive(Debug, Error)]
+pub enum WorldError {
+    /// A mesh is bad.
+    #[error(transparent)]
+    Mesh(#[from] MeshError),
+    /// A cloth has no physics.
+    #[error(transparent)]
+    Physics(#[from] PhysicsError),
+    /// The mesh cannot be cut.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    /// A pin holds nothing.
+    #[error("pin {pin} of cloth `{cloth}` holds no vertex; move its box over the cloth")]
+    EmptyPin {
+        /// The cloth's name.
+        cloth: String,
+        /// The pin's place in the list, from 0.
+        pin: usize,
+    },
+    /// Cloth starts where a body is.
+    #[error(
+        "vertex {vertex} of cloth `{cloth}` starts {depth:.4} m inside body `{body}`; move one of them"
+    )]
+    StartsInside {
+        /// The cloth's name.
+        cloth: String,
+        /// The vertex's index in that cloth's mesh.
+        vertex: usize,
+        /// The body's name.
+        body: String,
+        /// How deep it is, in m.
+        depth: f64,
+    },
+}
+
+/// The cloths and bodies of a scene, cut into patches; vertices are numbered as in the patch tree.
+#[derive(Debug)]
+pub struct World {
+    scene: Scene,
+    model: ClothModel,
+    tree: PatchTree,
+    near: Graph,
+    far: Graph,
+    graph: Graph,
+    surface: ClothSurface,
+    bodies: Vec<Body>,
+    body_meshes: Vec<TriMesh>,
+    body_velocities: Vec<DVec3>,
+    friction: Vec<f64>,
+    pinned: Vec<bool>,
+    velocities: Vec<DVec3>,
+}
+
+impl World {
+    /// Builds meshes, model, patches and trees.
+    ///
+    /// # Errors
+    /// What is wrong with a mesh, a pin or the partition, by name.
+    pub fn build(scene: &Scene) -> Result<Self, WorldError> {
+        let mut model = ClothModel::default();
+        let (mut pinned, mut velocities) = (Vec::new(), Vec::new());
+        for cloth in &scene.cloths {
+            let mesh = build_cloth(cloth)?;
+            model.add(&cloth.name, &mesh, &cloth.material)?;
+            let held = held_vertices(&mesh, &cloth.pins).map_err(|pin| WorldError::EmptyPin {
+                cloth: cloth.name.clone(),
+                pin,
+            })?;
+            check_start(scene, &cloth.name, &mesh)?;
+            let start = |&held: &bool| if held { DVec3::ZERO } else { cloth.velocity };
+            velocities.extend(held.iter().map(start));
+            pinned.extend(held);
+        }
+        let n = model.masses().len();
+        let edges = |pairs: &[[u32; 2]]| {
+            Graph::from_edges(n, pairs.iter().map(|&[a, b]| (a, b)).collect::<Vec<_>>())
+        };
+        // METIS is given the graph of the matrix: bending couples a second ring.
+        let (near, far) = model.couplings();
+        let graph = edges(&[near, far].concat())?;
+        let options = PatchOptions { patches: scene.partition.patches, ..PatchOptions::default() };
+        let tree = PatchTree::build(&graph, &options)?;
+
+        let model = model.renumbered(tree.old_to_new());
+        let (near, far) = model.couplings();
+        let old = |v: usize| tree.new_to_old()[v] as usize;
+        let surface = ClothSurface::new(
+            model.triangles(),
+            model.rest(),
+            tree.patch_count(),
+            |vertex| tree.patch_of(vertex),
+        );
+        let body_meshes: Vec<TriMesh> =
+            scene.bodies.iter().map(build_body).collect::<Result<_, _>>()?;
+        let reach = scene.contact.thickness * (1.0 + MARGIN);
+        let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
+            match (body.surface, Analytic::new(&body.shape)) {
+                (Surface::Analytic, Some(analytic)) => Body::Analytic(analytic),
+                _ => Body::Triangles(BodySurface::new(mesh, reach)),
+            }
+        });
+        Ok(Self {
+            bodies: bodies.collect(),
+            body_velocities: scene.bodies.iter().map(|b| b.velocity).collect(),
+            friction: scene.bodies.iter().map(|b| b.friction).collect(),
+            pinned: (0..n).map(|v| pinned[old(v)]).collect(),
+            velocities: (0..n).map(|v| velocities[old(v)]).collect(),
+            graph: graph.renumbered(&tree)?,
+            near: edges(&near)?,
+            far: edges(&far)?,
+            scene: scene.clone(),
+            body_meshes,
+            surface,
+            model,
+            tree,
+        })
+    }
+
+    /// The scene.
+    #[must_use]
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    /// Masses, triangles, hinges.
+    #[must_use]
+    pub fn model(&self) -> &ClothModel {
+        &self.model
+    }
+
+    /// The patches.
+    #[must_use]
+    pub fn tree(&self) -> &PatchTree {
+        &self.tree
+    }
+
+    /// The graph of the system matrix.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The vertices that triangles couple, and those that only hinges do.
+    #[must_use]
+    pub fn couplings(&self) -> (&Graph, &Graph) {
+        (&self.near, &self.far)
+    }
+
+    /// Bodies as triangles, at time 0, for pictures and frames.
+    #[must_use]
+    pub fn body_meshes(&self) -> &[TriMesh] {
+        &self.body_meshes
+    }
+
+    /// Friction of each body.
+    #[must_use]
+    pub fn friction(&self) -> &[f64] {
+        &self.friction
+    }
+
+    /// Which vertices are held.
+    #[must_use]
+    pub fn pinned(&self) -> &[bool] {
+        &self.pinned
+    }
+
+    /// Velocities at time 0 in m/s.
+    #[must_use]
+    pub fn start_velocities(&self) -> &[DVec3] {
+        &self.velocities
+    }
+
+    /// What collisions are tested with.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry<'_> {
+        let contact = &self.scene.contact;
+        Geometry {
+            cloth: &self.surface,
+            bodies: &self.bodies,
+            body_velocities: &self.body_velocities,
+            thickness: contact.thickness,
+            reach: contact.thickness * (1.0 + MARGIN),
+            self_collision: contact.self_collision,
+        }
+    }
+
+    /// How deep a vertex is inside a body at this time, in m; negative outside. Exact for bodies given by
+    /// a formula; 0 for those read from a file.
+    #[must_use]
+    pub fn depth(&self, p: DVec3, time: f64) -> f64 {
+        let depths = self.scene.bodies.iter().filter_map(|body| {
+            let solid = Analytic::new(&body.shape)?;
+            Some(-solid.distance(p - body.velocity * time).0)
+        });
+        depths.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Values in the order of the scene's own vertices, from one per vertex of the tree's numbering.
+    #[must_use]
+    pub fn original_order<T: Copy>(&self, values: &[T]) -> Vec<T> {
+        self.tree.old_to_new().iter().map(|&new| values[new as usize]).collect()
+    }
+}
+
+/// Which vertices pins hold; `Err` is the first pin that holds none.
+fn held_vertices(mesh: &TriMesh, pins: &[Pin]) -> Result<Vec<bool>, usize> {
+    let mut held = vec![false; mesh.positions.len()];
+    for (index, pin) in pins.iter().enumerate() {
+        let mut any = false;
+        match *pin {
+            Pin::Nearest(point) => {
+                let nearest = (0..held.len()).min_by(|&a, &b| {
+                    let distance = |v: usize| mesh.positions[v].distance_squared(point);
+                    distance(a).total_cmp(&distance(b))
+                });
+                if let Some(vertex) = nearest {
+                    held[vertex] = true;
+                    any = true;
+                }
+            }
+            Pin::Box { min, max } => {
+                for (held, p) in held.iter_mut().zip(&mesh.positions) {
+                    if p.cmpge(min).all() && p.cmple(max).all() {
+                        *held = true;
+                        any = true;
+                    }
+                }
+            }
+        }
+        if !any {
+            return Err(index);
+        }
+    }
+    Ok(held)
+}
+
+/// Refuses cloth that starts inside a body given by a formula.
+fn check_start(scene: &Scene, cloth: &str, mesh: &TriMesh) -> Result<(), WorldError> {
+    for body in &scene.bodies {
+        let Some(solid) = Analytic::new(&body.shape) else { continue };
+        for (vertex, &p) in mesh.positions.iter().enumerate() {
+            let (gap, _) = solid.distance(p);
+            if gap < 0.0 {
+                return Err(WorldError::StartsInside {
+                    cloth: cloth.to_owned(),
+                    vertex,
+                    body: body.name.clone(),
+                    depth: -gap,
+                });
+            }
+        }
+    }
+    Ok(())
+}
