@@ -53,6 +53,23 @@ pub fn check_body(mesh: &TriMesh, closed: bool) -> Result<(), MeshError> {
     faults.stop_if_any()
 }
 
+/// Refuses a cloth too fine to collide with itself: all edges must be longer than `thickness` in m.
+///
+/// A grid is checked with its scene; this is for meshes from files, after [`check_cloth`].
+///
+/// # Errors
+/// [`MeshError::Faulty`] with the number of short edges and the first few.
+pub fn check_spacing(mesh: &TriMesh, thickness: f64) -> Result<(), MeshError> {
+    let mut faults = Faults::default();
+    for edge in mesh.edges() {
+        let [a, b] = edge.map(|vertex| mesh.positions[vertex as usize]);
+        if a.distance(b) <= thickness {
+            faults.add(FaultKind::ShortEdge, || describe_edge(mesh, edge));
+        }
+    }
+    faults.stop_if_any()
+}
+
 /// Faults found so far, in the order of their first element.
 #[derive(Default)]
 struct Faults(Vec<Fault>);
@@ -348,6 +365,16 @@ mod tests {
         assert_eq!(
             refused(&mesh, &[FaultKind::LooseVertex]),
             "the mesh cannot be used:\n  1 vertices in no triangle: vertex 4 at (0.0, 0.0, 1.0)"
+        );
+    }
+
+    #[test]
+    fn a_cloth_finer_than_the_contact_thickness_cannot_collide_with_itself() {
+        assert_eq!(kinds(check_spacing(&square(), 0.999)), []);
+        let error = check_spacing(&square(), 1.0).unwrap_err().to_string();
+        assert!(
+            error.contains("\n  4 edges not longer than the contact thickness"),
+            "{error}"
         );
     }
 

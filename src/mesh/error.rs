@@ -87,6 +87,8 @@ pub enum FaultKind {
     LooseVertex,
     /// An edge of a body belongs to one triangle only: the body has a hole.
     OpenEdge,
+    /// An edge of a cloth that collides with itself is not longer than the contact thickness.
+    ShortEdge,
     /// The triangles of a closed body face inwards.
     InsideOut,
 }
@@ -104,6 +106,11 @@ impl fmt::Display for FaultKind {
             Self::InconsistentOrientation => "edges whose two triangles face opposite sides",
             Self::LooseVertex => "vertices in no triangle",
             Self::OpenEdge => "open edges, where a body must be closed",
+            Self::ShortEdge => {
+                "edges not longer than the contact thickness, so that neighbours would \
+                 push each other (take a smaller contact.thickness, a coarser mesh, or \
+                 contact.self_collision = false)"
+            }
             Self::InsideOut => "triangles that face inwards: the body is inside out",
         })
     }

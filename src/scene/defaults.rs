@@ -78,8 +78,8 @@ impl Default for Partition {
 
 /// Stealing on, every other entry given away, at most one split in 50 µs.
 ///
-/// The 2006 paper gives away the oldest test at most every 10 ms ([TB06 §4.2.2]: `split = "oldest"`,
-/// `split_interval = "10 ms"`); that starves more than a dozen ranks.
+/// The 2006 paper gives away the oldest test [TB06 §4.2.2], at most every 10 ms, say [TB06 §4.2.3]:
+/// `split = "oldest"`, `split_interval = "10 ms"`. That starves more than a dozen ranks.
 impl Default for Balance {
     fn default() -> Self {
         Self {

@@ -127,7 +127,7 @@ impl Quantity {
             }
             let Some(unit) = UNITS.iter().find(|u| u.symbol == symbol) else {
                 let hint = nearest(symbol, UNITS.iter().map(|u| u.symbol))
-                    .map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                    .map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
                 return Err(format!(
                     "`{}` has an unknown unit `{symbol}`{hint}",
                     Short(text)
@@ -420,7 +420,7 @@ mod tests {
         assert_eq!(error(""), "`` does not begin with a number");
         assert_eq!(
             error("5 Paa"),
-            "`5 Paa` has an unknown unit `Paa`; did you mean `Pa`?"
+            "`5 Paa` has an unknown unit `Paa` (did you mean `Pa`?)"
         );
         assert_eq!(error("5 parsec"), "`5 parsec` has an unknown unit `parsec`");
         assert_eq!(error("5 kg//m"), "`5 kg//m` has a malformed unit");
