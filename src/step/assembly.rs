@@ -54,11 +54,14 @@ impl Assembly {
         let owned = plan.owned();
         let mine = |v: u32| owned.contains(&(v as usize));
         let local = |v: u32| {
-            plan.local_index(v).expect("elements couple only what the matrix graph does") as u32
+            plan.local_index(v)
+                .expect("elements couple only what the matrix graph does") as u32
         };
         let pattern = matrix.pattern();
         let model = world.model();
-        let triangles = (0..).zip(model.triangles()).filter(|(_, t)| t.iter().any(|&v| mine(v)));
+        let triangles = (0..)
+            .zip(model.triangles())
+            .filter(|(_, t)| t.iter().any(|&v| mine(v)));
         let triangles = triangles.map(|(index, t)| Triangle {
             index,
             corners: t.map(local),
@@ -69,8 +72,9 @@ impl Assembly {
                 })
             }),
         });
-        let hinges =
-            (0..).zip(model.hinges()).filter(|(_, h)| h.vertices.iter().any(|&v| mine(v)));
+        let hinges = (0..)
+            .zip(model.hinges())
+            .filter(|(_, h)| h.vertices.iter().any(|&v| mine(v)));
         let hinges = hinges.map(|(index, h)| Hinge {
             index,
             corners: h.vertices.map(local),
@@ -78,12 +82,18 @@ impl Assembly {
                 mine(row).then(|| {
                     let row = local(row) as usize;
                     h.vertices.map(|column| {
-                        pattern.scalar_slot(row, column).expect("hinges are near or far")
+                        pattern
+                            .scalar_slot(row, column)
+                            .expect("hinges are near or far")
                     })
                 })
             }),
         });
-        Self { triangles: triangles.collect(), hinges: hinges.collect(), first: owned.start }
+        Self {
+            triangles: triangles.collect(),
+            hinges: hinges.collect(),
+            first: owned.start,
+        }
     }
 
     /// Fills matrix (kg) and right-hand side (kg m/s) for positions and velocities with halo.
@@ -101,7 +111,10 @@ impl Assembly {
             let mass = model.masses()[self.first + i];
             let drag = model.mass_damping(self.first + i);
             let slot = matrix.pattern().diagonal_slot(i);
-            matrix.add_block(slot, &glam::DMat3::from_diagonal(DVec3::splat(mass * (1.0 + dt * drag))));
+            matrix.add_block(
+                slot,
+                &glam::DMat3::from_diagonal(DVec3::splat(mass * (1.0 + dt * drag))),
+            );
             *rhs = (load.gravity - v[i] * drag) * (mass * dt);
         }
         for t in &self.triangles {
@@ -146,7 +159,9 @@ impl Assembly {
     pub(super) fn largest_strain(&self, model: &ClothModel, x: &[DVec3]) -> f64 {
         let strain = |t: &Triangle| {
             let membrane = &model.membranes()[t.index as usize];
-            membrane.deform(t.corners.map(|c| x[c as usize])).map_or(f64::INFINITY, |d| d.strain())
+            membrane
+                .deform(t.corners.map(|c| x[c as usize]))
+                .map_or(f64::INFINITY, |d| d.strain())
         };
         self.triangles.iter().map(strain).fold(0.0, f64::max)
     }

@@ -44,7 +44,9 @@ impl ContactExchange {
         let neighbours = shared
             .into_iter()
             .map(|(rank, (send, receive))| (Rank(rank as u32), index(send), index(receive)));
-        Self { neighbours: neighbours.collect() }
+        Self {
+            neighbours: neighbours.collect(),
+        }
     }
 
     /// Replaces what is owned elsewhere by its owner's version.

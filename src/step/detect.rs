@@ -39,7 +39,10 @@ impl<'a> Task<Snapshot<'a>> for Collide {
     ) -> Step<Self::Output> {
         if !self.checked {
             // The panic becomes this task's error, with its name and rank.
-            assert!(self.run.is_valid(snapshot), "a test of patches or nodes that do not exist");
+            assert!(
+                self.run.is_valid(snapshot),
+                "a test of patches or nodes that do not exist"
+            );
             self.checked = true;
         }
         let (tests, done) = self.run.advance(snapshot, cx.budget(), &mut self.found);
@@ -59,7 +62,11 @@ impl<'a> Task<Snapshot<'a>> for Collide {
             Split::Oldest => self.run.split_oldest(),
             Split::EveryOther => self.run.split_every_other(),
         }?;
-        Some(Self { run, checked: self.checked, found: Vec::new() })
+        Some(Self {
+            run,
+            checked: self.checked,
+            found: Vec::new(),
+        })
     }
 }
 
@@ -83,9 +90,19 @@ pub(super) fn detect(
     let registry = Registry::new().with::<Collide>();
     let (found, report) = scope(comm, &registry, snapshot, options, |s| {
         let group = s.group();
-        for target in snapshot.targets().filter(|&t| forked_by(t, ownership) == me) {
+        for target in snapshot
+            .targets()
+            .filter(|&t| forked_by(t, ownership) == me)
+        {
             if let Some(run) = TestRun::new(target, snapshot) {
-                s.fork(&group, Collide { run, checked: true, found: Vec::new() })?;
+                s.fork(
+                    &group,
+                    Collide {
+                        run,
+                        checked: true,
+                        found: Vec::new(),
+                    },
+                )?;
             }
         }
         let mut found = Vec::new();
@@ -102,7 +119,13 @@ pub(super) fn detect(
 fn forked_by(target: Target, ownership: &Ownership) -> usize {
     let patch = match target {
         Target::Patch(p) | Target::PatchBody(p, _) => p,
-        Target::Patches(p, q) => if (p + q).is_multiple_of(2) { p } else { q },
+        Target::Patches(p, q) => {
+            if (p + q).is_multiple_of(2) {
+                p
+            } else {
+                q
+            }
+        }
     };
     ownership.rank_of_patch(patch as usize)
 }
@@ -120,7 +143,10 @@ fn route(
         for (k, &vertex) in vertices.iter().enumerate() {
             let owner = ownership.rank_of_vertex(vertex as usize);
             let before = &vertices[..k];
-            if before.iter().all(|&v| ownership.rank_of_vertex(v as usize) != owner) {
+            if before
+                .iter()
+                .all(|&v| ownership.rank_of_vertex(v as usize) != owner)
+            {
                 boxes[owner].push(contact);
             }
         }
@@ -129,8 +155,10 @@ fn route(
     let mut letters = Vec::new();
     for (to, contacts) in (0..).map(Rank).zip(&boxes) {
         if !contacts.is_empty() {
-            let bytes = wire::encode(contacts)
-                .map_err(|what| ScopeError::Unsendable { task: "contacts", what })?;
+            let bytes = wire::encode(contacts).map_err(|what| ScopeError::Unsendable {
+                task: "contacts",
+                what,
+            })?;
             letters.push((to, bytes));
         }
     }
@@ -139,7 +167,9 @@ fn route(
             wire::decode(&bytes).map_err(|what| CommError::Malformed { from, what })?;
         let known = |c: &Contact| {
             (1..=4).contains(&c.count)
-                && c.vertices.iter().all(|&v| (v as usize) < ownership.vertices(ownership.ranks() - 1).end)
+                && c.vertices
+                    .iter()
+                    .all(|&v| (v as usize) < ownership.vertices(ownership.ranks() - 1).end)
         };
         if !contacts.iter().all(known) {
             let what = "a contact of vertices that do not exist".to_owned();
@@ -147,9 +177,13 @@ fn route(
         }
         mine.extend(contacts);
     }
-    let (mut vertex_body, mut layers): (Vec<_>, Vec<_>) =
-        mine.into_iter().partition(|c| c.id.kind == PairKind::VertexBody);
+    let (mut vertex_body, mut layers): (Vec<_>, Vec<_>) = mine
+        .into_iter()
+        .partition(|c| c.id.kind == PairKind::VertexBody);
     vertex_body.sort_unstable_by_key(|c| (c.id.a, c.id.body, c.id.b));
     layers.sort_unstable_by_key(|c| c.id);
-    Ok(Contacts { vertex_body, layers })
+    Ok(Contacts {
+        vertex_body,
+        layers,
+    })
 }

@@ -1,4 +1,17 @@
 //! The time step: the only place where physics, solve and collide meet.
+//!
+//! [`World`] is a scene made ready, the same on every rank; a [`Simulation`] is one rank's share of its
+//! state, and [`Simulation::advance`] the step.
 
+mod assembly;
 pub mod body_response;
+mod contact_exchange;
+mod detect;
 pub mod impulses;
+mod simulation;
+#[cfg(test)]
+mod tests;
+mod world;
+
+pub use simulation::{PHASES, Simulation, StepError, StepReport};
+pub use world::{World, WorldError};

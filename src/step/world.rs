@@ -95,7 +95,10 @@ impl World {
         // METIS is given the graph of the matrix: bending couples a second ring.
         let (near, far) = model.couplings();
         let graph = edges(&[near, far].concat())?;
-        let options = PatchOptions { patches: scene.partition.patches, ..PatchOptions::default() };
+        let options = PatchOptions {
+            patches: scene.partition.patches,
+            ..PatchOptions::default()
+        };
         let tree = PatchTree::build(&graph, &options)?;
 
         let model = model.renumbered(tree.old_to_new());
@@ -107,8 +110,11 @@ impl World {
             tree.patch_count(),
             |vertex| tree.patch_of(vertex),
         );
-        let body_meshes: Vec<TriMesh> =
-            scene.bodies.iter().map(build_body).collect::<Result<_, _>>()?;
+        let body_meshes: Vec<TriMesh> = scene
+            .bodies
+            .iter()
+            .map(build_body)
+            .collect::<Result<_, _>>()?;
         let reach = scene.contact.thickness * (1.0 + MARGIN);
         let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
             match (body.surface, Analytic::new(&body.shape)) {
@@ -215,7 +221,11 @@ impl World {
     /// Values in the order of the scene's own vertices, from one per vertex of the tree's numbering.
     #[must_use]
     pub fn original_order<T: Copy>(&self, values: &[T]) -> Vec<T> {
-        self.tree.old_to_new().iter().map(|&new| values[new as usize]).collect()
+        self.tree
+            .old_to_new()
+            .iter()
+            .map(|&new| values[new as usize])
+            .collect()
     }
 }
 
@@ -254,7 +264,9 @@ fn held_vertices(mesh: &TriMesh, pins: &[Pin]) -> Result<Vec<bool>, usize> {
 /// Refuses cloth that starts inside a body given by a formula.
 fn check_start(scene: &Scene, cloth: &str, mesh: &TriMesh) -> Result<(), WorldError> {
     for body in &scene.bodies {
-        let Some(solid) = Analytic::new(&body.shape) else { continue };
+        let Some(solid) = Analytic::new(&body.shape) else {
+            continue;
+        };
         for (vertex, &p) in mesh.positions.iter().enumerate() {
             let (gap, _) = solid.distance(p);
             if gap < 0.0 {

@@ -1,0 +1,215 @@
+//! `history.csv`: one line per step, written as the step ends.
+//!
+//! Lines are handed to the system one at a time, so a run that is killed leaves complete lines. Reals
+//! are written with as many digits as they need to be read back exactly. Columns may be added at the
+//! end; those that are there keep their name, unit and place.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::{OutputError, RunDirectory};
+
+/// Declares the row, its header and its line from one list, so that they cannot drift apart.
+macro_rules! history_row {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {
+        /// What one step looked like; sums and maxima are over all ranks and vertices.
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        #[allow(non_snake_case, reason = "fields are named as the columns are, with their SI unit")]
+        pub struct HistoryRow { $($(#[$doc])* pub $name: $kind,)* }
+
+        impl HistoryRow {
+            /// The names of the columns in order.
+            pub const COLUMNS: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            fn cells(&self) -> Vec<String> {
+                vec![$(format!("{:?}", self.$name)),*]
+            }
+        }
+    };
+}
+
+history_row! {
+    /// Steps done, from 1.
+    step: u64,
+    /// Simulated time at the end of the step in s.
+    time_s: f64,
+    /// Iterations of the conjugate gradients.
+    cg_iterations: u32,
+    /// Residual at which they stopped, relative to the right-hand side.
+    cg_residual: f64,
+    /// Contacts found.
+    contacts: u64,
+    /// Contacts with bodies that became constraints of the solve.
+    constraints: u64,
+    /// Impulses applied.
+    impulses: u64,
+    /// Collision tasks that ran.
+    tasks: u64,
+    /// Times a running task gave part of its stack away.
+    splits: u64,
+    /// Tasks that ran on another rank than the one that had them first.
+    steals: u64,
+    /// Tests (pairs of BVH nodes).
+    tests: u64,
+    /// Wall time of assembling forces and matrix in s, slowest rank.
+    physics_s: f64,
+    /// Wall time of collision detection in s, slowest rank.
+    collide_s: f64,
+    /// Wall time of the linear solve in s, slowest rank.
+    solve_s: f64,
+    /// Wall time of the collision response in s, slowest rank.
+    response_s: f64,
+    /// Greatest speed of a vertex in m/s.
+    max_speed: f64,
+    /// Greatest stretch of an edge, relative to its rest length.
+    max_strain: f64,
+    /// Kinetic energy in J.
+    kinetic_J: f64,
+}
+
+impl HistoryRow {
+    /// The row as a line of the file, with its end.
+    #[must_use]
+    pub fn line(&self) -> String {
+        self.cells().join(",") + "\n"
+    }
+
+    fn header() -> String {
+        Self::COLUMNS.join(",") + "\n"
+    }
+}
+
+/// Appends to `history.csv`.
+#[derive(Debug)]
+pub struct HistoryWriter {
+    file: File,
+    path: PathBuf,
+}
+
+impl HistoryWriter {
+    /// Name of the file.
+    pub const FILE: &'static str = "history.csv";
+
+    /// Starts the file with its header.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn create(run: &RunDirectory) -> Result<Self, OutputError> {
+        let path = run.file(Self::FILE);
+        let file = File::create(&path).map_err(OutputError::write(&path))?;
+        let mut writer = Self { file, path };
+        writer.append(&HistoryRow::header())?;
+        Ok(writer)
+    }
+
+    /// Continues the file of an earlier run after `step`: later lines, and a last line that is not
+    /// complete, are dropped.
+    ///
+    /// # Errors
+    /// [`OutputError::Read`]; [`OutputError::Malformed`] if the columns are others or a line has no
+    /// step; [`OutputError::Write`].
+    pub fn resume(run: &RunDirectory, step: u64) -> Result<Self, OutputError> {
+        let path = run.file(Self::FILE);
+        let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
+        let malformed = |what: String| OutputError::Malformed { path: path.clone(), what };
+        let header = HistoryRow::header();
+        let Some(rows) = text.strip_prefix(&header) else {
+            return Err(malformed("its columns are not those of this version".to_owned()));
+        };
+        let mut kept = header;
+        for (number, line) in rows.split_inclusive('\n').enumerate() {
+            if !line.ends_with('\n') {
+                break;
+            }
+            let first = line.split(',').next().unwrap_or_default();
+            let done: u64 = first
+                .parse()
+                .map_err(|_| malformed(format!("line {} has no step number", number + 2)))?;
+            if done <= step {
+                kept += line;
+            }
+        }
+        run.write(Self::FILE, |out| out.write_all(kept.as_bytes()))?;
+        let file = File::options().append(true).open(&path).map_err(OutputError::write(&path))?;
+        Ok(Self { file, path })
+    }
+
+    /// Appends the line of one step.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn write(&mut self, row: &HistoryRow) -> Result<(), OutputError> {
+        self.append(&row.line())
+    }
+
+    fn append(&mut self, line: &str) -> Result<(), OutputError> {
+        self.file.write_all(line.as_bytes()).map_err(OutputError::write(&self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn row(step: u64) -> HistoryRow {
+        HistoryRow { step, time_s: 0.02, cg_residual: 8.25e-7, tests: 12, ..Default::default() }
+    }
+
+    #[test]
+    fn header_and_lines_are_the_documented_ones() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let mut history = HistoryWriter::create(&run).unwrap();
+        history.write(&row(1)).unwrap();
+        // Read while the writer is still open: nothing waits in a buffer.
+        assert_eq!(
+            fs::read_to_string(run.file("history.csv")).unwrap(),
+            "step,time_s,cg_iterations,cg_residual,contacts,constraints,impulses,tasks,splits,\
+             steals,tests,physics_s,collide_s,solve_s,response_s,max_speed,max_strain,kinetic_J\n\
+             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0\n"
+        );
+    }
+
+    #[test]
+    fn resumed_history_has_each_step_once() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let mut history = HistoryWriter::create(&run).unwrap();
+        for step in 1..=5 {
+            history.write(&row(step)).unwrap();
+        }
+        history.append("6,0.0").unwrap();
+        drop(history);
+        let mut history = HistoryWriter::resume(&run, 3).unwrap();
+        history.write(&row(4)).unwrap();
+        let text = fs::read_to_string(run.file("history.csv")).unwrap();
+        let steps: Vec<&str> =
+            text.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+        assert_eq!(steps, ["1", "2", "3", "4"]);
+    }
+
+    #[test]
+    fn foreign_history_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        for text in ["a,b\n1,2\n".to_owned(), HistoryRow::header() + "x,1\n"] {
+            fs::write(run.file("history.csv"), text).unwrap();
+            let error = HistoryWriter::resume(&run, 3).unwrap_err();
+            assert!(matches!(error, OutputError::Malformed { .. }), "{error}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn full_disk_is_an_error_naming_the_file() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        std::os::unix::fs::symlink("/dev/full", run.file("history.csv")).unwrap();
+        let error = HistoryWriter::create(&run).unwrap_err();
+        let OutputError::Write { path, source } = error else { panic!("{error}") };
+        assert_eq!((path, source.kind()), (run.file("history.csv"), io::ErrorKind::StorageFull));
+    }
+}

@@ -1,0 +1,175 @@
+//! What the user sees while the steps go by: a bar on a terminal, plain lines otherwise.
+//!
+//! A plain line is made of pairs, key and value, always the same ones in the same order, so that
+//! `awk '/^step / { print $4, $8 }'` plots the residual. The time that has passed is handed in; only the
+//! bar (`indicatif`) reads a clock of its own, to tell the time that is left.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::HistoryRow;
+
+/// Shows how far the run is.
+pub struct Progress {
+    total: u64,
+    every: u64,
+    sink: Sink,
+}
+
+enum Sink {
+    Bar(ProgressBar),
+    Lines(Box<dyn Write + Send>),
+    Nothing,
+}
+
+impl Progress {
+    /// On a terminal a bar on stderr; otherwise about twenty plain lines on stdout.
+    #[must_use]
+    pub fn new(total_steps: u64, terminal: bool) -> Self {
+        if terminal {
+            let bar = ProgressBar::new(total_steps);
+            let template = "step {pos}/{len} {bar:30} {eta} left  {msg}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style);
+            }
+            Self { total: total_steps, every: 1, sink: Sink::Bar(bar) }
+        } else {
+            Self::lines(total_steps, (total_steps / 20).max(1), Box::new(io::stdout()))
+        }
+    }
+
+    /// Plain lines to `out`: every `every` steps, and the last one.
+    #[must_use]
+    pub fn lines(total_steps: u64, every: u64, out: Box<dyn Write + Send>) -> Self {
+        Self { total: total_steps, every: every.max(1), sink: Sink::Lines(out) }
+    }
+
+    /// Shows nothing (`--quiet`).
+    #[must_use]
+    pub fn quiet() -> Self {
+        Self { total: 0, every: 1, sink: Sink::Nothing }
+    }
+
+    /// Tells that a step has ended, `elapsed` after the loop began.
+    ///
+    /// # Errors
+    /// If a line cannot be written, for instance because the reader of a pipe has gone. A run need not
+    /// end because nobody watches: the caller decides.
+    pub fn step(&mut self, row: &HistoryRow, elapsed: Duration) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Bar(bar) => {
+                bar.set_message(format!("cg {}  contacts {}", row.cg_iterations, row.contacts));
+                bar.set_position(row.step);
+                Ok(())
+            }
+            Sink::Lines(out) if row.step.is_multiple_of(self.every) || row.step == self.total => {
+                out.write_all(line(row, elapsed).as_bytes())?;
+                out.flush()
+            }
+            Sink::Lines(_) | Sink::Nothing => Ok(()),
+        }
+    }
+
+    /// Takes the bar away, before anything else is printed.
+    pub fn finish(&mut self) {
+        if let Sink::Bar(bar) = &self.sink {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sink = match &self.sink {
+            Sink::Bar(_) => "bar",
+            Sink::Lines(_) => "lines",
+            Sink::Nothing => "nothing",
+        };
+        f.debug_struct("Progress")
+            .field("total", &self.total)
+            .field("every", &self.every)
+            .field("sink", &sink)
+            .finish()
+    }
+}
+
+fn line(row: &HistoryRow, elapsed: Duration) -> String {
+    format!(
+        "step {} time_s {:.3} cg_it {} cg_res {:.1e} contacts {} constraints {} impulses {} \
+         tasks {} steals {} physics_s {:.4} collide_s {:.4} solve_s {:.4} response_s {:.4} \
+         wall_s {:.2}\n",
+        row.step,
+        row.time_s,
+        row.cg_iterations,
+        row.cg_residual,
+        row.contacts,
+        row.constraints,
+        row.impulses,
+        row.tasks,
+        row.steals,
+        row.physics_s,
+        row.collide_s,
+        row.solve_s,
+        row.response_s,
+        elapsed.as_secs_f64(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn plain_lines_are_pairs_every_n_steps_and_at_the_end() {
+        let out = Shared::default();
+        let mut progress = Progress::lines(7, 3, Box::new(out.clone()));
+        for step in 1..=7 {
+            let row = HistoryRow { step, time_s: 0.5, cg_residual: 8.25e-7, ..Default::default() };
+            progress.step(&row, Duration::from_millis(100 * step)).unwrap();
+        }
+        let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(
+            text.lines().next().unwrap(),
+            "step 3 time_s 0.500 cg_it 0 cg_res 8.2e-7 contacts 0 constraints 0 impulses 0 tasks 0 \
+             steals 0 physics_s 0.0000 collide_s 0.0000 solve_s 0.0000 response_s 0.0000 \
+             wall_s 0.30"
+        );
+        let steps: Vec<_> =
+            text.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
+        assert_eq!(steps, ["3", "6", "7"]);
+    }
+
+    #[test]
+    fn reader_that_has_gone_is_an_error_not_a_panic() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut progress = Progress::lines(1, 1, Box::new(Gone));
+        let row = HistoryRow { step: 1, ..Default::default() };
+        let error = progress.step(&row, Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

@@ -1,0 +1,149 @@
+//! ParaView's collection (`.pvd`): which file belongs to which time.
+//!
+//! The whole file is replaced after every frame, so that the run can be watched while it goes on and
+//! an interrupted run has a collection that names exactly the frames that exist.
+
+use std::fs;
+
+use super::vtp::escape;
+use super::{OutputError, RunDirectory};
+
+/// The entries of a `.pvd` file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Collection {
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Entry {
+    time: f64,
+    part: usize,
+    file: String,
+}
+
+impl Collection {
+    /// Adds a file; `time` in s, `part` numbers the meshes of one time, `file` is relative to the
+    /// collection.
+    pub fn add(&mut self, time: f64, part: usize, file: impl Into<String>) {
+        self.entries.push(Entry { time, part, file: file.into() });
+    }
+
+    /// Number of different times.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.part == 0).count()
+    }
+
+    /// Forgets all entries after `time` (in s), of which a continued run makes its own.
+    pub fn truncate_after(&mut self, time: f64) {
+        self.entries.retain(|entry| entry.time <= time);
+    }
+
+    /// Writes the collection to the file `name` of the run.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn write(&self, run: &RunDirectory, name: &str) -> Result<(), OutputError> {
+        let mut xml = String::from(
+            "<?xml version=\"1.0\"?>\n<VTKFile type=\"Collection\" version=\"1.0\" \
+             byte_order=\"LittleEndian\">\n<Collection>\n",
+        );
+        for Entry { time, part, file } in &self.entries {
+            let file = escape(file);
+            xml += &format!("<DataSet timestep=\"{time:?}\" part=\"{part}\" file=\"{file}\"/>\n");
+        }
+        xml += "</Collection>\n</VTKFile>\n";
+        run.write(name, |out| out.write_all(xml.as_bytes()))?;
+        Ok(())
+    }
+
+    /// Reads a collection that [`Self::write`] wrote, to continue a run.
+    ///
+    /// # Errors
+    /// [`OutputError::Read`]; [`OutputError::Malformed`] with the line if it is not one of ours.
+    pub fn read(run: &RunDirectory, name: &str) -> Result<Self, OutputError> {
+        let path = run.file(name);
+        let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
+        let mut collection = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            if line.starts_with("<DataSet ") {
+                let entry = parse_entry(line).ok_or_else(|| OutputError::Malformed {
+                    path: path.clone(),
+                    what: format!("line {} is not an entry of ours", number + 1),
+                })?;
+                collection.entries.push(entry);
+            }
+        }
+        if !text.trim_end().ends_with("</VTKFile>") {
+            return Err(OutputError::Malformed { path, what: "its end is missing".to_owned() });
+        }
+        Ok(collection)
+    }
+}
+
+fn parse_entry(line: &str) -> Option<Entry> {
+    let attribute = |name: &str| {
+        let (_, rest) = line.split_once(&format!(" {name}=\""))?;
+        Some(rest.split_once('"')?.0)
+    };
+    Some(Entry {
+        time: attribute("timestep")?.parse().ok().filter(|time: &f64| time.is_finite())?,
+        part: attribute("part")?.parse().ok()?,
+        file: attribute("file")?.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collection_has_the_form_paraview_reads() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let mut collection = Collection::default();
+        collection.add(0.0, 0, "frames/a.vtp");
+        collection.add(0.02, 0, "frames/b&c.vtp");
+        collection.write(&run, "frames.pvd").unwrap();
+        assert_eq!(
+            fs::read_to_string(run.file("frames.pvd")).unwrap(),
+            "<?xml version=\"1.0\"?>\n\
+             <VTKFile type=\"Collection\" version=\"1.0\" byte_order=\"LittleEndian\">\n\
+             <Collection>\n\
+             <DataSet timestep=\"0.0\" part=\"0\" file=\"frames/a.vtp\"/>\n\
+             <DataSet timestep=\"0.02\" part=\"0\" file=\"frames/b&amp;c.vtp\"/>\n\
+             </Collection>\n\
+             </VTKFile>\n"
+        );
+    }
+
+    #[test]
+    fn collection_reads_back_and_is_cut_at_a_time() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let mut collection = Collection::default();
+        for frame in 0..4 {
+            collection.add(0.1 * f64::from(frame), 0, format!("frames/{frame}.vtp"));
+            collection.add(0.1 * f64::from(frame), 1, "frames/body.vtp");
+        }
+        collection.write(&run, "frames.pvd").unwrap();
+        let mut back = Collection::read(&run, "frames.pvd").unwrap();
+        assert_eq!(back, collection);
+        back.truncate_after(0.15);
+        assert_eq!(back.frames(), 2);
+    }
+
+    #[test]
+    fn broken_collection_is_refused_with_its_line() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        for (text, word) in [
+            ("<VTKFile>\n<DataSet timestep=\"x\" part=\"0\" file=\"a\"/>\n</VTKFile>", "line 2"),
+            ("<VTKFile>\n<DataSet timestep=\"1\" part=\"0\" file=\"a\"/>\n", "end is missing"),
+        ] {
+            fs::write(run.file("frames.pvd"), text).unwrap();
+            let error = Collection::read(&run, "frames.pvd").unwrap_err();
+            assert!(error.to_string().contains(word), "{error}");
+        }
+    }
+}

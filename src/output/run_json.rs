@@ -1,0 +1,342 @@
+//! `run.json`: what ran, on what, and how it ended; for people, scripts and `weft report`.
+//!
+//! Written at the start with `"exit": null` and again at the end, so that a record without an exit code
+//! is a run that was killed or still goes on. `"schema"` is 1; fields may be added under the same
+//! schema, a changed meaning makes it 2. Numbers that are not finite are written as `null`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{OutputError, RunDirectory, StateHash};
+
+/// Everything about a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Version of this layout: [`RunRecord::SCHEMA`].
+    pub schema: u32,
+    /// The program that ran.
+    pub program: ProgramRecord,
+    /// What it ran on.
+    pub machine: MachineRecord,
+    /// The command line, program first.
+    pub command: Vec<String>,
+    /// The scene.
+    pub scene: SceneRecord,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Quality of the partition.
+    pub partition: Option<PartitionRecord>,
+    /// Wall time of the time loop in s, slowest rank.
+    pub loop_s: Option<f64>,
+    /// Where the time went, in the order of the phase table.
+    #[serde(default)]
+    pub phases: Vec<PhaseRecord>,
+    /// How well the ranks were used.
+    pub efficiency: Option<Efficiency>,
+    /// How the collision tests were shared.
+    pub balance: Option<BalanceRecord>,
+    /// The last state.
+    pub result: Option<ResultRecord>,
+    /// What went wrong, if anything did.
+    pub error: Option<String>,
+    /// Exit code; `None` while the run goes on, and for ever if it was killed.
+    pub exit: Option<u8>,
+}
+
+/// Which program ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramRecord {
+    /// Name of the package.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// `debug` or `release`.
+    pub profile: String,
+    /// Optional parts that were built in.
+    pub features: Vec<String>,
+}
+
+impl ProgramRecord {
+    /// This program, as it was built, with these optional parts.
+    #[must_use]
+    pub fn this(features: &[&str]) -> Self {
+        Self {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            features: features.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// What a run ran on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineRecord {
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Workers per rank.
+    pub threads: u32,
+    /// How ranks talk: `solo`, `threads`, `virtual`, `mpi`.
+    pub comm: String,
+    /// Which ranks ran on which host.
+    pub hosts: BTreeMap<String, Vec<u32>>,
+    /// The MPI library's own description, if there was one.
+    pub mpi: Option<String>,
+}
+
+/// Which scene ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SceneRecord {
+    /// Its name.
+    pub name: String,
+    /// The file, as it was given.
+    pub path: Option<String>,
+    /// SHA-256 of its text in hexadecimal.
+    pub sha256: String,
+}
+
+/// Quality of the partition.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartitionRecord {
+    /// Number of patches.
+    pub patches: u64,
+    /// Edges of the matrix graph between vertices of different ranks.
+    pub cut: u64,
+    /// All edges of that graph.
+    pub edges: u64,
+    /// Largest weight of a rank over the average.
+    pub imbalance: f64,
+    /// Halo vertices of all ranks.
+    pub halo: u64,
+}
+
+/// One line of the phase table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseRecord {
+    /// Its name.
+    pub name: String,
+    /// Least time of a rank in s.
+    pub min_s: f64,
+    /// The rank that had it.
+    pub min_rank: u32,
+    /// Average over the ranks in s.
+    pub avg_s: f64,
+    /// Greatest time of a rank in s.
+    pub max_s: f64,
+    /// The rank that had it.
+    pub max_rank: u32,
+}
+
+/// The efficiencies of the POP project, each in [0, 1].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Efficiency {
+    /// Average over greatest useful time of a rank.
+    pub load_balance: f64,
+    /// Greatest useful time of a rank over the run time.
+    pub communication: f64,
+    /// Their product: average useful time over the run time.
+    pub parallel: f64,
+}
+
+/// How the collision tests were shared, all ranks together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BalanceRecord {
+    /// Tasks the steps began with.
+    pub top_level: u64,
+    /// Tasks that ran.
+    pub tasks: u64,
+    /// Tests (pairs of BVH nodes).
+    pub tests: u64,
+    /// Times a running task gave part of its stack away.
+    pub splits: u64,
+    /// Requests for work that were sent.
+    pub steal_requests: u64,
+    /// Requests that brought work.
+    pub steals: u64,
+    /// Share of the ranks' time in the loop spent without work, in [0, 1].
+    pub idle: f64,
+}
+
+/// The last state.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultRecord {
+    /// Its hash, see [`StateHash`].
+    pub hash: StateHash,
+    /// Cloth vertices.
+    pub vertices: u64,
+    /// Steps done.
+    pub steps: u64,
+    /// Greatest depth of a vertex inside a body in m, if it was audited.
+    pub max_penetration_m: Option<f64>,
+    /// Greatest stretch of an edge, relative to its rest length.
+    pub max_strain: Option<f64>,
+}
+
+impl RunRecord {
+    /// The layout written by this version.
+    pub const SCHEMA: u32 = 1;
+
+    /// The record of a run that starts.
+    #[must_use]
+    pub fn new(
+        program: ProgramRecord,
+        machine: MachineRecord,
+        command: Vec<String>,
+        scene: SceneRecord,
+        seed: u64,
+    ) -> Self {
+        Self {
+            schema: Self::SCHEMA,
+            program,
+            machine,
+            command,
+            scene,
+            seed,
+            partition: None,
+            loop_s: None,
+            phases: Vec::new(),
+            efficiency: None,
+            balance: None,
+            result: None,
+            error: None,
+            exit: None,
+        }
+    }
+
+    /// Notes that the run failed.
+    pub fn fail(&mut self, exit: u8, error: impl Into<String>) {
+        self.exit = Some(exit);
+        self.error = Some(error.into());
+    }
+
+    /// Writes the record, replacing the one that is there.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn write(&self, run: &RunDirectory) -> Result<(), OutputError> {
+        run.write(RunDirectory::RECORD, |out| {
+            serde_json::to_writer_pretty(&mut *out, self)?;
+            out.write_all(b"\n")
+        })?;
+        Ok(())
+    }
+
+    /// Reads the record in a directory.
+    ///
+    /// # Errors
+    /// [`OutputError::Read`]; [`OutputError::Malformed`] if it is not a record, or one of a later
+    /// schema.
+    pub fn read(directory: &Path) -> Result<Self, OutputError> {
+        let path = directory.join(RunDirectory::RECORD);
+        let bytes = fs::read(&path).map_err(OutputError::read(&path))?;
+        let malformed = |what: String| OutputError::Malformed { path: path.clone(), what };
+        let value: serde_json::Value =
+            serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
+        match value["schema"].as_u64() {
+            Some(schema) if schema == u64::from(Self::SCHEMA) => {}
+            Some(schema) => {
+                let known = Self::SCHEMA;
+                return Err(malformed(format!("schema {schema}, this program knows {known}")));
+            }
+            None => return Err(malformed("no \"schema\"".to_owned())),
+        }
+        serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started() -> RunRecord {
+        let machine = MachineRecord {
+            ranks: 2,
+            threads: 1,
+            comm: "threads".to_owned(),
+            hosts: BTreeMap::from([("n01".to_owned(), vec![0, 1])]),
+            mpi: None,
+        };
+        let scene = SceneRecord {
+            name: "drape".to_owned(),
+            path: Some("scenes/drape.toml".to_owned()),
+            sha256: "5f2c".to_owned(),
+        };
+        let command = vec!["weft".to_owned(), "run".to_owned(), "scenes/drape.toml".to_owned()];
+        RunRecord::new(ProgramRecord::this(&["mpi"]), machine, command, scene, 42)
+    }
+
+    #[test]
+    fn record_of_a_run_that_goes_on_has_a_null_exit() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        started().write(&run).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_slice(&fs::read(run.file("run.json")).unwrap()).unwrap();
+        assert_eq!(json["schema"], 1);
+        assert!(json.as_object().unwrap().contains_key("exit") && json["exit"].is_null());
+        assert_eq!(json["program"]["name"], "weftwork");
+        assert_eq!(json["machine"]["hosts"]["n01"][1], 1);
+        assert_eq!(json["scene"]["sha256"], "5f2c");
+        // Which is what makes the directory ours.
+        RunDirectory::reopen(root.path()).unwrap();
+    }
+
+    #[test]
+    fn finished_record_reads_back() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let mut record = started();
+        record.partition =
+            Some(PartitionRecord { patches: 32, cut: 199, edges: 29601, imbalance: 1.5, halo: 9 });
+        record.phases = vec![PhaseRecord {
+            name: "collide".to_owned(),
+            min_s: 3.5,
+            min_rank: 1,
+            avg_s: 3.75,
+            max_s: 4.0,
+            max_rank: 0,
+        }];
+        record.result = Some(ResultRecord {
+            hash: StateHash(0x9d0e),
+            vertices: 10_000,
+            steps: 200,
+            max_penetration_m: None,
+            max_strain: Some(0.1),
+        });
+        record.exit = Some(0);
+        record.write(&run).unwrap();
+        assert_eq!(RunRecord::read(root.path()).unwrap(), record);
+        let text = fs::read_to_string(run.file("run.json")).unwrap();
+        assert!(text.contains("\"hash\": \"0000000000009d0e\""), "{text}");
+    }
+
+    #[test]
+    fn failure_is_recorded_with_code_and_text() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let mut record = started();
+        record.fail(4, "step 17: patch 3, vertex 12 is not finite");
+        record.write(&run).unwrap();
+        let back = RunRecord::read(root.path()).unwrap();
+        assert_eq!(back.exit, Some(4));
+        assert!(back.error.unwrap().contains("vertex 12"));
+    }
+
+    #[test]
+    fn rubbish_and_later_schemas_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        for (text, word) in [
+            ("{", "EOF"),
+            ("[]", "schema"),
+            (r#"{"schema": 2}"#, "schema 2"),
+            (r#"{"schema": 1}"#, "missing field"),
+        ] {
+            fs::write(root.path().join("run.json"), text).unwrap();
+            let error = RunRecord::read(root.path()).unwrap_err();
+            assert!(error.to_string().contains(word), "{error}");
+        }
+    }
+}

@@ -1,0 +1,568 @@
+//! One rank's share of a simulation, and the step that all ranks take together.
+//!
+//! Every rank holds positions and velocities of all vertices as they were when the step began (48 B each);
+//! it computes those of the vertices it owns. The step, after [TB06 §3 and §4] and [BW98]:
+//!
+//! 1. detect: tasks find the contacts of the step;
+//! 2. constrain: vertices near bodies lose directions;
+//! 3. assemble and solve the implicit step for the velocity change;
+//! 4. respond: constraints are held or released, friction and impulses act, nothing enters a body;
+//! 5. move, and share the new state.
+
+use std::time::Duration;
+
+use glam::{DMat3, DVec3};
+use thiserror::Error;
+use weft_partition::{HaloPlan, Ownership, PartitionError};
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
+use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, Split};
+
+use super::assembly::{Assembly, Load};
+use super::body_response::{BodyResponse, StepContext};
+use super::contact_exchange::ContactExchange;
+use super::detect::{Contacts, detect};
+use super::impulses::Impulses;
+use super::world::World;
+use crate::collide::{Contact, Snapshot};
+use crate::scene;
+use crate::solve::{
+    BlockMatrix, Filter, ModifiedCg, Outcome, Pattern, PatternError, SolveError, System, Tolerance,
+};
+
+const CG_TAG: Tag = Tag(0x10);
+/// Residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram.
+const NEGLIGIBLE: f64 = 1e-12;
+
+/// Why a step could not be taken.
+#[derive(Debug, Error)]
+pub enum StepError {
+    /// The linear solve failed.
+    #[error("step {step}: {source}")]
+    Solve {
+        /// The step, from 1.
+        step: u64,
+        /// What the solver says; vertices are those of the patch tree.
+        source: SolveError,
+    },
+    /// Collision tasks failed.
+    #[error("step {step}: {source}")]
+    Detect {
+        /// The step, from 1.
+        step: u64,
+        /// What the runtime says.
+        source: ScopeError,
+    },
+    /// A triangle has no area any more.
+    #[error(
+        "step {step}: a triangle collapsed at vertex {vertex} of patch {patch} (cloth `{cloth}`); take a \
+         shorter time.step"
+    )]
+    Collapsed {
+        /// The step, from 1.
+        step: u64,
+        /// A corner, in the order of the scene's vertices.
+        vertex: u32,
+        /// Its patch.
+        patch: usize,
+        /// Its cloth's name.
+        cloth: String,
+    },
+    /// A position or velocity is not finite.
+    #[error(
+        "step {step}: vertex {vertex} of patch {patch} (cloth `{cloth}`) is no longer at a finite \
+         position; take a shorter time.step"
+    )]
+    NonFinite {
+        /// The step, from 1.
+        step: u64,
+        /// The vertex, in the order of the scene's vertices.
+        vertex: u32,
+        /// Its patch.
+        patch: usize,
+        /// Its cloth's name.
+        cloth: String,
+    },
+    /// Messages failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// More ranks than patches, or none.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    /// The matrix is too large for its numbering.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+}
+
+impl StepError {
+    /// Whether this only says that another rank ended the job.
+    #[must_use]
+    pub fn is_echo(&self) -> bool {
+        let echo =
+            |error: &CommError| matches!(error, CommError::Aborted { .. } | CommError::Left { .. });
+        match self {
+            Self::Comm(error)
+            | Self::Solve {
+                source: SolveError::Comm(error),
+                ..
+            }
+            | Self::Detect {
+                source: ScopeError::Comm(error),
+                ..
+            } => echo(error),
+            _ => false,
+        }
+    }
+}
+
+/// The phases of a step, in order.
+pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
+
+/// What a rank saw of a step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepReport {
+    /// Iterations of the solve.
+    pub iterations: u32,
+    /// Its residual, as a share of what was allowed.
+    pub residual: f64,
+    /// Contacts that concern this rank.
+    pub contacts: u64,
+    /// Vertices of this rank that bodies constrain.
+    pub constraints: u64,
+    /// Contacts known to this rank that pushed.
+    pub impulses: u64,
+    /// Vertices of this rank that had to be kept out of bodies after the solve.
+    pub clamped: u64,
+    /// What its workers did.
+    pub scope: ScopeReport,
+    /// Time spent in each of [`PHASES`].
+    pub times: [Duration; PHASES.len()],
+}
+
+/// One rank's share of the state.
+#[derive(Debug)]
+pub struct Simulation<'w> {
+    world: &'w World,
+    ownership: Ownership,
+    plan: HaloPlan,
+    options: ScopeOptions,
+    matrix: BlockMatrix,
+    cg: ModifiedCg,
+    filter: Filter,
+    assembly: Assembly,
+    bodies: BodyResponse,
+    impulses: Impulses,
+    /// All vertices, at the start of the step.
+    x: Vec<DVec3>,
+    v: Vec<DVec3>,
+    /// Owned vertices and halo.
+    local_x: Vec<DVec3>,
+    local_v: Vec<DVec3>,
+    rhs: Vec<DVec3>,
+    change: Vec<DVec3>,
+    step: u64,
+}
+
+impl<'w> Simulation<'w> {
+    /// The state at time 0, on the rank that `comm` is.
+    ///
+    /// # Errors
+    /// More ranks than patches.
+    pub fn new(
+        world: &'w World,
+        comm: &dyn Comm,
+        options: &ScopeOptions,
+    ) -> Result<Self, StepError> {
+        let ownership = Ownership::new(world.tree(), comm.size())?;
+        let plan = HaloPlan::new(world.graph(), &ownership, comm.rank().index())?;
+        let (near, far) = world.couplings();
+        let matrix = BlockMatrix::new(Pattern::new(&plan, near, far)?);
+        let owned = plan.owned().len();
+        let x = world.model().rest().to_vec();
+        let v = world.start_velocities().to_vec();
+        Ok(Self {
+            world,
+            options: *options,
+            cg: ModifiedCg::new(&plan, world.tree(), &ownership, CG_TAG),
+            filter: Filter::new(owned),
+            assembly: Assembly::new(world, &plan, &matrix),
+            bodies: BodyResponse::new(owned),
+            impulses: Impulses::default(),
+            matrix,
+            local_x: vec![DVec3::ZERO; plan.local_len()],
+            local_v: vec![DVec3::ZERO; plan.local_len()],
+            rhs: vec![DVec3::ZERO; owned],
+            change: vec![DVec3::ZERO; owned],
+            x,
+            v,
+            plan,
+            ownership,
+            step: 0,
+        })
+    }
+
+    /// Takes one step. Collective.
+    ///
+    /// # Errors
+    /// What failed, with step, patch and vertex. A rank that fails alone ends the job for all.
+    pub fn advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
+        let outcome = self.try_advance(comm);
+        if let Err(error) = &outcome {
+            comm.abort(&error.to_string());
+        }
+        outcome
+    }
+
+    /// Steps taken.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Simulated time in s.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.step as f64 * self.world.scene().time.step
+    }
+
+    /// Positions of all vertices in m, in the numbering of the patch tree; the same on every rank.
+    #[must_use]
+    pub fn positions(&self) -> &[DVec3] {
+        &self.x
+    }
+
+    /// Velocities of all vertices in m/s, likewise.
+    #[must_use]
+    pub fn velocities(&self) -> &[DVec3] {
+        &self.v
+    }
+
+    /// Positions and velocities of all vertices, to start from another state than the scene's.
+    ///
+    /// The same must be done on every rank.
+    pub fn state_mut(&mut self) -> (&mut [DVec3], &mut [DVec3]) {
+        (&mut self.x, &mut self.v)
+    }
+
+    /// Who owns what.
+    #[must_use]
+    pub fn ownership(&self) -> &Ownership {
+        &self.ownership
+    }
+
+    /// The largest principal strain of the triangles that touch this rank's vertices.
+    #[must_use]
+    pub fn largest_strain(&mut self) -> f64 {
+        self.load_local();
+        self.assembly
+            .largest_strain(self.world.model(), &self.local_x)
+    }
+
+    fn try_advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
+        let mut report = StepReport::default();
+        let mut clock = Clock::start(comm);
+        let contacts = self.detect(comm, &mut report)?;
+        report.times[0] = clock.lap(comm);
+
+        self.load_local();
+        self.constrain(&contacts, &mut report);
+        self.assemble()?;
+        report.times[1] = clock.lap(comm);
+
+        let outcome = self.solve(comm)?;
+        report.iterations = outcome.iterations;
+        report.residual = if outcome.allowed > 0.0 {
+            outcome.residual / outcome.allowed
+        } else {
+            0.0
+        };
+        report.times[2] = clock.lap(comm);
+
+        self.respond(comm, contacts, &mut report)?;
+        report.times[3] = clock.lap(comm);
+
+        self.share(comm)?;
+        report.times[4] = clock.lap(comm);
+        Ok(report)
+    }
+
+    fn dt(&self) -> f64 {
+        self.world.scene().time.step
+    }
+
+    fn owned(&self) -> std::ops::Range<usize> {
+        self.plan.owned()
+    }
+
+    /// Copies what this rank's elements read.
+    fn load_local(&mut self) {
+        let owned = self.owned();
+        let n = owned.len();
+        self.local_x[..n].copy_from_slice(&self.x[owned.clone()]);
+        self.local_v[..n].copy_from_slice(&self.v[owned]);
+        for (i, &vertex) in (n..).zip(self.plan.halo()) {
+            self.local_x[i] = self.x[vertex as usize];
+            self.local_v[i] = self.v[vertex as usize];
+        }
+    }
+
+    fn detect(&self, comm: &mut dyn Comm, report: &mut StepReport) -> Result<Contacts, StepError> {
+        let geometry = self.world.geometry();
+        let snapshot = Snapshot::new(&geometry, &self.x, &self.v, self.time(), self.dt());
+        let (contacts, scope) =
+            detect(comm, &snapshot, &self.ownership, &self.options).map_err(|source| {
+                StepError::Detect {
+                    step: self.step + 1,
+                    source,
+                }
+            })?;
+        report.contacts = (contacts.vertex_body.len() + contacts.layers.len()) as u64;
+        report.scope = scope;
+        Ok(contacts)
+    }
+
+    /// What the response to bodies needs to know.
+    fn context(&self) -> StepContext<'w> {
+        StepContext {
+            dt: self.dt(),
+            gravity: self.world.scene().gravity,
+            first: self.owned().start as u32,
+            friction: self.world.friction(),
+        }
+    }
+
+    /// Fills the filter: pins, then contacts with bodies.
+    fn constrain(&mut self, contacts: &Contacts, report: &mut StepReport) {
+        let owned = self.owned();
+        let pinned = &self.world.pinned()[owned.clone()];
+        let velocities = &self.v[owned];
+        let context = self.context();
+        self.bodies
+            .constrain(&contacts.vertex_body, velocities, pinned, &context);
+        self.filter.clear();
+        for (row, _) in pinned.iter().enumerate().filter(|&(_, &pinned)| pinned) {
+            self.filter.fix(row, -velocities[row]);
+        }
+        for c in self.bodies.constraints() {
+            self.filter.constrain(c.local as usize, c.free, c.change);
+        }
+        report.constraints = self.bodies.constraints().len() as u64;
+    }
+
+    fn assemble(&mut self) -> Result<(), StepError> {
+        let load = Load {
+            dt: self.dt(),
+            gravity: self.world.scene().gravity,
+        };
+        let state = (&self.local_x[..], &self.local_v[..]);
+        self.assembly
+            .assemble(
+                self.world.model(),
+                state,
+                &load,
+                &mut self.matrix,
+                &mut self.rhs,
+            )
+            .map_err(|collapsed| {
+                let vertex = self.world.model().triangles()[collapsed.triangle as usize][0];
+                let (vertex, patch, cloth) = self.name(vertex as usize);
+                StepError::Collapsed {
+                    step: self.step + 1,
+                    vertex,
+                    patch,
+                    cloth,
+                }
+            })
+    }
+
+    fn solve(&mut self, comm: &mut dyn Comm) -> Result<Outcome, StepError> {
+        let scene::Solver {
+            tolerance,
+            max_iterations,
+        } = self.world.scene().solver;
+        let system = System {
+            matrix: &self.matrix,
+            rhs: &self.rhs,
+            filter: &self.filter,
+        };
+        let tolerance = Tolerance {
+            relative: tolerance,
+            absolute: NEGLIGIBLE,
+            max_iterations,
+        };
+        self.cg
+            .solve(comm, &system, &tolerance, &mut self.change)
+            .map_err(|source| StepError::Solve {
+                step: self.step + 1,
+                source,
+            })
+    }
+
+    /// New velocities of owned vertices, in `local_v`.
+    fn respond(
+        &mut self,
+        comm: &mut dyn Comm,
+        contacts: Contacts,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
+        let owned = self.owned();
+        let n = owned.len();
+        let masses = &self.world.model().masses()[owned.clone()];
+        let pinned = &self.world.pinned()[owned];
+        let velocities = &mut self.local_v[..n];
+        for (velocity, change) in velocities.iter_mut().zip(&self.change) {
+            *velocity += *change;
+        }
+        self.bodies
+            .settle(self.cg.constraint_force(), masses, velocities);
+        self.push_layers(comm, contacts.layers, report)?;
+        let context = self.context();
+        let velocities = &mut self.local_v[..n];
+        let clamped = self
+            .bodies
+            .clamp(&contacts.vertex_body, velocities, pinned, &context);
+        report.clamped = clamped as u64;
+        Ok(())
+    }
+
+    /// Impulses between layers of cloth.
+    fn push_layers(
+        &mut self,
+        comm: &mut dyn Comm,
+        layers: Vec<Contact>,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
+        let owned = self.owned();
+        let first = owned.start;
+        self.impulses.load(layers);
+        let exchange = ContactExchange::new(&self.impulses, &self.ownership, comm.rank().index());
+        let vertices = self.impulses.vertices().to_vec();
+        let model = self.world.model();
+        for (p, &vertex) in self.impulses.participants_mut().iter_mut().zip(&vertices) {
+            let vertex = vertex as usize;
+            if owned.contains(&vertex) {
+                let free = if self.world.pinned()[vertex] {
+                    0.0
+                } else {
+                    1.0
+                };
+                p.velocity = self.local_v[vertex - first];
+                p.mobility = DMat3::IDENTITY * (free / model.masses()[vertex]);
+            }
+        }
+        // What a body holds gives way in its free directions only.
+        for c in self.bodies.constraints() {
+            let vertex = (first + c.local as usize) as u32;
+            if self.bodies.states()[c.local as usize].held
+                && let Ok(at) = vertices.binary_search(&vertex)
+            {
+                let p = &mut self.impulses.participants_mut()[at];
+                p.mobility = c.free * (1.0 / model.masses()[vertex as usize]);
+            }
+        }
+        let contact = &self.world.scene().contact;
+        let frictions = self.world.friction();
+        let friction = |c: &Contact| {
+            if c.id.kind <= crate::collide::contact::PairKind::EdgeEdge {
+                contact.self_friction
+            } else {
+                frictions[c.id.body as usize]
+            }
+        };
+        let dt = self.dt();
+        for _ in 0..contact.iterations {
+            exchange.refresh(comm, self.impulses.participants_mut())?;
+            self.impulses.round(dt, friction);
+        }
+        for (p, &vertex) in self.impulses.participants().iter().zip(&vertices) {
+            if owned.contains(&(vertex as usize)) {
+                self.local_v[vertex as usize - first] = p.velocity;
+            }
+        }
+        report.impulses = self.impulses.pushing() as u64;
+        Ok(())
+    }
+
+    /// Moves the owned vertices and gives every rank the new state.
+    fn share(&mut self, comm: &mut dyn Comm) -> Result<(), StepError> {
+        let owned = self.owned();
+        let n = owned.len();
+        let dt = self.dt();
+        for i in 0..n {
+            self.local_x[i] += self.local_v[i] * dt;
+            if !(self.local_x[i].is_finite() && self.local_v[i].is_finite()) {
+                let (vertex, patch, cloth) = self.name(owned.start + i);
+                return Err(StepError::NonFinite {
+                    step: self.step + 1,
+                    vertex,
+                    patch,
+                    cloth,
+                });
+            }
+        }
+        let mut bytes = Vec::with_capacity(2 * n * size_of::<DVec3>());
+        bytes.extend_from_slice(bytemuck::cast_slice(&self.local_x[..n]));
+        bytes.extend_from_slice(bytemuck::cast_slice(&self.local_v[..n]));
+        for (rank, bytes) in comm.allgather(bytes)?.into_iter().enumerate() {
+            let theirs = self.ownership.vertices(rank);
+            let half = theirs.len() * size_of::<DVec3>();
+            if bytes.len() != 2 * half {
+                let what = format!("{} bytes for {} vertices", bytes.len(), theirs.len());
+                return Err(CommError::Malformed {
+                    from: Rank(rank as u32),
+                    what,
+                }
+                .into());
+            }
+            let (x, v) = bytes.split_at(half);
+            bytemuck::cast_slice_mut(&mut self.x[theirs.clone()]).copy_from_slice(x);
+            bytemuck::cast_slice_mut(&mut self.v[theirs]).copy_from_slice(v);
+        }
+        self.step += 1;
+        Ok(())
+    }
+
+    /// A vertex for people: its number in the scene, its patch, its cloth.
+    fn name(&self, vertex: usize) -> (u32, usize, String) {
+        let tree = self.world.tree();
+        let cloth = self.world.model().cloth_of_vertex()[vertex] as usize;
+        let name = self.world.scene().cloths[cloth].name.clone();
+        (
+            tree.new_to_old()[vertex],
+            tree.patch_of(vertex as u32),
+            name,
+        )
+    }
+}
+
+/// Laps of the driver's clock.
+struct Clock(Duration);
+
+impl Clock {
+    fn start(comm: &dyn Comm) -> Self {
+        Self(comm.now())
+    }
+
+    fn lap(&mut self, comm: &dyn Comm) -> Duration {
+        let now = comm.now();
+        now.saturating_sub(std::mem::replace(&mut self.0, now))
+    }
+}
+
+/// The runtime's options for what a scene says.
+impl From<&scene::Balance> for ScopeOptions {
+    fn from(balance: &scene::Balance) -> Self {
+        Self {
+            steal: balance.steal,
+            split: match balance.split {
+                scene::Split::Never => Split::Never,
+                scene::Split::Oldest => Split::Oldest,
+                scene::Split::EveryOther => Split::EveryOther,
+            },
+            low_water: balance.low_water,
+            split_interval: Duration::from_secs_f64(balance.split_interval),
+            steal_timeout: Duration::from_secs_f64(balance.steal_timeout),
+            seed: balance.seed,
+            ..Self::default()
+        }
+    }
+}

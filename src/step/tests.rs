@@ -1,0 +1,355 @@
+//! Physics with known answers, and the promise, on small scenes.
+
+use glam::DVec3;
+use weft_runtime::ScopeOptions;
+use weft_runtime::comm::Comm;
+use weft_runtime::comm::solo::Solo;
+use weft_runtime::comm::threads::launch;
+
+use super::{Simulation, World};
+use crate::scene::Scene;
+
+fn world(text: &str) -> World {
+    World::build(&Scene::parse(text, None, &[]).unwrap()).unwrap()
+}
+
+/// A sheet of 1 m by 1 m, 0.15 kg/m², with extra lines in the cloth's table and at the end.
+fn sheet(vertices: usize, cloth: &str, rest: &str) -> String {
+    format!(
+        r#"
+        time = {{ step = "5 ms", end = "1 s" }}
+        [[cloth]]
+        grid = {{ size = "1 m", vertices = {vertices} }}
+        {cloth}
+        [cloth.material]
+        density = "0.15 kg/m2"
+        stretch = "1000 N/m"
+        poisson = 0.3
+        bending = "1e-5 N m"
+        damping_stiffness = "0 s"
+        {rest}
+        "#
+    )
+}
+
+fn run<'w>(world: &'w World, steps: u32, mut each: impl FnMut(&Simulation<'w>)) -> Simulation<'w> {
+    let mut comm = Solo::new();
+    let mut simulation = Simulation::new(world, &comm, &ScopeOptions::default()).unwrap();
+    for _ in 0..steps {
+        simulation.advance(&mut comm).unwrap();
+        each(&simulation);
+    }
+    simulation
+}
+
+fn momentum(world: &World, s: &Simulation<'_>) -> (DVec3, DVec3) {
+    let terms = world
+        .model()
+        .masses()
+        .iter()
+        .zip(s.positions())
+        .zip(s.velocities());
+    terms.fold((DVec3::ZERO, DVec3::ZERO), |(p, l), ((&m, x), v)| {
+        (p + *v * m, l + x.cross(*v * m))
+    })
+}
+
+fn energy(world: &World, s: &Simulation<'_>) -> f64 {
+    let model = world.model();
+    let x = s.positions();
+    let kinetic: f64 = model
+        .masses()
+        .iter()
+        .zip(s.velocities())
+        .map(|(m, v)| 0.5 * m * v.length_squared())
+        .sum();
+    let stretch: f64 = model
+        .triangles()
+        .iter()
+        .zip(model.membranes())
+        .map(|(t, e)| e.energy(&e.deform(t.map(|v| x[v as usize])).unwrap()))
+        .sum();
+    let bend: f64 = model
+        .hinges()
+        .iter()
+        .map(|h| h.energy(h.vertices.map(|v| x[v as usize])))
+        .sum();
+    kinetic + stretch + bend
+}
+
+/// v = g n h and drop = g h² n (n + 1) / 2 for implicit Euler, to rounding.
+#[test]
+fn free_fall_is_exact() {
+    let world = world(&sheet(9, "", ""));
+    let (g, h, n) = (9.81, 0.005, 100.0);
+    let s = run(&world, 100, |_| {});
+    for (x, rest) in s.positions().iter().zip(world.model().rest()) {
+        let fallen = DVec3::new(0.0, 0.0, -0.5 * g * h * h * n * (n + 1.0));
+        assert!((*x - *rest - fallen).length() < 1e-9, "{}", *x - *rest);
+    }
+    for v in s.velocities() {
+        assert!((*v - DVec3::new(0.0, 0.0, -g * h * n)).length() < 1e-9);
+    }
+}
+
+/// A crumpled, spinning sheet on its own keeps linear momentum to the solver's tolerance, angular
+/// momentum to the order of the step, and never gains energy.
+#[test]
+fn a_closed_system_keeps_momentum_and_never_gains_energy() {
+    let world = world(
+        &sheet(
+            13,
+            "",
+            "[solver]\ntolerance = 1e-10\n[contact]\nself_collision = false\n",
+        )
+        .replace("time =", "gravity = [0, 0, 0]\ntime ="),
+    );
+    let mut comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    let (x, v) = s.state_mut();
+    for (x, v) in x.iter_mut().zip(v) {
+        *v = DVec3::new(0.3, 0.1, 0.5 * (5.0 * x.x).sin()) + DVec3::Z.cross(*x) * 2.0;
+        x.z += 0.05 * (7.0 * x.x).sin() * (4.0 * x.y).cos();
+        x.x *= 1.02;
+    }
+    let (linear, angular) = momentum(&world, &s);
+    let mut last = energy(&world, &s);
+    for _ in 0..150 {
+        s.advance(&mut comm).unwrap();
+        let now = energy(&world, &s);
+        assert!(
+            now <= last * (1.0 + 1e-9),
+            "energy rose from {last} to {now}"
+        );
+        last = now;
+    }
+    let (linear_after, angular_after) = momentum(&world, &s);
+    assert!((linear_after - linear).length() < 1e-8 * linear.length());
+    assert!(
+        (angular_after - angular).length() < 0.1 * angular.length(),
+        "{angular_after}"
+    );
+}
+
+/// A strip pulled to a strain e: force per width E h e, lateral strain −ν e.
+#[test]
+fn a_stretched_strip_pulls_and_narrows_as_theory_says() {
+    // 4 m long, so that the ends, where it cannot narrow, matter little in the middle.
+    let text = r#"
+        gravity = [0, 0, 0]
+        time = { step = "50 ms", end = "1 s" }
+        [[cloth]]
+        grid = { size = ["4 m", "0.5 m"], vertices = [65, 9] }
+        pins = [{ box = [[-2.01, -1, -1], [-1.99, 1, 1]] }, { box = [[1.99, -1, -1], [2.01, 1, 1]] }]
+        [cloth.material]
+        density = "0.15 kg/m2"
+        stretch = "1000 N/m"
+        poisson = 0.3
+        bending = "1e-5 N m"
+        damping_stiffness = "50 ms"
+        [solver]
+        tolerance = 1e-10
+        [contact]
+        self_collision = false
+    "#;
+    let world = world(text);
+    let strain = 0.02;
+    let mut comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    s.state_mut().0.iter_mut().for_each(|x| x.x *= 1.0 + strain);
+    for _ in 0..400 {
+        s.advance(&mut comm).unwrap();
+    }
+    let middle: Vec<f64> = world
+        .model()
+        .rest()
+        .iter()
+        .zip(s.positions())
+        .filter(|(rest, _)| rest.x.abs() < 1e-9)
+        .map(|(_, x)| x.y)
+        .collect();
+    let width = middle.iter().fold(f64::MIN, |a, &b| a.max(b))
+        - middle.iter().fold(f64::MAX, |a, &b| a.min(b));
+    let lateral = width / 0.5 - 1.0;
+    assert!(
+        (lateral + 0.3 * strain).abs() < 0.02 * 0.3 * strain,
+        "lateral strain {lateral}"
+    );
+    // Clamped ends stiffen the strip a little; in its middle the law is that of free sides.
+    let model = world.model();
+    let mut pull = 0.0;
+    for (t, e) in model.triangles().iter().zip(model.membranes()) {
+        let forces = e.forces(&e.deform(t.map(|v| s.positions()[v as usize])).unwrap());
+        for (v, f) in t.iter().zip(forces) {
+            if model.rest()[*v as usize].x < -1.99 {
+                pull += f.x;
+            }
+        }
+    }
+    let expected = 1000.0 * strain * 0.5;
+    assert!(
+        (pull / expected - 1.0).abs() < 0.03,
+        "{pull} N, not {expected} N"
+    );
+}
+
+/// A sheet hung by its upper edge lengthens by ρ g L² / 2 E h (ν = 0).
+#[test]
+fn a_hanging_sheet_lengthens_by_its_weight() {
+    let text = r#"
+        time = { step = "20 ms", end = "1 s" }
+        [[cloth]]
+        grid = { size = "1 m", vertices = 21, rotation = ["90 deg", 0, 0] }
+        pins = [{ box = [[-1, -1, 0.499], [1, 1, 0.501]] }]
+        [cloth.material]
+        density = "0.15 kg/m2"
+        stretch = "1000 N/m"
+        poisson = 0
+        bending = "1e-5 N m"
+        damping_stiffness = "20 ms"
+        [solver]
+        tolerance = 1e-10
+        [contact]
+        self_collision = false
+    "#;
+    let world = world(text);
+    let s = run(&world, 1500, |_| {});
+    let lowest: Vec<f64> = world
+        .model()
+        .rest()
+        .iter()
+        .zip(s.positions())
+        .filter(|(rest, _)| rest.z < -0.499)
+        .map(|(rest, x)| rest.z - x.z)
+        .collect();
+    let mean = lowest.iter().sum::<f64>() / lowest.len() as f64;
+    let expected = 0.15 * 9.81 / (2.0 * 1000.0);
+    assert!(
+        (mean / expected - 1.0).abs() < 0.01,
+        "{mean} m, not {expected} m"
+    );
+}
+
+/// Pinned vertices do not move by a bit.
+#[test]
+fn pins_hold_to_the_bit() {
+    let pins = "pins = [{ nearest = [-0.5, -0.5, 0] }, { nearest = [0.5, -0.5, 0] }]";
+    let world = world(&sheet(9, pins, ""));
+    let s = run(&world, 60, |_| {});
+    let mut held = 0;
+    for (v, &pinned) in world.pinned().iter().enumerate() {
+        if pinned {
+            held += 1;
+            assert_eq!(s.positions()[v], world.model().rest()[v]);
+        }
+    }
+    assert_eq!(held, 2);
+    assert!(s.positions().iter().any(|x| x.z < -0.05));
+}
+
+/// Small cloth over a sphere on the floor: what everything together does.
+fn drape() -> String {
+    sheet(
+        25,
+        "center = [0.05, 0.03, 0.22]",
+        r#"
+        [[body]]
+        name = "ball"
+        shape = "sphere"
+        center = [0, 0, 0.1]
+        radius = "0.1 m"
+        surface = "triangles"
+        friction = 0.5
+        [[body]]
+        name = "floor"
+        shape = "plane"
+        point = [0, 0, 0]
+        normal = [0, 0, 1]
+        surface = "triangles"
+        friction = 0.5
+        [contact]
+        thickness = "4 mm"
+        "#,
+    )
+    .replace("size = \"1 m\"", "size = \"0.5 m\"")
+}
+
+#[test]
+fn nothing_enters_a_body_and_cloth_does_not_stretch_much() {
+    let world = world(&drape());
+    let s = run(&world, 120, |s| {
+        let deepest = s
+            .positions()
+            .iter()
+            .map(|&x| world.depth(x, s.time()))
+            .fold(f64::MIN, f64::max);
+        assert!(deepest < 0.0005, "step {}: {deepest} m deep", s.step());
+    });
+    // It lies: on the floor at the rim, over the ball in the middle.
+    let highest = s.positions().iter().map(|x| x.z).fold(f64::MIN, f64::max);
+    let lowest = s.positions().iter().map(|x| x.z).fold(f64::MAX, f64::min);
+    assert!(
+        (0.19..0.22).contains(&highest) && (0.0..0.01).contains(&lowest),
+        "{highest} {lowest}"
+    );
+    let mut s = s;
+    assert!(s.largest_strain() < 0.1);
+}
+
+/// The promise: positions and velocities equal to the bit, whatever the ranks, workers and schedule.
+#[test]
+fn the_state_does_not_depend_on_ranks_workers_or_stealing() {
+    let world = world(&drape());
+    let state = |comm: &mut dyn Comm, options: &ScopeOptions| {
+        let mut s = Simulation::new(&world, &*comm, options).unwrap();
+        for _ in 0..60 {
+            s.advance(comm).unwrap();
+        }
+        let bits = |v: &[DVec3]| bytemuck::cast_slice::<DVec3, u64>(v).to_vec();
+        (bits(s.positions()), bits(s.velocities()))
+    };
+    let expected = state(&mut Solo::new(), &ScopeOptions::default());
+    for (ranks, workers, steal, seed) in [
+        (2, 1, true, 1),
+        (3, 2, true, 2),
+        (7, 1, true, 3),
+        (2, 3, false, 4),
+        (1, 3, true, 5),
+    ] {
+        let options = ScopeOptions {
+            workers,
+            steal,
+            seed,
+            ..ScopeOptions::default()
+        };
+        for got in launch(ranks, |comm| state(comm, &options)).unwrap() {
+            assert!(
+                got == expected,
+                "{ranks} ranks, {workers} workers, stealing {steal}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_step_that_blows_up_names_step_and_vertex() {
+    let world = world(&sheet(9, "", ""));
+    let mut comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    s.advance(&mut comm).unwrap();
+    s.state_mut().1[7] = DVec3::new(0.0, f64::INFINITY, 0.0);
+    let text = s.advance(&mut comm).unwrap_err().to_string();
+    assert!(text.contains("step 2") && text.contains("vertex"), "{text}");
+}
+
+#[test]
+fn more_ranks_than_patches_are_refused() {
+    let world = world(&sheet(9, "", ""));
+    let errors = launch(3, |comm| {
+        Simulation::new(&world, comm, &ScopeOptions::default())
+            .unwrap_err()
+            .to_string()
+    })
+    .unwrap();
+    assert!(errors[0].contains("patches"), "{}", errors[0]);
+}
