@@ -74,7 +74,6 @@ fn metis(graph: &Subgraph, seed: i32) -> Result<Vec<bool>, PartitionError> {
             .map_err(|error| failed(error.to_string()))?
             .set_vwgt(&graph.weights)
             .set_option(metis::option::Seed(seed))
-            .set_option(metis::option::NCuts(CUTS))
             .part_recursive(&mut part)
             .map_err(|error| failed(error.to_string()))?;
     }
@@ -104,9 +103,6 @@ fn heavier_side(graph: &Subgraph, sides: &[bool]) -> f64 {
 
 /// The largest share of the weight that one side may have before the cut counts as unbalanced.
 const MAX_SHARE: f64 = 0.55;
-
-/// METIS makes so many bisections and keeps the best.
-const CUTS: i32 = 4;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 //! Modified conjugate gradients: the solve with constrained directions, one reduction an iteration.
 //!
-//! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the [`Filter`] gives the
+//! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the
+//! [`Filter`](super::Filter) gives the
 //! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
 //! preconditioned with [`BlockJacobi`], in the form that \[AB03\] shows to converge: S is applied
 //! as a projection, the warm start is moved to z first, and progress is measured against S (b − A
@@ -19,136 +20,14 @@
 //! ranks leave together.
 
 use glam::DVec3;
-use thiserror::Error;
 use weft_partition::{HaloPlan, Ownership, PatchTree};
-use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
+use weft_runtime::comm::{Comm, CommError, Tag};
 
+use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 use super::preconditioner::multiply;
 use super::reduction::dot;
-use super::{BlockJacobi, BlockMatrix, Filter, Halo, Reduction, Rows};
-
-/// What is to be solved, the owned part of it.
-#[derive(Clone, Copy, Debug)]
-pub struct System<'a> {
-    /// A: symmetric and positive definite in the free directions, in kg.
-    pub matrix: &'a BlockMatrix,
-    /// b of the owned vertices, in kg m/s.
-    pub rhs: &'a [DVec3],
-    /// Which directions are prescribed; changes in m/s.
-    pub filter: &'a Filter,
-}
-
-/// When a solve is good enough. The same on every rank.
-///
-/// Residuals are measured in the norm of the preconditioner, √(r·P r): the velocity change that a
-/// residual stands for, weighted by mass, so that neither the fineness of a mesh nor a heavy cloth
-/// beside a light one distorts it. Its unit is √J.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerance {
-    /// Residual, as a share of that of Δv = z: what the constraints alone leave.
-    pub relative: f64,
-    /// Residual in √J below which nothing more is done.
-    pub absolute: f64,
-    /// Iterations after which the solve is given up.
-    pub max_iterations: u32,
-}
-
-impl Default for Tolerance {
-    fn default() -> Self {
-        Self {
-            relative: 1e-6,
-            absolute: 0.0,
-            max_iterations: 10_000,
-        }
-    }
-}
-
-/// Which criterion ended a solve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Criterion {
-    /// [`Tolerance::relative`].
-    Relative,
-    /// [`Tolerance::absolute`], as the larger residual allowed.
-    Absolute,
-}
-
-/// How a solve went; the same on every rank, to the bit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
-    /// Iterations done.
-    pub iterations: u32,
-    /// Products with the matrix, those for residuals included.
-    pub products: u32,
-    /// The residual of the result, computed from it, in √J.
-    pub residual: f64,
-    /// The residual that was allowed, in √J.
-    pub allowed: f64,
-    /// What allowed it.
-    pub criterion: Criterion,
-}
-
-/// Why there is no solution; the same on every rank.
-///
-/// Vertices are numbered as in the patch tree.
-#[derive(Clone, Debug, Error, PartialEq)]
-pub enum SolveError {
-    /// Messages failed.
-    #[error(transparent)]
-    Comm(#[from] CommError),
-    /// Arrays do not fit the partition. Known to this rank only.
-    #[error("{what}: {found} given, {expected} owned")]
-    Length {
-        /// Which array.
-        what: &'static str,
-        /// How many entries it must have.
-        expected: usize,
-        /// How many it has.
-        found: usize,
-    },
-    /// The allowed residual was not reached.
-    #[error(
-        "no convergence in {iterations} iterations: residual {residual:.3e}, best {best:.3e}, allowed {allowed:.3e}{}",
-        if *.stagnated { "; rounding lets it fall no further, allow more" } else { "; allow more of either, or take a shorter step" }
-    )]
-    NotConverged {
-        /// Iterations done.
-        iterations: u32,
-        /// The last residual, in √J.
-        residual: f64,
-        /// The smallest on the way.
-        best: f64,
-        /// The residual that was allowed.
-        allowed: f64,
-        /// Starting again from the computed residual no longer helped.
-        stagnated: bool,
-    },
-    /// The matrix is not positive definite in the free directions.
-    #[error(
-        "the matrix is not positive definite: curvature {curvature:.3e} in iteration {iteration}, worst at vertex {vertex} of patch {patch}; take a shorter step"
-    )]
-    Indefinite {
-        /// The vertex that contributes most to the negative curvature.
-        vertex: u32,
-        /// Its patch.
-        patch: usize,
-        /// The iteration; 0 if a block on the diagonal shows it already.
-        iteration: u32,
-        /// The curvature found; NaN where only a block was looked at.
-        curvature: f64,
-    },
-    /// A number is infinite or none at all.
-    #[error("{what} is not finite at vertex {vertex} of patch {patch}, iteration {iteration}")]
-    NonFinite {
-        /// The first such vertex.
-        vertex: u32,
-        /// Its patch.
-        patch: usize,
-        /// The iteration; 0 is before the first.
-        iteration: u32,
-        /// What is not finite there.
-        what: &'static str,
-    },
-}
+use super::suspect::{Suspect, agree};
+use super::{BlockJacobi, BlockMatrix, Halo, Reduction, Rows};
 
 /// The solver of one rank: exchange, sums and vectors, used again from step to step.
 #[derive(Clone, Debug)]
@@ -234,7 +113,7 @@ impl ModifiedCg {
     /// Solves for the velocity change of the owned vertices, in m/s. Collective.
     ///
     /// `x` is the warm start and becomes the result; zeros are a cold start. In prescribed
-    /// directions its content does not matter, and comes out as [`Filter`] promises.
+    /// directions its content does not matter, and comes out as [`Filter`](super::Filter) promises.
     ///
     /// # Errors
     /// See [`SolveError`]; all but [`SolveError::Length`] and [`SolveError::Comm`] occur on every
@@ -649,59 +528,6 @@ impl Progress {
             stagnated,
         }
     }
-}
-
-/// A vertex that may be at fault; the least of all ranks' is named.
-#[derive(Clone, Copy, Debug, Default)]
-struct Suspect {
-    class: u32,
-    key: f64,
-    vertex: u32,
-}
-
-impl Suspect {
-    fn order(a: &Self, b: &Self) -> std::cmp::Ordering {
-        (a.class.cmp(&b.class))
-            .then(a.key.total_cmp(&b.key))
-            .then(a.vertex.cmp(&b.vertex))
-    }
-
-    fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = self.class.to_le_bytes().to_vec();
-        bytes.extend(self.key.to_le_bytes());
-        bytes.extend(self.vertex.to_le_bytes());
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (class, rest) = bytes.split_first_chunk()?;
-        let (key, rest) = rest.split_first_chunk()?;
-        Some(Self {
-            class: u32::from_le_bytes(*class),
-            key: f64::from_le_bytes(*key),
-            vertex: u32::from_le_bytes(rest.try_into().ok()?),
-        })
-    }
-}
-
-/// The least suspect of all ranks, the same everywhere; `None` if there is none. Collective.
-fn agree(comm: &mut dyn Comm, own: Option<Suspect>) -> Result<Option<Suspect>, CommError> {
-    let all = comm.allgather(own.map(Suspect::to_bytes).unwrap_or_default())?;
-    let mut least: Option<Suspect> = None;
-    for (from, bytes) in (0..)
-        .map(Rank)
-        .zip(&all)
-        .filter(|(_, bytes)| !bytes.is_empty())
-    {
-        let suspect = Suspect::from_bytes(bytes).ok_or_else(|| CommError::Malformed {
-            from,
-            what: "not a suspect vertex".to_owned(),
-        })?;
-        if least.is_none_or(|least| Suspect::order(&suspect, &least).is_lt()) {
-            least = Some(suspect);
-        }
-    }
-    Ok(least)
 }
 
 fn first_non_finite(vector: &[DVec3]) -> Option<usize> {

@@ -14,6 +14,7 @@
 //! | [`filter`] | [`Filter`], the constrained directions |
 //! | [`preconditioner`] | [`BlockJacobi`], inverted diagonal blocks |
 //! | [`cg`] | [`ModifiedCg`], the solve itself |
+//! | [`outcome`] | [`System`] and [`Tolerance`] in, [`Outcome`] or [`SolveError`] out |
 //!
 //! Vectors are of the *owned* vertices, or of those followed by the *halo*, what is read of other
 //! ranks: see [`weft_partition::HaloPlan`]. Vertices are numbered as in the patch tree throughout.
@@ -28,14 +29,17 @@ pub mod block_matrix;
 pub mod cg;
 pub mod filter;
 pub mod halo;
+pub mod outcome;
 pub mod preconditioner;
 pub mod reduction;
+mod suspect;
 #[cfg(test)]
 mod testing;
 
 pub use block_matrix::{BlockMatrix, BlockSlot, Pattern, PatternError, Rows, ScalarSlot};
-pub use cg::{Criterion, ModifiedCg, Outcome, SolveError, System, Tolerance};
+pub use cg::ModifiedCg;
 pub use filter::Filter;
 pub use halo::Halo;
+pub use outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 pub use preconditioner::BlockJacobi;
 pub use reduction::Reduction;

@@ -1,9 +1,9 @@
 //! The preconditioner: each vertex's own 3x3 block, inverted in its free directions.
 //!
-//! With D the block on the diagonal and S the vertex's projection, the inverse used is P = S (S D S
-//! + I − S)⁻¹ S: the inverse of D restricted to the free directions, and nothing in the others. So
-//! preconditioned residuals stay where the filter lets them be \[AB03\]. It is local to a vertex,
-//! and so the same on any number of ranks.
+//! With D the block on the diagonal and S the vertex's projection, the inverse used is
+//! P = S (S D S + I − S)⁻¹ S. That is the inverse of D restricted to the free directions, and
+//! nothing in the others, so that preconditioned residuals stay where the filter lets them be
+//! \[AB03\]. It is local to a vertex, and so the same on any number of ranks.
 
 use glam::{DMat3, DVec3};
 

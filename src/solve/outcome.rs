@@ -1,0 +1,132 @@
+//! What a solve is given and what it answers: system, tolerance, outcome, errors.
+//!
+//! Tolerances and answers are the same on every rank, to the bit. Who solves: [`super::ModifiedCg`].
+
+use glam::DVec3;
+use thiserror::Error;
+use weft_runtime::comm::CommError;
+
+use super::{BlockMatrix, Filter};
+
+/// What is to be solved, the owned part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct System<'a> {
+    /// A: symmetric and positive definite in the free directions, in kg.
+    pub matrix: &'a BlockMatrix,
+    /// b of the owned vertices, in kg m/s.
+    pub rhs: &'a [DVec3],
+    /// Which directions are prescribed; changes in m/s.
+    pub filter: &'a Filter,
+}
+
+/// When a solve is good enough. The same on every rank.
+///
+/// Residuals are measured in the norm of the preconditioner, √(r·P r): the velocity change that a
+/// residual stands for, weighted by mass, so that neither the fineness of a mesh nor a heavy cloth
+/// beside a light one distorts it. Its unit is √J.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// Residual, as a share of that of Δv = z: what the constraints alone leave.
+    pub relative: f64,
+    /// Residual in √J below which nothing more is done.
+    pub absolute: f64,
+    /// Iterations after which the solve is given up.
+    pub max_iterations: u32,
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self {
+            relative: 1e-6,
+            absolute: 0.0,
+            max_iterations: 10_000,
+        }
+    }
+}
+
+/// Which criterion ended a solve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Criterion {
+    /// [`Tolerance::relative`].
+    Relative,
+    /// [`Tolerance::absolute`], as the larger residual allowed.
+    Absolute,
+}
+
+/// How a solve went; the same on every rank, to the bit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    /// Iterations done.
+    pub iterations: u32,
+    /// Products with the matrix, those for residuals included.
+    pub products: u32,
+    /// The residual of the result, computed from it, in √J.
+    pub residual: f64,
+    /// The residual that was allowed, in √J.
+    pub allowed: f64,
+    /// What allowed it.
+    pub criterion: Criterion,
+}
+
+/// Why there is no solution; the same on every rank.
+///
+/// Vertices are numbered as in the patch tree.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum SolveError {
+    /// Messages failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// Arrays do not fit the partition. Known to this rank only.
+    #[error("{what}: {found} given, {expected} owned")]
+    Length {
+        /// Which array.
+        what: &'static str,
+        /// How many entries it must have.
+        expected: usize,
+        /// How many it has.
+        found: usize,
+    },
+    /// The allowed residual was not reached.
+    #[error(
+        "no convergence in {iterations} iterations: residual {residual:.3e}, best {best:.3e}, allowed {allowed:.3e}{}",
+        if *.stagnated { "; rounding lets it fall no further, allow more" } else { "; allow more of either, or take a shorter step" }
+    )]
+    NotConverged {
+        /// Iterations done.
+        iterations: u32,
+        /// The last residual, in √J.
+        residual: f64,
+        /// The smallest on the way.
+        best: f64,
+        /// The residual that was allowed.
+        allowed: f64,
+        /// Starting again from the computed residual no longer helped.
+        stagnated: bool,
+    },
+    /// The matrix is not positive definite in the free directions.
+    #[error(
+        "the matrix is not positive definite: curvature {curvature:.3e} in iteration {iteration}, worst at vertex {vertex} of patch {patch}; take a shorter step"
+    )]
+    Indefinite {
+        /// The vertex that contributes most to the negative curvature.
+        vertex: u32,
+        /// Its patch.
+        patch: usize,
+        /// The iteration; 0 if a block on the diagonal shows it already.
+        iteration: u32,
+        /// The curvature found; NaN where only a block was looked at.
+        curvature: f64,
+    },
+    /// A number is infinite or none at all.
+    #[error("{what} is not finite at vertex {vertex} of patch {patch}, iteration {iteration}")]
+    NonFinite {
+        /// The first such vertex.
+        vertex: u32,
+        /// Its patch.
+        patch: usize,
+        /// The iteration; 0 is before the first.
+        iteration: u32,
+        /// What is not finite there.
+        what: &'static str,
+    },
+}
