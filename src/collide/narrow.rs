@@ -1,7 +1,8 @@
 //! The last word on a pair of triangles: which of their features come within reach during the step.
 //!
 //! A pair of features is a contact if their closest points, moving on with their velocities, come within
-//! reach. Swept volumes inflated by half the reach then overlap, so that trees find just the contacts
+//! reach; a vertex and a face of a body also if the vertex comes within reach where it meets the face's
+//! plane. Swept volumes inflated by half the reach then overlap, so that trees find just the contacts
 //! that testing all pairs would.
 
 use glam::DVec3;
@@ -178,6 +179,9 @@ fn cloth_contact(
 }
 
 /// Cloth vertex against face of a body, which face outwards: the gap is negative inside.
+///
+/// A fast vertex may land far from where it was closest when the step began. So it is looked at twice:
+/// at the start, and where its motion crosses the face's plane, or ends before.
 fn vertex_body(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &BodySurface),
@@ -187,34 +191,42 @@ fn vertex_body(
 ) {
     let offset = snap.body_offset(body);
     let corners = solid.surface.triangles()[face as usize];
-    let [a, b, c] = corners.map(|v| solid.positions[v as usize] + offset);
-    let p = snap.x[vertex as usize];
-    let w = on_triangle(p, a, b, c);
+    let corners = corners.map(|v| solid.positions[v as usize] + offset);
     let face_normal = solid.normals[face as usize];
-    let height = (p - a).dot(face_normal);
-    let inside = w.iter().all(|&w| w > BOUNDARY);
-    let (normal, gap) = if inside {
-        (face_normal, height)
-    } else if height < 0.0 {
-        // Behind this face and beside it: another face is nearer.
-        return;
-    } else {
-        let r = p - (a * w[0] + b * w[1] + c * w[2]);
-        let distance = r.length();
-        if distance > 1e-9 * snap.thickness {
-            (r / distance, distance)
-        } else {
-            (face_normal, distance)
-        }
-    };
+    let velocity = snap.body_velocities[body as usize];
+    let start = snap.x[vertex as usize];
+    let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
+    let height = (start - corners[0]).dot(face_normal);
     // Deeper than contacts ever get: it is the far side of a thin body that was found.
-    if gap < -snap.thickness {
+    if height < -snap.thickness {
         return;
     }
-    let velocity = snap.body_velocities[body as usize];
-    let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
-    if comes_within(normal * gap, motion, snap.reach) {
+    let sink = -motion.dot(face_normal);
+    let meeting = if sink > 0.0 {
+        (height / sink).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    for time in [0.0, meeting] {
+        let p = start + motion * time;
+        let w = on_triangle(p, corners[0], corners[1], corners[2]);
+        let q = corners[0] * w[0] + corners[1] * w[1] + corners[2] * w[2];
+        let distance = p.distance(q);
+        if distance > snap.reach {
+            continue;
+        }
+        let inside = w.iter().all(|&w| w > BOUNDARY);
+        let normal = if inside || distance <= 1e-9 * snap.thickness {
+            face_normal
+        } else if (p - q).dot(face_normal) < 0.0 {
+            // Behind this face and beside it: another face is nearer.
+            continue;
+        } else {
+            (p - q) / distance
+        };
+        let gap = (start - q).dot(normal);
         out.push(single(snap, (body, velocity), vertex, face, normal, gap));
+        return;
     }
 }
 
