@@ -41,7 +41,11 @@ impl RunDirectory {
                 directory.prove_writable()?;
                 directory.remove_earlier_run()?;
             }
-            Found::Foreign => return Err(OutputError::NotARun { path: directory.path }),
+            Found::Foreign => {
+                return Err(OutputError::NotARun {
+                    path: directory.path,
+                });
+            }
         }
         Ok(directory)
     }
@@ -54,7 +58,11 @@ impl RunDirectory {
         let directory = Self { path: path.into() };
         match directory.look()? {
             Found::EarlierRun => directory.prove_writable()?,
-            _ => return Err(OutputError::NothingToResume { path: directory.path }),
+            _ => {
+                return Err(OutputError::NothingToResume {
+                    path: directory.path,
+                });
+            }
         }
         Ok(directory)
     }
@@ -95,13 +103,18 @@ impl RunDirectory {
             }
             let mut file = BufWriter::new(File::create(&partial)?);
             fill(&mut file)?;
-            file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+            file.into_inner()
+                .map_err(io::IntoInnerError::into_error)?
+                .sync_all()?;
             fs::rename(&partial, &path)
         };
         attempt().map_err(|source| {
             // The first failure is the one to report; that the rest cannot be cleared adds nothing.
             let _ = fs::remove_file(&partial);
-            OutputError::Write { path: path.clone(), source }
+            OutputError::Write {
+                path: path.clone(),
+                source,
+            }
         })?;
         Ok(path)
     }
@@ -109,7 +122,9 @@ impl RunDirectory {
     fn look(&self) -> Result<Found, OutputError> {
         match fs::metadata(&self.path) {
             Ok(found) if !found.is_dir() => {
-                return Err(OutputError::NotADirectory { path: self.path.clone() });
+                return Err(OutputError::NotADirectory {
+                    path: self.path.clone(),
+                });
             }
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -131,9 +146,11 @@ impl RunDirectory {
     fn has_our_record(&self) -> Result<bool, OutputError> {
         let path = self.file(Self::RECORD);
         match fs::read(&path) {
-            Ok(bytes) => Ok(serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|record| {
-                record["program"]["name"] == env!("CARGO_PKG_NAME") && record["schema"].is_u64()
-            })),
+            Ok(bytes) => Ok(
+                serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|record| {
+                    record["program"]["name"] == env!("CARGO_PKG_NAME") && record["schema"].is_u64()
+                }),
+            ),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(OutputError::read(&path)(error)),
         }
@@ -152,7 +169,11 @@ impl RunDirectory {
     /// Removes the record last: if this is interrupted, the directory is still recognised.
     fn remove_earlier_run(&self) -> Result<(), OutputError> {
         for folder in [".", "frames", "pictures", "trace"] {
-            let folder_path = if folder == "." { self.path.clone() } else { self.file(folder) };
+            let folder_path = if folder == "." {
+                self.path.clone()
+            } else {
+                self.file(folder)
+            };
             let entries = match fs::read_dir(&folder_path) {
                 Ok(entries) => entries,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -197,8 +218,10 @@ fn is_own_file(folder: &str, name: &str) -> bool {
     is_partial(name)
         || match folder {
             "." => {
-                matches!(name, RunDirectory::RECORD | "history.csv" | "frames.pvd" | "trace.json")
-                    || (name.starts_with("state.") && name.ends_with(".ckpt"))
+                matches!(
+                    name,
+                    RunDirectory::RECORD | "history.csv" | "frames.pvd" | "trace.json"
+                ) || (name.starts_with("state.") && name.ends_with(".ckpt"))
             }
             "frames" => name.ends_with(".vtp"),
             "pictures" => name.ends_with(".png"),
@@ -218,7 +241,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path().join("a/b")).unwrap();
         assert!(run.path().is_dir());
-        assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0, "the proof left something");
+        assert_eq!(
+            fs::read_dir(run.path()).unwrap().count(),
+            0,
+            "the proof left something"
+        );
     }
 
     #[test]
@@ -227,7 +254,10 @@ mod tests {
         let path = root.path().join("run");
         fs::write(&path, "mine").unwrap();
         let error = RunDirectory::create(&path).unwrap_err();
-        assert!(matches!(error, OutputError::NotADirectory { .. }), "{error}");
+        assert!(
+            matches!(error, OutputError::NotADirectory { .. }),
+            "{error}"
+        );
         let error = RunDirectory::create(path.join("below")).unwrap_err();
         assert!(matches!(error, OutputError::Write { .. }), "{error}");
         assert_eq!(fs::read_to_string(path).unwrap(), "mine");
@@ -250,10 +280,17 @@ mod tests {
         assert!(matches!(error, OutputError::NotARun { .. }), "{error}");
 
         // A run.json of another program does not make it ours.
-        for record in ["{}", "not json", r#"{"schema": 1, "program": {"name": "other"}}"#] {
+        for record in [
+            "{}",
+            "not json",
+            r#"{"schema": 1, "program": {"name": "other"}}"#,
+        ] {
             fs::write(root.path().join("run.json"), record).unwrap();
             let error = RunDirectory::create(root.path()).unwrap_err();
-            assert!(matches!(error, OutputError::NotARun { .. }), "{record}: {error}");
+            assert!(
+                matches!(error, OutputError::NotARun { .. }),
+                "{record}: {error}"
+            );
         }
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
     }
@@ -262,7 +299,12 @@ mod tests {
     fn earlier_run_is_replaced_and_strangers_stay() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("frames")).unwrap();
-        let own = ["history.csv", "frames.pvd", "state.000010.ckpt", "frames/cloth.000001.vtp"];
+        let own = [
+            "history.csv",
+            "frames.pvd",
+            "state.000010.ckpt",
+            "frames/cloth.000001.vtp",
+        ];
         let strangers = ["notes.txt", "frames/readme.md"];
         for name in own.iter().chain(&strangers) {
             fs::write(root.path().join(name), "x").unwrap();
@@ -282,7 +324,10 @@ mod tests {
     fn reopening_keeps_everything_and_needs_a_run() {
         let root = tempfile::tempdir().unwrap();
         let error = RunDirectory::reopen(root.path()).unwrap_err();
-        assert!(matches!(error, OutputError::NothingToResume { .. }), "{error}");
+        assert!(
+            matches!(error, OutputError::NothingToResume { .. }),
+            "{error}"
+        );
         fs::write(root.path().join("run.json"), OUR_RECORD).unwrap();
         fs::write(root.path().join("state.000010.ckpt"), "x").unwrap();
         RunDirectory::reopen(root.path()).unwrap();
@@ -312,8 +357,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         std::os::unix::fs::symlink("/dev/full", run.file(".a.bin.partial")).unwrap();
-        let error = run.write("a.bin", |out| out.write_all(&[0; 100_000])).unwrap_err();
-        let OutputError::Write { path, source } = error else { panic!("{error}") };
+        let error = run
+            .write("a.bin", |out| out.write_all(&[0; 100_000]))
+            .unwrap_err();
+        let OutputError::Write { path, source } = error else {
+            panic!("{error}")
+        };
         assert_eq!(path, run.file("a.bin"));
         assert_eq!(source.kind(), io::ErrorKind::StorageFull);
         assert!(!run.file("a.bin").exists());

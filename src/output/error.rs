@@ -69,11 +69,17 @@ pub enum OutputError {
 impl OutputError {
     /// For `map_err`: names the file that could not be written.
     pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::Write { path: path.to_owned(), source }
+        move |source| Self::Write {
+            path: path.to_owned(),
+            source,
+        }
     }
 
     /// For `map_err`: names the file that could not be read.
     pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::Read { path: path.to_owned(), source }
+        move |source| Self::Read {
+            path: path.to_owned(),
+            source,
+        }
     }
 }

@@ -38,8 +38,11 @@ impl FrameSeries {
     /// # Errors
     /// As [`write_vtp`].
     pub fn create(run: &RunDirectory, still: &[(&str, &TriMesh)]) -> Result<Self, OutputError> {
-        let mut series =
-            Self { run: run.clone(), collection: Collection::default(), still: Vec::new() };
+        let mut series = Self {
+            run: run.clone(),
+            collection: Collection::default(),
+            still: Vec::new(),
+        };
         for (number, (name, mesh)) in still.iter().enumerate() {
             let file = format!("frames/still-{number}-{}.vtp", file_stem(name));
             write_vtp(run, &file, &body(mesh, None))?;
@@ -59,7 +62,10 @@ impl FrameSeries {
     ) -> Result<Self, OutputError> {
         let mut collection = Collection::read(run, Self::COLLECTION)?;
         collection.truncate_after(time);
-        Ok(Self { collection, ..Self::create(run, still)? })
+        Ok(Self {
+            collection,
+            ..Self::create(run, still)?
+        })
     }
 
     /// Writes a frame and then the collection that names it.
@@ -67,9 +73,21 @@ impl FrameSeries {
     /// # Errors
     /// As [`write_vtp`].
     pub fn write(&mut self, frame: Frame<'_>) -> Result<(), OutputError> {
-        let Frame { step, time, cloth, moving } = frame;
+        let Frame {
+            step,
+            time,
+            cloth,
+            moving,
+        } = frame;
         let file = format!("frames/cloth.{step:06}.vtp");
-        write_vtp(&self.run, &file, &PolyData { time: Some(time), ..cloth })?;
+        write_vtp(
+            &self.run,
+            &file,
+            &PolyData {
+                time: Some(time),
+                ..cloth
+            },
+        )?;
         let mut files = vec![file];
         for (number, (name, mesh)) in moving.iter().enumerate() {
             let file = format!("frames/moving-{number}-{}.{step:06}.vtp", file_stem(name));
@@ -103,7 +121,10 @@ fn body(mesh: &TriMesh, time: Option<f64>) -> PolyData<'_> {
 /// A name as part of a file name: letters, digits, `-` and `_` stay, the rest becomes `_`.
 fn file_stem(name: &str) -> String {
     let keep = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    name.chars().take(40).map(|letter| if keep(letter) { letter } else { '_' }).collect()
+    name.chars()
+        .take(40)
+        .map(|letter| if keep(letter) { letter } else { '_' })
+        .collect()
 }
 
 #[cfg(test)]
@@ -126,7 +147,12 @@ mod tests {
         #[expect(clippy::cast_precision_loss, reason = "a handful of steps")]
         let time = step as f64 * 0.5;
         let moving = [("ball", &ball)];
-        series.write(Frame { step, time, cloth: body(&cloth, None), moving: &moving })
+        series.write(Frame {
+            step,
+            time,
+            cloth: body(&cloth, None),
+            moving: &moving,
+        })
     }
 
     #[test]

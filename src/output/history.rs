@@ -112,10 +112,15 @@ impl HistoryWriter {
     pub fn resume(run: &RunDirectory, step: u64) -> Result<Self, OutputError> {
         let path = run.file(Self::FILE);
         let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
-        let malformed = |what: String| OutputError::Malformed { path: path.clone(), what };
+        let malformed = |what: String| OutputError::Malformed {
+            path: path.clone(),
+            what,
+        };
         let header = HistoryRow::header();
         let Some(rows) = text.strip_prefix(&header) else {
-            return Err(malformed("its columns are not those of this version".to_owned()));
+            return Err(malformed(
+                "its columns are not those of this version".to_owned(),
+            ));
         };
         let mut kept = header;
         for (number, line) in rows.split_inclusive('\n').enumerate() {
@@ -131,7 +136,10 @@ impl HistoryWriter {
             }
         }
         run.write(Self::FILE, |out| out.write_all(kept.as_bytes()))?;
-        let file = File::options().append(true).open(&path).map_err(OutputError::write(&path))?;
+        let file = File::options()
+            .append(true)
+            .open(&path)
+            .map_err(OutputError::write(&path))?;
         Ok(Self { file, path })
     }
 
@@ -144,7 +152,9 @@ impl HistoryWriter {
     }
 
     fn append(&mut self, line: &str) -> Result<(), OutputError> {
-        self.file.write_all(line.as_bytes()).map_err(OutputError::write(&self.path))
+        self.file
+            .write_all(line.as_bytes())
+            .map_err(OutputError::write(&self.path))
     }
 }
 
@@ -155,7 +165,13 @@ mod tests {
     use super::*;
 
     fn row(step: u64) -> HistoryRow {
-        HistoryRow { step, time_s: 0.02, cg_residual: 8.25e-7, tests: 12, ..Default::default() }
+        HistoryRow {
+            step,
+            time_s: 0.02,
+            cg_residual: 8.25e-7,
+            tests: 12,
+            ..Default::default()
+        }
     }
 
     #[test]
@@ -186,8 +202,11 @@ mod tests {
         let mut history = HistoryWriter::resume(&run, 3).unwrap();
         history.write(&row(4)).unwrap();
         let text = fs::read_to_string(run.file("history.csv")).unwrap();
-        let steps: Vec<&str> =
-            text.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
+        let steps: Vec<&str> = text
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').next().unwrap())
+            .collect();
         assert_eq!(steps, ["1", "2", "3", "4"]);
     }
 
@@ -209,7 +228,12 @@ mod tests {
         let run = RunDirectory::create(root.path()).unwrap();
         std::os::unix::fs::symlink("/dev/full", run.file("history.csv")).unwrap();
         let error = HistoryWriter::create(&run).unwrap_err();
-        let OutputError::Write { path, source } = error else { panic!("{error}") };
-        assert_eq!((path, source.kind()), (run.file("history.csv"), io::ErrorKind::StorageFull));
+        let OutputError::Write { path, source } = error else {
+            panic!("{error}")
+        };
+        assert_eq!(
+            (path, source.kind()),
+            (run.file("history.csv"), io::ErrorKind::StorageFull)
+        );
     }
 }

@@ -1,1 +1,40 @@
-//! Stub.
+//! What a run leaves behind: frames, pictures, tables and its record.
+//!
+//! | file | by | when |
+//! |---|---|---|
+//! | `run.json` | [`RunRecord`] | at the start (`"exit": null`) and at the end |
+//! | `history.csv` | [`HistoryWriter`] | one line per step |
+//! | `frames.pvd`, `frames/*.vtp` | [`FrameSeries`] | per frame; opens in ParaView |
+//! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
+//!
+//! In: gathered data, in global original vertex order. Out: files below one [`RunDirectory`]. Only
+//! rank 0 is here: no messages, no clock. Every file but the streamed `history.csv` is written under
+//! a temporary name and renamed into place, so that a reader sees it complete or not at all; the
+//! streamed file consists of complete lines.
+//!
+//! Not here: checkpoints, traces, and what is printed at the end ([`crate::report`]).
+
+mod directory;
+mod error;
+mod frames;
+mod history;
+pub mod picture;
+mod progress;
+mod pvd;
+mod run_json;
+mod state_hash;
+mod vtp;
+
+pub use directory::RunDirectory;
+pub use error::OutputError;
+pub use frames::{Frame, FrameSeries};
+pub use history::{HistoryRow, HistoryWriter};
+pub use picture::{Camera, Item, Picture};
+pub use progress::Progress;
+pub use pvd::Collection;
+pub use run_json::{
+    BalanceRecord, Efficiency, MachineRecord, PartitionRecord, PhaseRecord, ProgramRecord,
+    ResultRecord, RunRecord, SceneRecord,
+};
+pub use state_hash::{StateHash, state_hash};
+pub use vtp::{DataArray, PolyData, Values, write_vtp};

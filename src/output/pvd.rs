@@ -25,7 +25,11 @@ impl Collection {
     /// Adds a file; `time` in s, `part` numbers the meshes of one time, `file` is relative to the
     /// collection.
     pub fn add(&mut self, time: f64, part: usize, file: impl Into<String>) {
-        self.entries.push(Entry { time, part, file: file.into() });
+        self.entries.push(Entry {
+            time,
+            part,
+            file: file.into(),
+        });
     }
 
     /// Number of different times.
@@ -75,7 +79,10 @@ impl Collection {
             }
         }
         if !text.trim_end().ends_with("</VTKFile>") {
-            return Err(OutputError::Malformed { path, what: "its end is missing".to_owned() });
+            return Err(OutputError::Malformed {
+                path,
+                what: "its end is missing".to_owned(),
+            });
         }
         Ok(collection)
     }
@@ -87,7 +94,10 @@ fn parse_entry(line: &str) -> Option<Entry> {
         Some(rest.split_once('"')?.0)
     };
     Some(Entry {
-        time: attribute("timestep")?.parse().ok().filter(|time: &f64| time.is_finite())?,
+        time: attribute("timestep")?
+            .parse()
+            .ok()
+            .filter(|time: &f64| time.is_finite())?,
         part: attribute("part")?.parse().ok()?,
         file: attribute("file")?.to_owned(),
     })
@@ -138,8 +148,14 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         for (text, word) in [
-            ("<VTKFile>\n<DataSet timestep=\"x\" part=\"0\" file=\"a\"/>\n</VTKFile>", "line 2"),
-            ("<VTKFile>\n<DataSet timestep=\"1\" part=\"0\" file=\"a\"/>\n", "end is missing"),
+            (
+                "<VTKFile>\n<DataSet timestep=\"x\" part=\"0\" file=\"a\"/>\n</VTKFile>",
+                "line 2",
+            ),
+            (
+                "<VTKFile>\n<DataSet timestep=\"1\" part=\"0\" file=\"a\"/>\n",
+                "end is missing",
+            ),
         ] {
             fs::write(run.file("frames.pvd"), text).unwrap();
             let error = Collection::read(&run, "frames.pvd").unwrap_err();

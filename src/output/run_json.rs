@@ -66,7 +66,12 @@ impl ProgramRecord {
         Self {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            profile: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            profile: if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            }
+            .to_owned(),
             features: features.iter().map(ToString::to_string).collect(),
         }
     }
@@ -232,14 +237,19 @@ impl RunRecord {
     pub fn read(directory: &Path) -> Result<Self, OutputError> {
         let path = directory.join(RunDirectory::RECORD);
         let bytes = fs::read(&path).map_err(OutputError::read(&path))?;
-        let malformed = |what: String| OutputError::Malformed { path: path.clone(), what };
+        let malformed = |what: String| OutputError::Malformed {
+            path: path.clone(),
+            what,
+        };
         let value: serde_json::Value =
             serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
         match value["schema"].as_u64() {
             Some(schema) if schema == u64::from(Self::SCHEMA) => {}
             Some(schema) => {
                 let known = Self::SCHEMA;
-                return Err(malformed(format!("schema {schema}, this program knows {known}")));
+                return Err(malformed(format!(
+                    "schema {schema}, this program knows {known}"
+                )));
             }
             None => return Err(malformed("no \"schema\"".to_owned())),
         }
@@ -264,7 +274,11 @@ mod tests {
             path: Some("scenes/drape.toml".to_owned()),
             sha256: "5f2c".to_owned(),
         };
-        let command = vec!["weft".to_owned(), "run".to_owned(), "scenes/drape.toml".to_owned()];
+        let command = vec![
+            "weft".to_owned(),
+            "run".to_owned(),
+            "scenes/drape.toml".to_owned(),
+        ];
         RunRecord::new(ProgramRecord::this(&["mpi"]), machine, command, scene, 42)
     }
 
@@ -289,8 +303,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let mut record = started();
-        record.partition =
-            Some(PartitionRecord { patches: 32, cut: 199, edges: 29601, imbalance: 1.5, halo: 9 });
+        record.partition = Some(PartitionRecord {
+            patches: 32,
+            cut: 199,
+            edges: 29601,
+            imbalance: 1.5,
+            halo: 9,
+        });
         record.phases = vec![PhaseRecord {
             name: "collide".to_owned(),
             min_s: 3.5,

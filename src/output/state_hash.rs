@@ -42,7 +42,12 @@ pub fn state_hash(step: u64, positions: &[DVec3], velocities: &[DVec3]) -> State
         }
     }
     let digest = hasher.finalize();
-    StateHash(digest.iter().take(8).fold(0, |hash, byte| (hash << 8) | u64::from(*byte)))
+    StateHash(
+        digest
+            .iter()
+            .take(8)
+            .fold(0, |hash, byte| (hash << 8) | u64::from(*byte)),
+    )
 }
 
 impl fmt::Display for StateHash {
@@ -64,7 +69,9 @@ impl FromStr for StateHash {
         let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match u64::from_str_radix(text, 16) {
             Ok(hash) if digits => Ok(Self(hash)),
-            _ => Err(format!("`{text}` is not a state hash of 16 hexadecimal digits")),
+            _ => Err(format!(
+                "`{text}` is not a state hash of 16 hexadecimal digits"
+            )),
         }
     }
 }
@@ -82,7 +89,11 @@ mod tests {
     use super::*;
 
     fn hash(x: f64, v: f64) -> StateHash {
-        state_hash(3, &[DVec3::new(x, 2.0, 3.0), DVec3::ONE], &[DVec3::new(v, 0.0, 0.0); 2])
+        state_hash(
+            3,
+            &[DVec3::new(x, 2.0, 3.0), DVec3::ONE],
+            &[DVec3::new(v, 0.0, 0.0); 2],
+        )
     }
 
     /// Computed outside this program (Python: struct and hashlib), so that the bytes that are hashed
@@ -108,7 +119,10 @@ mod tests {
         let hash = StateHash(0x00ab);
         assert_eq!(hash.to_string(), "00000000000000ab");
         assert_eq!("00000000000000ab".parse(), Ok(hash));
-        assert_eq!(serde_json::to_string(&hash).unwrap(), "\"00000000000000ab\"");
+        assert_eq!(
+            serde_json::to_string(&hash).unwrap(),
+            "\"00000000000000ab\""
+        );
         for text in ["", "ab", "+0000000000000ab", "00000000000000xy"] {
             assert!(text.parse::<StateHash>().is_err(), "{text}");
         }

@@ -75,7 +75,10 @@ impl Values<'_> {
 /// then. [`OutputError::Write`] if the file cannot be written.
 pub fn write_vtp(run: &RunDirectory, name: &str, data: &PolyData<'_>) -> Result<(), OutputError> {
     if let Some(what) = inconsistency(data) {
-        return Err(OutputError::Inconsistent { path: run.file(name), what });
+        return Err(OutputError::Inconsistent {
+            path: run.file(name),
+            what,
+        });
     }
     run.write(name, |out| encode(data, out))?;
     Ok(())
@@ -84,21 +87,28 @@ pub fn write_vtp(run: &RunDirectory, name: &str, data: &PolyData<'_>) -> Result<
 fn inconsistency(data: &PolyData<'_>) -> Option<String> {
     let (points, triangles) = (data.points.len(), data.triangles.len());
     if i32::try_from(points).is_err() || i32::try_from(3 * triangles).is_err() {
-        return Some(format!("{points} vertices and {triangles} triangles are too many"));
+        return Some(format!(
+            "{points} vertices and {triangles} triangles are too many"
+        ));
     }
     for (number, triangle) in data.triangles.iter().enumerate() {
         if let Some(index) = triangle.iter().find(|index| **index as usize >= points) {
-            return Some(format!("triangle {number} names vertex {index} of {points}"));
+            return Some(format!(
+                "triangle {number} names vertex {index} of {points}"
+            ));
         }
     }
-    for (arrays, of, expected) in
-        [(&data.point_arrays, "vertices", points), (&data.cell_arrays, "triangles", triangles)]
-    {
+    for (arrays, of, expected) in [
+        (&data.point_arrays, "vertices", points),
+        (&data.cell_arrays, "triangles", triangles),
+    ] {
         let mut names = BTreeSet::new();
         for array in arrays {
             let (name, len) = (array.name, array.values.len());
             if len != expected {
-                return Some(format!("array `{name}` has {len} values for {expected} {of}"));
+                return Some(format!(
+                    "array `{name}` has {len} values for {expected} {of}"
+                ));
             }
             if !names.insert(name) {
                 return Some(format!("two arrays on {of} are called `{name}`"));
@@ -127,7 +137,10 @@ fn encode(data: &PolyData<'_>, out: &mut dyn Write) -> io::Result<()> {
         data.points.len(),
         data.triangles.len()
     );
-    for (element, arrays) in [("PointData", &data.point_arrays), ("CellData", &data.cell_arrays)] {
+    for (element, arrays) in [
+        ("PointData", &data.point_arrays),
+        ("CellData", &data.cell_arrays),
+    ] {
         xml += &format!("<{element}>\n");
         for array in arrays {
             xml += &blocks.add_array(&escape(array.name), array.values);
@@ -137,9 +150,14 @@ fn encode(data: &PolyData<'_>, out: &mut dyn Write) -> io::Result<()> {
     xml += "<Points>\n";
     xml += &blocks.add_array("Points", Values::Vectors(data.points));
     xml += "</Points>\n<Polys>\n";
-    xml +=
-        &blocks.add("type=\"Int32\" Name=\"connectivity\"", Block::Connectivity(data.triangles));
-    xml += &blocks.add("type=\"Int32\" Name=\"offsets\"", Block::Offsets(data.triangles.len()));
+    xml += &blocks.add(
+        "type=\"Int32\" Name=\"connectivity\"",
+        Block::Connectivity(data.triangles),
+    );
+    xml += &blocks.add(
+        "type=\"Int32\" Name=\"offsets\"",
+        Block::Offsets(data.triangles.len()),
+    );
     xml += "</Polys>\n</Piece>\n</PolyData>\n<AppendedData encoding=\"raw\">\n_";
 
     out.write_all(xml.as_bytes())?;
@@ -204,20 +222,21 @@ impl Block<'_> {
     fn encode(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Scalar(value) => out.write_all(&value.to_le_bytes()),
-            Self::Values(Values::Scalars(values)) => {
-                values.iter().try_for_each(|value| out.write_all(&value.to_le_bytes()))
-            }
+            Self::Values(Values::Scalars(values)) => values
+                .iter()
+                .try_for_each(|value| out.write_all(&value.to_le_bytes())),
             Self::Values(Values::Vectors(values)) => values
                 .iter()
                 .flat_map(|value| value.to_array())
                 .try_for_each(|value| out.write_all(&value.to_le_bytes())),
-            Self::Values(Values::Integers(values)) => {
-                values.iter().try_for_each(|value| out.write_all(&value.to_le_bytes()))
-            }
+            Self::Values(Values::Integers(values)) => values
+                .iter()
+                .try_for_each(|value| out.write_all(&value.to_le_bytes())),
             // Below i32::MAX (checked before), u32 and i32 have the same bytes.
-            Self::Connectivity(triangles) => {
-                triangles.iter().flatten().try_for_each(|index| out.write_all(&index.to_le_bytes()))
-            }
+            Self::Connectivity(triangles) => triangles
+                .iter()
+                .flatten()
+                .try_for_each(|index| out.write_all(&index.to_le_bytes())),
             Self::Offsets(triangles) => (1..=*triangles as u64)
                 .try_for_each(|number| out.write_all(&(3 * number).to_le_bytes()[..4])),
         }
@@ -250,12 +269,18 @@ mod tests {
     /// Reads a file back without using any of the code above: array name → (type, components, bytes).
     fn decode(file: &[u8]) -> (String, BTreeMap<String, (String, usize, Vec<u8>)>) {
         let mark = b"<AppendedData encoding=\"raw\">\n_";
-        let start = file.windows(mark.len()).position(|window| window == mark).unwrap();
+        let start = file
+            .windows(mark.len())
+            .position(|window| window == mark)
+            .unwrap();
         let xml = String::from_utf8(file[..start].to_vec()).unwrap();
         let appended = &file[start + mark.len()..];
         let mut arrays = BTreeMap::new();
         let mut end = 0;
-        for element in xml.split('<').filter(|element| element.starts_with("DataArray ")) {
+        for element in xml
+            .split('<')
+            .filter(|element| element.starts_with("DataArray "))
+        {
             let attribute = |name: &str| {
                 let (_, rest) = element.split_once(&format!(" {name}=\""))?;
                 Some(rest.split_once('"')?.0.to_owned())
@@ -269,7 +294,11 @@ mod tests {
             let components = attribute("NumberOfComponents").map_or(1, |n| n.parse().unwrap());
             arrays.insert(
                 attribute("Name").unwrap(),
-                (attribute("type").unwrap(), components, rest[..length].to_vec()),
+                (
+                    attribute("type").unwrap(),
+                    components,
+                    rest[..length].to_vec(),
+                ),
             );
         }
         assert_eq!(&appended[end..], b"\n</AppendedData>\n</VTKFile>\n");
@@ -277,11 +306,21 @@ mod tests {
     }
 
     fn reals(bytes: &[u8]) -> Vec<f64> {
-        bytes.as_chunks::<8>().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect()
+        bytes
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|chunk| f64::from_le_bytes(*chunk))
+            .collect()
     }
 
     fn whole(bytes: &[u8]) -> Vec<i32> {
-        bytes.as_chunks::<4>().0.iter().map(|chunk| i32::from_le_bytes(*chunk)).collect()
+        bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|chunk| i32::from_le_bytes(*chunk))
+            .collect()
     }
 
     const POINTS: [DVec3; 4] = [
@@ -296,10 +335,19 @@ mod tests {
         PolyData {
             points: &POINTS,
             triangles: &TRIANGLES,
-            point_arrays: vec![DataArray { name: "velocity", values: Values::Vectors(&POINTS) }],
+            point_arrays: vec![DataArray {
+                name: "velocity",
+                values: Values::Vectors(&POINTS),
+            }],
             cell_arrays: vec![
-                DataArray { name: "owner", values: Values::Integers(&[3, 0]) },
-                DataArray { name: "a<\"&\">", values: Values::Scalars(&[0.5, -7.25]) },
+                DataArray {
+                    name: "owner",
+                    values: Values::Integers(&[3, 0]),
+                },
+                DataArray {
+                    name: "a<\"&\">",
+                    values: Values::Scalars(&[0.5, -7.25]),
+                },
             ],
             time: Some(0.125),
         }
@@ -316,13 +364,25 @@ mod tests {
         assert!(xml.contains("NumberOfPoints=\"4\"") && xml.contains("NumberOfPolys=\"2\""));
         let (kind, components, bytes) = &arrays["Points"];
         assert_eq!((kind.as_str(), *components), ("Float64", 3));
-        let expected: Vec<u64> =
-            POINTS.iter().flat_map(|point| point.to_array()).map(f64::to_bits).collect();
-        assert_eq!(reals(bytes).into_iter().map(f64::to_bits).collect::<Vec<_>>(), expected);
+        let expected: Vec<u64> = POINTS
+            .iter()
+            .flat_map(|point| point.to_array())
+            .map(f64::to_bits)
+            .collect();
+        assert_eq!(
+            reals(bytes)
+                .into_iter()
+                .map(f64::to_bits)
+                .collect::<Vec<_>>(),
+            expected
+        );
         assert_eq!(arrays["velocity"], arrays["Points"]);
         assert_eq!(whole(&arrays["connectivity"].2), [0, 1, 2, 2, 1, 3]);
         assert_eq!(whole(&arrays["offsets"].2), [3, 6]);
-        assert_eq!((arrays["owner"].0.as_str(), whole(&arrays["owner"].2)), ("UInt32", vec![3, 0]));
+        assert_eq!(
+            (arrays["owner"].0.as_str(), whole(&arrays["owner"].2)),
+            ("UInt32", vec![3, 0])
+        );
         assert_eq!(reals(&arrays["a&lt;&quot;&amp;&quot;&gt;"].2), [0.5, -7.25]);
         assert_eq!(reals(&arrays["TimeValue"].2), [0.125]);
     }
@@ -352,12 +412,43 @@ mod tests {
             assert!(matches!(error, OutputError::Inconsistent { .. }), "{error}");
             assert!(error.to_string().contains(word), "{error}");
         };
-        refused(PolyData { triangles: &[[0, 1, 4]], cell_arrays: vec![], ..square() }, "vertex 4");
-        let short = DataArray { name: "owner", values: Values::Integers(&[1]) };
-        refused(PolyData { cell_arrays: vec![short], ..square() }, "`owner` has 1");
-        refused(PolyData { point_arrays: vec![short], ..square() }, "4 vertices");
-        let twice = DataArray { name: "owner", values: Values::Integers(&[1, 2]) };
-        refused(PolyData { cell_arrays: vec![twice; 2], ..square() }, "two arrays");
+        refused(
+            PolyData {
+                triangles: &[[0, 1, 4]],
+                cell_arrays: vec![],
+                ..square()
+            },
+            "vertex 4",
+        );
+        let short = DataArray {
+            name: "owner",
+            values: Values::Integers(&[1]),
+        };
+        refused(
+            PolyData {
+                cell_arrays: vec![short],
+                ..square()
+            },
+            "`owner` has 1",
+        );
+        refused(
+            PolyData {
+                point_arrays: vec![short],
+                ..square()
+            },
+            "4 vertices",
+        );
+        let twice = DataArray {
+            name: "owner",
+            values: Values::Integers(&[1, 2]),
+        };
+        refused(
+            PolyData {
+                cell_arrays: vec![twice; 2],
+                ..square()
+            },
+            "two arrays",
+        );
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 }

@@ -153,10 +153,13 @@ impl Impulses {
         }
     }
 
-    /// How many contacts pushed.
+    /// How many contacts pushed, of those for whose first vertex `counted` holds.
     #[must_use]
-    pub fn pushing(&self) -> usize {
-        self.normal.iter().filter(|&&push| push > 0.0).count()
+    pub fn pushing(&self, counted: impl Fn(u32) -> bool) -> usize {
+        let pairs = self.contacts.iter().zip(&self.normal);
+        pairs
+            .filter(|(c, push)| **push > 0.0 && counted(c.vertices[0]))
+            .count()
     }
 }
 
@@ -273,6 +276,6 @@ mod tests {
         for p in impulses.participants() {
             assert!(p.velocity.length() < 1e-6, "{}", p.velocity);
         }
-        assert_eq!(impulses.pushing(), 2);
+        assert_eq!(impulses.pushing(|_| true), 2);
     }
 }

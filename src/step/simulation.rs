@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use glam::{DMat3, DVec3};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weft_partition::{HaloPlan, Ownership, PartitionError};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
@@ -118,17 +119,17 @@ impl StepError {
 pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
 
 /// What a rank saw of a step.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     /// Iterations of the solve.
     pub iterations: u32,
     /// Its residual, as a share of what was allowed.
     pub residual: f64,
-    /// Contacts that concern this rank.
+    /// Contacts whose first vertex this rank owns.
     pub contacts: u64,
     /// Vertices of this rank that bodies constrain.
     pub constraints: u64,
-    /// Contacts known to this rank that pushed.
+    /// Contacts that pushed, of those whose first vertex this rank owns.
     pub impulses: u64,
     /// Vertices of this rank that had to be kept out of bodies after the solve.
     pub clamped: u64,
@@ -315,7 +316,10 @@ impl<'w> Simulation<'w> {
                     source,
                 }
             })?;
-        report.contacts = (contacts.vertex_body.len() + contacts.layers.len()) as u64;
+        let owned = self.owned();
+        let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
+        let layers = contacts.layers.iter().filter(counted_here).count();
+        report.contacts = (contacts.vertex_body.len() + layers) as u64;
         report.scope = scope;
         Ok(contacts)
     }
@@ -478,7 +482,7 @@ impl<'w> Simulation<'w> {
                 self.local_v[vertex as usize - first] = p.velocity;
             }
         }
-        report.impulses = self.impulses.pushing() as u64;
+        report.impulses = self.impulses.pushing(|v| owned.contains(&(v as usize))) as u64;
         Ok(())
     }
 

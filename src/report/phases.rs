@@ -1,0 +1,168 @@
+//! The phase table: where the time of the ranks went.
+//!
+//! Imbalance is `max / avg − 1`. The efficiencies are those of the POP project: load balance is the
+//! average useful time over the largest, communication the largest useful time over the run time,
+//! parallel their product. Useful is the time in phases whose work is the rank's own.
+
+use std::fmt;
+
+use crate::output::{Efficiency, PhaseRecord};
+
+/// One phase's time on every rank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Phase {
+    /// Its name.
+    pub name: &'static str,
+    /// Seconds, by rank.
+    pub seconds: Vec<f64>,
+}
+
+/// Time of all phases on all ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseTable {
+    phases: Vec<Phase>,
+    /// Seconds of useful work, by rank.
+    useful: Vec<f64>,
+    loop_seconds: f64,
+}
+
+impl PhaseTable {
+    /// A table of phases measured on the same ranks; `loop_seconds` is the time of the slowest rank from
+    /// the first step to the last, `useful` each rank's time in work of its own.
+    #[must_use]
+    pub fn new(phases: Vec<Phase>, useful: Vec<f64>, loop_seconds: f64) -> Self {
+        Self {
+            phases,
+            useful,
+            loop_seconds,
+        }
+    }
+
+    /// The rows, for the run's record.
+    #[must_use]
+    pub fn records(&self) -> Vec<PhaseRecord> {
+        self.phases.iter().map(record).collect()
+    }
+
+    /// The POP efficiencies; `None` if nothing was measured.
+    #[must_use]
+    pub fn efficiency(&self) -> Option<Efficiency> {
+        let largest = self.useful.iter().copied().fold(0.0, f64::max);
+        if largest <= 0.0 || self.loop_seconds <= 0.0 {
+            return None;
+        }
+        let average = self.useful.iter().sum::<f64>() / self.useful.len() as f64;
+        Some(Efficiency {
+            load_balance: average / largest,
+            communication: (largest / self.loop_seconds).min(1.0),
+            parallel: (average / self.loop_seconds).min(1.0),
+        })
+    }
+}
+
+impl fmt::Display for PhaseTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<10} | {:>14} | {:>8} | {:>14} | {:>11} | {:>9}",
+            "Phase", "min s (rank)", "avg s", "max s (rank)", "imbalance %", "% of loop"
+        )?;
+        let share = |s: f64| 100.0 * s / self.loop_seconds.max(f64::MIN_POSITIVE);
+        let mut rest = self.loop_seconds;
+        for phase in &self.phases {
+            let r = record(phase);
+            rest -= r.avg_s;
+            let imbalance = if r.avg_s > 0.0 {
+                100.0 * (r.max_s / r.avg_s - 1.0)
+            } else {
+                0.0
+            };
+            writeln!(
+                f,
+                "{:<10} | {:>8.3} {:>5} | {:>8.3} | {:>8.3} {:>5} | {imbalance:>11.1} | {:>9.1}",
+                r.name,
+                r.min_s,
+                format!("({})", r.min_rank),
+                r.avg_s,
+                r.max_s,
+                format!("({})", r.max_rank),
+                share(r.avg_s)
+            )?;
+        }
+        let rest = rest.max(0.0);
+        write!(
+            f,
+            "{:<10} | {:>14} | {rest:>8.3} | {:>14} | {:>11} | {:>9.1}",
+            "other",
+            "",
+            "",
+            "",
+            share(rest)
+        )?;
+        if let Some(e) = self.efficiency() {
+            write!(
+                f,
+                "\nEfficiency: load balance {:.2}, communication {:.2}, parallel {:.2} (POP)",
+                e.load_balance, e.communication, e.parallel
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn record(phase: &Phase) -> PhaseRecord {
+    let ranked = || (0..).zip(phase.seconds.iter().copied());
+    let min = ranked()
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .unwrap_or((0, 0.0));
+    // The first of several ranks that are equally slow.
+    let max = ranked()
+        .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
+        .unwrap_or((0, 0.0));
+    let average = phase.seconds.iter().sum::<f64>() / phase.seconds.len().max(1) as f64;
+    PhaseRecord {
+        name: phase.name.to_owned(),
+        min_s: min.1,
+        min_rank: min.0,
+        avg_s: average,
+        max_s: max.1,
+        max_rank: max.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> PhaseTable {
+        let phases = vec![
+            Phase {
+                name: "collide",
+                seconds: vec![1.0, 3.0],
+            },
+            Phase {
+                name: "solve",
+                seconds: vec![2.0, 2.0],
+            },
+        ];
+        PhaseTable::new(phases, vec![3.0, 5.0], 8.0)
+    }
+
+    #[test]
+    fn the_table_says_who_was_slow_and_what_is_missing() {
+        let expected = "\
+Phase      |   min s (rank) |    avg s |   max s (rank) | imbalance % | % of loop
+collide    |    1.000   (0) |    2.000 |    3.000   (1) |        50.0 |      25.0
+solve      |    2.000   (0) |    2.000 |    2.000   (0) |         0.0 |      25.0
+other      |                |    4.000 |                |             |      50.0
+Efficiency: load balance 0.80, communication 0.62, parallel 0.50 (POP)";
+        assert_eq!(table().to_string(), expected);
+    }
+
+    #[test]
+    fn efficiencies_multiply() {
+        let e = table().efficiency().unwrap();
+        assert!((e.load_balance * e.communication - e.parallel).abs() < 1e-15);
+        assert_eq!(PhaseTable::new(vec![], vec![0.0], 1.0).efficiency(), None);
+    }
+}
