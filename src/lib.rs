@@ -5,6 +5,7 @@ pub mod mesh;
 pub mod output;
 pub mod physics;
 pub mod report;
+pub mod run;
 pub mod scene;
 pub mod solve;
 pub mod step;

@@ -1,2 +1,340 @@
-//! The `weft` command.
-fn main() {}
+//! The `weft` command: reads the command line, runs, says how it went.
+
+#![allow(clippy::print_stdout, reason = "a command prints")]
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use weftwork::mesh::{build_body, build_cloth, check_spacing};
+use weftwork::run::{Driver, RunOptions, RunSummary, Show, run};
+use weftwork::scene::{self, Scene};
+
+/// Cloth on distributed memory: collision tests that ranks steal from each other.
+#[derive(Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  weft run scenes/quick.toml
+  weft run scenes/drape-floor.toml --ranks 4 --out runs/floor
+  weft run scenes/drape-free.toml --set cloth.material.bending=1e-4 --no-steal
+  weft check my-scene.toml
+
+Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files, 101 internal."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Simulates a scene.
+    Run(RunArguments),
+    /// Reads and checks a scene and its meshes, and prints all options in force.
+    Check {
+        /// The scene file.
+        scene: PathBuf,
+        /// Overrides a key of the scene, as in `time.step=2ms`.
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+        overrides: Vec<(String, String)>,
+    },
+    /// Lists the scenes in a folder.
+    Scenes {
+        /// The folder.
+        #[arg(default_value = "scenes")]
+        folder: PathBuf,
+    },
+    /// Says which version this is and what it was built with.
+    Info,
+}
+
+#[derive(clap::Args)]
+struct RunArguments {
+    /// The scene file.
+    scene: PathBuf,
+    /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2].
+    #[arg(long)]
+    ranks: Option<usize>,
+    /// Workers per rank.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    threads: u16,
+    /// How ranks talk to each other.
+    #[arg(long, value_enum, default_value_t = CommChoice::Auto)]
+    comm: CommChoice,
+    /// Takes so many steps instead of running to the scene's end.
+    #[arg(long, conflicts_with = "until")]
+    steps: Option<u64>,
+    /// Runs to this time in seconds instead of the scene's end.
+    #[arg(long)]
+    until: Option<f64>,
+    /// Directory for the outputs [default: runs/NAME].
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Overrides a key of the scene, as in `time.step=2ms`.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    overrides: Vec<(String, String)>,
+    /// Idle ranks ask nobody for work.
+    #[arg(long)]
+    no_steal: bool,
+    /// What a running task gives away when it is split.
+    #[arg(long, value_enum)]
+    split: Option<SplitChoice>,
+    /// Seed of the choice of victims; does not change the result.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Prints the result only.
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CommChoice {
+    /// Threads, or solo for one rank.
+    Auto,
+    /// One rank.
+    Solo,
+    /// Every rank a thread of this process.
+    Threads,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SplitChoice {
+    /// Nothing.
+    Never,
+    /// The oldest test, the rule of the 2006 paper.
+    Oldest,
+    /// Every other test.
+    EveryOther,
+}
+
+/// An error with the exit code that goes with it.
+struct Failure {
+    code: u8,
+    message: String,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Run(arguments) => run_scene(&arguments),
+        Command::Check { scene, overrides } => check_scene(&scene, &overrides),
+        Command::Scenes { folder } => list_scenes(&folder),
+        Command::Info => {
+            info();
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {}", failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
+    refuse_mpi()?;
+    let mut scene = load(&arguments.scene, &arguments.overrides)?;
+    if arguments.no_steal {
+        scene.balance.steal = false;
+    }
+    if let Some(split) = arguments.split {
+        scene.balance.split = match split {
+            SplitChoice::Never => scene::Split::Never,
+            SplitChoice::Oldest => scene::Split::Oldest,
+            SplitChoice::EveryOther => scene::Split::EveryOther,
+        };
+    }
+    if let Some(seed) = arguments.seed {
+        scene.balance.seed = seed;
+    }
+    if let Some(end) = arguments.until {
+        if !(end.is_finite() && end >= scene.time.step) {
+            let message = format!("--until {end}: wants a time of at least one step, in seconds");
+            return Err(Failure { code: 2, message });
+        }
+        scene.time.end = end;
+    }
+    let ranks = arguments
+        .ranks
+        .or(scene.balance.ranks)
+        .unwrap_or_else(|| match arguments.comm {
+            CommChoice::Solo => 1,
+            _ => std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 16)),
+        });
+    let driver = match arguments.comm {
+        CommChoice::Solo => Driver::Solo,
+        CommChoice::Auto if ranks == 1 => Driver::Solo,
+        CommChoice::Auto | CommChoice::Threads => Driver::Threads,
+    };
+    let options = RunOptions {
+        ranks,
+        threads: usize::from(arguments.threads),
+        driver,
+        steps: arguments.steps,
+        out: arguments
+            .out
+            .clone()
+            .unwrap_or_else(|| Path::new("runs").join(&scene.name)),
+        progress: if arguments.quiet {
+            Show::Nothing
+        } else if std::io::stderr().is_terminal() {
+            Show::Bar
+        } else {
+            Show::Lines
+        },
+        command: std::env::args().collect(),
+    };
+    if !arguments.quiet {
+        announce(&scene, &options);
+    }
+    let summary = run(&scene, &options).map_err(|error| Failure {
+        code: error.exit_code(),
+        message: error.to_string(),
+    })?;
+    if !arguments.quiet {
+        report(&summary, &options);
+    }
+    println!("state hash {}", summary.hash);
+    Ok(())
+}
+
+fn announce(scene: &Scene, options: &RunOptions) {
+    println!(
+        "weft {}   {} ranks x {} workers ({})",
+        env!("CARGO_PKG_VERSION"),
+        options.ranks,
+        options.threads,
+        if options.driver == Driver::Solo {
+            "solo"
+        } else {
+            "threads"
+        },
+    );
+    println!("scene {}: {}", scene.name, scene.title);
+    println!(
+        "step {} s, end {} s, stealing {}, output in {}",
+        scene.time.step,
+        scene.time.end,
+        if scene.balance.steal { "on" } else { "off" },
+        options.out.display()
+    );
+}
+
+fn report(summary: &RunSummary, options: &RunOptions) {
+    println!("\n{}\n{}", summary.phases, summary.balance);
+    let depth = summary.deepest.map_or_else(
+        || "no bodies".to_owned(),
+        |d| format!("deepest vertex {:.2} mm inside a body", 1000.0 * d.max(0.0)),
+    );
+    println!(
+        "State: {depth} in any frame, strain at most {:.2} %, {} crossing pairs in the last state",
+        100.0 * summary.strain,
+        summary.crossings
+    );
+    println!(
+        "Wrote {}: run.json history.csv and {} frames",
+        options.out.display(),
+        summary.frames
+    );
+    println!(
+        "{} steps of {} vertices in {:.1} s",
+        summary.steps,
+        summary.vertices,
+        summary.loop_time.as_secs_f64()
+    );
+}
+
+fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
+    let scene = load(path, overrides)?;
+    print!("{}", scene.echo());
+    Ok(())
+}
+
+/// Loads a scene and checks what its files hold.
+fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene, Failure> {
+    let invalid = |message: String| Failure { code: 3, message };
+    let scene = Scene::load(path, overrides).map_err(|e| invalid(e.to_string()))?;
+    for cloth in &scene.cloths {
+        let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
+        if scene.contact.self_collision {
+            check_spacing(&mesh, scene.contact.thickness)
+                .map_err(|e| invalid(format!("cloth `{}`: {e}", cloth.name)))?;
+        }
+    }
+    for body in &scene.bodies {
+        build_body(body).map_err(|e| invalid(e.to_string()))?;
+    }
+    Ok(scene)
+}
+
+fn list_scenes(folder: &Path) -> Result<(), Failure> {
+    let failure = |e: std::io::Error| Failure {
+        code: 5,
+        message: format!(
+            "cannot list {}: {e}; name a folder with scenes",
+            folder.display()
+        ),
+    };
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failure)? {
+        let path = entry.map_err(failure)?.path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    for path in files {
+        match Scene::load(&path, &[]) {
+            Ok(scene) => println!("{:<28} {}", path.display(), scene.title),
+            Err(_) => println!("{:<28} (not valid; see `weft check`)", path.display()),
+        }
+    }
+    Ok(())
+}
+
+fn info() {
+    println!("weft {}", env!("CARGO_PKG_VERSION"));
+    println!(
+        "profile  {}",
+        if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        }
+    );
+    println!("ranks    solo, threads");
+    println!("mpi      not built in");
+}
+
+/// A build without MPI must not start as so many runs of one rank each.
+fn refuse_mpi() -> Result<(), Failure> {
+    let launched = [
+        "OMPI_COMM_WORLD_SIZE",
+        "PMI_SIZE",
+        "PMIX_RANK",
+        "MPI_LOCALNRANKS",
+    ]
+    .into_iter()
+    .find(|name| std::env::var_os(name).is_some());
+    launched.map_or(Ok(()), |name| {
+        Err(Failure {
+            code: 2,
+            message: format!(
+                "started by an MPI launcher ({name} is set), but this weft has no MPI driver: every \
+                 process would run the whole scene. Start it without the launcher and use --ranks"
+            ),
+        })
+    })
+}
+
+fn parse_override(text: &str) -> Result<(String, String), String> {
+    text.split_once('=')
+        .filter(|(key, _)| !key.trim().is_empty())
+        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        .ok_or_else(|| "wants KEY=VALUE, as in time.step=2ms".to_owned())
+}
