@@ -304,8 +304,11 @@ impl<T, R> Scheduler<T, R> {
     }
 
     /// What a thief gets: the oldest half of the pool, for the oldest tasks are the largest.
+    ///
+    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro.
     fn give(&mut self) -> Vec<(GroupId, T)> {
-        let count = self.pool.len().div_ceil(2);
+        let idle = self.options.workers.saturating_sub(self.running);
+        let count = self.pool.len().saturating_sub(idle).div_ceil(2);
         self.pool.drain(..count).collect()
     }
 

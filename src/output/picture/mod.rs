@@ -1,6 +1,6 @@
 //! Shaded pictures without a graphics card or a display.
 //!
-//! In: meshes with colours, a camera. Out: a PNG. A z-buffer at three times the size and a shadow map make
+//! In: meshes with colours, a camera. Out: a PNG. A z-buffer at twice the size and a shadow map make
 //! folds readable: smooth normals, a warm key light that casts shadows, a sky above and a ground below.
 //! The same input gives the same bytes.
 
@@ -15,7 +15,7 @@ use self::raster::{Raster, Vertex};
 use super::{OutputError, RunDirectory};
 
 /// Samples per pixel along each side.
-const OVERSAMPLE: usize = 3;
+const OVERSAMPLE: usize = 2;
 /// Side of the shadow map in texels.
 const SHADOW: usize = 2048;
 
