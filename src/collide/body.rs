@@ -13,6 +13,8 @@ use crate::scene::Shape;
 
 /// Cosine of the angle between neighbouring faces above which an edge is not sharp (about 11°).
 const FLAT: f64 = 0.98;
+/// Weights this close to zero mean the border of a triangle.
+pub(super) const BOUNDARY: f64 = 1e-9;
 
 /// A body in the frame it had at time 0.
 #[derive(Clone, Debug)]
@@ -32,6 +34,10 @@ pub struct BodySurface {
     /// For each sharp edge and vertex, the mean of its faces' normals; `None` where it is flat.
     pub(super) edge_normals: Vec<Option<DVec3>>,
     pub(super) vertex_normals: Vec<Option<DVec3>>,
+    /// For each edge and vertex, the cosine of the widest angle between normals of its faces: directions
+    /// in which it can be nearest lie no farther from any of them.
+    edge_cones: Vec<f64>,
+    vertex_cones: Vec<f64>,
     pub(super) tree: Bvh,
     /// Volumes at rest, inflated by half the reach of contacts.
     pub(super) volumes: Vec<Kdop>,
@@ -103,11 +109,31 @@ impl BodySurface {
             normals,
             edge_normals: at_edge.iter().map(|faces| sharp(faces, true)).collect(),
             vertex_normals: at_vertex.iter().map(|faces| sharp(faces, false)).collect(),
+            edge_cones: at_edge.iter().map(|faces| cone(faces, true)).collect(),
+            vertex_cones: at_vertex.iter().map(|faces| cone(faces, false)).collect(),
             tree: Bvh::build(items),
             volumes: Vec::new(),
         };
         body.volumes = body.swept(DVec3::ZERO, DVec3::ZERO, reach);
         body
+    }
+
+    /// Whether a point in direction `normal` from a point on the border of a face, given by its weights,
+    /// is nearest to that border rather than to a neighbouring face.
+    pub(super) fn is_nearest(&self, face: u32, weights: [f64; 3], normal: DVec3) -> bool {
+        let corners = self.surface.triangles()[face as usize];
+        let zero = weights.map(|w| w <= BOUNDARY);
+        let cone = match zero {
+            [false, true, true] => self.vertex_cones[corners[0] as usize],
+            [true, false, true] => self.vertex_cones[corners[1] as usize],
+            [true, true, false] => self.vertex_cones[corners[2] as usize],
+            // The edge from corner k to the next is opposite to the corner after that.
+            [false, false, true] => self.edge_cones[self.surface.edges_of(face)[0] as usize],
+            [true, false, false] => self.edge_cones[self.surface.edges_of(face)[1] as usize],
+            [false, true, false] => self.edge_cones[self.surface.edges_of(face)[2] as usize],
+            _ => return true,
+        };
+        normal.dot(self.normals[face as usize]) >= cone - 1e-6
     }
 
     /// Volumes of the body moved to `offset` and on by `step`, inflated by half of `reach`.
@@ -118,6 +144,18 @@ impl BodySurface {
             Kdop::around(&[a, b, c, a + step, b + step, c + step], 0.5 * reach)
         })
     }
+}
+
+/// The smallest cosine between two of the normals; −1 at an open edge, where any direction is possible.
+fn cone(faces: &[DVec3], edge: bool) -> f64 {
+    if edge && faces.len() == 1 {
+        return -1.0;
+    }
+    let pairs = faces
+        .iter()
+        .enumerate()
+        .flat_map(|(i, a)| faces[..i].iter().map(|b| a.dot(*b)));
+    pairs.fold(1.0, f64::min)
 }
 
 /// The mean normal of faces that meet at a sharp feature. An open edge is sharp, a lone vertex is not.

@@ -7,13 +7,10 @@
 
 use glam::DVec3;
 
-use super::body::{Analytic, BodySurface};
+use super::body::{Analytic, BOUNDARY, BodySurface};
 use super::closest::{on_segments, on_triangle};
 use super::contact::{Contact, PairId, PairKind};
 use super::snapshot::Snapshot;
-
-/// Weights this close to zero mean the boundary of a triangle.
-const BOUNDARY: f64 = 1e-9;
 
 /// Tests what triangle `s` owns against `t` and the other way round.
 pub(super) fn cloth_pair(snap: &Snapshot<'_>, s: u32, t: u32, out: &mut Vec<Contact>) {
@@ -218,11 +215,15 @@ fn vertex_body(
         let inside = w.iter().all(|&w| w > BOUNDARY);
         let normal = if inside || distance <= 1e-9 * snap.thickness {
             face_normal
-        } else if (p - q).dot(face_normal) < 0.0 {
-            // Behind this face and beside it: another face is nearer.
+        } else if time > 0.0 || (p - q).dot(face_normal) < 0.0 {
+            // Beside this face, where its plane is met or behind it: another face is nearer.
             continue;
         } else {
-            (p - q) / distance
+            let normal = (p - q) / distance;
+            if !solid.is_nearest(face, w, normal) {
+                continue;
+            }
+            normal
         };
         let gap = (start - q).dot(normal);
         out.push(single(snap, (body, velocity), vertex, face, normal, gap));
