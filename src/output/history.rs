@@ -62,7 +62,7 @@ history_row! {
     response_s: f64,
     /// Greatest speed of a vertex in m/s.
     max_speed: f64,
-    /// Greatest stretch of an edge, relative to its rest length.
+    /// Greatest principal strain of a triangle: elongation relative to its rest length.
     max_strain: f64,
     /// Kinetic energy in J.
     kinetic_J: f64,

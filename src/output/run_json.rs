@@ -176,7 +176,7 @@ pub struct ResultRecord {
     pub steps: u64,
     /// Greatest depth of a vertex inside a body in m, if it was audited.
     pub max_penetration_m: Option<f64>,
-    /// Greatest stretch of an edge, relative to its rest length.
+    /// Greatest principal strain of a triangle: elongation relative to its rest length.
     pub max_strain: Option<f64>,
 }
 

@@ -182,12 +182,12 @@ impl RestTriangle {
 }
 
 impl Deformation {
-    /// The largest principal strain by magnitude, dimensionless.
+    /// The largest principal strain, dimensionless: how much longer the material is in the direction in
+    /// which it is stretched most. Cloth that is pressed together folds; that is not counted.
     #[must_use]
     pub fn strain(&self) -> f64 {
         let [u00, u11, u01] = self.stretch;
-        let mean = 0.5 * (u00 + u11) - 1.0;
-        mean.abs() + (0.5 * (u00 - u11)).hypot(u01)
+        0.5 * (u00 + u11) - 1.0 + (0.5 * (u00 - u11)).hypot(u01)
     }
 }
 

@@ -155,7 +155,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// The largest principal strain of this rank's triangles, by magnitude.
+    /// The largest principal strain of this rank's triangles.
     pub(super) fn largest_strain(&self, model: &ClothModel, x: &[DVec3]) -> f64 {
         let strain = |t: &Triangle| {
             let membrane = &model.membranes()[t.index as usize];
