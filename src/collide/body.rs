@@ -20,7 +20,7 @@ pub(super) const BOUNDARY: f64 = 1e-9;
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Triangles.
-    Triangles(BodySurface),
+    Triangles(Box<BodySurface>),
     /// A signed distance.
     Analytic(Analytic),
 }

@@ -10,7 +10,7 @@ use glam::DVec3;
 /// Pairs of planes.
 const PAIRS: usize = 9;
 
-/// A volume: nine lower bounds, then nine negated upper bounds, along [`directions`].
+/// A volume: nine lower bounds, then nine negated upper bounds, along the nine directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kdop {
     planes: [f32; 2 * PAIRS],

@@ -67,9 +67,9 @@ impl Case {
         Self {
             cloth,
             bodies: vec![
-                Body::Triangles(BodySurface::new(&pyramid, REACH)),
+                Body::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
                 Body::Analytic(ball),
-                Body::Triangles(BodySurface::new(&pyramid, REACH)),
+                Body::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
             ],
             body_velocities: vec![DVec3::ZERO, DVec3::X, DVec3::new(0.0, 0.5, 1.0)],
             x,

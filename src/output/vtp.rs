@@ -267,7 +267,10 @@ mod tests {
     use super::*;
 
     /// Reads a file back without using any of the code above: array name → (type, components, bytes).
-    fn decode(file: &[u8]) -> (String, BTreeMap<String, (String, usize, Vec<u8>)>) {
+    /// Type, components and bytes of each array, by name.
+    type Arrays = BTreeMap<String, (String, usize, Vec<u8>)>;
+
+    fn decode(file: &[u8]) -> (String, Arrays) {
         let mark = b"<AppendedData encoding=\"raw\">\n_";
         let start = file
             .windows(mark.len())

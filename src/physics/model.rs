@@ -355,8 +355,8 @@ pub(crate) mod tests {
                     .sum::<f64>()
         };
         assert!((energy(&model) / energy(&renamed) - 1.0).abs() < 1e-12);
-        for v in 0..n as usize {
-            assert_eq!(model.masses()[v], renamed.masses()[new[v] as usize]);
+        for (mass, &v) in model.masses().iter().zip(&new) {
+            assert_eq!(*mass, renamed.masses()[v as usize]);
         }
     }
 

@@ -146,8 +146,8 @@ impl Assembly {
             for i in 0..4 {
                 let Some(slots) = &h.slots[i] else { continue };
                 let weight = hinge.weights[i] * dt;
-                for j in 0..4 {
-                    matrix.add_scalar(slots[j], weight * hinge.weights[j] * damped);
+                for (slot, other) in slots.iter().zip(hinge.weights) {
+                    matrix.add_scalar(*slot, weight * other * damped);
                 }
                 rhs[h.corners[i] as usize] -= pull * weight;
             }

@@ -10,7 +10,7 @@
 //! In: the vertex-body contacts of owned vertices, sorted. Everything here is local to a vertex, so it
 //! does not depend on who owns it.
 //!
-//! * [BW98] Baraff, Witkin: Large steps in cloth simulation.
+//! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 
 use glam::{DMat3, DVec3};
 

@@ -8,9 +8,9 @@
 //!
 //! Contacts are sorted by their features, and a vertex's owner holds all its contacts: its sums have
 //! one order on any number of ranks. Velocities of vertices owned elsewhere are refreshed between rounds
-//! by [`super::contact_exchange`].
+//! by `contact_exchange`.
 //!
-//! * [BFA02] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
+//! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
 //! * [Tonge 2012] Tonge, Benevolenski, Voroshilov: Mass splitting for jitter-free parallel rigid bodies.
 
 use bytemuck::{Pod, Zeroable};
@@ -71,9 +71,9 @@ impl Impulses {
         self.slots.clear();
         for c in &self.contacts {
             let mut slots = [0; 4];
-            for k in 0..usize::from(c.count) {
-                let at = self.vertices.partition_point(|&v| v < c.vertices[k]);
-                slots[k] = at as u32;
+            for (slot, vertex) in slots.iter_mut().zip(&c.vertices[..usize::from(c.count)]) {
+                let at = self.vertices.partition_point(|v| v < vertex);
+                *slot = at as u32;
                 self.participants[at].contacts += 1.0;
             }
             self.slots.push(slots);

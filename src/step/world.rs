@@ -119,7 +119,7 @@ impl World {
         let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
             match (body.surface, Analytic::new(&body.shape)) {
                 (Surface::Analytic, Some(analytic)) => Body::Analytic(analytic),
-                _ => Body::Triangles(BodySurface::new(mesh, reach)),
+                _ => Body::Triangles(Box::new(BodySurface::new(mesh, reach))),
             }
         });
         Ok(Self {

@@ -158,14 +158,12 @@ impl Network {
                 break;
             }
             // Never early: whoever has joined has all its results.
-            for rank in 0..sizes.len() {
-                if self.joined[rank] {
-                    assert_eq!(
-                        self.taken[rank].len() as u32,
-                        sizes[rank],
-                        "rank {rank} left early"
-                    );
-                }
+            for (rank, &size) in sizes.iter().enumerate() {
+                let taken = self.taken[rank].len() as u32;
+                assert!(
+                    !self.joined[rank] || taken == size,
+                    "rank {rank} left early"
+                );
             }
         }
         for machine in &self.ranks {

@@ -106,11 +106,11 @@ impl Projection {
     }
 
     /// Coordinates along right, down, forward.
-    pub(super) fn to_view(&self, p: Vec3) -> Vec3 {
+    pub(super) fn to_view(self, p: Vec3) -> Vec3 {
         self.axes * (p - self.origin)
     }
 
-    pub(super) fn to_picture(&self, v: Vec3) -> Vec3 {
+    pub(super) fn to_picture(self, v: Vec3) -> Vec3 {
         let scale = if self.perspective {
             self.scale / v.z.max(NEAR)
         } else {
