@@ -451,7 +451,7 @@ impl<'w> Writer<'w> {
     }
 
     fn picture(&self, x: &[DVec3], moving: &[(usize, TriMesh)]) -> Picture {
-        const CLOTHS: [[f32; 3]; 2] = [[0.62, 0.10, 0.09], [0.70, 0.36, 0.16]];
+        const CLOTHS: [[f32; 3]; 2] = [[0.50, 0.05, 0.05], [0.60, 0.28, 0.12]];
         let scene = self.world.scene();
         let mut items = vec![Item {
             positions: x,

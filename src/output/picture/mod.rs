@@ -167,10 +167,10 @@ impl Light {
         } else {
             0.0
         };
-        let key = Vec3::new(1.0, 0.95, 0.86) * (1.05 * slope.max(0.0) * lit);
+        let key = Vec3::new(1.0, 0.95, 0.86) * (0.92 * slope.max(0.0) * lit);
         let sky = 0.5 + 0.5 * normal.z;
         let ambient = Vec3::new(0.30, 0.34, 0.42) * sky + Vec3::new(0.17, 0.15, 0.13) * (1.0 - sky);
-        let fill = Vec3::splat(0.22 * normal.dot(eye).max(0.0));
+        let fill = Vec3::splat(0.10 * normal.dot(eye).max(0.0));
         let half = (self.toward + eye).normalize_or_zero();
         let gloss = 0.05 * normal.dot(half).max(0.0).powi(24) * lit;
         let shaded = color * (key + ambient + fill) + Vec3::splat(gloss);
@@ -181,7 +181,7 @@ impl Light {
 
     /// How far to step off a surface before asking whether light reaches it, in m.
     fn bias(&self, slope: f32) -> f32 {
-        self.view.texel() * (1.0 + 2.0 * (1.0 - slope))
+        self.view.texel() * (4.0 + 6.0 * (1.0 - slope))
     }
 
     /// Share of the light that reaches a point: nine texels of the shadow map.
