@@ -1,8 +1,9 @@
 //! Every rank a thread of this process.
 //!
 //! Messages are bytes, as between machines, and time is real. Each rank has one channel into which all
-//! others send; what it does not ask for yet waits in its mailbox. A rank that waits spins a little, for
-//! the answer is often on its way, then blocks, so that more ranks than cores cost little.
+//! others send; what it does not ask for yet waits in its mailbox. A rank that waits polls for a while, for
+//! the answer is often on its way and waking a thread takes longer, then blocks; it lets others run all
+//! along, so that more ranks than cores cost little.
 
 use std::any::Any;
 use std::hint;
@@ -16,10 +17,10 @@ use thiserror::Error;
 use super::mailbox::Mailbox;
 use super::{Comm, CommError, Message, Rank, Tag};
 
-/// Polls before a waiting rank gives its processor away.
+/// Polls before a waiting rank lets others run between its polls.
 const SPINS: u32 = 64;
-/// Times it then only lets others run before it blocks.
-const YIELDS: u32 = 16;
+/// How long it polls before it blocks: a few times what waking a thread takes.
+const POLLING: Duration = Duration::from_micros(200);
 
 /// Why ranks could not be run to their end.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -191,14 +192,17 @@ impl ThreadComm {
 
     /// Waits until something has arrived, or so long.
     fn block(&mut self, at_most: Option<Duration>) -> Result<(), CommError> {
-        for turn in 0..SPINS + YIELDS {
+        for _ in 0..SPINS {
             if self.poll()? {
                 return Ok(());
             }
-            if turn < SPINS {
-                hint::spin_loop();
-            } else {
-                thread::yield_now();
+            hint::spin_loop();
+        }
+        let begin = self.now();
+        while self.now() - begin < POLLING {
+            thread::yield_now();
+            if self.poll()? {
+                return Ok(());
             }
         }
         let envelope = match at_most {
