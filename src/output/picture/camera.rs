@@ -46,7 +46,7 @@ impl Camera {
         let center = 0.5 * (low + high);
         let radius = (0.5 * (high - low).length()).max(1e-3);
         let direction = DVec3::new(0.55, -1.0, 0.62).normalize();
-        Self::new(center + direction * (radius * 2.1), center)
+        Self::new(center + direction * (radius * 2.35), center)
     }
 
     /// Focal length, where half the smaller side of the picture is 1.

@@ -48,32 +48,19 @@ impl Picture {
     pub fn render(items: &[Item<'_>], camera: &Camera, size: [u32; 2]) -> Self {
         let [width, height] = size.map(|s| s.max(1) as usize);
         let (w, h) = (width * OVERSAMPLE, height * OVERSAMPLE);
-        let normals: Vec<Vec<Vec3>> = items.iter().map(normals).collect();
-        let light = Light::new(items, camera);
+        let faces: Vec<Face> = (0..).zip(items).flat_map(|(i, item)| faces(i, item)).collect();
+        let light = Light::new(&faces, camera);
         let project = camera.projection(w as f32, h as f32);
         let mut raster = Raster::new(w, h);
-        for (index, (item, normals)) in items.iter().zip(&normals).enumerate() {
-            for (t, corners) in item.triangles.iter().enumerate() {
-                let vertices = [0, 1, 2].map(|k| {
-                    let v = corners[k] as usize;
-                    let normal = if item.smooth {
-                        normals[v]
-                    } else {
-                        normals[3 * t + k]
-                    };
-                    Vertex {
-                        position: item.positions[v].as_vec3(),
-                        normal,
-                    }
-                });
-                raster.triangle(vertices, index as u32, &project);
-            }
+        for (number, face) in (0..).zip(&faces) {
+            raster.triangle(face.positions(), number, &project);
         }
         let pixels = raster.resolve(OVERSAMPLE, |sample, row| {
             let Some(hit) = sample else {
                 return backdrop(row as f32 / h as f32);
             };
-            light.shade(&items[hit.item as usize], hit, camera)
+            let face = &faces[hit.triangle()];
+            light.shade(&items[face.item], face, hit.mix(&face.corners), camera)
         });
         Self {
             width: width as u32,
@@ -110,24 +97,48 @@ impl Picture {
     }
 }
 
-/// Normals of an item: one per vertex if it is smooth, else one per corner of each triangle.
-fn normals(item: &Item<'_>) -> Vec<Vec3> {
-    let face = |t: &[u32; 3]| {
+/// A triangle to draw.
+struct Face {
+    item: usize,
+    corners: [Vertex; 3],
+    /// Unit normal of the front.
+    normal: Vec3,
+}
+
+impl Face {
+    fn positions(&self) -> [Vec3; 3] {
+        self.corners.map(|c| c.position)
+    }
+}
+
+/// An item's triangles, with the normals of vertices if it is smooth, else with their own.
+fn faces(index: usize, item: &Item<'_>) -> Vec<Face> {
+    let normal = |t: &[u32; 3]| {
         let [a, b, c] = t.map(|v| item.positions[v as usize]);
         (b - a).cross(c - a)
     };
-    if !item.smooth {
-        let flat = |t| [face(t).normalize_or_zero().as_vec3(); 3];
-        return item.triangles.iter().flat_map(flat).collect();
+    let mut sums = vec![DVec3::ZERO; if item.smooth { item.positions.len() } else { 0 }];
+    if item.smooth {
+        for t in item.triangles {
+            let normal = normal(t);
+            t.iter().for_each(|&v| sums[v as usize] += normal);
+        }
     }
-    let mut sums = vec![DVec3::ZERO; item.positions.len()];
-    for t in item.triangles {
-        let normal = face(t);
-        t.iter().for_each(|&v| sums[v as usize] += normal);
-    }
-    sums.into_iter()
-        .map(|n| n.normalize_or_zero().as_vec3())
-        .collect()
+    let unit = |n: DVec3| n.normalize_or_zero().as_vec3();
+    let smooth: Vec<Vec3> = sums.into_iter().map(unit).collect();
+    let face = |t: &[u32; 3]| {
+        let normal = unit(normal(t));
+        let corner = |v: u32| Vertex {
+            position: item.positions[v as usize].as_vec3(),
+            normal: smooth.get(v as usize).copied().unwrap_or(normal),
+        };
+        Face {
+            item: index,
+            corners: t.map(corner),
+            normal,
+        }
+    };
+    item.triangles.iter().map(face).collect()
 }
 
 /// The light of a studio: a key with shadows, a fill from the camera's side, sky and ground.
@@ -138,29 +149,23 @@ struct Light {
 }
 
 impl Light {
-    fn new(items: &[Item<'_>], camera: &Camera) -> Self {
+    fn new(faces: &[Face], camera: &Camera) -> Self {
         let toward = camera.key_light();
         let view = camera.shadow_projection(toward, SHADOW as f32);
-        let mut map = Raster::new(SHADOW, SHADOW);
-        for item in items {
-            for t in item.triangles {
-                let corner = |v: u32| item.positions[v as usize].as_vec3();
-                let vertices = t.map(|v| Vertex {
-                    position: corner(v),
-                    normal: Vec3::ZERO,
-                });
-                map.triangle(vertices, 0, &view);
-            }
+        let mut map = Raster::depth_only(SHADOW, SHADOW);
+        for face in faces {
+            map.triangle(face.positions(), 0, &view);
         }
         Self { toward, map, view }
     }
 
     /// Linear colour of a point of an item.
-    fn shade(&self, item: &Item<'_>, hit: &raster::Hit, camera: &Camera) -> Vec3 {
+    fn shade(&self, item: &Item<'_>, face: &Face, hit: Vertex, camera: &Camera) -> Vec3 {
         let eye = (camera.eye() - hit.position).normalize_or_zero();
         let facing = hit.normal.dot(eye) >= 0.0;
         let normal = if facing { hit.normal } else { -hit.normal }.normalize_or_zero();
-        let color = Vec3::from(if hit.front { item.front } else { item.back });
+        let front = face.normal.dot(camera.eye() - face.corners[0].position) >= 0.0;
+        let color = Vec3::from(if front { item.front } else { item.back });
         let slope = normal.dot(self.toward);
         let lit = if slope > 0.0 {
             self.visible(hit.position + normal * self.bias(slope))

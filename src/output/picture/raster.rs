@@ -1,4 +1,4 @@
-//! A z-buffer that keeps, for every sample, what was hit.
+//! A z-buffer that keeps, for every sample, which triangle was hit and where.
 
 use glam::{Vec2, Vec3};
 
@@ -14,11 +14,34 @@ pub(super) struct Vertex {
 /// The nearest surface at a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hit {
-    pub(super) position: Vec3,
-    pub(super) normal: Vec3,
-    pub(super) item: u32,
-    /// Whether the triangle's front is seen.
-    pub(super) front: bool,
+    /// The number it was drawn with.
+    triangle: u32,
+    /// Weights of its second and third corner.
+    weights: [f32; 2],
+}
+
+impl Hit {
+    const NOTHING: Self = Self {
+        triangle: u32::MAX,
+        weights: [0.0; 2],
+    };
+
+    /// The number that the triangle was drawn with.
+    pub(super) fn triangle(&self) -> usize {
+        self.triangle as usize
+    }
+
+    /// Position and normal, from the triangle's corners.
+    pub(super) fn mix(&self, corners: &[Vertex; 3]) -> Vertex {
+        let [v, w] = self.weights;
+        let mix = |f: fn(&Vertex) -> Vec3| {
+            f(&corners[0]) * (1.0 - v - w) + f(&corners[1]) * v + f(&corners[2]) * w
+        };
+        Vertex {
+            position: mix(|c| c.position),
+            normal: mix(|c| c.normal),
+        }
+    }
 }
 
 /// Samples with depth.
@@ -27,17 +50,25 @@ pub(super) struct Raster {
     width: usize,
     height: usize,
     depth: Vec<f32>,
-    hits: Vec<Option<Hit>>,
+    /// Empty if only depth is wanted.
+    hits: Vec<Hit>,
 }
 
 impl Raster {
     pub(super) fn new(width: usize, height: usize) -> Self {
-        let samples = width * height;
+        Self {
+            hits: vec![Hit::NOTHING; width * height],
+            ..Self::depth_only(width, height)
+        }
+    }
+
+    /// One that keeps depth, but not what was hit.
+    pub(super) fn depth_only(width: usize, height: usize) -> Self {
         Self {
             width,
             height,
-            depth: vec![f32::INFINITY; samples],
-            hits: vec![None; samples],
+            depth: vec![f32::INFINITY; width * height],
+            hits: Vec::new(),
         }
     }
 
@@ -50,35 +81,35 @@ impl Raster {
             .filter(|d| d.is_finite())
     }
 
-    /// Draws a triangle, clipped where it comes too near.
-    pub(super) fn triangle(&mut self, corners: [Vertex; 3], item: u32, view: &Projection) {
-        let placed = corners.map(|c| (view.to_view(c.position), c));
-        if placed.iter().any(|(v, _)| !v.is_finite()) {
+    /// Draws a triangle under a number, clipped where it comes too near.
+    pub(super) fn triangle(&mut self, corners: [Vec3; 3], number: u32, view: &Projection) {
+        let placed = corners.map(|p| view.to_view(p));
+        if placed.iter().any(|v| !v.is_finite()) {
             return;
         }
         let near = view.near();
-        if placed.iter().all(|(v, _)| v.z >= near) {
-            self.fill(placed, item, view);
+        let whole = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]];
+        if placed.iter().all(|v| v.z >= near) {
+            self.fill(placed, whole, number, view);
             return;
         }
         // The part in front of the near plane has three or four corners.
-        let mut kept: Vec<(Vec3, Vertex)> = Vec::with_capacity(4);
+        let mut kept: Vec<(Vec3, [f32; 2])> = Vec::with_capacity(4);
         for k in 0..3 {
-            let ((a, va), (b, vb)) = (placed[k], placed[(k + 1) % 3]);
+            let (a, b) = (placed[k], placed[(k + 1) % 3]);
+            let (at_a, at_b) = (whole[k], whole[(k + 1) % 3]);
             if a.z >= near {
-                kept.push((a, va));
+                kept.push((a, at_a));
             }
             if (a.z >= near) != (b.z >= near) {
                 let t = (near - a.z) / (b.z - a.z);
-                let vertex = Vertex {
-                    position: va.position.lerp(vb.position, t),
-                    normal: va.normal.lerp(vb.normal, t),
-                };
-                kept.push((a.lerp(b, t).with_z(near), vertex));
+                let at = [0, 1].map(|i| at_a[i] + t * (at_b[i] - at_a[i]));
+                kept.push((a.lerp(b, t).with_z(near), at));
             }
         }
         for k in 2..kept.len() {
-            self.fill([kept[0], kept[k - 1], kept[k]], item, view);
+            let part = [kept[0], kept[k - 1], kept[k]];
+            self.fill(part.map(|c| c.0), part.map(|c| c.1), number, view);
         }
     }
 
@@ -86,7 +117,7 @@ impl Raster {
     pub(super) fn resolve(
         &self,
         block: usize,
-        shade: impl Fn(Option<&Hit>, usize) -> Vec3,
+        shade: impl Fn(Option<Hit>, usize) -> Vec3,
     ) -> Vec<u8> {
         let (w, h) = (self.width / block, self.height / block);
         let mut pixels = Vec::with_capacity(3 * w * h);
@@ -96,7 +127,8 @@ impl Raster {
                 for sy in y * block..(y + 1) * block {
                     for sx in x * block..(x + 1) * block {
                         // Clamped per sample, so that a bright edge does not bleed.
-                        let hit = self.hits[sy * self.width + sx].as_ref();
+                        let hit = self.hits[sy * self.width + sx];
+                        let hit = (hit.triangle != u32::MAX).then_some(hit);
                         sum += shade(hit, sy).clamp(Vec3::ZERO, Vec3::ONE);
                     }
                 }
@@ -107,8 +139,9 @@ impl Raster {
         pixels
     }
 
-    fn fill(&mut self, corners: [(Vec3, Vertex); 3], item: u32, view: &Projection) {
-        let p = corners.map(|(v, _)| view.to_picture(v));
+    /// Draws what lies in front; `at` are the corners' weights in the whole triangle.
+    fn fill(&mut self, corners: [Vec3; 3], at: [[f32; 2]; 3], number: u32, view: &Projection) {
+        let p = corners.map(|v| view.to_picture(v));
         let side =
             |a: Vec3, b: Vec3, q: Vec2| (b.x - a.x) * (q.y - a.y) - (b.y - a.y) * (q.x - a.x);
         let area = side(p[0], p[1], p[2].truncate());
@@ -131,13 +164,14 @@ impl Raster {
             p[0].y.max(p[1].y).max(p[2].y),
             self.height,
         );
+        let inverse = 1.0 / area;
         for y in ys {
             for x in xs.clone() {
                 let q = Vec2::new(x as f32 + 0.5, y as f32 + 0.5);
                 let mut w = [
-                    side(p[1], p[2], q) / area,
-                    side(p[2], p[0], q) / area,
-                    side(p[0], p[1], q) / area,
+                    side(p[1], p[2], q) * inverse,
+                    side(p[2], p[0], q) * inverse,
+                    side(p[0], p[1], q) * inverse,
                 ];
                 if w.iter().any(|&w| w < 0.0) {
                     continue;
@@ -151,21 +185,16 @@ impl Raster {
                     w = w.map(|w| w / sum);
                 }
                 let depth = w[0] * p[0].z + w[1] * p[1].z + w[2] * p[2].z;
-                let at = y * self.width + x;
-                if depth < self.depth[at] {
-                    self.depth[at] = depth;
-                    let mix = |f: fn(&Vertex) -> Vec3| {
-                        f(&corners[0].1) * w[0] + f(&corners[1].1) * w[1] + f(&corners[2].1) * w[2]
-                    };
-                    // The picture's y points down: fronts turn clockwise in it.
-                    let front = area < 0.0;
-                    let (position, normal) = (mix(|v| v.position), mix(|v| v.normal));
-                    self.hits[at] = Some(Hit {
-                        position,
-                        normal,
-                        item,
-                        front,
-                    });
+                let sample = y * self.width + x;
+                if depth < self.depth[sample] {
+                    self.depth[sample] = depth;
+                    if let Some(hit) = self.hits.get_mut(sample) {
+                        let weight = |i: usize| w[0] * at[0][i] + w[1] * at[1][i] + w[2] * at[2][i];
+                        *hit = Hit {
+                            triangle: number,
+                            weights: [weight(0), weight(1)],
+                        };
+                    }
                 }
             }
         }
