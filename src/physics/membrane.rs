@@ -35,6 +35,17 @@ pub struct Deformation {
     stretch: [f64; 3],
 }
 
+/// A principal direction of a triangle's deformation gradient.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrincipalStretch {
+    /// Length over rest length along it.
+    pub stretch: f64,
+    /// Unit vector along it in space.
+    pub direction: DVec3,
+    /// Corner `i` moving by `d` changes the stretch by `weights[i] d·direction`, to first order; 1/m.
+    pub weights: [f64; 3],
+}
+
 /// The stiffness of a triangle as blocks `i, j`, kept in a form that yields each block cheaply.
 #[derive(Clone, Copy, Debug)]
 pub struct Stiffness {
@@ -106,6 +117,40 @@ impl RestTriangle {
             (f1 * stretch[0] - f0 * stretch[2]) / root,
         ];
         Some(Deformation { axes, stretch })
+    }
+
+    /// The principal directions along which the triangle with corners at `x` (m) is longer than `threshold`
+    /// times its rest length, the longest first.
+    pub fn stretched_beyond(
+        &self,
+        x: [DVec3; 3],
+        threshold: f64,
+    ) -> impl Iterator<Item = PrincipalStretch> + use<> {
+        let g = self.gradients;
+        let f0 = x[0] * g[0].x + x[1] * g[1].x + x[2] * g[2].x;
+        let f1 = x[0] * g[0].y + x[1] * g[1].y + x[2] * g[2].y;
+        let (c00, c11, c01) = (f0.length_squared(), f1.length_squared(), f0.dot(f1));
+        // Eigenvalues of C = FᵀF are squares of stretches.
+        let (mean, half) = (0.5 * (c00 + c11), 0.5 * (c00 - c11));
+        let radius = (half * half + c01 * c01).sqrt();
+        let first = if radius < 1e-14 * mean {
+            DVec2::X
+        } else if half > 0.0 {
+            DVec2::new(half + radius, c01).normalize()
+        } else {
+            DVec2::new(c01, radius - half).normalize()
+        };
+        let axes = [(mean + radius, first), (mean - radius, first.perp())];
+        axes.into_iter()
+            .filter(move |(squared, _)| *squared > threshold * threshold)
+            .map(move |(squared, w)| {
+                let stretch = squared.sqrt();
+                PrincipalStretch {
+                    stretch,
+                    direction: (f0 * w.x + f1 * w.y) / stretch,
+                    weights: g.map(|g| g.dot(w)),
+                }
+            })
     }
 
     /// Stress `S` in N/m, symmetric, in material axes.
@@ -229,6 +274,7 @@ mod tests {
         bending: 1e-5,
         damping_mass: 0.0,
         damping_stiffness: 0.0,
+        strain_limit: 0.1,
     };
 
     fn corners() -> [DVec3; 3] {
@@ -346,6 +392,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn principal_stretches_are_those_of_the_polar_decomposition_and_their_weights_the_gradient() {
+        let triangle = RestTriangle::new(corners(), &MATERIAL).unwrap();
+        let x = deformed();
+        let found: Vec<_> = triangle.stretched_beyond(x, 0.0).collect();
+        assert_eq!(found.len(), 2);
+        assert!(found[0].stretch >= found[1].stretch);
+        let strain = triangle.deform(x).unwrap().strain();
+        assert!((found[0].stretch - 1.0 - strain).abs() < 1e-14);
+        assert!(found[0].direction.dot(found[1].direction).abs() < 1e-14);
+        let step = 1e-6;
+        for (nth, axis) in found.iter().enumerate() {
+            for corner in 0..3 {
+                for d in [DVec3::X, DVec3::Y, DVec3::Z] {
+                    let stretch = |sign: f64| {
+                        let mut y = x;
+                        y[corner] += d * (sign * step);
+                        triangle.stretched_beyond(y, 0.0).nth(nth).unwrap().stretch
+                    };
+                    let slope = (stretch(1.0) - stretch(-1.0)) / (2.0 * step);
+                    let expected = axis.weights[corner] * axis.direction.dot(d);
+                    assert!((slope - expected).abs() < 1e-8, "{nth} {corner} {d}");
+                }
+            }
+        }
+        let between = 0.5 * (found[0].stretch + found[1].stretch);
+        assert_eq!(triangle.stretched_beyond(x, between).count(), 1);
     }
 
     #[test]

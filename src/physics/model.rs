@@ -47,6 +47,8 @@ pub struct ClothModel {
     /// `[mass-proportional in 1/s, stiffness-proportional in s]` per cloth, and the cloth of each vertex,
     /// triangle and hinge.
     damping: Vec<[f64; 2]>,
+    /// Per cloth.
+    strain_limits: Vec<f64>,
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
     cloth_of_hinge: Vec<u32>,
@@ -71,6 +73,7 @@ impl ClothModel {
         let cloth = self.damping.len() as u32;
         self.damping
             .push([material.damping_mass, material.damping_stiffness]);
+        self.strain_limits.push(material.strain_limit);
         self.rest.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
         self.cloth_of_vertex.resize(total, cloth);
@@ -152,6 +155,7 @@ impl ClothModel {
             rest,
             cloth_of_vertex,
             damping: self.damping.clone(),
+            strain_limits: self.strain_limits.clone(),
         }
     }
 
@@ -223,6 +227,12 @@ impl ClothModel {
         self.damping[self.cloth_of_triangle[triangle] as usize][1]
     }
 
+    /// Largest principal strain that a triangle's cloth bears.
+    #[must_use]
+    pub fn strain_limit(&self, triangle: usize) -> f64 {
+        self.strain_limits[self.cloth_of_triangle[triangle] as usize]
+    }
+
     /// Stiffness-proportional damping of a hinge's cloth in s.
     #[must_use]
     pub fn hinge_damping(&self, hinge: usize) -> f64 {
@@ -283,6 +293,7 @@ pub(crate) mod tests {
         bending: 1e-5,
         damping_mass: 0.0,
         damping_stiffness: 0.0,
+        strain_limit: 0.1,
     };
 
     /// A square sheet of `n` by `n` vertices in the plane z = 0, one corner at the origin.

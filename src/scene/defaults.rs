@@ -36,7 +36,7 @@ impl Default for Time {
 impl Material {
     /// Light cotton: 0.15 kg/m², 1000 N/m, 1e-5 N m; a measured areal density, a stretch stiffness
     /// far below that of cotton (at which gravity strains a square metre by less than a percent),
-    /// a bending rigidity of the order of soft cotton.
+    /// a bending rigidity of the order of soft cotton, and the usual limit of strain [Bridson 2003 §1.3].
     pub const COTTON: Self = Self {
         density: 0.15,
         stretch: 1000.0,
@@ -44,6 +44,7 @@ impl Material {
         bending: 1e-5,
         damping_mass: 0.0,
         damping_stiffness: 0.001,
+        strain_limit: 0.1,
     };
 }
 

@@ -142,7 +142,8 @@ fn write_cloth(out: &mut String, cloth: &Cloth) -> std::fmt::Result {
         out,
         "damping_stiffness = \"{:?} s\"",
         material.damping_stiffness
-    )
+    )?;
+    writeln!(out, "strain_limit = {:?}", material.strain_limit)
 }
 
 fn write_body(out: &mut String, body: &Body) -> std::fmt::Result {

@@ -34,6 +34,7 @@
 //! | `material.density`*, `.stretch`*, `.bending`* | kg/m², N/m, N m | |
 //! | `material.poisson` | in [0, 0.5) | 0.3 |
 //! | `material.damping_mass`, `.damping_stiffness` | 1/s, s | 0, 1 ms |
+//! | `material.strain_limit` | largest strain it bears, positive | 0.1 |
 //! | `velocity` | vector | 0 |
 //! | `pins` | array of `{ nearest = point }` or `{ min = point, max = point }` | none |
 //!

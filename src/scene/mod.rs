@@ -141,6 +141,8 @@ pub struct Material {
     pub damping_mass: f64,
     /// Stiffness-proportional damping in s.
     pub damping_stiffness: f64,
+    /// Largest strain that the cloth bears, dimensionless.
+    pub strain_limit: f64,
 }
 
 /// Vertices that are held fixed.

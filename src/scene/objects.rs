@@ -218,6 +218,9 @@ fn material(table: &Table<'_>) -> Material {
         damping_stiffness: table
             .quantity("damping_stiffness", Dimension::TIME, Range::NonNegative)
             .unwrap_or(default.damping_stiffness),
+        strain_limit: table
+            .quantity("strain_limit", Dimension::NUMBER, Range::Positive)
+            .unwrap_or(default.strain_limit),
     }
 }
 

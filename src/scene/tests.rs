@@ -153,7 +153,8 @@ fn every_key_arrives_in_si_units() {
             poisson: 0.25,
             bending: 0.0,
             damping_mass: 0.1,
-            damping_stiffness: 0.001
+            damping_stiffness: 0.001,
+            strain_limit: 0.1,
         }
     );
     assert_eq!(sheet.velocity, DVec3::new(0.0, 0.0, -1.0));

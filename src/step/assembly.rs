@@ -155,6 +155,11 @@ impl Assembly {
         Ok(())
     }
 
+    /// Triangles that touch owned vertices, ascending, with the local indices of their corners.
+    pub(super) fn triangles(&self) -> impl Iterator<Item = (u32, [u32; 3])> + '_ {
+        self.triangles.iter().map(|t| (t.index, t.corners))
+    }
+
     /// The largest principal strain of this rank's triangles.
     pub(super) fn largest_strain(&self, model: &ClothModel, x: &[DVec3]) -> f64 {
         let strain = |t: &Triangle| {

@@ -14,10 +14,11 @@
 
 use glam::{DMat3, DVec3};
 
+use super::impulses::opening_rate;
 use crate::collide::contact::Contact;
 
-/// Overlap removed per step while a contact is too close, as a share of the thickness [BFA02, §7.2].
-const PUSH_PER_STEP: f64 = 0.1;
+/// A held contact stays one until it is this much beyond its target, as a share of it.
+const SLACK: f64 = 0.1;
 /// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
 const SAME_SURFACE: f64 = 0.9;
 
@@ -157,7 +158,7 @@ impl BodyResponse {
             for _ in 0..2 {
                 for contact in group {
                     let rate = (*velocity - contact.body_velocity).dot(contact.normal);
-                    let lack = lowest_rate(contact, step.dt) - rate;
+                    let lack = least_rate(contact, step.dt) - rate;
                     if lack > 0.0 {
                         *velocity += contact.normal * lack;
                         let friction = step.friction[contact.id.body as usize];
@@ -199,7 +200,7 @@ impl BodyResponse {
             if state.released {
                 rate < 0.0 && c.gap + step.dt * rate < c.target
             } else {
-                comes_close || (state.held && c.gap < c.target * (1.0 + PUSH_PER_STEP))
+                comes_close || (state.held && c.gap < c.target * (1.0 + SLACK))
             }
         };
         let mut directions: [DVec3; 3] = [DVec3::ZERO; 3];
@@ -219,7 +220,7 @@ impl BodyResponse {
                 continue;
             }
             deepest = deepest.or(Some(contact));
-            let wanted = contact.body_velocity.dot(contact.normal) + wanted_rate(contact, step.dt)
+            let wanted = contact.body_velocity.dot(contact.normal) + opening_rate(contact, step.dt)
                 - velocity.dot(contact.normal);
             // Gram-Schmidt, the prescribed rate carried along.
             let mut direction = contact.normal;
@@ -264,17 +265,9 @@ impl BodyResponse {
     }
 }
 
-/// Rate of separation in m/s that a constraint prescribes.
-///
-/// A contact still open may close to its target within the step; one too close opens slowly.
-fn wanted_rate(contact: &Contact, dt: f64) -> f64 {
-    let lack = contact.target - contact.gap;
-    lack.min(PUSH_PER_STEP * contact.target) / dt
-}
-
 /// Lowest rate of separation allowed at the end of a step: down to the target, but no closer than now.
-fn lowest_rate(contact: &Contact, dt: f64) -> f64 {
-    wanted_rate(contact, dt).min(0.0)
+pub(super) fn least_rate(contact: &Contact, dt: f64) -> f64 {
+    opening_rate(contact, dt).min(0.0)
 }
 
 /// Takes up to `limit` (m/s) off the sliding velocity; true if that stopped it.

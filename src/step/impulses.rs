@@ -1,14 +1,17 @@
-//! Impulses between layers of cloth (and between cloth faces or edges and bodies): a projected Jacobi.
+//! Impulses that enforce inequalities between velocities: a projected Jacobi.
 //!
-//! Each contact wants its features to separate at least at a given rate: an open contact may close to
-//! the thickness within the step, one too close opens slowly [BFA02, §7.2], and friction opposes sliding
-//! up to Coulomb's cone. All contacts are relaxed at once from the same velocities, so there is no order
-//! among them; the mass of a vertex is split among its contacts [Tonge 2012], which makes the rounds
-//! converge and keeps momentum exactly, for a contact's impulses on its vertices sum to zero.
+//! A row wants a combination of its vertices' velocities to be at least some rate: features of a contact
+//! may close to the thickness within the step, and open slowly when too close [BFA02, §7.2], with friction
+//! against sliding up to Coulomb's cone; triangles may stretch no further than their limit
+//! (`strain_limit`). All rows are relaxed at once from the same velocities, so there is no order
+//! among them. A row's step is divided by what all rows that push on its vertices can do to it together, the
+//! absolute sum of its row of the Delassus matrix; so the rounds converge, much as when the mass of a vertex
+//! is split among its contacts [Tonge 2012]. Momentum is kept exactly: a row's impulses on its vertices sum
+//! to zero.
 //!
-//! Contacts are sorted by their features, and a vertex's owner holds all its contacts: its sums have
+//! Rows come in the order of their features, and a vertex's owner holds all its rows: its sums have
 //! one order on any number of ranks. Velocities of vertices owned elsewhere are refreshed between rounds
-//! by `contact_exchange`.
+//! by `row_exchange`.
 //!
 //! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
 //! * [Tonge 2012] Tonge, Benevolenski, Voroshilov: Mass splitting for jitter-free parallel rigid bodies.
@@ -18,10 +21,68 @@ use glam::{DMat3, DVec3};
 
 use crate::collide::contact::Contact;
 
-/// Overlap removed per step while a contact is too close, as a share of the thickness.
-const PUSH_PER_STEP: f64 = 0.1;
+/// Time in s in which a contact that is too close opens: fast enough to be seen nowhere, too slow for
+/// piled layers to be blown apart.
+const OPENING_TIME: f64 = 0.02;
+/// Mobility along a normal that is less than this share of the whole counts as none.
+const HELD: f64 = 1e-9;
 
-/// A vertex that takes part in contacts; the part of it that travels between ranks.
+/// `Σ weights (v − body_velocity)·normal ≥ least_rate` for up to four vertices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// How many of `vertices` and `weights` are used.
+    pub count: u8,
+    /// Global numbers.
+    pub vertices: [u32; 4],
+    /// Their weights.
+    pub weights: [f64; 4],
+    /// Unit vector.
+    pub normal: DVec3,
+    /// In m/s.
+    pub body_velocity: DVec3,
+    /// In m/s.
+    pub least_rate: f64,
+    /// Coulomb's coefficient for motion across the normal.
+    pub friction: f64,
+}
+
+impl Row {
+    /// The row of a contact for a step of `dt` (s).
+    #[must_use]
+    pub fn of_contact(contact: &Contact, friction: f64, dt: f64) -> Self {
+        Self {
+            count: contact.count,
+            vertices: contact.vertices,
+            weights: contact.weights,
+            normal: contact.normal,
+            body_velocity: contact.body_velocity,
+            least_rate: opening_rate(contact, dt),
+            friction,
+        }
+    }
+
+    /// The vertices that take part.
+    #[must_use]
+    pub fn vertices(&self) -> &[u32] {
+        &self.vertices[..usize::from(self.count)]
+    }
+}
+
+/// Rate of separation in m/s that a contact wants.
+///
+/// One still open may close to its target within the step of `dt` (s); one too close opens slowly
+/// [BFA02, §7.2].
+#[must_use]
+pub fn opening_rate(contact: &Contact, dt: f64) -> f64 {
+    let lack = contact.target - contact.gap;
+    if lack < 0.0 {
+        lack / dt
+    } else {
+        lack / OPENING_TIME.max(dt)
+    }
+}
+
+/// A vertex that takes part in rows; the part of it that travels between ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Participant {
@@ -29,67 +90,69 @@ pub struct Participant {
     pub velocity: DVec3,
     /// Inverse mass times the projection onto free directions, in 1/kg.
     pub mobility: DMat3,
-    /// How many contacts it takes part in.
-    pub contacts: f64,
+    /// Sum of its absolute weights in the rows that push.
+    pub load: f64,
 }
 
-/// The contacts of a step that touch a rank's vertices, with what their impulses have summed to.
+/// Rows that touch a rank's vertices, with what their impulses have summed to.
 #[derive(Debug, Default)]
 pub struct Impulses {
-    contacts: Vec<Contact>,
-    /// For each contact, its vertices as indices into `vertices`.
+    rows: Vec<Row>,
+    /// For each row, its vertices as indices into `vertices`.
     slots: Vec<[u32; 4]>,
     /// Vertices that take part, global numbers, ascending.
     vertices: Vec<u32>,
     /// Their state, in the same order.
     participants: Vec<Participant>,
-    /// Accumulated impulses of each contact, along the normal and tangential, in kg m/s.
+    /// Accumulated impulses of each row, along the normal and tangential, in kg m/s.
     normal: Vec<f64>,
     tangential: Vec<DVec3>,
+    /// Whether a row counts in the loads of its vertices.
+    counted: Vec<bool>,
     change: Vec<DVec3>,
 }
 
 impl Impulses {
-    /// Takes the contacts of a step, sorted and unique.
-    pub fn load(&mut self, contacts: impl IntoIterator<Item = Contact>) {
-        self.contacts.clear();
-        self.contacts.extend(contacts);
+    /// Takes other rows; those that share a vertex must come in the same order on every rank.
+    pub fn load(&mut self, rows: impl IntoIterator<Item = Row>) {
+        self.rows.clear();
+        self.rows.extend(rows);
         self.vertices.clear();
-        for c in &self.contacts {
-            self.vertices
-                .extend_from_slice(&c.vertices[..usize::from(c.count)]);
+        for row in &self.rows {
+            self.vertices.extend_from_slice(row.vertices());
         }
         self.vertices.sort_unstable();
         self.vertices.dedup();
         let idle = Participant {
             velocity: DVec3::ZERO,
             mobility: DMat3::ZERO,
-            contacts: 0.0,
+            load: 0.0,
         };
         self.participants.clear();
         self.participants.resize(self.vertices.len(), idle);
         self.slots.clear();
-        for c in &self.contacts {
+        for row in &self.rows {
             let mut slots = [0; 4];
-            for (slot, vertex) in slots.iter_mut().zip(&c.vertices[..usize::from(c.count)]) {
+            for (slot, vertex) in slots.iter_mut().zip(row.vertices()) {
                 let at = self.vertices.partition_point(|v| v < vertex);
                 *slot = at as u32;
-                self.participants[at].contacts += 1.0;
             }
             self.slots.push(slots);
         }
         self.normal.clear();
-        self.normal.resize(self.contacts.len(), 0.0);
+        self.normal.resize(self.rows.len(), 0.0);
         self.tangential.clear();
-        self.tangential.resize(self.contacts.len(), DVec3::ZERO);
+        self.tangential.resize(self.rows.len(), DVec3::ZERO);
+        self.counted.clear();
+        self.counted.resize(self.rows.len(), false);
         self.change.clear();
         self.change.resize(self.vertices.len(), DVec3::ZERO);
     }
 
-    /// The contacts, sorted.
+    /// The rows.
     #[must_use]
-    pub fn contacts(&self) -> &[Contact] {
-        &self.contacts
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
     }
 
     /// Vertices that take part, global numbers, ascending.
@@ -109,41 +172,57 @@ impl Impulses {
         &self.participants
     }
 
-    /// One round: all contacts at once. Velocities are right afterwards where the vertex is owned.
+    /// Finds the rows that will push first. Loads are right afterwards where the vertex is owned.
+    pub fn survey(&mut self) {
+        for (index, row) in self.rows.iter().enumerate() {
+            let slots = &self.slots[index][..usize::from(row.count)];
+            let relative = self.relative(row, slots);
+            self.counted[index] = relative.dot(row.normal) < row.least_rate;
+        }
+        self.sum_loads();
+    }
+
+    /// One round: all rows at once. Velocities and loads are right afterwards where the vertex is owned.
     ///
-    /// `friction` is that of a contact; `dt` in s.
-    pub fn round(&mut self, dt: f64, friction: impl Fn(&Contact) -> f64) {
+    /// Returns the largest rate in m/s that a row lacked before.
+    pub fn round(&mut self) -> f64 {
+        let mut worst = 0.0_f64;
         self.change.fill(DVec3::ZERO);
-        for (index, c) in self.contacts.iter().enumerate() {
-            let count = usize::from(c.count);
-            let slots = &self.slots[index][..count];
-            let mut relative = -c.body_velocity;
-            // Σ w² n W: how easily the split masses give way.
-            let mut give = DMat3::ZERO;
-            for (&slot, &w) in slots.iter().zip(&c.weights) {
-                let p = &self.participants[slot as usize];
-                relative += p.velocity * w;
-                give += p.mobility * (w * w * p.contacts);
-            }
-            let along = (give * c.normal).dot(c.normal);
-            if along <= 0.0 {
+        for (index, row) in self.rows.iter().enumerate() {
+            let slots = &self.slots[index][..usize::from(row.count)];
+            let relative = self.relative(row, slots);
+            let rate = relative.dot(row.normal);
+            if self.normal[index] <= 0.0 && rate >= row.least_rate {
+                self.counted[index] = false;
                 continue;
             }
-            let rate = relative.dot(c.normal);
-            let push = (self.normal[index] + (wanted_rate(c, dt) - rate) / along).max(0.0);
-            let sliding = relative - c.normal * rate;
-            // The stiffest direction bounds the step, so that friction never overshoots.
+            let mut give = DMat3::ZERO;
+            for (&slot, w) in slots.iter().zip(&row.weights) {
+                let p = &self.participants[slot as usize];
+                let own = if self.counted[index] { 0.0 } else { w.abs() };
+                give += p.mobility * (w.abs() * (p.load + own));
+            }
+            let along = (give * row.normal).dot(row.normal);
             let trace = give.x_axis.x + give.y_axis.y + give.z_axis.z;
-            let mut drag = self.tangential[index] - sliding / trace.max(along);
-            let limit = friction(c) * push;
+            // What bodies hold along the normal cannot give way, but for rounding.
+            if along <= HELD * trace {
+                continue;
+            }
+            worst = worst.max(row.least_rate - rate);
+            let push = (self.normal[index] + (row.least_rate - rate) / along).max(0.0);
+            let sliding = relative - row.normal * rate;
+            // The direction that gives way most bounds the step, so that friction never overshoots.
+            let mut drag = self.tangential[index] - sliding / trace;
+            let limit = row.friction * push;
             let size = drag.length();
             if size > limit {
                 drag *= limit / size;
             }
-            let impulse = c.normal * (push - self.normal[index]) + (drag - self.tangential[index]);
+            let impulse = row.normal * (push - self.normal[index]) + (drag - self.tangential[index]);
             self.normal[index] = push;
             self.tangential[index] = drag;
-            for (&slot, &w) in slots.iter().zip(&c.weights) {
+            self.counted[index] = push > 0.0;
+            for (&slot, &w) in slots.iter().zip(&row.weights) {
                 self.change[slot as usize] +=
                     self.participants[slot as usize].mobility * (impulse * w);
             }
@@ -151,22 +230,34 @@ impl Impulses {
         for (p, change) in self.participants.iter_mut().zip(&self.change) {
             p.velocity += *change;
         }
+        self.sum_loads();
+        worst
     }
 
-    /// How many contacts pushed, of those for whose first vertex `counted` holds.
-    #[must_use]
-    pub fn pushing(&self, counted: impl Fn(u32) -> bool) -> usize {
-        let pairs = self.contacts.iter().zip(&self.normal);
-        pairs
-            .filter(|(c, push)| **push > 0.0 && counted(c.vertices[0]))
-            .count()
+    /// The combination of velocities that a row constrains.
+    fn relative(&self, row: &Row, slots: &[u32]) -> DVec3 {
+        let pairs = slots.iter().zip(&row.weights);
+        pairs.fold(-row.body_velocity, |sum, (&slot, &w)| {
+            sum + self.participants[slot as usize].velocity * w
+        })
     }
-}
 
-/// Least rate of separation a contact accepts, in m/s.
-fn wanted_rate(contact: &Contact, dt: f64) -> f64 {
-    let lack = contact.target - contact.gap;
-    lack.min(PUSH_PER_STEP * contact.target) / dt
+    fn sum_loads(&mut self) {
+        for p in &mut self.participants {
+            p.load = 0.0;
+        }
+        let counted = self.rows.iter().zip(&self.slots).zip(&self.counted);
+        for ((row, slots), _) in counted.filter(|(_, counted)| **counted) {
+            for (&slot, w) in slots[..usize::from(row.count)].iter().zip(&row.weights) {
+                self.participants[slot as usize].load += w.abs();
+            }
+        }
+    }
+
+    /// Which rows pushed.
+    pub fn pushing(&self) -> impl Iterator<Item = bool> + '_ {
+        self.normal.iter().map(|push| *push > 0.0)
+    }
 }
 
 #[cfg(test)]
@@ -196,14 +287,14 @@ mod tests {
 
     fn solve(contacts: &[Contact], velocities: &[DVec3], mass: f64, rounds: u32) -> Impulses {
         let mut impulses = Impulses::default();
-        impulses.load(contacts.iter().copied());
+        impulses.load(contacts.iter().map(|c| Row::of_contact(c, 0.3, 0.005)));
         let vertices = impulses.vertices().to_vec();
         for (p, v) in impulses.participants_mut().iter_mut().zip(vertices) {
             p.velocity = velocities[v as usize];
             p.mobility = DMat3::from_diagonal(DVec3::splat(1.0 / mass));
         }
         for _ in 0..rounds {
-            impulses.round(0.005, |_| 0.3);
+            impulses.round();
         }
         impulses
     }
@@ -261,7 +352,7 @@ mod tests {
             c
         };
         let mut impulses = Impulses::default();
-        impulses.load([pair(1, 0), pair(2, 1)]);
+        impulses.load([pair(1, 0), pair(2, 1)].map(|c| Row::of_contact(&c, 0.3, 0.005)));
         for (i, p) in impulses.participants_mut().iter_mut().enumerate() {
             p.velocity = if i == 0 {
                 DVec3::ZERO
@@ -271,11 +362,11 @@ mod tests {
             p.mobility = DMat3::IDENTITY * if i == 0 { 0.0 } else { 1.0 };
         }
         for _ in 0..200 {
-            impulses.round(0.005, |_| 0.3);
+            impulses.round();
         }
         for p in impulses.participants() {
             assert!(p.velocity.length() < 1e-6, "{}", p.velocity);
         }
-        assert_eq!(impulses.pushing(|_| true), 2);
+        assert!(impulses.pushing().all(|pushing| pushing));
     }
 }

@@ -5,10 +5,12 @@
 
 mod assembly;
 pub mod body_response;
-mod contact_exchange;
+mod corrections;
 mod detect;
 pub mod impulses;
+mod row_exchange;
 mod simulation;
+mod strain_limit;
 #[cfg(test)]
 mod tests;
 mod world;

@@ -6,12 +6,13 @@
 //! 1. detect: tasks find the contacts of the step;
 //! 2. constrain: vertices near bodies lose directions;
 //! 3. assemble and solve the implicit step for the velocity change;
-//! 4. respond: constraints are held or released, friction and impulses act, nothing enters a body;
+//! 4. respond: constraints are held or released, friction acts, impulses correct what the solve did not
+//!    foresee, nothing enters a body;
 //! 5. move, and share the new state.
 
 use std::time::Duration;
 
-use glam::{DMat3, DVec3};
+use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weft_partition::{HaloPlan, Ownership, PartitionError};
@@ -20,9 +21,8 @@ use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, Split};
 
 use super::assembly::{Assembly, Load};
 use super::body_response::{BodyResponse, StepContext};
-use super::contact_exchange::ContactExchange;
+use super::corrections::{Correcting, Corrections};
 use super::detect::{Contacts, detect};
-use super::impulses::Impulses;
 use super::world::World;
 use crate::collide::{Contact, Snapshot};
 use crate::scene;
@@ -131,6 +131,8 @@ pub struct StepReport {
     pub constraints: u64,
     /// Contacts that pushed, of those whose first vertex this rank owns.
     pub impulses: u64,
+    /// Triangles held at the strain limit, of those whose first vertex this rank owns.
+    pub strain_limited: u64,
     /// Vertices of this rank that had to be kept out of bodies after the solve.
     pub clamped: u64,
     /// What its workers did.
@@ -151,7 +153,7 @@ pub struct Simulation<'w> {
     filter: Filter,
     assembly: Assembly,
     bodies: BodyResponse,
-    impulses: Impulses,
+    corrections: Corrections,
     /// All vertices, at the start of the step.
     x: Vec<DVec3>,
     v: Vec<DVec3>,
@@ -187,7 +189,7 @@ impl<'w> Simulation<'w> {
             filter: Filter::new(owned),
             assembly: Assembly::new(world, &plan, &matrix),
             bodies: BodyResponse::new(owned),
-            impulses: Impulses::default(),
+            corrections: Corrections::new(&plan),
             matrix,
             local_x: vec![DVec3::ZERO; plan.local_len()],
             local_v: vec![DVec3::ZERO; plan.local_len()],
@@ -278,7 +280,7 @@ impl<'w> Simulation<'w> {
         };
         report.times[2] = clock.lap(comm);
 
-        self.respond(comm, contacts, &mut report)?;
+        self.respond(comm, &contacts, &mut report)?;
         report.times[3] = clock.lap(comm);
 
         self.share(comm)?;
@@ -405,7 +407,7 @@ impl<'w> Simulation<'w> {
     fn respond(
         &mut self,
         comm: &mut dyn Comm,
-        contacts: Contacts,
+        contacts: &Contacts,
         report: &mut StepReport,
     ) -> Result<(), StepError> {
         let owned = self.owned();
@@ -418,71 +420,25 @@ impl<'w> Simulation<'w> {
         }
         self.bodies
             .settle(self.cg.constraint_force(), masses, velocities);
-        self.push_layers(comm, contacts.layers, report)?;
+        let with = Correcting {
+            world: self.world,
+            ownership: &self.ownership,
+            plan: &self.plan,
+            assembly: &self.assembly,
+            bodies: &self.bodies,
+            x: &self.local_x,
+        };
+        let pushed = self
+            .corrections
+            .apply(comm, &with, contacts, &mut self.local_v)?;
+        report.impulses = pushed.contacts;
+        report.strain_limited = pushed.triangles;
         let context = self.context();
         let velocities = &mut self.local_v[..n];
         let clamped = self
             .bodies
             .clamp(&contacts.vertex_body, velocities, pinned, &context);
         report.clamped = clamped as u64;
-        Ok(())
-    }
-
-    /// Impulses between layers of cloth.
-    fn push_layers(
-        &mut self,
-        comm: &mut dyn Comm,
-        layers: Vec<Contact>,
-        report: &mut StepReport,
-    ) -> Result<(), StepError> {
-        let owned = self.owned();
-        let first = owned.start;
-        self.impulses.load(layers);
-        let exchange = ContactExchange::new(&self.impulses, &self.ownership, comm.rank().index());
-        let vertices = self.impulses.vertices().to_vec();
-        let model = self.world.model();
-        for (p, &vertex) in self.impulses.participants_mut().iter_mut().zip(&vertices) {
-            let vertex = vertex as usize;
-            if owned.contains(&vertex) {
-                let free = if self.world.pinned()[vertex] {
-                    0.0
-                } else {
-                    1.0
-                };
-                p.velocity = self.local_v[vertex - first];
-                p.mobility = DMat3::IDENTITY * (free / model.masses()[vertex]);
-            }
-        }
-        // What a body holds gives way in its free directions only.
-        for c in self.bodies.constraints() {
-            let vertex = (first + c.local as usize) as u32;
-            if self.bodies.states()[c.local as usize].held
-                && let Ok(at) = vertices.binary_search(&vertex)
-            {
-                let p = &mut self.impulses.participants_mut()[at];
-                p.mobility = c.free * (1.0 / model.masses()[vertex as usize]);
-            }
-        }
-        let contact = &self.world.scene().contact;
-        let frictions = self.world.friction();
-        let friction = |c: &Contact| {
-            if c.id.kind <= crate::collide::contact::PairKind::EdgeEdge {
-                contact.self_friction
-            } else {
-                frictions[c.id.body as usize]
-            }
-        };
-        let dt = self.dt();
-        for _ in 0..contact.iterations {
-            exchange.refresh(comm, self.impulses.participants_mut())?;
-            self.impulses.round(dt, friction);
-        }
-        for (p, &vertex) in self.impulses.participants().iter().zip(&vertices) {
-            if owned.contains(&(vertex as usize)) {
-                self.local_v[vertex as usize - first] = p.velocity;
-            }
-        }
-        report.impulses = self.impulses.pushing(|v| owned.contains(&(v as usize))) as u64;
         Ok(())
     }
 

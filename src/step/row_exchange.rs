@@ -1,6 +1,6 @@
-//! Velocities of vertices that take part in contacts, between the ranks that own them.
+//! Velocities of vertices that take part in rows of impulses, between the ranks that own them.
 //!
-//! A contact is known to all owners of its vertices. So each rank can tell by itself whose velocities it
+//! A row is known to all owners of its vertices. So each rank can tell by itself whose velocities it
 //! needs and who needs its own: the owners of the other vertices. Both sides list them in ascending order.
 
 use std::collections::BTreeMap;
@@ -14,18 +14,18 @@ const TAG: Tag = Tag(0x20);
 
 /// Who exchanges what with whom in this step.
 #[derive(Debug, Default)]
-pub(super) struct ContactExchange {
+pub(super) struct RowExchange {
     /// Per neighbour: participants to send and to receive, as indices, ascending.
     neighbours: Vec<(Rank, Vec<u32>, Vec<u32>)>,
 }
 
-impl ContactExchange {
-    /// Plans the exchange for the contacts that `impulses` holds.
+impl RowExchange {
+    /// Plans the exchange for the rows that `impulses` holds.
     pub(super) fn new(impulses: &Impulses, ownership: &Ownership, me: usize) -> Self {
         let owner = |vertex: u32| ownership.rank_of_vertex(vertex as usize);
         let mut shared: BTreeMap<usize, (Vec<u32>, Vec<u32>)> = BTreeMap::new();
-        for contact in impulses.contacts() {
-            let vertices = &contact.vertices[..usize::from(contact.count)];
+        for row in impulses.rows() {
+            let vertices = row.vertices();
             for &theirs in vertices {
                 let rank = owner(theirs);
                 if rank != me {

@@ -1,0 +1,156 @@
+//! What the linear solve did not foresee, put right by impulses: layers that meet, cloth that is pulled into
+//! bodies, triangles that stretch too far.
+//!
+//! In: velocities after the solve. Out: velocities that contacts and the strain limit accept, as far as
+//! the rounds get. A few passes, for strain rows are linear at the velocities a pass begins with.
+
+use glam::{DMat3, DVec3};
+use weft_partition::{HaloPlan, Ownership};
+use weft_runtime::comm::{Comm, CommError, Tag};
+
+use super::assembly::Assembly;
+use super::body_response::{BodyResponse, least_rate};
+use super::detect::Contacts;
+use super::impulses::{Impulses, Row};
+use super::row_exchange::RowExchange;
+use super::strain_limit;
+use super::world::World;
+use crate::collide::Contact;
+use crate::collide::contact::PairKind;
+use crate::solve::Halo;
+
+const TAG: Tag = Tag(0x28);
+/// Times that strain rows are made anew.
+const PASSES: usize = 3;
+
+/// A rank's corrections, with their storage.
+#[derive(Debug)]
+pub(super) struct Corrections {
+    halo: Halo,
+    impulses: Impulses,
+    rows: Vec<Row>,
+}
+
+/// What corrections read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Correcting<'a> {
+    pub(super) world: &'a World,
+    pub(super) ownership: &'a Ownership,
+    pub(super) plan: &'a HaloPlan,
+    pub(super) assembly: &'a Assembly,
+    pub(super) bodies: &'a BodyResponse,
+    /// Positions at the start of the step, with halo.
+    pub(super) x: &'a [DVec3],
+}
+
+/// Rows that pushed, of those whose first vertex the rank owns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pushed {
+    pub(super) contacts: u64,
+    pub(super) triangles: u64,
+}
+
+impl Corrections {
+    pub(super) fn new(plan: &HaloPlan) -> Self {
+        Self {
+            halo: Halo::new(plan, TAG),
+            impulses: Impulses::default(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Corrects the velocities (m/s) of owned vertices, the first in `v`; the rest of it is halo.
+    pub(super) fn apply(
+        &mut self,
+        comm: &mut dyn Comm,
+        with: &Correcting<'_>,
+        contacts: &Contacts,
+        v: &mut [DVec3],
+    ) -> Result<Pushed, CommError> {
+        let world = with.world;
+        let dt = world.scene().time.step;
+        let settings = &world.scene().contact;
+        let owned = with.plan.owned();
+        let me = comm.rank().index();
+
+        self.rows.clear();
+        let friction = |c: &Contact| {
+            if c.id.kind <= PairKind::EdgeEdge {
+                settings.self_friction
+            } else {
+                world.friction()[c.id.body as usize]
+            }
+        };
+        let layers = contacts.layers.iter();
+        self.rows
+            .extend(layers.map(|c| Row::of_contact(c, friction(c), dt)));
+        let bodies = contacts.vertex_body.iter();
+        self.rows.extend(bodies.map(|c| Row {
+            least_rate: least_rate(c, dt),
+            ..Row::of_contact(c, friction(c), dt)
+        }));
+        let contact_rows = self.rows.len();
+
+        let mut pushed = Pushed::default();
+        for _ in 0..PASSES {
+            self.halo.start(comm, v)?;
+            self.halo.finish(comm, v)?;
+            self.rows.truncate(contact_rows);
+            for (triangle, corners) in with.assembly.triangles() {
+                let at = |values: &[DVec3]| corners.map(|c| values[c as usize]);
+                let rows = &mut self.rows;
+                strain_limit::push_rows(world.model(), triangle, at(with.x), at(v), dt, rows);
+            }
+            self.impulses.load(self.rows.iter().copied());
+            let exchange = RowExchange::new(&self.impulses, with.ownership, me);
+            self.enter(with, v);
+            exchange.refresh(comm, self.impulses.participants_mut())?;
+            self.impulses.survey();
+            for _ in 0..settings.iterations {
+                exchange.refresh(comm, self.impulses.participants_mut())?;
+                self.impulses.round();
+            }
+            let vertices = self.impulses.vertices().iter();
+            for (p, &vertex) in self.impulses.participants().iter().zip(vertices) {
+                if owned.contains(&(vertex as usize)) {
+                    v[vertex as usize - owned.start] = p.velocity;
+                }
+            }
+            let counted = |row: &Row| owned.contains(&(row.vertices[0] as usize));
+            let count = |rows: std::ops::Range<usize>| {
+                let pushing = self.rows.iter().zip(self.impulses.pushing());
+                let of_kind = pushing.skip(rows.start).take(rows.len());
+                of_kind.filter(|(row, pushed)| *pushed && counted(row)).count() as u64
+            };
+            pushed.contacts = pushed.contacts.max(count(0..contact_rows));
+            pushed.triangles = pushed.triangles.max(count(contact_rows..self.rows.len()));
+        }
+        Ok(pushed)
+    }
+
+    /// Velocity and mobility of the owned vertices that take part.
+    fn enter(&mut self, with: &Correcting<'_>, v: &[DVec3]) {
+        let owned = with.plan.owned();
+        let masses = with.world.model().masses();
+        let vertices = self.impulses.vertices().to_vec();
+        let participants = self.impulses.participants_mut();
+        for (p, &vertex) in participants.iter_mut().zip(&vertices) {
+            let vertex = vertex as usize;
+            if owned.contains(&vertex) {
+                let pinned = with.world.pinned()[vertex];
+                let free = if pinned { 0.0 } else { 1.0 / masses[vertex] };
+                p.velocity = v[vertex - owned.start];
+                p.mobility = DMat3::from_diagonal(DVec3::splat(free));
+            }
+        }
+        // What a body holds gives way in its free directions only.
+        for c in with.bodies.constraints() {
+            let vertex = owned.start + c.local as usize;
+            if with.bodies.states()[c.local as usize].held
+                && let Ok(at) = vertices.binary_search(&(vertex as u32))
+            {
+                participants[at].mobility = c.free * (1.0 / masses[vertex]);
+            }
+        }
+    }
+}

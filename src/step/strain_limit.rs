@@ -1,0 +1,55 @@
+//! Limiting strain: rows for the impulses that keep triangles from being stretched beyond what cloth bears.
+//!
+//! An implicit step linearises elasticity where it begins. What happens within the step, a border that hits
+//! the floor at some metres per second while its neighbours fly on, stretches triangles in ways the linear
+//! system knew nothing of. As in [Bridson 2003 §1.3], velocities are corrected before they move anything, by
+//! impulses that keep momentum, where the strain they predict is too high. Here the strain is the largest
+//! principal one of a triangle rather than that of an edge: an edge says nothing of shear.
+//!
+//! With predicted positions `y = x + h v`, `F = Σ yᵢ ∇Nᵢᵀ`, its largest stretches `s` with material direction
+//! `w` and direction in space `u = F w / s`, the row is `Σ (∇Nᵢ·w) h δvᵢ·u ≤ 1 + limit − s`, linear at the
+//! prediction. A triangle already beyond the limit is only asked to come back slowly.
+
+use glam::DVec3;
+
+use super::impulses::Row;
+use crate::physics::ClothModel;
+
+/// Rows are made from this share of the limit on: those that neighbours' impulses may bring to it.
+const WATCHED: f64 = 0.7;
+/// How much of its strain beyond the limit a triangle loses in one step.
+const PULL_PER_STEP: f64 = 0.02;
+
+/// Appends the rows of a triangle. `x` and `v` are its corners', at the start of the step (m) and as
+/// predicted for its end (m/s); `dt` in s.
+pub(super) fn push_rows(
+    model: &ClothModel,
+    triangle: u32,
+    x: [DVec3; 3],
+    v: [DVec3; 3],
+    dt: f64,
+    rows: &mut Vec<Row>,
+) {
+    let index = triangle as usize;
+    let membrane = &model.membranes()[index];
+    let limit = model.strain_limit(index);
+    let end = [0, 1, 2].map(|k| x[k] + v[k] * dt);
+    for axis in membrane.stretched_beyond(end, 1.0 + WATCHED * limit) {
+        let begin = (0..3).fold(DVec3::ZERO, |sum, k| sum + x[k] * axis.weights[k]);
+        let allowed = (1.0 + limit).max(begin.length() - PULL_PER_STEP);
+        // The weights are 1/m; scaled by a length, rows are rates in m/s as those of contacts are.
+        let length = membrane.area().sqrt();
+        let weights = axis.weights.map(|w| -w * length);
+        let rate: f64 = (0..3).map(|k| v[k].dot(axis.direction) * weights[k]).sum();
+        let corners = model.triangles()[index];
+        rows.push(Row {
+            count: 3,
+            vertices: [corners[0], corners[1], corners[2], 0],
+            weights: [weights[0], weights[1], weights[2], 0.0],
+            normal: axis.direction,
+            body_velocity: DVec3::ZERO,
+            least_rate: rate + (axis.stretch - allowed) * length / dt,
+            friction: 0.0,
+        });
+    }
+}
