@@ -11,7 +11,7 @@
 //! | `gravity` | acceleration vector | `[0, 0, -9.81]` |
 //! | `time.step`, `time.end` | times; `end / step` at most 10⁹ | 5 ms, 2 s |
 //! | `contact.thickness` | length | 4 mm |
-//! | `contact.self_collision`, `.self_friction`, `.iterations` | boolean, number, 1 to 1000 | true, 0.3, 4 |
+//! | `contact.self_collision`, `.self_friction`, `.iterations` | boolean, number, 1 to 1000 | true, 0.3, 40 |
 //! | `solver.tolerance`, `.max_iterations` | number in (0, 1), 1 to 10⁶ | 1e-6, 1000 |
 //! | `partition.patches` | power of two up to 2²⁰ | from the mesh |
 //! | `balance.ranks` | 1 to 65536 | from the command line |

@@ -241,7 +241,7 @@ pub struct ContactParameters {
     pub self_collision: bool,
     /// Coulomb's coefficient of friction of cloth on cloth.
     pub self_friction: f64,
-    /// Rounds of impulses per step.
+    /// Most rounds of impulses in a pass; a pass ends earlier when all rows are satisfied.
     pub iterations: u32,
 }
 

@@ -354,3 +354,32 @@ fn more_ranks_than_patches_are_refused() {
     .unwrap();
     assert!(errors[0].contains("patches"), "{}", errors[0]);
 }
+
+/// Momentum before and after a step in which a corner is torn away, and the largest strain then.
+fn torn(strain_limit: f64) -> (DVec3, DVec3, f64) {
+    let limit = format!("bending = \"1e-5 N m\"\nstrain_limit = {strain_limit}");
+    let text = sheet(11, "", "[solver]\ntolerance = 1e-10")
+        .replace("time =", "gravity = [0, 0, 0]\ntime =");
+    let world = world(&text.replace("bending = \"1e-5 N m\"", &limit));
+    let mut comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    let (x, v) = s.state_mut();
+    let corner = x.iter().position(|x| x.x + x.y < -0.99).unwrap();
+    v[corner] = DVec3::new(-60.0, -40.0, 20.0);
+    let before = momentum(&world, &s).0;
+    s.advance(&mut comm).unwrap();
+    let after = momentum(&world, &s).0;
+    (before, after, s.largest_strain())
+}
+
+#[test]
+fn a_stretched_triangle_is_brought_to_its_limit_and_no_momentum_appears() {
+    let (_, _, unlimited) = torn(1e3);
+    assert!(unlimited > 0.2, "{unlimited}");
+    let (before, after, strain) = torn(0.1);
+    assert!(strain < 0.11, "{strain}");
+    assert!(
+        (after - before).length() < 1e-7 * before.length(),
+        "{before} {after}"
+    );
+}

@@ -48,7 +48,10 @@ impl Picture {
     pub fn render(items: &[Item<'_>], camera: &Camera, size: [u32; 2]) -> Self {
         let [width, height] = size.map(|s| s.max(1) as usize);
         let (w, h) = (width * OVERSAMPLE, height * OVERSAMPLE);
-        let faces: Vec<Face> = (0..).zip(items).flat_map(|(i, item)| faces(i, item)).collect();
+        let faces: Vec<Face> = (0..)
+            .zip(items)
+            .flat_map(|(i, item)| faces(i, item))
+            .collect();
         let light = Light::new(&faces, camera);
         let project = camera.projection(w as f32, h as f32);
         let mut raster = Raster::new(w, h);
