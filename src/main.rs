@@ -1,11 +1,11 @@
 //! The `weft` command: reads the command line, runs, says how it went.
 
-#![allow(clippy::print_stdout, reason = "a command prints")]
-
-use std::io::IsTerminal;
+use std::fmt::{self, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
 use weftwork::run::{Driver, RunOptions, RunSummary, Show, run};
@@ -57,7 +57,7 @@ struct RunArguments {
     /// The scene file.
     scene: PathBuf,
     /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2].
-    #[arg(long)]
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     ranks: Option<usize>,
     /// Workers per rank.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
@@ -122,15 +122,13 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run_scene(&arguments),
         Command::Check { scene, overrides } => check_scene(&scene, &overrides),
         Command::Scenes { folder } => list_scenes(&folder),
-        Command::Info => {
-            info();
-            Ok(())
-        }
+        Command::Info => say(info()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {}", failure.message);
+            // There is nobody else to tell.
+            drop(writeln!(io::stderr(), "error: {}", failure.message));
             ExitCode::from(failure.code)
         }
     }
@@ -182,7 +180,7 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
             .unwrap_or_else(|| Path::new("runs").join(&scene.name)),
         progress: if arguments.quiet {
             Show::Nothing
-        } else if std::io::stderr().is_terminal() {
+        } else if io::stderr().is_terminal() {
             Show::Bar
         } else {
             Show::Lines
@@ -190,69 +188,80 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
         command: std::env::args().collect(),
     };
     if !arguments.quiet {
-        announce(&scene, &options);
+        // If nobody reads, the run is still worth its files; the end tells.
+        drop(say(announcement(&scene, &options)));
     }
     let summary = run(&scene, &options).map_err(|error| Failure {
         code: error.exit_code(),
         message: error.to_string(),
     })?;
-    if !arguments.quiet {
-        report(&summary, &options);
+    let report = if arguments.quiet {
+        String::new()
+    } else {
+        report(&summary, &options)
+    };
+    say(format_args!("{report}state hash {}\n", summary.hash))
+}
+
+/// Writes to standard output. A reader that has gone, as `head` goes, is not an error.
+fn say(text: impl fmt::Display) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match write!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure {
+            code: 5,
+            message: format!("cannot write to standard output: {error}"),
+        }),
+        _ => Ok(()),
     }
-    println!("state hash {}", summary.hash);
-    Ok(())
 }
 
-fn announce(scene: &Scene, options: &RunOptions) {
-    println!(
-        "weft {}   {} ranks x {} workers ({})",
-        env!("CARGO_PKG_VERSION"),
-        options.ranks,
-        options.threads,
-        if options.driver == Driver::Solo {
-            "solo"
-        } else {
-            "threads"
+fn announcement(scene: &Scene, options: &RunOptions) -> String {
+    format!(
+        "weft {version}   {ranks} ranks x {threads} workers ({driver})\n\
+         scene {name}: {title}\n\
+         step {step} s, end {end} s, stealing {steal}, output in {out}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        ranks = options.ranks,
+        threads = options.threads,
+        driver = match options.driver {
+            Driver::Solo => "solo",
+            Driver::Threads => "threads",
         },
-    );
-    println!("scene {}: {}", scene.name, scene.title);
-    println!(
-        "step {} s, end {} s, stealing {}, output in {}",
-        scene.time.step,
-        scene.time.end,
-        if scene.balance.steal { "on" } else { "off" },
-        options.out.display()
-    );
+        name = scene.name,
+        title = scene.title,
+        step = scene.time.step,
+        end = scene.time.end,
+        steal = if scene.balance.steal { "on" } else { "off" },
+        out = options.out.display(),
+    )
 }
 
-fn report(summary: &RunSummary, options: &RunOptions) {
-    println!("\n{}\n{}", summary.phases, summary.balance);
+fn report(summary: &RunSummary, options: &RunOptions) -> String {
     let depth = summary.deepest.map_or_else(
         || "no bodies".to_owned(),
         |d| format!("deepest vertex {:.2} mm inside a body", 1000.0 * d.max(0.0)),
     );
-    println!(
-        "State: {depth} in any frame, strain at most {:.2} %, {} crossing pairs in the last state",
-        100.0 * summary.strain,
-        summary.crossings
-    );
-    println!(
-        "Wrote {}: run.json history.csv and {} frames",
-        options.out.display(),
-        summary.frames
-    );
-    println!(
-        "{} steps of {} vertices in {:.1} s",
-        summary.steps,
-        summary.vertices,
-        summary.loop_time.as_secs_f64()
-    );
+    format!(
+        "\n{phases}\n{balance}\n\
+         State: {depth} in any frame, strain at most {strain:.2} %, {crossings} crossing pairs in the \
+         last state\n\
+         Wrote {out}: run.json history.csv and {frames} frames\n\
+         {steps} steps of {vertices} vertices in {seconds:.1} s\n",
+        phases = summary.phases,
+        balance = summary.balance,
+        strain = 100.0 * summary.strain,
+        crossings = summary.crossings,
+        out = options.out.display(),
+        frames = summary.frames,
+        steps = summary.steps,
+        vertices = summary.vertices,
+        seconds = summary.loop_time.as_secs_f64(),
+    )
 }
 
 fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
-    print!("{}", scene.echo());
-    Ok(())
+    say(scene.echo())
 }
 
 /// Loads a scene and checks what its files hold.
@@ -273,7 +282,7 @@ fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene, Failure> {
 }
 
 fn list_scenes(folder: &Path) -> Result<(), Failure> {
-    let failure = |e: std::io::Error| Failure {
+    let failure = |e: io::Error| Failure {
         code: 5,
         message: format!(
             "cannot list {}: {e}; name a folder with scenes",
@@ -288,27 +297,25 @@ fn list_scenes(folder: &Path) -> Result<(), Failure> {
         }
     }
     files.sort();
+    let mut list = String::new();
     for path in files {
-        match Scene::load(&path, &[]) {
-            Ok(scene) => println!("{:<28} {}", path.display(), scene.title),
-            Err(_) => println!("{:<28} (not valid; see `weft check`)", path.display()),
-        }
+        let scene = Scene::load(&path, &[]);
+        let title = scene.map_or_else(|_| "(not valid; see `weft check`)".to_owned(), |s| s.title);
+        writeln!(list, "{:<28} {title}", path.display()).expect("strings take all that is written");
     }
-    Ok(())
+    say(list)
 }
 
-fn info() {
-    println!("weft {}", env!("CARGO_PKG_VERSION"));
-    println!(
-        "profile  {}",
+fn info() -> String {
+    format!(
+        "weft {}\nprofile  {}\nranks    solo, threads\nmpi      not built in\n",
+        env!("CARGO_PKG_VERSION"),
         if cfg!(debug_assertions) {
             "debug"
         } else {
             "release"
-        }
-    );
-    println!("ranks    solo, threads");
-    println!("mpi      not built in");
+        },
+    )
 }
 
 /// A build without MPI must not start as so many runs of one rank each.

@@ -1,5 +1,7 @@
 //! Cloths and bodies of a scene as meshes.
 
+use std::path::Path;
+
 use glam::DVec3;
 
 use super::{
@@ -28,7 +30,8 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
             } => {
                 let mut mesh = read_mesh(path)?;
                 mesh.transform(*scale, *rotation, *translation);
-                mesh
+                check_cloth(&mesh).map_err(|error| in_file(path, error))?;
+                return Ok(mesh);
             }
         };
         check_cloth(&mesh)?;
@@ -83,13 +86,21 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
             } => {
                 let mut mesh = read_mesh(path)?;
                 mesh.transform(*scale, DVec3::ZERO, *translation);
-                mesh
+                check_body(&mesh, true).map_err(|error| in_file(path, error))?;
+                return Ok(mesh);
             }
         };
         check_body(&mesh, !matches!(body.shape, Shape::Plane { .. }))?;
         Ok(mesh)
     };
     build().map_err(|error| named("body", &body.name, error))
+}
+
+fn in_file(path: &Path, reason: MeshError) -> MeshError {
+    MeshError::Object {
+        object: path.display().to_string(),
+        reason: Box::new(reason),
+    }
 }
 
 fn named(what: &str, name: &str, reason: MeshError) -> MeshError {
@@ -101,8 +112,6 @@ fn named(what: &str, name: &str, reason: MeshError) -> MeshError {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::super::write_obj;
     use super::*;
     use crate::scene::Scene;
@@ -164,7 +173,7 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         let error = build_cloth(&cloth).unwrap_err().to_string();
         assert!(
-            error.starts_with("cloth `sheet`: the mesh cannot be used:\n"),
+            error.starts_with("cloth `sheet`: ") && error.contains(": the mesh cannot be used:\n"),
             "{error}"
         );
 
@@ -176,7 +185,7 @@ mod tests {
             .remove(0);
         let error = build_body(&body).unwrap_err().to_string();
         assert!(
-            error.starts_with("body `body0`: the mesh cannot be used:\n"),
+            error.starts_with("body `body0`: ") && error.contains(": the mesh cannot be used:\n"),
             "{error}"
         );
     }

@@ -10,10 +10,10 @@ use thiserror::Error;
 /// Each says all it knows when displayed; there is no chain of sources to print.
 #[derive(Debug, Error)]
 pub enum MeshError {
-    /// A cloth or body of the scene, by name, and what is wrong with its mesh.
+    /// A cloth or body of the scene, or its file, and what is wrong with its mesh.
     #[error("{object}: {reason}")]
     Object {
-        /// Such as "cloth `sheet`".
+        /// Such as "cloth `sheet`" or a path.
         object: String,
         /// What is wrong.
         reason: Box<Self>,

@@ -151,7 +151,7 @@ impl ModifiedCg {
                 match self.check_residual(comm, system, x, &mut progress)? {
                     Check::Converged(outcome) => return Ok(outcome),
                     Check::GoOn if progress.iterations == tolerance.max_iterations => {
-                        return Err(progress.not_converged(false));
+                        return Err(self.not_converged(comm, &progress, false)?);
                     }
                     Check::GoOn => {}
                 }
@@ -321,7 +321,7 @@ impl ModifiedCg {
             }));
         }
         if gamma > WORTHWHILE * last {
-            return Err(progress.not_converged(true));
+            return Err(self.not_converged(comm, progress, true)?);
         }
         Ok(Check::GoOn)
     }
@@ -511,22 +511,37 @@ impl ModifiedCg {
         }))
     }
 
+    /// Says that the residual is too large, and where it is largest. Collective.
+    fn not_converged(
+        &self,
+        comm: &mut dyn Comm,
+        progress: &Progress,
+        stagnated: bool,
+    ) -> Result<SolveError, SolveError> {
+        let largest = (0_u32..)
+            .zip(self.r.iter().zip(&self.u))
+            .map(|(row, (r, u))| Suspect {
+                class: 0,
+                key: -r.dot(*u),
+                vertex: self.first_row + row,
+            })
+            .min_by(Suspect::order);
+        let vertex = agree(comm, largest)?.map_or(0, |suspect| suspect.vertex);
+        Ok(SolveError::NotConverged {
+            vertex,
+            patch: self.patch_of(vertex),
+            iterations: progress.iterations,
+            residual: progress.computed.sqrt(),
+            best: progress.best,
+            allowed: progress.allowed.sqrt(),
+            stagnated,
+        })
+    }
+
     fn patch_of(&self, vertex: u32) -> usize {
         self.patch_starts
             .partition_point(|&start| start <= vertex)
             .saturating_sub(1)
-    }
-}
-
-impl Progress {
-    fn not_converged(&self, stagnated: bool) -> SolveError {
-        SolveError::NotConverged {
-            iterations: self.iterations,
-            residual: self.computed.sqrt(),
-            best: self.best,
-            allowed: self.allowed.sqrt(),
-            stagnated,
-        }
     }
 }
 

@@ -306,6 +306,7 @@ fn too_few_iterations_are_an_error_on_every_rank() {
         best,
         allowed,
         stagnated,
+        ..
     }) = &alone
     else {
         panic!("{alone:?}");

@@ -88,10 +88,14 @@ pub enum SolveError {
     },
     /// The allowed residual was not reached.
     #[error(
-        "no convergence in {iterations} iterations: residual {residual:.3e}, best {best:.3e}, allowed {allowed:.3e}{}",
+        "no convergence in {iterations} iterations: residual {residual:.3e}, best {best:.3e}, allowed {allowed:.3e}, largest at vertex {vertex} of patch {patch}{}",
         if *.stagnated { "; rounding lets it fall no further, allow more" } else { "; allow more of either, or take a shorter step" }
     )]
     NotConverged {
+        /// The vertex with the largest share of the residual.
+        vertex: u32,
+        /// Its patch.
+        patch: usize,
         /// Iterations done.
         iterations: u32,
         /// The last residual, in √J.
@@ -129,4 +133,18 @@ pub enum SolveError {
         /// What is not finite there.
         what: &'static str,
     },
+}
+
+impl SolveError {
+    /// The same error with another number for its vertex, if it has one.
+    #[must_use]
+    pub fn renumbered(mut self, number: impl FnOnce(u32) -> u32) -> Self {
+        if let Self::NotConverged { vertex, .. }
+        | Self::Indefinite { vertex, .. }
+        | Self::NonFinite { vertex, .. } = &mut self
+        {
+            *vertex = number(*vertex);
+        }
+        self
+    }
 }

@@ -42,7 +42,7 @@ pub enum StepError {
     Solve {
         /// The step, from 1.
         step: u64,
-        /// What the solver says; vertices are those of the patch tree.
+        /// What the solver says; its vertex in the order of the scene's vertices.
         source: SolveError,
     },
     /// Collision tasks failed.
@@ -399,7 +399,7 @@ impl<'w> Simulation<'w> {
             .solve(comm, &system, &tolerance, &mut self.change)
             .map_err(|source| StepError::Solve {
                 step: self.step + 1,
-                source,
+                source: source.renumbered(|vertex| self.world.tree().new_to_old()[vertex as usize]),
             })
     }
 

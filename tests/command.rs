@@ -1,0 +1,400 @@
+//! The command as its users meet it: a process with arguments, files, messages and an exit code.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot start a process has failed"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A napkin of 12 by 12 vertices over a ball on a floor: contacts of every kind within 40 steps.
+const SCENE: &str = r#"
+title = "small"
+
+[time]
+step = "4 ms"
+end = "160 ms"
+
+[[cloth]]
+name = "napkin"
+grid = { size = "0.3 m", vertices = 12 }
+center = [0.03, 0.02, 0.165]
+material = { density = "0.15 kg/m2", stretch = "300 N/m", bending = "1e-5 N m", damping_stiffness = "4 ms" }
+
+[[body]]
+name = "ball"
+shape = "sphere"
+center = [0, 0, 0.08]
+radius = "8 cm"
+surface = "triangles"
+edge = "3 cm"
+
+[[body]]
+name = "floor"
+shape = "plane"
+extent = "1 m"
+
+[contact]
+thickness = "4 mm"
+
+[partition]
+patches = 8
+
+[output]
+interval = "40 ms"
+size = [96, 64]
+"#;
+
+/// A folder with a scene in it.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self::with(SCENE)
+    }
+
+    fn with(scene: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("small.toml"), scene).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.folder.path());
+        // What a launcher would set must not reach these runs.
+        for name in [
+            "OMPI_COMM_WORLD_SIZE",
+            "PMI_SIZE",
+            "PMIX_RANK",
+            "MPI_LOCALNRANKS",
+        ] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn weft(&self, arguments: &str) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs what must fail; its exit code and message.
+    fn fails(&self, arguments: &str) -> (i32, String) {
+        let output = self.weft(arguments);
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(!message.contains("panicked"), "{arguments}: {message}");
+        (output.status.code().unwrap(), message)
+    }
+
+    fn names(&self, folder: &str) -> BTreeSet<String> {
+        let entries = fs::read_dir(self.path(folder)).unwrap();
+        let name = |e: fs::DirEntry| e.file_name().into_string().unwrap();
+        entries.map(|e| name(e.unwrap())).collect()
+    }
+}
+
+fn hash_of(output: &Output) -> String {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{message}");
+    let line = text.lines().last().unwrap();
+    line.strip_prefix("state hash ").unwrap().to_owned()
+}
+
+fn record(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path.join("run.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_leaves_all_it_promises() {
+    let place = Place::new();
+    let hash = hash_of(&place.weft("run small.toml --ranks 3 --out out"));
+    let steps = [0, 10, 20, 30, 40];
+    let pictures = steps.map(|s| format!("{s:06}.png"));
+    assert_eq!(place.names("out/pictures"), pictures.into());
+    let frames: BTreeSet<_> = place.names("out/frames");
+    for step in steps {
+        assert!(
+            frames.contains(&format!("cloth.{step:06}.vtp")),
+            "{frames:?}"
+        );
+    }
+    let rows = fs::read_to_string(place.path("out/history.csv")).unwrap();
+    assert_eq!(rows.lines().filter(|l| !l.starts_with('#')).count(), 41);
+    let collection = fs::read_to_string(place.path("out/frames.pvd")).unwrap();
+    assert_eq!(collection.matches("cloth.").count(), 5);
+    let record = record(&place.path("out"));
+    assert_eq!(record["exit"], 0);
+    assert_eq!(record["result"]["hash"], hash.as_str());
+    assert_eq!(record["result"]["steps"], 40);
+    let strain = record["result"]["max_strain"].as_f64().unwrap();
+    assert!(strain > 0.0 && strain < 0.15, "{strain}");
+    assert_eq!(record["result"]["max_penetration_m"].as_f64(), Some(0.0));
+}
+
+#[test]
+fn ranks_workers_seeds_and_policies_leave_the_same_hash() {
+    let place = Place::new();
+    let hash = |options: &str| {
+        let options =
+            format!("run small.toml --quiet --out out --set output.pictures=false {options}");
+        hash_of(&place.weft(&options))
+    };
+    let first = hash("--ranks 1");
+    for options in [
+        "--ranks 1 --threads 2",
+        "--ranks 2 --seed 5",
+        "--ranks 3 --threads 2 --split oldest",
+        "--ranks 7 --no-steal",
+        "--ranks 8 --seed 6 --split every-other",
+        "--comm threads --ranks 1",
+    ] {
+        assert_eq!(hash(options), first, "{options}");
+    }
+    assert_ne!(hash("--ranks 2 --steps 39"), first);
+}
+
+#[test]
+fn a_scene_printed_by_check_is_the_same_scene() {
+    let place = Place::new();
+    let checked = place.weft("check small.toml --set time.step=2ms");
+    assert!(checked.status.success());
+    fs::write(place.path("again.toml"), checked.stdout).unwrap();
+    let end = "--steps 30 --quiet --ranks 2";
+    let first = place.weft(&format!("run small.toml {end} --set time.step=2ms --out a"));
+    let second = place.weft(&format!("run again.toml {end} --out b"));
+    assert_eq!(hash_of(&first), hash_of(&second));
+}
+
+/// Wrong usage is 2, a bad scene 3, bad files 5; each message names the place, and nothing is written.
+#[test]
+fn bad_input_is_named_and_leaves_nothing_behind() {
+    let place = Place::new();
+    fs::write(place.path("file"), "").unwrap();
+    fs::write(place.path("text.obj"), "v 0 0 zero\n").unwrap();
+    let fold = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 -1 0\nv 0 0 1\nf 1 2 3\nf 2 1 4\nf 1 2 5\n";
+    fs::write(place.path("fold.obj"), fold).unwrap();
+    fs::write(
+        place.path("flat.obj"),
+        "v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n",
+    )
+    .unwrap();
+    let mesh = |name: &str| {
+        SCENE.replace(
+            "grid = { size = \"0.3 m\", vertices = 12 }\ncenter = [0.03, 0.02, 0.165]",
+            &format!("mesh = \"{name}\""),
+        )
+    };
+    for name in ["text", "fold", "flat", "absent"] {
+        let scene = mesh(&format!("{name}.obj"));
+        fs::write(place.path(&format!("{name}.toml")), scene).unwrap();
+    }
+    fs::write(place.path("broken.toml"), "[time]\nstep = \n").unwrap();
+    fs::write(place.path("bytes.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    fs::write(place.path("empty.toml"), "").unwrap();
+    let before = place.names(".");
+
+    let cases: &[(&str, i32, &[&str])] = &[
+        ("run small.toml --ranks 0", 2, &["ranks", "0"]),
+        ("run small.toml --ranks -1", 2, &["-1"]),
+        ("run small.toml --threads 0", 2, &["threads", "0"]),
+        ("run small.toml --comm solo --ranks 2", 2, &["--ranks"]),
+        ("run small.toml --until nan", 2, &["--until"]),
+        ("run small.toml --set time.step", 2, &["KEY=VALUE"]),
+        ("run small.toml --colour", 2, &["--colour"]),
+        ("run", 2, &["SCENE"]),
+        ("run small.toml --ranks 17", 3, &["17 ranks", "8 patches"]),
+        ("run nowhere.toml", 3, &["nowhere.toml"]),
+        ("run broken.toml", 3, &["broken.toml:2"]),
+        ("run bytes.toml", 3, &["bytes.toml"]),
+        ("run empty.toml", 3, &["empty.toml:1", "cloth"]),
+        (
+            "run small.toml --set time.stp=1ms",
+            3,
+            &["time.stp", "`step`"],
+        ),
+        (
+            "run small.toml --set time.step=5kg",
+            3,
+            &["time.step", "kg"],
+        ),
+        ("run small.toml --set time.step=0", 3, &["time.step", "0"]),
+        (
+            "run small.toml --set time.end=nan",
+            3,
+            &["time.end", "finite"],
+        ),
+        (
+            "run small.toml --set cloth.grid.size=-1",
+            3,
+            &["cloth.grid.size", "-1"],
+        ),
+        (
+            "run small.toml --set cloth.grid.vertices=1",
+            3,
+            &["cloth.grid.vertices"],
+        ),
+        ("run small.toml --set gravity=[0,0,inf]", 3, &["gravity"]),
+        (
+            "run small.toml --set partition.patches=7",
+            3,
+            &["partition.patches", "7"],
+        ),
+        ("run text.toml", 3, &["text.obj:1"]),
+        ("run fold.toml", 3, &["fold.obj", "edge"]),
+        ("run flat.toml", 3, &["flat.obj", "area"]),
+        ("run absent.toml", 3, &["absent.obj"]),
+        (
+            "check small.toml --set contact.thickness=1",
+            3,
+            &["thickness"],
+        ),
+        ("run small.toml --out file", 5, &["file"]),
+        ("run small.toml --out file/deeper", 5, &["file/deeper"]),
+        ("scenes nowhere", 5, &["nowhere"]),
+    ];
+    for (arguments, code, words) in cases {
+        let (status, message) = place.fails(arguments);
+        assert_eq!(status, *code, "{arguments}: {message}");
+        for word in *words {
+            assert!(
+                message.contains(word),
+                "{arguments}: no {word:?} in: {message}"
+            );
+        }
+    }
+    assert_eq!(place.names("."), before);
+}
+
+#[test]
+fn a_stranger_s_directory_is_not_touched_and_an_earlier_run_s_is_replaced() {
+    let place = Place::new();
+    fs::create_dir(place.path("mine")).unwrap();
+    fs::write(place.path("mine/letter.txt"), "dear").unwrap();
+    let (status, message) = place.fails("run small.toml --steps 1 --out mine");
+    assert_eq!((status, message.contains("mine")), (5, true), "{message}");
+    assert_eq!(
+        place.names("mine"),
+        BTreeSet::from(["letter.txt".to_owned()])
+    );
+
+    hash_of(&place.weft("run small.toml --quiet --out out"));
+    hash_of(&place.weft("run small.toml --quiet --out out --steps 10"));
+    assert_eq!(place.names("out/pictures").len(), 2);
+    assert_eq!(record(&place.path("out"))["result"]["steps"], 10);
+}
+
+#[test]
+fn a_run_that_fails_says_where_and_records_it() {
+    let place = Place::new();
+    let few = "--set solver.max_iterations=1 --set solver.tolerance=1e-12";
+    let mut first = None;
+    for ranks in [1, 3] {
+        let run = format!("run small.toml --quiet --ranks {ranks} --out out {few}");
+        let (status, message) = place.fails(&run);
+        assert_eq!(status, 4, "{message}");
+        for word in ["step 1:", "vertex ", "patch "] {
+            assert!(message.contains(word), "no {word:?} in: {message}");
+        }
+        assert_eq!(&message, first.get_or_insert(message.clone()));
+        let record = record(&place.path("out"));
+        assert_eq!(record["exit"], 4);
+        let said = record["error"].as_str().unwrap();
+        assert_eq!(message.trim_end(), format!("error: {said}"));
+    }
+}
+
+/// A killed run leaves whole files only: all that the collection lists is there and ends as it should.
+#[test]
+fn a_killed_run_leaves_whole_files_and_its_directory_can_be_used_again() {
+    let place = Place::new();
+    let arguments = "run small.toml --ranks 2 --out out --set time.end=8 --set output.interval=4ms";
+    let mut child = place
+        .command(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // Once there is progress, steps have been taken and frames written.
+    let progress = |line: &std::io::Result<String>| line.as_ref().unwrap().starts_with("step 100 ");
+    assert!(lines.into_iter().any(|line| progress(&line)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    assert_eq!(record(&place.path("out"))["exit"], Value::Null);
+    let collection = fs::read_to_string(place.path("out/frames.pvd")).unwrap();
+    assert!(collection.trim_end().ends_with("</VTKFile>"));
+    let listed = collection.split("file=\"").skip(1);
+    let mut count = 0;
+    for file in listed.map(|rest| rest.split('"').next().unwrap()) {
+        let bytes = fs::read(place.path("out").join(file)).unwrap();
+        assert!(bytes.trim_ascii_end().ends_with(b"</VTKFile>"), "{file}");
+        count += 1;
+    }
+    assert!(count > 1, "{count}");
+    for name in place.names("out/pictures") {
+        if name.ends_with(".png") {
+            let bytes = fs::read(place.path("out/pictures").join(&name)).unwrap();
+            assert!(bytes.windows(4).any(|w| w == b"IEND"), "{name}");
+        }
+    }
+    hash_of(&place.weft("run small.toml --quiet --out out --steps 10"));
+    assert_eq!(place.names("out/pictures").len(), 2);
+}
+
+#[test]
+fn a_run_is_not_lost_when_its_words_cannot_be_written() {
+    let place = Place::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let arguments = "run small.toml --steps 10 --out out";
+    let output = place
+        .command(arguments)
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("standard output"), "{message}");
+    assert_eq!(record(&place.path("out"))["exit"], 0);
+
+    let mut child = place
+        .command(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+    assert_eq!(record(&place.path("out"))["exit"], 0);
+}
+
+#[test]
+fn an_mpi_launcher_is_refused() {
+    let place = Place::new();
+    let output = place
+        .command("run small.toml --out out")
+        .env("OMPI_COMM_WORLD_SIZE", "4")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("--ranks")
+    );
+    assert!(!place.path("out").exists());
+}
