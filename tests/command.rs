@@ -311,7 +311,7 @@ fn a_run_that_fails_says_where_and_records_it() {
         for word in ["step 1:", "vertex ", "patch "] {
             assert!(message.contains(word), "no {word:?} in: {message}");
         }
-        assert_eq!(&message, first.get_or_insert(message.clone()));
+        assert_eq!(&message, first.get_or_insert_with(|| message.clone()));
         let record = record(&place.path("out"));
         assert_eq!(record["exit"], 4);
         let said = record["error"].as_str().unwrap();
