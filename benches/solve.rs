@@ -10,7 +10,7 @@
 //! with divan's statistics.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
@@ -18,6 +18,11 @@ use glam::{DMat3, DVec3};
 use weft_partition::{Graph, HaloPlan, Ownership, PatchOptions, PatchTree};
 use weft_runtime::comm::{Tag, solo::Solo};
 use weftwork::solve::{BlockMatrix, Filter, ModifiedCg, Pattern, Rows, System, Tolerance};
+
+#[path = "common/timing.rs"]
+mod timing;
+
+use timing::best;
 
 /// Vertices along a side: 10 000 and 100 000 vertices.
 const SIDES: [u32; 2] = [100, 316];
@@ -198,17 +203,6 @@ fn plain_read_of_as_many_bytes(bencher: Bencher<'_, '_>, side: u32) {
         .bench_local(|| read(black_box(&numbers)));
 }
 
-/// The shortest of several runs.
-#[expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
-fn best(runs: u32, mut run: impl FnMut()) -> Duration {
-    let timed = |_| {
-        let start = Instant::now();
-        run();
-        start.elapsed()
-    };
-    (0..runs).map(timed).min().unwrap_or_default()
-}
-
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn table() {
     println!("vertices  what        ms      bytes/vertex  GB/s   plain read GB/s  share");
@@ -242,8 +236,7 @@ fn table() {
 }
 
 fn main() {
-    // Under `cargo test --benches` or with a filter divan decides; the table is for a plain run.
-    if !std::env::args().any(|argument| argument == "--test" || argument == "--list") {
+    if timing::measures() {
         table();
     }
     divan::main();
