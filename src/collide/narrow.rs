@@ -10,19 +10,37 @@ use glam::DVec3;
 use super::body::{Analytic, BOUNDARY, BodySurface};
 use super::closest::{on_segments, on_triangle};
 use super::contact::{Contact, PairId, PairKind};
+use super::kdop::Kdop;
 use super::snapshot::Snapshot;
 
 /// Tests what triangle `s` owns against `t` and the other way round.
-pub(super) fn cloth_pair(snap: &Snapshot<'_>, s: u32, t: u32, out: &mut Vec<Contact>) {
+///
+/// Given the volumes of the two, pairs of features that they tell apart are left out; the contacts are
+/// the same.
+pub(super) fn cloth_pair(
+    snap: &Snapshot<'_>,
+    [s, t]: [u32; 2],
+    volumes: Option<[&Kdop; 2]>,
+    out: &mut Vec<Contact>,
+) {
     let surface = snap.cloth.surface();
-    for (owner, face) in [(s, t), (t, s)] {
+    for (owner, face, other) in [(s, t, 1), (t, s, 0)] {
         for vertex in surface.owned_vertices(owner) {
-            vertex_face(snap, vertex, face, out);
+            let corners = surface.triangles()[face as usize];
+            let near = |both: [&Kdop; 2]| both[other].overlaps(snap.vertex_volume(vertex));
+            if !corners.contains(&vertex) && volumes.is_none_or(near) {
+                vertex_face(snap, vertex, face, out);
+            }
         }
     }
     for a in surface.owned_edges(s) {
         for b in surface.owned_edges(t) {
-            edge_edge(snap, a.min(b), a.max(b), out);
+            let ([p, q], [r, s]) = (surface.edges()[a as usize], surface.edges()[b as usize]);
+            let share = p == r || p == s || q == r || q == s;
+            let near = || snap.edge_volume(a).overlaps(snap.edge_volume(b));
+            if !share && (volumes.is_none() || near()) {
+                edge_edge(snap, a.min(b), a.max(b), out);
+            }
         }
     }
 }
@@ -71,11 +89,9 @@ pub(super) fn analytic(
     }
 }
 
+/// The vertex must not be a corner of the face.
 fn vertex_face(snap: &Snapshot<'_>, vertex: u32, face: u32, out: &mut Vec<Contact>) {
     let corners = snap.cloth.surface().triangles()[face as usize];
-    if corners.contains(&vertex) {
-        return;
-    }
     let [a, b, c] = corners.map(|v| snap.x[v as usize]);
     let w = on_triangle(snap.x[vertex as usize], a, b, c);
     let vertices = [vertex, corners[0], corners[1], corners[2]];
@@ -104,12 +120,10 @@ fn vertex_face(snap: &Snapshot<'_>, vertex: u32, face: u32, out: &mut Vec<Contac
     );
 }
 
+/// The edges must not share a vertex.
 fn edge_edge(snap: &Snapshot<'_>, a: u32, b: u32, out: &mut Vec<Contact>) {
     let edges = snap.cloth.surface().edges();
     let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
-    if p == r || p == s || q == r || q == s {
-        return;
-    }
     let at = |v: u32| snap.x[v as usize];
     let (t, u) = on_segments(at(p), at(q), at(r), at(s));
     let weights = [1.0 - t, t, u - 1.0, -u];

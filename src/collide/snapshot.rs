@@ -2,7 +2,8 @@
 //!
 //! Volumes bound what a triangle sweeps over in the step, inflated by half the reach of contacts. A
 //! patch's volumes are made when a test first needs them, once per rank and step; they are a function of
-//! positions and velocities alone.
+//! positions and velocities alone. So are those of vertices and edges, by which pairs of features are sorted
+//! out whose triangles meet, as those of neighbours always do.
 
 use std::sync::OnceLock;
 
@@ -30,6 +31,8 @@ pub struct Snapshot<'a> {
     self_collision: bool,
     patch_volumes: Vec<OnceLock<Vec<Kdop>>>,
     body_volumes: Vec<OnceLock<Vec<Kdop>>>,
+    vertex_volumes: OnceLock<Vec<Kdop>>,
+    edge_volumes: OnceLock<Vec<Kdop>>,
 }
 
 /// What a step's geometry is made from.
@@ -74,6 +77,8 @@ impl<'a> Snapshot<'a> {
             self_collision: geometry.self_collision,
             patch_volumes: empty(geometry.cloth.patches().len()),
             body_volumes: empty(geometry.bodies.len()),
+            vertex_volumes: OnceLock::new(),
+            edge_volumes: OnceLock::new(),
         }
     }
 
@@ -96,12 +101,33 @@ impl<'a> Snapshot<'a> {
         self.patch_volumes[patch as usize].get_or_init(|| {
             let triangles = self.cloth.surface().triangles();
             self.cloth.patches()[patch as usize].refit(|triangle| {
-                let t = triangles[triangle as usize];
-                let [a, b, c] = t.map(|v| self.x[v as usize]);
-                let [u, v, w] = t.map(|i| self.v[i as usize] * self.dt);
-                Kdop::around(&[a, b, c, a + u, b + v, c + w], 0.5 * self.reach)
+                let [a, b, c] = triangles[triangle as usize].map(|v| self.swept(v));
+                Kdop::around(&[a[0], b[0], c[0], a[1], b[1], c[1]], 0.5 * self.reach)
             })
         })
+    }
+
+    /// Volume of a cloth vertex.
+    pub(super) fn vertex_volume(&self, vertex: u32) -> &Kdop {
+        let all =
+            || (0..self.x.len() as u32).map(|v| Kdop::around(&self.swept(v), 0.5 * self.reach));
+        &self.vertex_volumes.get_or_init(|| all().collect())[vertex as usize]
+    }
+
+    /// Volume of a cloth edge.
+    pub(super) fn edge_volume(&self, edge: u32) -> &Kdop {
+        let around = |&[a, b]: &[u32; 2]| {
+            let (a, b) = (self.swept(a), self.swept(b));
+            Kdop::around(&[a[0], b[0], a[1], b[1]], 0.5 * self.reach)
+        };
+        let all = || self.cloth.surface().edges().iter().map(around).collect();
+        &self.edge_volumes.get_or_init(all)[edge as usize]
+    }
+
+    /// Where a cloth vertex begins and where its velocity takes it.
+    fn swept(&self, vertex: u32) -> [DVec3; 2] {
+        let x = self.x[vertex as usize];
+        [x, x + self.v[vertex as usize] * self.dt]
     }
 
     /// Volumes of a body's tree; none for an analytic body.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::body::Body;
 use super::bvh::Node;
 use super::contact::Contact;
+use super::kdop::Kdop;
 use super::narrow;
 use super::snapshot::Snapshot;
 
@@ -137,8 +138,8 @@ struct Trees<'a, 'b> {
     target: Target,
     first: &'a [Node],
     second: &'a [Node],
-    first_volumes: &'a [super::kdop::Kdop],
-    second_volumes: &'a [super::kdop::Kdop],
+    first_volumes: &'a [Kdop],
+    second_volumes: &'a [Kdop],
 }
 
 impl<'a, 'b> Trees<'a, 'b> {
@@ -217,7 +218,11 @@ impl<'a, 'b> Trees<'a, 'b> {
         };
         match (self.first[a as usize], self.second[b as usize]) {
             (Node::Leaf(s), Node::Leaf(t)) => {
-                self.leaves(s, t, out);
+                let volumes = [
+                    &self.first_volumes[a as usize],
+                    &self.second_volumes[b as usize],
+                ];
+                self.leaves([s, t], volumes, out);
                 1
             }
             (Node::Leaf(_), Node::Inner(left, right)) => {
@@ -261,14 +266,14 @@ impl<'a, 'b> Trees<'a, 'b> {
         }
     }
 
-    fn leaves(&self, s: u32, t: u32, out: &mut Vec<Contact>) {
+    fn leaves(&self, [s, t]: [u32; 2], volumes: [&Kdop; 2], out: &mut Vec<Contact>) {
         match self.target {
             Target::PatchBody(_, body) => {
                 if let Body::Triangles(solid) = &self.snap.bodies[body as usize] {
                     narrow::body_pair(self.snap, (body, solid), s, t, out);
                 }
             }
-            _ => narrow::cloth_pair(self.snap, s, t, out),
+            _ => narrow::cloth_pair(self.snap, [s, t], Some(volumes), out),
         }
     }
 }
@@ -284,7 +289,7 @@ pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
     {
         for s in 0..cloth {
             for t in s + 1..cloth {
-                narrow::cloth_pair(snap, s, t, &mut out);
+                narrow::cloth_pair(snap, [s, t], None, &mut out);
             }
         }
     }

@@ -130,10 +130,18 @@ impl RestTriangle {
         let f0 = x[0] * g[0].x + x[1] * g[1].x + x[2] * g[2].x;
         let f1 = x[0] * g[0].y + x[1] * g[1].y + x[2] * g[2].y;
         let (c00, c11, c01) = (f0.length_squared(), f1.length_squared(), f0.dot(f1));
+        let most = threshold * threshold;
+        let (free0, free1) = (most - c00, most - c11);
+        // C < most · I, as in most triangles at most times: decided without a root.
+        let none = free0 > 0.0 && free1 > 0.0 && free0 * free1 > c01 * c01;
         // Eigenvalues of C = FᵀF are squares of stretches.
         let (mean, half) = (0.5 * (c00 + c11), 0.5 * (c00 - c11));
-        let radius = (half * half + c01 * c01).sqrt();
-        let first = if radius < 1e-14 * mean {
+        let radius = if none {
+            0.0
+        } else {
+            (half * half + c01 * c01).sqrt()
+        };
+        let first = if none || radius < 1e-14 * mean {
             DVec2::X
         } else if half > 0.0 {
             DVec2::new(half + radius, c01).normalize()
@@ -142,7 +150,7 @@ impl RestTriangle {
         };
         let axes = [(mean + radius, first), (mean - radius, first.perp())];
         axes.into_iter()
-            .filter(move |(squared, _)| *squared > threshold * threshold)
+            .filter(move |(squared, _)| !none && *squared > most)
             .map(move |(squared, w)| {
                 let stretch = squared.sqrt();
                 PrincipalStretch {

@@ -1,58 +1,6 @@
-//! From text to a checked [`Scene`], and the format of scene files.
+//! From text to a checked [`Scene`], and the format of scene files, which is that of the book:
 //!
-//! # Format
-//! TOML. A quantity is a text with unit (`"5 ms"`, `"0.15 kg/m2"`, `"1e-5 N m"`) or a number in SI
-//! units; a vector is an array of three quantities. Everything has a default
-//! ([`super::defaults`]) but what is marked *.
-//!
-//! | key | value | default |
-//! |---|---|---|
-//! | `title`, `name` | texts; `name` names the run | empty, the file's stem |
-//! | `gravity` | acceleration vector | `[0, 0, -9.81]` |
-//! | `time.step`, `time.end` | times; `end / step` at most 10⁹ | 5 ms, 2 s |
-//! | `contact.thickness` | length | 4 mm |
-//! | `contact.self_collision`, `.self_friction`, `.iterations` | boolean, number, 1 to 1000 | true, 0.3, 40 |
-//! | `solver.tolerance`, `.max_iterations` | number in (0, 1), 1 to 10⁶ | 1e-6, 1000 |
-//! | `partition.patches` | power of two up to 2²⁰ | from the mesh |
-//! | `balance.ranks` | 1 to 65536 | from the command line |
-//! | `balance.steal`, `.split` | boolean; `"never"`, `"oldest"`, `"every-other"` | true, `"every-other"` |
-//! | `balance.seed`, `.low_water` | whole numbers | 1, 2 |
-//! | `balance.split_interval`, `.steal_timeout` | times | 50 µs, 1 ms |
-//! | `output.interval` | time between frames | 40 ms |
-//! | `output.frames`, `.pictures`, `.size` | booleans, pixels `[x, y]` from 16 to 8192 | true, true, `[960, 640]` |
-//! | `output.camera`, `.look_at` | points | from the scene |
-//!
-//! Each `[[cloth]]` has:
-//!
-//! | key | value | default |
-//! |---|---|---|
-//! | `name` | letters, digits, `-`, `_`, a letter first | `cloth0`, `cloth1`, ... |
-//! | `grid.size`*, `grid.vertices`* | length or two; count or two, 2 or more | |
-//! | or `mesh`* | file `.obj`, `.ply`, `.stl`, relative to the scene's folder | |
-//! | `center` (grid) or `scale`, `translation` (mesh) | point; number, vector | 0; 1, 0 |
-//! | `rotation` | angles about x, y, z, in this order | 0 |
-//! | `material.density`*, `.stretch`*, `.bending`* | kg/m², N/m, N m | |
-//! | `material.poisson` | in [0, 0.5) | 0.3 |
-//! | `material.damping_mass`, `.damping_stiffness` | 1/s, s | 0, 1 ms |
-//! | `material.strain_limit` | largest strain it bears, positive | 0.1 |
-//! | `velocity` | vector | 0 |
-//! | `pins` | array of `{ nearest = point }` or `{ min = point, max = point }` | none |
-//!
-//! Each `[[body]]` has `name` (`body0`, ...), `shape`*, `friction` (0.5), `velocity` (0), `surface`
-//! (`"triangles"` or `"analytic"`) and `edge`, the length of the triangles' edges; and by shape:
-//!
-//! | shape | keys | default |
-//! |---|---|---|
-//! | `"sphere"` | `center`*, `radius`* | edge: radius / 8 |
-//! | `"plane"` | `point`, `normal`, `extent` | 0, `[0, 0, 1]`, 4 m; edge: extent / 32 |
-//! | `"box"` | `center`*, `size`* (vector) | edge: longest side / 8 |
-//! | `"capsule"` | `from`*, `to`*, `radius`* | edge: radius / 8 |
-//! | `"mesh"` | `mesh`*, `scale`, `translation` | triangles of the file |
-//!
-//! # Overrides
-//! `("cloth.0.material.bending", "1e-4 N m")` replaces or adds one value before anything is checked.
-//! Elements of arrays are named by index from 0 or by their `name`; the only element needs neither.
-//! The value is TOML; what is not TOML is a text, so `2 ms` needs no quotes.
+#![doc = include_str!("../../docs/src/scene.md")]
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
