@@ -109,6 +109,8 @@ enum SplitChoice {
     Oldest,
     /// Every other test.
     EveryOther,
+    /// The older half of the tests.
+    Half,
 }
 
 /// An error with the exit code that goes with it.
@@ -145,6 +147,7 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
             SplitChoice::Never => scene::Split::Never,
             SplitChoice::Oldest => scene::Split::Oldest,
             SplitChoice::EveryOther => scene::Split::EveryOther,
+            SplitChoice::Half => scene::Split::Half,
         };
     }
     if let Some(seed) = arguments.seed {

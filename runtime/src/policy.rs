@@ -12,6 +12,43 @@ pub enum Split {
     /// Every other pending test: good on deep narrow trees as well as on shallow wide ones.
     #[default]
     EveryOther,
+    /// The older half of the pending tests: good on deep narrow trees only.
+    Half,
+}
+
+impl Split {
+    /// Takes out of a stack of pending work, oldest first, what this rule gives away; `None` if there are
+    /// fewer than two entries, or it gives nothing.
+    pub fn take_from<T>(self, stack: &mut Vec<T>) -> Option<Vec<T>> {
+        if stack.len() < 2 {
+            return None;
+        }
+        match self {
+            Self::Never => None,
+            Self::Oldest => Some(vec![stack.remove(0)]),
+            Self::Half => {
+                let kept = stack.split_off(stack.len() / 2);
+                Some(std::mem::replace(stack, kept))
+            }
+            Self::EveryOther => {
+                let mut given = Vec::with_capacity(stack.len().div_ceil(2));
+                let mut index = 0;
+                // The oldest is among those given.
+                *stack = std::mem::take(stack)
+                    .into_iter()
+                    .filter_map(|entry| {
+                        index += 1;
+                        if index % 2 == 0 {
+                            return Some(entry);
+                        }
+                        given.push(entry);
+                        None
+                    })
+                    .collect();
+                Some(given)
+            }
+        }
+    }
 }
 
 /// How a rank shares its work; the same on every rank.
@@ -23,8 +60,13 @@ pub struct ScopeOptions {
     pub steal: bool,
     /// What a split gives away.
     pub split: Split,
-    /// Running tasks are asked to split while the pool holds fewer tasks than this.
+    /// Running tasks are asked to split while the pool holds fewer tasks than this, or than workers that
+    /// have nothing to do;
+    /// and, where workers are threads, after a thief was sent away.
     pub low_water: usize,
+    /// Whether a running task is split at once for a thief that would otherwise get nothing, if it runs on
+    /// the thread that answers. What the 2006 paper does is without this.
+    pub split_on_request: bool,
     /// Least time between two splits on a rank. The 2006 paper has 10 ms; a steal takes microseconds.
     pub split_interval: Duration,
     /// Time after which an unanswered request is followed by one to another victim.
@@ -32,7 +74,8 @@ pub struct ScopeOptions {
     /// Seed of the choice of victims; each rank draws its own sequence from it.
     pub seed: u64,
     /// Units of work (see [`Context::charge`](crate::Context::charge)) after which a task is to return
-    /// [`Step::More`](crate::Step::More), so that its rank can look after messages.
+    /// [`Step::More`](crate::Step::More), so that its rank can look after messages: some microseconds, if
+    /// a unit is some tens of nanoseconds.
     pub slice: u32,
 }
 
@@ -42,11 +85,12 @@ impl Default for ScopeOptions {
             workers: 1,
             steal: true,
             split: Split::EveryOther,
-            low_water: 2,
+            low_water: 0,
+            split_on_request: true,
             split_interval: Duration::from_micros(50),
             steal_timeout: Duration::from_millis(1),
             seed: 0,
-            slice: 1024,
+            slice: 128,
         }
     }
 }
@@ -86,6 +130,26 @@ impl Victims {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_rules_give_away() {
+        let split = |rule: Split, n: u32| {
+            let mut stack: Vec<u32> = (0..n).collect();
+            let given = rule.take_from(&mut stack);
+            (given, stack)
+        };
+        for rule in [Split::Never, Split::Oldest, Split::EveryOther, Split::Half] {
+            assert_eq!(split(rule, 0), (None, vec![]));
+            assert_eq!(split(rule, 1), (None, vec![0]));
+        }
+        assert_eq!(split(Split::Never, 5), (None, vec![0, 1, 2, 3, 4]));
+        assert_eq!(split(Split::Oldest, 5), (Some(vec![0]), vec![1, 2, 3, 4]));
+        assert_eq!(
+            split(Split::EveryOther, 5),
+            (Some(vec![0, 2, 4]), vec![1, 3])
+        );
+        assert_eq!(split(Split::Half, 5), (Some(vec![0, 1]), vec![2, 3, 4]));
+    }
 
     #[test]
     fn victims_are_the_others_and_all_of_them() {

@@ -28,6 +28,8 @@ use crate::worker::{Job, Outcome, Slice, Worker, work};
 const TAG: Tag = Tag(0xff10);
 /// Longest time an idle rank sleeps before it looks around again.
 const NAP: Duration = Duration::from_micros(200);
+/// And the shortest.
+const SHORTEST_NAP: Duration = Duration::from_nanos(500);
 /// The same while its own workers are busy: their reports do not wake it.
 const SHORT_NAP: Duration = Duration::from_micros(10);
 
@@ -83,6 +85,9 @@ pub enum ScopeError {
     /// A scope without workers can do nothing.
     #[error("a rank needs at least one worker")]
     NoWorkers,
+    /// Ranks in virtual time have no threads.
+    #[error("a rank in virtual time has one worker; take more ranks instead")]
+    NoThreads,
     /// What the body had to say.
     #[error("{0}")]
     Body(String),
@@ -212,6 +217,9 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
 ) -> Result<(R, ScopeReport), ScopeError> {
     if options.workers == 0 {
         return Err(ScopeError::NoWorkers);
+    }
+    if options.workers > 1 && !comm.has_threads() {
+        return Err(ScopeError::NoThreads);
     }
     let begin = comm.now();
     compare_registries(comm, registry)?;
@@ -369,7 +377,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.worker.start(group, job);
         }
         self.flush()?;
-        if let Some(slice) = self.worker.slice(self.env) {
+        if let Some(mut slice) = self.worker.slice(self.env) {
+            slice.busy = self.comm.compute(slice.charged, slice.busy);
             return self.take(slice);
         }
         self.scheduler.idle(now);
@@ -378,11 +387,20 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let nap = if self.crew.iter().any(|hand| hand.busy) {
                 SHORT_NAP
             } else {
-                NAP
+                self.scheduler
+                    .next_deadline(now)
+                    .map_or(NAP, |at| at.saturating_sub(now).clamp(SHORTEST_NAP, NAP))
             };
             self.comm.wait(nap)?;
         }
         Ok(())
+    }
+
+    /// Splits the task of this thread, which is between two slices, for a thief that has just asked.
+    fn split_own(&mut self) {
+        if let Some((group, piece)) = self.worker.split() {
+            self.scheduler.split_off(group, piece);
+        }
     }
 
     /// Asks every busy worker of this rank to give something away.
@@ -456,6 +474,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let message: Message<Parcel, Receipt> =
                 wire::decode(&message.bytes).map_err(malformed)?;
             let message = self.unpack(message).map_err(malformed)?;
+            if matches!(message, Message::StealRequest) && self.scheduler.wants_split_on_request() {
+                self.split_own();
+            }
             let now = self.comm.now();
             self.scheduler
                 .receive(from, message, now)

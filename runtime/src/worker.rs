@@ -50,6 +50,8 @@ pub(crate) struct Worker<E: ?Sized> {
     site: Site<E>,
     how: Split,
     current: Option<(GroupId, Job<E>)>,
+    /// What a split outside of slices panicked with.
+    failed: Option<String>,
 }
 
 impl<E: ?Sized> Worker<E> {
@@ -73,6 +75,7 @@ impl<E: ?Sized> Worker<E> {
             site,
             how,
             current: None,
+            failed: None,
         }
     }
 
@@ -84,6 +87,26 @@ impl<E: ?Sized> Worker<E> {
         self.current = Some((group, job));
     }
 
+    /// A piece of the current task, which goes on as what is left of it; `None` if there is no task or it has
+    /// too little to share. A panic is kept for the next slice.
+    pub(crate) fn split(&mut self) -> Option<(GroupId, Job<E>)> {
+        let (group, job) = self.current.as_mut()?;
+        if self.how == Split::Never {
+            return None;
+        }
+        let how = self.how;
+        match panic::catch_unwind(AssertUnwindSafe(|| job.body.split(how))) {
+            Ok(piece) => piece.map(|body| {
+                let (home, kind) = (job.home, job.kind);
+                (*group, Job { home, kind, body })
+            }),
+            Err(payload) => {
+                self.failed = Some(format!("while splitting: {}", panic_message(&*payload)));
+                None
+            }
+        }
+    }
+
     /// Runs the current task for a slice; `None` if there is none.
     ///
     /// A panic ends the task with an error; what it forked and emitted before stands.
@@ -92,10 +115,14 @@ impl<E: ?Sized> Worker<E> {
         let (group, mut job) = self.current.take()?;
         let begin = Instant::now();
         let site = &mut self.site;
-        let ran = panic::catch_unwind(AssertUnwindSafe(|| job.body.run(env, site)));
+        let ran = match self.failed.take() {
+            None => panic::catch_unwind(AssertUnwindSafe(|| job.body.run(env, site)))
+                .map_err(|payload| panic_message(&*payload)),
+            Some(message) => Err(message),
+        };
         let mut results: Vec<_> = self.site.results.drain(..).map(Ok).collect();
-        let done = ran.unwrap_or_else(|payload| {
-            results.push(Err(self.failure(&job, &panic_message(&*payload))));
+        let done = ran.unwrap_or_else(|message| {
+            results.push(Err(self.failure(&job, &message)));
             true
         });
         let mut slice = Slice {

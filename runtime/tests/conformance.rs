@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use weft_runtime::comm::threads::{LaunchError, launch};
+use weft_runtime::comm::threads::{self, LaunchError};
+use weft_runtime::comm::virtual_time::{self, Computation, Fault, Network, VirtualOptions};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag, all_reduce, solo::Solo};
 
 const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 16];
@@ -11,8 +12,31 @@ const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 16];
 fn on_all(case: impl Fn(&mut dyn Comm) + Sync) {
     case(&mut Solo::new());
     for ranks in RANKS {
-        launch(ranks, &case).unwrap();
+        on_drivers(ranks, &case).unwrap();
     }
+}
+
+/// Runs a case on every driver of several ranks; what each gave.
+fn on_drivers<R: Send>(
+    ranks: usize,
+    case: impl Fn(&mut dyn Comm) -> R + Sync,
+) -> Result<Vec<Vec<R>>, LaunchError> {
+    let rough = VirtualOptions {
+        network: Network::GIGABIT.with_nodes(3),
+        computation: Computation::Measured { factor: 2.0 },
+        jitter: 0.5,
+        seed: 7,
+        faults: vec![Fault::Late {
+            probability: 0.2,
+            delay: Duration::from_millis(1),
+        }],
+        ..VirtualOptions::default()
+    };
+    Ok(vec![
+        threads::launch(ranks, &case)?,
+        virtual_time::launch(ranks, &VirtualOptions::default(), &case)?.results,
+        virtual_time::launch(ranks, &rough, &case)?.results,
+    ])
 }
 
 fn others(comm: &dyn Comm) -> impl Iterator<Item = Rank> + use<> {
@@ -139,7 +163,7 @@ fn ranks_that_do_not_exist_are_refused() {
 #[test]
 fn an_abort_reaches_ranks_that_wait() {
     for ranks in [2, 3, 7] {
-        let outcome = launch(ranks, |comm| {
+        let outcomes = on_drivers(ranks, |comm| {
             if comm.rank() == Rank(1) {
                 comm.abort("no more wool");
                 comm.barrier()
@@ -152,33 +176,34 @@ fn an_abort_reaches_ranks_that_wait() {
             rank: Rank(1),
             reason: "no more wool".to_owned(),
         };
-        assert!(
-            outcome.iter().all(|r| *r == Err(expected.clone())),
-            "{outcome:?}"
-        );
+        for outcome in outcomes {
+            assert!(
+                outcome.iter().all(|r| *r == Err(expected.clone())),
+                "{outcome:?}"
+            );
+        }
     }
 }
 
 #[test]
 fn a_panic_on_one_rank_ends_the_others_and_is_named() {
-    let error = launch(4, |comm| {
+    let body = |comm: &mut dyn Comm| {
         assert!(comm.rank() != Rank(2), "lost the thread");
         assert!(comm.barrier().is_err());
-    })
-    .unwrap_err();
-    let message = "lost the thread".to_owned();
-    assert_eq!(
-        error,
-        LaunchError::Panicked {
-            rank: Rank(2),
-            message
-        }
-    );
+    };
+    let expected = LaunchError::Panicked {
+        rank: Rank(2),
+        message: "lost the thread".to_owned(),
+    };
+    assert_eq!(threads::launch(4, body), Err(expected.clone()));
+    let options = VirtualOptions::default();
+    let error = virtual_time::launch(4, &options, body).unwrap_err();
+    assert_eq!(error, expected);
 }
 
 #[test]
 fn waiting_for_a_rank_that_has_left_is_an_error() {
-    let outcome = launch(2, |comm| {
+    let outcomes = on_drivers(2, |comm| {
         if comm.rank() == Rank(0) {
             comm.send(Rank(1), Tag(3), vec![1]).map(|()| vec![])
         } else {
@@ -188,16 +213,20 @@ fn waiting_for_a_rank_that_has_left_is_an_error() {
         }
     })
     .unwrap();
-    assert_eq!(
-        outcome[1],
-        Err(CommError::Left {
-            rank: Rank(0),
-            waiting: Rank(1)
-        })
-    );
+    for outcome in outcomes {
+        assert_eq!(
+            outcome[1],
+            Err(CommError::Left {
+                rank: Rank(0),
+                waiting: Rank(1)
+            })
+        );
+    }
 }
 
 #[test]
 fn no_ranks_are_refused() {
-    assert_eq!(launch(0, |_| ()), Err(LaunchError::NoRanks));
+    assert_eq!(threads::launch(0, |_| ()), Err(LaunchError::NoRanks));
+    let error = virtual_time::launch(0, &VirtualOptions::default(), |_| ()).unwrap_err();
+    assert_eq!(error, LaunchError::NoRanks);
 }

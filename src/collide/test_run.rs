@@ -74,35 +74,16 @@ impl TestRun {
         (tests, self.stack.is_empty())
     }
 
-    /// Gives the oldest test away.
-    pub fn split_oldest(&mut self) -> Option<Self> {
-        if self.stack.len() < 2 {
-            return None;
-        }
+    /// Gives pending tests away, as another run of the same target: those that `take` takes out of the
+    /// stack, oldest first.
+    pub fn split(
+        &mut self,
+        take: impl FnOnce(&mut Vec<(u32, u32)>) -> Option<Vec<(u32, u32)>>,
+    ) -> Option<Self> {
+        let stack = take(&mut self.stack)?;
         Some(Self {
             target: self.target,
-            stack: vec![self.stack.remove(0)],
-        })
-    }
-
-    /// Gives every other test away, the oldest among them.
-    pub fn split_every_other(&mut self) -> Option<Self> {
-        if self.stack.len() < 2 {
-            return None;
-        }
-        let mut given = Vec::with_capacity(self.stack.len().div_ceil(2));
-        let mut index = 0;
-        self.stack.retain(|test| {
-            let keep = index % 2 == 1;
-            index += 1;
-            if !keep {
-                given.push(*test);
-            }
-            keep
-        });
-        Some(Self {
-            target: self.target,
-            stack: given,
+            stack,
         })
     }
 

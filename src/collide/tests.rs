@@ -7,6 +7,7 @@ use super::body::{Analytic, Body, BodySurface};
 use super::*;
 use crate::mesh::TriMesh;
 use crate::physics::tests::grid;
+use weft_runtime::Split;
 
 const THICKNESS: f64 = 0.02;
 const REACH: f64 = 0.03;
@@ -101,8 +102,8 @@ impl Case {
         while !runs.is_empty() {
             let at = (random.unit() * runs.len() as f64) as usize;
             let piece = match (random.unit() * 4.0) as u32 {
-                0 => runs[at].split_oldest(),
-                1 => runs[at].split_every_other(),
+                0 => runs[at].split(|s| Split::Oldest.take_from(s)),
+                1 => runs[at].split(|s| Split::EveryOther.take_from(s)),
                 _ => None,
             };
             // What is given away travels.

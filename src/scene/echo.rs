@@ -60,6 +60,7 @@ fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
         Split::Never => "never",
         Split::Oldest => "oldest",
         Split::EveryOther => "every-other",
+        Split::Half => "half",
     };
     writeln!(out, "steal = {}", balance.steal)?;
     writeln!(out, "split = \"{split}\"")?;

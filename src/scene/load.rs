@@ -270,6 +270,7 @@ fn read_balance(table: &Table<'_>) -> Balance {
         ("never", Split::Never),
         ("oldest", Split::Oldest),
         ("every-other", Split::EveryOther),
+        ("half", Split::Half),
     ];
     let count = |key, most| {
         table

@@ -289,6 +289,8 @@ pub enum Split {
     Oldest,
     /// Every other test of the stack.
     EveryOther,
+    /// The older half of the tests.
+    Half,
 }
 
 /// What is written.

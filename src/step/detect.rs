@@ -57,11 +57,7 @@ impl<'a> Task<Snapshot<'a>> for Collide {
     }
 
     fn split(&mut self, how: Split) -> Option<Self> {
-        let run = match how {
-            Split::Never => None,
-            Split::Oldest => self.run.split_oldest(),
-            Split::EveryOther => self.run.split_every_other(),
-        }?;
+        let run = self.run.split(|stack| how.take_from(stack))?;
         Some(Self {
             run,
             checked: self.checked,

@@ -517,6 +517,7 @@ impl From<&scene::Balance> for ScopeOptions {
                 scene::Split::Never => Split::Never,
                 scene::Split::Oldest => Split::Oldest,
                 scene::Split::EveryOther => Split::EveryOther,
+                scene::Split::Half => Split::Half,
             },
             low_water: balance.low_water,
             split_interval: Duration::from_secs_f64(balance.split_interval),

@@ -4,7 +4,8 @@
 //! trait and cannot tell which driver it runs on:
 //!
 //! * [`solo`]: one rank, nothing to send;
-//! * [`threads`]: every rank a thread of this process, in real time, bytes as between machines.
+//! * [`threads`]: every rank a thread of this process, in real time, bytes as between machines;
+//! * [`virtual_time`]: thousands of ranks in one thread, on a modelled network, in computed time.
 //!
 //! One suite of tests (`tests/conformance.rs`) runs on all of them.
 
@@ -12,6 +13,7 @@ mod collectives;
 mod mailbox;
 pub mod solo;
 pub mod threads;
+pub mod virtual_time;
 
 pub use collectives::{Collectives, all_reduce};
 
@@ -72,6 +74,15 @@ pub enum CommError {
         /// The rank that waits.
         waiting: Rank,
     },
+    /// A rank died.
+    #[error("rank {} died", rank.0)]
+    Died {
+        /// The rank that is gone.
+        rank: Rank,
+    },
+    /// Every rank waits for a message and none is under way: this job would never end.
+    #[error("every rank waits for a message of another, and none is under way")]
+    Stuck,
     /// A message arrived that its receiver cannot read.
     #[error("rank {} sent a message that cannot be read: {what}", from.0)]
     Malformed {
@@ -112,6 +123,16 @@ pub trait Comm {
     /// # Errors
     /// The job was ended.
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError>;
+    /// Says that this rank has done so many units of work, which took so long; returns what that took on the
+    /// clock of [`Comm::now`]. Only ranks in virtual time need to know.
+    fn compute(&mut self, units: u64, took: Duration) -> Duration {
+        let _ = units;
+        took
+    }
+    /// Whether workers of a rank may be threads.
+    fn has_threads(&self) -> bool {
+        true
+    }
     /// Ends the job on every rank: their next call answers [`CommError::Aborted`].
     fn abort(&mut self, reason: &str);
 }

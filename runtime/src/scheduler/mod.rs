@@ -20,9 +20,14 @@ use self::termination::Termination;
 use crate::comm::Rank;
 use crate::policy::{ScopeOptions, Split, Victims};
 
-/// Longest pause between two requests of a rank that finds no work anywhere.
+/// Refusals in a row after which a rank pauses between requests.
+const PATIENCE: u32 = 8;
+/// The first such pause, and the longest; each is twice the last.
+const FIRST_PAUSE: Duration = Duration::from_micros(2);
 const LONGEST_PAUSE: Duration = Duration::from_micros(500);
-const FIRST_PAUSE: Duration = Duration::from_micros(5);
+
+/// How many groups ahead of this rank a victim may be: each needs all ranks to have joined the one before.
+const FORESIGHT: usize = 64;
 
 /// Counts of what a scheduler did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +64,8 @@ pub struct Scheduler<T, R> {
     ranks: u32,
     options: ScopeOptions,
     pool: VecDeque<(GroupId, T)>,
+    /// Stolen tasks of groups that are still to be made here.
+    early: Vec<(GroupId, T)>,
     /// Tasks taken out of the pool that have not finished.
     running: usize,
     /// Results for this rank's joins.
@@ -71,9 +78,12 @@ pub struct Scheduler<T, R> {
     asked_at: Duration,
     /// Requests that have timed out and were not answered yet.
     overdue: u32,
+    refused_in_a_row: u32,
     pause: Duration,
     resume_at: Duration,
     last_split: Option<Duration>,
+    /// A thief was sent away since the last split.
+    thief_went_empty: bool,
     counts: Counts,
 }
 
@@ -86,6 +96,7 @@ impl<T, R> Scheduler<T, R> {
             ranks,
             options: *options,
             pool: VecDeque::new(),
+            early: Vec::new(),
             running: 0,
             results: Vec::new(),
             outgoing: VecDeque::new(),
@@ -94,9 +105,11 @@ impl<T, R> Scheduler<T, R> {
             unanswered: 0,
             asked_at: Duration::ZERO,
             overdue: 0,
+            refused_in_a_row: 0,
             pause: FIRST_PAUSE,
             resume_at: Duration::ZERO,
             last_split: None,
+            thief_went_empty: false,
             counts: Counts::default(),
         }
     }
@@ -104,7 +117,12 @@ impl<T, R> Scheduler<T, R> {
     /// Makes a group; every rank makes its groups in the same order.
     pub fn group(&mut self) -> GroupId {
         self.results.push(VecDeque::new());
-        self.termination.group()
+        let group = self.termination.group();
+        let (now, later) = self.early.drain(..).partition(|&(g, _)| g == group);
+        self.early = later;
+        let now: Vec<(GroupId, T)> = now;
+        self.pool.extend(now);
+        group
     }
 
     /// The body forks, a running task hyperforks, or a piece is split off.
@@ -171,6 +189,7 @@ impl<T, R> Scheduler<T, R> {
         let outcome = match message {
             Message::StealRequest => {
                 let tasks = self.give();
+                self.thief_went_empty |= tasks.is_empty() && self.options.workers > 1;
                 self.counts.tasks_out += tasks.len() as u64;
                 self.outgoing.push_back((from, Message::StealAnswer(tasks)));
                 Ok(())
@@ -178,22 +197,31 @@ impl<T, R> Scheduler<T, R> {
             Message::StealAnswer(tasks) => {
                 self.answered(now)
                     .ok_or_else(|| violation("an answer nobody asked for"))?;
-                if tasks
-                    .iter()
-                    .any(|(group, _)| *group as usize >= self.results.len())
-                {
+                let known = self.results.len() + FORESIGHT;
+                if tasks.iter().any(|(group, _)| *group as usize >= known) {
                     return Err(violation("a task of a group that does not exist here"));
                 }
                 if tasks.is_empty() {
                     self.counts.refused += 1;
-                    self.resume_at = now + self.pause;
-                    self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                    self.refused_in_a_row += 1;
+                    if self.refused_in_a_row > PATIENCE {
+                        self.resume_at = now + self.pause;
+                        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+                    }
                 } else {
                     self.counts.served += 1;
+                    self.refused_in_a_row = 0;
                     self.pause = FIRST_PAUSE;
                 }
                 self.counts.tasks_in += tasks.len() as u64;
-                self.pool.extend(tasks);
+                for (group, task) in tasks {
+                    if (group as usize) < self.results.len() {
+                        self.pool.push_back((group, task));
+                    } else {
+                        // The verdict on an earlier group is still on its way here.
+                        self.early.push((group, task));
+                    }
+                }
                 Ok(())
             }
             Message::Result(group, result) => {
@@ -258,16 +286,40 @@ impl<T, R> Scheduler<T, R> {
         self.outgoing.pop_front()
     }
 
+    /// Whether the task that runs on the thread that answers should be split for a thief first, which would
+    /// get nothing otherwise.
+    #[must_use]
+    pub fn wants_split_on_request(&self) -> bool {
+        self.options.split_on_request && self.pool.len() <= self.reserved()
+    }
+
+    /// When an idle rank has something to do again even if no message comes; `None` if never.
+    #[must_use]
+    pub fn next_deadline(&self, now: Duration) -> Option<Duration> {
+        if !self.options.steal || self.ranks == 1 || self.termination.is_exhausted() {
+            return None;
+        }
+        let deadline = if self.unanswered > self.overdue {
+            self.asked_at + self.options.steal_timeout
+        } else {
+            self.resume_at
+        };
+        Some(deadline.max(now))
+    }
+
     /// Whether running tasks should give something away now; if so, the clock of splits starts anew.
     pub fn wants_split(&mut self, now: Duration) -> bool {
+        let low_water = self.options.low_water.max(self.reserved());
+        let hungry = self.pool.len() < low_water || self.thief_went_empty;
         let wanted = self.options.split != Split::Never
             && (self.ranks > 1 && self.options.steal || self.options.workers > 1)
-            && self.pool.len() < self.options.low_water
+            && hungry
             && self
                 .last_split
                 .is_none_or(|last| now >= last + self.options.split_interval);
         if wanted {
             self.last_split = Some(now);
+            self.thief_went_empty = false;
         }
         wanted
     }
@@ -307,9 +359,13 @@ impl<T, R> Scheduler<T, R> {
     ///
     /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro.
     fn give(&mut self) -> Vec<(GroupId, T)> {
-        let idle = self.options.workers.saturating_sub(self.running);
-        let count = self.pool.len().saturating_sub(idle).div_ceil(2);
+        let count = self.pool.len().saturating_sub(self.reserved()).div_ceil(2);
         self.pool.drain(..count).collect()
+    }
+
+    /// How many tasks of the pool own workers are about to take.
+    fn reserved(&self) -> usize {
+        self.options.workers.saturating_sub(self.running)
     }
 
     /// One request was answered; `None` if there was none.
@@ -341,7 +397,7 @@ impl<T, R> Scheduler<T, R> {
     /// Lets the detector of termination go on, now that something may have become passive.
     fn settle(&mut self) {
         let waiting = |group: GroupId| self.results[group as usize].is_empty();
-        let passive = self.pool.is_empty() && self.running == 0;
+        let passive = self.pool.is_empty() && self.early.is_empty() && self.running == 0;
         self.termination.advance(
             passive,
             self.unanswered == 0,

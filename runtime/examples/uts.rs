@@ -1,0 +1,324 @@
+//! The Unbalanced Tree Search benchmark: counts the nodes of a tree that nobody can foresee.
+//!
+//! A node is a SHA-1 state; its children are hashes of it and their numbers, and it says itself how many
+//! it has. The options of trees are those of the reference programs: `-t` type (0 binomial, 1 geometric, 2
+//! hybrid), `-a` shape of geometric trees (0 linear, 1 exponential, 2 cyclic, 3 fixed), `-d` depth, `-b`
+//! branching at the root, `-q` and `-m` probability and number of children of a binomial node, `-f` where a
+//! hybrid tree changes (share of the depth), `-r` seed.
+//!
+//! Sample runs:
+//!   uts -t 1 -a 3 -d 10 -b 4 -r 19                  # T1: 4130071 nodes, depth 10, 3305118 leaves
+//!   uts -t 0 -b 2000 -q 0.124875 -m 8 -r 42 -n 2    # T3 on two ranks
+//!   uts -t 1 -a 3 -d 10 -b 4 -r 19 -n 64 --virtual  # on 64 ranks in virtual time, 130 ns a node
+//!
+//! * Olivier, Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark (2006).
+
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use clap::Parser;
+use serde::{Deserialize, Serialize};
+use sha1::{Digest, Sha1};
+use weft_runtime::comm::Comm;
+use weft_runtime::comm::threads;
+use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
+use weft_runtime::{
+    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope,
+};
+
+/// Most children of a node that is not the root of a binomial tree.
+const MOST_CHILDREN: u32 = 100;
+/// Units that a node charges: it takes some hundred nanoseconds.
+const UNITS: u64 = 4;
+
+/// Counts the nodes of an unbalanced tree on ranks that steal from each other.
+#[derive(Parser)]
+struct Arguments {
+    #[command(flatten)]
+    tree: Tree,
+    /// Ranks.
+    #[arg(short = 'n', long, default_value_t = 1)]
+    ranks: usize,
+    /// Workers of a rank.
+    #[arg(long, default_value_t = 1)]
+    workers: usize,
+    /// Runs the ranks in virtual time: latency 2 us, overhead 0.5 us.
+    #[arg(long = "virtual")]
+    in_virtual_time: bool,
+    /// What a node costs in virtual time, in ns.
+    #[arg(long, default_value_t = 130)]
+    node_ns: u64,
+    /// Walks the tree without the runtime.
+    #[arg(long)]
+    sequential: bool,
+    /// What a split gives away.
+    #[arg(long, default_value = "every-other", value_parser = ["every-other", "oldest", "half"])]
+    split: String,
+    /// Seed of the choice of victims.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+/// Which tree.
+#[derive(Clone, Debug, clap::Args)]
+struct Tree {
+    /// Type: 0 binomial, 1 geometric, 2 hybrid.
+    #[arg(short = 't', default_value_t = 1)]
+    kind: u32,
+    /// Shape of a geometric tree: 0 linear, 1 exponential, 2 cyclic, 3 fixed.
+    #[arg(short = 'a', default_value_t = 0)]
+    shape: u32,
+    /// Depth of a geometric tree.
+    #[arg(short = 'd', default_value_t = 6)]
+    depth: u32,
+    /// Branching at the root.
+    #[arg(short = 'b', default_value_t = 4.0)]
+    branching: f64,
+    /// Probability that a binomial node has children.
+    #[arg(short = 'q', default_value_t = 15.0 / 64.0)]
+    probability: f64,
+    /// How many it has then.
+    #[arg(short = 'm', default_value_t = 4)]
+    children: u32,
+    /// Depth, as a share, where a hybrid tree becomes binomial.
+    #[arg(short = 'f', default_value_t = 0.5)]
+    shift: f64,
+    /// Seed.
+    #[arg(short = 'r', default_value_t = 0)]
+    root: u32,
+}
+
+/// A node: its state and depth.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Node {
+    state: [u8; 20],
+    depth: u32,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+struct Count {
+    nodes: u64,
+    leaves: u64,
+    depth: u32,
+    digest: [u8; 20],
+}
+
+impl Count {
+    fn add(&mut self, other: &Self) {
+        self.nodes += other.nodes;
+        self.leaves += other.leaves;
+        self.depth = self.depth.max(other.depth);
+        for (mine, theirs) in self.digest.iter_mut().zip(other.digest) {
+            *mine ^= theirs;
+        }
+    }
+}
+
+impl Tree {
+    fn root(&self) -> Node {
+        let mut hash = Sha1::new();
+        hash.update([0; 16]);
+        hash.update(self.root.to_be_bytes());
+        Node {
+            state: hash.finalize().into(),
+            depth: 0,
+        }
+    }
+
+    fn child(node: &Node, number: u32) -> Node {
+        let mut hash = Sha1::new();
+        hash.update(node.state);
+        hash.update(number.to_be_bytes());
+        Node {
+            state: hash.finalize().into(),
+            depth: node.depth + 1,
+        }
+    }
+
+    /// How many children a node has.
+    fn count_children(&self, node: &Node) -> u32 {
+        let last = [
+            node.state[16],
+            node.state[17],
+            node.state[18],
+            node.state[19],
+        ];
+        let uniform = f64::from(u32::from_be_bytes(last) & 0x7fff_ffff) / 2_147_483_648.0;
+        let geometric = match self.kind {
+            0 => false,
+            1 => true,
+            _ => f64::from(node.depth) < self.shift * f64::from(self.depth),
+        };
+        if !geometric {
+            if node.depth == 0 {
+                return self.branching.floor() as u32;
+            }
+            return if uniform < self.probability {
+                self.children.min(MOST_CHILDREN)
+            } else {
+                0
+            };
+        }
+        let (depth, most) = (f64::from(node.depth), f64::from(self.depth));
+        let mean = if node.depth == 0 {
+            self.branching
+        } else {
+            match self.shape {
+                0 => self.branching * (1.0 - depth / most),
+                1 => self.branching * depth.powf(-self.branching.ln() / most.ln()),
+                2 if node.depth > 5 * self.depth => 0.0,
+                2 => self
+                    .branching
+                    .powf((2.0 * std::f64::consts::PI * depth / most).sin()),
+                _ if node.depth < self.depth => self.branching,
+                _ => 0.0,
+            }
+        };
+        let p = 1.0 / (1.0 + mean);
+        let children = ((1.0 - uniform).ln() / (1.0 - p).ln()).floor();
+        (children as u32).min(MOST_CHILDREN)
+    }
+
+    /// Counts a node and puts its children on the stack.
+    fn visit(&self, node: &Node, stack: &mut Vec<Node>, count: &mut Count) {
+        let children = self.count_children(node);
+        count.nodes += 1;
+        count.leaves += u64::from(children == 0);
+        count.depth = count.depth.max(node.depth);
+        for (mine, theirs) in count.digest.iter_mut().zip(node.state) {
+            *mine ^= theirs;
+        }
+        stack.extend((0..children).map(|number| Self::child(node, number)));
+    }
+}
+
+/// Nodes whose subtrees are still to be counted, the oldest first.
+#[derive(Serialize, Deserialize)]
+struct Search {
+    stack: Vec<Node>,
+    count: Count,
+}
+
+impl Task<Tree> for Search {
+    const NAME: &'static str = "search";
+    type Output = Count;
+
+    fn run(&mut self, tree: &Tree, cx: &mut Context<'_, Tree, Count>) -> Step<Count> {
+        let budget = (u64::from(cx.budget()) / UNITS).max(1);
+        let before = self.count.nodes;
+        while self.count.nodes - before < budget
+            && let Some(node) = self.stack.pop()
+        {
+            tree.visit(&node, &mut self.stack, &mut self.count);
+        }
+        cx.charge((self.count.nodes - before) * UNITS);
+        if self.stack.is_empty() {
+            Step::Done(self.count)
+        } else {
+            Step::More
+        }
+    }
+
+    fn split(&mut self, how: Split) -> Option<Self> {
+        let stack = how.take_from(&mut self.stack)?;
+        let count = Count::default();
+        Some(Self { stack, count })
+    }
+}
+
+/// One rank's part; the whole count on rank 0.
+fn count(
+    comm: &mut dyn Comm,
+    tree: &Tree,
+    options: &ScopeOptions,
+) -> Result<(Count, ScopeReport), ScopeError> {
+    let registry = Registry::new().with::<Search>();
+    scope(comm, &registry, tree, options, |s| {
+        let group = s.group();
+        if s.rank().index() == 0 {
+            let count = Count::default();
+            let stack = vec![tree.root()];
+            s.fork(&group, Search { stack, count })?;
+        }
+        let mut sum = Count::default();
+        while let Some(count) = s.join(&group)? {
+            sum.add(&count?);
+        }
+        Ok(sum)
+    })
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let tree = &arguments.tree;
+    if arguments.sequential {
+        let (mut stack, mut count) = (vec![tree.root()], Count::default());
+        while let Some(node) = stack.pop() {
+            tree.visit(&node, &mut stack, &mut count);
+        }
+        print(&count);
+        return Ok(());
+    }
+    let options = ScopeOptions {
+        workers: arguments.workers,
+        split: match arguments.split.as_str() {
+            "oldest" => Split::Oldest,
+            "half" => Split::Half,
+            _ => Split::EveryOther,
+        },
+        seed: arguments.seed,
+        ..ScopeOptions::default()
+    };
+    let (results, makespan) = if arguments.in_virtual_time {
+        let unit = Duration::from_nanos(arguments.node_ns).mul_f64(1.0 / UNITS as f64);
+        let machine = VirtualOptions {
+            computation: Computation::Modelled { unit },
+            stack: 64 << 10,
+            ..VirtualOptions::default()
+        };
+        let outcome = virtual_time::launch(arguments.ranks, &machine, |comm| {
+            count(comm, tree, &options)
+        })?;
+        let makespan = outcome.makespan();
+        (outcome.results, Some(makespan))
+    } else {
+        let results = threads::launch(arguments.ranks, |comm| count(comm, tree, &options))?;
+        (results, None)
+    };
+    let ranks: Vec<(Count, ScopeReport)> = results.into_iter().collect::<Result<_, _>>()?;
+    print(&ranks[0].0);
+    let sum = |what: fn(&ScopeReport) -> u64| ranks.iter().map(|(_, r)| what(r)).sum::<u64>();
+    println!(
+        "ranks {}, steal requests {}, served {}, tasks moved {}, splits {}",
+        ranks.len(),
+        sum(|r| r.requests),
+        sum(|r| r.served),
+        sum(|r| r.tasks_in),
+        sum(|r| r.splits),
+    );
+    let elapsed = ranks
+        .iter()
+        .map(|(_, r)| r.elapsed)
+        .max()
+        .unwrap_or_default();
+    let busy: Duration = ranks.iter().flat_map(|(_, r)| &r.busy).sum();
+    let workers = arguments.workers * ranks.len();
+    println!(
+        "time {:.3} ms, efficiency {:.1} %",
+        makespan.unwrap_or(elapsed).as_secs_f64() * 1e3,
+        100.0 * busy.as_secs_f64() / (elapsed.as_secs_f64() * workers as f64),
+    );
+    Ok(())
+}
+
+fn print(count: &Count) {
+    println!(
+        "nodes {}, leaves {}, depth {}",
+        count.nodes, count.leaves, count.depth
+    );
+    let digest: String = count.digest.iter().map(|b| format!("{b:02x}")).collect();
+    println!("xor of all states {digest}");
+}

@@ -1,0 +1,349 @@
+//! Ranks in virtual time: thousands of them in one thread, on a network that is computed.
+//!
+//! Every rank is a coroutine with a clock of its own. Of those that can go on, the one with the smallest
+//! clock runs, until it asks for something that a rank behind it could still change: then it waits for the
+//! others to catch up. Messages cost what [`Network`] says; computation costs what tasks charge
+//! ([`Computation::Modelled`], and then a run depends on nothing but its input: same options, same log,
+//! byte for byte) or the time it takes here ([`Computation::Measured`]). Everything that runs on [`Comm`]
+//! runs here unchanged, and cannot tell.
+//!
+//! What can be made to go wrong: [`Fault`]s. When every rank waits for a message and none is under way,
+//! the run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for whom.
+//!
+//! Not here: workers that are threads. A scope on virtual ranks has one worker on each.
+
+mod network;
+mod world;
+
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
+use std::thread;
+use std::time::Duration;
+
+use corosensei::stack::DefaultStack;
+use corosensei::{CoroutineResult, ScopedCoroutine, ScopedCoroutineRef, Yielder};
+
+pub use self::network::{Link, Network};
+use self::world::World;
+use super::threads::{LaunchError, panic_message};
+use super::{Comm, CommError, Message, Rank, Tag};
+
+/// Stack of the thread that all coroutines are resumed from, per rank.
+const ROOT_STACK_PER_RANK: usize = 2 << 10;
+const ROOT_STACK: usize = 4 << 20;
+
+/// What computation costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Computation {
+    /// So long for each unit that tasks charge; all else is free.
+    Modelled {
+        /// Time of a unit.
+        unit: Duration,
+    },
+    /// The time it takes here, times a factor.
+    Measured {
+        /// How much slower the modelled machine is than this one.
+        factor: f64,
+    },
+}
+
+/// Something that goes wrong, at a virtual time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// A rank computes so many times slower than the others.
+    Slow {
+        /// Which.
+        rank: Rank,
+        /// How many times slower.
+        factor: f64,
+    },
+    /// A rank stands still for a while.
+    Stall {
+        /// Which.
+        rank: Rank,
+        /// When it stops, at the next message it sends or looks for.
+        at: Duration,
+        /// For how long.
+        length: Duration,
+    },
+    /// Messages are late, each with this probability by up to this much; those of one tag between two
+    /// ranks still keep their order.
+    Late {
+        /// From 0 to 1.
+        probability: f64,
+        /// The most that is added.
+        delay: Duration,
+    },
+    /// A rank dies: it answers nothing any more, and after a while the others are told.
+    Death {
+        /// Which.
+        rank: Rank,
+        /// When.
+        at: Duration,
+        /// How long it takes the others to find out.
+        detection: Duration,
+    },
+}
+
+/// How virtual ranks run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VirtualOptions {
+    /// What messages cost.
+    pub network: Network,
+    /// What computation costs.
+    pub computation: Computation,
+    /// Every latency is up to this share longer, at random.
+    pub jitter: f64,
+    /// Seed of all that is random here.
+    pub seed: u64,
+    /// What goes wrong.
+    pub faults: Vec<Fault>,
+    /// Whether to keep a log of all messages.
+    pub record: bool,
+    /// Stack of each rank in bytes; only what is used takes memory.
+    pub stack: usize,
+}
+
+impl Default for VirtualOptions {
+    /// The default network, 50 ns a unit, nothing wrong, 1 MiB of stack.
+    fn default() -> Self {
+        Self {
+            network: Network::default(),
+            computation: Computation::Modelled {
+                unit: Duration::from_nanos(50),
+            },
+            jitter: 0.0,
+            seed: 0,
+            faults: Vec::new(),
+            record: false,
+            stack: 1 << 20,
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome<R> {
+    /// What the ranks returned, by rank.
+    pub results: Vec<R>,
+    /// Their clocks when they returned.
+    pub clocks: Vec<Duration>,
+    /// Messages sent.
+    pub messages: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// A line for each message sent and each rank's end, in the order of virtual time in which they were
+    /// decided; empty unless asked for.
+    pub log: Vec<String>,
+    /// Who waited for whom, if the ranks got stuck.
+    pub dump: Option<String>,
+}
+
+impl<R> Outcome<R> {
+    /// The latest clock.
+    #[must_use]
+    pub fn makespan(&self) -> Duration {
+        self.clocks.iter().copied().max().unwrap_or_default()
+    }
+}
+
+/// Runs `body` on every rank, in virtual time, and returns when all have ended.
+///
+/// # Errors
+/// No ranks, more than memory has stacks for, or a rank that panicked; the others then get
+/// [`CommError::Aborted`] from whatever they ask next.
+pub fn launch<R: Send>(
+    ranks: usize,
+    options: &VirtualOptions,
+    body: impl Fn(&mut dyn Comm) -> R + Sync,
+) -> Result<Outcome<R>, LaunchError> {
+    if ranks == 0 {
+        return Err(LaunchError::NoRanks);
+    }
+    let too_many = |reason: String| LaunchError::TooMany { ranks, reason };
+    u32::try_from(ranks).map_err(|e| too_many(e.to_string()))?;
+    let root = || run(ranks, options, &body).map_err(too_many);
+    // Coroutines nest in scopes, one within the other: that takes stack.
+    let outcome = thread::scope(|scope| {
+        thread::Builder::new()
+            .name("virtual ranks".to_owned())
+            .stack_size(ROOT_STACK + ranks * ROOT_STACK_PER_RANK)
+            .spawn_scoped(scope, root)
+            .map_err(|e| too_many(e.to_string()))?
+            .join()
+            .unwrap_or_else(|payload| {
+                Err(LaunchError::Panicked {
+                    rank: Rank(0),
+                    message: panic_message(&*payload),
+                })
+            })
+    })?;
+    let results = outcome.results.into_iter().collect::<Result<_, _>>()?;
+    Ok(Outcome {
+        results,
+        clocks: outcome.clocks,
+        messages: outcome.messages,
+        bytes: outcome.bytes,
+        log: outcome.log,
+        dump: outcome.dump,
+    })
+}
+
+type Ended<R> = Result<R, LaunchError>;
+type Fibre<'a, R> = ScopedCoroutine<'a, (), (), Ended<R>, DefaultStack>;
+type FibreRef<'a, R> = ScopedCoroutineRef<'a, (), (), Ended<R>, DefaultStack>;
+
+/// Runs all ranks on this thread; the error is a sentence.
+fn run<R>(
+    ranks: usize,
+    options: &VirtualOptions,
+    body: &(impl Fn(&mut dyn Comm) -> R + Sync),
+) -> Result<Outcome<Ended<R>>, String> {
+    let world = RefCell::new(World::new(ranks, options));
+    let mut fibres: Vec<Fibre<'_, R>> = Vec::with_capacity(ranks);
+    for rank in (0..ranks as u32).map(Rank) {
+        let stack = DefaultStack::new(options.stack).map_err(|e| format!("no stack: {e}"))?;
+        let world = &world;
+        fibres.push(ScopedCoroutine::with_stack(stack, move |yielder, ()| {
+            world.borrow_mut().resume(rank);
+            let mut comm = VirtualComm {
+                rank,
+                world,
+                yielder,
+            };
+            let ended = panic::catch_unwind(AssertUnwindSafe(|| body(&mut comm)));
+            let ended = ended.map_err(|payload| {
+                let message = panic_message(&*payload);
+                comm.abort(&format!("it panicked: {message}"));
+                LaunchError::Panicked { rank, message }
+            });
+            world.borrow_mut().end(rank);
+            ended
+        }));
+    }
+    let mut results: Vec<Option<Ended<R>>> = (0..ranks).map(|_| None).collect();
+    nest(fibres, Vec::with_capacity(ranks), &mut |mut fibres| {
+        // The last rank's scope is the innermost.
+        loop {
+            let next = world.borrow_mut().next();
+            let Some(rank) = next else { break };
+            if let CoroutineResult::Return(ended) = fibres[rank.index()].as_mut().resume(()) {
+                results[rank.index()] = Some(ended);
+            }
+        }
+    });
+    let world = world.into_inner();
+    let results = results
+        .into_iter()
+        .map(|ended| ended.ok_or_else(|| "a rank that never ended".to_owned()));
+    Ok(Outcome {
+        results: results.collect::<Result<_, _>>()?,
+        clocks: world.clocks(),
+        messages: world.messages,
+        bytes: world.bytes,
+        log: world.log,
+        dump: world.dump,
+    })
+}
+
+/// Opens the scopes of all coroutines, one within the other, and runs `inside` with all of them.
+fn nest<'a, R>(
+    mut closed: Vec<Fibre<'_, R>>,
+    mut open: Vec<FibreRef<'a, R>>,
+    inside: &mut dyn FnMut(Vec<FibreRef<'_, R>>),
+) {
+    let Some(last) = closed.pop() else {
+        open.reverse();
+        inside(open);
+        return;
+    };
+    last.scope(|fibre| {
+        let mut open: Vec<FibreRef<'_, R>> = open;
+        open.push(fibre);
+        nest(closed, open, inside);
+    });
+}
+
+/// A rank in virtual time.
+struct VirtualComm<'w, 'y> {
+    rank: Rank,
+    world: &'w RefCell<World>,
+    yielder: &'y Yielder<(), ()>,
+}
+
+impl VirtualComm<'_, '_> {
+    /// Lets ranks that are behind go on, until nothing they send can arrive in this rank's past.
+    fn catch_up(&mut self) -> Result<(), CommError> {
+        self.world.borrow_mut().account(self.rank);
+        while self.world.borrow_mut().is_ahead(self.rank) {
+            self.suspend();
+        }
+        self.world.borrow_mut().check(self.rank)
+    }
+
+    fn suspend(&mut self) {
+        self.yielder.suspend(());
+        self.world.borrow_mut().resume(self.rank);
+    }
+}
+
+impl Comm for VirtualComm<'_, '_> {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.world.borrow().size()
+    }
+
+    fn now(&self) -> Duration {
+        self.world.borrow().now(self.rank)
+    }
+
+    fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
+        let mut world = self.world.borrow_mut();
+        world.account(self.rank);
+        world.check(self.rank)?;
+        world.send(self.rank, to, tag, bytes)
+    }
+
+    fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
+        self.catch_up()?;
+        Ok(self.world.borrow_mut().take(self.rank, tag))
+    }
+
+    fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError> {
+        loop {
+            self.catch_up()?;
+            let found = self.world.borrow_mut().take_from(self.rank, from, tag)?;
+            if let Some(bytes) = found {
+                return Ok(bytes);
+            }
+            self.world.borrow_mut().block_for(self.rank, from, tag);
+            self.suspend();
+        }
+    }
+
+    fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
+        self.catch_up()?;
+        if self.world.borrow_mut().block(self.rank, at_most) {
+            self.suspend();
+            self.world.borrow_mut().check(self.rank)?;
+        }
+        Ok(())
+    }
+
+    fn abort(&mut self, reason: &str) {
+        let mut world = self.world.borrow_mut();
+        world.account(self.rank);
+        world.abort(self.rank, reason);
+    }
+
+    fn compute(&mut self, units: u64, took: Duration) -> Duration {
+        self.world.borrow_mut().compute(self.rank, units, took)
+    }
+
+    fn has_threads(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,333 @@
+//! Ranks in virtual time: the clock's arithmetic, determinism, faults, and many of them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weft_runtime::comm::virtual_time::{
+    Computation, Fault, Link, Network, Outcome, VirtualOptions, launch,
+};
+use weft_runtime::comm::{Collectives, CommError, Rank, Tag};
+use weft_runtime::{
+    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope,
+};
+
+const US: u64 = 1000;
+
+fn nanos(n: u64) -> Duration {
+    Duration::from_nanos(n)
+}
+
+/// L = 2 µs, o = 0.5 µs, g = 0.5 µs, 1 ns a byte.
+fn plain() -> VirtualOptions {
+    VirtualOptions {
+        network: Network::uniform(Link::new(nanos(2 * US), nanos(500), 1.0)),
+        computation: Computation::Modelled { unit: nanos(100) },
+        ..VirtualOptions::default()
+    }
+}
+
+/// The LogGP model: there after o + L + G b, and o to take it; back likewise.
+#[test]
+fn a_message_costs_what_the_model_says() {
+    let outcome = launch(2, &plain(), |comm| {
+        if comm.rank() == Rank(0) {
+            comm.send(Rank(1), Tag(1), vec![0; 300]).unwrap();
+            comm.recv_from(Rank(1), Tag(1)).unwrap();
+        } else {
+            comm.recv_from(Rank(0), Tag(1)).unwrap();
+            comm.compute(40, Duration::ZERO);
+            comm.send(Rank(0), Tag(1), vec![]).unwrap();
+        }
+        comm.now()
+    })
+    .unwrap();
+    let there = 500 + 2 * US + 300 + 500;
+    let worked = there + 40 * 100;
+    assert_eq!(outcome.results[1], nanos(worked + 500));
+    assert_eq!(outcome.results[0], nanos(worked + 500 + 2 * US + 500));
+    assert_eq!((outcome.messages, outcome.bytes), (2, 300));
+}
+
+#[test]
+fn a_sender_keeps_the_gap_and_its_receiver_the_order() {
+    let mut options = plain();
+    options.network.far.gap = nanos(3 * US);
+    let outcome = launch(2, &options, |comm| {
+        let peer = Rank(1 - comm.rank().0);
+        if comm.rank() == Rank(0) {
+            (0..10).for_each(|n| comm.send(peer, Tag(1), vec![n]).unwrap());
+        } else {
+            (0..10).for_each(|n| assert_eq!(comm.recv_from(peer, Tag(1)).unwrap(), [n]));
+        }
+        comm.now()
+    })
+    .unwrap();
+    // The sender is free after ten overheads; the last message leaves nine gaps after the first.
+    assert_eq!(outcome.results[0], nanos(10 * 500));
+    assert_eq!(
+        outcome.results[1],
+        nanos(500 + 9 * 3 * US + 2 * US + 1 + 500)
+    );
+}
+
+/// A tree of tasks, each node worth a unit, unevenly deep.
+#[derive(Clone, Serialize, Deserialize)]
+struct Tree {
+    stack: Vec<(u32, u64)>,
+}
+
+impl Tree {
+    fn new(height: u32) -> Self {
+        Self {
+            stack: vec![(height, 1)],
+        }
+    }
+}
+
+fn children(salt: u64) -> u64 {
+    1 + (salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 3
+}
+
+impl Task<()> for Tree {
+    const NAME: &'static str = "tree";
+    type Output = u64;
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), u64>) -> Step<u64> {
+        let mut nodes = 0;
+        while let Some((height, salt)) = self.stack.pop() {
+            nodes += 1;
+            for child in 0..children(salt) {
+                if height > 0 {
+                    self.stack.push((height - 1, salt.wrapping_mul(31) + child));
+                }
+            }
+            if nodes == u64::from(cx.budget()) {
+                break;
+            }
+        }
+        cx.charge(nodes);
+        if self.stack.is_empty() {
+            Step::Done(nodes)
+        } else {
+            cx.emit(nodes);
+            Step::More
+        }
+    }
+
+    fn split(&mut self, how: Split) -> Option<Self> {
+        if self.stack.len() < 2 || how == Split::Never {
+            return None;
+        }
+        let mut keep = false;
+        let mut given = Vec::new();
+        self.stack.retain(|node| {
+            keep = !keep;
+            if keep {
+                given.push(*node);
+            }
+            !keep
+        });
+        Some(Self { stack: given })
+    }
+}
+
+fn sequential(height: u32) -> u64 {
+    let mut tree = vec![(height, 1_u64)];
+    let mut nodes = 0;
+    while let Some((height, salt)) = tree.pop() {
+        nodes += 1;
+        for child in 0..children(salt) {
+            if height > 0 {
+                tree.push((height - 1, salt.wrapping_mul(31) + child));
+            }
+        }
+    }
+    nodes
+}
+
+/// The whole tree from rank 0; each rank's report, and the sum on rank 0.
+fn walk(
+    ranks: usize,
+    height: u32,
+    options: &VirtualOptions,
+    scope_options: &ScopeOptions,
+) -> Outcome<Result<(u64, ScopeReport), ScopeError>> {
+    let registry = Registry::new().with::<Tree>();
+    launch(ranks, options, |comm| {
+        scope(comm, &registry, &(), scope_options, |s| {
+            let group = s.group();
+            if s.rank() == Rank(0) {
+                s.fork(&group, Tree::new(height))?;
+            }
+            let mut sum = 0;
+            while let Some(nodes) = s.join(&group)? {
+                sum += nodes?;
+            }
+            Ok(sum)
+        })
+    })
+    .unwrap()
+}
+
+#[test]
+fn same_options_same_log_byte_for_byte() {
+    let mut options = plain();
+    options.record = true;
+    options.jitter = 0.3;
+    options.faults = vec![Fault::Late {
+        probability: 0.1,
+        delay: nanos(50 * US),
+    }];
+    let run = |options: &VirtualOptions| walk(16, 14, options, &ScopeOptions::default());
+    let (first, second) = (run(&options), run(&options));
+    assert!(first.log.len() > 100);
+    assert_eq!(first.log, second.log);
+    assert_eq!(first.clocks, second.clocks);
+    options.seed = 1;
+    let third = run(&options);
+    assert_ne!(first.log, third.log);
+    // Whatever the network does, the answer is the answer.
+    let sum =
+        |o: &Outcome<Result<(u64, ScopeReport), ScopeError>>| o.results[0].as_ref().unwrap().0;
+    assert_eq!(sum(&first), sequential(14));
+    assert_eq!(sum(&third), sequential(14));
+}
+
+#[test]
+fn work_is_shared_and_a_slow_or_stalled_rank_does_less_of_it() {
+    let nodes = sequential(18);
+    let alone = nanos(nodes * 100);
+    let run = |options: &VirtualOptions| {
+        let outcome = walk(8, 18, options, &ScopeOptions::default());
+        let work: Vec<u64> = outcome
+            .results
+            .iter()
+            .map(|r| r.as_ref().unwrap().1.work)
+            .collect();
+        assert_eq!(work.iter().sum::<u64>(), nodes);
+        (outcome.makespan(), work)
+    };
+    let mut options = plain();
+    let (fair, work) = run(&options);
+    assert!(fair < alone / 6, "{fair:?} of {alone:?}: {work:?}");
+    options.faults = vec![Fault::Slow {
+        rank: Rank(3),
+        factor: 4.0,
+    }];
+    let (slow, work) = run(&options);
+    assert!(
+        slow < alone / 5 && work[3] < nodes / 16,
+        "{slow:?}: {work:?}"
+    );
+    options.faults = vec![Fault::Stall {
+        rank: Rank(3),
+        at: fair / 4,
+        length: 2 * fair,
+    }];
+    let (stalled, work) = run(&options);
+    assert!(
+        stalled > 2 * fair && stalled < 3 * fair,
+        "{stalled:?}: {work:?}"
+    );
+}
+
+#[test]
+fn a_dead_rank_is_named_on_every_other_within_bounded_time() {
+    let mut options = plain();
+    let (at, detection) = (nanos(300 * US), nanos(100 * US));
+    for dead in [0, 5] {
+        options.faults = vec![Fault::Death {
+            rank: Rank(dead),
+            at,
+            detection,
+        }];
+        let outcome = walk(8, 20, &options, &ScopeOptions::default());
+        for (rank, result) in outcome.results.iter().enumerate() {
+            let Err(ScopeError::Comm(CommError::Died { rank: named })) = result else {
+                panic!("rank {rank}: {result:?}");
+            };
+            assert_eq!(*named, Rank(dead));
+        }
+        // A slice of 1024 units may be under way when the news comes.
+        assert!(outcome.makespan() <= at + detection + nanos(1024 * 100 + 10 * US));
+    }
+}
+
+#[test]
+fn ranks_that_wait_for_each_other_are_told() {
+    let outcome = launch(3, &plain(), |comm| {
+        let next = Rank((comm.rank().0 + 1) % 3);
+        comm.recv_from(next, Tag(9)).unwrap_err()
+    })
+    .unwrap();
+    assert!(outcome.results.iter().all(|e| *e == CommError::Stuck));
+    let dump = outcome.dump.unwrap();
+    assert!(
+        dump.contains("rank 2 waits for rank 0 with tag 0x9"),
+        "{dump}"
+    );
+}
+
+#[test]
+fn thousands_of_ranks_meet() {
+    let ranks = 4096;
+    let outcome = launch(ranks, &plain(), |comm| {
+        comm.barrier().unwrap();
+        comm.now()
+    })
+    .unwrap();
+    // Dissemination: twelve rounds of a message each.
+    let round = nanos(500 + 2 * US + 500);
+    assert!(outcome.makespan() >= 12 * round && outcome.makespan() < 13 * round);
+    let shared = walk(1000, 16, &plain(), &ScopeOptions::default());
+    assert_eq!(shared.results[0].as_ref().unwrap().0, sequential(16));
+}
+
+/// Groups made one after the other: a task of the next may be stolen before the thief knows that the last
+/// is exhausted.
+#[test]
+fn groups_can_be_made_after_others_were_joined() {
+    let registry = Registry::new().with::<Tree>();
+    for seed in 0..200 {
+        let mut options = plain();
+        options.seed = seed;
+        options.faults = vec![Fault::Late {
+            probability: 0.3,
+            delay: nanos(200 * US),
+        }];
+        let scope_options = ScopeOptions {
+            seed,
+            ..ScopeOptions::default()
+        };
+        let outcome = launch(7, &options, |comm| {
+            scope(comm, &registry, &(), &scope_options, |s| {
+                let mut sum = 0;
+                for _ in 0..5 {
+                    let group = s.group();
+                    if s.rank() == Rank(0) {
+                        (0..40).try_for_each(|_| s.fork(&group, Tree::new(5)))?;
+                    }
+                    while let Some(nodes) = s.join(&group)? {
+                        sum += nodes?;
+                    }
+                }
+                Ok(sum)
+            })
+        })
+        .unwrap();
+        let sums = outcome.results.into_iter().map(|r| r.unwrap().0);
+        assert_eq!(sums.sum::<u64>(), 200 * sequential(5), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_scope_in_virtual_time_has_no_threads() {
+    let options = ScopeOptions {
+        workers: 2,
+        ..ScopeOptions::default()
+    };
+    let outcome = walk(2, 3, &plain(), &options);
+    for result in outcome.results {
+        assert_eq!(result.unwrap_err(), ScopeError::NoThreads);
+    }
+}
