@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
 use weftwork::run::{Driver, RunOptions, RunSummary, Show, run};
 use weftwork::scene::{self, Scene};
+use weftwork::step::World;
 
 /// Cloth on distributed memory: collision tests that ranks steal from each other.
 #[derive(Parser)]
@@ -60,7 +61,7 @@ struct RunArguments {
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     ranks: Option<usize>,
     /// Workers per rank.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
     /// How ranks talk to each other.
     #[arg(long, value_enum, default_value_t = CommChoice::Auto)]
@@ -138,7 +139,16 @@ fn main() -> ExitCode {
 
 fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
     refuse_mpi()?;
-    let mut scene = load(&arguments.scene, &arguments.overrides)?;
+    let mut overrides = arguments.overrides.clone();
+    if let Some(end) = arguments.until {
+        if !end.is_finite() {
+            let message = format!("--until {end}: wants a time in seconds");
+            return Err(Failure { code: 2, message });
+        }
+        // Checked as the scene's own end is.
+        overrides.push(("time.end".to_owned(), format!("{end:?}")));
+    }
+    let mut scene = load(&arguments.scene, &overrides)?;
     if arguments.no_steal {
         scene.balance.steal = false;
     }
@@ -152,13 +162,6 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
     }
     if let Some(seed) = arguments.seed {
         scene.balance.seed = seed;
-    }
-    if let Some(end) = arguments.until {
-        if !(end.is_finite() && end >= scene.time.step) {
-            let message = format!("--until {end}: wants a time of at least one step, in seconds");
-            return Err(Failure { code: 2, message });
-        }
-        scene.time.end = end;
     }
     let ranks = arguments
         .ranks
@@ -198,6 +201,10 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
         code: error.exit_code(),
         message: error.to_string(),
     })?;
+    for warning in &summary.warnings {
+        // There is nobody else to tell.
+        drop(writeln!(io::stderr(), "warning: {warning}"));
+    }
     let report = if arguments.quiet {
         String::new()
     } else {
@@ -264,6 +271,10 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
 
 fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
+    World::build(&scene).map_err(|e| Failure {
+        code: 3,
+        message: e.to_string(),
+    })?;
     say(scene.echo())
 }
 

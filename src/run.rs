@@ -27,6 +27,9 @@ use crate::report::{Balance, Phase, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, Simulation, StepError, StepReport, World, WorldError};
 
+/// Strain beyond the limit that is warned of.
+const STRAIN_SLACK: f64 = 0.02;
+
 /// How ranks talk to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Driver {
@@ -90,6 +93,8 @@ pub struct RunSummary {
     pub strain: f64,
     /// Pairs of an edge and a triangle of the cloth that cross in the last state.
     pub crossings: usize,
+    /// Limits that the result breaks, each a sentence.
+    pub warnings: Vec<String>,
 }
 
 /// Why a run ended early.
@@ -250,7 +255,7 @@ fn rank_loop(
         last: None,
     };
     if let Some(writer) = &mut writer {
-        writer.frame(&simulation)?;
+        writer.frame(&simulation, steps == 0)?;
     }
     for _ in 0..steps {
         let report = simulation.advance(comm)?;
@@ -285,6 +290,8 @@ struct Writer<'w> {
     history: HistoryWriter,
     series: Option<FrameSeries>,
     progress: Progress,
+    /// Steps the run will take.
+    steps: u64,
     /// Time of the next frame, as a multiple of the interval.
     next_frame: u64,
     triangles: Vec<[u32; 3]>,
@@ -329,6 +336,7 @@ impl<'w> Writer<'w> {
                 Show::Lines => Progress::new(steps, false),
                 Show::Nothing => Progress::quiet(),
             },
+            steps,
             next_frame: 0,
             triangles,
             camera: camera(world),
@@ -350,15 +358,14 @@ impl<'w> Writer<'w> {
         self.history.write(&row)?;
         // Nobody need watch for the run to go on.
         drop(self.progress.step(&row, elapsed));
-        self.frame(simulation)
+        self.frame(simulation, simulation.step() == self.steps)
     }
 
-    /// Writes a frame if it is time for one.
-    fn frame(&mut self, simulation: &Simulation<'_>) -> Result<(), OutputError> {
+    /// Writes a frame if it is time for one, or if it is the last.
+    fn frame(&mut self, simulation: &Simulation<'_>, last: bool) -> Result<(), OutputError> {
         let output = &self.world.scene().output;
         let due = self.next_frame as f64 * output.interval;
-        // Half a step early is nearer than half a step late.
-        if simulation.time() < due - 1e-9 {
+        if simulation.time() < due - 1e-9 && !last {
             return Ok(());
         }
         self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
@@ -507,7 +514,8 @@ impl<'w> Writer<'w> {
 
 /// The number of steps a scene asks for.
 fn scene_steps(scene: &Scene) -> u64 {
-    (scene.time.end / scene.time.step).round() as u64
+    // The end is reached, if not exactly, then in the step after it; rounding is none.
+    (scene.time.end / scene.time.step - 1e-6).ceil() as u64
 }
 
 /// Where pictures are taken from: as the scene says, or so that cloth and bodies are seen.
@@ -530,7 +538,11 @@ fn camera(world: &World) -> Camera {
     let framing = Camera::framing(low, high);
     match (scene.output.camera, scene.output.look_at) {
         (Some(eye), target) => Camera::new(eye, target.unwrap_or(0.5 * (low + high))),
-        (None, _) => framing,
+        (None, Some(target)) => {
+            let shift = target - 0.5 * (low + high);
+            Camera::framing(low + shift, high + shift)
+        }
+        (None, None) => framing,
     }
 }
 
@@ -638,10 +650,44 @@ fn summarise(world: &World, options: &RunOptions, ranks: &[RankTotals]) -> RunSu
         phases: PhaseTable::new(phases, useful.collect(), loop_time.as_secs_f64()),
         balance: Balance::new(&scopes, options.threads),
         frames: last.frames,
-        deepest: last.deepest.is_finite().then_some(last.deepest),
+        warnings: warnings(world, &last),
+        deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
         strain: last.strain,
         crossings: last.crossings,
     }
+}
+
+/// What a reader of the result must know.
+fn warnings(world: &World, last: &Last) -> Vec<String> {
+    let scene = world.scene();
+    let mut warnings = Vec::new();
+    let thickness = scene.contact.thickness;
+    if last.deepest > thickness {
+        warnings.push(format!(
+            "a vertex was {:.2} mm inside a body, deeper than the contact thickness of {:.2} mm: take a \
+             shorter time.step or a larger contact.thickness",
+            1e3 * last.deepest,
+            1e3 * thickness
+        ));
+    }
+    let limit = scene.cloths.iter().map(|c| c.material.strain_limit);
+    let limit = limit.fold(0.0, f64::max);
+    if last.strain > limit + STRAIN_SLACK {
+        warnings.push(format!(
+            "strain reached {:.1} %, beyond its limit of {:.1} %: take a shorter time.step or a larger \
+             contact.iterations",
+            100.0 * last.strain,
+            100.0 * limit
+        ));
+    }
+    if last.crossings > 0 {
+        warnings.push(format!(
+            "{} pairs of an edge and a triangle of the cloth cross in the last state: take a shorter \
+             time.step or a larger contact.thickness",
+            last.crossings
+        ));
+    }
+    warnings
 }
 
 fn complete(record: &mut RunRecord, summary: &RunSummary) {
@@ -656,5 +702,6 @@ fn complete(record: &mut RunRecord, summary: &RunSummary) {
         max_penetration_m: summary.deepest.map(|d| d.max(0.0)),
         max_strain: Some(summary.strain),
     });
+    record.warnings.clone_from(&summary.warnings);
     record.exit = Some(0);
 }

@@ -215,6 +215,7 @@ fn bad_input_is_named_and_leaves_nothing_behind() {
         ("run small.toml --threads 0", 2, &["threads", "0"]),
         ("run small.toml --comm solo --ranks 2", 2, &["--ranks"]),
         ("run small.toml --until nan", 2, &["--until"]),
+        ("run small.toml --until 1e300", 3, &["time.end"]),
         ("run small.toml --set time.step", 2, &["KEY=VALUE"]),
         ("run small.toml --colour", 2, &["--colour"]),
         ("run", 2, &["SCENE"]),
@@ -380,6 +381,64 @@ fn a_run_is_not_lost_when_its_words_cannot_be_written() {
     drop(child.stdout.take());
     assert!(child.wait().unwrap().success());
     assert_eq!(record(&place.path("out"))["exit"], 0);
+}
+
+/// The last state is always written, and what is wrong with it is said.
+#[test]
+fn a_result_that_breaks_limits_is_warned_of() {
+    let place = Place::new();
+    let coarse = "--set time.step=40ms --set time.end=2 --set contact.thickness=0.1mm";
+    let output = place.weft(&format!(
+        "run small.toml --out out {coarse} --set output.interval=10"
+    ));
+    assert!(output.status.success());
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        message.contains("warning: ") && message.contains("contact thickness"),
+        "{message}"
+    );
+    let warnings = record(&place.path("out"))["warnings"].clone();
+    assert!(!warnings.as_array().unwrap().is_empty());
+    let pictures = ["000000.png", "000050.png"].map(str::to_owned);
+    assert_eq!(place.names("out/pictures"), pictures.into());
+}
+
+/// Cloth inside a mesh, or through other cloth, is refused by `run` and by `check`.
+#[test]
+fn starts_that_overlap_are_refused() {
+    let cube = "v -1 -1 -1\nv 1 -1 -1\nv 1 1 -1\nv -1 1 -1\nv -1 -1 1\nv 1 -1 1\nv 1 1 1\nv -1 1 1\n\
+                f 1 3 2\nf 1 4 3\nf 5 6 7\nf 5 7 8\nf 1 2 6\nf 1 6 5\nf 2 3 7\nf 2 7 6\n\
+                f 3 4 8\nf 3 8 7\nf 4 1 5\nf 4 5 8\n";
+    let body = "[[body]]\nname = \"cube\"\nshape = \"mesh\"\nmesh = \"cube.obj\"\nscale = 0.05\n";
+    let other = "[[cloth]]\nname = \"other\"\nrotation = [\"90 deg\", 0, 0]\ncenter = [0.03, 0.02, 0.165]\n\
+                 grid = { size = \"0.1 m\", vertices = 5 }\nmaterial = { density = 0.15, stretch = 300, \
+                 bending = 1e-5 }\n";
+    let inside = format!("{SCENE}\n{body}translation = [0, 0, 0.165]\n");
+    let beside = format!("{SCENE}\n{body}translation = [0.4, 0, 0.05]\n");
+    let crossing = format!("{SCENE}\n{other}");
+    for (scene, word) in [
+        (inside, Some("cube")),
+        (crossing, Some("other")),
+        (beside, None),
+    ] {
+        let place = Place::with(&scene);
+        fs::write(place.path("cube.obj"), cube).unwrap();
+        let Some(word) = word else {
+            let hash = hash_of(&place.weft("run small.toml --quiet --steps 2 --out out"));
+            assert!(!hash.is_empty());
+            assert_eq!(
+                record(&place.path("out"))["result"]["max_penetration_m"],
+                0.0
+            );
+            continue;
+        };
+        for command in ["check small.toml", "run small.toml --out out"] {
+            let (status, message) = place.fails(command);
+            assert_eq!(status, 3, "{message}");
+            assert!(message.contains(word), "{message}");
+        }
+        assert!(!place.path("out").exists());
+    }
 }
 
 #[test]

@@ -85,6 +85,9 @@ pub enum ScopeError {
     /// A scope without workers can do nothing.
     #[error("a rank needs at least one worker")]
     NoWorkers,
+    /// The system gives no more threads.
+    #[error("a worker could not be started: {0}; take fewer")]
+    Workers(String),
     /// Ranks in virtual time have no threads.
     #[error("a rank in virtual time has one worker; take more ranks instead")]
     NoThreads,
@@ -241,7 +244,13 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
             let (worker, split_wanted) = make(index);
             let (tasks, inbox) = unbounded();
             let (report_to, stop) = (report_to.clone(), &stop);
-            threads.spawn(move || work(worker, env, &inbox, &report_to, stop));
+            thread::Builder::new()
+                .name(format!("worker {index} of rank {}", rank.0))
+                .spawn_scoped(threads, move || work(worker, env, &inbox, &report_to, stop))
+                .map_err(|error| {
+                    comm.abort("it could not start its workers");
+                    ScopeError::Workers(error.to_string())
+                })?;
             crew.push(Hand {
                 tasks,
                 split_wanted,

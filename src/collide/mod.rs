@@ -12,6 +12,7 @@ pub mod contact;
 mod kdop;
 mod narrow;
 mod snapshot;
+mod solid;
 mod surface;
 mod test_run;
 
@@ -20,6 +21,7 @@ pub use bvh::{Bvh, Node};
 pub use contact::Contact;
 pub use kdop::Kdop;
 pub use snapshot::{Geometry, Snapshot};
+pub use solid::Solid;
 pub use surface::{ClothSurface, Surface};
 pub use test_run::{Target, TestRun, brute_force};
 

@@ -145,7 +145,7 @@ fn edge_edge(snap: &Snapshot<'_>, a: u32, b: u32, out: &mut Vec<Contact>) {
 /// Reports a pair of cloth features if it comes within reach.
 ///
 /// Where the features touch, their separation has no direction: the normal is then `fallback`, turned
-/// against their approach. The target is no more than their distance at rest.
+/// against their approach. Within a piece of cloth the target is no more than their distance at rest.
 fn cloth_contact(
     snap: &Snapshot<'_>,
     id: PairId,
@@ -175,7 +175,12 @@ fn cloth_contact(
             normal
         }
     };
-    let target = snap.thickness.min(rest());
+    let one_piece = snap.cloth.in_one_piece(vertices[0], vertices[3]);
+    let target = if one_piece {
+        snap.thickness.min(rest())
+    } else {
+        snap.thickness
+    };
     let body_velocity = DVec3::ZERO;
     out.push(Contact {
         id,

@@ -23,6 +23,8 @@ pub struct Surface {
 pub struct ClothSurface {
     surface: Surface,
     rest: Vec<DVec3>,
+    /// For each vertex, the lowest vertex of the piece of cloth that it belongs to.
+    piece: Vec<u32>,
     patches: Vec<Bvh>,
 }
 
@@ -124,6 +126,7 @@ impl ClothSurface {
         Self {
             surface: Surface::new(triangles, rest.len()),
             rest: rest.to_vec(),
+            piece: pieces(triangles, rest.len()),
             patches: items.into_iter().map(Bvh::build).collect(),
         }
     }
@@ -140,6 +143,12 @@ impl ClothSurface {
         &self.rest
     }
 
+    /// Whether two vertices belong to one piece of cloth: only then their distance at rest means anything.
+    #[must_use]
+    pub fn in_one_piece(&self, a: u32, b: u32) -> bool {
+        self.piece[a as usize] == self.piece[b as usize]
+    }
+
     /// One tree per patch.
     #[must_use]
     pub fn patches(&self) -> &[Bvh] {
@@ -147,10 +156,41 @@ impl ClothSurface {
     }
 }
 
+/// The lowest vertex of the connected piece of each vertex.
+fn pieces(triangles: &[[u32; 3]], vertices: usize) -> Vec<u32> {
+    let mut parent: Vec<u32> = (0..vertices as u32).collect();
+    fn root(parent: &mut [u32], mut v: u32) -> u32 {
+        while parent[v as usize] != v {
+            parent[v as usize] = parent[parent[v as usize] as usize];
+            v = parent[v as usize];
+        }
+        v
+    }
+    for &[a, b, c] in triangles {
+        for other in [b, c] {
+            let (a, b) = (root(&mut parent, a), root(&mut parent, other));
+            parent[a.max(b) as usize] = a.min(b);
+        }
+    }
+    (0..vertices as u32).map(|v| root(&mut parent, v)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::physics::tests::grid;
+
+    #[test]
+    fn pieces_are_told_apart() {
+        let two = ClothSurface::new(
+            &[[0, 1, 2], [5, 4, 3], [4, 5, 6]],
+            &[DVec3::ZERO; 7],
+            1,
+            |_| 0,
+        );
+        assert!(two.in_one_piece(0, 2) && two.in_one_piece(3, 6));
+        assert!(!two.in_one_piece(2, 3));
+    }
 
     #[test]
     fn every_feature_has_one_owner() {

@@ -36,7 +36,8 @@ history_row! {
     time_s: f64,
     /// Iterations of the conjugate gradients.
     cg_iterations: u32,
-    /// Residual at which they stopped, relative to the right-hand side.
+    /// Residual at which they stopped, relative to the right-hand side (where that is negligible, to what is
+    /// allowed, times the tolerance).
     cg_residual: f64,
     /// Contacts found.
     contacts: u64,

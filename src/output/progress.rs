@@ -85,7 +85,9 @@ impl Progress {
                 Ok(())
             }
             Sink::Lines(out) if row.step.is_multiple_of(self.every) || row.step == self.total => {
-                out.write_all(line(row, elapsed).as_bytes())?;
+                let steps_left = self.total.saturating_sub(row.step) as f64;
+                let left = elapsed.as_secs_f64() / row.step.max(1) as f64 * steps_left;
+                out.write_all(line(row, elapsed, left).as_bytes())?;
                 out.flush()
             }
             Sink::Lines(_) | Sink::Nothing => Ok(()),
@@ -115,11 +117,11 @@ impl fmt::Debug for Progress {
     }
 }
 
-fn line(row: &HistoryRow, elapsed: Duration) -> String {
+fn line(row: &HistoryRow, elapsed: Duration, left: f64) -> String {
     format!(
         "step {} time_s {:.3} cg_it {} cg_res {:.1e} contacts {} constraints {} impulses {} \
          tasks {} steals {} physics_s {:.4} collide_s {:.4} solve_s {:.4} response_s {:.4} \
-         wall_s {:.2}\n",
+         wall_s {:.2} left_s {left:.0}\n",
         row.step,
         row.time_s,
         row.cg_iterations,
@@ -175,7 +177,7 @@ mod tests {
             text.lines().next().unwrap(),
             "step 3 time_s 0.500 cg_it 0 cg_res 8.3e-7 contacts 0 constraints 0 impulses 0 tasks 0 \
              steals 0 physics_s 0.0000 collide_s 0.0000 solve_s 0.0000 response_s 0.0000 \
-             wall_s 0.30"
+             wall_s 0.30 left_s 0"
         );
         let steps: Vec<_> = text
             .lines()

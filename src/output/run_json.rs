@@ -40,6 +40,9 @@ pub struct RunRecord {
     pub balance: Option<BalanceRecord>,
     /// The last state.
     pub result: Option<ResultRecord>,
+    /// What a reader of the result must know: limits that it breaks.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// What went wrong, if anything did.
     pub error: Option<String>,
     /// Exit code; `None` while the run goes on, and for ever if it was killed.
@@ -206,6 +209,7 @@ impl RunRecord {
             efficiency: None,
             balance: None,
             result: None,
+            warnings: Vec::new(),
             error: None,
             exit: None,
         }

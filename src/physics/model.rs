@@ -343,6 +343,70 @@ pub(crate) mod tests {
         assert!(far.iter().all(|pair| near.binary_search(pair).is_err()));
     }
 
+    /// The patch test: on an irregular mesh whose border follows an affine map, equilibrium is that map
+    /// everywhere, with the same stress in every triangle.
+    #[test]
+    fn the_patch_test_is_passed() {
+        let n = 7;
+        let mut mesh = grid(n, 1.0);
+        let inside = |v: usize| (1..n - 1).contains(&(v % n)) && (1..n - 1).contains(&(v / n));
+        for (v, p) in mesh
+            .positions
+            .iter_mut()
+            .enumerate()
+            .filter(|(v, _)| inside(*v))
+        {
+            let t = v as f64;
+            *p += DVec3::new((7.0 * t).sin(), (11.0 * t).sin(), 0.0) * (0.25 / n as f64);
+        }
+        let model = model_of(&mesh);
+        // Stretched, sheared, turned out of the plane and moved.
+        let turn = glam::DQuat::from_euler(glam::EulerRot::XYZ, 0.3, 0.8, -0.4);
+        let affine = |p: DVec3| {
+            turn * DVec3::new(1.06 * p.x + 0.02 * p.y, 1.03 * p.y, 0.0) + DVec3::new(0.1, 0.2, 0.3)
+        };
+        let exact: Vec<DVec3> = model.rest().iter().map(|&p| affine(p)).collect();
+        let forces = |x: &[DVec3]| {
+            let mut forces = vec![DVec3::ZERO; x.len()];
+            for (t, element) in model.triangles().iter().zip(model.membranes()) {
+                let deformation = element.deform(t.map(|v| x[v as usize])).unwrap();
+                for (&v, force) in t.iter().zip(element.forces(&deformation)) {
+                    forces[v as usize] += force;
+                }
+            }
+            forces
+        };
+        let balanced = forces(&exact);
+        assert!(
+            (0..n * n)
+                .filter(|&v| inside(v))
+                .all(|v| balanced[v].length() < 1e-11)
+        );
+
+        // And it is found from elsewhere.
+        let mut x = exact.clone();
+        for v in (0..n * n).filter(|&v| inside(v)) {
+            let t = v as f64;
+            x[v] += turn * DVec3::new((5.0 * t).sin(), (3.0 * t).sin(), 0.0) * 0.01;
+        }
+        for _ in 0..3000 {
+            let forces = forces(&x);
+            for v in (0..n * n).filter(|&v| inside(v)) {
+                x[v] += forces[v] * 1e-4;
+            }
+        }
+        for (x, exact) in x.iter().zip(&exact) {
+            assert!(x.distance(*exact) < 1e-9, "{}", x.distance(*exact));
+        }
+        let stretch = |k: usize| {
+            let t = model.triangles()[k].map(|v| x[v as usize]);
+            model.membranes()[k].deform(t).unwrap().strain()
+        };
+        for k in 0..model.triangles().len() {
+            assert!((stretch(k) - stretch(0)).abs() < 1e-8);
+        }
+    }
+
     #[test]
     fn renumbering_keeps_physics() {
         let mesh = grid(5, 1.0);

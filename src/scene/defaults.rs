@@ -48,14 +48,14 @@ impl Material {
     };
 }
 
-/// 4 mm, self collision with friction 0.3, at most 40 rounds.
+/// 4 mm, self collision with friction 0.3, at most 100 rounds.
 impl Default for ContactParameters {
     fn default() -> Self {
         Self {
             thickness: 0.004,
             self_collision: true,
             self_friction: 0.3,
-            iterations: 40,
+            iterations: 100,
         }
     }
 }

@@ -317,7 +317,7 @@ fn too_few_iterations_are_an_error_on_every_rank() {
         message.contains("no convergence in 5 iterations"),
         "{message}"
     );
-    assert!(message.contains("shorter step"), "{message}");
+    assert!(message.contains("shorter time.step"), "{message}");
     assert!(best <= residual && best > allowed);
     for ranks in [3, 4] {
         let other = solve(&sheet, ranks, 4, job);

@@ -89,7 +89,7 @@ pub enum SolveError {
     /// The allowed residual was not reached.
     #[error(
         "no convergence in {iterations} iterations: residual {residual:.3e}, best {best:.3e}, allowed {allowed:.3e}, largest at vertex {vertex} of patch {patch}{}",
-        if *.stagnated { "; rounding lets it fall no further, allow more" } else { "; allow more of either, or take a shorter step" }
+        if *.stagnated { "; rounding lets it fall no further, take a larger solver.tolerance" } else { "; allow more with solver.max_iterations or solver.tolerance, or take a shorter time.step" }
     )]
     NotConverged {
         /// The vertex with the largest share of the residual.

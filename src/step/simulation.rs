@@ -157,6 +157,8 @@ pub struct Simulation<'w> {
     /// All vertices, at the start of the step.
     x: Vec<DVec3>,
     v: Vec<DVec3>,
+    /// Velocities with what gravity adds in the step: by them collisions are looked for.
+    foreseen: Vec<DVec3>,
     /// Owned vertices and halo.
     local_x: Vec<DVec3>,
     local_v: Vec<DVec3>,
@@ -195,6 +197,7 @@ impl<'w> Simulation<'w> {
             local_v: vec![DVec3::ZERO; plan.local_len()],
             rhs: vec![DVec3::ZERO; owned],
             change: vec![DVec3::ZERO; owned],
+            foreseen: Vec::with_capacity(v.len()),
             x,
             v,
             plan,
@@ -308,9 +311,18 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    fn detect(&self, comm: &mut dyn Comm, report: &mut StepReport) -> Result<Contacts, StepError> {
+    fn detect(
+        &mut self,
+        comm: &mut dyn Comm,
+        report: &mut StepReport,
+    ) -> Result<Contacts, StepError> {
+        let fall = self.world.scene().gravity * self.dt();
+        let motion = self.v.iter().zip(self.world.pinned());
+        self.foreseen.clear();
+        self.foreseen
+            .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
         let geometry = self.world.geometry();
-        let snapshot = Snapshot::new(&geometry, &self.x, &self.v, self.time(), self.dt());
+        let snapshot = Snapshot::new(&geometry, &self.x, &self.foreseen, self.time(), self.dt());
         let (contacts, scope) =
             detect(comm, &snapshot, &self.ownership, &self.options).map_err(|source| {
                 StepError::Detect {

@@ -1,12 +1,17 @@
 //! Physics with known answers, and the promise, on small scenes.
 
+use std::time::Duration;
+
 use glam::DVec3;
-use weft_runtime::ScopeOptions;
+use weft_partition::Ownership;
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::launch;
+use weft_runtime::{ScopeOptions, Split};
 
+use super::detect::detect;
 use super::{Simulation, World};
+use crate::collide::{Contact, Snapshot, brute_force};
 use crate::scene::Scene;
 
 fn world(text: &str) -> World {
@@ -85,25 +90,27 @@ fn free_fall_is_exact() {
     let s = run(&world, 100, |_| {});
     for (x, rest) in s.positions().iter().zip(world.model().rest()) {
         let fallen = DVec3::new(0.0, 0.0, -0.5 * g * h * h * n * (n + 1.0));
-        assert!((*x - *rest - fallen).length() < 1e-9, "{}", *x - *rest);
+        assert!((*x - *rest - fallen).length() < 1e-12, "{}", *x - *rest);
     }
     for v in s.velocities() {
-        assert!((*v - DVec3::new(0.0, 0.0, -g * h * n)).length() < 1e-9);
+        assert!(
+            (*v - DVec3::new(0.0, 0.0, -g * h * n)).length() < 1e-11,
+            "{}",
+            v.z + g * h * n
+        );
     }
 }
 
-/// A crumpled, spinning sheet on its own keeps linear momentum to the solver's tolerance, angular
-/// momentum to the order of the step, and never gains energy.
-#[test]
-fn a_closed_system_keeps_momentum_and_never_gains_energy() {
-    let world = world(
-        &sheet(
-            13,
-            "",
-            "[solver]\ntolerance = 1e-10\n[contact]\nself_collision = false\n",
-        )
-        .replace("time =", "gravity = [0, 0, 0]\ntime ="),
+/// A crumpled, spinning sheet on its own for 0.75 s in steps of so many ms: how much of its linear and
+/// angular momentum is lost, as shares. Its energy must never grow.
+fn losses_of_a_closed_system(step_ms: f64) -> (f64, f64) {
+    let text = sheet(
+        13,
+        "",
+        "[solver]\ntolerance = 1e-10\n[contact]\nself_collision = false\n",
     );
+    let text = text.replace("time =", "gravity = [0, 0, 0]\ntime =");
+    let world = world(&text.replace("5 ms", &format!("{step_ms} ms")));
     let mut comm = Solo::new();
     let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
     let (x, v) = s.state_mut();
@@ -114,7 +121,7 @@ fn a_closed_system_keeps_momentum_and_never_gains_energy() {
     }
     let (linear, angular) = momentum(&world, &s);
     let mut last = energy(&world, &s);
-    for _ in 0..150 {
+    for _ in 0..(750.0 / step_ms) as u32 {
         s.advance(&mut comm).unwrap();
         let now = energy(&world, &s);
         assert!(
@@ -124,11 +131,21 @@ fn a_closed_system_keeps_momentum_and_never_gains_energy() {
         last = now;
     }
     let (linear_after, angular_after) = momentum(&world, &s);
-    assert!((linear_after - linear).length() < 1e-8 * linear.length());
-    assert!(
-        (angular_after - angular).length() < 0.1 * angular.length(),
-        "{angular_after}"
-    );
+    (
+        (linear_after - linear).length() / linear.length(),
+        (angular_after - angular).length() / angular.length(),
+    )
+}
+
+/// Linear momentum is kept to the solver's tolerance; angular momentum, which implicit Euler damps, to the
+/// order of the step.
+#[test]
+fn a_closed_system_keeps_momentum_and_never_gains_energy() {
+    let (linear, coarse) = losses_of_a_closed_system(5.0);
+    assert!(linear < 1e-8, "{linear}");
+    let (linear, fine) = losses_of_a_closed_system(1.25);
+    assert!(linear < 1e-8, "{linear}");
+    assert!(coarse < 0.1 && fine < 0.35 * coarse, "{coarse} {fine}");
 }
 
 /// A strip pulled to a strain e: force per width E h e, lateral strain −ν e.
@@ -285,6 +302,17 @@ fn nothing_enters_a_body_and_cloth_does_not_stretch_much() {
             .map(|&x| world.depth(x, s.time()))
             .fold(f64::MIN, f64::max);
         assert!(deepest < 0.0005, "step {}: {deepest} m deep", s.step());
+        let (x, model) = (s.positions(), world.model());
+        let strains = model
+            .triangles()
+            .iter()
+            .zip(model.membranes())
+            .map(|(t, e)| {
+                let deformation = e.deform(t.map(|v| x[v as usize]));
+                deformation.map_or(f64::INFINITY, |d| d.strain())
+            });
+        let strain = strains.fold(0.0, f64::max);
+        assert!(strain < 0.12, "step {}: {strain}", s.step());
     });
     // It lies: on the floor at the rim, over the ball in the middle.
     let highest = s.positions().iter().map(|x| x.z).fold(f64::MIN, f64::max);
@@ -293,8 +321,6 @@ fn nothing_enters_a_body_and_cloth_does_not_stretch_much() {
         (0.19..0.22).contains(&highest) && (0.0..0.01).contains(&lowest),
         "{highest} {lowest}"
     );
-    let mut s = s;
-    assert!(s.largest_strain() < 0.1);
 }
 
 /// The promise: positions and velocities equal to the bit, whatever the ranks, workers and schedule.
@@ -353,6 +379,63 @@ fn more_ranks_than_patches_are_refused() {
     })
     .unwrap();
     assert!(errors[0].contains("patches"), "{}", errors[0]);
+}
+
+/// What all ranks find together, through trees, tasks, splits and thieves, is what testing every pair of
+/// triangles finds; and each pair of features once.
+#[test]
+fn ranks_that_steal_find_what_brute_force_finds() {
+    let world = world(&sheet(
+        24,
+        "center = [0, 0, 0.3]",
+        "[partition]\npatches = 16\n[[body]]\nshape = \"sphere\"\ncenter = [0, 0, 0]\nradius = 0.2\n\
+         edge = \"5 cm\"\n[contact]\nthickness = \"8 mm\"",
+    ));
+    let rest = world.model().rest();
+    // Crumpled into a ball that overlaps the sphere.
+    let fold = |p: &DVec3| {
+        DVec3::new(
+            (9.0 * p.x).sin(),
+            (8.0 * p.y).sin(),
+            (7.0 * (p.x + p.y)).cos(),
+        ) * 0.15
+    };
+    let x: Vec<DVec3> = rest.iter().map(fold).collect();
+    let v: Vec<DVec3> = rest.iter().map(|p| DVec3::new(p.y, -p.x, 0.5)).collect();
+    let geometry = world.geometry();
+    let snapshot = || Snapshot::new(&geometry, &x, &v, 0.0, 0.005);
+    let expected = brute_force(&snapshot());
+    assert!(expected.len() > 1000, "{}", expected.len());
+    for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (7, 3), (16, 4)] {
+        for split in [Split::Oldest, Split::EveryOther, Split::Half] {
+            let options = ScopeOptions {
+                slice: 16,
+                split,
+                seed,
+                low_water: 4,
+                split_interval: Duration::ZERO,
+                workers: 1 + ranks % 2,
+                ..ScopeOptions::default()
+            };
+            let found = launch(ranks, |comm| {
+                let ownership = Ownership::new(world.tree(), ranks).unwrap();
+                let me = comm.rank().index();
+                let (contacts, report) = detect(comm, &snapshot(), &ownership, &options).unwrap();
+                let all = contacts.layers.into_iter().chain(contacts.vertex_body);
+                // Contacts go to all owners of their vertices; the first vertex's counts.
+                let counted =
+                    all.filter(|c| ownership.rank_of_vertex(c.vertices[0] as usize) == me);
+                (counted.collect::<Vec<_>>(), report.splits, report.tasks_in)
+            })
+            .unwrap();
+            let splits: u64 = found.iter().map(|f| f.1).sum();
+            let moved: u64 = found.iter().map(|f| f.2).sum();
+            assert!(ranks == 1 || splits > 0 && moved > 0, "{splits} {moved}");
+            let mut found: Vec<Contact> = found.into_iter().flat_map(|f| f.0).collect();
+            found.sort_unstable_by_key(|c| c.id);
+            assert_eq!(found, expected, "{ranks} ranks, {split:?}");
+        }
+    }
 }
 
 /// Momentum before and after a step in which a corner is torn away, and the largest strain then.

@@ -4,8 +4,9 @@ use glam::DVec3;
 use thiserror::Error;
 use weft_partition::{Graph, PartitionError, PatchOptions, PatchTree};
 
+use crate::collide::audit::crossings;
 use crate::collide::body::{Analytic, BodySurface};
-use crate::collide::{Body, ClothSurface, Geometry};
+use crate::collide::{Body, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth};
 use crate::physics::{ClothModel, PhysicsError};
 use crate::scene::{Pin, Scene, Surface};
@@ -48,6 +49,19 @@ pub enum WorldError {
         /// How deep it is, in m.
         depth: f64,
     },
+    /// Cloth starts where cloth is.
+    #[error(
+        "an edge of cloth `{edge}` and a triangle of cloth `{triangle}` cross at the start, and {others} \
+         other pairs; move them apart, or set contact.self_collision = false"
+    )]
+    StartsCrossing {
+        /// The name of the cloth whose edge it is.
+        edge: String,
+        /// The name of the cloth whose triangle it is.
+        triangle: String,
+        /// How many other pairs cross.
+        others: usize,
+    },
 }
 
 /// The cloths and bodies of a scene, cut into patches; vertices are numbered as in the patch tree.
@@ -62,6 +76,7 @@ pub struct World {
     surface: ClothSurface,
     bodies: Vec<Body>,
     body_meshes: Vec<TriMesh>,
+    solids: Vec<Solid>,
     body_velocities: Vec<DVec3>,
     friction: Vec<f64>,
     pinned: Vec<bool>,
@@ -74,6 +89,17 @@ impl World {
     /// # Errors
     /// What is wrong with a mesh, a pin or the partition, by name.
     pub fn build(scene: &Scene) -> Result<Self, WorldError> {
+        let body_meshes: Vec<TriMesh> = scene
+            .bodies
+            .iter()
+            .map(build_body)
+            .collect::<Result<_, _>>()?;
+        let solids: Vec<Solid> = scene
+            .bodies
+            .iter()
+            .zip(&body_meshes)
+            .map(|(body, mesh)| Solid::new(body, mesh))
+            .collect();
         let mut model = ClothModel::default();
         let (mut pinned, mut velocities) = (Vec::new(), Vec::new());
         for cloth in &scene.cloths {
@@ -83,10 +109,13 @@ impl World {
                 cloth: cloth.name.clone(),
                 pin,
             })?;
-            check_start(scene, &cloth.name, &mesh)?;
+            check_start(scene, &solids, &cloth.name, &mesh)?;
             let start = |&held: &bool| if held { DVec3::ZERO } else { cloth.velocity };
             velocities.extend(held.iter().map(start));
             pinned.extend(held);
+        }
+        if scene.contact.self_collision {
+            check_crossings(scene, &model)?;
         }
         let n = model.masses().len();
         let edges = |pairs: &[[u32; 2]]| {
@@ -110,11 +139,6 @@ impl World {
             tree.patch_count(),
             |vertex| tree.patch_of(vertex),
         );
-        let body_meshes: Vec<TriMesh> = scene
-            .bodies
-            .iter()
-            .map(build_body)
-            .collect::<Result<_, _>>()?;
         let reach = scene.contact.thickness * (1.0 + MARGIN);
         let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
             match (body.surface, Analytic::new(&body.shape)) {
@@ -133,6 +157,7 @@ impl World {
             far: edges(&far)?,
             scene: scene.clone(),
             body_meshes,
+            solids,
             surface,
             model,
             tree,
@@ -207,14 +232,11 @@ impl World {
         }
     }
 
-    /// How deep a vertex is inside a body at this time, in m; negative outside. Exact for bodies given by
-    /// a formula; 0 for those read from a file.
+    /// How deep a point is inside a body at this time, in m; negative outside all of them.
     #[must_use]
     pub fn depth(&self, p: DVec3, time: f64) -> f64 {
-        let depths = self.scene.bodies.iter().filter_map(|body| {
-            let solid = Analytic::new(&body.shape)?;
-            Some(-solid.distance(p - body.velocity * time).0)
-        });
+        let bodies = self.solids.iter().zip(&self.body_velocities);
+        let depths = bodies.map(|(solid, velocity)| solid.depth(p - *velocity * time));
         depths.fold(f64::NEG_INFINITY, f64::max)
     }
 
@@ -261,23 +283,42 @@ fn held_vertices(mesh: &TriMesh, pins: &[Pin]) -> Result<Vec<bool>, usize> {
     Ok(held)
 }
 
-/// Refuses cloth that starts inside a body given by a formula.
-fn check_start(scene: &Scene, cloth: &str, mesh: &TriMesh) -> Result<(), WorldError> {
-    for body in &scene.bodies {
-        let Some(solid) = Analytic::new(&body.shape) else {
-            continue;
-        };
+/// Refuses cloth that starts inside a body.
+fn check_start(
+    scene: &Scene,
+    solids: &[Solid],
+    cloth: &str,
+    mesh: &TriMesh,
+) -> Result<(), WorldError> {
+    for (body, solid) in scene.bodies.iter().zip(solids) {
         for (vertex, &p) in mesh.positions.iter().enumerate() {
-            let (gap, _) = solid.distance(p);
-            if gap < 0.0 {
+            let depth = solid.depth(p);
+            if depth > 0.0 {
                 return Err(WorldError::StartsInside {
                     cloth: cloth.to_owned(),
                     vertex,
                     body: body.name.clone(),
-                    depth: -gap,
+                    depth,
                 });
             }
         }
     }
     Ok(())
+}
+
+/// Refuses cloths that start crossing each other or themselves.
+fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> {
+    let found = crossings(model.rest(), model.triangles());
+    let Some(&(edge, triangle)) = found.first() else {
+        return Ok(());
+    };
+    let name = |vertex: u32| {
+        let cloth = model.cloth_of_vertex()[vertex as usize] as usize;
+        scene.cloths[cloth].name.clone()
+    };
+    Err(WorldError::StartsCrossing {
+        edge: name(edge[0]),
+        triangle: name(model.triangles()[triangle as usize][0]),
+        others: found.len() - 1,
+    })
 }
