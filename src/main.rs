@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, Subcommand, ValueEnum};
+use weft_runtime::comm::virtual_time::Network;
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
 use weftwork::run::{Driver, RunOptions, RunSummary, Show, run};
 use weftwork::scene::{self, Scene};
@@ -66,6 +67,9 @@ struct RunArguments {
     /// How ranks talk to each other.
     #[arg(long, value_enum, default_value_t = CommChoice::Auto)]
     comm: CommChoice,
+    /// The network between ranks in virtual time.
+    #[arg(long, value_enum, default_value = "gigabit")]
+    network: NetworkChoice,
     /// Takes so many steps instead of running to the scene's end.
     #[arg(long, conflicts_with = "until")]
     steps: Option<u64>,
@@ -100,6 +104,19 @@ enum CommChoice {
     Solo,
     /// Every rank a thread of this process.
     Threads,
+    /// Ranks in virtual time, in one thread: as many as there are patches.
+    Virtual,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum NetworkChoice {
+    /// 7 us, 250 MB/s: a cluster of 2006.
+    #[value(name = "myrinet-2000")]
+    Myrinet2000,
+    /// 35 us, 125 MB/s.
+    Gigabit,
+    /// 1 us, 25 GB/s.
+    HdrInfiniband,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -174,6 +191,11 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
         CommChoice::Solo => Driver::Solo,
         CommChoice::Auto if ranks == 1 => Driver::Solo,
         CommChoice::Auto | CommChoice::Threads => Driver::Threads,
+        CommChoice::Virtual => Driver::Virtual(match arguments.network {
+            NetworkChoice::Myrinet2000 => Network::MYRINET_2000,
+            NetworkChoice::Gigabit => Network::GIGABIT,
+            NetworkChoice::HdrInfiniband => Network::HDR_INFINIBAND,
+        }),
     };
     let options = RunOptions {
         ranks,
@@ -233,10 +255,7 @@ fn announcement(scene: &Scene, options: &RunOptions) -> String {
         version = env!("CARGO_PKG_VERSION"),
         ranks = options.ranks,
         threads = options.threads,
-        driver = match options.driver {
-            Driver::Solo => "solo",
-            Driver::Threads => "threads",
-        },
+        driver = options.driver.name(),
         name = scene.name,
         title = scene.title,
         step = scene.time.step,
@@ -322,7 +341,7 @@ fn list_scenes(folder: &Path) -> Result<(), Failure> {
 
 fn info() -> String {
     format!(
-        "weft {}\nprofile  {}\nranks    solo, threads\nmpi      not built in\n",
+        "weft {}\nprofile  {}\nranks    solo, threads, virtual\nmpi      not built in\n",
         env!("CARGO_PKG_VERSION"),
         if cfg!(debug_assertions) {
             "debug"

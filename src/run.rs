@@ -13,6 +13,7 @@ use thiserror::Error;
 use weft_partition::Quality;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
+use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeOptions, ScopeReport, wire};
 
@@ -27,16 +28,33 @@ use crate::report::{Balance, Phase, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, Simulation, StepError, StepReport, World, WorldError};
 
+/// Stack of a rank in virtual time in bytes; only what is used takes memory.
+const VIRTUAL_STACK: usize = 4 << 20;
+
 /// Strain beyond the limit that is warned of.
 const STRAIN_SLACK: f64 = 0.02;
 
 /// How ranks talk to each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Driver {
     /// One rank alone.
     Solo,
     /// Every rank a thread of this process.
     Threads,
+    /// Ranks in virtual time, on a modelled network; computation costs what it takes here.
+    Virtual(Network),
+}
+
+impl Driver {
+    /// Its name in records and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Solo => "solo",
+            Self::Threads => "threads",
+            Self::Virtual(_) => "virtual",
+        }
+    }
 }
 
 /// What a run is told beside its scene.
@@ -215,6 +233,15 @@ fn run_ranks(
     let outcomes = match options.driver {
         Driver::Solo => vec![body(&mut Solo::new())],
         Driver::Threads => launch(options.ranks, body)?,
+        Driver::Virtual(network) => {
+            let machine = VirtualOptions {
+                network,
+                computation: Computation::Measured { factor: 1.0 },
+                stack: VIRTUAL_STACK,
+                ..VirtualOptions::default()
+            };
+            virtual_time::launch(options.ranks, &machine, body)?.results
+        }
     };
     let mut totals = Vec::new();
     let mut failure: Option<RunError> = None;
@@ -598,10 +625,7 @@ fn record(scene: &Scene, options: &RunOptions, quality: PartitionRecord) -> RunR
     let machine = MachineRecord {
         ranks,
         threads: options.threads as u32,
-        comm: match options.driver {
-            Driver::Solo => "solo".to_owned(),
-            Driver::Threads => "threads".to_owned(),
-        },
+        comm: options.driver.name().to_owned(),
         hosts: BTreeMap::from([(host, (0..ranks).collect())]),
         mpi: None,
     };

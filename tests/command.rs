@@ -163,6 +163,8 @@ fn ranks_workers_seeds_and_policies_leave_the_same_hash() {
         "--ranks 7 --no-steal",
         "--ranks 8 --seed 6 --split every-other",
         "--comm threads --ranks 1",
+        "--comm virtual --ranks 8 --seed 7",
+        "--comm virtual --ranks 5 --network hdr-infiniband",
     ] {
         assert_eq!(hash(options), first, "{options}");
     }

@@ -24,7 +24,7 @@ use crate::policy::{ScopeOptions, Split, Victims};
 const PATIENCE: u32 = 8;
 /// The first such pause, and the longest; each is twice the last.
 const FIRST_PAUSE: Duration = Duration::from_micros(2);
-const LONGEST_PAUSE: Duration = Duration::from_micros(500);
+const LONGEST_PAUSE: Duration = Duration::from_micros(4);
 
 /// How many groups ahead of this rank a victim may be: each needs all ranks to have joined the one before.
 const FORESIGHT: usize = 64;
