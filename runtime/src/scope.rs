@@ -369,6 +369,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             progress = true;
         }
         let now = self.comm.now();
+        self.scheduler.tick(now);
         let anybody_busy = !self.worker.is_idle() || self.crew.iter().any(|hand| hand.busy);
         if anybody_busy && self.scheduler.wants_split(now) {
             self.ask_for_splits();
@@ -535,26 +536,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 Message::StealAnswer(parcels.collect::<Result<_, ScopeError>>()?)
             }
-            Message::Result(group, outcome) => {
-                let kind = self.registry.kind(outcome.kind);
-                let kind = kind.ok_or(ScopeError::Unregistered("unknown"))?;
-                let encode = |value| {
-                    (kind.encode_output)(&value).map_err(|what| ScopeError::Unsendable {
-                        task: kind.name,
-                        what,
-                    })
-                };
-                let value = match outcome.value {
-                    Ok(value) => Ok(encode(value)?),
-                    Err(error) => Err(error),
-                };
-                Message::Result(
-                    group,
-                    Receipt {
-                        kind: outcome.kind,
-                        value,
-                    },
-                )
+            Message::Results(results) => {
+                let receipts = results
+                    .into_iter()
+                    .map(|(group, outcome)| Ok((group, self.pack_result(outcome)?)));
+                Message::Results(receipts.collect::<Result<_, ScopeError>>()?)
             }
             Message::StealRequest => Message::StealRequest,
             Message::Wave(number) => Message::Wave(number),
@@ -563,6 +549,23 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             Message::Drained => Message::Drained,
             Message::Leave => Message::Leave,
         })
+    }
+
+    fn pack_result(&self, outcome: Outcome) -> Result<Receipt, ScopeError> {
+        let kind = self.registry.kind(outcome.kind);
+        let kind = kind.ok_or(ScopeError::Unregistered("unknown"))?;
+        let encode = |value| {
+            (kind.encode_output)(&value).map_err(|what| ScopeError::Unsendable {
+                task: kind.name,
+                what,
+            })
+        };
+        let value = match outcome.value {
+            Ok(value) => Ok(encode(value)?),
+            Err(error) => Err(error),
+        };
+        let kind = outcome.kind;
+        Ok(Receipt { kind, value })
     }
 
     /// Makes bytes into tasks and results; the error is a sentence.
@@ -593,19 +596,17 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 Message::StealAnswer(jobs.collect::<Result<_, String>>()?)
             }
-            Message::Result(group, receipt) => {
-                let decode = kind(receipt.kind)?.decode_output;
-                let value = match receipt.value {
-                    Ok(bytes) => Ok(decode(&bytes)?),
-                    Err(error) => Err(error),
-                };
-                Message::Result(
-                    group,
-                    Outcome {
-                        kind: receipt.kind,
-                        value,
-                    },
-                )
+            Message::Results(receipts) => {
+                let results = receipts.into_iter().map(|(group, receipt)| {
+                    let decode = kind(receipt.kind)?.decode_output;
+                    let value = match receipt.value {
+                        Ok(bytes) => Ok(decode(&bytes)?),
+                        Err(error) => Err(error),
+                    };
+                    let kind = receipt.kind;
+                    Ok((group, Outcome { kind, value }))
+                });
+                Message::Results(results.collect::<Result<_, String>>()?)
             }
             Message::StealRequest => Message::StealRequest,
             Message::Wave(number) => Message::Wave(number),

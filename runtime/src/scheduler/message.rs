@@ -9,8 +9,8 @@ pub enum Message<T, R> {
     StealRequest,
     /// The answer to one request: tasks with the groups they belong to, or none.
     StealAnswer(Vec<(GroupId, T)>),
-    /// A result of a task whose family was forked by the receiver.
-    Result(GroupId, R),
+    /// Results of tasks whose families were forked by the receiver.
+    Results(Vec<(GroupId, R)>),
     /// Down the tree: report your counters when you are passive.
     Wave(u32),
     /// Up the tree: the sums of a subtree, its ranks all passive.

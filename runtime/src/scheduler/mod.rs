@@ -24,7 +24,12 @@ use crate::policy::{ScopeOptions, Split, Victims};
 const PATIENCE: u32 = 8;
 /// The first such pause, and the longest; each is twice the last.
 const FIRST_PAUSE: Duration = Duration::from_micros(2);
-const LONGEST_PAUSE: Duration = Duration::from_micros(4);
+const LONGEST_PAUSE: Duration = Duration::from_micros(32);
+
+/// Results for other homes are sent together: after so long for each rank of the job, or when they are so
+/// many.
+const MAIL_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
+const MOST_MAIL: usize = 256;
 
 /// How many groups ahead of this rank a victim may be: each needs all ranks to have joined the one before.
 const FORESIGHT: usize = 64;
@@ -71,6 +76,11 @@ pub struct Scheduler<T, R> {
     /// Results for this rank's joins.
     results: Vec<VecDeque<R>>,
     outgoing: VecDeque<(Rank, Message<T, R>)>,
+    /// Results for other homes, and since when the oldest waits.
+    mail: Vec<(Rank, GroupId, R)>,
+    mail_since: Duration,
+    /// The latest time it was told.
+    clock: Duration,
     termination: Termination,
     victims: Victims,
     /// Requests without an answer so far, and when the newest was sent.
@@ -100,6 +110,9 @@ impl<T, R> Scheduler<T, R> {
             running: 0,
             results: Vec::new(),
             outgoing: VecDeque::new(),
+            mail: Vec::new(),
+            mail_since: Duration::ZERO,
+            clock: Duration::ZERO,
             termination: Termination::new(me, ranks),
             victims: Victims::new(options.seed, me.0, ranks),
             unanswered: 0,
@@ -143,8 +156,13 @@ impl<T, R> Scheduler<T, R> {
         if home == self.me {
             self.deliver(group as usize, result);
         } else {
-            self.outgoing
-                .push_back((home, Message::Result(group, result)));
+            if self.mail.is_empty() {
+                self.mail_since = self.clock;
+            }
+            self.mail.push((home, group, result));
+            if self.mail.len() >= MOST_MAIL {
+                self.post();
+            }
         }
     }
 
@@ -224,11 +242,14 @@ impl<T, R> Scheduler<T, R> {
                 }
                 Ok(())
             }
-            Message::Result(group, result) => {
-                if group as usize >= self.results.len() {
+            Message::Results(results) => {
+                let known = self.results.len();
+                if results.iter().any(|(group, _)| *group as usize >= known) {
                     return Err(violation("a result of no group"));
                 }
-                self.deliver(group as usize, result);
+                for (group, result) in results {
+                    self.deliver(group as usize, result);
+                }
                 Ok(())
             }
             Message::Wave(number) => self.termination.wave(from, number),
@@ -240,6 +261,14 @@ impl<T, R> Scheduler<T, R> {
         outcome.map_err(violation)?;
         self.settle();
         Ok(())
+    }
+
+    /// Time has passed: results that have waited long enough for company go home.
+    pub fn tick(&mut self, now: Duration) {
+        self.clock = now;
+        if !self.mail.is_empty() && now >= self.mail_since + self.mail_interval() {
+            self.post();
+        }
     }
 
     /// Some worker has nothing to do: ask somebody, if it is time.
@@ -333,7 +362,7 @@ impl<T, R> Scheduler<T, R> {
     /// Whether this rank may leave the scope: no task and no message of it is left anywhere.
     #[must_use]
     pub fn may_leave(&self) -> bool {
-        self.termination.may_leave() && self.outgoing.is_empty()
+        self.termination.may_leave() && self.outgoing.is_empty() && self.mail.is_empty()
     }
 
     /// Counts so far.
@@ -380,6 +409,32 @@ impl<T, R> Scheduler<T, R> {
         Some(())
     }
 
+    /// Sends all results home, those for one rank in one message: a rank to which thousands send would
+    /// have nothing else to do.
+    fn post(&mut self) {
+        // Stable: results for one home keep their order.
+        self.mail.sort_by_key(|(home, _, _)| *home);
+        let mut letter: Option<(Rank, Vec<(GroupId, R)>)> = None;
+        for (home, group, result) in self.mail.drain(..) {
+            match &mut letter {
+                Some((to, results)) if *to == home => results.push((group, result)),
+                _ => {
+                    if let Some((to, results)) = letter.replace((home, vec![(group, result)])) {
+                        self.outgoing.push_back((to, Message::Results(results)));
+                    }
+                }
+            }
+        }
+        if let Some((to, results)) = letter {
+            self.outgoing.push_back((to, Message::Results(results)));
+        }
+    }
+
+    /// How long results wait: so that a home that takes one message a microsecond keeps up with all.
+    fn mail_interval(&self) -> Duration {
+        MAIL_INTERVAL_PER_RANK * self.ranks
+    }
+
     /// A result is home; nobody will ask for it once the body has ended.
     fn deliver(&mut self, group: usize, result: R) {
         self.results[group].push_back(result);
@@ -396,6 +451,11 @@ impl<T, R> Scheduler<T, R> {
 
     /// Lets the detector of termination go on, now that something may have become passive.
     fn settle(&mut self) {
+        let idle = self.pool.is_empty() && self.early.is_empty() && self.running == 0;
+        if idle && self.termination.is_asked() {
+            // The end waits for these.
+            self.post();
+        }
         let waiting = |group: GroupId| self.results[group as usize].is_empty();
         let passive = self.pool.is_empty() && self.early.is_empty() && self.running == 0;
         self.termination.advance(

@@ -119,6 +119,11 @@ impl Termination {
         self.all_exhausted
     }
 
+    /// Whether a wave waits for this rank's own answer.
+    pub(super) fn is_asked(&self) -> bool {
+        self.wave.is_some() && self.reports_missing == 0
+    }
+
     pub(super) fn may_leave(&self) -> bool {
         self.may_leave
     }

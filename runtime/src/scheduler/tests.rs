@@ -306,7 +306,7 @@ fn what_no_rank_would_send_is_refused() {
     let now = Duration::ZERO;
     for letter in [
         Message::StealAnswer(vec![]),
-        Message::Result(5, 1),
+        Message::Results(vec![(5, 1)]),
         Message::Report(1, message::Census::default()),
         Message::Drained,
         Message::Leave,
