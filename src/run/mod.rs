@@ -1,0 +1,310 @@
+//! A whole run: ranks take steps together, rank 0 writes what comes of it.
+//!
+//! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need. All that
+//! decides the trajectory is below it, in [`crate::step`].
+
+mod summary;
+mod writer;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use weft_runtime::comm::solo::Solo;
+use weft_runtime::comm::threads::{LaunchError, launch};
+use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::{ScopeOptions, ScopeReport, wire};
+
+use self::summary::{complete, partition_record, record, summarise};
+use self::writer::Writer;
+use crate::output::{OutputError, RunDirectory, StateHash};
+use crate::report::{Balance, PhaseTable};
+use crate::scene::Scene;
+use crate::step::{PHASES, Simulation, StepError, StepReport, World, WorldError};
+
+/// Stack of a rank in virtual time in bytes; only what is used takes memory.
+const VIRTUAL_STACK: usize = 4 << 20;
+
+/// How ranks talk to each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Driver {
+    /// One rank alone.
+    Solo,
+    /// Every rank a thread of this process.
+    Threads,
+    /// Ranks in virtual time, on a modelled network; computation costs what it takes here.
+    Virtual(Network),
+}
+
+impl Driver {
+    /// Its name in records and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Solo => "solo",
+            Self::Threads => "threads",
+            Self::Virtual(_) => "virtual",
+        }
+    }
+}
+
+/// What a run is told beside its scene.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Workers per rank.
+    pub threads: usize,
+    /// How ranks talk.
+    pub driver: Driver,
+    /// Steps to take, if not as many as the scene says.
+    pub steps: Option<u64>,
+    /// Directory that receives the outputs.
+    pub out: PathBuf,
+    /// How to show progress: a bar, lines, or nothing.
+    pub progress: Show,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    /// A bar with the time left.
+    Bar,
+    /// Some plain lines.
+    Lines,
+    /// Nothing.
+    Nothing,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// Hash of the last state; does not depend on ranks, workers or schedule.
+    pub hash: StateHash,
+    /// Steps taken.
+    pub steps: u64,
+    /// Cloth vertices.
+    pub vertices: usize,
+    /// Time of the ranks' loop, slowest rank.
+    pub loop_time: Duration,
+    /// Where the time went.
+    pub phases: PhaseTable,
+    /// How tests were shared.
+    pub balance: Balance,
+    /// Frames written.
+    pub frames: usize,
+    /// Deepest vertex inside a body in any frame, in m; negative if none was ever inside. `None` without
+    /// bodies.
+    pub deepest: Option<f64>,
+    /// Largest principal strain of any step.
+    pub strain: f64,
+    /// Pairs of an edge and a triangle of the cloth that cross in the last state.
+    pub crossings: usize,
+    /// Limits that the result breaks, each a sentence.
+    pub warnings: Vec<String>,
+}
+
+/// Why a run ended early.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The scene cannot be simulated.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// A step failed.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// A file could not be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// Ranks could not be run.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Messages failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// One rank cannot be several.
+    #[error("one rank alone cannot be {0} ranks; leave out `--comm solo` or `--ranks`")]
+    SoloRanks(usize),
+}
+
+impl RunError {
+    /// The exit code of the command.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::SoloRanks(_) => 2,
+            Self::World(_) | Self::Step(StepError::Partition(_)) => 3,
+            Self::Step(_) => 4,
+            Self::Output(_) => 5,
+            Self::Launch(LaunchError::NoRanks | LaunchError::TooMany { .. }) => 2,
+            Self::Launch(LaunchError::Panicked { .. }) | Self::Comm(_) => 101,
+        }
+    }
+
+    /// Whether this only says that another rank failed.
+    fn is_echo(&self) -> bool {
+        match self {
+            Self::Step(error) => error.is_echo(),
+            Self::Comm(CommError::Aborted { .. } | CommError::Left { .. }) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What a rank reports of a step.
+#[derive(Serialize, Deserialize)]
+struct RankStep {
+    report: StepReport,
+    strain: f64,
+}
+
+/// What a rank reports of the whole run.
+#[derive(Clone, Debug)]
+struct RankTotals {
+    times: [Duration; PHASES.len()],
+    scope: ScopeReport,
+    loop_time: Duration,
+    last: Option<Last>,
+}
+
+/// What rank 0 keeps of the end.
+#[derive(Clone, Debug)]
+struct Last {
+    hash: StateHash,
+    steps: u64,
+    crossings: usize,
+    frames: usize,
+    deepest: f64,
+    strain: f64,
+}
+
+/// Simulates a scene from start to end.
+///
+/// # Errors
+/// The first thing that went wrong on any rank. The record in the output directory then says so too.
+pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> {
+    if options.driver == Driver::Solo && options.ranks != 1 {
+        return Err(RunError::SoloRanks(options.ranks));
+    }
+    if options.ranks == 0 {
+        return Err(LaunchError::NoRanks.into());
+    }
+    let world = World::build(scene)?;
+    let quality = partition_record(&world, options.ranks)?;
+    let directory = RunDirectory::create(&options.out)?;
+    let mut record = record(scene, options, quality);
+    record.write(&directory)?;
+    let outcome =
+        run_ranks(&world, options, &directory).map(|ranks| summarise(&world, options, &ranks));
+    match &outcome {
+        Ok(summary) => complete(&mut record, summary),
+        Err(error) => record.fail(error.exit_code(), error.to_string()),
+    }
+    let written = record.write(&directory);
+    let summary = outcome?;
+    written?;
+    Ok(summary)
+}
+
+/// Runs all ranks; their totals by rank, or the error that is not an echo of another.
+fn run_ranks(
+    world: &World,
+    options: &RunOptions,
+    directory: &RunDirectory,
+) -> Result<Vec<RankTotals>, RunError> {
+    let body = |comm: &mut dyn Comm| {
+        let outcome = rank_loop(world, options, directory, comm);
+        if let Err(error) = &outcome {
+            comm.abort(&error.to_string());
+        }
+        outcome
+    };
+    let outcomes = match options.driver {
+        Driver::Solo => vec![body(&mut Solo::new())],
+        Driver::Threads => launch(options.ranks, body)?,
+        Driver::Virtual(network) => {
+            let machine = VirtualOptions {
+                network,
+                computation: Computation::Measured { factor: 1.0 },
+                stack: VIRTUAL_STACK,
+                ..VirtualOptions::default()
+            };
+            virtual_time::launch(options.ranks, &machine, body)?.results
+        }
+    };
+    let mut totals = Vec::new();
+    let mut failure: Option<RunError> = None;
+    for outcome in outcomes {
+        match outcome {
+            Ok(rank) => totals.push(rank),
+            Err(error) => {
+                if failure.as_ref().is_none_or(RunError::is_echo) {
+                    failure = Some(error);
+                }
+            }
+        }
+    }
+    failure.map_or(Ok(totals), Err)
+}
+
+/// The life of one rank.
+fn rank_loop(
+    world: &World,
+    options: &RunOptions,
+    directory: &RunDirectory,
+    comm: &mut dyn Comm,
+) -> Result<RankTotals, RunError> {
+    let scene = world.scene();
+    let mut scope = ScopeOptions::from(&scene.balance);
+    scope.workers = options.threads;
+    let mut simulation = Simulation::new(world, &*comm, &scope)?;
+    let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
+    let mut writer = match comm.rank() {
+        Rank(0) => Some(Writer::new(world, options, directory, steps)?),
+        _ => None,
+    };
+    let begin = comm.now();
+    let mut totals = RankTotals {
+        times: [Duration::ZERO; PHASES.len()],
+        scope: ScopeReport::default(),
+        loop_time: Duration::ZERO,
+        last: None,
+    };
+    if let Some(writer) = &mut writer {
+        writer.frame(&simulation, steps == 0)?;
+    }
+    for _ in 0..steps {
+        let report = simulation.advance(comm)?;
+        for (sum, time) in totals.times.iter_mut().zip(report.times) {
+            *sum += time;
+        }
+        totals.scope.add(&report.scope);
+        let strain = simulation.largest_strain();
+        let own = wire::encode(&RankStep { report, strain }).map_err(malformed(comm.rank()))?;
+        let gathered = comm.gather(Rank(0), own)?;
+        if let (Some(writer), Some(gathered)) = (&mut writer, gathered) {
+            let mut ranks: Vec<RankStep> = Vec::with_capacity(gathered.len());
+            for (from, bytes) in (0..).map(Rank).zip(&gathered) {
+                ranks.push(wire::decode(bytes).map_err(malformed(from))?);
+            }
+            writer.step(&simulation, &ranks, comm.now().saturating_sub(begin))?;
+        }
+    }
+    totals.loop_time = comm.now().saturating_sub(begin);
+    totals.last = writer.map(|writer| writer.end(&simulation));
+    Ok(totals)
+}
+
+fn malformed(from: Rank) -> impl Fn(String) -> CommError {
+    move |what| CommError::Malformed { from, what }
+}
+
+/// The number of steps a scene asks for.
+fn scene_steps(scene: &Scene) -> u64 {
+    // The end is reached, if not exactly, then in the step after it; rounding is none.
+    (scene.time.end / scene.time.step - 1e-6).ceil() as u64
+}

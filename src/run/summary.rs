@@ -1,0 +1,142 @@
+//! What came of a run: the record that is written, and the summary that is printed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weft_partition::Quality;
+use weft_runtime::ScopeReport;
+
+use super::{Last, RankTotals, RunError, RunOptions, RunSummary};
+use crate::output::{
+    MachineRecord, PartitionRecord, ProgramRecord, ResultRecord, RunRecord, SceneRecord,
+};
+use crate::report::{Balance, Phase, PhaseTable};
+use crate::scene::Scene;
+use crate::step::{PHASES, StepError, World};
+
+/// Strain beyond the limit that is warned of.
+const STRAIN_SLACK: f64 = 0.02;
+
+pub(super) fn partition_record(world: &World, ranks: usize) -> Result<PartitionRecord, RunError> {
+    let ownership = weft_partition::Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
+    let quality = Quality::of_ranks(world.graph(), &ownership).map_err(StepError::from)?;
+    Ok(PartitionRecord {
+        patches: world.tree().patch_count() as u64,
+        cut: quality.edge_cut as u64,
+        edges: world.graph().edge_count() as u64,
+        imbalance: quality.imbalance,
+        halo: quality.halo_total() as u64,
+    })
+}
+
+pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionRecord) -> RunRecord {
+    let ranks = options.ranks as u32;
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
+    let machine = MachineRecord {
+        ranks,
+        threads: options.threads as u32,
+        comm: options.driver.name().to_owned(),
+        hosts: BTreeMap::from([(host, (0..ranks).collect())]),
+        mpi: None,
+    };
+    let scene_record = SceneRecord {
+        name: scene.name.clone(),
+        path: scene.path.as_ref().map(|p| p.display().to_string()),
+        sha256: scene.sha256.clone(),
+    };
+    let command = options.command.clone();
+    let seed = scene.balance.seed;
+    let mut record = RunRecord::new(
+        ProgramRecord::this(&[]),
+        machine,
+        command,
+        scene_record,
+        seed,
+    );
+    record.partition = Some(quality);
+    record
+}
+
+pub(super) fn summarise(world: &World, options: &RunOptions, ranks: &[RankTotals]) -> RunSummary {
+    let seconds = |phase: usize| ranks.iter().map(|r| r.times[phase].as_secs_f64()).collect();
+    let phases = PHASES
+        .iter()
+        .enumerate()
+        .map(|(k, name)| Phase {
+            name,
+            seconds: seconds(k),
+        })
+        .collect();
+    // Waiting is inside the phases that exchange: useful are tasks, assembly and the solve.
+    let useful = ranks.iter().map(|r| {
+        let tasks: Duration = r.scope.busy.iter().sum();
+        (tasks / options.threads.max(1) as u32 + r.times[1] + r.times[2]).as_secs_f64()
+    });
+    let loop_time = ranks.iter().map(|r| r.loop_time).max().unwrap_or_default();
+    let scopes: Vec<ScopeReport> = ranks.iter().map(|r| r.scope.clone()).collect();
+    let last = ranks.iter().find_map(|r| r.last.clone());
+    let last = last.expect("rank 0 came to its end, for no rank failed");
+    RunSummary {
+        hash: last.hash,
+        steps: last.steps,
+        vertices: world.model().masses().len(),
+        loop_time,
+        phases: PhaseTable::new(phases, useful.collect(), loop_time.as_secs_f64()),
+        balance: Balance::new(&scopes, options.threads),
+        frames: last.frames,
+        warnings: warnings(world, &last),
+        deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
+        strain: last.strain,
+        crossings: last.crossings,
+    }
+}
+
+/// What a reader of the result must know.
+fn warnings(world: &World, last: &Last) -> Vec<String> {
+    let scene = world.scene();
+    let mut warnings = Vec::new();
+    let thickness = scene.contact.thickness;
+    if last.deepest > thickness {
+        warnings.push(format!(
+            "a vertex was {:.2} mm inside a body, deeper than the contact thickness of {:.2} mm: take a \
+             shorter time.step or a larger contact.thickness",
+            1e3 * last.deepest,
+            1e3 * thickness
+        ));
+    }
+    let limit = scene.cloths.iter().map(|c| c.material.strain_limit);
+    let limit = limit.fold(0.0, f64::max);
+    if last.strain > limit + STRAIN_SLACK {
+        warnings.push(format!(
+            "strain reached {:.1} %, beyond its limit of {:.1} %: take a shorter time.step or a larger \
+             contact.iterations",
+            100.0 * last.strain,
+            100.0 * limit
+        ));
+    }
+    if last.crossings > 0 {
+        warnings.push(format!(
+            "{} pairs of an edge and a triangle of the cloth cross in the last state: take a shorter \
+             time.step or a larger contact.thickness",
+            last.crossings
+        ));
+    }
+    warnings
+}
+
+pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary) {
+    record.loop_s = Some(summary.loop_time.as_secs_f64());
+    record.phases = summary.phases.records();
+    record.efficiency = summary.phases.efficiency();
+    record.balance = Some(summary.balance.record());
+    record.result = Some(ResultRecord {
+        hash: summary.hash,
+        vertices: summary.vertices as u64,
+        steps: summary.steps,
+        max_penetration_m: summary.deepest.map(|d| d.max(0.0)),
+        max_strain: Some(summary.strain),
+    });
+    record.warnings.clone_from(&summary.warnings);
+    record.exit = Some(0);
+}

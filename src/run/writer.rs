@@ -1,0 +1,306 @@
+//! Rank 0's outputs while ranks take steps: history, progress, frames, pictures.
+
+use std::time::Duration;
+
+use glam::DVec3;
+
+use super::{Last, RankStep, RunOptions, Show};
+use crate::collide::audit::crossings;
+use crate::mesh::TriMesh;
+use crate::output::{
+    Camera, DataArray, Frame, FrameSeries, HistoryRow, HistoryWriter, Item, OutputError, Picture,
+    PolyData, Progress, RunDirectory, Values, state_hash,
+};
+use crate::scene::Shape;
+use crate::step::{Simulation, StepReport, World};
+
+/// Rank 0's outputs.
+pub(super) struct Writer<'w> {
+    world: &'w World,
+    directory: RunDirectory,
+    history: HistoryWriter,
+    series: Option<FrameSeries>,
+    progress: Progress,
+    /// Steps the run will take.
+    steps: u64,
+    /// Time of the next frame, as a multiple of the interval.
+    next_frame: u64,
+    triangles: Vec<[u32; 3]>,
+    camera: Camera,
+    frames: usize,
+    deepest: f64,
+    strain: f64,
+}
+
+impl<'w> Writer<'w> {
+    pub(super) fn new(
+        world: &'w World,
+        options: &RunOptions,
+        directory: &RunDirectory,
+        steps: u64,
+    ) -> Result<Self, OutputError> {
+        let scene = world.scene();
+        let new_to_old = world.tree().new_to_old();
+        let triangles = world.model().triangles();
+        let triangles = triangles
+            .iter()
+            .map(|t| t.map(|v| new_to_old[v as usize]))
+            .collect();
+        let still: Vec<(&str, &TriMesh)> = scene
+            .bodies
+            .iter()
+            .zip(world.body_meshes())
+            .filter(|(body, _)| body.velocity == DVec3::ZERO)
+            .map(|(body, mesh)| (body.name.as_str(), mesh))
+            .collect();
+        let series = scene
+            .output
+            .frames
+            .then(|| FrameSeries::create(directory, &still));
+        Ok(Self {
+            world,
+            directory: directory.clone(),
+            history: HistoryWriter::create(directory)?,
+            series: series.transpose()?,
+            progress: match options.progress {
+                Show::Bar => Progress::new(steps, true),
+                Show::Lines => Progress::new(steps, false),
+                Show::Nothing => Progress::quiet(),
+            },
+            steps,
+            next_frame: 0,
+            triangles,
+            camera: camera(world),
+            frames: 0,
+            deepest: f64::NEG_INFINITY,
+            strain: 0.0,
+        })
+    }
+
+    /// One step has been taken.
+    pub(super) fn step(
+        &mut self,
+        simulation: &Simulation<'_>,
+        ranks: &[RankStep],
+        elapsed: Duration,
+    ) -> Result<(), OutputError> {
+        let row = row(self.world, simulation, ranks);
+        self.strain = self.strain.max(row.max_strain);
+        self.history.write(&row)?;
+        // Nobody need watch for the run to go on.
+        drop(self.progress.step(&row, elapsed));
+        self.frame(simulation, simulation.step() == self.steps)
+    }
+
+    /// Writes a frame if it is time for one, or if it is the last.
+    pub(super) fn frame(
+        &mut self,
+        simulation: &Simulation<'_>,
+        last: bool,
+    ) -> Result<(), OutputError> {
+        let output = &self.world.scene().output;
+        let due = self.next_frame as f64 * output.interval;
+        if simulation.time() < due - 1e-9 && !last {
+            return Ok(());
+        }
+        self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
+        let time = simulation.time();
+        let depths = simulation
+            .positions()
+            .iter()
+            .map(|&x| self.world.depth(x, time));
+        self.deepest = depths.fold(self.deepest, f64::max);
+        let x = self.world.original_order(simulation.positions());
+        let moving: Vec<(usize, TriMesh)> = self
+            .world
+            .scene()
+            .bodies
+            .iter()
+            .enumerate()
+            .filter(|(_, body)| body.velocity != DVec3::ZERO)
+            .map(|(index, body)| {
+                let mut mesh = self.world.body_meshes()[index].clone();
+                mesh.positions
+                    .iter_mut()
+                    .for_each(|p| *p += body.velocity * time);
+                (index, mesh)
+            })
+            .collect();
+        self.write_frame(simulation, &x, &moving)?;
+        if output.pictures {
+            let picture = self.picture(&x, &moving);
+            picture.write(
+                &self.directory,
+                &format!("pictures/{:06}.png", simulation.step()),
+            )?;
+        }
+        self.frames += 1;
+        Ok(())
+    }
+
+    fn write_frame(
+        &mut self,
+        simulation: &Simulation<'_>,
+        x: &[DVec3],
+        moving: &[(usize, TriMesh)],
+    ) -> Result<(), OutputError> {
+        let Some(series) = &mut self.series else {
+            return Ok(());
+        };
+        let v = self.world.original_order(simulation.velocities());
+        let patch_of = |t: &[u32; 3]| {
+            let lowest = t.iter().copied().min().unwrap_or_default();
+            self.world.tree().patch_of(lowest) as u32
+        };
+        let patches: Vec<u32> = self
+            .world
+            .model()
+            .triangles()
+            .iter()
+            .map(patch_of)
+            .collect();
+        let owner = |&p: &u32| simulation.ownership().rank_of_patch(p as usize) as u32;
+        let owners: Vec<u32> = patches.iter().map(owner).collect();
+        let bodies = &self.world.scene().bodies;
+        let moving: Vec<(&str, &TriMesh)> = moving
+            .iter()
+            .map(|(index, mesh)| (bodies[*index].name.as_str(), mesh))
+            .collect();
+        series.write(Frame {
+            step: simulation.step(),
+            time: simulation.time(),
+            cloth: PolyData {
+                points: x,
+                triangles: &self.triangles,
+                point_arrays: vec![DataArray {
+                    name: "velocity",
+                    values: Values::Vectors(&v),
+                }],
+                cell_arrays: vec![
+                    DataArray {
+                        name: "owner",
+                        values: Values::Integers(&owners),
+                    },
+                    DataArray {
+                        name: "patch",
+                        values: Values::Integers(&patches),
+                    },
+                ],
+                time: None,
+            },
+            moving: &moving,
+        })
+    }
+
+    fn picture(&self, x: &[DVec3], moving: &[(usize, TriMesh)]) -> Picture {
+        const CLOTHS: [[f32; 3]; 2] = [[0.50, 0.05, 0.05], [0.60, 0.28, 0.12]];
+        let scene = self.world.scene();
+        let mut items = vec![Item {
+            positions: x,
+            triangles: &self.triangles,
+            front: CLOTHS[0],
+            back: CLOTHS[1],
+            smooth: true,
+        }];
+        for (index, (body, mesh)) in scene
+            .bodies
+            .iter()
+            .zip(self.world.body_meshes())
+            .enumerate()
+        {
+            let mesh = moving
+                .iter()
+                .find(|(i, _)| *i == index)
+                .map_or(mesh, |(_, mesh)| mesh);
+            let flat = matches!(body.shape, Shape::Plane { .. } | Shape::Box { .. });
+            let color = if flat {
+                [0.66, 0.66, 0.63]
+            } else {
+                [0.22, 0.36, 0.50]
+            };
+            items.push(Item {
+                positions: &mesh.positions,
+                triangles: &mesh.triangles,
+                front: color,
+                back: color,
+                smooth: !flat,
+            });
+        }
+        Picture::render(&items, &self.camera, scene.output.picture_size)
+    }
+
+    pub(super) fn end(mut self, simulation: &Simulation<'_>) -> Last {
+        self.progress.finish();
+        let x = self.world.original_order(simulation.positions());
+        let v = self.world.original_order(simulation.velocities());
+        Last {
+            hash: state_hash(simulation.step(), &x, &v),
+            steps: simulation.step(),
+            crossings: crossings(&x, &self.triangles).len(),
+            frames: self.frames,
+            deepest: self.deepest,
+            strain: self.strain,
+        }
+    }
+}
+
+/// Where pictures are taken from: as the scene says, or so that cloth and bodies are seen.
+fn camera(world: &World) -> Camera {
+    let scene = world.scene();
+    let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);
+    let mut include = |p: DVec3| {
+        low = low.min(p);
+        high = high.max(p);
+    };
+    world.model().rest().iter().for_each(|&p| include(p));
+    for (body, mesh) in scene.bodies.iter().zip(world.body_meshes()) {
+        if let Shape::Plane { point, .. } = body.shape {
+            // As much of a plane as lies under the rest.
+            include(DVec3::new(0.0, 0.0, point.z));
+        } else {
+            mesh.positions.iter().for_each(|&p| include(p));
+        }
+    }
+    let framing = Camera::framing(low, high);
+    match (scene.output.camera, scene.output.look_at) {
+        (Some(eye), target) => Camera::new(eye, target.unwrap_or(0.5 * (low + high))),
+        (None, Some(target)) => {
+            let shift = target - 0.5 * (low + high);
+            Camera::framing(low + shift, high + shift)
+        }
+        (None, None) => framing,
+    }
+}
+
+fn row(world: &World, simulation: &Simulation<'_>, ranks: &[RankStep]) -> HistoryRow {
+    let total = |f: &dyn Fn(&StepReport) -> u64| ranks.iter().map(|r| f(&r.report)).sum::<u64>();
+    let slowest = |phase: usize| {
+        ranks
+            .iter()
+            .map(|r| r.report.times[phase].as_secs_f64())
+            .fold(0.0, f64::max)
+    };
+    let speeds = simulation.velocities().iter().map(|v| v.length());
+    let kinetic = world.model().masses().iter().zip(simulation.velocities());
+    let first = &ranks[0].report;
+    HistoryRow {
+        step: simulation.step(),
+        time_s: simulation.time(),
+        cg_iterations: first.iterations,
+        cg_residual: first.residual * world.scene().solver.tolerance,
+        contacts: total(&|r| r.contacts),
+        constraints: total(&|r| r.constraints),
+        impulses: total(&|r| r.impulses),
+        tasks: total(&|r| r.scope.tasks),
+        splits: total(&|r| r.scope.splits),
+        steals: total(&|r| r.scope.tasks_in),
+        tests: total(&|r| r.scope.work),
+        collide_s: slowest(0),
+        physics_s: slowest(1),
+        solve_s: slowest(2),
+        response_s: slowest(3),
+        max_speed: speeds.fold(0.0, f64::max),
+        max_strain: ranks.iter().map(|r| r.strain).fold(0.0, f64::max),
+        kinetic_J: kinetic.map(|(m, v)| 0.5 * m * v.length_squared()).sum(),
+    }
+}
