@@ -50,7 +50,7 @@ pub(crate) struct Worker<E: ?Sized> {
     site: Site<E>,
     how: Split,
     current: Option<(GroupId, Job<E>)>,
-    /// What a split outside of slices panicked with.
+    /// What a split panicked with.
     failed: Option<String>,
 }
 
@@ -138,23 +138,14 @@ impl<E: ?Sized> Worker<E> {
             busy: Duration::ZERO,
         };
         if !done {
-            let wanted = self.site.split_wanted.swap(false, Ordering::Relaxed);
-            if wanted {
-                let how = self.how;
-                match panic::catch_unwind(AssertUnwindSafe(|| job.body.split(how))) {
-                    Ok(piece) => slice.pieces.extend(piece),
-                    Err(payload) => {
-                        let message = format!("while splitting: {}", panic_message(&*payload));
-                        slice.results.push(Err(self.failure(&job, &message)));
-                        slice.done = true;
-                    }
-                }
+            self.current = Some((group, job));
+            if self.site.split_wanted.swap(false, Ordering::Relaxed) {
+                slice
+                    .pieces
+                    .extend(self.split().map(|(_, piece)| piece.body));
             }
         }
         slice.busy = begin.elapsed();
-        if !slice.done {
-            self.current = Some((group, job));
-        }
         Some(slice)
     }
 

@@ -325,14 +325,16 @@ impl<T, R> Scheduler<T, R> {
     /// When an idle rank has something to do again even if no message comes; `None` if never.
     #[must_use]
     pub fn next_deadline(&self, now: Duration) -> Option<Duration> {
-        if !self.options.steal || self.ranks == 1 || self.termination.is_exhausted() {
-            return None;
-        }
-        let deadline = if self.unanswered > self.overdue {
-            self.asked_at + self.options.steal_timeout
-        } else {
-            self.resume_at
-        };
+        let asks = self.options.steal && self.ranks > 1 && !self.termination.is_exhausted();
+        let request = asks.then(|| {
+            if self.unanswered > self.overdue {
+                self.asked_at + self.options.steal_timeout
+            } else {
+                self.resume_at
+            }
+        });
+        let mail = (!self.mail.is_empty()).then(|| self.mail_since + self.mail_interval());
+        let deadline = request.into_iter().chain(mail).min()?;
         Some(deadline.max(now))
     }
 
@@ -451,13 +453,12 @@ impl<T, R> Scheduler<T, R> {
 
     /// Lets the detector of termination go on, now that something may have become passive.
     fn settle(&mut self) {
-        let idle = self.pool.is_empty() && self.early.is_empty() && self.running == 0;
-        if idle && self.termination.is_asked() {
+        let passive = self.pool.is_empty() && self.early.is_empty() && self.running == 0;
+        if passive && self.termination.is_asked() {
             // The end waits for these.
             self.post();
         }
         let waiting = |group: GroupId| self.results[group as usize].is_empty();
-        let passive = self.pool.is_empty() && self.early.is_empty() && self.running == 0;
         self.termination.advance(
             passive,
             self.unanswered == 0,
