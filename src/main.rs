@@ -22,7 +22,7 @@ use weftwork::step::World;
 Examples:
   weft run scenes/quick.toml
   weft run scenes/drape-floor.toml --ranks 4 --out runs/floor
-  weft run scenes/drape-free.toml --set cloth.material.bending=1e-4 --no-steal
+  weft run scenes/drape-free.toml --set cloth.material.bending=1e-3 --no-steal
   weft check my-scene.toml
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files, 101 internal."
