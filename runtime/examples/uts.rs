@@ -16,6 +16,9 @@
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
@@ -23,15 +26,19 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::threads;
-use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
+use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
+use weft_runtime::trace::{Analysis, Trace, write_perfetto};
 use weft_runtime::{
-    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope,
+    Context, POLICIES, Policy, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task,
+    scope,
 };
 
 /// Most children of a node that is not the root of a binomial tree.
 const MOST_CHILDREN: u32 = 100;
 /// Units that a node charges: it takes some hundred nanoseconds.
 const UNITS: u64 = 4;
+/// Most events of a rank's trace.
+const EVENTS: usize = 100_000;
 
 /// Counts the nodes of an unbalanced tree on ranks that steal from each other.
 #[derive(Parser)]
@@ -53,12 +60,26 @@ struct Arguments {
     /// Walks the tree without the runtime.
     #[arg(long)]
     sequential: bool,
-    /// What a split gives away.
-    #[arg(long, default_value = "every-other", value_parser = ["every-other", "oldest", "half"])]
-    split: String,
+    /// How ranks share work: static, paper, every-other, half, weight, adaptive, last-victim, hierarchical or
+    /// lifelines.
+    #[arg(long, default_value = "every-other", value_parser = policy)]
+    policy: Policy,
+    /// Ranks of a node, in virtual time.
+    #[arg(long, default_value_t = 1)]
+    per_node: u32,
+    /// Writes a trace for ui.perfetto.dev, and says why the run did not scale.
+    #[arg(long)]
+    trace: Option<PathBuf>,
     /// Seed of the choice of victims.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+}
+
+fn policy(name: &str) -> Result<Policy, String> {
+    Policy::by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = POLICIES.iter().map(|(name, _, _)| *name).collect();
+        format!("policies are {}", names.join(", "))
+    })
 }
 
 /// Which tree.
@@ -264,19 +285,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let options = ScopeOptions {
         workers: arguments.workers,
-        split: match arguments.split.as_str() {
-            "oldest" => Split::Oldest,
-            "half" => Split::Half,
-            _ => Split::EveryOther,
-        },
+        policy: arguments.policy,
         seed: arguments.seed,
+        trace: arguments.trace.as_ref().map(|_| EVENTS),
         ..ScopeOptions::default()
     };
     let (results, makespan) = if arguments.in_virtual_time {
         let unit = Duration::from_nanos(arguments.node_ns).mul_f64(1.0 / UNITS as f64);
+        let mut network = Network::default();
+        if arguments.per_node > 1 {
+            network = network.with_nodes(arguments.per_node);
+        }
         let machine = VirtualOptions {
             computation: Computation::Modelled { unit },
             stack: 64 << 10,
+            network,
             ..VirtualOptions::default()
         };
         let outcome = virtual_time::launch(arguments.ranks, &machine, |comm| {
@@ -311,6 +334,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         makespan.unwrap_or(elapsed).as_secs_f64() * 1e3,
         100.0 * busy.as_secs_f64() / (elapsed.as_secs_f64() * workers as f64),
     );
+    if let Some(path) = &arguments.trace {
+        let traces: Vec<Trace> = ranks.into_iter().filter_map(|(_, r)| r.trace).collect();
+        println!("{}", Analysis::of(&traces));
+        write_perfetto(&traces, &mut BufWriter::new(File::create(path)?))?;
+    }
     Ok(())
 }
 

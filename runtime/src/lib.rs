@@ -55,14 +55,20 @@
 //! The protocol is written up in the crate's `README.md`; the decisions are a pure state machine,
 //! [`scheduler`], which every driver runs.
 
+mod block;
 pub mod comm;
-mod policy;
+mod group;
+mod parcel;
+pub mod policy;
 pub mod scheduler;
 mod scope;
 mod task;
+pub mod trace;
 pub mod wire;
 mod worker;
 
-pub use policy::{ScopeOptions, Split};
-pub use scope::{Group, Scope, ScopeError, ScopeReport, scope};
-pub use task::{Context, Registry, Step, Task, TaskError};
+pub use block::{BlockError, BlockName, Bytes};
+pub use group::Group;
+pub use policy::{Interval, POLICIES, Policy, ScopeOptions, Split, Victims};
+pub use scope::{Scope, ScopeError, ScopeReport, scope};
+pub use task::{Context, Failure, Registry, Step, Task, TaskError};

@@ -2,49 +2,47 @@
 //!
 //! This is the driver of a rank's [scheduler](crate::scheduler) over any [`Comm`]: it feeds it messages
 //! and what tasks leave behind, and carries out what it decides. The rank's main thread is worker 0 and
-//! the only one that sends and receives. It does so between slices of its own task, so a task that
+//! the only one that sends and receives. It does so between batches of its own tasks, so a task that
 //! returns in time delays nobody.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
+use std::io::{self, Write as _};
+use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::{Collectives, Comm, CommError, Rank, Tag};
-use crate::policy::ScopeOptions;
-use crate::scheduler::message::{GroupId, Message};
-use crate::scheduler::{Counts, Scheduler};
-use crate::task::{Erased, Registry, Task, TaskError};
+use crate::group::Group;
+use crate::parcel::{self, Badge, Cargo, Job, Outcome, Parcel, Receipt};
+use crate::policy::{ScopeOptions, Split};
+use crate::scheduler::message::Message;
+use crate::scheduler::{Counts, GroupId, Line, Scheduler, Ticket};
+use crate::task::{Erased, Host, Registry, Site, Stopped, Task, TaskError};
+use crate::trace::{Recorder, Trace, What};
 use crate::wire;
-use crate::worker::{Job, Outcome, Slice, Worker, work};
+use crate::worker::{Numbers, Order, Ran, Report, Slice, Worker, run_slice, split};
 
-/// All messages of scopes.
-const TAG: Tag = Tag(0xff10);
+/// Messages of scopes: each has a tag of its own, so that a late one cannot meet the next scope.
+const FIRST_TAG: u16 = 0x8000;
+const TAGS: u16 = 0x4000;
 /// Longest time an idle rank sleeps before it looks around again.
 const NAP: Duration = Duration::from_micros(200);
 /// And the shortest.
 const SHORTEST_NAP: Duration = Duration::from_nanos(500);
 /// The same while its own workers are busy: their reports do not wake it.
 const SHORT_NAP: Duration = Duration::from_micros(10);
-
-/// A thread group: tasks whose results are joined together. Collective: every rank makes its groups
-/// in the same order, and joins them in that order.
-pub struct Group<O> {
-    id: GroupId,
-    output: PhantomData<fn() -> O>,
-}
-
-impl<O> fmt::Debug for Group<O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Group({})", self.id)
-    }
-}
+/// Most tasks that are run between two looks at messages, and how long that may take: with less than half
+/// of it the next batch is twice as large, with more than all of it half as large.
+const LARGEST_BATCH: u32 = 64;
+const BATCH_TIME: Duration = Duration::from_micros(8);
 
 /// Why a scope could not go on.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -74,14 +72,9 @@ pub enum ScopeError {
     /// A task of a kind that was not registered.
     #[error("task `{0}` is not registered; add `.with::<…>()` to the registry")]
     Unregistered(&'static str),
-    /// A task or result could not be made into bytes.
-    #[error("task `{task}` cannot be sent: {what}")]
-    Unsendable {
-        /// The task's registered name.
-        task: &'static str,
-        /// What went wrong.
-        what: String,
-    },
+    /// A block could not be published.
+    #[error(transparent)]
+    Block(#[from] BlockError),
     /// A scope without workers can do nothing.
     #[error("a rank needs at least one worker")]
     NoWorkers,
@@ -119,12 +112,22 @@ pub struct ScopeReport {
     pub tasks_in: u64,
     /// Tasks stolen from this rank.
     pub tasks_out: u64,
+    /// Tasks dropped here because their group was cancelled.
+    pub dropped: u64,
+    /// Tasks run again because a rank died that had them.
+    pub reruns: u64,
+    /// Blocks fetched from other ranks.
+    pub fetches: u64,
+    /// Blocks served to other ranks.
+    pub blocks_served: u64,
     /// Bytes this rank sent for the protocol.
     pub bytes: u64,
     /// Time each worker spent in tasks.
     pub busy: Vec<Duration>,
     /// Time from start to end of the scope.
     pub elapsed: Duration,
+    /// What happened when, if [`ScopeOptions::trace`] asked for it.
+    pub trace: Option<Trace>,
 }
 
 impl ScopeReport {
@@ -140,6 +143,10 @@ impl ScopeReport {
         self.late += other.late;
         self.tasks_in += other.tasks_in;
         self.tasks_out += other.tasks_out;
+        self.dropped += other.dropped;
+        self.reruns += other.reruns;
+        self.fetches += other.fetches;
+        self.blocks_served += other.blocks_served;
         self.bytes += other.bytes;
         if self.busy.len() < other.busy.len() {
             self.busy.resize(other.busy.len(), Duration::ZERO);
@@ -158,43 +165,67 @@ impl ScopeReport {
         self.tasks_in = counts.tasks_in;
         self.tasks_out = counts.tasks_out;
         self.splits = counts.splits;
+        self.dropped = counts.dropped;
+        self.reruns = counts.reruns;
+        self.fetches = counts.fetches;
+        self.blocks_served = counts.blocks_served;
     }
-}
-
-/// A task as it travels.
-#[derive(Serialize, Deserialize)]
-struct Parcel {
-    home: Rank,
-    kind: u16,
-    bytes: Vec<u8>,
-}
-
-/// A result as it travels.
-#[derive(Serialize, Deserialize)]
-struct Receipt {
-    kind: u16,
-    value: Result<Vec<u8>, TaskError>,
 }
 
 /// A rank's side of a scope.
 pub struct Scope<'a, E: ?Sized> {
     comm: &'a mut dyn Comm,
+    tag: Tag,
     registry: &'a Registry<E>,
     env: &'a E,
-    scheduler: Scheduler<Job<E>, Outcome>,
-    /// Worker 0, on this thread.
-    worker: Worker<E>,
-    crew: Vec<Hand<E>>,
-    slices: Receiver<Slice<E>>,
-    own_split: Arc<AtomicBool>,
+    scheduler: Scheduler<Cargo<E>, Outcome>,
+    /// Worker 0 is this thread; its task between two slices.
+    current: Option<Job<E>>,
+    sites: Vec<Site<E>>,
+    split_wanted: Arc<AtomicBool>,
+    how: Split,
+    slice: u32,
+    batch: u32,
+    /// Time this thread has spent in joins of tasks.
+    away: Duration,
+    hands: Vec<Hand<E>>,
+    reports: Receiver<Report<E>>,
+    numbers: Numbers,
+    /// What was lent, by lease, if it may have to be run again.
+    kept: Option<BTreeMap<u64, (Rank, Vec<Parcel>)>>,
+    /// Why tasks were [stopped](Stopped).
+    failure: Option<ScopeError>,
+    recorder: Recorder,
+    watch: Watch,
     report: ScopeReport,
 }
 
 /// A worker that is another thread, as the main thread sees it.
 struct Hand<E: ?Sized> {
-    tasks: Sender<(GroupId, Job<E>)>,
+    orders: Sender<Order<E>>,
     split_wanted: Arc<AtomicBool>,
-    busy: bool,
+    /// Its tasks, the innermost last.
+    frames: Vec<Frame>,
+}
+
+enum Frame {
+    Runs,
+    WaitsIn(Arc<Line>),
+}
+
+/// What a slice charged.
+#[derive(Clone, Copy, Debug)]
+struct Charged {
+    units: u64,
+    /// By all slices of the task on this rank.
+    in_all: u64,
+    done: bool,
+}
+
+/// Notices that nothing moves.
+struct Watch {
+    after: Option<Duration>,
+    moved: Duration,
 }
 
 impl<E: ?Sized> fmt::Debug for Scope<'_, E> {
@@ -225,59 +256,92 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
         return Err(ScopeError::NoThreads);
     }
     let begin = comm.now();
+    let tag = open_tag(comm);
     compare_registries(comm, registry)?;
+    comm.tolerate_deaths(options.recover);
     let rank = comm.rank();
     let stop = AtomicBool::new(false);
-    let make = |index: usize| {
-        let split_wanted = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&split_wanted);
-        (
-            Worker::new(rank, index, options.slice, options.split, flag),
-            split_wanted,
-        )
-    };
-    let (worker, own_split) = make(0);
-    let (report_to, slices) = unbounded();
+    let (report_to, reports) = unbounded();
+    let numbers = Numbers::default();
     thread::scope(|threads| {
-        let mut crew = Vec::new();
+        let mut hands = Vec::new();
         for index in 1..options.workers {
-            let (worker, split_wanted) = make(index);
-            let (tasks, inbox) = unbounded();
-            let (report_to, stop) = (report_to.clone(), &stop);
+            let split_wanted = Arc::new(AtomicBool::new(false));
+            let (orders, inbox) = unbounded();
+            let worker = Worker {
+                rank,
+                index,
+                budget: options.slice,
+                how: options.policy.split,
+                env,
+                orders: inbox,
+                reports: report_to.clone(),
+                split_wanted: Arc::clone(&split_wanted),
+                stop: &stop,
+                numbers: numbers.clone(),
+                away: Duration::ZERO,
+            };
             thread::Builder::new()
                 .name(format!("worker {index} of rank {}", rank.0))
-                .spawn_scoped(threads, move || work(worker, env, &inbox, &report_to, stop))
+                .spawn_scoped(threads, move || worker.work())
                 .map_err(|error| {
                     comm.abort("it could not start its workers");
                     ScopeError::Workers(error.to_string())
                 })?;
-            crew.push(Hand {
-                tasks,
+            hands.push(Hand {
+                orders,
                 split_wanted,
-                busy: false,
+                frames: Vec::new(),
             });
         }
         let ranks = comm.size() as u32;
+        let scheduler = Scheduler::new(rank, ranks, options, &|rank| comm.node_of(rank));
+        let recorder = options
+            .trace
+            .map_or_else(Recorder::off, Recorder::with_capacity);
         let mut scope = Scope {
-            comm,
+            tag,
             registry,
             env,
-            scheduler: Scheduler::new(rank, ranks, options),
-            worker,
-            crew,
-            slices,
-            own_split,
+            scheduler,
+            current: None,
+            sites: Vec::new(),
+            split_wanted: Arc::new(AtomicBool::new(false)),
+            how: options.policy.split,
+            slice: options.slice,
+            batch: 1,
+            away: Duration::ZERO,
+            hands,
+            reports,
+            numbers,
+            kept: options.recover.then(BTreeMap::new),
+            failure: None,
+            recorder,
+            watch: Watch {
+                after: options.watch,
+                moved: comm.now(),
+            },
             report: ScopeReport {
                 busy: vec![Duration::ZERO; options.workers],
                 ..ScopeReport::default()
             },
+            comm,
         };
+        scope.note(What::ScopeBegin);
         let outcome = body(&mut scope).and_then(|value| scope.finish().map(|()| value));
         match outcome {
             Ok(value) => {
+                scope.note(What::ScopeEnd);
+                scope.comm.tolerate_deaths(false);
+                scope.comm.close(tag);
                 let mut report = scope.report;
                 report.count(scope.scheduler.counts());
                 report.elapsed = scope.comm.now().saturating_sub(begin);
+                let kinds = registry.names().map(str::to_owned).collect();
+                report.trace = options
+                    .trace
+                    .is_some()
+                    .then(|| scope.recorder.into_trace(rank, options.workers, kinds));
                 Ok((value, report))
             }
             Err(error) => {
@@ -289,13 +353,23 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     })
 }
 
+/// The tag of the next scope.
+fn open_tag(comm: &mut dyn Comm) -> Tag {
+    let place = (comm.next_epoch() % u32::from(TAGS)) as u16;
+    // Half a round ahead: nobody sends with it yet, and nothing of its last use is left.
+    comm.reopen(Tag(FIRST_TAG + (place + TAGS / 2) % TAGS));
+    Tag(FIRST_TAG + place)
+}
+
 impl<E: ?Sized + Sync> Scope<'_, E> {
-    /// Makes a group; collective, in the same order on every rank.
+    /// Makes a collective group; every rank makes its groups in the same order.
     pub fn group<O>(&mut self) -> Group<O> {
-        Group {
-            id: self.scheduler.group(),
-            output: PhantomData,
-        }
+        Group::new(self.scheduler.group())
+    }
+
+    /// Makes a group of this rank alone: only it forks into the group and joins it.
+    pub fn rooted_group<O>(&mut self) -> Group<O> {
+        Group::new(self.numbers.group(self.comm.rank(), None))
     }
 
     /// Puts a task into a group; its results, and those of all its descendants, come to this rank.
@@ -307,14 +381,17 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         group: &Group<T::Output>,
         task: T,
     ) -> Result<(), ScopeError> {
-        let home = self.comm.rank();
-        self.put(group.id, home, Box::new(task))
+        let cargo = self.cargo(Box::new(task))?;
+        let ticket = self.scheduler.ticket(&group.line, None);
+        self.scheduler.fork(&ticket, cargo);
+        Ok(())
     }
 
     /// The next result of the group's tasks that were forked here, from whichever comes first.
     ///
-    /// While it waits, the rank runs tasks and steals. `None` means that every task of the group has
-    /// finished on every rank and all results were taken. A task that panicked is an inner `Err`.
+    /// While it waits, the rank runs and steals tasks of this group and its descendants. `None` means that
+    /// every task of the group has finished on every rank and all results were taken. A task that failed is
+    /// an inner `Err`.
     ///
     /// # Errors
     /// The scope cannot go on; see [`ScopeError`].
@@ -322,22 +399,60 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         &mut self,
         group: &Group<O>,
     ) -> Result<Option<Result<O, TaskError>>, ScopeError> {
-        loop {
-            if let Some(outcome) = self.scheduler.next_result(group.id) {
-                return outcome.value.map_or_else(
-                    |error| Ok(Some(Err(error))),
-                    |value| match value.downcast() {
-                        Ok(value) => Ok(Some(Ok(*value))),
-                        Err(_) => Err(self.foreign_result(outcome.kind)),
-                    },
-                );
-            }
-            self.scheduler.waits_in(group.id);
-            if self.scheduler.is_exhausted(group.id) {
-                return Ok(None);
-            }
-            self.turn()?;
+        let line = &group.line;
+        if let Some(outcome) = self.scheduler.next_result(line) {
+            return Ok(Some(typed(outcome)));
         }
+        self.note(What::JoinBegin);
+        let within = line.group();
+        if let Some(job) = self
+            .current
+            .take_if(|job| !job.badge.ticket.line().is_within(within))
+        {
+            self.put_back(job);
+        }
+        let joined = loop {
+            self.scheduler.waits_in(within);
+            if self.scheduler.is_exhausted(line) {
+                break None;
+            }
+            self.turn(Some(within), false)?;
+            if let Some(outcome) = self.scheduler.next_result(line) {
+                break Some(typed(outcome));
+            }
+        };
+        self.scheduler.goes_on();
+        self.note(What::JoinEnd);
+        Ok(joined)
+    }
+
+    /// Cancels a group, with all groups that its tasks made: tasks that wait in a pool are dropped on every
+    /// rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join goes on to hand
+    /// out what was found, then ends.
+    ///
+    /// # Errors
+    /// The scope cannot go on.
+    pub fn cancel<O>(&mut self, group: &Group<O>) -> Result<(), ScopeError> {
+        self.note(What::Cancelled);
+        self.scheduler.cancel(&group.line);
+        self.flush()
+    }
+
+    /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.
+    /// A newer version replaces an older one. To be called before this rank's next join: whoever asks while
+    /// it waits there, or later, for something it has not published is refused.
+    ///
+    /// # Errors
+    /// This version, or a newer one, was published before.
+    pub fn publish(
+        &mut self,
+        id: u64,
+        version: u32,
+        bytes: impl Into<Bytes>,
+    ) -> Result<BlockName, ScopeError> {
+        let name = self.scheduler.publish(id, version, bytes.into())?;
+        self.flush()?;
+        Ok(name)
     }
 
     /// This rank.
@@ -356,45 +471,42 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     fn finish(&mut self) -> Result<(), ScopeError> {
         self.scheduler.body_ended();
         while !self.scheduler.may_leave() {
-            self.turn()?;
+            self.turn(None, false)?;
         }
         self.flush()
     }
 
-    /// One round: messages, what tasks left, decisions, and a slice of work or a nap.
-    fn turn(&mut self) -> Result<(), ScopeError> {
+    /// One round: messages, what other workers left, decisions, and a batch of tasks or a nap. This thread
+    /// runs only tasks within that group; `nested`: for a task that waits.
+    fn turn(&mut self, within: Option<GroupId>, nested: bool) -> Result<(), ScopeError> {
         let mut progress = self.receive()?;
-        while let Ok(slice) = self.slices.try_recv() {
-            self.take(slice)?;
-            progress = true;
+        if !self.hands.is_empty() {
+            while let Ok(report) = self.reports.try_recv() {
+                self.hear(report)?;
+                progress = true;
+            }
         }
         let now = self.comm.now();
         self.scheduler.tick(now);
-        let anybody_busy = !self.worker.is_idle() || self.crew.iter().any(|hand| hand.busy);
+        let anybody_busy = self.current.is_some() || self.hands.iter().any(Hand::is_busy);
         if anybody_busy && self.scheduler.wants_split(now) {
             self.ask_for_splits();
         }
-        for hand in self.crew.iter_mut().filter(|hand| !hand.busy) {
-            let Some((group, job)) = self.scheduler.next_task() else {
-                break;
-            };
-            // A worker ends only when this channel does.
-            hand.busy = hand.tasks.send((group, job)).is_ok();
-        }
-        if self.worker.is_idle()
-            && let Some((group, job)) = self.scheduler.next_task()
-        {
-            self.worker.start(group, job);
-        }
+        progress |= self.give_orders();
         self.flush()?;
-        if let Some(mut slice) = self.worker.slice(self.env) {
-            slice.busy = self.comm.compute(slice.charged, slice.busy);
-            return self.take(slice);
+        if self.work(within, nested)? {
+            self.watch.moved = now;
+            return Ok(());
         }
-        self.scheduler.idle(now);
+        let restless = self.hands.iter().any(|hand| hand.frames.is_empty());
+        self.scheduler
+            .idle(now, if restless { None } else { within });
         self.flush()?;
-        if !progress && !self.scheduler.may_leave() {
-            let nap = if self.crew.iter().any(|hand| hand.busy) {
+        if progress {
+            self.watch.moved = now;
+        } else if !self.scheduler.may_leave() {
+            self.complain(now);
+            let nap = if self.hands.iter().any(Hand::is_busy) {
                 SHORT_NAP
             } else {
                 self.scheduler
@@ -406,87 +518,311 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Ok(())
     }
 
-    /// Splits the task of this thread, which is between two slices, for a thief that has just asked.
-    fn split_own(&mut self) {
-        if let Some((group, piece)) = self.worker.split() {
-            self.scheduler.split_off(group, piece);
+    /// Runs tasks on this thread for a while; false if there was none.
+    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    fn work(&mut self, within: Option<GroupId>, nested: bool) -> Result<bool, ScopeError> {
+        let (begin, away) = (Instant::now(), self.away);
+        let most = if nested || self.recorder.is_on() {
+            1
+        } else {
+            self.batch
+        };
+        let (mut units, mut tasks) = (0, 0);
+        let mut last_done = None;
+        while tasks < most && units < u64::from(self.slice) {
+            let job = match self.current.take() {
+                Some(job) => job,
+                None => match self.scheduler.next_task(within) {
+                    Some((ticket, cargo)) => {
+                        let kind = cargo.kind;
+                        self.note(What::TaskBegin { worker: 0, kind });
+                        self.job(ticket, cargo)
+                    }
+                    None => break,
+                },
+            };
+            tasks += 1;
+            let charged = self.slice(job)?;
+            units += charged.units;
+            last_done = charged.done.then_some(charged.in_all);
+            if !charged.done {
+                break;
+            }
         }
+        if tasks == 0 {
+            return Ok(false);
+        }
+        let took = begin.elapsed().saturating_sub(self.away - away);
+        let busy = self.comm.compute(units, took);
+        if let Some(units) = last_done {
+            self.note_end(0, units);
+        }
+        self.report.busy[0] += busy;
+        if busy > BATCH_TIME {
+            self.batch = (self.batch / 2).max(1);
+        } else if 2 * busy < BATCH_TIME && tasks == self.batch {
+            self.batch = (self.batch * 2).min(LARGEST_BATCH);
+        }
+        Ok(true)
+    }
+
+    /// Runs a task for a slice.
+    fn slice(&mut self, mut job: Job<E>) -> Result<Charged, ScopeError> {
+        let mut site = self.sites.pop().unwrap_or_else(|| {
+            let wanted = Arc::clone(&self.split_wanted);
+            Site::new(self.comm.rank(), 0, self.slice, wanted)
+        });
+        let env = self.env;
+        let ran = run_slice(&mut job, env, &mut site, self);
+        if ran == Ran::Stopped {
+            let failure = self.failure.take();
+            return Err(failure.unwrap_or_else(|| ScopeError::Body("its tasks stopped".to_owned())));
+        }
+        let units = site.charged;
+        job.badge.charged += units;
+        let charged = Charged {
+            units,
+            in_all: job.badge.charged,
+            done: ran == Ran::Done,
+        };
+        self.pick_up(&mut site, &job.badge)?;
+        self.sites.push(site);
+        if charged.done {
+            self.report.tasks += 1;
+            self.scheduler.finished(&job.badge.ticket);
+            return Ok(charged);
+        }
+        if self.split_wanted.load(Ordering::Relaxed) {
+            self.split_wanted.store(false, Ordering::Relaxed);
+            self.split_job(&mut job);
+        }
+        self.current = Some(job);
+        Ok(charged)
+    }
+
+    /// Splits a task that is between two slices.
+    fn split_job(&mut self, job: &mut Job<E>) {
+        if let Some(piece) = split(job, self.how) {
+            self.note(What::Split { worker: 0 });
+            self.scheduler.split_off(&job.badge.ticket, piece);
+        }
+    }
+
+    fn put_back(&mut self, job: Job<E>) {
+        self.note_end(0, job.badge.charged);
+        let kind = job.badge.kind;
+        let cargo = Cargo {
+            kind,
+            body: job.body,
+        };
+        self.scheduler.put_back(job.badge.ticket, cargo);
+    }
+
+    /// Makes a task ready to run.
+    fn job(&mut self, ticket: Ticket, cargo: Cargo<E>) -> Job<E> {
+        let mut blocks = Vec::new();
+        for name in cargo.body.needs() {
+            // The scheduler has seen that it is here.
+            blocks.extend(self.scheduler.block(&name).map(|bytes| (name, bytes)));
+        }
+        Job {
+            badge: Badge {
+                ticket,
+                kind: cargo.kind,
+                blocks,
+                charged: 0,
+                failed: None,
+            },
+            body: cargo.body,
+        }
+    }
+
+    /// Hands what a task of this thread has left to the scheduler.
+    fn pick_up(&mut self, site: &mut Site<E>, badge: &Badge) -> Result<(), ScopeError> {
+        self.report.work += site.charged;
+        site.charged = 0;
+        for (line, task) in site.forked.drain(..) {
+            self.put(&badge.ticket, line, task)?;
+        }
+        for value in site.results.drain(..) {
+            let kind = badge.kind;
+            self.scheduler
+                .produced(&badge.ticket, Outcome { kind, value });
+        }
+        Ok(())
+    }
+
+    /// Puts a task that another has forked into that one's group, or one that it made.
+    fn put(
+        &mut self,
+        parent: &Ticket,
+        line: Option<Arc<Line>>,
+        body: Box<dyn Erased<E>>,
+    ) -> Result<(), ScopeError> {
+        let cargo = self.cargo(body)?;
+        match line {
+            None => {
+                self.report.hyperforks += 1;
+                self.scheduler.fork(parent, cargo);
+            }
+            Some(line) => {
+                let ticket = self.scheduler.ticket(&line, Some(parent));
+                self.scheduler.fork(&ticket, cargo);
+            }
+        }
+        Ok(())
+    }
+
+    fn cargo(&self, body: Box<dyn Erased<E>>) -> Result<Cargo<E>, ScopeError> {
+        let kind = self.registry.kind_of(&*body);
+        let kind = kind.ok_or_else(|| ScopeError::Unregistered(body.name()))?;
+        Ok(Cargo { kind, body })
+    }
+
+    /// A task of this thread waits for a result of a group that it made.
+    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    fn wait_for(
+        &mut self,
+        site: &mut Site<E>,
+        badge: &Badge,
+        group: &Arc<Line>,
+    ) -> Result<Option<Outcome>, ScopeError> {
+        let begin = Instant::now();
+        let charged = site.charged;
+        self.pick_up(site, badge)?;
+        if let Some(outcome) = self.scheduler.next_result(group) {
+            return Ok(Some(outcome));
+        }
+        if charged > 0 {
+            self.report.busy[0] += self.comm.compute(charged, Duration::ZERO);
+        }
+        self.scheduler.begins_to_wait();
+        let joined = loop {
+            if self.scheduler.is_exhausted(group) {
+                break None;
+            }
+            self.turn(Some(group.group()), true)?;
+            if let Some(outcome) = self.scheduler.next_result(group) {
+                break Some(outcome);
+            }
+        };
+        self.scheduler.ends_waiting();
+        if let Some(job) = self.current.take() {
+            self.put_back(job);
+        }
+        self.away += begin.elapsed();
+        Ok(joined)
+    }
+
+    /// Gives workers that are threads something to do; true if there was anything.
+    fn give_orders(&mut self) -> bool {
+        let mut any = false;
+        for index in 0..self.hands.len() {
+            let order = match self.hands[index].frames.last() {
+                Some(Frame::Runs) => None,
+                None => {
+                    let task = self.scheduler.next_task(None);
+                    task.map(|(ticket, cargo)| Order::Run(self.job(ticket, cargo)))
+                }
+                Some(Frame::WaitsIn(line)) => {
+                    let line = Arc::clone(line);
+                    if let Some(outcome) = self.scheduler.next_result(&line) {
+                        Some(Order::Joined(Some(outcome)))
+                    } else if self.scheduler.is_exhausted(&line) {
+                        Some(Order::Joined(None))
+                    } else {
+                        let task = self.scheduler.next_task(Some(line.group()));
+                        task.map(|(ticket, cargo)| Order::Run(self.job(ticket, cargo)))
+                    }
+                }
+            };
+            let hand = &mut self.hands[index];
+            match &order {
+                None => continue,
+                Some(Order::Run(job)) => {
+                    let kind = job.badge.kind;
+                    hand.frames.push(Frame::Runs);
+                    self.note(What::TaskBegin {
+                        worker: index as u16 + 1,
+                        kind,
+                    });
+                }
+                Some(Order::Joined(_)) => {
+                    hand.frames.pop();
+                    self.scheduler.ends_waiting();
+                }
+            }
+            any = true;
+            // A worker ends only when this channel does.
+            order.map(|order| self.hands[index].orders.send(order).is_ok());
+        }
+        any
+    }
+
+    /// What a worker that is a thread says.
+    fn hear(&mut self, report: Report<E>) -> Result<(), ScopeError> {
+        match report {
+            Report::Slice(worker, slice) => self.take(worker, slice),
+            Report::Waits(worker, line) => {
+                self.scheduler.begins_to_wait();
+                self.hands[worker - 1].frames.push(Frame::WaitsIn(line));
+                Ok(())
+            }
+            Report::Cancel(line) => {
+                self.note(What::Cancelled);
+                self.scheduler.cancel(&line);
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands what a slice of another thread left to the scheduler.
+    fn take(&mut self, worker: usize, slice: Slice<E>) -> Result<(), ScopeError> {
+        self.report.busy[worker] += slice.busy;
+        self.report.work += slice.charged;
+        for (line, task) in slice.forked {
+            self.put(&slice.ticket, line, task)?;
+        }
+        if let Some(piece) = slice.piece {
+            self.note(What::Split {
+                worker: worker as u16,
+            });
+            self.scheduler.split_off(&slice.ticket, piece);
+        }
+        for value in slice.results {
+            let kind = slice.kind;
+            self.scheduler
+                .produced(&slice.ticket, Outcome { kind, value });
+        }
+        if slice.done {
+            self.report.tasks += 1;
+            self.note_end(worker, slice.charged);
+            self.hands[worker - 1].frames.pop();
+            self.scheduler.finished(&slice.ticket);
+        }
+        Ok(())
     }
 
     /// Asks every busy worker of this rank to give something away.
     fn ask_for_splits(&self) {
-        self.own_split
-            .store(!self.worker.is_idle(), Ordering::Relaxed);
-        for hand in self.crew.iter().filter(|hand| hand.busy) {
+        self.split_wanted
+            .store(self.current.is_some(), Ordering::Relaxed);
+        for hand in self.hands.iter().filter(|hand| hand.is_busy()) {
             hand.split_wanted.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Hands what a slice left to the scheduler.
-    fn take(&mut self, slice: Slice<E>) -> Result<(), ScopeError> {
-        self.report.busy[slice.worker] += slice.busy;
-        self.report.work += slice.charged;
-        self.report.hyperforks += slice.forked.len() as u64;
-        for task in slice.forked {
-            self.put(slice.group, slice.home, task)?;
-        }
-        for body in slice.pieces {
-            let job = Job {
-                home: slice.home,
-                kind: slice.kind,
-                body,
-            };
-            self.scheduler.split_off(slice.group, job);
-        }
-        for value in slice.results {
-            self.scheduler.produced(
-                slice.group,
-                slice.home,
-                Outcome {
-                    kind: slice.kind,
-                    value,
-                },
-            );
-        }
-        if slice.done {
-            self.report.tasks += 1;
-            if let Some(hand) = slice
-                .worker
-                .checked_sub(1)
-                .and_then(|i| self.crew.get_mut(i))
-            {
-                hand.busy = false;
-            }
-            self.scheduler.finished(slice.group);
-        }
-        Ok(())
-    }
-
-    fn put(
-        &mut self,
-        group: GroupId,
-        home: Rank,
-        body: Box<dyn Erased<E>>,
-    ) -> Result<(), ScopeError> {
-        let kind = self.registry.kind_of(&*body);
-        let kind = kind.ok_or_else(|| ScopeError::Unregistered(body.name()))?;
-        self.scheduler.fork(group, Job { home, kind, body });
-        Ok(())
-    }
-
-    /// Reads messages; true if there were any.
+    /// Reads messages; true if there were any that move something.
     fn receive(&mut self) -> Result<bool, ScopeError> {
-        let mut any = false;
-        while let Some(message) = self.comm.try_recv(TAG)? {
-            any = true;
+        let mut progress = false;
+        while let Some(message) = self.comm.try_recv(self.tag)? {
             let from = message.from;
             let malformed = |what: String| CommError::Malformed { from, what };
             let message: Message<Parcel, Receipt> =
                 wire::decode(&message.bytes).map_err(malformed)?;
-            let message = self.unpack(message).map_err(malformed)?;
-            if matches!(message, Message::StealRequest) && self.scheduler.wants_split_on_request() {
-                self.split_own();
-            }
+            let rank = self.comm.rank();
+            let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
+            progress |= self.sees(from, &message);
             let now = self.comm.now();
             self.scheduler
                 .receive(from, message, now)
@@ -495,157 +831,190 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     what: v.what,
                 })?;
         }
-        Ok(any)
+        if self.kept.is_some() {
+            for rank in self.comm.deaths() {
+                self.note(What::Died { rank: rank.0 });
+                self.scheduler.lose(rank);
+                self.run_again()?;
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Looks at a message before the scheduler gets it; true if it is more than idle talk.
+    fn sees(&mut self, from: Rank, message: &Message<Cargo<E>, Outcome>) -> bool {
+        match message {
+            Message::StealRequest(within) => {
+                // Split now what runs here, or the thief gets nothing.
+                if self.scheduler.wants_split_on_request()
+                    && let Some(mut job) = self.current.take()
+                {
+                    if within.is_none_or(|group| job.badge.ticket.line().is_within(group)) {
+                        self.split_job(&mut job);
+                    }
+                    self.current = Some(job);
+                }
+                false
+            }
+            Message::StealAnswer(bundles) => {
+                let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
+                self.note(What::Answered {
+                    victim: from.0,
+                    tasks,
+                });
+                tasks > 0
+            }
+            Message::Gift(bundles) => {
+                let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
+                self.note(What::Answered {
+                    victim: from.0,
+                    tasks,
+                });
+                true
+            }
+            Message::Returned { lease, .. } => {
+                if let Some(kept) = &mut self.kept {
+                    kept.remove(lease);
+                }
+                true
+            }
+            Message::Wave(_) | Message::Report(..) | Message::Lifeline(_) => false,
+            _ => true,
+        }
+    }
+
+    /// Takes back what dead ranks had.
+    fn run_again(&mut self) -> Result<(), ScopeError> {
+        while let Some(lease) = self.scheduler.rerun() {
+            let kept = self.kept.as_mut().and_then(|kept| kept.remove(&lease));
+            let Some((home, parcels)) = kept else {
+                continue;
+            };
+            let rank = self.comm.rank();
+            let tasks = parcels
+                .into_iter()
+                .map(|parcel| parcel::open(parcel, self.registry, rank))
+                .collect::<Result<_, _>>()
+                .map_err(|what| CommError::Malformed { from: rank, what })?;
+            self.scheduler.restore(lease, home, tasks);
+        }
+        Ok(())
     }
 
     /// Sends what the scheduler wants sent.
     fn flush(&mut self) -> Result<(), ScopeError> {
         while let Some((to, message)) = self.scheduler.outgoing() {
-            let message = self.pack(message)?;
-            let bytes = wire::encode(&message).map_err(|what| ScopeError::Unsendable {
-                task: "message",
-                what,
-            })?;
+            let message = parcel::pack(message, self.registry, self.comm.rank());
+            match &message {
+                Message::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
+                Message::StealAnswer(bundles) | Message::Gift(bundles) => {
+                    let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
+                    self.note(What::Gave { thief: to.0, tasks });
+                    if let Some(kept) = &mut self.kept {
+                        kept.extend(bundles.iter().map(|b| (b.lease, (b.home, b.tasks.clone()))));
+                    }
+                }
+                Message::Results(results) => {
+                    let count = results.len() as u32;
+                    self.note(What::Results { to: to.0, count });
+                }
+                Message::Revoked(lease) => {
+                    if let Some(kept) = &mut self.kept {
+                        kept.remove(lease);
+                    }
+                }
+                _ => {}
+            }
+            let bytes = wire::encode(&message)
+                .map_err(|what| ScopeError::Body(format!("a message cannot be encoded: {what}")))?;
             self.report.bytes += bytes.len() as u64;
-            self.comm.send(to, TAG, bytes)?;
+            self.comm.send(to, self.tag, bytes)?;
         }
         Ok(())
     }
 
-    /// Makes tasks and results into bytes.
-    fn pack(
-        &self,
-        message: Message<Job<E>, Outcome>,
-    ) -> Result<Message<Parcel, Receipt>, ScopeError> {
-        Ok(match message {
-            Message::StealAnswer(jobs) => {
-                let parcels = jobs.into_iter().map(|(group, job)| {
-                    let bytes = job.body.encode();
-                    let bytes = bytes.map_err(|what| ScopeError::Unsendable {
-                        task: job.body.name(),
-                        what,
-                    })?;
-                    Ok((
-                        group,
-                        Parcel {
-                            home: job.home,
-                            kind: job.kind,
-                            bytes,
-                        },
-                    ))
-                });
-                Message::StealAnswer(parcels.collect::<Result<_, ScopeError>>()?)
-            }
-            Message::Results(results) => {
-                let receipts = results
-                    .into_iter()
-                    .map(|(group, outcome)| Ok((group, self.pack_result(outcome)?)));
-                Message::Results(receipts.collect::<Result<_, ScopeError>>()?)
-            }
-            Message::StealRequest => Message::StealRequest,
-            Message::Wave(number) => Message::Wave(number),
-            Message::Report(number, census) => Message::Report(number, census),
-            Message::Exhausted(groups, all) => Message::Exhausted(groups, all),
-            Message::Drained => Message::Drained,
-            Message::Leave => Message::Leave,
-        })
+    /// Writes down what happened, if somebody wants to know.
+    fn note(&mut self, what: What) {
+        if self.recorder.is_on() {
+            self.recorder.record(self.comm.now(), what);
+        }
     }
 
-    fn pack_result(&self, outcome: Outcome) -> Result<Receipt, ScopeError> {
-        let kind = self.registry.kind(outcome.kind);
-        let kind = kind.ok_or(ScopeError::Unregistered("unknown"))?;
-        let encode = |value| {
-            (kind.encode_output)(&value).map_err(|what| ScopeError::Unsendable {
-                task: kind.name,
-                what,
-            })
-        };
-        let value = match outcome.value {
-            Ok(value) => Ok(encode(value)?),
-            Err(error) => Err(error),
-        };
-        let kind = outcome.kind;
-        Ok(Receipt { kind, value })
+    /// A task was set down.
+    fn note_end(&mut self, worker: usize, units: u64) {
+        self.note(What::TaskEnd {
+            worker: worker as u16,
+            units: u32::try_from(units).unwrap_or(u32::MAX),
+        });
     }
 
-    /// Makes bytes into tasks and results; the error is a sentence.
-    fn unpack(
-        &self,
-        message: Message<Parcel, Receipt>,
-    ) -> Result<Message<Job<E>, Outcome>, String> {
-        let kind = |number: u16| {
-            self.registry
-                .kind(number)
-                .ok_or_else(|| format!("no kind of task has number {number}"))
-        };
-        Ok(match message {
-            Message::StealAnswer(parcels) => {
-                let jobs = parcels.into_iter().map(|(group, parcel)| {
-                    if parcel.home.index() >= self.comm.size() {
-                        return Err(format!("a task whose home is rank {}", parcel.home.0));
-                    }
-                    let body = (kind(parcel.kind)?.decode)(&parcel.bytes)?;
-                    Ok((
-                        group,
-                        Job {
-                            home: parcel.home,
-                            kind: parcel.kind,
-                            body,
-                        },
-                    ))
-                });
-                Message::StealAnswer(jobs.collect::<Result<_, String>>()?)
-            }
-            Message::Results(receipts) => {
-                let results = receipts.into_iter().map(|(group, receipt)| {
-                    let decode = kind(receipt.kind)?.decode_output;
-                    let value = match receipt.value {
-                        Ok(bytes) => Ok(decode(&bytes)?),
-                        Err(error) => Err(error),
-                    };
-                    let kind = receipt.kind;
-                    Ok((group, Outcome { kind, value }))
-                });
-                Message::Results(results.collect::<Result<_, String>>()?)
-            }
-            Message::StealRequest => Message::StealRequest,
-            Message::Wave(number) => Message::Wave(number),
-            Message::Report(number, census) => Message::Report(number, census),
-            Message::Exhausted(groups, all) => Message::Exhausted(groups, all),
-            Message::Drained => Message::Drained,
-            Message::Leave => Message::Leave,
-        })
-    }
-
-    /// A result of another type than the group's.
-    fn foreign_result(&self, kind: u16) -> ScopeError {
-        let task = self.registry.kind(kind).map_or("unknown", |k| k.name);
-        let what = "its result is not of the type of this group".to_owned();
-        ScopeError::Unsendable { task, what }
+    /// Says on the terminal what is live here if nothing has moved for long.
+    fn complain(&mut self, now: Duration) {
+        if let Some(after) = self.watch.after
+            && now >= self.watch.moved + after
+        {
+            let text = self.scheduler.describe();
+            let waited = now.saturating_sub(self.watch.moved);
+            // There is nobody to tell that this could not be told.
+            drop(writeln!(
+                io::stderr(),
+                "nothing has moved for {waited:?}:\n{text}"
+            ));
+            self.watch.moved = now;
+        }
     }
 }
 
-/// Makes sure that all ranks run the same program.
+impl<E: ?Sized + Sync> Host<E> for Scope<'_, E> {
+    fn group(&mut self, parent: &Ticket) -> Arc<Line> {
+        self.numbers.group(self.comm.rank(), Some(parent.line()))
+    }
+
+    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome> {
+        self.wait_for(site, badge, group).unwrap_or_else(|error| {
+            self.failure = Some(error);
+            panic::resume_unwind(Box::new(Stopped))
+        })
+    }
+
+    fn cancel(&mut self, group: &Arc<Line>) {
+        self.note(What::Cancelled);
+        self.scheduler.cancel(group);
+    }
+}
+
+impl<E: ?Sized> Hand<E> {
+    /// Whether it runs a task, rather than wait for one.
+    fn is_busy(&self) -> bool {
+        matches!(self.frames.last(), Some(Frame::Runs))
+    }
+}
+
+/// A result as its joiner wants it.
+fn typed<O: Send + 'static>(outcome: Outcome) -> Result<O, TaskError> {
+    outcome.value.map(|value| {
+        let value = value.downcast::<O>();
+        *value.expect("fork takes only tasks with the results of the group")
+    })
+}
+
+/// Makes sure that all ranks run the same program as rank 0, who tells what it knows.
 fn compare_registries<E: ?Sized>(
     comm: &mut dyn Comm,
     registry: &Registry<E>,
 ) -> Result<(), ScopeError> {
-    if comm.size() == 1 {
+    let ours = registry.names().collect::<Vec<_>>().join(", ");
+    let other = Rank(0);
+    let theirs = comm.broadcast(other, ours.clone().into_bytes())?;
+    if theirs == ours.as_bytes() {
         return Ok(());
     }
-    let ours = registry.names().collect::<Vec<_>>().join(", ");
-    let all = comm.allgather(ours.clone().into_bytes())?;
-    let different = (0..)
-        .map(Rank)
-        .zip(&all)
-        .find(|(_, names)| **names != ours.as_bytes());
-    different.map_or(Ok(()), |(other, names)| {
-        let theirs = String::from_utf8_lossy(names).into_owned();
-        Err(ScopeError::Registries {
-            rank: comm.rank(),
-            other,
-            ours,
-            theirs,
-        })
-    })
+    let error = ScopeError::Registries {
+        rank: comm.rank(),
+        other,
+        ours,
+        theirs: String::from_utf8_lossy(&theirs).into_owned(),
+    };
+    comm.abort(&error.to_string());
+    Err(error)
 }

@@ -6,14 +6,19 @@
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
+use crate::group::Group;
+use crate::parcel::{Badge, Outcome};
 use crate::policy::Split;
+use crate::scheduler::{Line, Ticket};
 use crate::wire;
 
 /// What a task did in a slice.
@@ -40,21 +45,56 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
         let _ = how;
         None
     }
+
+    /// Published blocks that must be here before it runs; it waits aside while others run. See
+    /// [`Context::block`].
+    fn needs(&self) -> Vec<BlockName> {
+        Vec::new()
+    }
 }
 
 /// What a running task may ask of its rank.
-#[derive(Debug)]
 pub struct Context<'a, E: ?Sized, O> {
-    site: &'a mut Site<E>,
+    desk: Desk<'a, E>,
     output: PhantomData<fn(O)>,
 }
+
+impl<E: ?Sized, O> fmt::Debug for Context<'_, E, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.desk.site)
+    }
+}
+
+/// What a task finds on the worker it runs on.
+pub(crate) struct Desk<'a, E: ?Sized> {
+    pub(crate) site: &'a mut Site<E>,
+    pub(crate) host: &'a mut dyn Host<E>,
+    pub(crate) badge: &'a Badge,
+}
+
+/// What a worker does for the task that it runs.
+pub(crate) trait Host<E: ?Sized> {
+    /// Makes a group for a task.
+    fn group(&mut self, parent: &Ticket) -> Arc<Line>;
+    /// Hands over what the task has left so far and waits for a result of a group of its own; meanwhile the
+    /// worker runs tasks of that group. Unwinds with [`Stopped`] if the scope cannot go on.
+    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome>;
+    /// Cancels a group.
+    fn cancel(&mut self, group: &Arc<Line>);
+}
+
+/// What tasks unwind with when their scope ends under them.
+#[derive(Debug)]
+pub(crate) struct Stopped;
 
 /// A task whose type is not known, and the results of one.
 pub(crate) trait Erased<E: ?Sized>: Send {
     /// Runs a slice; true when done.
-    fn run(&mut self, env: &E, site: &mut Site<E>) -> bool;
+    fn run(&mut self, env: &E, desk: Desk<'_, E>) -> bool;
     fn split(&mut self, how: Split) -> Option<Box<dyn Erased<E>>>;
-    fn encode(&self) -> Result<Vec<u8>, String>;
+    /// Its bytes; the error does not know its rank.
+    fn encode(&self) -> Result<Vec<u8>, TaskError>;
+    fn needs(&self) -> Vec<BlockName>;
     fn type_of(&self) -> TypeId;
     fn name(&self) -> &'static str;
 }
@@ -67,10 +107,11 @@ pub(crate) struct Site<E: ?Sized> {
     pub(crate) worker: usize,
     pub(crate) budget: u32,
     pub(crate) charged: u64,
-    pub(crate) results: Vec<Value>,
-    pub(crate) forked: Vec<Box<dyn Erased<E>>>,
+    pub(crate) results: Vec<Result<Value, TaskError>>,
+    /// Forked tasks: into the task's own group, or one that it made.
+    pub(crate) forked: Vec<(Option<Arc<Line>>, Box<dyn Erased<E>>)>,
     /// Raised while the rank would like running tasks to give something away.
-    pub(crate) split_wanted: std::sync::Arc<AtomicBool>,
+    pub(crate) split_wanted: Arc<AtomicBool>,
 }
 
 impl<E: ?Sized> fmt::Debug for Site<E> {
@@ -79,51 +120,124 @@ impl<E: ?Sized> fmt::Debug for Site<E> {
     }
 }
 
+impl<E: ?Sized> Site<E> {
+    pub(crate) fn new(
+        rank: Rank,
+        worker: usize,
+        budget: u32,
+        split_wanted: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            rank,
+            worker,
+            budget,
+            charged: 0,
+            results: Vec::new(),
+            forked: Vec::new(),
+            split_wanted,
+        }
+    }
+}
+
 impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// Returns a result while the task goes on.
     pub fn emit(&mut self, output: O) {
-        self.site.results.push(Box::new(output));
+        self.desk.site.results.push(Ok(Box::new(output)));
     }
 
     /// Puts a child into this task's own group, wherever it runs; results go to the same home.
     pub fn hyperfork<T: Task<E, Output = O>>(&mut self, task: T) {
-        self.site.forked.push(Box::new(task));
+        self.desk.site.forked.push((None, Box::new(task)));
+    }
+
+    /// Makes a group of this task's own, to be joined before the task returns.
+    pub fn group<P: Send + 'static>(&mut self) -> Group<P> {
+        Group::new(self.desk.host.group(&self.desk.badge.ticket))
+    }
+
+    /// Puts a task into a group that this task made.
+    pub fn fork<T: Task<E>>(&mut self, group: &Group<T::Output>, task: T) {
+        let line = Some(Arc::clone(&group.line));
+        self.desk.site.forked.push((line, Box::new(task)));
+    }
+
+    /// The next result of a group that this task made; `None` when all its tasks have finished, wherever they
+    /// ran, and all results were taken. While it waits, the worker runs tasks of that group and its
+    /// descendants, and no others; the task itself stays where it is and cannot be split.
+    pub fn join<P: Send + 'static>(&mut self, group: &Group<P>) -> Option<Result<P, TaskError>> {
+        let Desk { site, host, badge } = &mut self.desk;
+        let outcome = host.next(site, badge, &group.line)?;
+        Some(outcome.value.map(|value| {
+            let value = value.downcast::<P>();
+            *value.expect("fork takes only tasks with the results of the group")
+        }))
+    }
+
+    /// Cancels a group that this task made, with all its descendants.
+    pub fn cancel<P>(&mut self, group: &Group<P>) {
+        self.desk.host.cancel(&group.line);
+    }
+
+    /// Cancels this task's own group, on all ranks: no task of it that waits in a pool is run any more.
+    /// This one goes on until it returns.
+    pub fn cancel_own_group(&mut self) {
+        self.desk.host.cancel(self.desk.badge.ticket.line());
+    }
+
+    /// Whether this task's group was cancelled: what it finds is not wanted any more, and it had better
+    /// return. One relaxed load for each group that it descends from.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.desk.badge.ticket.line().is_cancelled()
+    }
+
+    /// A published block that this task [needs](Task::needs).
+    ///
+    /// # Panics
+    /// If the task does not say that it needs it; its home is told.
+    #[must_use]
+    pub fn block(&self, name: &BlockName) -> Bytes {
+        let mut blocks = self.desk.badge.blocks.iter();
+        let found = blocks.find(|(other, _)| other == name);
+        let (_, bytes) =
+            found.unwrap_or_else(|| panic!("{name:?} is not among what this task needs"));
+        bytes.clone()
     }
 
     /// Units of work after which to return [`Step::More`].
     #[must_use]
     pub fn budget(&self) -> u32 {
-        self.site.budget
+        self.desk.site.budget
     }
 
-    /// Reports units of work done, for statistics.
+    /// Reports units of work done: for statistics, and for the clock of virtual ranks.
     pub fn charge(&mut self, units: u64) {
-        self.site.charged += units;
+        self.desk.site.charged += units;
     }
 
     /// Whether the rank would like this task to return early so that it can be split: one relaxed load.
     #[must_use]
     pub fn split_wanted(&self) -> bool {
-        self.site.split_wanted.load(Ordering::Relaxed)
+        self.desk.site.split_wanted.load(Ordering::Relaxed)
     }
 
     /// The rank this runs on.
     #[must_use]
     pub fn rank(&self) -> Rank {
-        self.site.rank
+        self.desk.site.rank
     }
 
     /// The worker of that rank.
     #[must_use]
     pub fn worker(&self) -> usize {
-        self.site.worker
+        self.desk.site.worker
     }
 }
 
 impl<E: ?Sized, T: Task<E>> Erased<E> for T {
-    fn run(&mut self, env: &E, site: &mut Site<E>) -> bool {
+    fn run(&mut self, env: &E, desk: Desk<'_, E>) -> bool {
         let mut context = Context {
-            site,
+            desk,
             output: PhantomData,
         };
         match Task::run(self, env, &mut context) {
@@ -139,8 +253,16 @@ impl<E: ?Sized, T: Task<E>> Erased<E> for T {
         Task::split(self, how).map(|piece| Box::new(piece) as Box<dyn Erased<E>>)
     }
 
-    fn encode(&self) -> Result<Vec<u8>, String> {
-        wire::encode(self)
+    fn encode(&self) -> Result<Vec<u8>, TaskError> {
+        wire::encode(self).map_err(|what| TaskError {
+            task: T::NAME.to_owned(),
+            rank: Rank(0),
+            cause: Failure::Unsendable(what),
+        })
+    }
+
+    fn needs(&self) -> Vec<BlockName> {
+        Task::needs(self)
     }
 
     fn type_of(&self) -> TypeId {
@@ -154,14 +276,31 @@ impl<E: ?Sized, T: Task<E>> Erased<E> for T {
 
 /// A task failed.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Serialize, Deserialize)]
-#[error("task `{task}` failed on rank {}: {message}", rank.0)]
+#[error("task `{task}` failed on rank {}: {cause}", rank.0)]
 pub struct TaskError {
     /// The task's registered name.
     pub task: String,
-    /// The rank it ran on.
+    /// The rank on which it failed.
     pub rank: Rank,
-    /// What its panic said.
-    pub message: String,
+    /// Why.
+    pub cause: Failure,
+}
+
+/// Why a task failed.
+#[derive(Clone, Debug, Error, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Failure {
+    /// It panicked.
+    #[error("it panicked: {0}")]
+    Panicked(String),
+    /// It, or its result, came as bytes that are none of it.
+    #[error("its bytes cannot be read: {0}; do its Serialize and Deserialize agree?")]
+    Unreadable(String),
+    /// It, or its result, could not be made into bytes.
+    #[error("it cannot be made into bytes: {0}")]
+    Unsendable(String),
+    /// A block it needs cannot be had.
+    #[error(transparent)]
+    Block(#[from] BlockError),
 }
 
 /// The kinds of task that a scope knows, the same and in the same order on every rank.
@@ -232,7 +371,19 @@ impl<E: ?Sized> Registry<E> {
             .map(|at| at as u16)
     }
 
-    pub(crate) fn kind(&self, number: u16) -> Option<&Kind<E>> {
-        self.kinds.get(usize::from(number))
+    /// A kind by its number; the error is a sentence.
+    pub(crate) fn kind(&self, number: u16) -> Result<&Kind<E>, String> {
+        let kind = self.kinds.get(usize::from(number));
+        kind.ok_or_else(|| format!("no kind of task has number {number}"))
+    }
+
+    /// The bytes of a task's result; the error is the task's name and a sentence.
+    pub(crate) fn encode_output(
+        &self,
+        kind: u16,
+        value: &Value,
+    ) -> Result<Vec<u8>, (String, String)> {
+        let kind = self.kind(kind).map_err(|what| (String::new(), what))?;
+        (kind.encode_output)(value).map_err(|what| (kind.name.to_owned(), what))
     }
 }

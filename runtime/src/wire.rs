@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// First byte of every message; changes when the format does.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Largest message that is decoded, in bytes.
 const LIMIT: usize = 1 << 30;
 
@@ -48,60 +48,138 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scheduler::message::{Census, GroupCount, Message};
+    use crate::block::{BlockError, BlockName};
+    use crate::comm::Rank;
+    use crate::scheduler::GroupId;
+    use crate::scheduler::message::{BlockMessage, Bundle, Census, GroupCount, Message};
 
-    type Letter = Message<Vec<u8>, u8>;
+    type Letter = Message<u8, u8>;
 
     #[test]
     fn the_bytes_of_every_message_are_what_they_were() {
+        let count = |given| GroupCount {
+            given,
+            used: 2,
+            waiting: 1,
+        };
         let census = Census {
-            groups: vec![GroupCount {
-                given: 3,
-                used: 2,
-                waiting: 1,
-            }],
+            groups: vec![count(3)],
+            rooted: count(5),
             ended: 4,
         };
-        let golden: [(Letter, &[u8]); 8] = [
-            (Message::StealRequest, &[1, 0, 0, 0, 0]),
+        let collective = GroupId::Collective(2);
+        let rooted = GroupId::Rooted {
+            home: Rank(3),
+            number: 9,
+        };
+        let bundles = vec![Bundle {
+            path: vec![rooted, collective],
+            home: Rank(3),
+            lease: 6,
+            tasks: vec![7],
+        }];
+        let name = BlockName {
+            home: Rank(1),
+            id: 2,
+            version: 3,
+        };
+        let golden: [(Letter, &str); 18] = [
+            (Message::StealRequest(None), "02 .5"),
             (
-                Message::StealAnswer(vec![(2, vec![7])]),
-                &[
-                    1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7,
-                ],
+                Message::StealRequest(Some(rooted)),
+                "02 .4 01 01 .3 03 .3 09 .7",
             ),
             (
-                Message::Results(vec![(5, 9)]),
-                &[1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 9],
+                Message::StealAnswer(bundles.clone()),
+                "02 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
-            (Message::Wave(6), &[1, 3, 0, 0, 0, 6, 0, 0, 0]),
+            (Message::Lifeline(Some(collective)), "02 02 .3 01 .4 02 .3"),
+            (
+                Message::Gift(bundles),
+                "02 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+            ),
+            (
+                Message::Results(vec![(collective, 9)]),
+                "02 04 .3 01 .11 02 .3 09",
+            ),
+            (
+                Message::Returned {
+                    lease: 6,
+                    sent: 1,
+                    results: vec![8],
+                },
+                "02 05 .3 06 .7 01 .7 01 .7 08",
+            ),
+            (Message::Revoked(6), "02 06 .3 06 .7"),
+            (Message::Cancel(collective, Rank(1)), "02 07 .7 02 .3 01 .3"),
+            (Message::CancelLease(6), "02 08 .3 06 .7"),
+            (Message::Wave(6), "02 09 .3 06 .3"),
             (
                 Message::Report(6, census),
-                &[
-                    1, 4, 0, 0, 0, 6, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2,
-                    0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0,
-                ],
+                "02 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3",
+            ),
+            (Message::Exhausted(vec![1], true), "02 0b .3 01 .7 01 .3 01"),
+            (Message::Quiet(vec![1], false), "02 0c .3 01 .7 01 .4"),
+            (
+                Message::Block(BlockMessage::Fetch {
+                    name,
+                    group: 2,
+                    reader: Rank(4),
+                    number: 5,
+                }),
+                "02 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
             ),
             (
-                Message::Exhausted(vec![1], true),
-                &[1, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1],
+                Message::Block(BlockMessage::Delivery {
+                    name,
+                    number: 5,
+                    bytes: vec![6, 7].into(),
+                }),
+                "02 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
             ),
-            (Message::Drained, &[1, 6, 0, 0, 0]),
-            (Message::Leave, &[1, 7, 0, 0, 0]),
+            (
+                Message::Block(BlockMessage::Refusal {
+                    name,
+                    number: 5,
+                    why: BlockError::Unpublished { name },
+                }),
+                "02 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
+            ),
+            (
+                Message::Block(BlockMessage::Refusal {
+                    name,
+                    number: 5,
+                    why: BlockError::Stale { name, current: 4 },
+                }),
+                "02 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
+            ),
         ];
-        for (letter, bytes) in golden {
-            assert_eq!(encode(&letter).unwrap(), bytes, "{letter:?}");
-            assert_eq!(decode::<Letter>(bytes).unwrap(), letter);
+        for (letter, golden) in golden {
+            let bytes = encode(&letter).unwrap();
+            assert_eq!(hex(&bytes), golden, "{letter:?}");
+            assert_eq!(decode::<Letter>(&bytes).unwrap(), letter);
         }
+    }
+
+    /// Bytes in hexadecimal, runs of zeros as `.` and their length.
+    fn hex(bytes: &[u8]) -> String {
+        let mut text = String::new();
+        for run in bytes.chunk_by(|a, b| (*a == 0) == (*b == 0)) {
+            match run[0] {
+                0 => text.push_str(&format!(".{} ", run.len())),
+                _ => run.iter().for_each(|b| text.push_str(&format!("{b:02x} "))),
+            }
+        }
+        text.trim_end().to_owned()
     }
 
     #[test]
     fn hostile_bytes_are_errors() {
         assert!(decode::<Letter>(&[]).is_err());
-        assert!(decode::<Letter>(&[2, 0, 0, 0, 0]).is_err());
-        assert!(decode::<Letter>(&[1, 0, 0, 0, 0, 0]).is_err());
-        assert!(decode::<Letter>(&[1, 99, 0, 0, 0]).is_err());
-        let mut huge = vec![1, 1, 0, 0, 0];
+        assert!(decode::<Letter>(&[VERSION - 1, 7, 0, 0, 0]).is_err());
+        assert!(decode::<Letter>(&[VERSION, 10, 0, 0, 0, 0]).is_err());
+        assert!(decode::<Letter>(&[VERSION, 99, 0, 0, 0]).is_err());
+        let mut huge = vec![VERSION, 1, 0, 0, 0];
         huge.extend(u64::MAX.to_le_bytes());
         assert!(decode::<Letter>(&huge).is_err());
     }

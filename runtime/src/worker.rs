@@ -1,193 +1,232 @@
 //! Running tasks: slice after slice, with what they leave handed to the rank.
 //!
-//! Worker 0 is the rank's main thread, which also talks to other ranks; it runs one slice at a time. Other
-//! workers are threads that run a task to its end and report over a channel; between slices they look at a
-//! flag that says whether the rank wants them to split.
+//! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads: they get
+//! orders over a channel, run a task to its end, and report over another channel what it leaves. A task
+//! that waits in a join of its own group keeps its thread, which runs tasks of that group meanwhile.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::comm::Rank;
 use crate::comm::threads::panic_message;
+use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
-use crate::scheduler::message::GroupId;
-use crate::task::{Erased, Site, TaskError, Value};
+use crate::scheduler::{GroupId, Line, Ticket};
+use crate::task::{Desk, Erased, Failure, Host, Site, Stopped, TaskError, Value};
 
-/// A task on a rank, with what the protocol needs to know of it.
-pub(crate) struct Job<E: ?Sized> {
-    pub(crate) home: Rank,
-    /// Its kind's number in the registry.
-    pub(crate) kind: u16,
-    pub(crate) body: Box<dyn Erased<E>>,
+/// What a worker that is a thread tells its rank.
+pub(crate) enum Report<E: ?Sized> {
+    /// What a slice left.
+    Slice(usize, Slice<E>),
+    /// Its task waits in a join of this group.
+    Waits(usize, Arc<Line>),
+    /// Its task cancels this group.
+    Cancel(Arc<Line>),
 }
 
-/// A result on its home rank or on its way there.
-pub(crate) struct Outcome {
-    pub(crate) kind: u16,
-    pub(crate) value: Result<Value, TaskError>,
+/// What a rank tells a worker.
+pub(crate) enum Order<E: ?Sized> {
+    Run(Job<E>),
+    /// What the task's join waits for.
+    Joined(Option<Outcome>),
 }
 
-/// What one slice left.
+/// What a slice left.
 pub(crate) struct Slice<E: ?Sized> {
-    pub(crate) worker: usize,
-    pub(crate) group: GroupId,
-    pub(crate) home: Rank,
+    pub(crate) ticket: Ticket,
     pub(crate) kind: u16,
     pub(crate) results: Vec<Result<Value, TaskError>>,
-    pub(crate) forked: Vec<Box<dyn Erased<E>>>,
-    pub(crate) pieces: Vec<Box<dyn Erased<E>>>,
+    pub(crate) forked: Vec<(Option<Arc<Line>>, Box<dyn Erased<E>>)>,
+    pub(crate) piece: Option<Cargo<E>>,
     pub(crate) done: bool,
     pub(crate) charged: u64,
     pub(crate) busy: Duration,
 }
 
-/// Runs slices on one thread.
-pub(crate) struct Worker<E: ?Sized> {
-    site: Site<E>,
-    how: Split,
-    current: Option<(GroupId, Job<E>)>,
-    /// What a split panicked with.
-    failed: Option<String>,
+/// How a slice ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    Done,
+    More,
+    /// The scope ended under it.
+    Stopped,
 }
 
-impl<E: ?Sized> Worker<E> {
-    pub(crate) fn new(
-        rank: Rank,
-        worker: usize,
-        budget: u32,
-        how: Split,
-        split_wanted: Arc<AtomicBool>,
-    ) -> Self {
-        let site = Site {
-            rank,
-            worker,
-            budget,
-            charged: 0,
-            results: Vec::new(),
-            forked: Vec::new(),
-            split_wanted,
-        };
-        Self {
-            site,
-            how,
-            current: None,
-            failed: None,
-        }
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.current.is_none()
-    }
-
-    pub(crate) fn start(&mut self, group: GroupId, job: Job<E>) {
-        self.current = Some((group, job));
-    }
-
-    /// A piece of the current task, which goes on as what is left of it; `None` if there is no task or it has
-    /// too little to share. A panic is kept for the next slice.
-    pub(crate) fn split(&mut self) -> Option<(GroupId, Job<E>)> {
-        let (group, job) = self.current.as_mut()?;
-        if self.how == Split::Never {
-            return None;
-        }
-        let how = self.how;
-        match panic::catch_unwind(AssertUnwindSafe(|| job.body.split(how))) {
-            Ok(piece) => piece.map(|body| {
-                let (home, kind) = (job.home, job.kind);
-                (*group, Job { home, kind, body })
-            }),
-            Err(payload) => {
-                self.failed = Some(format!("while splitting: {}", panic_message(&*payload)));
-                None
-            }
-        }
-    }
-
-    /// Runs the current task for a slice; `None` if there is none.
-    ///
-    /// A panic ends the task with an error; what it forked and emitted before stands.
-    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
-    pub(crate) fn slice(&mut self, env: &E) -> Option<Slice<E>> {
-        let (group, mut job) = self.current.take()?;
-        let begin = Instant::now();
-        let site = &mut self.site;
-        let ran = match self.failed.take() {
-            None => panic::catch_unwind(AssertUnwindSafe(|| job.body.run(env, site)))
-                .map_err(|payload| panic_message(&*payload)),
-            Some(message) => Err(message),
-        };
-        let mut results: Vec<_> = self.site.results.drain(..).map(Ok).collect();
-        let done = ran.unwrap_or_else(|message| {
-            results.push(Err(self.failure(&job, &message)));
-            true
-        });
-        let mut slice = Slice {
-            worker: self.site.worker,
-            group,
-            home: job.home,
-            kind: job.kind,
-            results,
-            forked: self.site.forked.drain(..).collect(),
-            pieces: Vec::new(),
-            done,
-            charged: std::mem::take(&mut self.site.charged),
-            busy: Duration::ZERO,
-        };
-        if !done {
-            self.current = Some((group, job));
-            if self.site.split_wanted.swap(false, Ordering::Relaxed) {
-                slice
-                    .pieces
-                    .extend(self.split().map(|(_, piece)| piece.body));
-            }
-        }
-        slice.busy = begin.elapsed();
-        Some(slice)
-    }
-
-    fn failure(&self, job: &Job<E>, message: &str) -> TaskError {
-        TaskError {
-            task: job.body.name().to_owned(),
-            rank: self.site.rank,
-            message: message.to_owned(),
-        }
-    }
-}
-
-/// The life of a worker that is a thread: until no more tasks can come.
-pub(crate) fn work<E: ?Sized>(
-    mut worker: Worker<E>,
+/// Runs a task for a slice.
+///
+/// A panic ends the task with an error; what it forked and emitted before stands.
+pub(crate) fn run_slice<E: ?Sized>(
+    job: &mut Job<E>,
     env: &E,
-    tasks: &Receiver<(GroupId, Job<E>)>,
-    slices: &Sender<Slice<E>>,
-    stop: &AtomicBool,
-) {
-    while let Ok((group, job)) = tasks.recv() {
-        worker.start(group, job);
-        // Slices that left nothing are summed up into the next that did.
-        let (mut charged, mut busy) = (0, Duration::ZERO);
-        while let Some(mut slice) = worker.slice(env) {
-            if stop.load(Ordering::Relaxed) {
-                return;
+    site: &mut Site<E>,
+    host: &mut dyn Host<E>,
+) -> Ran {
+    let Job { badge, body } = job;
+    let ran = match badge.failed.take() {
+        Some(message) => Err(message),
+        None => {
+            let desk = Desk {
+                site: &mut *site,
+                host,
+                badge,
+            };
+            match panic::catch_unwind(AssertUnwindSafe(|| body.run(env, desk))) {
+                Ok(done) => Ok(done),
+                Err(payload) if payload.is::<Stopped>() => return Ran::Stopped,
+                Err(payload) => Err(panic_message(&*payload)),
             }
-            let empty = slice.results.is_empty()
-                && slice.forked.is_empty()
-                && slice.pieces.is_empty()
-                && !slice.done;
-            charged += slice.charged;
-            busy += slice.busy;
-            if empty {
-                continue;
-            }
-            slice.charged = std::mem::take(&mut charged);
-            slice.busy = std::mem::take(&mut busy);
-            if slices.send(slice).is_err() {
+        }
+    };
+    match ran {
+        Ok(true) => Ran::Done,
+        Ok(false) => Ran::More,
+        Err(message) => {
+            site.results.push(Err(TaskError {
+                task: body.name().to_owned(),
+                rank: site.rank,
+                cause: Failure::Panicked(message),
+            }));
+            Ran::Done
+        }
+    }
+}
+
+/// A piece of a task that is between two slices; `None` if it has too little to share. A panic is kept for
+/// the next slice.
+pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split) -> Option<Cargo<E>> {
+    if how.0.gives_nothing() {
+        return None;
+    }
+    let kind = job.badge.kind;
+    match panic::catch_unwind(AssertUnwindSafe(|| job.body.split(how))) {
+        Ok(piece) => piece.map(|body| Cargo { kind, body }),
+        Err(payload) => {
+            let message = format!("while splitting: {}", panic_message(&*payload));
+            job.badge.failed = Some(message);
+            None
+        }
+    }
+}
+
+/// Numbers the groups that a rank's tasks and body make.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbers(Arc<AtomicU64>);
+
+impl Numbers {
+    pub(crate) fn group(&self, home: Rank, parent: Option<&Arc<Line>>) -> Arc<Line> {
+        let number = self.0.fetch_add(1, Ordering::Relaxed);
+        Line::new(GroupId::Rooted { home, number }, parent.cloned())
+    }
+}
+
+/// A worker that is a thread.
+pub(crate) struct Worker<'a, E: ?Sized> {
+    pub(crate) rank: Rank,
+    pub(crate) index: usize,
+    pub(crate) budget: u32,
+    pub(crate) how: Split,
+    pub(crate) env: &'a E,
+    pub(crate) orders: Receiver<Order<E>>,
+    pub(crate) reports: Sender<Report<E>>,
+    pub(crate) split_wanted: Arc<AtomicBool>,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) numbers: Numbers,
+    /// Time spent waiting in joins.
+    pub(crate) away: Duration,
+}
+
+impl<E: ?Sized> Worker<'_, E> {
+    /// Until no more orders can come.
+    pub(crate) fn work(mut self) {
+        while let Ok(order) = self.orders.recv() {
+            if let Order::Run(job) = order
+                && !self.run(job)
+            {
                 return;
             }
         }
+    }
+
+    /// Runs a task to its end; false if the scope ended before.
+    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    fn run(&mut self, mut job: Job<E>) -> bool {
+        let wanted = Arc::clone(&self.split_wanted);
+        let mut site = Site::new(self.rank, self.index, self.budget, wanted);
+        // Slices that left nothing are summed up into the next that did.
+        let mut busy = Duration::ZERO;
+        loop {
+            let (begin, away) = (Instant::now(), self.away);
+            let env = self.env;
+            let ran = run_slice(&mut job, env, &mut site, self);
+            if ran == Ran::Stopped || self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            let mut piece = None;
+            if ran == Ran::More && self.split_wanted.swap(false, Ordering::Relaxed) {
+                piece = split(&mut job, self.how);
+            }
+            busy += begin.elapsed().saturating_sub(self.away - away);
+            let done = ran == Ran::Done;
+            if done || piece.is_some() || !site.results.is_empty() || !site.forked.is_empty() {
+                let mut slice = leave(&mut site, &job.badge);
+                slice.piece = piece;
+                slice.done = done;
+                slice.busy = std::mem::take(&mut busy);
+                if self.reports.send(Report::Slice(self.index, slice)).is_err() {
+                    return false;
+                }
+            }
+            if done {
+                return true;
+            }
+        }
+    }
+}
+
+/// What a task has left so far.
+fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge) -> Slice<E> {
+    Slice {
+        ticket: badge.ticket.clone(),
+        kind: badge.kind,
+        results: std::mem::take(&mut site.results),
+        forked: std::mem::take(&mut site.forked),
+        piece: None,
+        done: false,
+        charged: std::mem::take(&mut site.charged),
+        busy: Duration::ZERO,
+    }
+}
+
+impl<E: ?Sized> Host<E> for Worker<'_, E> {
+    fn group(&mut self, parent: &Ticket) -> Arc<Line> {
+        self.numbers.group(self.rank, Some(parent.line()))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome> {
+        let begin = Instant::now();
+        let slice = Report::Slice(self.index, leave(site, badge));
+        let waits = Report::Waits(self.index, Arc::clone(group));
+        let mut told = self.reports.send(slice).is_ok() && self.reports.send(waits).is_ok();
+        while told {
+            match self.orders.recv() {
+                Ok(Order::Run(job)) => told = self.run(job),
+                Ok(Order::Joined(outcome)) => {
+                    self.away += begin.elapsed();
+                    return outcome;
+                }
+                Err(_) => break,
+            }
+        }
+        panic::resume_unwind(Box::new(Stopped))
+    }
+
+    fn cancel(&mut self, group: &Arc<Line>) {
+        // If nobody listens any more the scope is over.
+        drop(self.reports.send(Report::Cancel(Arc::clone(group))));
     }
 }

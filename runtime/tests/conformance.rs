@@ -1,5 +1,6 @@
 //! One behaviour on every driver: the suite that a new driver has to pass.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use weft_runtime::comm::threads::{self, LaunchError};
@@ -221,6 +222,173 @@ fn waiting_for_a_rank_that_has_left_is_an_error() {
                 waiting: Rank(1)
             })
         );
+    }
+}
+
+#[test]
+fn epochs_count_up_alike_on_every_rank() {
+    on_all(|comm| {
+        for epoch in 0..5 {
+            assert_eq!(comm.next_epoch(), epoch);
+            comm.barrier().unwrap();
+        }
+    });
+}
+
+#[test]
+fn messages_of_a_closed_tag_are_dropped_and_end_no_wait_for_ever() {
+    on_all(|comm| {
+        let all: Vec<Rank> = (0..comm.size() as u32).map(Rank).collect();
+        let (closed, open) = (Tag(5), Tag(6));
+        comm.close(closed);
+        comm.barrier().unwrap();
+        for &to in &all {
+            comm.send(to, closed, vec![1]).unwrap();
+            comm.send(to, open, vec![2]).unwrap();
+        }
+        for &from in &all {
+            assert_eq!(comm.recv_from(from, open).unwrap(), [2]);
+        }
+        for _ in 0..2 * all.len() {
+            comm.wait(Duration::from_micros(50)).unwrap();
+            assert_eq!(comm.try_recv(closed).unwrap(), None);
+        }
+        // Those that wait for one are told that it cannot come.
+        let me = comm.rank();
+        let left = CommError::Left {
+            rank: me,
+            waiting: me,
+        };
+        assert_eq!(comm.recv_from(me, closed), Err(left));
+        comm.barrier().unwrap();
+    });
+}
+
+#[test]
+fn an_opened_tag_keeps_what_comes_from_then_on() {
+    on_all(|comm| {
+        let all: Vec<Rank> = (0..comm.size() as u32).map(Rank).collect();
+        let tag = Tag(5);
+        let me = comm.rank();
+        comm.send(me, tag, vec![1]).unwrap();
+        comm.close(tag);
+        comm.send(me, tag, vec![1]).unwrap();
+        comm.reopen(tag);
+        assert_eq!(comm.try_recv(tag).unwrap(), None);
+        // It need not have been closed.
+        comm.reopen(tag);
+        comm.barrier().unwrap();
+        for &to in &all {
+            comm.send(to, tag, vec![2]).unwrap();
+        }
+        for &from in &all {
+            assert_eq!(comm.recv_from(from, tag).unwrap(), [2]);
+        }
+    });
+}
+
+#[test]
+fn ranks_know_who_shares_their_node() {
+    let case = |comm: &mut dyn Comm| {
+        let all = (0..comm.size() as u32).map(Rank);
+        all.map(|rank| comm.node_of(rank)).collect::<Vec<_>>()
+    };
+    assert_eq!(case(&mut Solo::new()), [0]);
+    let nodes = on_drivers(5, case).unwrap();
+    let expected = [[0; 5], [0, 1, 2, 3, 4], [0, 0, 0, 1, 1]];
+    for (nodes, expected) in nodes.iter().zip(&expected) {
+        assert!(nodes.iter().all(|n| n == expected), "{nodes:?}");
+    }
+}
+
+#[test]
+fn whoever_tolerates_deaths_goes_on_without_a_rank_that_panicked() {
+    let died = |rank| Err(CommError::Died { rank: Rank(rank) });
+    let ended = AtomicUsize::new(0);
+    let body = |comm: &mut dyn Comm| {
+        comm.tolerate_deaths(true);
+        assert_eq!(comm.deaths(), []);
+        comm.barrier().unwrap();
+        if comm.rank() == Rank(2) {
+            comm.send(Rank(0), Tag(1), vec![7]).unwrap();
+            panic!("lost the thread");
+        }
+        if comm.rank() == Rank(0) {
+            // What it sent before it died still arrives.
+            assert_eq!(comm.recv_from(Rank(2), Tag(1)), Ok(vec![7]));
+        }
+        // Told to who waits for it, and to who waits for anything.
+        assert_eq!(comm.recv_from(Rank(2), Tag(1)).map(drop), died(2));
+        let mut dead = Vec::new();
+        while dead.is_empty() {
+            comm.wait(Duration::from_secs(1)).unwrap();
+            dead = comm.deaths();
+        }
+        assert_eq!(dead, [Rank(2)]);
+        assert_eq!(comm.deaths(), []);
+        comm.send(Rank(2), Tag(1), vec![]).unwrap();
+        let next = Rank([1, 3, 2, 0][comm.rank().index()]);
+        let last = Rank([3, 0, 2, 1][comm.rank().index()]);
+        comm.send(next, Tag(1), vec![8]).unwrap();
+        assert_eq!(comm.recv_from(last, Tag(1)), Ok(vec![8]));
+        comm.tolerate_deaths(false);
+        assert_eq!(comm.send(next, Tag(1), vec![9]), died(2));
+        assert_eq!(comm.try_recv(Tag(1)).map(drop), died(2));
+        assert_eq!(comm.wait(Duration::from_secs(1)), died(2));
+        ended.fetch_add(1, Ordering::Relaxed);
+    };
+    let expected = LaunchError::Panicked {
+        rank: Rank(2),
+        message: "lost the thread".to_owned(),
+    };
+    assert_eq!(threads::launch(4, body), Err(expected.clone()));
+    assert_eq!(ended.swap(0, Ordering::Relaxed), 3);
+    let options = VirtualOptions::default();
+    let error = virtual_time::launch(4, &options, body).unwrap_err();
+    assert_eq!((error, ended.into_inner()), (expected, 3));
+}
+
+#[test]
+fn whoever_does_not_tolerate_deaths_stops_when_a_rank_panicked() {
+    let body = |comm: &mut dyn Comm| {
+        if comm.rank() == Rank(1) {
+            comm.tolerate_deaths(true);
+            panic!("lost the thread");
+        }
+        // Each waits for another.
+        let died = CommError::Died { rank: Rank(1) };
+        let from = Rank((comm.rank().0 + 1) % 3);
+        assert_eq!(comm.recv_from(from, Tag(1)), Err(died.clone()));
+        assert_eq!(comm.barrier(), Err(died));
+    };
+    let expected = LaunchError::Panicked {
+        rank: Rank(1),
+        message: "lost the thread".to_owned(),
+    };
+    assert_eq!(threads::launch(3, body), Err(expected.clone()));
+    let options = VirtualOptions::default();
+    let error = virtual_time::launch(3, &options, body).unwrap_err();
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_rank_that_returned_has_left_and_is_not_dead() {
+    let outcomes = on_drivers(2, |comm| {
+        comm.tolerate_deaths(true);
+        if comm.rank() == Rank(0) {
+            return Ok(vec![]);
+        }
+        let outcome = comm.recv_from(Rank(0), Tag(1));
+        assert_eq!(comm.deaths(), []);
+        outcome
+    })
+    .unwrap();
+    let left = CommError::Left {
+        rank: Rank(0),
+        waiting: Rank(1),
+    };
+    for outcome in outcomes {
+        assert_eq!(outcome[1], Err(left.clone()));
     }
 }
 

@@ -6,9 +6,10 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::threads::launch;
 use weft_runtime::comm::{Comm, Rank, solo::Solo};
+use weft_runtime::policy::SPLITS;
 use weft_runtime::{
-    Context, Registry, Scope, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, TaskError,
-    scope,
+    Context, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task,
+    TaskError, scope,
 };
 
 /// Counts a range, sometimes by children, sometimes by emitting, splittable in between.
@@ -55,7 +56,7 @@ impl Task<u32> for Count {
 
     fn split(&mut self, how: Split) -> Option<Self> {
         let left = self.end - self.first;
-        if left < 2 || how == Split::Never {
+        if left < 2 || how.gives_nothing() {
             return None;
         }
         let middle = self.first + left / 2;
@@ -123,10 +124,11 @@ proptest! {
         workers in 1usize..=3,
         seed in any::<u64>(),
         steal in any::<bool>(),
-        how in prop::sample::select(vec![Split::Never, Split::Oldest, Split::EveryOther]),
+        how in prop::sample::select(SPLITS),
         step in 1u32..50,
     ) {
-        let options = ScopeOptions { workers, seed, steal, split: how, ..ScopeOptions::default() };
+        let policy = Policy { steal, split: how, ..Policy::default() };
+        let options = ScopeOptions { workers, seed, policy, ..ScopeOptions::default() };
         let reports = launch(ranks, |comm| count_on(comm, &options, step)).unwrap();
         let work: u64 = reports.iter().map(|r| r.work).sum();
         prop_assert!(work > 0);
@@ -187,7 +189,7 @@ fn a_panic_is_an_error_of_the_join_and_the_scope_goes_on() {
                 assert_eq!(errors.len(), 1);
                 assert_eq!(errors[0].task, "count");
                 assert!(
-                    errors[0].message.contains("dropped a stitch"),
+                    errors[0].cause.to_string().contains("dropped a stitch"),
                     "{}",
                     errors[0]
                 );

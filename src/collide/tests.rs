@@ -102,8 +102,8 @@ impl Case {
         while !runs.is_empty() {
             let at = (random.unit() * runs.len() as f64) as usize;
             let piece = match (random.unit() * 4.0) as u32 {
-                0 => runs[at].split(|s| Split::Oldest.take_from(s)),
-                1 => runs[at].split(|s| Split::EveryOther.take_from(s)),
+                0 => runs[at].split(|s| Split::OLDEST.take_from(s)),
+                1 => runs[at].split(|s| Split::EVERY_OTHER.take_from(s)),
                 _ => None,
             };
             // What is given away travels.

@@ -151,10 +151,8 @@ fn route(
     let mut letters = Vec::new();
     for (to, contacts) in (0..).map(Rank).zip(&boxes) {
         if !contacts.is_empty() {
-            let bytes = wire::encode(contacts).map_err(|what| ScopeError::Unsendable {
-                task: "contacts",
-                what,
-            })?;
+            let bytes = wire::encode(contacts)
+                .map_err(|what| ScopeError::Body(format!("contacts cannot be sent: {what}")))?;
             letters.push((to, bytes));
         }
     }

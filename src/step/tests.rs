@@ -7,7 +7,7 @@ use weft_partition::Ownership;
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::launch;
-use weft_runtime::{ScopeOptions, Split};
+use weft_runtime::{Interval, Policy, ScopeOptions, Split};
 
 use super::detect::detect;
 use super::{Simulation, World};
@@ -345,7 +345,10 @@ fn the_state_does_not_depend_on_ranks_workers_or_stealing() {
     ] {
         let options = ScopeOptions {
             workers,
-            steal,
+            policy: Policy {
+                steal,
+                ..Policy::default()
+            },
             seed,
             ..ScopeOptions::default()
         };
@@ -407,13 +410,21 @@ fn ranks_that_steal_find_what_brute_force_finds() {
     let expected = brute_force(&snapshot());
     assert!(expected.len() > 1000, "{}", expected.len());
     for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (7, 3), (16, 4)] {
-        for split in [Split::Oldest, Split::EveryOther, Split::Half] {
+        for split in [
+            Split::OLDEST,
+            Split::EVERY_OTHER,
+            Split::HALF,
+            Split::WEIGHT,
+        ] {
             let options = ScopeOptions {
                 slice: 16,
-                split,
+                policy: Policy {
+                    split,
+                    low_water: 4,
+                    interval: Interval::Fixed(Duration::ZERO),
+                    ..Policy::default()
+                },
                 seed,
-                low_water: 4,
-                split_interval: Duration::ZERO,
                 workers: 1 + ranks % 2,
                 ..ScopeOptions::default()
             };

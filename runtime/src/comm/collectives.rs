@@ -76,26 +76,30 @@ pub trait Collectives: Comm {
     /// Gives every rank the bytes of every rank, by rank (dissemination: `⌈log₂ n⌉` rounds).
     fn allgather(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, CommError> {
         let (me, n) = (self.rank().0, ranks(self));
-        // `blocks[i]` is that of rank `me + i`.
-        let mut blocks = vec![bytes];
-        while blocks.len() < self.size() {
-            let distance = blocks.len() as u32;
-            let count = blocks.len().min(self.size() - blocks.len());
-            self.send(
-                ahead(me, n - distance, n),
-                ALLGATHER,
-                pack(&blocks[..count]),
-            )?;
-            let from = ahead(me, distance, n);
-            let packed = self.recv_from(from, ALLGATHER)?;
-            let received = unpack(&packed)
-                .filter(|r| r.len() == count)
-                .ok_or_else(|| CommError::Malformed {
+        // The blocks of ranks `me`, `me + 1`, …; packed, because thousands of ranks may hold them while
+        // they wait for each other.
+        let (mut packed, mut held) = (pack(&[bytes]), 1);
+        while held < n {
+            let count = held.min(n - held);
+            let sent = if count == held {
+                packed.clone()
+            } else {
+                packed[..prefix(&packed, count).unwrap_or(packed.len())].to_vec()
+            };
+            self.send(ahead(me, n - held, n), ALLGATHER, sent)?;
+            let from = ahead(me, held, n);
+            let received = self.recv_from(from, ALLGATHER)?;
+            if prefix(&received, count) != Some(received.len()) {
+                return Err(CommError::Malformed {
                     from,
                     what: format!("not {count} blocks of a gather"),
-                })?;
-            blocks.extend(received);
+                });
+            }
+            packed.reserve_exact(received.len());
+            packed.extend_from_slice(&received);
+            held += count;
         }
+        let mut blocks = unpack(&packed).unwrap_or_default();
         blocks.rotate_right(self.rank().index());
         Ok(blocks)
     }
@@ -178,13 +182,27 @@ fn pack(blocks: &[Vec<u8>]) -> Vec<u8> {
 fn unpack(mut packed: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut blocks = Vec::new();
     while !packed.is_empty() {
-        let (length, rest) = packed.split_first_chunk::<8>()?;
-        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-        let (block, rest) = rest.split_at_checked(length)?;
+        let (block, rest) = split_block(packed)?;
         blocks.push(block.to_vec());
         packed = rest;
     }
     Some(blocks)
+}
+
+/// The length of the first so many blocks, packed; `None` if there are fewer.
+fn prefix(packed: &[u8], count: u32) -> Option<usize> {
+    let mut rest = packed;
+    for _ in 0..count {
+        rest = split_block(rest)?.1;
+    }
+    Some(packed.len() - rest.len())
+}
+
+/// The first block, and what follows it.
+fn split_block(packed: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = packed.split_first_chunk::<8>()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    rest.split_at_checked(length)
 }
 
 #[cfg(test)]
@@ -194,8 +212,13 @@ mod tests {
     #[test]
     fn packing_round_trips_and_refuses_what_it_did_not_make() {
         let blocks = vec![vec![1, 2, 3], vec![], vec![9; 300]];
-        assert_eq!(unpack(&pack(&blocks)), Some(blocks));
+        assert_eq!(unpack(&pack(&blocks)), Some(blocks.clone()));
         assert_eq!(unpack(&[1, 2, 3]), None);
         assert_eq!(unpack(&u64::MAX.to_le_bytes()), None);
+        let packed = pack(&blocks);
+        assert_eq!(prefix(&packed, 0), Some(0));
+        assert_eq!(prefix(&packed, 2), Some(8 + 3 + 8));
+        assert_eq!(prefix(&packed, 3), Some(packed.len()));
+        assert_eq!(prefix(&packed, 4), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Messages that have arrived and were not asked for yet.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Message, Rank, Tag};
 
@@ -8,11 +8,15 @@ use super::{Message, Rank, Tag};
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
     queues: BTreeMap<Tag, VecDeque<Message>>,
+    /// Messages of these are dropped.
+    closed: BTreeSet<Tag>,
 }
 
 impl Mailbox {
     pub(super) fn put(&mut self, tag: Tag, message: Message) {
-        self.queues.entry(tag).or_default().push_back(message);
+        if !self.closed.contains(&tag) {
+            self.queues.entry(tag).or_default().push_back(message);
+        }
     }
 
     /// The oldest message of this tag.
@@ -27,7 +31,42 @@ impl Mailbox {
         queue.remove(at).map(|m| m.bytes)
     }
 
+    /// Drops the messages of this tag, and all that are put in before it is opened again.
+    pub(super) fn close(&mut self, tag: Tag) {
+        self.queues.remove(&tag);
+        self.closed.insert(tag);
+    }
+
+    pub(super) fn reopen(&mut self, tag: Tag) {
+        self.closed.remove(&tag);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.queues.values().all(VecDeque::is_empty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_tag_holds_nothing_and_counts_for_nothing() {
+        let mut mailbox = Mailbox::default();
+        let message = |byte| Message {
+            from: Rank(0),
+            bytes: vec![byte],
+        };
+        mailbox.put(Tag(1), message(1));
+        mailbox.close(Tag(1));
+        assert!(mailbox.is_empty());
+        mailbox.put(Tag(1), message(2));
+        assert!(mailbox.is_empty());
+        mailbox.put(Tag(2), message(3));
+        assert_eq!(mailbox.take_from(Rank(0), Tag(2)), Some(vec![3]));
+        mailbox.reopen(Tag(1));
+        mailbox.put(Tag(1), message(4));
+        assert_eq!(mailbox.take(Tag(1)), Some(message(4)));
+        assert!(mailbox.is_empty());
     }
 }

@@ -116,13 +116,36 @@ pub trait Comm {
     /// Waits for the next message of this tag from that rank.
     ///
     /// # Errors
-    /// The job was ended, there is no such rank, or it has left and sent nothing.
+    /// The job was ended, there is no such rank, or it has left or died and sent nothing.
     fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError>;
-    /// Gives the processor away until a message may have arrived, at most so long.
+    /// Gives the processor away until a message may have arrived or a death may be known, at most so long.
     ///
     /// # Errors
     /// The job was ended.
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError>;
+    /// Drops every message of this tag, those that are here and those still to come: late answers to a
+    /// question that no longer matters. Nobody can receive one until the tag is opened again.
+    fn close(&mut self, tag: Tag);
+    /// Keeps messages of this tag again, those that arrive from now on; it need not have been closed.
+    fn reopen(&mut self, tag: Tag);
+    /// How often this was called on this rank before, from 0. Ranks that call it together get the same
+    /// number: a name for what they do next, such as a scope.
+    fn next_epoch(&mut self) -> u32;
+    /// The number of the node on which that rank runs. Ranks with equal numbers share a node.
+    fn node_of(&self, rank: Rank) -> u32 {
+        rank.0
+    }
+    /// Whether this rank goes on when others die. At first it does not: as soon as it knows of a death,
+    /// all its calls answer [`CommError::Died`]. While it does, what it sends to the dead is dropped, only
+    /// waiting for a message of theirs is an error, and [`Comm::deaths`] tells who they are. A rank that
+    /// returned has left; it is not dead.
+    fn tolerate_deaths(&mut self, tolerate: bool) {
+        let _ = tolerate;
+    }
+    /// Ranks of whose death this one has learnt, each told once.
+    fn deaths(&mut self) -> Vec<Rank> {
+        Vec::new()
+    }
     /// Says that this rank has done so many units of work, which took so long; returns what that took on the
     /// clock of [`Comm::now`]. Only ranks in virtual time need to know.
     fn compute(&mut self, units: u64, took: Duration) -> Duration {
@@ -135,4 +158,11 @@ pub trait Comm {
     }
     /// Ends the job on every rank: their next call answers [`CommError::Aborted`].
     fn abort(&mut self, reason: &str);
+}
+
+/// Counts, and gives the count before; drivers number epochs with it.
+fn count_up(count: &mut u32) -> u32 {
+    let number = *count;
+    *count = number.wrapping_add(1);
+    number
 }

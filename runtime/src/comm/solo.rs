@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use super::mailbox::Mailbox;
-use super::{Comm, CommError, Message, Rank, Tag};
+use super::{Comm, CommError, Message, Rank, Tag, count_up};
 
 /// The only rank of a job.
 #[derive(Debug)]
 pub struct Solo {
     start: Instant,
     mailbox: Mailbox,
+    epochs: u32,
     aborted: Option<String>,
 }
 
@@ -21,6 +22,7 @@ impl Solo {
         Self {
             start: Instant::now(),
             mailbox: Mailbox::default(),
+            epochs: 0,
             aborted: None,
         }
     }
@@ -86,6 +88,18 @@ impl Comm for Solo {
 
     fn wait(&mut self, _at_most: Duration) -> Result<(), CommError> {
         self.check(Rank(0))
+    }
+
+    fn close(&mut self, tag: Tag) {
+        self.mailbox.close(tag);
+    }
+
+    fn reopen(&mut self, tag: Tag) {
+        self.mailbox.reopen(tag);
+    }
+
+    fn next_epoch(&mut self) -> u32 {
+        count_up(&mut self.epochs)
     }
 
     fn abort(&mut self, reason: &str) {

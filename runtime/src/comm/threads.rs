@@ -15,7 +15,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unboun
 use thiserror::Error;
 
 use super::mailbox::Mailbox;
-use super::{Comm, CommError, Message, Rank, Tag};
+use super::{Comm, CommError, Message, Rank, Tag, count_up};
 
 /// Polls before a waiting rank lets others run between its polls.
 const SPINS: u32 = 64;
@@ -36,7 +36,7 @@ pub enum LaunchError {
         /// What the system said.
         reason: String,
     },
-    /// A rank panicked; the others were told and stopped.
+    /// A rank panicked; the others were told, and stopped or went on without it.
     #[error("rank {} panicked: {message}", rank.0)]
     Panicked {
         /// The rank.
@@ -55,10 +55,20 @@ enum Envelope {
     },
     /// The sender has ended; it will send nothing more.
     Left(Rank),
+    /// The sender has panicked, and its peers may go on without it.
+    Died(Rank),
     Abort {
         rank: Rank,
         reason: String,
     },
+}
+
+/// What a rank knows of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Here,
+    Left,
+    Dead,
 }
 
 /// A rank that is a thread.
@@ -69,7 +79,15 @@ struct ThreadComm {
     peers: Vec<Sender<Envelope>>,
     inbox: Receiver<Envelope>,
     mailbox: Mailbox,
-    left: Vec<bool>,
+    presence: Vec<Presence>,
+    tolerates_deaths: bool,
+    /// Who died, in the order in which it was told here.
+    dead: Vec<Rank>,
+    /// How many of the dead were asked for.
+    deaths_told: usize,
+    /// Whether a death came that nobody has asked about and that ended no wait.
+    death_unseen: bool,
+    epochs: u32,
     aborted: Option<CommError>,
 }
 
@@ -77,7 +95,8 @@ struct ThreadComm {
 ///
 /// # Errors
 /// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`] from
-/// whatever they ask next.
+/// whatever they ask next. If the one that panicked tolerated deaths ([`Comm::tolerate_deaths`]), they learn
+/// of its death instead and those that tolerate it go on; the error comes when all have ended.
 #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
 pub fn launch<R: Send>(
     ranks: usize,
@@ -95,7 +114,7 @@ pub fn launch<R: Send>(
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(&mut comm)));
         outcome.map_err(|payload| {
             let message = panic_message(&*payload);
-            comm.abort(&format!("it panicked: {message}"));
+            comm.fail(&message);
             LaunchError::Panicked {
                 rank: comm.rank,
                 message,
@@ -111,7 +130,12 @@ pub fn launch<R: Send>(
                 peers: peers.clone(),
                 inbox,
                 mailbox: Mailbox::default(),
-                left: vec![false; ranks],
+                presence: vec![Presence::Here; ranks],
+                tolerates_deaths: false,
+                dead: Vec::new(),
+                deaths_told: 0,
+                death_unseen: false,
+                epochs: 0,
                 aborted: None,
             };
             let named = thread::Builder::new().name(format!("rank {}", rank.0));
@@ -166,7 +190,17 @@ impl ThreadComm {
     fn accept(&mut self, envelope: Envelope) -> Result<(), CommError> {
         match envelope {
             Envelope::Message { tag, message } => self.mailbox.put(tag, message),
-            Envelope::Left(rank) => self.left[rank.index()] = true,
+            Envelope::Left(rank) => {
+                let presence = &mut self.presence[rank.index()];
+                if *presence == Presence::Here {
+                    *presence = Presence::Left;
+                }
+            }
+            Envelope::Died(rank) => {
+                self.presence[rank.index()] = Presence::Dead;
+                self.dead.push(rank);
+                self.death_unseen = true;
+            }
             Envelope::Abort { rank, reason } => {
                 self.aborted
                     .get_or_insert(CommError::Aborted { rank, reason });
@@ -216,7 +250,23 @@ impl ThreadComm {
     }
 
     fn check(&self) -> Result<(), CommError> {
-        self.aborted.clone().map_or(Ok(()), Err)
+        if let Some(error) = &self.aborted {
+            return Err(error.clone());
+        }
+        match self.dead.first() {
+            Some(&rank) if !self.tolerates_deaths => Err(CommError::Died { rank }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the others that this rank has panicked: that it is dead, or that all is over.
+    fn fail(&mut self, message: &str) {
+        if self.tolerates_deaths {
+            let rank = self.rank;
+            tell_all(&self.peers, || Envelope::Died(rank));
+        } else {
+            self.abort(&format!("it panicked: {message}"));
+        }
     }
 
     fn peer(&self, to: Rank) -> Result<&Sender<Envelope>, CommError> {
@@ -264,11 +314,15 @@ impl Comm for ThreadComm {
             if let Some(bytes) = self.mailbox.take_from(from, tag) {
                 return Ok(bytes);
             }
-            if self.left[from.index()] {
-                return Err(CommError::Left {
-                    rank: from,
-                    waiting: self.rank,
-                });
+            match self.presence[from.index()] {
+                Presence::Here => {}
+                Presence::Left => {
+                    return Err(CommError::Left {
+                        rank: from,
+                        waiting: self.rank,
+                    });
+                }
+                Presence::Dead => return Err(CommError::Died { rank: from }),
             }
             if from == self.rank {
                 // What a rank sent to itself has arrived already.
@@ -286,11 +340,42 @@ impl Comm for ThreadComm {
 
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
         self.check()?;
-        if self.mailbox.is_empty() {
-            self.block(Some(at_most))
-        } else {
-            Ok(())
+        if self.mailbox.is_empty() && !self.death_unseen {
+            self.block(Some(at_most))?;
         }
+        self.death_unseen = false;
+        Ok(())
+    }
+
+    fn close(&mut self, tag: Tag) {
+        self.mailbox.close(tag);
+    }
+
+    fn reopen(&mut self, tag: Tag) {
+        // What has arrived came too early; an error is kept for the next call.
+        drop(self.poll());
+        self.mailbox.reopen(tag);
+    }
+
+    fn next_epoch(&mut self) -> u32 {
+        count_up(&mut self.epochs)
+    }
+
+    fn node_of(&self, _rank: Rank) -> u32 {
+        0
+    }
+
+    fn tolerate_deaths(&mut self, tolerate: bool) {
+        self.tolerates_deaths = tolerate;
+    }
+
+    fn deaths(&mut self) -> Vec<Rank> {
+        // An error is kept for the next call.
+        drop(self.poll());
+        self.death_unseen = false;
+        let news = self.dead[self.deaths_told..].to_vec();
+        self.deaths_told = self.dead.len();
+        news
     }
 
     fn abort(&mut self, reason: &str) {

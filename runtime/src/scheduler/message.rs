@@ -2,35 +2,72 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::blocks::BlockMessage;
+pub use super::line::GroupId;
+use crate::block::Bytes;
+use crate::comm::Rank;
+
 /// A message of the protocol; see the crate's README for who sends what when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message<T, R> {
-    /// A thief asks for tasks.
-    StealRequest,
-    /// The answer to one request: tasks with the groups they belong to, or none.
-    StealAnswer(Vec<(GroupId, T)>),
+    /// A thief asks for tasks: any, or those of one group and its descendants.
+    StealRequest(Option<GroupId>),
+    /// The answer to one request: tasks, or none.
+    StealAnswer(Vec<Bundle<T>>),
+    /// A thief gives up asking and waits until the receiver has something to give.
+    Lifeline(Option<GroupId>),
+    /// Tasks for a rank that waits for them.
+    Gift(Vec<Bundle<T>>),
     /// Results of tasks whose families were forked by the receiver.
     Results(Vec<(GroupId, R)>),
+    /// Everything that came of a lease has ended.
+    Returned {
+        /// Its number, by the rank that gave it.
+        lease: u64,
+        /// How many results were sent straight home.
+        sent: u64,
+        /// The results, if they come back the way the tasks went.
+        results: Vec<R>,
+    },
+    /// A lease is void: its tasks are run elsewhere.
+    Revoked(u64),
+    /// A collective group is cancelled; along a binomial tree with this rank at its root.
+    Cancel(GroupId, Rank),
+    /// The group of this lease is cancelled.
+    CancelLease(u64),
     /// Down the tree: report your counters when you are passive.
     Wave(u32),
     /// Up the tree: the sums of a subtree, its ranks all passive.
     Report(u32, Census),
-    /// Down the tree: these groups are exhausted; and whether the whole scope is.
-    Exhausted(Vec<GroupId>, bool),
-    /// Up the tree: no steal request of this subtree is unanswered any more.
-    Drained,
-    /// Down the tree: every rank is drained, nobody will ask again.
-    Leave,
+    /// These groups are exhausted; and whether the whole scope is.
+    Exhausted(Vec<u32>, bool),
+    /// To the coordinator, where dead ranks are survived: in these groups nothing is left to do for this
+    /// rank; and whether its body has ended.
+    Quiet(Vec<u32>, bool),
+    /// About published blocks.
+    Block(BlockMessage<Bytes>),
 }
 
-/// A thread group's number: ranks make groups in the same order.
-pub type GroupId = u32;
+/// Tasks of one group that travel together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bundle<T> {
+    /// The group, the group it was made in, and so on.
+    pub path: Vec<GroupId>,
+    /// Where results go.
+    pub home: Rank,
+    /// The giver's number for what it waits to be [returned](Message::Returned); 0 if it does not wait.
+    pub lease: u64,
+    /// The tasks, oldest first.
+    pub tasks: Vec<T>,
+}
 
-/// Counters of the groups of some ranks, summed; and what their bodies are doing.
+/// Counters of some ranks, summed; and what their bodies are doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Census {
-    /// Per group, in the order of their numbers.
+    /// Per collective group, in order.
     pub groups: Vec<GroupCount>,
+    /// All rooted groups together; nobody waits in them.
+    pub rooted: GroupCount,
     /// Ranks whose body has returned.
     pub ended: u32,
 }
@@ -47,6 +84,14 @@ pub struct GroupCount {
     pub waiting: u32,
 }
 
+impl GroupCount {
+    fn add(&mut self, other: &Self) {
+        self.given += other.given;
+        self.used += other.used;
+        self.waiting += other.waiting;
+    }
+}
+
 impl Census {
     /// Adds the counters of other ranks.
     pub fn add(&mut self, other: &Self) {
@@ -55,10 +100,65 @@ impl Census {
                 .resize(other.groups.len(), GroupCount::default());
         }
         for (mine, theirs) in self.groups.iter_mut().zip(&other.groups) {
-            mine.given += theirs.given;
-            mine.used += theirs.used;
-            mine.waiting += theirs.waiting;
+            mine.add(theirs);
         }
+        self.rooted.add(&other.rooted);
         self.ended += other.ended;
+    }
+}
+
+impl<T, R> Message<T, R> {
+    /// The same message with its tasks and results in another form.
+    ///
+    /// # Errors
+    /// Those of the conversions.
+    pub fn convert<U, S, E>(
+        self,
+        mut task: impl FnMut(T) -> Result<U, E>,
+        mut result: impl FnMut(R) -> Result<S, E>,
+    ) -> Result<Message<U, S>, E> {
+        let mut bundles = |bundles: Vec<Bundle<T>>| -> Result<Vec<Bundle<U>>, E> {
+            bundles
+                .into_iter()
+                .map(|bundle| {
+                    let tasks = bundle.tasks.into_iter().map(&mut task);
+                    Ok(Bundle {
+                        tasks: tasks.collect::<Result<_, E>>()?,
+                        path: bundle.path,
+                        home: bundle.home,
+                        lease: bundle.lease,
+                    })
+                })
+                .collect()
+        };
+        Ok(match self {
+            Self::StealAnswer(tasks) => Message::StealAnswer(bundles(tasks)?),
+            Self::Gift(tasks) => Message::Gift(bundles(tasks)?),
+            Self::Results(results) => {
+                let results = results
+                    .into_iter()
+                    .map(|(group, r)| Ok((group, result(r)?)));
+                Message::Results(results.collect::<Result<_, E>>()?)
+            }
+            Self::Returned {
+                lease,
+                sent,
+                results,
+            } => Message::Returned {
+                lease,
+                sent,
+                results: results.into_iter().map(result).collect::<Result<_, E>>()?,
+            },
+            Self::StealRequest(within) => Message::StealRequest(within),
+            Self::Lifeline(within) => Message::Lifeline(within),
+            Self::Revoked(lease) => Message::Revoked(lease),
+            Self::Cancel(group, root) => Message::Cancel(group, root),
+            Self::CancelLease(lease) => Message::CancelLease(lease),
+            Self::Wave(number) => Message::Wave(number),
+            Self::Report(number, census) => Message::Report(number, census),
+            Self::Exhausted(groups, all) => Message::Exhausted(groups, all),
+            Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
+            Self::Block(message) => Message::Block(message),
+        })
     }
 }

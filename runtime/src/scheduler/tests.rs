@@ -5,24 +5,47 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::policy::{POLICIES, Policy, Split};
 
 /// A task is a number of units of work; units above one are children to hyperfork.
-type Machine = Scheduler<Work, u32>;
-type Letter = Message<Work, u32>;
+type Machine = Scheduler<Range, u32>;
+type Letter = Message<Range, u32>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Work {
-    home: Rank,
+struct Range {
     /// Numbers of the subtree: `first..first + size`; every number is produced once as a result.
     first: u32,
     size: u32,
 }
 
+impl Work<u32> for Range {
+    fn refused(&self, _rank: Rank, _why: BlockError) -> u32 {
+        unreachable!("these tasks need no blocks")
+    }
+}
+
+fn fresh(me: u32, ranks: u32, options: &ScopeOptions) -> Machine {
+    Machine::new(Rank(me), ranks, options, &|rank| rank.0 / 2)
+}
+
+/// Tasks as the collective group 0 sends them.
+fn bundle(tasks: Vec<Range>) -> Vec<Bundle<Range>> {
+    vec![Bundle {
+        path: vec![GroupId::Collective(0)],
+        home: Rank(0),
+        lease: 0,
+        tasks,
+    }]
+}
+
+const GROUP: GroupId = GroupId::Collective(0);
+
 struct Network {
     ranks: Vec<Machine>,
+    groups: Vec<Arc<Line>>,
     /// Ordered links, as messages between two ranks keep their order.
     links: Vec<VecDeque<Letter>>,
-    running: Vec<Vec<(GroupId, Work)>>,
+    running: Vec<Vec<(Ticket, Range)>>,
     now: Duration,
     random: u64,
     /// How many tasks each rank has finished.
@@ -34,13 +57,10 @@ struct Network {
 impl Network {
     fn new(ranks: u32, options: &ScopeOptions, seed: u64) -> Self {
         let n = ranks as usize;
-        let make = |r| {
-            let mut machine = Machine::new(Rank(r), ranks, options);
-            assert_eq!(machine.group(), 0);
-            machine
-        };
+        let mut machines: Vec<Machine> = (0..ranks).map(|r| fresh(r, ranks, options)).collect();
         Self {
-            ranks: (0..ranks).map(make).collect(),
+            groups: machines.iter_mut().map(Machine::group).collect(),
+            ranks: machines,
             links: vec![VecDeque::new(); n * n],
             running: vec![Vec::new(); n],
             now: Duration::ZERO,
@@ -84,13 +104,17 @@ impl Network {
             1 => self.work(rank),
             2 => self.join(rank),
             _ => {
-                let task = self.ranks[rank].next_task();
+                let task = self.ranks[rank].next_task(None);
+                let any = task.is_some();
                 match task {
                     Some(task) => self.running[rank].push(task),
-                    None if self.running[rank].is_empty() => self.ranks[rank].idle(self.now),
+                    None if self.running[rank].is_empty() => {
+                        self.ranks[rank].tick(self.now);
+                        self.ranks[rank].idle(self.now, None);
+                    }
                     None => {}
                 }
-                task.is_some()
+                any
             }
         };
         self.post(rank);
@@ -99,26 +123,19 @@ impl Network {
 
     /// A running task forks one half of what remains, or produces its number and ends.
     fn work(&mut self, rank: usize) -> bool {
-        let Some((group, task)) = self.running[rank].pop() else {
+        let Some((ticket, task)) = self.running[rank].pop() else {
             return false;
         };
         let machine = &mut self.ranks[rank];
-        machine.produced(group, task.home, task.first);
+        machine.produced(&ticket, task.first);
         let rest = task.size - 1;
         let left = rest / 2;
         for (first, size) in [(task.first + 1, left), (task.first + 1 + left, rest - left)] {
             if size > 0 {
-                machine.fork(
-                    group,
-                    Work {
-                        first,
-                        size,
-                        ..task
-                    },
-                );
+                machine.fork(&ticket, Range { first, size });
             }
         }
-        machine.finished(group);
+        machine.finished(&ticket);
         self.finished[rank] += 1;
         true
     }
@@ -129,12 +146,14 @@ impl Network {
             return false;
         }
         let machine = &mut self.ranks[rank];
-        if let Some(result) = machine.next_result(0) {
+        let group = &self.groups[rank];
+        if let Some(result) = machine.next_result(group) {
             self.taken[rank].push(result);
+            machine.goes_on();
             return true;
         }
-        machine.waits_in(0);
-        if machine.is_exhausted(0) {
+        machine.waits_in(group.group());
+        if machine.is_exhausted(group) {
             machine.body_ended();
             self.joined[rank] = true;
             return true;
@@ -147,8 +166,8 @@ impl Network {
         let mut first = 0;
         for (rank, &size) in sizes.iter().enumerate() {
             if size > 0 {
-                let home = Rank(rank as u32);
-                self.ranks[rank].fork(0, Work { home, first, size });
+                let ticket = self.ranks[rank].ticket(&self.groups[rank], None);
+                self.ranks[rank].fork(&ticket, Range { first, size });
             }
             first += size;
         }
@@ -169,10 +188,15 @@ impl Network {
         for machine in &self.ranks {
             assert!(machine.may_leave(), "{}", machine.describe());
         }
-        assert!(
-            self.links.iter().all(VecDeque::is_empty),
-            "messages outlived the scope"
-        );
+        // What is still under way carries nothing: the next scope need not see it.
+        for letter in self.links.iter().flatten() {
+            let idle = match letter {
+                Message::StealRequest(_) | Message::Lifeline(_) | Message::Exhausted(..) => true,
+                Message::StealAnswer(bundles) => bundles.is_empty(),
+                _ => false,
+            };
+            assert!(idle, "{letter:?} outlived the scope");
+        }
         let mut first = 0;
         for (taken, &size) in self.taken.iter_mut().zip(sizes) {
             taken.sort_unstable();
@@ -191,14 +215,15 @@ proptest! {
     #[test]
     fn nothing_is_lost_or_doubled_and_everybody_leaves(
         sizes in prop::collection::vec(0u32..120, 1..9),
-        steal in any::<bool>(),
+        policy in prop::sample::select(POLICIES),
+        recover in any::<bool>(),
         timeout in 1u64..2000,
         seed in any::<u64>(),
     ) {
         let options = ScopeOptions {
-            steal,
+            policy: Policy { steal_timeout: Duration::from_micros(timeout), ..policy.1 },
             seed,
-            steal_timeout: Duration::from_micros(timeout),
+            recover,
             ..ScopeOptions::default()
         };
         Network::new(sizes.len() as u32, &options, seed).run(&sizes);
@@ -221,7 +246,7 @@ fn work_that_starts_on_one_rank_is_shared() {
 #[test]
 fn without_stealing_no_request_is_sent() {
     let options = ScopeOptions {
-        steal: false,
+        policy: Policy::STATIC,
         ..ScopeOptions::default()
     };
     let mut network = Network::new(4, &options, 7);
@@ -233,112 +258,154 @@ fn without_stealing_no_request_is_sent() {
 /// A thief gave up waiting and asked another; the first answer still brings tasks, and they are run.
 #[test]
 fn late_work_is_accepted() {
-    let mut thief = Machine::new(Rank(1), 3, &ScopeOptions::default());
+    let mut thief = fresh(1, 3, &ScopeOptions::default());
     thief.group();
-    thief.waits_in(0);
-    thief.idle(Duration::ZERO);
-    assert!(matches!(thief.outgoing(), Some((_, Message::StealRequest))));
-    let later = Duration::from_millis(5);
-    thief.idle(later);
-    assert!(matches!(thief.outgoing(), Some((_, Message::StealRequest))));
-    let task = Work {
-        home: Rank(0),
-        first: 0,
-        size: 1,
-    };
-    thief
-        .receive(Rank(0), Message::StealAnswer(vec![]), later)
-        .unwrap();
-    thief
-        .receive(Rank(2), Message::StealAnswer(vec![(0, task)]), later)
-        .unwrap();
-    assert_eq!(thief.next_task(), Some((0, task)));
-    assert_eq!(thief.counts().late, 1);
-}
-
-/// The last task ends while its rank's own request is under way: nobody leaves before the answer.
-#[test]
-fn nobody_leaves_while_a_request_is_under_way() {
-    let mut ranks: Vec<Machine> = (0..2)
-        .map(|r| Machine::new(Rank(r), 2, &ScopeOptions::default()))
-        .collect();
-    for machine in &mut ranks {
-        machine.group();
-        machine.waits_in(0);
-    }
-    ranks[1].idle(Duration::ZERO);
-    let (to, request) = ranks[1].outgoing().unwrap();
-    assert_eq!(to, Rank(0));
-    // Everything but the request is delivered until nothing moves.
-    let deliver = |ranks: &mut Vec<Machine>| {
-        loop {
-            let mut moved = false;
-            for from in 0..2 {
-                while let Some((to, letter)) = ranks[from].outgoing() {
-                    moved = true;
-                    let now = Duration::ZERO;
-                    ranks[to.index()]
-                        .receive(Rank(from as u32), letter, now)
-                        .unwrap();
-                }
-            }
-            for machine in ranks.iter_mut() {
-                if machine.is_exhausted(0) {
-                    machine.body_ended();
-                }
-            }
-            if !moved {
-                return;
+    thief.waits_in(GROUP);
+    let mut asked = Vec::new();
+    let mut later = Duration::ZERO;
+    while asked.len() < 2 || asked[0] == asked[1] {
+        asked.clear();
+        for _ in 0..2 {
+            thief.idle(later, None);
+            let Some((victim, Message::StealRequest(None))) = thief.outgoing() else {
+                panic!("a thief asks");
+            };
+            asked.push(victim);
+            later += Duration::from_millis(5);
+        }
+        if asked[0] == asked[1] {
+            for _ in 0..2 {
+                thief
+                    .receive(asked[0], Message::StealAnswer(vec![]), later)
+                    .unwrap();
             }
         }
-    };
-    deliver(&mut ranks);
-    assert!(ranks.iter().all(|m| m.is_exhausted(0) && !m.may_leave()));
-    ranks[0].receive(Rank(1), request, Duration::ZERO).unwrap();
-    deliver(&mut ranks);
+    }
+    let task = Range { first: 0, size: 1 };
+    let late = thief.counts().late;
+    thief
+        .receive(asked[1], Message::StealAnswer(vec![]), later)
+        .unwrap();
+    thief
+        .receive(asked[0], Message::StealAnswer(bundle(vec![task])), later)
+        .unwrap();
+    assert_eq!(thief.next_task(None).map(|(_, task)| task), Some(task));
+    assert_eq!(thief.counts().late, late + 2);
+}
+
+/// A request is under way when the scope ends: nobody waits for its answer, and the answer brings nothing.
+#[test]
+fn a_request_under_way_keeps_nobody() {
+    let mut ranks: Vec<Machine> = (0..2)
+        .map(|r| fresh(r, 2, &ScopeOptions::default()))
+        .collect();
+    let groups: Vec<Arc<Line>> = ranks.iter_mut().map(Machine::group).collect();
+    let now = Duration::ZERO;
+    for machine in &mut ranks {
+        machine.waits_in(GROUP);
+    }
+    ranks[1].idle(now, None);
+    let (to, request) = ranks[1].outgoing().unwrap();
+    assert_eq!(to, Rank(0));
+    // Everything but requests is delivered until nothing moves.
+    loop {
+        let mut moved = false;
+        for from in 0..2 {
+            ranks[from].idle(now, None);
+            while let Some((to, letter)) = ranks[from].outgoing() {
+                if matches!(letter, Message::StealRequest(_)) {
+                    continue;
+                }
+                moved = true;
+                ranks[to.index()]
+                    .receive(Rank(from as u32), letter, now)
+                    .unwrap();
+            }
+        }
+        for (machine, group) in ranks.iter_mut().zip(&groups) {
+            if machine.is_exhausted(group) {
+                machine.body_ended();
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
     assert!(ranks.iter().all(Scheduler::may_leave));
+    ranks[0].receive(Rank(1), request, now).unwrap();
+    assert_eq!(
+        ranks[0].outgoing(),
+        Some((Rank(1), Message::StealAnswer(vec![])))
+    );
 }
 
 #[test]
 fn what_no_rank_would_send_is_refused() {
-    let mut machine = Machine::new(Rank(1), 3, &ScopeOptions::default());
+    let mut machine = fresh(1, 3, &ScopeOptions::default());
     machine.group();
     let now = Duration::ZERO;
-    for letter in [
+    let far = GroupId::Collective(5000);
+    let rooted = GroupId::Rooted {
+        home: Rank(1),
+        number: 3,
+    };
+    let lease = Bundle {
+        path: vec![rooted],
+        home: Rank(2),
+        lease: 7,
+        tasks: vec![],
+    };
+    let letters = [
         Message::StealAnswer(vec![]),
-        Message::Results(vec![(5, 1)]),
+        Message::Gift(bundle(vec![])).with_path(&[far]),
+        Message::Gift(bundle(vec![])).with_path(&[GROUP, rooted]),
+        Message::Gift(bundle(vec![])).with_path(&[]),
+        Message::Gift(vec![lease]),
+        Message::Results(vec![(far, 1)]),
+        Message::Results(vec![(rooted, 1)]),
+        Message::Returned {
+            lease: 4,
+            sent: 0,
+            results: vec![],
+        },
+        Message::Cancel(far, Rank(0)),
+        Message::Cancel(GROUP, Rank(99)),
+        Message::Wave(1),
+        Message::Exhausted(vec![77], false),
+        Message::Quiet(vec![0], false),
         Message::Report(1, message::Census::default()),
-        Message::Drained,
-        Message::Leave,
-    ] {
+    ];
+    for letter in letters {
         let error = machine.receive(Rank(2), letter.clone(), now);
         assert!(error.is_err(), "{letter:?}");
     }
 }
 
+impl Letter {
+    /// The same tasks of another group.
+    fn with_path(mut self, path: &[GroupId]) -> Self {
+        if let Message::Gift(bundles) = &mut self {
+            bundles[0].path = path.to_vec();
+        }
+        self
+    }
+}
+
 #[test]
 fn splits_keep_their_distance() {
-    let options = ScopeOptions {
-        low_water: 2,
-        ..ScopeOptions::default()
-    };
-    let mut machine = Machine::new(Rank(0), 2, &options);
-    machine.group();
+    let mut options = ScopeOptions::default();
+    options.policy.low_water = 2;
+    let mut machine = fresh(0, 2, &options);
+    let group = machine.group();
     let at = Duration::from_micros;
     assert!(machine.wants_split(at(0)));
     assert!(!machine.wants_split(at(49)));
     assert!(machine.wants_split(at(50)));
-    let task = Work {
-        home: Rank(0),
-        first: 0,
-        size: 1,
-    };
-    machine.split_off(0, task);
-    machine.split_off(0, task);
+    let task = Range { first: 0, size: 1 };
+    let ticket = machine.ticket(&group, None);
+    machine.split_off(&ticket, task);
+    machine.split_off(&ticket, task);
     assert!(!machine.wants_split(at(500)));
-    let never = ScopeOptions {
-        split: Split::Never,
-        ..options
-    };
-    assert!(!Machine::new(Rank(0), 2, &never).wants_split(at(0)));
+    options.policy.split = Split::NEVER;
+    assert!(!fresh(0, 2, &options).wants_split(at(0)));
 }

@@ -26,7 +26,7 @@ use corosensei::{CoroutineResult, ScopedCoroutine, ScopedCoroutineRef, Yielder};
 pub use self::network::{Link, Network};
 use self::world::World;
 use super::threads::{LaunchError, panic_message};
-use super::{Comm, CommError, Message, Rank, Tag};
+use super::{Comm, CommError, Message, Rank, Tag, count_up};
 
 /// Stack of the thread that all coroutines are resumed from, per rank.
 const ROOT_STACK_PER_RANK: usize = 2 << 10;
@@ -74,7 +74,9 @@ pub enum Fault {
         /// The most that is added.
         delay: Duration,
     },
-    /// A rank dies: it answers nothing any more, and after a while the others are told.
+    /// A rank dies, if it has not ended before: it answers nothing any more, and after a while the others
+    /// are told. What that means to them is theirs to say, see [`Comm::tolerate_deaths`]. A rank dies once,
+    /// at the earliest time given.
     Death {
         /// Which.
         rank: Rank,
@@ -151,7 +153,9 @@ impl<R> Outcome<R> {
 ///
 /// # Errors
 /// No ranks, more than memory has stacks for, or a rank that panicked; the others then get
-/// [`CommError::Aborted`] from whatever they ask next.
+/// [`CommError::Aborted`] from whatever they ask next. If the one that panicked tolerated deaths
+/// ([`Comm::tolerate_deaths`]), they learn of its death instead and those that tolerate it go on; the error
+/// comes when all have ended.
 pub fn launch<R: Send>(
     ranks: usize,
     options: &VirtualOptions,
@@ -210,11 +214,12 @@ fn run<R>(
                 rank,
                 world,
                 yielder,
+                epochs: 0,
             };
             let ended = panic::catch_unwind(AssertUnwindSafe(|| body(&mut comm)));
             let ended = ended.map_err(|payload| {
                 let message = panic_message(&*payload);
-                comm.abort(&format!("it panicked: {message}"));
+                comm.fail(&message);
                 LaunchError::Panicked { rank, message }
             });
             world.borrow_mut().end(rank);
@@ -269,6 +274,7 @@ struct VirtualComm<'w, 'y> {
     rank: Rank,
     world: &'w RefCell<World>,
     yielder: &'y Yielder<(), ()>,
+    epochs: u32,
 }
 
 impl VirtualComm<'_, '_> {
@@ -279,6 +285,13 @@ impl VirtualComm<'_, '_> {
             self.suspend();
         }
         self.world.borrow_mut().check(self.rank)
+    }
+
+    /// Tells the others that this rank has panicked: that it is dead, or that all is over.
+    fn fail(&mut self, message: &str) {
+        let mut world = self.world.borrow_mut();
+        world.account(self.rank);
+        world.fail(self.rank, &format!("it panicked: {message}"));
     }
 
     fn suspend(&mut self) {
@@ -331,6 +344,39 @@ impl Comm for VirtualComm<'_, '_> {
             self.world.borrow_mut().check(self.rank)?;
         }
         Ok(())
+    }
+
+    fn close(&mut self, tag: Tag) {
+        self.world.borrow_mut().close(self.rank, tag);
+    }
+
+    fn reopen(&mut self, tag: Tag) {
+        // What has arrived came too early; an error is for the next call.
+        drop(self.catch_up());
+        self.world.borrow_mut().reopen(self.rank, tag);
+    }
+
+    fn next_epoch(&mut self) -> u32 {
+        count_up(&mut self.epochs)
+    }
+
+    fn node_of(&self, rank: Rank) -> u32 {
+        self.world.borrow().node_of(rank)
+    }
+
+    fn tolerate_deaths(&mut self, tolerate: bool) {
+        let mut world = self.world.borrow_mut();
+        world.tolerate_deaths(self.rank, tolerate);
+    }
+
+    fn deaths(&mut self) -> Vec<Rank> {
+        self.world.borrow_mut().account(self.rank);
+        if !self.world.borrow().has_deaths_for(self.rank) {
+            return Vec::new();
+        }
+        // One that is behind may still end before it dies; an error is for the next call.
+        drop(self.catch_up());
+        self.world.borrow_mut().take_deaths(self.rank)
     }
 
     fn abort(&mut self, reason: &str) {

@@ -86,9 +86,12 @@ impl Network {
         0.04,
     ));
 
+    pub(super) fn node(&self, rank: u32) -> u32 {
+        rank / self.ranks_per_node.max(1)
+    }
+
     pub(super) fn link(&self, from: u32, to: u32) -> &Link {
-        let per_node = self.ranks_per_node.max(1);
-        if from / per_node == to / per_node {
+        if self.node(from) == self.node(to) {
             &self.near
         } else {
             &self.far

@@ -1,7 +1,7 @@
 //! All virtual ranks at once: clocks, messages under way, and who goes on next.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,8 @@ impl Ord for Arrival {
 struct Place {
     clock: Time,
     state: State,
+    /// An entry of the queue says this time; the end of time if none is known to.
+    queued: Time,
     inbox: BinaryHeap<Arrival>,
     mailbox: Mailbox,
     /// When it may send the next message.
@@ -71,8 +73,41 @@ struct Place {
     /// How many times slower than others it computes.
     slowness: f64,
     dies_at: Time,
-    /// Told of the job's end at this time.
-    abort_at: Time,
+    /// When the others are told that it died; they share `deaths` of the world, by this time.
+    death_told: Time,
+    tolerates_deaths: bool,
+    /// How many deaths, of those in the order in which they are told, it was woken for.
+    deaths_noticed: usize,
+    /// How many of those it has asked about.
+    deaths_taken: usize,
+}
+
+/// A rank dies, or has died, and its peers learn of it.
+#[derive(Clone, Copy, Debug)]
+struct Death {
+    rank: Rank,
+    told: Time,
+}
+
+/// Why all ranks have to stop.
+#[derive(Debug)]
+struct End {
+    error: CommError,
+    /// Who said so, and when.
+    by: Option<Rank>,
+    at: Time,
+    /// When the others are told.
+    told: Time,
+}
+
+impl End {
+    fn told_to(&self, rank: Rank) -> Time {
+        if self.by == Some(rank) {
+            self.at
+        } else {
+            self.told
+        }
+    }
 }
 
 /// All ranks of a run.
@@ -88,10 +123,16 @@ pub(super) struct World {
     places: Vec<Place>,
     /// When ranks go on; entries that a rank's state contradicts are stale.
     queue: BinaryHeap<Reverse<(Time, u32)>>,
+    /// When the rank whose turn it is goes on.
+    turn: Time,
     /// Newest arrival of each stream, where delays differ.
     streams: BTreeMap<(u32, u32, u16), Time>,
     sequence: u64,
-    aborted: Option<CommError>,
+    /// Who waits for a message of a rank: that rank, then the one that waits.
+    needs: BTreeSet<(Rank, Rank)>,
+    /// In the order in which they are told.
+    deaths: Vec<Death>,
+    aborted: Option<End>,
     resumed: Instant,
     record: bool,
     pub(super) messages: u64,
@@ -113,8 +154,11 @@ impl World {
             random: options.seed.wrapping_mul(2).wrapping_add(1),
             places: (0..ranks).map(|_| Place::new()).collect(),
             queue: (0..ranks as u32).map(|rank| Reverse((0, rank))).collect(),
+            turn: 0,
             streams: BTreeMap::new(),
             sequence: 0,
+            needs: BTreeSet::new(),
+            deaths: Vec::new(),
             aborted: None,
             resumed: Instant::now(),
             record: options.record,
@@ -145,15 +189,11 @@ impl World {
                 at,
                 detection,
             } => {
-                let told = nanos(at + detection);
-                for (other, place) in (0..).map(Rank).zip(&mut self.places) {
-                    if other == rank {
-                        place.dies_at = nanos(at);
-                    } else if told < place.abort_at {
-                        place.abort_at = told;
-                    }
+                let place = self.places.get(rank.index());
+                if place.is_some_and(|place| nanos(at) < place.dies_at) {
+                    let told = nanos(at.saturating_add(detection));
+                    self.plan_death(rank, nanos(at), told);
                 }
-                self.aborted.get_or_insert(CommError::Died { rank });
             }
         }
     }
@@ -170,10 +210,10 @@ impl World {
     /// The next rank to go on; `None` when all have ended.
     pub(super) fn next(&mut self) -> Option<Rank> {
         loop {
-            while let Some(Reverse((time, rank))) = self.queue.pop() {
-                if self.wakes_at(rank) == Some(time) {
-                    return Some(Rank(rank));
-                }
+            if let Some((time, rank)) = self.first() {
+                self.dequeue();
+                self.turn = time;
+                return Some(Rank(rank));
             }
             if self.places.iter().all(|p| p.state == State::Ended) {
                 return None;
@@ -182,37 +222,157 @@ impl World {
         }
     }
 
-    /// A rank goes on, at the time it was woken for.
-    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    /// The rank whose turn it is goes on.
     pub(super) fn resume(&mut self, rank: Rank) {
-        let wake = self.wakes_at(rank.0).unwrap_or_default();
+        if let State::Needs(from, _) = self.places[rank.index()].state {
+            self.needs.remove(&(from, rank));
+        }
         let place = &mut self.places[rank.index()];
-        place.clock = place.clock.max(wake);
+        place.clock = place.clock.max(self.turn);
+        let waited = matches!(place.state, State::Waits(_));
         place.state = State::Runs;
-        self.resumed = Instant::now();
+        if waited {
+            self.notice_deaths(rank);
+        }
+        self.restart();
+    }
+
+    /// From now on computation is measured.
+    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    fn restart(&mut self) {
+        if matches!(self.computation, Computation::Measured { .. }) {
+            self.resumed = Instant::now();
+        }
     }
 
     /// A rank has ended: who still waits for it must look again.
     pub(super) fn end(&mut self, rank: Rank) {
         self.account(rank);
-        self.places[rank.index()].state = State::Ended;
-        let at = self.places[rank.index()].clock;
+        let place = &mut self.places[rank.index()];
+        place.state = State::Ended;
+        place.inbox = BinaryHeap::new();
+        place.mailbox = Mailbox::default();
+        let at = place.clock;
         self.note(|| format!("{at} {} ends", rank.0));
-        for other in 0..self.places.len() as u32 {
-            if matches!(self.places[other as usize].state, State::Needs(from, _) if from == rank) {
-                self.enqueue(other);
-            }
+        if !self.is_dead(rank) {
+            self.forget_death(rank);
+        }
+        let waiting: Vec<Rank> = self
+            .needs
+            .range((rank, Rank(0))..=(rank, Rank(u32::MAX)))
+            .map(|&(_, waiting)| waiting)
+            .collect();
+        for other in waiting {
+            self.enqueue(other.0);
         }
     }
 
+    /// A rank dies at that time, whatever was planned before.
+    fn plan_death(&mut self, rank: Rank, at: Time, told: Time) {
+        self.forget_death(rank);
+        let place = &mut self.places[rank.index()];
+        place.dies_at = at;
+        place.death_told = told;
+        let after = self.deaths.partition_point(|death| death.told <= told);
+        self.deaths.insert(after, Death { rank, told });
+    }
+
+    /// A rank does not die, or not as planned.
+    fn forget_death(&mut self, rank: Rank) {
+        let place = &mut self.places[rank.index()];
+        if place.dies_at == Time::MAX {
+            return;
+        }
+        place.dies_at = Time::MAX;
+        place.death_told = Time::MAX;
+        let Some(which) = self.deaths.iter().position(|death| death.rank == rank) else {
+            return;
+        };
+        self.deaths.remove(which);
+        for place in &mut self.places {
+            place.deaths_noticed -= usize::from(place.deaths_noticed > which);
+            place.deaths_taken -= usize::from(place.deaths_taken > which);
+        }
+        // Some would have been woken for it.
+        self.enqueue_all();
+    }
+
+    /// A rank has panicked: it is dead if it tolerates deaths itself, else all is over.
+    pub(super) fn fail(&mut self, rank: Rank, reason: &str) {
+        let place = &self.places[rank.index()];
+        if !place.tolerates_deaths || self.is_dead(rank) {
+            self.abort(rank, reason);
+            return;
+        }
+        let at = place.clock;
+        self.note(|| format!("{at} {} dies: {reason}", rank.0));
+        // Not before one that somebody knows of.
+        let noticed = self.places.iter().map(|place| place.deaths_noticed).max();
+        let noticed = noticed.unwrap_or_default();
+        let newest = self.deaths[..noticed].last().map_or(0, |death| death.told);
+        self.plan_death(rank, at, newest.max(at + self.lookahead));
+        self.enqueue_all();
+    }
+
+    fn is_dead(&self, rank: Rank) -> bool {
+        let place = &self.places[rank.index()];
+        place.clock >= place.dies_at
+    }
+
+    pub(super) fn tolerate_deaths(&mut self, rank: Rank, tolerate: bool) {
+        self.places[rank.index()].tolerates_deaths = tolerate;
+    }
+
+    /// Whether there may be deaths that this rank has not asked about.
+    pub(super) fn has_deaths_for(&self, rank: Rank) -> bool {
+        let place = &self.places[rank.index()];
+        self.is_told(place.deaths_taken, place.clock)
+    }
+
+    /// The deaths that this rank knows of and has not asked about.
+    pub(super) fn take_deaths(&mut self, rank: Rank) -> Vec<Rank> {
+        if self.is_dead(rank) {
+            // The dead hear nothing.
+            return Vec::new();
+        }
+        self.notice_deaths(rank);
+        let place = &mut self.places[rank.index()];
+        let news = &self.deaths[place.deaths_taken..place.deaths_noticed];
+        place.deaths_taken = place.deaths_noticed;
+        news.iter().map(|death| death.rank).collect()
+    }
+
+    /// Whether there is news of a death that this rank was not woken for; from now on there is not.
+    fn notice_deaths(&mut self, rank: Rank) -> bool {
+        let Place {
+            clock,
+            deaths_noticed: before,
+            ..
+        } = self.places[rank.index()];
+        let mut noticed = before;
+        while self.is_told(noticed, clock) {
+            noticed += 1;
+        }
+        self.places[rank.index()].deaths_noticed = noticed;
+        noticed > before
+    }
+
+    /// Whether that death is known at this time.
+    fn is_told(&self, which: usize, at: Time) -> bool {
+        self.deaths.get(which).is_some_and(|d| d.told <= at)
+    }
+
+    pub(super) fn node_of(&self, rank: Rank) -> u32 {
+        self.network.node(rank.0)
+    }
+
     /// Adds the time since this rank was resumed, where computation is measured.
-    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub(super) fn account(&mut self, rank: Rank) {
         if let Computation::Measured { factor } = self.computation {
             let place = &mut self.places[rank.index()];
             let took = self.resumed.elapsed().as_secs_f64() * factor * place.slowness;
             place.clock += (took * 1e9) as Time;
-            self.resumed = Instant::now();
+            self.restart();
         }
     }
 
@@ -244,30 +404,52 @@ impl World {
     pub(super) fn is_ahead(&mut self, rank: Rank) -> bool {
         self.stall(rank);
         let clock = self.places[rank.index()].clock;
-        while let Some(&Reverse((time, other))) = self.queue.peek() {
-            if self.wakes_at(other) != Some(time) {
-                self.queue.pop();
-                continue;
-            }
-            if time + self.lookahead > clock {
-                return false;
-            }
-            self.places[rank.index()].state = State::Ready(clock);
-            self.enqueue(rank.0);
-            return true;
+        let lookahead = self.lookahead;
+        let behind = |(time, _): (Time, u32)| time.saturating_add(lookahead) <= clock;
+        if !self.first().is_some_and(behind) {
+            return false;
         }
-        false
+        self.places[rank.index()].state = State::Ready(clock);
+        self.enqueue(rank.0);
+        true
+    }
+
+    /// Who goes on next, and when.
+    fn first(&mut self) -> Option<(Time, u32)> {
+        while let Some(&Reverse((time, rank))) = self.queue.peek() {
+            if self.wakes_at(rank) == Some(time) {
+                return Some((time, rank));
+            }
+            self.dequeue();
+        }
+        None
+    }
+
+    fn dequeue(&mut self) {
+        if let Some(Reverse((time, rank))) = self.queue.pop() {
+            let queued = &mut self.places[rank as usize].queued;
+            if *queued == time {
+                *queued = Time::MAX;
+            }
+        }
     }
 
     /// Whether the job goes on for this rank.
     pub(super) fn check(&self, rank: Rank) -> Result<(), CommError> {
         let place = &self.places[rank.index()];
-        if place.clock >= place.dies_at {
+        if self.is_dead(rank) {
             return Err(CommError::Died { rank });
         }
-        match &self.aborted {
-            Some(error) if place.clock >= place.abort_at => Err(error.clone()),
-            _ => Ok(()),
+        let end = self.aborted.as_ref();
+        let end = end.filter(|end| end.told_to(rank) <= place.clock);
+        let death = self.deaths.first();
+        let death = death.filter(|d| !place.tolerates_deaths && d.told <= place.clock);
+        // What was told first is what this rank goes on to say.
+        match (end, death) {
+            (Some(end), Some(death)) if end.told_to(rank) < death.told => Err(end.error.clone()),
+            (_, Some(death)) => Err(CommError::Died { rank: death.rank }),
+            (Some(end), None) => Err(end.error.clone()),
+            (None, None) => Ok(()),
         }
     }
 
@@ -349,24 +531,42 @@ impl World {
         self.collect(rank);
         let known = self.end_known_at(from);
         let ended = from == rank || known <= self.places[rank.index()].clock;
+        let dead = from != rank && self.places[from.index()].dies_at < Time::MAX;
         let place = &mut self.places[rank.index()];
         let found = place.mailbox.take_from(from, tag);
-        let coming = place
-            .inbox
-            .iter()
-            .any(|a| a.message.from == from && a.tag == tag);
-        if found.is_none() && ended && !coming {
-            return Err(CommError::Left {
+        if found.is_some() || !ended {
+            return Ok(found);
+        }
+        let mut coming = place.inbox.iter();
+        if coming.any(|a| a.message.from == from && a.tag == tag) {
+            return Ok(None);
+        }
+        Err(if dead {
+            CommError::Died { rank: from }
+        } else {
+            CommError::Left {
                 rank: from,
                 waiting: rank,
-            });
-        }
-        Ok(found)
+            }
+        })
     }
 
-    /// Lets a rank wait for any message, at most so long; false if one is there already.
+    pub(super) fn close(&mut self, rank: Rank, tag: Tag) {
+        self.places[rank.index()].mailbox.close(tag);
+    }
+
+    /// Keeps messages of this tag again, but for those that have arrived.
+    pub(super) fn reopen(&mut self, rank: Rank, tag: Tag) {
+        self.collect(rank);
+        self.places[rank.index()].mailbox.reopen(tag);
+    }
+
+    /// Lets a rank wait for any message or news of a death, at most so long; false if there is one already.
     pub(super) fn block(&mut self, rank: Rank, at_most: Duration) -> bool {
         self.collect(rank);
+        if self.notice_deaths(rank) {
+            return false;
+        }
         let place = &mut self.places[rank.index()];
         if !place.mailbox.is_empty() {
             return false;
@@ -379,38 +579,34 @@ impl World {
     /// Lets a rank wait for a message of this tag from that rank.
     pub(super) fn block_for(&mut self, rank: Rank, from: Rank, tag: Tag) {
         self.places[rank.index()].state = State::Needs(from, tag);
+        self.needs.insert((from, rank));
         self.enqueue(rank.0);
     }
 
-    /// When others may know that a rank has ended.
+    /// When others may know that a rank has ended or died.
     fn end_known_at(&self, rank: Rank) -> Time {
         let place = &self.places[rank.index()];
         match place.state {
-            State::Ended => place.clock + self.lookahead,
-            _ => Time::MAX,
+            State::Ended if place.dies_at == Time::MAX => place.clock + self.lookahead,
+            _ => place.death_told,
         }
     }
 
     /// Ends the job: every other rank is told as soon as a message could tell it.
     pub(super) fn abort(&mut self, rank: Rank, reason: &str) {
         let at = self.places[rank.index()].clock;
-        if at >= self.places[rank.index()].dies_at {
-            // The dead tell nobody anything.
-            return;
-        }
-        if self.aborted.is_some() && self.places.iter().any(|p| p.abort_at <= at) {
+        // The dead tell nobody anything, and who was told of a death is not the only one.
+        if self.check(rank).is_err() || self.aborted.as_ref().is_some_and(|end| end.at <= at) {
             return;
         }
         let reason = reason.to_owned();
         self.note(|| format!("{at} {} aborts: {reason}", rank.0));
-        self.aborted = Some(CommError::Aborted { rank, reason });
-        for (other, place) in (0..).map(Rank).zip(&mut self.places) {
-            place.abort_at = if other == rank {
-                at
-            } else {
-                at + self.lookahead
-            };
-        }
+        self.aborted = Some(End {
+            error: CommError::Aborted { rank, reason },
+            by: Some(rank),
+            at,
+            told: at + self.lookahead,
+        });
         self.enqueue_all();
     }
 
@@ -428,10 +624,12 @@ impl World {
             }
         }
         self.dump = Some(dump);
-        self.aborted = Some(CommError::Stuck);
-        for place in &mut self.places {
-            place.abort_at = place.clock;
-        }
+        self.aborted = Some(End {
+            error: CommError::Stuck,
+            by: None,
+            at: 0,
+            told: 0,
+        });
         self.enqueue_all();
     }
 
@@ -439,31 +637,51 @@ impl World {
     fn wakes_at(&self, rank: u32) -> Option<Time> {
         let place = &self.places[rank as usize];
         let arrival = place.inbox.peek().map(|a| a.at.max(place.clock));
-        let end = |told: Time| (told < Time::MAX).then_some(told.max(place.clock));
-        let end = if self.aborted.is_some() {
-            end(place.abort_at.min(place.dies_at))
-        } else {
-            None
-        };
+        let arrival = arrival.unwrap_or(Time::MAX);
         match place.state {
             State::Ready(at) => Some(at),
-            State::Waits(until) => Some(
-                until
-                    .min(arrival.unwrap_or(Time::MAX))
-                    .min(end.unwrap_or(Time::MAX)),
-            ),
+            State::Waits(until) => {
+                let news = match self.deaths.get(place.deaths_noticed) {
+                    Some(death) => death.told.max(place.clock),
+                    None => Time::MAX,
+                };
+                Some(until.min(arrival).min(news).min(self.stops_at(rank)))
+            }
             State::Needs(from, _) => {
                 // That the other has ended matters once nothing is under way any more.
-                let known = self.end_known_at(from).max(place.clock);
-                let known = (known < Time::MAX && arrival.is_none()).then_some(known);
-                arrival.into_iter().chain(end).chain(known).min()
+                let known = if arrival < Time::MAX {
+                    Time::MAX
+                } else {
+                    self.end_known_at(from).max(place.clock)
+                };
+                let wake = arrival.min(known).min(self.stops_at(rank));
+                (wake < Time::MAX).then_some(wake)
             }
             State::Runs | State::Ended => None,
         }
     }
 
+    /// When [`World::check`] will fail for a rank; the end of time if it will not.
+    fn stops_at(&self, rank: u32) -> Time {
+        let place = &self.places[rank as usize];
+        let mut at = place.dies_at;
+        if let Some(end) = &self.aborted {
+            at = at.min(end.told_to(Rank(rank)));
+        }
+        if let Some(death) = self.deaths.first().filter(|_| !place.tolerates_deaths) {
+            at = at.min(death.told);
+        }
+        at.max(place.clock)
+    }
+
     fn enqueue(&mut self, rank: u32) {
-        if let Some(at) = self.wakes_at(rank) {
+        let Some(at) = self.wakes_at(rank) else {
+            return;
+        };
+        let queued = &mut self.places[rank as usize].queued;
+        // Most messages for a rank that waits come after one that wakes it already.
+        if *queued != at || at == Time::MAX {
+            *queued = at;
             self.queue.push(Reverse((at, rank)));
         }
     }
@@ -536,12 +754,16 @@ impl Place {
         Self {
             clock: 0,
             state: State::Ready(0),
+            queued: 0,
             inbox: BinaryHeap::new(),
             mailbox: Mailbox::default(),
             free: 0,
             slowness: 1.0,
             dies_at: Time::MAX,
-            abort_at: Time::MAX,
+            death_told: Time::MAX,
+            tolerates_deaths: false,
+            deaths_noticed: 0,
+            deaths_taken: 0,
         }
     }
 }

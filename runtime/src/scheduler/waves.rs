@@ -1,4 +1,4 @@
-//! Finding out that a group is exhausted: four-counter waves over a tree of ranks [Mattern 1987].
+//! Finding out that a collective group is exhausted: four-counter waves over a tree of ranks [Mattern 1987].
 //!
 //! Every event that makes work somewhere is counted as *given* (a fork, a result on its way), every event
 //! that ends it as *used* (a task's end, a result's being taken). Rank 0 sends a wave down a binary tree;
@@ -7,13 +7,13 @@
 //! second wave found given is what the first had found used: then nothing was under way between them,
 //! and since only work makes work, nothing will be. There are no time-outs in it.
 //!
-//! When all groups are exhausted and all bodies have returned, ranks wait until their own steal requests
-//! are answered and say so up the tree; then rank 0 lets everyone leave. So no message of a scope can meet
-//! the next one.
+//! When all groups are exhausted and all bodies have returned, the scope is: whoever hears of it leaves.
+//! Rooted groups are counted together here, for that end only; their own is found by the ledger.
 //!
 //! * [Mattern 1987] Algorithms for distributed termination detection, Distributed Computing 2.
 
-use super::message::{Census, GroupCount, GroupId, Message};
+use super::line::Line;
+use super::message::{Census, GroupCount, Message};
 use crate::comm::Rank;
 
 /// A message of the detector.
@@ -21,9 +21,7 @@ use crate::comm::Rank;
 pub(super) enum Signal {
     Wave(u32),
     Report(u32, Census),
-    Exhausted(Vec<GroupId>, bool),
-    Drained,
-    Leave,
+    Exhausted(Vec<u32>, bool),
 }
 
 impl Signal {
@@ -32,73 +30,95 @@ impl Signal {
             Self::Wave(number) => Message::Wave(number),
             Self::Report(number, census) => Message::Report(number, census),
             Self::Exhausted(groups, all) => Message::Exhausted(groups, all),
-            Self::Drained => Message::Drained,
-            Self::Leave => Message::Leave,
         }
     }
 }
 
 /// What a rank knows of the end.
 #[derive(Debug)]
-pub(super) struct Termination {
+pub(super) struct Waves {
     me: Rank,
     ranks: u32,
-    /// Own counters; `waiting` is filled in when a report is made.
+    /// Own counters; `waiting` is filled in when a report is made. Groups may be known here that are still
+    /// to be made.
     groups: Vec<GroupCount>,
+    rooted: GroupCount,
+    made: u32,
     exhausted: Vec<bool>,
     /// The group whose join the body waits in.
-    waits_in: Option<GroupId>,
+    waits_in: Option<u32>,
     body_ended: bool,
     all_exhausted: bool,
     /// The wave that is under way, with what the children have reported.
     wave: Option<(u32, Census)>,
     reports_missing: u32,
     /// Rank 0: the number of the last wave and what it found.
-    waves: u32,
+    number: u32,
     previous: Option<Census>,
-    children_drained: u32,
-    said_drained: bool,
-    may_leave: bool,
     /// Signals to send as soon as the scheduler asks.
     pending: Vec<(Rank, Signal)>,
 }
 
-impl Termination {
+impl Waves {
     pub(super) fn new(me: Rank, ranks: u32) -> Self {
         Self {
             me,
             ranks,
             groups: Vec::new(),
+            rooted: GroupCount::default(),
+            made: 0,
             exhausted: Vec::new(),
             waits_in: None,
             body_ended: false,
             all_exhausted: false,
             wave: None,
             reports_missing: 0,
-            waves: 0,
+            number: 0,
             previous: None,
-            children_drained: 0,
-            said_drained: false,
-            may_leave: false,
             pending: Vec::new(),
         }
     }
 
-    pub(super) fn group(&mut self) -> GroupId {
-        self.groups.push(GroupCount::default());
-        self.exhausted.push(false);
-        (self.groups.len() - 1) as GroupId
+    /// Makes the next group; returns its place.
+    pub(super) fn group(&mut self) -> u32 {
+        self.made += 1;
+        self.know(self.made - 1);
+        self.made - 1
     }
 
-    pub(super) fn given(&mut self, group: GroupId) {
-        self.groups[group as usize].given += 1;
+    /// How many groups were made here.
+    pub(super) fn made(&self) -> u32 {
+        self.made
     }
 
-    pub(super) fn used(&mut self, group: GroupId) {
-        self.groups[group as usize].used += 1;
+    /// Makes room for a group, which may be made here later.
+    pub(super) fn know(&mut self, group: u32) {
+        let count = (group as usize + 1).max(self.groups.len());
+        self.groups.resize(count, GroupCount::default());
+        self.exhausted.resize(count, false);
     }
 
-    pub(super) fn waits_in(&mut self, group: Option<GroupId>) {
+    pub(super) fn given(&mut self, line: &Line) {
+        self.count(line).given += 1;
+    }
+
+    pub(super) fn used(&mut self, line: &Line, count: u64) {
+        self.count(line).used += count;
+    }
+
+    fn count(&mut self, line: &Line) -> &mut GroupCount {
+        match line.group() {
+            super::GroupId::Collective(group) => &mut self.groups[group as usize],
+            super::GroupId::Rooted { .. } => &mut self.rooted,
+        }
+    }
+
+    /// Results of rooted groups that nobody took are gone.
+    pub(super) fn rooted_used(&mut self, count: usize) {
+        self.rooted.used += count as u64;
+    }
+
+    pub(super) fn waits_in(&mut self, group: Option<u32>) {
         self.waits_in = group;
     }
 
@@ -107,12 +127,8 @@ impl Termination {
         self.waits_in = None;
     }
 
-    pub(super) fn has_body_ended(&self) -> bool {
-        self.body_ended
-    }
-
-    pub(super) fn is_group_exhausted(&self, group: GroupId) -> bool {
-        self.exhausted[group as usize]
+    pub(super) fn is_group_exhausted(&self, group: u32) -> bool {
+        self.exhausted.get(group as usize).copied().unwrap_or(false)
     }
 
     pub(super) fn is_exhausted(&self) -> bool {
@@ -122,10 +138,6 @@ impl Termination {
     /// Whether a wave waits for this rank's own answer.
     pub(super) fn is_asked(&self) -> bool {
         self.wave.is_some() && self.reports_missing == 0
-    }
-
-    pub(super) fn may_leave(&self) -> bool {
-        self.may_leave
     }
 
     /// A wave came from the parent.
@@ -158,7 +170,7 @@ impl Termination {
     pub(super) fn exhausted(
         &mut self,
         from: Rank,
-        groups: &[GroupId],
+        groups: &[u32],
         all: bool,
     ) -> Result<(), &'static str> {
         if Some(from) != self.parent() {
@@ -167,70 +179,48 @@ impl Termination {
         self.learn(groups, all)
     }
 
-    pub(super) fn child_drained(&mut self, from: Rank) -> Result<(), &'static str> {
-        self.children_drained += 1;
-        self.is_child(from)
-    }
-
-    pub(super) fn leave(&mut self, from: Rank) -> Result<(), &'static str> {
-        if Some(from) != self.parent() || !self.said_drained {
-            return Err("a leave out of turn");
-        }
-        self.let_go();
-        Ok(())
-    }
-
-    /// Goes on as far as it can. `passive`: no task is here; `drained`: no request is unanswered;
-    /// `waiting(group)`: its join has no result to take.
-    pub(super) fn advance(
-        &mut self,
-        passive: bool,
-        drained: bool,
-        waiting: impl Fn(GroupId) -> bool,
-        send: &mut impl FnMut(Rank, Signal),
-    ) {
-        let resting = self.body_ended || self.waits_in.is_some_and(&waiting);
-        if passive && resting {
+    /// Goes on as far as it can. `passive`: what the body waits for has no task and no result here.
+    pub(super) fn advance(&mut self, passive: bool, send: &mut impl FnMut(Rank, Signal)) {
+        if passive {
             // One wave's answer may call for the next; more follow when something happens.
             for _ in 0..2 {
                 self.start_wave();
                 self.answer_wave();
             }
         }
-        let children = self.children().count() as u32;
-        if self.all_exhausted && drained && !self.said_drained && self.children_drained == children
-        {
-            self.said_drained = true;
-            match self.parent() {
-                Some(parent) => self.pending.push((parent, Signal::Drained)),
-                None => self.let_go(),
-            }
-        }
+        self.flush(send);
+    }
+
+    /// Sends what there is to send.
+    pub(super) fn flush(&mut self, send: &mut impl FnMut(Rank, Signal)) {
         for (to, signal) in self.pending.drain(..) {
             send(to, signal);
         }
     }
 
-    pub(super) fn describe(&self) -> String {
-        let live: Vec<String> = self
-            .groups
-            .iter()
-            .enumerate()
-            .filter(|&(g, _)| !self.exhausted[g])
-            .map(|(g, count)| format!("group {g}: {} given, {} used here", count.given, count.used))
-            .collect();
-        format!(
-            "body {}; {}",
-            if self.body_ended { "ended" } else { "active" },
-            live.join(", ")
-        )
+    /// Groups that are not exhausted, for people.
+    pub(super) fn describe(&self) -> Vec<String> {
+        let live = self.groups.iter().zip(&self.exhausted).enumerate();
+        live.filter(|(_, (_, done))| !**done)
+            .map(|(g, (count, _))| {
+                let waits = if self.waits_in == Some(g as u32) {
+                    ", the body waits in its join"
+                } else {
+                    ""
+                };
+                format!(
+                    "group {g}: {} given, {} used here{waits}",
+                    count.given, count.used
+                )
+            })
+            .collect()
     }
 
     /// Rank 0 asks everyone, unless it is asking already.
     fn start_wave(&mut self) {
         if self.me.0 == 0 && self.wave.is_none() && !self.all_exhausted {
-            self.waves += 1;
-            self.begin(self.waves);
+            self.number += 1;
+            self.begin(self.number);
         }
     }
 
@@ -266,6 +256,7 @@ impl Termination {
         });
         Census {
             groups: groups.collect(),
+            rooted: self.rooted,
             ended: u32::from(self.body_ended),
         }
     }
@@ -283,12 +274,13 @@ impl Termination {
                 && after.waiting == self.ranks
                 && before.used == after.given
         };
-        let groups: Vec<GroupId> = (0..census.groups.len())
+        let groups: Vec<u32> = (0..census.groups.len())
             .filter(|&g| done(g) && !self.exhausted.get(g).copied().unwrap_or(false))
-            .map(|g| g as GroupId)
+            .map(|g| g as u32)
             .collect();
         let all = previous.ended == self.ranks
             && census.ended == self.ranks
+            && previous.rooted.used == census.rooted.given
             && (0..census.groups.len()).all(done);
         if all || !groups.is_empty() {
             // Groups a rank has joined exist on it; rank 0 waits in one or has ended its body.
@@ -297,19 +289,16 @@ impl Termination {
         }
     }
 
-    fn learn(&mut self, groups: &[GroupId], all: bool) -> Result<(), &'static str> {
+    fn learn(&mut self, groups: &[u32], all: bool) -> Result<(), &'static str> {
+        if groups.iter().any(|&group| group >= self.made) {
+            return Err("the end of a group that does not exist here");
+        }
         for &group in groups {
-            let known = self.exhausted.get_mut(group as usize);
-            *known.ok_or("the end of a group that does not exist here")? = true;
+            self.exhausted[group as usize] = true;
         }
         self.all_exhausted |= all;
         self.tell_children(&Signal::Exhausted(groups.to_vec(), all));
         Ok(())
-    }
-
-    fn let_go(&mut self) {
-        self.may_leave = true;
-        self.tell_children(&Signal::Leave);
     }
 
     fn tell_children(&mut self, signal: &Signal) {

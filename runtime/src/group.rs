@@ -1,0 +1,40 @@
+//! Thread groups, as those who join them hold them.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::scheduler::Line;
+
+/// A thread group: tasks whose results, of type `O`, are joined together.
+///
+/// *Collective* groups ([`Scope::group`](crate::Scope::group)) are made by every rank in the same order, and
+/// joined by all in the same order; each rank gets the results of what it forked. *Rooted* groups
+/// ([`Scope::rooted_group`](crate::Scope::rooted_group), [`Context::group`](crate::Context::group)) belong
+/// to the rank that made them. Tasks of both run anywhere. Results of a group that was dropped are dropped
+/// too; its tasks run all the same.
+pub struct Group<O> {
+    pub(crate) line: Arc<Line>,
+    output: PhantomData<fn() -> O>,
+}
+
+impl<O> Group<O> {
+    pub(crate) fn new(line: Arc<Line>) -> Self {
+        Self {
+            line,
+            output: PhantomData,
+        }
+    }
+}
+
+impl<O> Drop for Group<O> {
+    fn drop(&mut self) {
+        self.line.abandon();
+    }
+}
+
+impl<O> fmt::Debug for Group<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.line)
+    }
+}

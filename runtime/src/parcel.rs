@@ -1,0 +1,179 @@
+//! Tasks and results: as a rank handles them, and as they travel.
+//!
+//! A task that cannot be made into bytes, or be read by the rank that stole it, fails like one that
+//! panicked: its home gets an error that names it, and everything else goes on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::block::{BlockError, BlockName, Bytes};
+use crate::comm::Rank;
+use crate::scheduler::message::Message;
+use crate::scheduler::{Ticket, Work};
+use crate::task::{Desk, Erased, Failure, Registry, TaskError, Value};
+
+/// A task in a pool.
+pub(crate) struct Cargo<E: ?Sized> {
+    /// Its kind's number in the registry.
+    pub(crate) kind: u16,
+    pub(crate) body: Box<dyn Erased<E>>,
+}
+
+/// What a running task's rank knows of it.
+pub(crate) struct Badge {
+    pub(crate) ticket: Ticket,
+    pub(crate) kind: u16,
+    pub(crate) blocks: Vec<(BlockName, Bytes)>,
+    /// Units that it charged here.
+    pub(crate) charged: u64,
+    /// What a split panicked with.
+    pub(crate) failed: Option<String>,
+}
+
+/// A task that runs.
+pub(crate) struct Job<E: ?Sized> {
+    pub(crate) badge: Badge,
+    pub(crate) body: Box<dyn Erased<E>>,
+}
+
+/// A result on its home rank or on its way there.
+pub(crate) struct Outcome {
+    pub(crate) kind: u16,
+    pub(crate) value: Result<Value, TaskError>,
+}
+
+impl<E: ?Sized> Work<Outcome> for Cargo<E> {
+    fn needs(&self) -> Vec<BlockName> {
+        self.body.needs()
+    }
+
+    fn refused(&self, rank: Rank, why: BlockError) -> Outcome {
+        Outcome {
+            kind: self.kind,
+            value: Err(TaskError {
+                task: self.body.name().to_owned(),
+                rank,
+                cause: Failure::Block(why),
+            }),
+        }
+    }
+}
+
+/// A task as it travels.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Parcel {
+    kind: u16,
+    body: Result<Bytes, TaskError>,
+}
+
+/// A result as it travels.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    kind: u16,
+    value: Result<Bytes, TaskError>,
+}
+
+/// A task that failed on its way.
+struct Broken(TaskError);
+
+impl<E: ?Sized> Erased<E> for Broken {
+    fn run(&mut self, _env: &E, desk: Desk<'_, E>) -> bool {
+        desk.site.results.push(Err(self.0.clone()));
+        true
+    }
+
+    fn split(&mut self, _how: crate::Split) -> Option<Box<dyn Erased<E>>> {
+        None
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, TaskError> {
+        Err(self.0.clone())
+    }
+
+    fn needs(&self) -> Vec<BlockName> {
+        Vec::new()
+    }
+
+    fn type_of(&self) -> std::any::TypeId {
+        std::any::TypeId::of::<Self>()
+    }
+
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+}
+
+/// Makes the tasks and results of a message into bytes.
+pub(crate) fn pack<E: ?Sized>(
+    message: Message<Cargo<E>, Outcome>,
+    registry: &Registry<E>,
+    rank: Rank,
+) -> Message<Parcel, Receipt> {
+    let task = |cargo: Cargo<E>| {
+        let body = cargo.body.encode();
+        let body = body
+            .map(Bytes::from)
+            .map_err(|error| TaskError { rank, ..error });
+        let kind = cargo.kind;
+        Ok::<_, std::convert::Infallible>(Parcel { kind, body })
+    };
+    let result = |outcome: Outcome| {
+        let value = outcome.value.and_then(|value| {
+            let bytes = registry.encode_output(outcome.kind, &value);
+            bytes.map(Bytes::from).map_err(|(task, what)| TaskError {
+                task,
+                rank,
+                cause: Failure::Unsendable(what),
+            })
+        });
+        let kind = outcome.kind;
+        Ok(Receipt { kind, value })
+    };
+    match message.convert(task, result) {
+        Ok(message) => message,
+        Err(never) => match never {},
+    }
+}
+
+/// Makes the bytes of a message into tasks and results; the error is a sentence.
+pub(crate) fn unpack<E: ?Sized>(
+    message: Message<Parcel, Receipt>,
+    registry: &Registry<E>,
+    rank: Rank,
+) -> Result<Message<Cargo<E>, Outcome>, String> {
+    message.convert(
+        |parcel| open(parcel, registry, rank),
+        |receipt| {
+            let kind = registry.kind(receipt.kind)?;
+            let unreadable = |what| TaskError {
+                task: kind.name.to_owned(),
+                rank,
+                cause: Failure::Unreadable(what),
+            };
+            let value = receipt
+                .value
+                .and_then(|bytes| (kind.decode_output)(&bytes).map_err(unreadable));
+            let kind = receipt.kind;
+            Ok(Outcome { kind, value })
+        },
+    )
+}
+
+/// Makes one task of its bytes.
+pub(crate) fn open<E: ?Sized>(
+    parcel: Parcel,
+    registry: &Registry<E>,
+    rank: Rank,
+) -> Result<Cargo<E>, String> {
+    let kind = registry.kind(parcel.kind)?;
+    let unreadable = |what| TaskError {
+        task: kind.name.to_owned(),
+        rank,
+        cause: Failure::Unreadable(what),
+    };
+    let body = parcel
+        .body
+        .and_then(|bytes| (kind.decode)(&bytes).map_err(unreadable));
+    let body = body.unwrap_or_else(|error| Box::new(Broken(error)));
+    let kind = parcel.kind;
+    Ok(Cargo { kind, body })
+}

@@ -1,0 +1,61 @@
+//! How often a rank's tasks are split: the least time between two splits.
+//!
+//! Too often makes tasks too small to be worth a steal; too seldom starves thieves.
+
+mod adaptive;
+mod fixed;
+
+use std::fmt;
+use std::time::Duration;
+
+/// Least time between two splits on a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// Always this. The 2006 paper has 10 ms, say [TB06 §4.2.3]; a steal takes microseconds.
+    Fixed(Duration),
+    /// From 10 µs on, longer while nobody takes what is split off, shorter while thieves do; never shorter
+    /// than a quarter of the time that a steal takes, never longer than 10 ms.
+    Adaptive,
+}
+
+impl Interval {
+    /// The pace of one rank at the start of a scope.
+    #[must_use]
+    pub fn start(self) -> Box<dyn Pace> {
+        match self {
+            Self::Fixed(interval) => Box::new(fixed::Fixed(interval)),
+            Self::Adaptive => Box::<adaptive::Adaptive>::default(),
+        }
+    }
+}
+
+/// 50 µs, always.
+impl Default for Interval {
+    fn default() -> Self {
+        Self::Fixed(Duration::from_micros(50))
+    }
+}
+
+/// How often one rank splits, in a scope; it is told what comes of it.
+pub trait Pace: Send + fmt::Debug {
+    /// Least time from a split to the next.
+    fn interval(&self) -> Duration;
+
+    /// A steal request of this rank was answered, after so long.
+    fn round_trip(&mut self, took: Duration);
+
+    /// A thief took a piece that was split off here.
+    fn piece_stolen(&mut self);
+
+    /// A piece that was split off here was run here: nobody wanted it.
+    fn piece_came_back(&mut self);
+
+    /// A copy that goes on as this one would.
+    fn boxed_clone(&self) -> Box<dyn Pace>;
+}
+
+impl Clone for Box<dyn Pace> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}

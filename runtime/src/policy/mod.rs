@@ -1,0 +1,213 @@
+//! Policies as values: what a split gives away, whom a thief asks, how often, how patiently.
+//!
+//! A [`Policy`] is made of parts, each one idea: a [`Split`] rule, a [`Victims`] rule, an [`Interval`].
+//! Those that have a name stand in [`POLICIES`], [`SPLITS`] and [`VICTIMS`]. Rules are traits, so that a
+//! user's own crate can add some without touching this one. Whatever the policy, the results are the same.
+
+pub mod interval;
+mod paper;
+pub mod split;
+pub mod victims;
+
+use std::time::Duration;
+
+pub use self::interval::{Interval, Pace};
+pub use self::split::{SPLITS, Split, SplitRule};
+pub use self::victims::{VICTIMS, VictimRule, VictimState, Victims};
+
+/// How ranks share work; the same on every rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Policy {
+    /// Whether idle ranks ask others for tasks.
+    pub steal: bool,
+    /// What a split gives away.
+    pub split: Split,
+    /// Whom an idle rank asks.
+    pub victims: Victims,
+    /// Least time between two splits on a rank.
+    pub interval: Interval,
+    /// Running tasks are asked to split while the pool holds fewer tasks than this, or than workers that
+    /// have nothing to do;
+    /// and, where workers are threads, after a thief was sent away.
+    pub low_water: usize,
+    /// Whether a running task is split at once for a thief that would otherwise get nothing, if it runs on
+    /// the thread that answers. What the 2006 paper does is without this.
+    pub split_on_request: bool,
+    /// Time after which an unanswered request is followed by one to another victim.
+    pub steal_timeout: Duration,
+}
+
+impl Policy {
+    /// Every task stays on the rank that forked it, whole.
+    pub const STATIC: Self = Self {
+        steal: false,
+        split: Split::NEVER,
+        split_on_request: false,
+        ..Self::EVERY_OTHER
+    };
+    /// What the 2006 paper does [TB06 §4.2.2-4.2.3].
+    pub const PAPER: Self = paper::PAPER;
+    /// Every other entry, victims at random, at most a split in 50 µs.
+    pub const EVERY_OTHER: Self = Self {
+        steal: true,
+        split: Split::EVERY_OTHER,
+        victims: Victims::RANDOM,
+        interval: Interval::Fixed(Duration::from_micros(50)),
+        low_water: 0,
+        split_on_request: true,
+        steal_timeout: Duration::from_millis(1),
+    };
+    /// The older half of the entries.
+    pub const HALF: Self = Self {
+        split: Split::HALF,
+        ..Self::EVERY_OTHER
+    };
+    /// Half of the estimated work.
+    pub const WEIGHT: Self = Self {
+        split: Split::WEIGHT,
+        ..Self::EVERY_OTHER
+    };
+    /// Every other entry, as often as thieves take what is split off.
+    pub const ADAPTIVE: Self = Self {
+        interval: Interval::Adaptive,
+        // Without a low water mark, only thieves would ask for splits, and the interval would not matter.
+        low_water: 1,
+        ..Self::EVERY_OTHER
+    };
+    /// Every other entry, from the last victim that had some.
+    pub const LAST_VICTIM: Self = Self {
+        victims: Victims::LAST,
+        ..Self::EVERY_OTHER
+    };
+    /// Every other entry, from victims on the same node and on others at a time.
+    pub const HIERARCHICAL: Self = Self {
+        victims: Victims::HIERARCHICAL,
+        ..Self::EVERY_OTHER
+    };
+    /// Every other entry, and thieves that nobody can serve wait to be called.
+    pub const LIFELINES: Self = Self {
+        victims: Victims::LIFELINES,
+        ..Self::EVERY_OTHER
+    };
+
+    /// The policy of this name in [`POLICIES`].
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        let found = POLICIES.iter().find(|(known, _, _)| *known == name);
+        found.map(|&(_, policy, _)| policy)
+    }
+}
+
+/// [`Policy::EVERY_OTHER`]: good on deep narrow trees as well as on shallow wide ones.
+impl Default for Policy {
+    fn default() -> Self {
+        Self::EVERY_OTHER
+    }
+}
+
+/// Policies with names, and a line about each.
+pub const POLICIES: &[(&str, Policy, &str)] = &[
+    (
+        "static",
+        Policy::STATIC,
+        "no stealing, no splitting: tasks stay where they are forked",
+    ),
+    (
+        "paper",
+        Policy::PAPER,
+        "the 2006 paper: the oldest entry, at most every 10 ms, victims at random",
+    ),
+    (
+        "every-other",
+        Policy::EVERY_OTHER,
+        "every other entry, victims at random",
+    ),
+    (
+        "half",
+        Policy::HALF,
+        "the older half of the entries, victims at random",
+    ),
+    (
+        "weight",
+        Policy::WEIGHT,
+        "half of the estimated work, victims at random",
+    ),
+    (
+        "adaptive",
+        Policy::ADAPTIVE,
+        "every other entry, as often as thieves take what is split off",
+    ),
+    (
+        "last-victim",
+        Policy::LAST_VICTIM,
+        "every other entry, from the last victim that had some",
+    ),
+    (
+        "hierarchical",
+        Policy::HIERARCHICAL,
+        "every other entry, from the same node and from another at a time",
+    ),
+    (
+        "lifelines",
+        Policy::LIFELINES,
+        "every other entry; after a few refusals thieves wait to be called",
+    ),
+];
+
+/// How a rank takes part in a scope; but for `workers`, the same on every rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScopeOptions {
+    /// Threads of this rank that run tasks, the one that talks to other ranks included; at least 1.
+    pub workers: usize,
+    /// How ranks share work.
+    pub policy: Policy,
+    /// Seed of the choice of victims; each rank draws its own sequence from it.
+    pub seed: u64,
+    /// Units of work (see [`Context::charge`](crate::Context::charge)) after which a task is to return
+    /// [`Step::More`](crate::Step::More), so that its rank can look after messages: some microseconds, if
+    /// a unit is some tens of nanoseconds.
+    pub slice: u32,
+    /// Most bytes of copies of other ranks' blocks that are kept beyond those that tasks wait for or use.
+    pub cache_bytes: usize,
+    /// Whether the scope goes on when a rank dies: tasks that others had forked and it had stolen are run
+    /// again. What its own body had forked is lost. Results then come home only with the steal that they
+    /// came of, and every steal is answered for: it costs a message more.
+    pub recover: bool,
+    /// Events to keep of what happens when, for [`ScopeReport::trace`](crate::ScopeReport::trace); `None`
+    /// for no trace.
+    pub trace: Option<usize>,
+    /// If nothing moves for so long, what is live on this rank is told on standard error.
+    pub watch: Option<Duration>,
+}
+
+impl Default for ScopeOptions {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            policy: Policy::default(),
+            seed: 0,
+            slice: 128,
+            cache_bytes: 256 << 20,
+            recover: false,
+            trace: None,
+            watch: Some(Duration::from_secs(30)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_found_by_its_own_name() {
+        for (at, &(name, policy, about)) in POLICIES.iter().enumerate() {
+            assert_eq!(Policy::by_name(name), Some(policy));
+            assert!(!about.is_empty());
+            // No two names for one policy, either.
+            assert!(POLICIES[..at].iter().all(|&(_, other, _)| other != policy));
+        }
+        assert_eq!(Policy::by_name("knit"), None);
+        assert_eq!(Policy::by_name("every-other"), Some(Policy::default()));
+    }
+}

@@ -1,0 +1,155 @@
+//! Whom an idle rank asks for tasks.
+//!
+//! A rule makes a state for each rank of a scope; the scheduler asks it for the next victim and tells it
+//! what came of each request. It has no clock: time-outs are the scheduler's.
+
+mod draw;
+mod hierarchical;
+mod last;
+mod lifelines;
+mod random;
+
+use std::fmt;
+
+use crate::comm::Rank;
+
+/// A rule for victims as a value; two are equal if their names are.
+#[derive(Clone, Copy)]
+pub struct Victims(pub &'static dyn VictimRule);
+
+/// Rules for victims, and what they are called.
+pub const VICTIMS: &[Victims] = &[
+    Victims::RANDOM,
+    Victims::LAST,
+    Victims::HIERARCHICAL,
+    Victims::LIFELINES,
+];
+
+/// Whom to ask for tasks.
+pub trait VictimRule: Sync {
+    /// Its name, in options and reports.
+    fn name(&self) -> &'static str;
+
+    /// A line about it.
+    fn about(&self) -> &'static str;
+
+    /// The state of one rank at the start of a scope of at least two ranks.
+    ///
+    /// Thousands of ranks may share a process: it should not hold something for each of the others.
+    fn start(&self, place: &Place<'_>) -> Box<dyn VictimState>;
+}
+
+/// Where a rank stands among the others.
+pub struct Place<'a> {
+    /// The rank that asks.
+    pub me: Rank,
+    /// How many ranks there are, at least two.
+    pub ranks: u32,
+    /// Seed of the scope; each rank is to draw its own sequence from it.
+    pub seed: u64,
+    /// The number of the node that a rank runs on.
+    pub node_of: &'a dyn Fn(Rank) -> u32,
+}
+
+impl fmt::Debug for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place")
+            .field("me", &self.me)
+            .field("ranks", &self.ranks)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The choice of victims of one rank in a scope.
+pub trait VictimState: Send + fmt::Debug {
+    /// Whom to ask next, while these have not answered and have not timed out; `None` to wait for an answer
+    /// first, or because nobody is left. Never this rank, never one that was lost.
+    fn next(&mut self, open: &[Rank]) -> Option<Rank>;
+
+    /// A request was answered, in time or late.
+    fn answered(&mut self, from: Rank, with_tasks: bool);
+
+    /// A rank died.
+    fn lost(&mut self, rank: Rank);
+
+    /// Ranks to register with after [`Self::refusals_before_lifelines`], instead of asking on: they send
+    /// tasks once they have some. If there are none, it asks on.
+    fn lifelines(&self) -> &[Rank] {
+        &[]
+    }
+
+    /// Refusals in a row after which it registers with its lifelines.
+    fn refusals_before_lifelines(&self) -> u32 {
+        u32::MAX
+    }
+
+    /// A copy that goes on as this one would.
+    fn boxed_clone(&self) -> Box<dyn VictimState>;
+}
+
+impl Clone for Box<dyn VictimState> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+impl Victims {
+    /// Any other rank, each as likely, one at a time [TB06 §4.2.3].
+    pub const RANDOM: Self = Self(&random::Random);
+    /// The rank that had tasks the last time, then at random.
+    pub const LAST: Self = Self(&last::Last);
+    /// At random on the same node, and at the same time at random elsewhere.
+    pub const HIERARCHICAL: Self = Self(&hierarchical::Hierarchical);
+    /// At random, and after a few refusals whoever of its neighbours in a hypercube gets work.
+    pub const LIFELINES: Self = Self(&lifelines::Lifelines);
+
+    /// The rule of this name in [`VICTIMS`].
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        let mut rules = VICTIMS.iter().copied();
+        rules.find(|victims| victims.name() == name)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// A line about it.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        self.0.about()
+    }
+
+    /// The state of one rank at the start of a scope of at least two ranks.
+    #[must_use]
+    pub fn start(self, place: &Place<'_>) -> Box<dyn VictimState> {
+        self.0.start(place)
+    }
+}
+
+/// [`Victims::RANDOM`].
+impl Default for Victims {
+    fn default() -> Self {
+        Self::RANDOM
+    }
+}
+
+impl PartialEq for Victims {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Victims {}
+
+impl fmt::Debug for Victims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests;

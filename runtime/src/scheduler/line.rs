@@ -1,0 +1,224 @@
+//! Which group a task belongs to, and which groups that one was made in.
+//!
+//! A group made by a task is a child of the task's own group. A blocked join helps only with its own group
+//! and that group's descendants, and cancelling a group cancels them too: so tasks carry their line of
+//! descent, also to other ranks. On one rank a group has one [`Line`], shared by all its tasks here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use serde::{Deserialize, Serialize};
+
+use crate::comm::Rank;
+
+/// The name of a thread group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum GroupId {
+    /// Made by all ranks together, in this place of their order.
+    Collective(u32),
+    /// Made by one rank alone, by its body or by a task.
+    Rooted {
+        /// The rank that made it, and joins it.
+        home: Rank,
+        /// Counts that rank's groups.
+        number: u64,
+    },
+}
+
+impl fmt::Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Collective(number) => write!(f, "group {number}"),
+            Self::Rooted { home, number } => write!(f, "group {number} of rank {}", home.0),
+        }
+    }
+}
+
+/// A group as one rank knows it.
+pub struct Line {
+    group: GroupId,
+    parent: Option<Arc<Line>>,
+    /// The oldest ancestor's place among collective groups, if it is one.
+    base: Option<u32>,
+    cancelled: AtomicBool,
+    /// Nobody will join it any more.
+    abandoned: AtomicBool,
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.is_cancelled() {
+            ", cancelled"
+        } else {
+            ""
+        };
+        write!(f, "{}{mark}", self.group)
+    }
+}
+
+impl Line {
+    /// A group that was made in `parent`, or in none.
+    #[must_use]
+    pub fn new(group: GroupId, parent: Option<Arc<Self>>) -> Arc<Self> {
+        let own = match group {
+            GroupId::Collective(number) => Some(number),
+            GroupId::Rooted { .. } => None,
+        };
+        Arc::new(Self {
+            group,
+            base: parent.as_ref().map_or(own, |parent| parent.base),
+            parent,
+            cancelled: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
+        })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// The collective group it descends from, if it does.
+    #[must_use]
+    pub fn base(&self) -> Option<u32> {
+        self.base
+    }
+
+    /// Itself and its ancestors, itself first.
+    pub fn ancestors(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |line| line.parent.as_deref())
+    }
+
+    /// Whether it is this group or descends from it.
+    #[must_use]
+    pub fn is_within(&self, group: GroupId) -> bool {
+        self.ancestors().any(|line| line.group == group)
+    }
+
+    /// Whether it or an ancestor was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.ancestors()
+            .any(|line| line.cancelled.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that nobody will join it any more.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Relaxed)
+    }
+}
+
+/// The lines that are alive on a rank.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    known: BTreeMap<GroupId, Weak<Line>>,
+    /// Groups to be cancelled as soon as they are known here.
+    cancelled: BTreeSet<GroupId>,
+    /// Entries that are left when there were last so many are thrown out.
+    sweep_at: usize,
+}
+
+/// Lines known at least before those that have died are looked for.
+const FEWEST: usize = 64;
+
+impl Lines {
+    /// Remembers a line that was made here, with its ancestors.
+    pub(super) fn adopt(&mut self, line: &Arc<Line>) {
+        let mut next = Some(line);
+        while let Some(line) = next {
+            let old = self.known.insert(line.group, Arc::downgrade(line));
+            if self.cancelled.contains(&line.group) {
+                line.cancel();
+            }
+            if old.is_some() {
+                break;
+            }
+            next = line.parent.as_ref();
+        }
+        self.sweep();
+    }
+
+    /// The line of a group by its path, itself first, its oldest ancestor last; `None` if that is empty.
+    pub(super) fn resolve(&mut self, path: &[GroupId]) -> Option<Arc<Line>> {
+        let mut line = None;
+        for &group in path.iter().rev() {
+            let known = self.known.get(&group).and_then(Weak::upgrade);
+            line = Some(known.unwrap_or_else(|| {
+                let made = Line::new(group, line);
+                if self.cancelled.contains(&group) {
+                    made.cancel();
+                }
+                self.known.insert(group, Arc::downgrade(&made));
+                made
+            }));
+        }
+        self.sweep();
+        line
+    }
+
+    /// Cancels a group, now and whenever it becomes known here; false if it was already.
+    pub(super) fn cancel(&mut self, group: GroupId) -> bool {
+        if let Some(line) = self.known.get(&group).and_then(Weak::upgrade) {
+            line.cancel();
+        }
+        self.cancelled.insert(group)
+    }
+
+    fn sweep(&mut self) {
+        if self.known.len() >= self.sweep_at.max(FEWEST) {
+            self.known.retain(|_, line| line.strong_count() > 0);
+            self.sweep_at = 2 * self.known.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rooted(number: u64) -> GroupId {
+        let home = Rank(1);
+        GroupId::Rooted { home, number }
+    }
+
+    #[test]
+    fn lines_know_their_ancestors_and_are_cancelled_with_them() {
+        let mut lines = Lines::default();
+        let path = [rooted(9), rooted(4), GroupId::Collective(2)];
+        let line = lines.resolve(&path).unwrap();
+        assert!(path.iter().all(|&group| line.is_within(group)));
+        assert!(!line.is_within(rooted(5)));
+        assert_eq!(line.base(), Some(2));
+        let sibling = lines
+            .resolve(&[rooted(5), rooted(4), GroupId::Collective(2)])
+            .unwrap();
+        assert!(lines.cancel(rooted(4)));
+        assert!(!lines.cancel(rooted(4)));
+        assert!(line.is_cancelled() && sibling.is_cancelled());
+        let parent = lines.resolve(&path[2..]).unwrap();
+        assert!(!parent.is_cancelled());
+        // One that becomes known later is cancelled from the start.
+        lines.cancel(rooted(77));
+        assert!(lines.resolve(&[rooted(77)]).unwrap().is_cancelled());
+    }
+
+    #[test]
+    fn dead_lines_are_forgotten() {
+        let mut lines = Lines::default();
+        for number in 0..10_000 {
+            lines.adopt(&Line::new(rooted(number), None));
+        }
+        assert!(lines.known.len() <= 2 * FEWEST);
+    }
+}

@@ -1,0 +1,148 @@
+//! What happened in a scope, event by event, so that a user can see why a program did not scale.
+//!
+//! Counts say how much was stolen; they do not say that 63 ranks waited for the last task of the 64th.
+//! Each rank fills a [`Recorder`]; the [`Trace`]s of all ranks are read by [`Analysis`], which puts causes
+//! to idle time, and by people, in the pictures that [`write_perfetto`] makes.
+//!
+//! Clocks are assumed to agree: they do in virtual time and between threads of one process. Traces of
+//! processes whose clocks differ must be brought to one clock first, or times between ranks mean nothing.
+
+mod analysis;
+mod perfetto;
+mod ring;
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+pub use analysis::{Analysis, Hint, Idle, Interval, RankAnalysis, Steals};
+pub use perfetto::write_perfetto;
+pub use ring::Recorder;
+
+use crate::comm::Rank;
+
+/// One thing that happened on a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, in ns on the rank's clock.
+    pub at: u64,
+    /// What.
+    pub what: What,
+}
+
+/// What can happen on a rank in a scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// A worker takes a task up, or up again; its slices are not told apart. Within another task of the
+    /// same worker if that one waits in a join.
+    TaskBegin {
+        /// Which of the rank's workers.
+        worker: u16,
+        /// The task's kind: its number in the registry.
+        kind: u16,
+    },
+    /// The worker sets down the task it took up last, finished or not.
+    TaskEnd {
+        /// Which of the rank's workers.
+        worker: u16,
+        /// Units of work charged since it was taken up; the largest number stands for more as well.
+        units: u32,
+    },
+    /// The task that a worker runs gave a piece away.
+    Split {
+        /// Which of the rank's workers.
+        worker: u16,
+    },
+    /// This rank asked another for tasks.
+    Asked {
+        /// Whom.
+        victim: u32,
+    },
+    /// The answer to such a request came.
+    Answered {
+        /// From whom.
+        victim: u32,
+        /// How many tasks came with it; none is a refusal.
+        tasks: u32,
+    },
+    /// This rank answered another's request.
+    Gave {
+        /// Who had asked.
+        thief: u32,
+        /// How many tasks it gets; none is a refusal.
+        tasks: u32,
+    },
+    /// Results went home to another rank.
+    Results {
+        /// Their home.
+        to: u32,
+        /// How many.
+        count: u32,
+    },
+    /// This rank asked another for data that a task here needs.
+    Fetch {
+        /// Whom.
+        from: u32,
+    },
+    /// Such data came.
+    Fetched {
+        /// How much, in bytes.
+        bytes: u32,
+    },
+    /// The tasks of a group were called off.
+    Cancelled,
+    /// The body begins to wait in a join.
+    JoinBegin,
+    /// The body goes on.
+    JoinEnd,
+    /// The rank enters the scope.
+    ScopeBegin,
+    /// The rank leaves the scope.
+    ScopeEnd,
+    /// The rank learns that the whole scope is exhausted.
+    Dry,
+    /// The rank learns that another one died.
+    Died {
+        /// The dead one.
+        rank: u32,
+    },
+}
+
+/// What one rank recorded in one scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// The rank.
+    pub rank: Rank,
+    /// How many workers it has.
+    pub workers: usize,
+    /// Names of the kinds of task, by number.
+    pub kinds: Vec<String>,
+    /// What happened, in the order of time; what happened at the same time, in the order it was recorded.
+    pub events: Vec<Event>,
+    /// Events that found no room: the last ones.
+    pub dropped: u64,
+}
+
+impl Trace {
+    /// The events in the order of time: traces may come from files.
+    fn in_order(&self) -> Cow<'_, [Event]> {
+        if self.events.is_sorted_by_key(|event| event.at) {
+            return Cow::Borrowed(&self.events);
+        }
+        let mut events = self.events.clone();
+        events.sort_by_key(|event| event.at);
+        Cow::Owned(events)
+    }
+
+    /// How many workers it has, those included that only occur in events.
+    fn all_workers(&self) -> usize {
+        let seen = self.events.iter().filter_map(|event| match event.what {
+            What::TaskBegin { worker, .. } => Some(usize::from(worker) + 1),
+            _ => None,
+        });
+        seen.max().unwrap_or(0).max(self.workers)
+    }
+}
+
+#[cfg(test)]
+mod tests;

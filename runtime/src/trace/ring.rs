@@ -1,0 +1,258 @@
+//! Recording: cheap enough to be left on, free of charge when off, and never more than was asked for.
+//!
+//! A recorder that is full keeps the oldest events, for a whole beginning can be understood and an end
+//! without its beginning cannot. Pairs stay pairs: room for an end is set aside when its begin is kept,
+//! and the end of a begin that was dropped is dropped too.
+
+use std::time::Duration;
+
+use super::{Event, Trace, What};
+use crate::comm::Rank;
+
+/// Takes down what happens on a rank, or on one of its workers. The default is off.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    /// Most events; 0 if it is off.
+    capacity: usize,
+    events: Vec<Event>,
+    /// Ends still to come of begins that were kept.
+    owed: usize,
+    /// Something was dropped: from now on only ends are kept.
+    full: bool,
+    dropped: u64,
+    /// By track: the scope, joins, then each worker.
+    open: Vec<Open>,
+}
+
+/// Begins without an end so far; on one track the last one begun ends first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Open {
+    kept: u32,
+    dropped: u32,
+}
+
+/// How an event pairs, and with those of which track.
+enum Pairing {
+    Begin(usize),
+    End(usize),
+    Single,
+}
+
+impl Pairing {
+    fn of(what: What) -> Self {
+        let task = |worker: u16| usize::from(worker) + 2;
+        match what {
+            What::ScopeBegin => Self::Begin(0),
+            What::ScopeEnd => Self::End(0),
+            What::JoinBegin => Self::Begin(1),
+            What::JoinEnd => Self::End(1),
+            What::TaskBegin { worker, .. } => Self::Begin(task(worker)),
+            What::TaskEnd { worker, .. } => Self::End(task(worker)),
+            _ => Self::Single,
+        }
+    }
+}
+
+impl Recorder {
+    /// Records nothing.
+    #[must_use]
+    pub fn off() -> Self {
+        Self::default()
+    }
+
+    /// Records at most so many events, of 24 bytes each; memory is taken as they come.
+    #[must_use]
+    pub fn with_capacity(events: usize) -> Self {
+        Self {
+            capacity: events,
+            ..Self::default()
+        }
+    }
+
+    /// Whether it records; ask before reading a clock only for its sake.
+    #[must_use]
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.capacity > 0
+    }
+
+    /// Takes down what happened, and when on the rank's clock; one branch if it is off.
+    ///
+    /// Workers may report late: only the events of one worker, and those of the rank itself, must each come
+    /// in the order of time.
+    #[inline]
+    pub fn record(&mut self, at: Duration, what: What) {
+        if self.is_on() {
+            self.keep_or_drop(at, what);
+        }
+    }
+
+    /// Takes over what another recorder of the same rank holds, a worker's own; the capacities add up.
+    pub fn append(&mut self, other: Self) {
+        self.capacity += other.capacity;
+        self.events.extend(other.events);
+        self.owed += other.owed;
+        self.full |= other.full;
+        self.dropped += other.dropped;
+        if self.open.len() < other.open.len() {
+            self.open.resize(other.open.len(), Open::default());
+        }
+        for (mine, theirs) in self.open.iter_mut().zip(other.open) {
+            mine.kept += theirs.kept;
+            mine.dropped += theirs.dropped;
+        }
+    }
+
+    /// What was recorded on this rank, with so many workers; `kinds` are the names of tasks by number.
+    #[must_use]
+    pub fn into_trace(mut self, rank: Rank, workers: usize, kinds: Vec<String>) -> Trace {
+        // Stable: what happened on a worker at one time keeps its order.
+        self.events.sort_by_key(|event| event.at);
+        Trace {
+            rank,
+            workers,
+            kinds,
+            events: self.events,
+            dropped: self.dropped,
+        }
+    }
+
+    fn keep_or_drop(&mut self, at: Duration, what: What) {
+        let keep = match Pairing::of(what) {
+            Pairing::Begin(track) => {
+                let keep = self.has_room(2);
+                let open = self.open(track);
+                if keep {
+                    open.kept += 1;
+                    self.owed += 1;
+                } else {
+                    open.dropped += 1;
+                }
+                keep
+            }
+            Pairing::End(track) => {
+                let open = self.open(track);
+                if open.dropped > 0 {
+                    open.dropped -= 1;
+                    false
+                } else if open.kept > 0 {
+                    open.kept -= 1;
+                    self.owed -= 1;
+                    true
+                } else {
+                    false
+                }
+            }
+            Pairing::Single => self.has_room(1),
+        };
+        if keep {
+            let at = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
+            self.events.push(Event { at, what });
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Whether this many more events fit beside those that are owed; if not, it is full for good: what is
+    /// kept has no holes.
+    fn has_room(&mut self, events: usize) -> bool {
+        self.full |= self.events.len() + self.owed + events > self.capacity;
+        !self.full
+    }
+
+    fn open(&mut self, track: usize) -> &mut Open {
+        if self.open.len() <= track {
+            self.open.resize(track + 1, Open::default());
+        }
+        &mut self.open[track]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begin(worker: u16) -> What {
+        What::TaskBegin { worker, kind: 0 }
+    }
+
+    fn end(worker: u16) -> What {
+        What::TaskEnd { worker, units: 0 }
+    }
+
+    fn recorded(capacity: usize, whats: &[What]) -> Trace {
+        let mut recorder = Recorder::with_capacity(capacity);
+        for (at, &what) in (0..).zip(whats) {
+            recorder.record(Duration::from_nanos(at), what);
+        }
+        recorder.into_trace(Rank(0), 2, vec![])
+    }
+
+    #[test]
+    fn events_are_small() {
+        assert!(size_of::<Event>() <= 24);
+    }
+
+    #[test]
+    fn off_records_nothing() {
+        let mut recorder = Recorder::off();
+        assert!(!recorder.is_on());
+        recorder.record(Duration::ZERO, What::Dry);
+        let trace = recorder.into_trace(Rank(3), 1, vec![]);
+        assert_eq!((trace.events.len(), trace.dropped), (0, 0));
+    }
+
+    #[test]
+    fn a_full_recorder_keeps_pairs() {
+        let whats = [
+            What::ScopeBegin,
+            begin(0),
+            begin(1),
+            // No room from here on: three ends are owed.
+            begin(0),
+            What::Dry,
+            end(0),
+            end(0),
+            end(1),
+            What::ScopeEnd,
+        ];
+        let trace = recorded(7, &whats);
+        let kept: Vec<What> = trace.events.iter().map(|event| event.what).collect();
+        let expected = [
+            What::ScopeBegin,
+            begin(0),
+            begin(1),
+            end(0),
+            end(1),
+            What::ScopeEnd,
+        ];
+        assert_eq!(kept, expected);
+        assert_eq!(trace.events[3].at, 6, "the outer end, not the inner one");
+        assert_eq!(trace.dropped, 3);
+    }
+
+    #[test]
+    fn nothing_follows_a_hole() {
+        let whats = [What::Dry, begin(0), What::Dry, end(0), What::Dry];
+        let trace = recorded(2, &whats);
+        assert_eq!((trace.events.len(), trace.dropped), (1, 4));
+        // An end that never began is no pair.
+        let trace = recorded(8, &[end(0), begin(0), end(0)]);
+        assert_eq!((trace.events.len(), trace.dropped), (2, 1));
+    }
+
+    #[test]
+    fn workers_may_report_late() {
+        let mut recorder = Recorder::with_capacity(8);
+        recorder.record(Duration::from_nanos(5), What::Dry);
+        let mut own = Recorder::with_capacity(8);
+        own.record(Duration::from_nanos(5), begin(1));
+        own.record(Duration::from_nanos(5), end(1));
+        own.record(Duration::from_nanos(1), What::Split { worker: 1 });
+        recorder.append(own);
+        let trace = recorder.into_trace(Rank(0), 2, vec![]);
+        let kept: Vec<What> = trace.events.iter().map(|event| event.what).collect();
+        let expected = [What::Split { worker: 1 }, What::Dry, begin(1), end(1)];
+        assert_eq!(kept, expected);
+    }
+}

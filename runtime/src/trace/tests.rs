@@ -1,0 +1,474 @@
+//! Traces made by hand, whose pictures and answers are known, and random ones, which must not do harm.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+/// A trace whose kinds are `a "leaf"` and `root`.
+fn trace(rank: u32, workers: usize, events: &[(u64, What)]) -> Trace {
+    let events = events.iter();
+    Trace {
+        rank: Rank(rank),
+        workers,
+        kinds: vec!["a \"leaf\"".to_owned(), "root".to_owned()],
+        events: events.map(|&(at, what)| Event { at, what }).collect(),
+        dropped: 0,
+    }
+}
+
+fn begin(kind: u16) -> What {
+    begin_on(0, kind)
+}
+
+fn begin_on(worker: u16, kind: u16) -> What {
+    What::TaskBegin { worker, kind }
+}
+
+fn end() -> What {
+    end_on(0)
+}
+
+fn end_on(worker: u16) -> What {
+    What::TaskEnd { worker, units: 7 }
+}
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn ns(ns: u64) -> Duration {
+    Duration::from_nanos(ns)
+}
+
+/// Rank 0 works from 100 to 1000 but for a pause; rank 1 gets a task from it after a refusal.
+fn two_ranks() -> Vec<Trace> {
+    let asked = |victim| What::Asked { victim };
+    let answered = |victim, tasks| What::Answered { victim, tasks };
+    let gave = |thief, tasks| What::Gave { thief, tasks };
+    vec![
+        trace(
+            0,
+            1,
+            &[
+                (0, What::ScopeBegin),
+                (80, What::JoinBegin),
+                (100, begin(1)),
+                (250, gave(1, 0)),
+                (300, What::Split { worker: 0 }),
+                (350, gave(1, 1)),
+                (600, end()),
+                (620, begin(0)),
+                (700, gave(1, 2)),
+                (1000, end()),
+                (1040, What::JoinEnd),
+                (1050, What::Dry),
+                (1080, What::ScopeEnd),
+            ],
+        ),
+        trace(
+            1,
+            1,
+            &[
+                (20, What::ScopeBegin),
+                (20, What::JoinBegin),
+                (200, asked(0)),
+                (300, answered(0, 0)),
+                (310, asked(0)),
+                (400, answered(0, 1)),
+                (400, begin(0)),
+                (500, end()),
+                (510, asked(0)),
+                (560, answered(0, 0)),
+                (600, asked(0)),
+                (750, answered(0, 2)),
+                (760, begin(0)),
+                (800, end()),
+                (1100, What::ScopeEnd),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn every_moment_has_a_cause() {
+    let analysis = Analysis::of(&two_ranks());
+    assert_eq!(analysis.makespan, ns(1100));
+    let zero = &analysis.ranks[0];
+    assert_eq!(zero.busy, ns(880));
+    let expected = Idle {
+        waiting_first: ns(20),
+        body: ns(80),
+        switching: ns(20),
+        end: ns(100),
+        detection: ns(100),
+        ..Idle::default()
+    };
+    assert_eq!(zero.idle, expected);
+    let one = &analysis.ranks[1];
+    assert_eq!(one.busy, ns(140));
+    let expected = Idle {
+        waiting_first: ns(400),
+        switching: ns(10),
+        starving: ns(100),
+        answer: ns(150),
+        end: ns(300),
+        detection: ns(100),
+        ..Idle::default()
+    };
+    assert_eq!(one.idle, expected);
+    let steals = Steals {
+        asked: 4,
+        served: 2,
+        refused: 2,
+        tasks_in: 3,
+        tasks_out: 3,
+        splits: 1,
+        latency: ns(240),
+    };
+    assert_eq!(analysis.steals, steals);
+    assert_eq!(analysis.steals.mean_latency(), ns(120));
+    assert_eq!(analysis.intervals, 4);
+    assert_eq!(analysis.mean_interval(), ns(255));
+    let longest = analysis.longest.as_ref().expect("tasks ran");
+    assert_eq!((longest.rank, longest.own), (Rank(0), ns(500)));
+    assert_eq!((longest.kind.as_str(), longest.splits), ("root", 1));
+    let last = analysis.last.as_ref().expect("tasks ran");
+    assert_eq!((last.rank, last.end, last.splits), (Rank(0), ns(1000), 0));
+    assert_eq!(analysis.work_bound(), ns(510));
+    assert!((analysis.efficiency() - 1020.0 / 2200.0).abs() < 1e-12);
+}
+
+#[test]
+fn a_long_task_is_blamed() {
+    let scope = |rank: u32, ms: u64| {
+        let events = [
+            (0, What::ScopeBegin),
+            (0, What::JoinBegin),
+            (1_000_000, begin(0)),
+            (ms * 1_000_000, end()),
+            (20_000_000, What::JoinEnd),
+            (20_000_000, What::ScopeEnd),
+        ];
+        trace(rank, 1, &events)
+    };
+    let traces = [scope(0, 9), scope(1, 19), scope(2, 9), scope(3, 9)];
+    let analysis = Analysis::of(&traces);
+    assert_eq!(analysis.longest_bound(), ms(18));
+    assert_eq!(analysis.hint(), Some(Hint::LongTask));
+    let expected = "\
+Efficiency 52 % on 4 ranks in 20.0 ms: 5 % of the time went before ranks had their first task, 38 % at \
+the end while rank 1 finished one task of 18.0 ms that was never split; detection 5 %.
+Tasks ran in 4 intervals of 10.5 ms on average; the longest, `a \"leaf\"` on rank 1 worker 0, took 18.0 ms.
+No schedule of these tasks takes less than 18.0 ms: all work on 4 workers is 10.5 ms, the longest task \
+18.0 ms.
+Hint: the longest task takes more than half of the whole time: make it splittable: implement Task::split \
+or hyperfork.";
+    assert_eq!(analysis.to_string(), expected);
+}
+
+#[test]
+fn a_mean_victim_is_blamed() {
+    // Rank 0 has all the work, in short tasks; rank 1 asks again and again.
+    let mut giver = vec![(0, What::ScopeBegin), (0, What::JoinBegin)];
+    let mut thief = vec![
+        (0, What::ScopeBegin),
+        (0, What::JoinBegin),
+        (0, begin(0)),
+        (10, end()),
+    ];
+    for at in (0..1000).step_by(10) {
+        giver.extend([(at, begin(0)), (at + 10, end())]);
+        if at >= 10 {
+            let tasks = 0;
+            thief.extend([
+                (at, What::Asked { victim: 0 }),
+                (at + 9, What::Answered { victim: 0, tasks }),
+            ]);
+        }
+    }
+    thief.extend([(990, begin(0)), (1000, end())]);
+    thief.sort_by_key(|&(at, _)| at);
+    let analysis = Analysis::of(&[trace(0, 1, &giver), trace(1, 1, &thief)]);
+    assert_eq!(analysis.idle.starving, ns(980));
+    assert_eq!(analysis.hint(), Some(Hint::GivesTooLittle));
+    let text = analysis.to_string();
+    let sentence = "49 % idle while nobody had anything to give (99 of 99 requests refused).";
+    assert!(text.contains(sentence), "{text}");
+    assert!(text.contains("split=every-other"), "{text}");
+}
+
+#[test]
+fn workers_without_tasks_starve() {
+    let events = [
+        (0, What::ScopeBegin),
+        (0, begin(0)),
+        (40, end()),
+        (40, begin(0)),
+        (80, end()),
+        (100, What::ScopeEnd),
+    ];
+    let analysis = Analysis::of(&[trace(0, 2, &events), trace(1, 1, &[])]);
+    assert_eq!(analysis.workers, 3);
+    assert_eq!(analysis.idle.starving, ns(160));
+    assert_eq!(analysis.idle.end, ns(60));
+    assert_eq!(analysis.idle.detection, ns(60));
+    assert_eq!(analysis.hint(), Some(Hint::NobodyAsks));
+}
+
+#[test]
+fn tasks_within_tasks_count_once() {
+    let events = [
+        (0, begin(1)),
+        (100, What::Split { worker: 0 }),
+        (200, begin(0)),
+        (200, What::Split { worker: 0 }),
+        (200, What::Split { worker: 0 }),
+        (800, end()),
+        (1000, end()),
+    ];
+    let analysis = Analysis::of(&[trace(0, 1, &events)]);
+    assert_eq!(analysis.busy, ns(1000));
+    assert_eq!(analysis.idle.total(), Duration::ZERO);
+    let longest = analysis.longest.as_ref().expect("tasks ran");
+    assert_eq!((longest.own, longest.splits), (ns(600), 2));
+    let last = analysis.last.as_ref().expect("tasks ran");
+    assert_eq!((last.own, last.splits), (ns(400), 1));
+    assert_eq!(analysis.hint(), None);
+}
+
+#[test]
+fn a_body_at_work_is_blamed() {
+    let body = [
+        (0, What::ScopeBegin),
+        (0, What::JoinBegin),
+        (0, begin(0)),
+        (100, end()),
+        (110, What::JoinEnd),
+        (990, What::JoinBegin),
+        (995, What::JoinEnd),
+        (1000, What::ScopeEnd),
+    ];
+    let other = [
+        (0, What::ScopeBegin),
+        (0, begin(0)),
+        (100, end()),
+        (1000, What::ScopeEnd),
+    ];
+    let analysis = Analysis::of(&[trace(0, 1, &body), trace(1, 1, &other)]);
+    assert_eq!(analysis.idle.body, ns(880));
+    assert_eq!(analysis.idle.detection, ns(20));
+    assert_eq!(analysis.last_body, Some((Rank(0), ns(890))));
+    assert_eq!(analysis.hint(), Some(Hint::BodyWorks));
+    let text = analysis.to_string();
+    assert!(
+        text.contains("and then while the body of rank 0 was at work for 890 ns"),
+        "{text}"
+    );
+}
+
+#[test]
+fn losses_are_told() {
+    let mut lossy = trace(0, 1, &[(0, begin(0)), (9, What::Died { rank: 3 })]);
+    lossy.dropped = 12_345;
+    let text = Analysis::of(&[lossy]).to_string();
+    assert!(text.starts_with("12,345 events found no room"), "{text}");
+    assert!(text.contains("Rank 3 died.\nEfficiency 100 %"), "{text}");
+    assert_eq!(Analysis::of(&[]).to_string(), "Nothing happened.");
+    assert_eq!(Analysis::of(&[trace(0, 1, &[])]).efficiency(), 1.0);
+}
+
+fn picture(traces: &[Trace]) -> Vec<Value> {
+    let mut bytes = Vec::new();
+    write_perfetto(traces, &mut bytes).expect("a Vec takes all");
+    let mut json: Value = serde_json::from_slice(&bytes).expect("it is JSON");
+    match json["traceEvents"].take() {
+        Value::Array(events) => events,
+        other => panic!("{other}"),
+    }
+}
+
+/// Checks what viewers rely on: ends follow begins on every track, arrows have two ends, time goes on.
+fn check(events: &[Value]) {
+    let mut depth: HashMap<(u64, u64), u64> = HashMap::new();
+    let mut clock: HashMap<u64, f64> = HashMap::new();
+    let mut arrows: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
+    for event in events {
+        let phase = event["ph"].as_str().expect("every event has a phase");
+        let pid = event["pid"].as_u64().expect("every event has a process");
+        assert!(pid > 0);
+        if phase == "M" {
+            continue;
+        }
+        let at = event["ts"].as_f64().expect("every event has a time");
+        let last = clock.insert(pid, at).unwrap_or(0.0);
+        assert!(last <= at, "{last} {event}");
+        let track = (pid, event["tid"].as_u64().unwrap_or(0));
+        let depth = depth.entry(track).or_default();
+        match phase {
+            "B" => *depth += 1,
+            "E" => *depth = depth.checked_sub(1).expect("an end has a begin"),
+            "s" | "f" => {
+                let id = event["id"].as_u64().expect("arrows have numbers");
+                arrows.entry(id).or_default().push(phase);
+                assert_eq!(event["bp"], "e");
+            }
+            "C" | "i" | "X" => {}
+            other => panic!("{other}"),
+        }
+    }
+    assert!(depth.values().all(|&depth| depth == 0), "{depth:?}");
+    for (id, mut ends) in arrows {
+        ends.sort_unstable();
+        assert_eq!(ends, ["f", "s"], "arrow {id}");
+    }
+}
+
+#[test]
+fn pictures_hold_what_happened() {
+    let traces = two_ranks();
+    let events = picture(&traces);
+    check(&events);
+    let of = |phase: &'static str| events.iter().filter(move |e| e["ph"] == phase);
+    let names = of("B").map(|e| e["name"].as_str().expect("a name"));
+    let leaves = names.filter(|&name| name == "a \"leaf\"");
+    assert_eq!(leaves.count(), 3);
+    // Arrows lead from rank 0 to rank 1, in order.
+    let starts: Vec<_> = of("s").map(|e| (&e["pid"], &e["id"], &e["ts"])).collect();
+    assert_eq!(
+        format!("{starts:?}"),
+        "[(Number(1), Number(1), Number(0.35)), (Number(1), Number(2), Number(0.7))]"
+    );
+    let ends: Vec<_> = of("f").map(|e| (&e["pid"], &e["id"], &e["ts"])).collect();
+    assert_eq!(
+        format!("{ends:?}"),
+        "[(Number(2), Number(1), Number(0.4)), (Number(2), Number(2), Number(0.75))]"
+    );
+    let marks = of("i").filter(|e| e["name"] == "refused by rank 0");
+    assert_eq!(marks.count(), 2);
+    let counter = of("C").filter(|e| e["pid"] == 2);
+    let busy: Vec<_> = counter.map(|e| e["args"]["busy"].as_u64()).collect();
+    assert_eq!(busy, [0, 1, 0, 1, 0].map(Some));
+}
+
+#[test]
+fn pictures_of_nothing_are_valid() {
+    assert!(picture(&[]).is_empty());
+    check(&picture(&[trace(0, 3, &[])]));
+}
+
+#[test]
+fn pictures_close_what_is_open() {
+    let events = [
+        (0, What::ScopeBegin),
+        (1, begin_on(1, 9)),
+        (2, begin_on(5, 0)),
+        (u64::MAX, What::Cancelled),
+    ];
+    let rank = trace(0, 2, &events);
+    assert!(Analysis::of(std::slice::from_ref(&rank)).efficiency() < 1.0);
+    let events = picture(&[rank]);
+    check(&events);
+    assert!(events.iter().any(|e| e["name"] == "kind 9"));
+}
+
+#[test]
+fn equal_traces_make_equal_bytes() {
+    let bytes = || {
+        let mut bytes = Vec::new();
+        write_perfetto(&two_ranks(), &mut bytes).expect("a Vec takes all");
+        bytes
+    };
+    assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn traces_travel() {
+    let traces = two_ranks();
+    let json = serde_json::to_string(&traces).expect("it has a form");
+    let back: Vec<Trace> = serde_json::from_str(&json).expect("its own form");
+    assert_eq!(back, traces);
+}
+
+fn any_what() -> impl Strategy<Value = What> {
+    let rank = 0..3_u32;
+    prop_oneof![
+        4 => (0..3_u16, 0..3_u16).prop_map(|(worker, kind)| What::TaskBegin { worker, kind }),
+        4 => (0..4_u16).prop_map(end_on),
+        1 => (0..4_u16).prop_map(|worker| What::Split { worker }),
+        2 => rank.clone().prop_map(|victim| What::Asked { victim }),
+        2 => (rank.clone(), 0..2_u32).prop_map(|(victim, tasks)| What::Answered { victim, tasks }),
+        2 => (rank.clone(), 0..2_u32).prop_map(|(thief, tasks)| What::Gave { thief, tasks }),
+        1 => rank.prop_map(|rank| What::Died { rank }),
+        1 => Just(What::JoinBegin),
+        1 => Just(What::JoinEnd),
+        1 => Just(What::ScopeBegin),
+        1 => Just(What::ScopeEnd),
+        1 => Just(What::Dry),
+    ]
+}
+
+proptest! {
+    /// Whatever a file holds: parts add up, pictures are valid.
+    #[test]
+    fn any_trace_adds_up(
+        ranks in prop::collection::vec(prop::collection::vec((0..50_u64, any_what()), 0..60), 0..4)
+    ) {
+        let traces: Vec<Trace> = (0..)
+            .zip(&ranks)
+            .map(|(rank, events)| trace(rank, 2, events))
+            .collect();
+        let analysis = Analysis::of(&traces);
+        for rank in &analysis.ranks {
+            let time = analysis.makespan * rank.workers as u32;
+            prop_assert_eq!(rank.busy + rank.idle.total(), time);
+            prop_assert!(rank.idle.detection <= rank.idle.end);
+        }
+        prop_assert!(!analysis.to_string().is_empty());
+        check(&picture(&traces));
+    }
+
+    /// Full or not, a recorder keeps begins and ends in pairs, and within its room.
+    #[test]
+    fn recorders_keep_pairs(
+        capacity in 1..40_usize,
+        whats in prop::collection::vec(any_what(), 0..60),
+    ) {
+        let mut recorder = Recorder::with_capacity(capacity);
+        // Every begin ends, at last.
+        let open = |what: &What| match *what {
+            What::TaskBegin { worker, .. } => Some(end_on(worker)),
+            What::JoinBegin => Some(What::JoinEnd),
+            What::ScopeBegin => Some(What::ScopeEnd),
+            _ => None,
+        };
+        let ends: Vec<What> = whats.iter().filter_map(open).collect();
+        let all = whats.iter().chain(&ends);
+        let count = all.clone().count();
+        for (at, &what) in (0..).zip(all) {
+            recorder.record(ns(at), what);
+        }
+        let trace = recorder.into_trace(Rank(0), 4, vec![]);
+        prop_assert!(trace.events.len() <= capacity);
+        prop_assert_eq!(trace.events.len() as u64 + trace.dropped, count as u64);
+        let mut depth: HashMap<String, i32> = HashMap::new();
+        for event in &trace.events {
+            let (track, step) = match event.what {
+                What::TaskBegin { worker, .. } => (format!("{worker}"), 1),
+                What::TaskEnd { worker, .. } => (format!("{worker}"), -1),
+                What::JoinBegin => ("join".to_owned(), 1),
+                What::JoinEnd => ("join".to_owned(), -1),
+                What::ScopeBegin => ("scope".to_owned(), 1),
+                What::ScopeEnd => ("scope".to_owned(), -1),
+                _ => continue,
+            };
+            let depth = depth.entry(track).or_default();
+            *depth += step;
+            prop_assert!(*depth >= 0);
+        }
+        prop_assert!(depth.values().all(|&depth| depth == 0));
+    }
+}
