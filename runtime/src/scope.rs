@@ -878,7 +878,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 }
                 true
             }
-            Message::Wave(_) | Message::Report(..) | Message::Lifeline(_) => false,
+            Message::Report(_, _, results) => !results.is_empty(),
+            Message::Wave(_) | Message::Lifeline(_) => false,
             _ => true,
         }
     }

@@ -115,8 +115,8 @@ mod tests {
             (Message::CancelLease(6), "02 08 .3 06 .7"),
             (Message::Wave(6), "02 09 .3 06 .3"),
             (
-                Message::Report(6, census),
-                "02 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3",
+                Message::Report(6, census, vec![(collective, 9)]),
+                "02 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 01 .11 02 .3 09",
             ),
             (Message::Exhausted(vec![1], true), "02 0b .3 01 .7 01 .3 01"),
             (Message::Quiet(vec![1], false), "02 0c .3 01 .7 01 .4"),

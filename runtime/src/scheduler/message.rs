@@ -37,8 +37,9 @@ pub enum Message<T, R> {
     CancelLease(u64),
     /// Down the tree: report your counters when you are passive.
     Wave(u32),
-    /// Up the tree: the sums of a subtree, its ranks all passive.
-    Report(u32, Census),
+    /// Up the tree: the sums of a subtree, its ranks all passive, and results that were still on their way
+    /// from there to rank 0.
+    Report(u32, Census, Vec<(GroupId, R)>),
     /// These groups are exhausted; and whether the whole scope is.
     Exhausted(Vec<u32>, bool),
     /// To the coordinator, where dead ranks are survived: in these groups nothing is left to do for this
@@ -115,7 +116,7 @@ impl<T, R> Message<T, R> {
     pub fn convert<U, S, E>(
         self,
         mut task: impl FnMut(T) -> Result<U, E>,
-        mut result: impl FnMut(R) -> Result<S, E>,
+        result: impl FnMut(R) -> Result<S, E>,
     ) -> Result<Message<U, S>, E> {
         let mut bundles = |bundles: Vec<Bundle<T>>| -> Result<Vec<Bundle<U>>, E> {
             bundles
@@ -134,11 +135,9 @@ impl<T, R> Message<T, R> {
         Ok(match self {
             Self::StealAnswer(tasks) => Message::StealAnswer(bundles(tasks)?),
             Self::Gift(tasks) => Message::Gift(bundles(tasks)?),
-            Self::Results(results) => {
-                let results = results
-                    .into_iter()
-                    .map(|(group, r)| Ok((group, result(r)?)));
-                Message::Results(results.collect::<Result<_, E>>()?)
+            Self::Results(results) => Message::Results(named(results, result)?),
+            Self::Report(number, census, results) => {
+                Message::Report(number, census, named(results, result)?)
             }
             Self::Returned {
                 lease,
@@ -155,10 +154,20 @@ impl<T, R> Message<T, R> {
             Self::Cancel(group, root) => Message::Cancel(group, root),
             Self::CancelLease(lease) => Message::CancelLease(lease),
             Self::Wave(number) => Message::Wave(number),
-            Self::Report(number, census) => Message::Report(number, census),
             Self::Exhausted(groups, all) => Message::Exhausted(groups, all),
             Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
             Self::Block(message) => Message::Block(message),
         })
     }
+}
+
+/// Results with their groups, in another form.
+fn named<R, S, E>(
+    results: Vec<(GroupId, R)>,
+    mut convert: impl FnMut(R) -> Result<S, E>,
+) -> Result<Vec<(GroupId, S)>, E> {
+    let results = results.into_iter();
+    results
+        .map(|(group, result)| Ok((group, convert(result)?)))
+        .collect()
 }

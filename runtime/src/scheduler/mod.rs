@@ -40,6 +40,9 @@ use crate::policy::{Pace, ScopeOptions};
 const MAIL_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
 const MOST_MAIL: usize = 256;
 
+/// The root of the tree of ranks.
+const ROOT: Rank = Rank(0);
+
 /// How many groups ahead of this rank another may be: each needs all ranks to have joined the one before.
 const FORESIGHT: u32 = 64;
 
@@ -164,6 +167,8 @@ pub struct Scheduler<T, R> {
     /// Results for other homes, and since when the oldest waits.
     mail: Vec<(Rank, GroupId, R)>,
     mail_since: Duration,
+    /// Results from other ranks for rank 0, that go there with this rank's report.
+    carried: Vec<(GroupId, R)>,
     /// The latest time it was told.
     clock: Duration,
     body: Body,
@@ -218,6 +223,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             outgoing: VecDeque::new(),
             mail: Vec::new(),
             mail_since: Duration::ZERO,
+            carried: Vec::new(),
             clock: Duration::ZERO,
             body: Body::Active,
             cancelled: false,
@@ -447,11 +453,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.requests.gift();
                 self.accept(from, bundles)?;
             }
-            Message::Results(results) => {
-                for (group, result) in results {
-                    self.deliver_to(group, result)?;
-                }
-            }
+            Message::Results(results) => self.deliver_all(results)?,
             Message::Returned {
                 lease,
                 sent,
@@ -488,7 +490,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 }
             }
             Message::Wave(number) => self.waves.wave(from, number)?,
-            Message::Report(number, census) => self.waves.report(from, number, &census)?,
+            Message::Report(number, census, results) => {
+                self.waves.report(from, number, &census)?;
+                if self.me == ROOT {
+                    self.deliver_all(results)?;
+                } else {
+                    self.carried.extend(results);
+                }
+            }
             Message::Exhausted(groups, all) => match &mut self.roll_call {
                 None => self.waves.exhausted(from, &groups, all)?,
                 Some(roll_call) => {
@@ -516,9 +525,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.block_events(&events);
             }
         }
-        let outgoing = &mut self.outgoing;
+        let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
         self.waves.flush(&mut |to, signal: Signal| {
-            outgoing.push_back((to, signal.into_message()));
+            outgoing.push_back((to, signal.into_message(carried)));
         });
         Ok(())
     }
@@ -960,6 +969,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
+    fn deliver_all(&mut self, results: Vec<(GroupId, R)>) -> Result<(), String> {
+        let mut results = results.into_iter();
+        results.try_for_each(|(group, result)| self.deliver_to(group, result))
+    }
+
     /// A result came from another rank.
     fn deliver_to(&mut self, group: GroupId, result: R) -> Result<(), String> {
         match group {
@@ -1126,12 +1140,20 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             _ => false,
         };
         if passive && self.waves.is_asked() {
-            // The end waits for these.
+            // The end waits for these. Rank 0, often the home of most, gets them with the report.
+            if self.me != ROOT {
+                let (root, others): (Vec<_>, _) = std::mem::take(&mut self.mail)
+                    .into_iter()
+                    .partition(|(home, _, _)| *home == ROOT);
+                self.mail = others;
+                let results = root.into_iter().map(|(_, group, result)| (group, result));
+                self.carried.extend(results);
+            }
             self.post();
         }
-        let outgoing = &mut self.outgoing;
+        let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
         self.waves.advance(passive, &mut |to, signal: Signal| {
-            outgoing.push_back((to, signal.into_message()));
+            outgoing.push_back((to, signal.into_message(carried)));
         });
     }
 }
@@ -1221,6 +1243,19 @@ impl Ticket {
         Arc::ptr_eq(&self.line, &other.line)
             && self.home == other.home
             && self.account == other.account
+    }
+}
+
+impl Signal {
+    /// `carried`: results that go up the tree with a report.
+    fn into_message<T, R>(self, carried: &mut Vec<(GroupId, R)>) -> Message<T, R> {
+        match self {
+            Self::Wave(number) => Message::Wave(number),
+            Self::Report(number, census) => {
+                Message::Report(number, census, std::mem::take(carried))
+            }
+            Self::Exhausted(groups, all) => Message::Exhausted(groups, all),
+        }
     }
 }
 

@@ -373,7 +373,7 @@ fn what_no_rank_would_send_is_refused() {
         Message::Wave(1),
         Message::Exhausted(vec![77], false),
         Message::Quiet(vec![0], false),
-        Message::Report(1, message::Census::default()),
+        Message::Report(1, message::Census::default(), vec![]),
     ];
     for letter in letters {
         let error = machine.receive(Rank(2), letter.clone(), now);

@@ -2,18 +2,21 @@
 //!
 //! Every event that makes work somewhere is counted as *given* (a fork, a result on its way), every event
 //! that ends it as *used* (a task's end, a result's being taken). Rank 0 sends a wave down a binary tree;
-//! each rank answers, when it is passive, with the sums of its subtree. A group is exhausted when in
-//! two waves, one after the other, every rank was waiting in its join (or past its body) and what the
-//! second wave found given is what the first had found used: then nothing was under way between them,
-//! and since only work makes work, nothing will be. There are no time-outs in it.
+//! each rank answers, when it is passive, with the sums of its subtree. A group is exhausted when what a wave
+//! found given is what the wave before had found used, and every rank was waiting in the group's join (or
+//! past its body) when the second came by: then nothing was under way between the two, nothing was given
+//! before a rank waited, and since only work makes work, nothing will be. There are no time-outs in it.
 //!
-//! When all groups are exhausted and all bodies have returned, the scope is: whoever hears of it leaves.
+//! When all groups are exhausted and all bodies had returned when the second wave came by, the scope is:
+//! whoever hears of it leaves. The verdict on a group is followed at once by the next wave, as most bodies
+//! have little left to do then.
+//!
 //! Rooted groups are counted together here, for that end only; their own is found by the ledger.
 //!
 //! * [Mattern 1987] Algorithms for distributed termination detection, Distributed Computing 2.
 
 use super::line::Line;
-use super::message::{Census, GroupCount, Message};
+use super::message::{Census, GroupCount};
 use crate::comm::Rank;
 
 /// A message of the detector.
@@ -22,16 +25,6 @@ pub(super) enum Signal {
     Wave(u32),
     Report(u32, Census),
     Exhausted(Vec<u32>, bool),
-}
-
-impl Signal {
-    pub(super) fn into_message<T, R>(self) -> Message<T, R> {
-        match self {
-            Self::Wave(number) => Message::Wave(number),
-            Self::Report(number, census) => Message::Report(number, census),
-            Self::Exhausted(groups, all) => Message::Exhausted(groups, all),
-        }
-    }
 }
 
 /// What a rank knows of the end.
@@ -270,22 +263,20 @@ impl Waves {
         let done = |group: usize| {
             let before = previous.groups.get(group).copied().unwrap_or_default();
             let after = census.groups[group];
-            before.waiting == self.ranks
-                && after.waiting == self.ranks
-                && before.used == after.given
+            after.waiting == self.ranks && before.used == after.given
         };
         let groups: Vec<u32> = (0..census.groups.len())
             .filter(|&g| done(g) && !self.exhausted.get(g).copied().unwrap_or(false))
             .map(|g| g as u32)
             .collect();
-        let all = previous.ended == self.ranks
-            && census.ended == self.ranks
+        let all = census.ended == self.ranks
             && previous.rooted.used == census.rooted.given
             && (0..census.groups.len()).all(done);
         if all || !groups.is_empty() {
             // Groups a rank has joined exist on it; rank 0 waits in one or has ended its body.
             let known = self.learn(&groups, all);
             debug_assert!(known.is_ok());
+            self.start_wave();
         }
     }
 

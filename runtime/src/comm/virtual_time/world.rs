@@ -9,7 +9,8 @@ use super::super::mailbox::Mailbox;
 use super::super::{CommError, Message, Rank, Tag};
 use super::{Computation, Fault, Network, VirtualOptions};
 
-/// What looking for a message costs that is not there: a loop that only looks gets on in time.
+/// What looking for a message costs that is not there, if nothing else happened since the last look: a loop
+/// that only looks gets on in time.
 const POLL: u64 = 20;
 
 /// Virtual time in ns.
@@ -68,6 +69,8 @@ struct Place {
     queued: Time,
     inbox: BinaryHeap<Arrival>,
     mailbox: Mailbox,
+    /// When it looked for a message in vain.
+    looked: Time,
     /// When it may send the next message.
     free: Time,
     /// How many times slower than others it computes.
@@ -513,7 +516,10 @@ impl World {
         let place = &mut self.places[rank.index()];
         let found = place.mailbox.take(tag);
         if found.is_none() {
-            place.clock += POLL;
+            if place.looked == place.clock {
+                place.clock += POLL;
+            }
+            place.looked = place.clock;
         }
         found
     }
@@ -757,6 +763,7 @@ impl Place {
             queued: 0,
             inbox: BinaryHeap::new(),
             mailbox: Mailbox::default(),
+            looked: Time::MAX,
             free: 0,
             slowness: 1.0,
             dies_at: Time::MAX,
