@@ -1,7 +1,7 @@
 //! Finding out that a collective group is exhausted: four-counter waves over a tree of ranks [Mattern 1987].
 //!
 //! Every event that makes work somewhere is counted as *given* (a fork, a result on its way), every event
-//! that ends it as *used* (a task's end, a result's being taken). Rank 0 sends a wave down a binary tree;
+//! that ends it as *used* (a task's end, a result's being taken). Rank 0 sends a wave down a tree;
 //! each rank answers, when it is passive, with the sums of its subtree. A group is exhausted when what a wave
 //! found given is what the wave before had found used, and every rank was waiting in the group's join (or
 //! past its body) when the second came by: then nothing was under way between the two, nothing was given
@@ -18,6 +18,10 @@
 use super::line::Line;
 use super::message::{Census, GroupCount};
 use crate::comm::Rank;
+
+/// Children of a rank in the tree. A level costs a message's latency and, one after the other, as many
+/// overheads: where the latency is a few overheads, this is faster than a binary tree.
+const ARITY: u32 = 4;
 
 /// A message of the detector.
 #[derive(Clone, Debug)]
@@ -299,12 +303,13 @@ impl Waves {
     }
 
     fn parent(&self) -> Option<Rank> {
-        (self.me.0 > 0).then(|| Rank((self.me.0 - 1) / 2))
+        (self.me.0 > 0).then(|| Rank((self.me.0 - 1) / ARITY))
     }
 
     fn children(&self) -> impl Iterator<Item = Rank> + use<> {
         let (me, ranks) = (u64::from(self.me.0), u64::from(self.ranks));
-        (2 * me + 1..=2 * me + 2)
+        let arity = u64::from(ARITY);
+        (arity * me + 1..=arity * me + arity)
             .filter(move |&c| c < ranks)
             .map(|c| Rank(c as u32))
     }
