@@ -9,7 +9,7 @@ use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
 use crate::scheduler::message::Message;
 use crate::scheduler::{Ticket, Work};
-use crate::task::{Desk, Erased, Failure, Registry, TaskError, Value};
+use crate::task::{Desk, Erased, Failure, Found, Registry, TaskError};
 
 /// A task in a pool.
 pub(crate) struct Cargo<E: ?Sized> {
@@ -38,7 +38,15 @@ pub(crate) struct Job<E: ?Sized> {
 /// A result on its home rank or on its way there.
 pub(crate) struct Outcome {
     pub(crate) kind: u16,
-    pub(crate) value: Result<Value, TaskError>,
+    pub(crate) value: Found,
+}
+
+impl Outcome {
+    /// The result as its joiner wants it.
+    pub(crate) fn typed<O: Send + 'static>(self) -> Result<O, TaskError> {
+        let value = self.value.map_err(|error| *error)?.downcast::<O>();
+        Ok(*value.expect("fork takes only tasks with the results of the group"))
+    }
 }
 
 impl<E: ?Sized> Work<Outcome> for Cargo<E> {
@@ -49,11 +57,11 @@ impl<E: ?Sized> Work<Outcome> for Cargo<E> {
     fn refused(&self, rank: Rank, why: BlockError) -> Outcome {
         Outcome {
             kind: self.kind,
-            value: Err(TaskError {
+            value: Err(Box::new(TaskError {
                 task: self.body.name().to_owned(),
                 rank,
                 cause: Failure::Block(why),
-            }),
+            })),
         }
     }
 }
@@ -69,7 +77,7 @@ pub(crate) struct Parcel {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Receipt {
     kind: u16,
-    value: Result<Bytes, TaskError>,
+    value: Result<Bytes, Box<TaskError>>,
 }
 
 /// A task that failed on its way.
@@ -77,7 +85,7 @@ struct Broken(TaskError);
 
 impl<E: ?Sized> Erased<E> for Broken {
     fn run(&mut self, _env: &E, desk: Desk<'_, E>) -> bool {
-        desk.site.results.push(Err(self.0.clone()));
+        desk.site.results.push(Err(Box::new(self.0.clone())));
         true
     }
 
@@ -119,10 +127,9 @@ pub(crate) fn pack<E: ?Sized>(
     let result = |outcome: Outcome| {
         let value = outcome.value.and_then(|value| {
             let bytes = registry.encode_output(outcome.kind, &value);
-            bytes.map(Bytes::from).map_err(|(task, what)| TaskError {
-                task,
-                rank,
-                cause: Failure::Unsendable(what),
+            bytes.map(Bytes::from).map_err(|(task, what)| {
+                let cause = Failure::Unsendable(what);
+                Box::new(TaskError { task, rank, cause })
             })
         });
         let kind = outcome.kind;
@@ -144,10 +151,12 @@ pub(crate) fn unpack<E: ?Sized>(
         |parcel| open(parcel, registry, rank),
         |receipt| {
             let kind = registry.kind(receipt.kind)?;
-            let unreadable = |what| TaskError {
-                task: kind.name.to_owned(),
-                rank,
-                cause: Failure::Unreadable(what),
+            let unreadable = |what| {
+                Box::new(TaskError {
+                    task: kind.name.to_owned(),
+                    rank,
+                    cause: Failure::Unreadable(what),
+                })
             };
             let value = receipt
                 .value

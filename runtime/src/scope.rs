@@ -383,7 +383,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     ) -> Result<(), ScopeError> {
         let cargo = self.cargo(Box::new(task))?;
         let ticket = self.scheduler.ticket(&group.line, None);
-        self.scheduler.fork(&ticket, cargo);
+        self.scheduler.fork(ticket, cargo);
         Ok(())
     }
 
@@ -401,7 +401,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     ) -> Result<Option<Result<O, TaskError>>, ScopeError> {
         let line = &group.line;
         if let Some(outcome) = self.scheduler.next_result(line) {
-            return Ok(Some(typed(outcome)));
+            return Ok(Some(outcome.typed()));
         }
         self.note(What::JoinBegin);
         let within = line.group();
@@ -418,7 +418,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             }
             self.turn(Some(within), false)?;
             if let Some(outcome) = self.scheduler.next_result(line) {
-                break Some(typed(outcome));
+                break Some(outcome.typed());
             }
         };
         self.scheduler.goes_on();
@@ -663,11 +663,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         match line {
             None => {
                 self.report.hyperforks += 1;
-                self.scheduler.fork(parent, cargo);
+                self.scheduler.fork(parent.clone(), cargo);
             }
             Some(line) => {
                 let ticket = self.scheduler.ticket(&line, Some(parent));
-                self.scheduler.fork(&ticket, cargo);
+                self.scheduler.fork(ticket, cargo);
             }
         }
         Ok(())
@@ -989,14 +989,6 @@ impl<E: ?Sized> Hand<E> {
     fn is_busy(&self) -> bool {
         matches!(self.frames.last(), Some(Frame::Runs))
     }
-}
-
-/// A result as its joiner wants it.
-fn typed<O: Send + 'static>(outcome: Outcome) -> Result<O, TaskError> {
-    outcome.value.map(|value| {
-        let value = value.downcast::<O>();
-        *value.expect("fork takes only tasks with the results of the group")
-    })
 }
 
 /// Makes sure that all ranks run the same program as rank 0, who tells what it knows.

@@ -101,13 +101,16 @@ pub(crate) trait Erased<E: ?Sized>: Send {
 
 pub(crate) type Value = Box<dyn Any + Send>;
 
+/// A result, or why there is none; small, as most are results.
+pub(crate) type Found = Result<Value, Box<TaskError>>;
+
 /// What a slice leaves for the rank to pick up.
 pub(crate) struct Site<E: ?Sized> {
     pub(crate) rank: Rank,
     pub(crate) worker: usize,
     pub(crate) budget: u32,
     pub(crate) charged: u64,
-    pub(crate) results: Vec<Result<Value, TaskError>>,
+    pub(crate) results: Vec<Found>,
     /// Forked tasks: into the task's own group, or one that it made.
     pub(crate) forked: Vec<(Option<Arc<Line>>, Box<dyn Erased<E>>)>,
     /// Raised while the rank would like running tasks to give something away.
@@ -167,10 +170,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     pub fn join<P: Send + 'static>(&mut self, group: &Group<P>) -> Option<Result<P, TaskError>> {
         let Desk { site, host, badge } = &mut self.desk;
         let outcome = host.next(site, badge, &group.line)?;
-        Some(outcome.value.map(|value| {
-            let value = value.downcast::<P>();
-            *value.expect("fork takes only tasks with the results of the group")
-        }))
+        Some(outcome.typed())
     }
 
     /// Cancels a group that this task made, with all its descendants.

@@ -16,7 +16,7 @@ use crate::comm::threads::panic_message;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{GroupId, Line, Ticket};
-use crate::task::{Desk, Erased, Failure, Host, Site, Stopped, TaskError, Value};
+use crate::task::{Desk, Erased, Failure, Found, Host, Site, Stopped, TaskError};
 
 /// What a worker that is a thread tells its rank.
 pub(crate) enum Report<E: ?Sized> {
@@ -39,7 +39,7 @@ pub(crate) enum Order<E: ?Sized> {
 pub(crate) struct Slice<E: ?Sized> {
     pub(crate) ticket: Ticket,
     pub(crate) kind: u16,
-    pub(crate) results: Vec<Result<Value, TaskError>>,
+    pub(crate) results: Vec<Found>,
     pub(crate) forked: Vec<(Option<Arc<Line>>, Box<dyn Erased<E>>)>,
     pub(crate) piece: Option<Cargo<E>>,
     pub(crate) done: bool,
@@ -85,11 +85,11 @@ pub(crate) fn run_slice<E: ?Sized>(
         Ok(true) => Ran::Done,
         Ok(false) => Ran::More,
         Err(message) => {
-            site.results.push(Err(TaskError {
+            site.results.push(Err(Box::new(TaskError {
                 task: body.name().to_owned(),
                 rank: site.rank,
                 cause: Failure::Panicked(message),
-            }));
+            })));
             Ran::Done
         }
     }

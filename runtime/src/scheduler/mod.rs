@@ -262,17 +262,17 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// The body forks, a running task forks or hyperforks.
-    pub fn fork(&mut self, ticket: &Ticket, task: T) {
+    pub fn fork(&mut self, ticket: Ticket, task: T) {
         self.add(ticket, task, false);
     }
 
     /// A running task gave a piece away.
     pub fn split_off(&mut self, ticket: &Ticket, piece: T) {
         self.counts.splits += 1;
-        self.add(ticket, piece, true);
+        self.add(ticket.clone(), piece, true);
     }
 
-    fn add(&mut self, ticket: &Ticket, task: T, shed: bool) {
+    fn add(&mut self, ticket: Ticket, task: T, shed: bool) {
         if self.cancelled && ticket.line.is_cancelled() || self.ledger.is_revoked(ticket.account) {
             self.counts.dropped += 1;
             return;
@@ -281,7 +281,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.ledger.hire(ticket.account);
         self.enter(&ticket.line, 1);
         self.pool.push_back(Entry {
-            ticket: ticket.clone(),
+            ticket,
             task,
             shed,
             from: None,

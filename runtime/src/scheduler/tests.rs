@@ -132,7 +132,7 @@ impl Network {
         let left = rest / 2;
         for (first, size) in [(task.first + 1, left), (task.first + 1 + left, rest - left)] {
             if size > 0 {
-                machine.fork(&ticket, Range { first, size });
+                machine.fork(ticket.clone(), Range { first, size });
             }
         }
         machine.finished(&ticket);
@@ -167,7 +167,7 @@ impl Network {
         for (rank, &size) in sizes.iter().enumerate() {
             if size > 0 {
                 let ticket = self.ranks[rank].ticket(&self.groups[rank], None);
-                self.ranks[rank].fork(&ticket, Range { first, size });
+                self.ranks[rank].fork(ticket, Range { first, size });
             }
             first += size;
         }
