@@ -5,12 +5,14 @@ use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use weft_runtime::POLICIES;
 use weft_runtime::comm::virtual_time::Network;
+use weft_runtime::policy::{SPLITS, VICTIMS};
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
 use weftwork::run::{Driver, RunOptions, RunSummary, Show, run};
-use weftwork::scene::{self, Scene};
+use weftwork::scene::Scene;
 use weftwork::step::World;
 
 /// Cloth on distributed memory: collision tests that ranks steal from each other.
@@ -85,9 +87,15 @@ struct RunArguments {
     /// Idle ranks ask nobody for work.
     #[arg(long)]
     no_steal: bool,
+    /// How ranks share the collision tests [default: the scene's].
+    #[arg(long, value_parser = names(POLICIES.iter().map(|(name, _, _)| *name)))]
+    policy: Option<String>,
     /// What a running task gives away when it is split.
-    #[arg(long, value_enum)]
-    split: Option<SplitChoice>,
+    #[arg(long, value_parser = names(SPLITS.iter().map(|split| split.name())))]
+    split: Option<String>,
+    /// Whom an idle rank asks for tasks.
+    #[arg(long, value_parser = names(VICTIMS.iter().map(|rule| rule.name())))]
+    victims: Option<String>,
     /// Seed of the choice of victims; does not change the result.
     #[arg(long)]
     seed: Option<u64>,
@@ -119,16 +127,9 @@ enum NetworkChoice {
     HdrInfiniband,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum SplitChoice {
-    /// Nothing.
-    Never,
-    /// The oldest test, the rule of the 2006 paper.
-    Oldest,
-    /// Every other test.
-    EveryOther,
-    /// The older half of the tests.
-    Half,
+/// The names of a table, as values that an option takes.
+fn names(table: impl Iterator<Item = &'static str>) -> PossibleValuesParser {
+    PossibleValuesParser::new(table)
 }
 
 /// An error with the exit code that goes with it.
@@ -165,17 +166,19 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
         // Checked as the scene's own end is.
         overrides.push(("time.end".to_owned(), format!("{end:?}")));
     }
+    for (key, name) in [
+        ("balance.policy", &arguments.policy),
+        ("balance.split", &arguments.split),
+        ("balance.victims", &arguments.victims),
+    ] {
+        overrides.extend(
+            name.iter()
+                .map(|name| (key.to_owned(), format!("\"{name}\""))),
+        );
+    }
     let mut scene = load(&arguments.scene, &overrides)?;
     if arguments.no_steal {
-        scene.balance.steal = false;
-    }
-    if let Some(split) = arguments.split {
-        scene.balance.split = match split {
-            SplitChoice::Never => scene::Split::Never,
-            SplitChoice::Oldest => scene::Split::Oldest,
-            SplitChoice::EveryOther => scene::Split::EveryOther,
-            SplitChoice::Half => scene::Split::Half,
-        };
+        scene.balance.policy.steal = false;
     }
     if let Some(seed) = arguments.seed {
         scene.balance.seed = seed;
@@ -260,7 +263,11 @@ fn announcement(scene: &Scene, options: &RunOptions) -> String {
         title = scene.title,
         step = scene.time.step,
         end = scene.time.end,
-        steal = if scene.balance.steal { "on" } else { "off" },
+        steal = if scene.balance.policy.steal {
+            "on"
+        } else {
+            "off"
+        },
         out = options.out.display(),
     )
 }

@@ -7,6 +7,11 @@
 //! the pool, run and joined; rayon's `in_place_scope` with one thread spawns a closure that adds to an
 //! atomic. Across ranks, all tasks are forked on rank 0 and each takes a while: what is lost to moving
 //! them is compared with a round trip over a channel, the least that asking and being answered can cost.
+//!
+//! A steal is measured between a rank whose only task is split for every request and a rank whose only
+//! work is what it gets, against two threads that pass the same bytes to and fro over channels, polling.
+//! A latent test is an entry of a task's own stack: what it costs in a task, which is run in slices and asked
+//! whether to split, beyond what the same loop costs alone.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::launch;
-use weft_runtime::{Context, Registry, ScopeOptions, ScopeReport, Step, Task, scope};
+use weft_runtime::{Context, Registry, ScopeOptions, ScopeReport, Split, Step, Task, scope};
 
 #[path = "../../benches/common/timing.rs"]
 mod timing;
@@ -69,6 +74,142 @@ fn run(comm: &mut dyn Comm, tasks: u32, turns: u32) -> ScopeReport {
     })
     .expect("tasks that do not fail");
     report
+}
+
+/// Lives to be split: each piece is one of so many that are left.
+#[derive(Serialize, Deserialize)]
+struct Feeder(u64);
+
+impl Task<()> for Feeder {
+    const NAME: &'static str = "feeder";
+    type Output = ();
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), ()>) -> Step<()> {
+        cx.charge(u64::from(cx.budget()));
+        if self.0 <= 1 {
+            Step::Done(())
+        } else {
+            Step::More
+        }
+    }
+
+    fn split(&mut self, _how: Split) -> Option<Self> {
+        (self.0 > 1).then(|| {
+            self.0 -= 1;
+            Self(1)
+        })
+    }
+}
+
+/// The time of so many steals, one after the other, and the bytes of a request and its answer.
+fn steal(steals: u64) -> (Duration, u64) {
+    let reports = launch(2, |comm| {
+        let registry = Registry::new().with::<Feeder>();
+        let (_, report) = scope(comm, &registry, &(), &ScopeOptions::default(), |s| {
+            let group = s.group();
+            if s.rank().index() == 0 {
+                s.fork(&group, Feeder(steals))?;
+            }
+            while s.join(&group)?.is_some() {}
+            Ok(())
+        })
+        .expect("tasks that do not fail");
+        report
+    })
+    .expect("two threads");
+    let served: u64 = reports.iter().map(|r| r.served).sum();
+    let bytes: u64 = reports.iter().map(|r| r.bytes).sum();
+    (
+        reports[1].elapsed / served.max(1) as u32,
+        bytes / served.max(1),
+    )
+}
+
+/// Messages of so many bytes there and back between two threads that poll.
+fn polled_ping_pong(rounds: u32, bytes: u64) -> Duration {
+    let (there, ping) = crossbeam_channel::unbounded::<Vec<u8>>();
+    let (back, pong) = crossbeam_channel::unbounded::<Vec<u8>>();
+    let payload = vec![7; bytes as usize / 2];
+    let poll = |channel: &crossbeam_channel::Receiver<Vec<u8>>| {
+        loop {
+            match channel.try_recv() {
+                Ok(message) => return message,
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+    };
+    std::thread::scope(|s| {
+        let echo = payload.clone();
+        s.spawn(move || {
+            for _ in 0..rounds {
+                black_box(poll(&ping));
+                back.send(echo.clone()).expect("the other side listens");
+            }
+        });
+        best(1, || {
+            for _ in 0..rounds {
+                there.send(payload.clone()).expect("the other side listens");
+                black_box(poll(&pong));
+            }
+        })
+    })
+}
+
+/// A tree walked on a stack: a latent test is an entry.
+#[derive(Serialize, Deserialize)]
+struct Walk {
+    stack: Vec<(u32, u32)>,
+    asks: bool,
+}
+
+/// One test: a little arithmetic and two children.
+fn test(stack: &mut Vec<(u32, u32)>, (a, height): (u32, u32)) {
+    let a = black_box(a.wrapping_mul(0x9e37_79b9).rotate_left(7));
+    if height > 0 {
+        stack.push((a, height - 1));
+        stack.push((a ^ 1, height - 1));
+    }
+}
+
+impl Task<()> for Walk {
+    const NAME: &'static str = "walk";
+    type Output = ();
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), ()>) -> Step<()> {
+        for done in 0..cx.budget() {
+            let Some(entry) = self.stack.pop() else {
+                cx.charge(u64::from(done));
+                return Step::Done(());
+            };
+            test(&mut self.stack, entry);
+            if self.asks && cx.split_wanted() {
+                break;
+            }
+        }
+        cx.charge(u64::from(cx.budget()));
+        Step::More
+    }
+}
+
+/// Walks a tree of this height as one task.
+fn walk(height: u32, asks: bool) {
+    let registry = Registry::new().with::<Walk>();
+    let options = ScopeOptions::default();
+    let walked = scope(&mut Solo::new(), &registry, &(), &options, |s| {
+        let group = s.group();
+        let stack = vec![(1, height)];
+        s.fork(&group, Walk { stack, asks })?;
+        while s.join(&group)?.is_some() {}
+        Ok(())
+    });
+    walked.expect("tasks that do not fail");
+}
+
+fn plain_walk(height: u32) {
+    let mut stack = vec![(1, height)];
+    while let Some(entry) = stack.pop() {
+        test(&mut stack, entry);
+    }
 }
 
 fn rayon_run(pool: &rayon::ThreadPool, tasks: u32, turns: u32) -> u64 {
@@ -154,6 +295,32 @@ fn table() {
         micros(alone, tasks),
         alone.as_secs_f64() / stolen.as_secs_f64(),
         alone.as_secs_f64() / rayon.as_secs_f64(),
+    );
+
+    let height = 20;
+    let nanos = |time: Duration| time.as_secs_f64() * 1e9 / f64::from(2 << height);
+    let plain = best(9, || plain_walk(height));
+    let (silent, asking) = (
+        best(9, || walk(height, false)),
+        best(9, || walk(height, true)),
+    );
+    println!(
+        "a latent test on a task's own stack: {:.2} ns beyond the {:.2} ns of a bare loop; asking whether to \
+         split: {:.2} ns",
+        nanos(silent) - nanos(plain),
+        nanos(plain),
+        nanos(asking) - nanos(silent),
+    );
+
+    let (round, bytes) = (0..5).map(|_| steal(20_000)).min().unwrap_or_default();
+    let bare = (0..5).map(|_| polled_ping_pong(20_000, bytes)).min();
+    let bare = bare.unwrap_or_default();
+    println!(
+        "a steal between two ranks, {bytes} bytes: {:.2} us; the same bytes over channels, polled: {:.2} us; \
+         ratio {:.1}",
+        micros(round, 1),
+        micros(bare, 20_000),
+        round.as_secs_f64() * 20_000.0 / bare.as_secs_f64(),
     );
 
     let rounds = 20_000;

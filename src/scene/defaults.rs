@@ -4,8 +4,9 @@
 //! the documentation of the format ([`super::load`]) refers to.
 
 use glam::DVec3;
+use weft_runtime::Policy;
 
-use super::{Balance, ContactParameters, Material, Output, Partition, Solver, Split, Time};
+use super::{Balance, ContactParameters, Material, Output, Partition, Solver, Time};
 
 /// Acceleration of gravity in m/s², z up.
 pub const GRAVITY: DVec3 = DVec3::new(0.0, 0.0, -9.81);
@@ -77,20 +78,16 @@ impl Default for Partition {
     }
 }
 
-/// Stealing on, every other entry given away, at most one split in 50 µs.
-///
-/// The 2006 paper gives away the oldest test [TB06 §4.2.2], at most every 10 ms, say [TB06 §4.2.3]:
-/// `split = "oldest"`, `split_interval = "10 ms"`. That starves more than a dozen ranks.
+/// The runtime's own policy, with some tasks kept ready for thieves.
 impl Default for Balance {
     fn default() -> Self {
         Self {
             ranks: None,
-            steal: true,
-            split: Split::EveryOther,
             seed: 1,
-            low_water: 2,
-            split_interval: 5e-5,
-            steal_timeout: 1e-3,
+            policy: Policy {
+                low_water: 2,
+                ..Policy::default()
+            },
         }
     }
 }

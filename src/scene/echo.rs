@@ -1,10 +1,12 @@
 //! A scene back as text, every option written out.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use glam::DVec3;
+use weft_runtime::Interval;
 
-use super::{Body, Cloth, ClothSource, Pin, Scene, Shape, Split, Surface};
+use super::{Body, Cloth, ClothSource, Pin, Scene, Shape, Surface};
 
 impl Scene {
     /// All effective options, defaults and overrides included, as TOML that parses back to an equal
@@ -56,18 +58,20 @@ fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
     if let Some(ranks) = balance.ranks {
         writeln!(out, "ranks = {ranks}")?;
     }
-    let split = match balance.split {
-        Split::Never => "never",
-        Split::Oldest => "oldest",
-        Split::EveryOther => "every-other",
-        Split::Half => "half",
-    };
-    writeln!(out, "steal = {}", balance.steal)?;
-    writeln!(out, "split = \"{split}\"")?;
+    let policy = &balance.policy;
+    let seconds = |time: Duration| time.as_secs_f64();
     writeln!(out, "seed = {}", balance.seed)?;
-    writeln!(out, "low_water = {}", balance.low_water)?;
-    writeln!(out, "split_interval = \"{:?} s\"", balance.split_interval)?;
-    writeln!(out, "steal_timeout = \"{:?} s\"", balance.steal_timeout)?;
+    match policy.interval {
+        Interval::Fixed(time) => writeln!(out, "split_interval = \"{:?} s\"", seconds(time))?,
+        Interval::Adaptive => writeln!(out, "policy = \"adaptive\"")?,
+    }
+    writeln!(out, "steal = {}", policy.steal)?;
+    writeln!(out, "split = \"{}\"", policy.split.name())?;
+    writeln!(out, "victims = \"{}\"", policy.victims.name())?;
+    writeln!(out, "low_water = {}", policy.low_water)?;
+    writeln!(out, "split_on_request = {}", policy.split_on_request)?;
+    let timeout = seconds(policy.steal_timeout);
+    writeln!(out, "steal_timeout = \"{timeout:?} s\"")?;
 
     let output = &scene.output;
     writeln!(out, "\n[output]")?;

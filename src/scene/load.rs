@@ -5,8 +5,11 @@
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
+use weft_runtime::policy::{SPLITS, VICTIMS};
+use weft_runtime::{Interval, POLICIES, Policy};
 
 use super::document::{Node, Origin};
 use super::error::nearest_file;
@@ -14,8 +17,8 @@ use super::objects::{Surroundings, body, cloth, grid_vertices};
 use super::quantity::{Dimension, Number, Short};
 use super::reader::{Problems, Range, Table};
 use super::{
-    Balance, ContactParameters, Output, Partition, Place, Problem, Scene, SceneError, Solver,
-    Split, Time, defaults,
+    Balance, ContactParameters, Output, Partition, Place, Problem, Scene, SceneError, Solver, Time,
+    defaults,
 };
 
 impl Scene {
@@ -266,12 +269,15 @@ fn read_partition(table: &Table<'_>) -> Partition {
 
 fn read_balance(table: &Table<'_>) -> Balance {
     let default = Balance::default();
-    let splits = [
-        ("never", Split::Never),
-        ("oldest", Split::Oldest),
-        ("every-other", Split::EveryOther),
-        ("half", Split::Half),
-    ];
+    let policies: Vec<_> = POLICIES.iter().map(|&(name, p, _)| (name, p)).collect();
+    let splits: Vec<_> = SPLITS.iter().map(|&split| (split.name(), split)).collect();
+    let victims: Vec<_> = VICTIMS.iter().map(|&rule| (rule.name(), rule)).collect();
+    // A policy by its name, then what the scene says otherwise.
+    let base = table.choice("policy", &policies).unwrap_or(default.policy);
+    let time = |key, range| {
+        let time = table.quantity(key, Dimension::TIME, range);
+        time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    };
     let count = |key, most| {
         table
             .count(key, 1, most)
@@ -279,19 +285,22 @@ fn read_balance(table: &Table<'_>) -> Balance {
     };
     Balance {
         ranks: count("ranks", MOST_RANKS),
-        steal: table.boolean("steal").unwrap_or(default.steal),
-        split: table.choice("split", &splits).unwrap_or(default.split),
         // TOML's whole numbers end at i64::MAX.
         seed: table
             .count("seed", 0, i64::MAX.unsigned_abs())
             .unwrap_or(default.seed),
-        low_water: count("low_water", 1_000_000).unwrap_or(default.low_water),
-        split_interval: table
-            .quantity("split_interval", Dimension::TIME, Range::NonNegative)
-            .unwrap_or(default.split_interval),
-        steal_timeout: table
-            .quantity("steal_timeout", Dimension::TIME, Range::Positive)
-            .unwrap_or(default.steal_timeout),
+        policy: Policy {
+            steal: table.boolean("steal").unwrap_or(base.steal),
+            split: table.choice("split", &splits).unwrap_or(base.split),
+            victims: table.choice("victims", &victims).unwrap_or(base.victims),
+            interval: time("split_interval", Range::NonNegative)
+                .map_or(base.interval, Interval::Fixed),
+            low_water: count("low_water", 1_000_000).unwrap_or(base.low_water),
+            split_on_request: table
+                .boolean("split_on_request")
+                .unwrap_or(base.split_on_request),
+            steal_timeout: time("steal_timeout", Range::Positive).unwrap_or(base.steal_timeout),
+        },
     }
 }
 

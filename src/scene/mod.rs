@@ -41,6 +41,7 @@ mod tests;
 use std::path::PathBuf;
 
 use glam::DVec3;
+use weft_runtime::Policy;
 
 pub use error::{Place, Problem, SceneError};
 
@@ -266,31 +267,10 @@ pub struct Partition {
 pub struct Balance {
     /// Ranks used when the command line does not say.
     pub ranks: Option<usize>,
-    /// Whether idle ranks steal.
-    pub steal: bool,
-    /// What a running task gives away when it splits.
-    pub split: Split,
     /// Seed of the choice of victims.
     pub seed: u64,
-    /// Pool size below which running tasks are asked to split.
-    pub low_water: usize,
-    /// Least time between two splits, in s.
-    pub split_interval: f64,
-    /// Time after which an unanswered steal request goes to another victim too, in s.
-    pub steal_timeout: f64,
-}
-
-/// What a running task gives away when it splits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Split {
-    /// Nothing: tasks are never split.
-    Never,
-    /// The oldest test, nearest to the root (the rule of the 2006 paper).
-    Oldest,
-    /// Every other test of the stack.
-    EveryOther,
-    /// The older half of the tests.
-    Half,
+    /// Who gives what to whom, and when.
+    pub policy: Policy,
 }
 
 /// What is written.

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use glam::DVec3;
 use proptest::prelude::*;
 
+use weft_runtime::Split;
+
 use super::*;
 
 const CLOTH: &str = r#"
@@ -182,7 +184,7 @@ fn every_key_arrives_in_si_units() {
     assert_eq!(cuboid.surface, Surface::Triangles { edge: 0.03 });
     assert_eq!(capsule.surface, Surface::Triangles { edge: 0.1 / 8.0 });
     assert_eq!(capsule.friction, 0.7);
-    assert_eq!(scene.balance.split, Split::Oldest);
+    assert_eq!(scene.balance.policy.split, Split::OLDEST);
     assert_eq!(scene.balance.ranks, Some(3));
     assert_eq!(scene.partition.patches, Some(64));
     assert_eq!(scene.output.picture_size, [320, 200]);
@@ -388,7 +390,7 @@ fn overrides_replace_and_add_and_are_named_in_errors() {
     };
     assert_eq!(vertices, [6, 7]);
     assert_eq!(scene.bodies[2].velocity, DVec3::X);
-    assert_eq!(scene.balance.split, Split::Never);
+    assert_eq!(scene.balance.policy.split, Split::NEVER);
     assert_eq!(scene.title, "another one");
 
     refused(

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weft_partition::{HaloPlan, Ownership, PartitionError};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
-use weft_runtime::{Interval, Policy, ScopeError, ScopeOptions, ScopeReport, Split};
+use weft_runtime::{ScopeError, ScopeOptions, ScopeReport};
 
 use super::assembly::{Assembly, Load};
 use super::body_response::{BodyResponse, StepContext};
@@ -524,19 +524,7 @@ impl Clock {
 impl From<&scene::Balance> for ScopeOptions {
     fn from(balance: &scene::Balance) -> Self {
         Self {
-            policy: Policy {
-                steal: balance.steal,
-                split: match balance.split {
-                    scene::Split::Never => Split::NEVER,
-                    scene::Split::Oldest => Split::OLDEST,
-                    scene::Split::EveryOther => Split::EVERY_OTHER,
-                    scene::Split::Half => Split::HALF,
-                },
-                interval: Interval::Fixed(Duration::from_secs_f64(balance.split_interval)),
-                low_water: balance.low_water,
-                steal_timeout: Duration::from_secs_f64(balance.steal_timeout),
-                ..Policy::default()
-            },
+            policy: balance.policy,
             seed: balance.seed,
             ..Self::default()
         }
