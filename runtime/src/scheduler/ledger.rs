@@ -104,6 +104,8 @@ pub(super) struct Ledger<R> {
     roots: BTreeMap<GroupId, Root<R>>,
     closed: Vec<Closed<R>>,
     sweep_at: usize,
+    /// Results of groups that nobody will join, thrown away since this was last asked for.
+    left_over: usize,
 }
 
 /// Groups at home before abandoned ones are looked for.
@@ -120,6 +122,7 @@ impl<R> Ledger<R> {
             roots: BTreeMap::new(),
             closed: Vec::new(),
             sweep_at: FEWEST,
+            left_over: 0,
         }
     }
 
@@ -305,14 +308,13 @@ impl<R> Ledger<R> {
         root.is_none_or(|root| root.is_complete(&self.accounts))
     }
 
-    /// Forgets groups that nobody will join, when nothing of them is left; returns results left over.
-    pub(super) fn sweep(&mut self) -> usize {
-        let mut left_over = 0;
+    /// Forgets groups that nobody will join, when nothing of them is left.
+    pub(super) fn sweep(&mut self) {
         let mut gone = Vec::new();
         for (&group, root) in &mut self.roots {
             let account = self.accounts[root.account as usize].as_ref();
             if account.is_none_or(|a| a.line.is_abandoned()) {
-                left_over += root.results.len();
+                self.left_over += root.results.len();
                 root.results.clear();
                 if root.is_complete(&self.accounts) {
                     gone.push(group);
@@ -320,7 +322,11 @@ impl<R> Ledger<R> {
             }
         }
         gone.into_iter().for_each(|group| self.forget(group));
-        left_over
+    }
+
+    /// How many results were thrown away since the last call.
+    pub(super) fn left_over(&mut self) -> usize {
+        std::mem::take(&mut self.left_over)
     }
 
     /// Ranks that have tasks of this group from here.

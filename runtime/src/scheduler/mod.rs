@@ -1095,8 +1095,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Lets the detectors of termination go on, now that something may have become passive.
     fn settle(&mut self) {
-        let left_over = self.ledger.sweep();
-        self.waves.rooted_used(left_over);
+        self.ledger.sweep();
+        self.waves.rooted_used(self.ledger.left_over());
         self.report_closed();
         let outgoing = &mut self.outgoing;
         if let Some(roll_call) = &mut self.roll_call {

@@ -409,3 +409,27 @@ fn splits_keep_their_distance() {
     options.policy.split = Split::NEVER;
     assert!(!fresh(0, 2, &options).wants_split(at(0)));
 }
+
+/// A rooted group as a driver makes one: of a body, or of a task of `parent`.
+fn rooted(home: u32, number: u64, parent: Option<&Arc<Line>>) -> Arc<Line> {
+    let home = Rank(home);
+    Line::new(GroupId::Rooted { home, number }, parent.cloned())
+}
+
+/// However many groups are dropped with results in them, the scope ends.
+#[test]
+fn a_group_nobody_joins_still_ends() {
+    let mut machine = fresh(0, 1, &ScopeOptions::default());
+    for number in 0..300 {
+        let group = rooted(0, number, None);
+        let ticket = machine.ticket(&group, None);
+        machine.fork(&ticket, Range { first: 0, size: 1 });
+        let (ticket, task) = machine.next_task(None).unwrap();
+        machine.produced(&ticket, task.first);
+        machine.finished(&ticket);
+        group.abandon();
+    }
+    machine.body_ended();
+    machine.idle(Duration::ZERO, None);
+    assert!(machine.may_leave(), "{}", machine.describe());
+}
