@@ -433,3 +433,35 @@ fn a_group_nobody_joins_still_ends() {
     machine.idle(Duration::ZERO, None);
     assert!(machine.may_leave(), "{}", machine.describe());
 }
+
+/// It dies after it has told some that a group is exhausted, but not all: they hear it from the next one.
+#[test]
+fn the_coordinator_may_die() {
+    let options = ScopeOptions {
+        recover: true,
+        ..ScopeOptions::default()
+    };
+    let now = Duration::ZERO;
+    let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, &options)).collect();
+    for machine in &mut ranks {
+        let group = machine.group();
+        machine.waits_in(group.group());
+        machine.idle(now, Some(GROUP));
+    }
+    let verdict = || Message::Exhausted(vec![0], false);
+    ranks[1].receive(Rank(0), verdict(), now).unwrap();
+    for from in [1, 2] {
+        ranks[from].lose(Rank(0));
+        while let Some((to, letter)) = ranks[from].outgoing() {
+            let sender = Rank(from as u32);
+            ranks[to.index()].receive(sender, letter, now).unwrap();
+        }
+    }
+    while let Some((to, letter)) = ranks[1].outgoing() {
+        ranks[to.index()].receive(Rank(1), letter, now).unwrap();
+    }
+    for machine in &mut ranks[1..] {
+        let line = Line::new(GROUP, None);
+        assert!(machine.is_exhausted(&line), "{}", machine.describe());
+    }
+}
