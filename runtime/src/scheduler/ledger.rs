@@ -136,6 +136,10 @@ impl<R> Ledger<R> {
             self.sweep_at = (2 * self.roots.len()).max(FEWEST);
         }
         let account = self.open(line, Origin::Root, 0);
+        let revoked = self.is_revoked(under);
+        if let Some(account) = self.get(account) {
+            account.revoked = revoked;
+        }
         self.hire(under);
         let root = Root {
             account,
@@ -356,28 +360,31 @@ impl<R> Ledger<R> {
         Some(self.accounts[account as usize].as_ref()?.line.group())
     }
 
-    /// Makes a lease from that rank void; returns the leases that were made of it, with their thieves.
+    /// Makes a lease from that rank void, with the groups that its tasks made; returns the leases that were
+    /// made of all that, with their thieves.
+    ///
+    /// The groups must go too: the scope no longer waits for them, so ranks that have their tasks may leave,
+    /// and a task that waits for one would wait for ever.
     pub(super) fn revoke(&mut self, victim: Rank, number: u64) -> Vec<(Rank, u64)> {
-        let Some(account) = self.borrowed.remove(&(victim, number)) else {
-            return Vec::new();
-        };
-        if let Some(account) = self.get(account) {
-            account.revoked = true;
-            account.held.clear();
+        let mut told = Vec::new();
+        let mut void = Vec::from_iter(self.borrowed.remove(&(victim, number)));
+        while let Some(id) = void.pop() {
+            if let Some(account) = self.get(id) {
+                account.revoked = true;
+                account.held.clear();
+            }
+            let groups = self.roots.values().filter(|root| root.under == id);
+            void.extend(groups.map(|root| root.account));
+            let leases = self.leases.iter().filter(|(_, lease)| lease.account == id);
+            let leases: Vec<u64> = leases.map(|(&number, _)| number).collect();
+            for number in leases {
+                if let Some(lease) = self.leases.remove(&number) {
+                    told.push((lease.thief, number));
+                    self.release(id);
+                }
+            }
         }
-        let void: Vec<u64> = self
-            .leases
-            .iter()
-            .filter(|(_, lease)| lease.account == account)
-            .map(|(&number, _)| number)
-            .collect();
-        void.into_iter()
-            .filter_map(|number| {
-                let lease = self.leases.remove(&number)?;
-                self.release(account);
-                Some((lease.thief, number))
-            })
-            .collect()
+        told
     }
 
     pub(super) fn is_revoked(&self, account: AccountId) -> bool {

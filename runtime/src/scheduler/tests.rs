@@ -465,3 +465,51 @@ fn the_coordinator_may_die() {
         assert!(machine.is_exhausted(&line), "{}", machine.describe());
     }
 }
+
+/// So are the groups that its tasks made: nobody waits for them any more, and those that do must not either.
+#[test]
+fn what_came_of_a_dead_victim_is_void() {
+    let options = ScopeOptions {
+        recover: true,
+        ..ScopeOptions::default()
+    };
+    let now = Duration::ZERO;
+    let task = |first| Range { first, size: 1 };
+    let mut machine = fresh(2, 3, &options);
+    machine.group();
+    machine.body_ended();
+    let mut stolen = bundle(vec![task(0)]);
+    (stolen[0].home, stolen[0].lease) = (Rank(1), 1);
+    machine
+        .receive(Rank(1), Message::Gift(stolen), now)
+        .unwrap();
+    let (outer, _) = machine.next_task(None).unwrap();
+    let group = rooted(2, 0, Some(outer.line()));
+    for first in 1..4 {
+        let ticket = machine.ticket(&group, Some(&outer));
+        machine.fork(&ticket, task(first));
+    }
+    machine.begins_to_wait();
+    while machine.outgoing().is_some() {}
+    let request = Message::StealRequest(None);
+    machine.receive(Rank(0), request, now).unwrap();
+    let Some((Rank(0), Message::StealAnswer(lent))) = machine.outgoing() else {
+        panic!("a request is answered");
+    };
+    machine.lose(Rank(1));
+    let revoked = Message::Revoked(lent[0].lease);
+    let mut letters = std::iter::from_fn(|| machine.outgoing());
+    assert!(letters.any(|letter| letter == (Rank(0), revoked.clone())));
+    assert!(machine.next_task(None).is_none());
+    assert!(machine.is_exhausted(&group), "{}", machine.describe());
+    machine.ends_waiting();
+    // Nor does it make new ones.
+    let another = rooted(2, 1, Some(outer.line()));
+    let ticket = machine.ticket(&another, Some(&outer));
+    machine.fork(&ticket, task(4));
+    assert!(machine.next_task(None).is_none());
+    assert!(machine.is_exhausted(&another));
+    machine.produced(&outer, 0);
+    machine.finished(&outer);
+    assert!(!machine.describe().contains("open for lease"));
+}
