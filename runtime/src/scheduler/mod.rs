@@ -267,7 +267,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     fn add(&mut self, ticket: &Ticket, task: T, shed: bool) {
-        if self.cancelled && ticket.line.is_cancelled() || self.ledger.is_revoked(ticket.account) {
+        if self.is_unwanted(ticket) {
             self.counts.dropped += 1;
             return;
         }
@@ -317,6 +317,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// A running task is set down before it has finished, to go on later, here or elsewhere.
     pub fn put_back(&mut self, ticket: Ticket, task: T) {
         self.running -= 1;
+        if self.is_unwanted(&ticket) {
+            self.counts.dropped += 1;
+            self.gone(&ticket);
+            return;
+        }
         self.pool.push_back(Entry {
             ticket,
             task,
@@ -574,6 +579,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 holds: false,
             });
         }
+        if self.cancelled {
+            self.drop_cancelled();
+        }
     }
 
     // ---- time
@@ -801,6 +809,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if let Some(base) = line.base() {
             self.here[base as usize] -= tasks;
         }
+    }
+
+    /// Whether tasks have no place in the pool, for their group is cancelled or their lease void.
+    fn is_unwanted(&self, ticket: &Ticket) -> bool {
+        self.cancelled && ticket.line.is_cancelled() || self.ledger.is_revoked(ticket.account)
     }
 
     /// A task that was here is no more.

@@ -513,3 +513,33 @@ fn what_came_of_a_dead_victim_is_void() {
     machine.finished(&outer);
     assert!(!machine.describe().contains("open for lease"));
 }
+
+/// Neither one that is set down after its group was cancelled, nor one whose thief dies.
+#[test]
+fn a_cancelled_task_does_not_come_back() {
+    let options = ScopeOptions {
+        recover: true,
+        ..ScopeOptions::default()
+    };
+    let task = Range { first: 0, size: 1 };
+    let mut machine = fresh(0, 2, &options);
+    let group = rooted(0, 0, None);
+    let ticket = machine.ticket(&group, None);
+    for _ in 0..3 {
+        machine.fork(&ticket, task);
+    }
+    let (running, _) = machine.next_task(None).unwrap();
+    let request = Message::StealRequest(None);
+    machine.receive(Rank(1), request, Duration::ZERO).unwrap();
+    let Some((_, Message::StealAnswer(lent))) = machine.outgoing() else {
+        panic!("a request is answered");
+    };
+    machine.cancel(&group);
+    machine.put_back(running, task);
+    assert!(machine.next_task(None).is_none());
+    machine.lose(Rank(1));
+    let lease = machine.rerun().unwrap();
+    machine.restore(lease, Rank(0), lent[0].tasks.clone());
+    assert!(machine.next_task(None).is_none());
+    assert!(machine.is_exhausted(&group), "{}", machine.describe());
+}
