@@ -312,6 +312,17 @@ impl<R> Ledger<R> {
         root.is_none_or(|root| root.is_complete(&self.accounts))
     }
 
+    /// The body has ended: it joins no group any more, even if it still holds some.
+    pub(super) fn abandon_own(&self) {
+        for root in self.roots.values() {
+            if let Some(account) = &self.accounts[root.account as usize]
+                && account.line.ancestors().count() == 1
+            {
+                account.line.abandon();
+            }
+        }
+    }
+
     /// Forgets groups that nobody will join, when nothing of them is left.
     pub(super) fn sweep(&mut self) {
         let mut gone = Vec::new();

@@ -373,6 +373,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             line.abandon();
             while self.next_result(&line).is_some() {}
         }
+        self.ledger.abandon_own();
         self.publisher_is(Publisher::Ended);
         self.settle();
     }
@@ -384,8 +385,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if !self.lines.cancel(group) {
             return;
         }
-        if let GroupId::Collective(_) = group {
-            self.spread_cancel(group, self.me);
+        match group {
+            GroupId::Collective(_) => self.spread_cancel(group, self.me),
+            // A task cancels its own group: home tells all others who have tasks of it.
+            GroupId::Rooted { home, .. } if home != self.me && !self.dead.contains(&home) => {
+                let message = Message::Cancel(group, self.me);
+                self.outgoing.push_back((home, message));
+            }
+            GroupId::Rooted { .. } => {}
         }
         self.drop_cancelled();
     }
@@ -476,11 +483,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
             Message::Revoked(lease) => self.void(from, lease),
             Message::Cancel(group, root) => {
-                let known = matches!(group, GroupId::Collective(number) if self.is_near(number));
+                let known = match group {
+                    GroupId::Collective(number) => self.is_near(number),
+                    GroupId::Rooted { home, .. } => home == self.me,
+                };
                 if !known || root.0 >= self.ranks {
                     return Err("the end of a group that does not exist here".to_owned());
                 }
-                if !self.options.recover {
+                let spreads = matches!(group, GroupId::Collective(_)) && !self.options.recover;
+                if spreads {
                     self.spread_cancel(group, root);
                 }
                 self.lines.cancel(group);

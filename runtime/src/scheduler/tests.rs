@@ -345,12 +345,9 @@ fn what_no_rank_would_send_is_refused() {
     machine.group();
     let now = Duration::ZERO;
     let far = GroupId::Collective(5000);
-    let rooted = GroupId::Rooted {
-        home: Rank(1),
-        number: 3,
-    };
+    let own = rooted(1, 3, None).group();
     let lease = Bundle {
-        path: vec![rooted],
+        path: vec![own],
         home: Rank(2),
         lease: 7,
         tasks: vec![],
@@ -358,11 +355,11 @@ fn what_no_rank_would_send_is_refused() {
     let letters = [
         Message::StealAnswer(vec![]),
         Message::Gift(bundle(vec![])).with_path(&[far]),
-        Message::Gift(bundle(vec![])).with_path(&[GROUP, rooted]),
+        Message::Gift(bundle(vec![])).with_path(&[GROUP, own]),
         Message::Gift(bundle(vec![])).with_path(&[]),
         Message::Gift(vec![lease]),
         Message::Results(vec![(far, 1)]),
-        Message::Results(vec![(rooted, 1)]),
+        Message::Results(vec![(own, 1)]),
         Message::Returned {
             lease: 4,
             sent: 0,
@@ -370,6 +367,7 @@ fn what_no_rank_would_send_is_refused() {
         },
         Message::Cancel(far, Rank(0)),
         Message::Cancel(GROUP, Rank(99)),
+        Message::Cancel(rooted(2, 3, None).group(), Rank(2)),
         Message::Wave(1),
         Message::Exhausted(vec![77], false),
         Message::Quiet(vec![0], false),
@@ -542,4 +540,85 @@ fn a_cancelled_task_does_not_come_back() {
     machine.restore(lease, Rank(0), lent[0].tasks.clone());
     assert!(machine.next_task(None).is_none());
     assert!(machine.is_exhausted(&group), "{}", machine.describe());
+}
+
+/// The body may return a group that it holds, with results in it.
+#[test]
+fn a_group_that_outlives_its_body_keeps_nobody() {
+    let mut machine = fresh(0, 1, &ScopeOptions::default());
+    let group = rooted(0, 0, None);
+    let ticket = machine.ticket(&group, None);
+    machine.fork(&ticket, Range { first: 0, size: 1 });
+    let (ticket, task) = machine.next_task(None).unwrap();
+    machine.produced(&ticket, task.first);
+    machine.finished(&ticket);
+    machine.body_ended();
+    machine.idle(Duration::ZERO, None);
+    assert!(machine.may_leave(), "{}", machine.describe());
+    drop(group);
+}
+
+/// Three ranks, and tasks of a rooted group of rank 0 that rank 1 has stolen, and rank 2 from rank 1.
+fn thiefs_thief(options: &ScopeOptions) -> (Vec<Machine>, Arc<Line>) {
+    let now = Duration::ZERO;
+    let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, options)).collect();
+    let group = rooted(0, 0, None);
+    let ticket = ranks[0].ticket(&group, None);
+    for first in 0..7 {
+        ranks[0].fork(&ticket, Range { first, size: 1 });
+    }
+    for machine in &mut ranks[1..] {
+        machine.body_ended();
+    }
+    for (thief, victim) in [(1, 0), (2, 1)] {
+        let request = Message::StealRequest(None);
+        let sender = Rank(thief as u32);
+        ranks[victim].receive(sender, request, now).unwrap();
+        let (_, answer) = ranks[victim].outgoing().unwrap();
+        let Message::StealAnswer(tasks) = answer else {
+            panic!("a request is answered");
+        };
+        let gift = Message::Gift(tasks);
+        ranks[thief]
+            .receive(Rank(victim as u32), gift, now)
+            .unwrap();
+    }
+    (ranks, group)
+}
+
+/// Delivers what the ranks have to say until they fall silent.
+fn converse(ranks: &mut [Machine]) {
+    let mut silent = false;
+    while !silent {
+        silent = true;
+        for from in 0..ranks.len() {
+            while let Some((to, letter)) = ranks[from].outgoing() {
+                silent = false;
+                let sender = Rank(from as u32);
+                let machine = &mut ranks[to.index()];
+                machine.receive(sender, letter, Duration::ZERO).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cancelled_lease_is_told_to_the_thiefs_thief() {
+    let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
+    assert_eq!(ranks[2].counts().tasks_in, 1);
+    ranks[0].cancel(&group);
+    converse(&mut ranks);
+    assert!(ranks[2].next_task(None).is_none());
+    assert!(ranks[0].is_exhausted(&group), "{}", ranks[0].describe());
+}
+
+#[test]
+fn a_thief_may_cancel_the_group_of_its_task() {
+    let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
+    let (ticket, _) = ranks[2].next_task(None).unwrap();
+    ranks[2].cancel(&Arc::clone(ticket.line()));
+    ranks[2].finished(&ticket);
+    converse(&mut ranks);
+    assert!(ranks.iter_mut().all(|m| m.next_task(None).is_none()));
+    assert!(ranks[0].is_exhausted(&group), "{}", ranks[0].describe());
 }
