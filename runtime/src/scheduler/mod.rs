@@ -86,6 +86,8 @@ struct Entry<T> {
     from: Option<Rank>,
     /// Blocks that it needs are kept in the cache for it.
     holds: bool,
+    /// A worker of this rank waits in a join and may not take it. Those it came by are the oldest.
+    passed: bool,
 }
 
 /// What the body is doing.
@@ -280,6 +282,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             shed,
             from: None,
             holds: false,
+            passed: false,
         });
     }
 
@@ -328,6 +331,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             shed: false,
             from: None,
             holds: false,
+            passed: false,
         });
     }
 
@@ -588,6 +592,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 shed: false,
                 from: None,
                 holds: false,
+                passed: false,
             });
         }
         if self.cancelled {
@@ -605,7 +610,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.post();
         }
         let mut waiter = 0;
-        while waiter < self.waiters.len() && self.pool.len() > self.reserved() {
+        while waiter < self.waiters.len() && self.has_spare() {
             let (rank, within) = self.waiters[waiter];
             let tasks = self.give(rank, within);
             if tasks.is_empty() {
@@ -660,8 +665,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Ticket, T)> {
         loop {
             let at = match within {
-                None => self.pool.len().checked_sub(1)?,
-                Some(_) => self.pool.iter().rposition(|e| e.is_within(within))?,
+                None => self.pool.len().checked_sub(1),
+                Some(_) => self.pool.iter().rposition(|e| e.is_within(within)),
+            };
+            let Some(at) = at else {
+                let new = self.pool.iter_mut().rev();
+                for entry in new.take_while(|entry| !entry.passed) {
+                    entry.passed = true;
+                }
+                return None;
             };
             let entry = self.pool.remove(at)?;
             let Some(entry) = self.prepare(entry) else {
@@ -839,7 +851,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// What a thief gets: the oldest half of what the pool has for it, for the oldest tasks are the largest.
     ///
-    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro.
+    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. But not
+    /// those that none may take: two ranks that wait in joins could keep what the other waits for.
     fn give(&mut self, to: Rank, within: Option<GroupId>) -> Vec<Bundle<T>> {
         if self.dead.contains(&to) {
             return Vec::new();
@@ -848,7 +861,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             None => self.pool.len(),
             Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),
         };
-        let count = fits.saturating_sub(self.reserved()).div_ceil(2);
+        let new = self.pool.iter().rev().take_while(|entry| !entry.passed);
+        let own = new.filter(|entry| entry.is_within(within));
+        let count = (fits - own.take(self.reserved()).count()).div_ceil(2);
         let given: Vec<Entry<T>> = if fits == self.pool.len() {
             self.pool.drain(..count).collect()
         } else {
@@ -931,6 +946,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     shed: false,
                     from: Some(from),
                     holds: false,
+                    passed: false,
                 });
             }
         }
@@ -940,9 +956,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Ok(())
     }
 
-    /// How many tasks of the pool own workers are about to take.
+    /// How many tasks of the pool own workers are about to take, if they may.
     fn reserved(&self) -> usize {
         (self.options.workers + self.waiting).saturating_sub(self.running)
+    }
+
+    /// Whether there is something for thieves.
+    fn has_spare(&self) -> bool {
+        self.pool.len() > self.reserved() || self.pool.front().is_some_and(|entry| entry.passed)
     }
 
     /// Sends all results home, those for one rank in one message: a rank to which thousands send would
@@ -1219,10 +1240,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                         && entry.task.needs().contains(name)
                 });
             self.aside = others;
-            for entry in concerned {
+            for mut entry in concerned {
                 match why {
                     // It is looked at again before it runs.
-                    None => self.pool.push_back(entry),
+                    None => {
+                        entry.passed = false;
+                        self.pool.push_back(entry);
+                    }
                     Some(why) => self.fail(entry, *why),
                 }
             }

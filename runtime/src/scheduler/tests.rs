@@ -622,3 +622,65 @@ fn a_thief_may_cancel_the_group_of_its_task() {
     assert!(ranks.iter_mut().all(|m| m.next_task(None).is_none()));
     assert!(ranks[0].is_exhausted(&group), "{}", ranks[0].describe());
 }
+
+/// Each of two ranks waits in a join and has what the other waits for: it may not run that, and so gives it
+/// away, though its worker has nothing else to do.
+#[test]
+fn a_blocked_join_helps_only_its_own_line() {
+    let now = Duration::ZERO;
+    let mut ranks: Vec<Machine> = (0..2)
+        .map(|r| fresh(r, 2, &ScopeOptions::default()))
+        .collect();
+    let mut groups = Vec::new();
+    for machine in &mut ranks {
+        let line = machine.group();
+        let ticket = machine.ticket(&line, None);
+        machine.fork(&ticket, Range { first: 0, size: 1 });
+        machine.body_ended();
+        let (outer, _) = machine.next_task(None).unwrap();
+        let group = rooted(machine.me.0, 0, Some(&line));
+        let ticket = machine.ticket(&group, Some(&outer));
+        for first in 1..3 {
+            machine.fork(&ticket, Range { first, size: 1 });
+        }
+        machine.begins_to_wait();
+        groups.push((group, outer));
+    }
+    // One child of each is on its way to the other, late answers both; the other child ends.
+    let mut lent = Vec::new();
+    for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
+        while machine.outgoing().is_some() {}
+        let thief = Rank(1 - machine.me.0);
+        let request = Message::StealRequest(None);
+        machine.receive(thief, request, now).unwrap();
+        let Some((_, Message::StealAnswer(tasks))) = machine.outgoing() else {
+            panic!("a request is answered");
+        };
+        lent.push(tasks);
+        let (ticket, _) = machine.next_task(Some(group.group())).unwrap();
+        machine.finished(&ticket);
+    }
+    for (from, bundles) in lent.into_iter().enumerate() {
+        let sender = Rank(from as u32);
+        let gift = Message::Gift(bundles);
+        ranks[1 - from].receive(sender, gift, now).unwrap();
+    }
+    for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
+        let within = Some(group.group());
+        assert!(machine.next_task(within).is_none());
+        machine.idle(now, within);
+    }
+    converse(&mut ranks);
+    for (machine, (group, outer)) in ranks.iter_mut().zip(&groups) {
+        let (ticket, _) = machine
+            .next_task(Some(group.group()))
+            .expect("its own task");
+        machine.finished(&ticket);
+        machine.ends_waiting();
+        machine.finished(outer);
+    }
+    converse(&mut ranks);
+    for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
+        assert!(machine.is_exhausted(group), "{}", machine.describe());
+    }
+}
