@@ -442,6 +442,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     fn handle(&mut self, from: Rank, message: Message<T, R>, now: Duration) -> Result<(), String> {
+        let is_void = self.dead.contains(&from)
+            && !matches!(message, Message::Exhausted(..) | Message::Cancel(..));
+        if is_void {
+            // It was on its way when its sender died.
+            return Ok(());
+        }
         match message {
             Message::StealRequest(within) => {
                 let tasks = self.give(from, within);
@@ -458,7 +464,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.counts.refused += u64::from(!tasks);
                 self.accept(from, bundles)?;
             }
-            Message::Lifeline(within) => self.waiters.push((from, within)),
+            Message::Lifeline(within) => {
+                self.waiters.retain(|(waiter, _)| *waiter != from);
+                self.waiters.push((from, within));
+            }
             Message::Gift(bundles) => {
                 self.requests.gift();
                 self.accept(from, bundles)?;
@@ -636,8 +645,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 return;
             }
         }
-        for rank in self.requests.lifelines() {
-            self.outgoing.push_back((rank, Message::Lifeline(within)));
+        self.requests.want(within);
+        // Those who have what a rooted group waits for need not be among the lifelines.
+        if thieves.is_empty() {
+            for rank in self.requests.lifelines() {
+                self.outgoing.push_back((rank, Message::Lifeline(within)));
+            }
         }
         while let Some(victim) = self.requests.next(now, &thieves) {
             self.outgoing

@@ -382,7 +382,7 @@ fn what_no_rank_would_send_is_refused() {
 impl Letter {
     /// The same tasks of another group.
     fn with_path(mut self, path: &[GroupId]) -> Self {
-        if let Message::Gift(bundles) = &mut self {
+        if let Self::Gift(bundles) = &mut self {
             bundles[0].path = path.to_vec();
         }
         self
@@ -683,4 +683,72 @@ fn a_blocked_join_helps_only_its_own_line() {
     for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
         assert!(machine.is_exhausted(group), "{}", machine.describe());
     }
+}
+
+/// What it sent before it died may come after the news: nobody waits for it any more.
+#[test]
+fn a_late_letter_of_the_dead_is_ignored() {
+    let options = ScopeOptions {
+        recover: true,
+        ..ScopeOptions::default()
+    };
+    let now = Duration::ZERO;
+    let mut machine = fresh(0, 2, &options);
+    machine.group();
+    machine.waits_in(GROUP);
+    machine.idle(now, None);
+    machine.lose(Rank(1));
+    let mut tasks = bundle(vec![Range { first: 0, size: 1 }]);
+    tasks[0].lease = 1;
+    machine
+        .receive(Rank(1), Message::StealAnswer(tasks), now)
+        .unwrap();
+    assert!(machine.next_task(None).is_none());
+}
+
+/// Who waited for tasks of one group to be sent, and now wants those of another, says so.
+#[test]
+fn lifelines_are_told_what_is_wanted_now() {
+    let options = ScopeOptions {
+        policy: Policy::LIFELINES,
+        ..ScopeOptions::default()
+    };
+    let mut machine = fresh(1, 2, &options);
+    machine.group();
+    let mut told = Vec::new();
+    for within in [Some(GROUP), None] {
+        for turn in 0..20 {
+            let now = Duration::from_millis(turn);
+            machine.idle(now, within);
+            while let Some((to, letter)) = machine.outgoing() {
+                match letter {
+                    Message::StealRequest(_) => {
+                        let answer = Message::StealAnswer(vec![]);
+                        machine.receive(to, answer, now).unwrap();
+                    }
+                    other => told.push(other),
+                }
+            }
+        }
+    }
+    let wanted = [Some(GROUP), None].map(Message::Lifeline);
+    assert_eq!(told, wanted);
+}
+
+/// A rank that waits for a child finds it with its thief's thief, though the thief has nothing.
+#[test]
+fn a_blocked_join_asks_others_than_its_thieves() {
+    let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
+    let mut asked = BTreeSet::new();
+    for turn in 0..100 {
+        let now = Duration::from_millis(turn);
+        while ranks[0].next_task(None).is_some() {}
+        ranks[0].idle(now, Some(group.group()));
+        while let Some((to, _)) = ranks[0].outgoing() {
+            asked.insert(to);
+            let refusal = Message::StealAnswer(vec![]);
+            ranks[0].receive(to, refusal, now).unwrap();
+        }
+    }
+    assert_eq!(asked, [Rank(1), Rank(2)].into());
 }
