@@ -104,6 +104,8 @@ pub(super) struct Ledger<R> {
     roots: BTreeMap<GroupId, Root<R>>,
     closed: Vec<Closed<R>>,
     sweep_at: usize,
+    /// Results of groups that nobody will join, thrown away since this was last asked for.
+    left_over: usize,
 }
 
 /// Groups at home before abandoned ones are looked for.
@@ -120,6 +122,7 @@ impl<R> Ledger<R> {
             roots: BTreeMap::new(),
             closed: Vec::new(),
             sweep_at: FEWEST,
+            left_over: 0,
         }
     }
 
@@ -133,6 +136,10 @@ impl<R> Ledger<R> {
             self.sweep_at = (2 * self.roots.len()).max(FEWEST);
         }
         let account = self.open(line, Origin::Root, 0);
+        let revoked = self.is_revoked(under);
+        if let Some(account) = self.get(account) {
+            account.revoked = revoked;
+        }
         self.hire(under);
         let root = Root {
             account,
@@ -305,14 +312,24 @@ impl<R> Ledger<R> {
         root.is_none_or(|root| root.is_complete(&self.accounts))
     }
 
-    /// Forgets groups that nobody will join, when nothing of them is left; returns results left over.
-    pub(super) fn sweep(&mut self) -> usize {
-        let mut left_over = 0;
+    /// The body has ended: it joins no group any more, even if it still holds some.
+    pub(super) fn abandon_own(&self) {
+        for root in self.roots.values() {
+            if let Some(account) = &self.accounts[root.account as usize]
+                && account.line.ancestors().count() == 1
+            {
+                account.line.abandon();
+            }
+        }
+    }
+
+    /// Forgets groups that nobody will join, when nothing of them is left.
+    pub(super) fn sweep(&mut self) {
         let mut gone = Vec::new();
         for (&group, root) in &mut self.roots {
             let account = self.accounts[root.account as usize].as_ref();
             if account.is_none_or(|a| a.line.is_abandoned()) {
-                left_over += root.results.len();
+                self.left_over += root.results.len();
                 root.results.clear();
                 if root.is_complete(&self.accounts) {
                     gone.push(group);
@@ -320,7 +337,11 @@ impl<R> Ledger<R> {
             }
         }
         gone.into_iter().for_each(|group| self.forget(group));
-        left_over
+    }
+
+    /// How many results were thrown away since the last call.
+    pub(super) fn left_over(&mut self) -> usize {
+        std::mem::take(&mut self.left_over)
     }
 
     /// Ranks that have tasks of this group from here.
@@ -350,28 +371,31 @@ impl<R> Ledger<R> {
         Some(self.accounts[account as usize].as_ref()?.line.group())
     }
 
-    /// Makes a lease from that rank void; returns the leases that were made of it, with their thieves.
+    /// Makes a lease from that rank void, with the groups that its tasks made; returns the leases that were
+    /// made of all that, with their thieves.
+    ///
+    /// The groups must go too: the scope no longer waits for them, so ranks that have their tasks may leave,
+    /// and a task that waits for one would wait for ever.
     pub(super) fn revoke(&mut self, victim: Rank, number: u64) -> Vec<(Rank, u64)> {
-        let Some(account) = self.borrowed.remove(&(victim, number)) else {
-            return Vec::new();
-        };
-        if let Some(account) = self.get(account) {
-            account.revoked = true;
-            account.held.clear();
+        let mut told = Vec::new();
+        let mut void = Vec::from_iter(self.borrowed.remove(&(victim, number)));
+        while let Some(id) = void.pop() {
+            if let Some(account) = self.get(id) {
+                account.revoked = true;
+                account.held.clear();
+            }
+            let groups = self.roots.values().filter(|root| root.under == id);
+            void.extend(groups.map(|root| root.account));
+            let leases = self.leases.iter().filter(|(_, lease)| lease.account == id);
+            let leases: Vec<u64> = leases.map(|(&number, _)| number).collect();
+            for number in leases {
+                if let Some(lease) = self.leases.remove(&number) {
+                    told.push((lease.thief, number));
+                    self.release(id);
+                }
+            }
         }
-        let void: Vec<u64> = self
-            .leases
-            .iter()
-            .filter(|(_, lease)| lease.account == account)
-            .map(|(&number, _)| number)
-            .collect();
-        void.into_iter()
-            .filter_map(|number| {
-                let lease = self.leases.remove(&number)?;
-                self.release(account);
-                Some((lease.thief, number))
-            })
-            .collect()
+        told
     }
 
     pub(super) fn is_revoked(&self, account: AccountId) -> bool {

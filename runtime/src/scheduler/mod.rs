@@ -89,6 +89,8 @@ struct Entry<T> {
     from: Option<Rank>,
     /// Blocks that it needs are kept in the cache for it.
     holds: bool,
+    /// A worker of this rank waits in a join and may not take it. Those it came by are the oldest.
+    passed: bool,
 }
 
 /// What the body is doing.
@@ -273,7 +275,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     fn add(&mut self, ticket: Ticket, task: T, shed: bool) {
-        if self.cancelled && ticket.line.is_cancelled() || self.ledger.is_revoked(ticket.account) {
+        if self.is_unwanted(&ticket) {
             self.counts.dropped += 1;
             return;
         }
@@ -286,6 +288,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             shed,
             from: None,
             holds: false,
+            passed: false,
         });
     }
 
@@ -323,12 +326,18 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// A running task is set down before it has finished, to go on later, here or elsewhere.
     pub fn put_back(&mut self, ticket: Ticket, task: T) {
         self.running -= 1;
+        if self.is_unwanted(&ticket) {
+            self.counts.dropped += 1;
+            self.gone(&ticket);
+            return;
+        }
         self.pool.push_back(Entry {
             ticket,
             task,
             shed: false,
             from: None,
             holds: false,
+            passed: false,
         });
     }
 
@@ -374,6 +383,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             line.abandon();
             while self.next_result(&line).is_some() {}
         }
+        self.ledger.abandon_own();
         self.publisher_is(Publisher::Ended);
         self.settle();
     }
@@ -385,8 +395,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if !self.lines.cancel(group) {
             return;
         }
-        if let GroupId::Collective(_) = group {
-            self.spread_cancel(group, self.me);
+        match group {
+            GroupId::Collective(_) => self.spread_cancel(group, self.me),
+            // A task cancels its own group: home tells all others who have tasks of it.
+            GroupId::Rooted { home, .. } if home != self.me && !self.dead.contains(&home) => {
+                let message = Message::Cancel(group, self.me);
+                self.outgoing.push_back((home, message));
+            }
+            GroupId::Rooted { .. } => {}
         }
         self.drop_cancelled();
     }
@@ -432,6 +448,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     fn handle(&mut self, from: Rank, message: Message<T, R>, now: Duration) -> Result<(), String> {
+        let is_void = self.dead.contains(&from)
+            && !matches!(message, Message::Exhausted(..) | Message::Cancel(..));
+        if is_void {
+            // It was on its way when its sender died.
+            return Ok(());
+        }
         match message {
             Message::StealRequest(within) => {
                 let tasks = self.give(from, within);
@@ -448,7 +470,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.counts.refused += u64::from(!tasks);
                 self.accept(from, bundles)?;
             }
-            Message::Lifeline(within) => self.waiters.push((from, within)),
+            Message::Lifeline(within) => {
+                self.waiters.retain(|(waiter, _)| *waiter != from);
+                self.waiters.push((from, within));
+            }
             Message::Gift(bundles) => {
                 self.requests.gift();
                 self.accept(from, bundles)?;
@@ -473,11 +498,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
             Message::Revoked(lease) => self.void(from, lease),
             Message::Cancel(group, root) => {
-                let known = matches!(group, GroupId::Collective(number) if self.is_near(number));
+                let known = match group {
+                    GroupId::Collective(number) => self.is_near(number),
+                    GroupId::Rooted { home, .. } => home == self.me,
+                };
                 if !known || root.0 >= self.ranks {
                     return Err("the end of a group that does not exist here".to_owned());
                 }
-                if !self.options.recover {
+                let spreads = matches!(group, GroupId::Collective(_)) && !self.options.recover;
+                if spreads {
                     self.spread_cancel(group, root);
                 }
                 self.lines.cancel(group);
@@ -581,7 +610,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 shed: false,
                 from: None,
                 holds: false,
+                passed: false,
             });
+        }
+        if self.cancelled {
+            self.drop_cancelled();
         }
     }
 
@@ -595,7 +628,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.post();
         }
         let mut waiter = 0;
-        while waiter < self.waiters.len() && self.pool.len() > self.reserved() {
+        while waiter < self.waiters.len() && self.has_spare() {
             let (rank, within) = self.waiters[waiter];
             let tasks = self.give(rank, within);
             if tasks.is_empty() {
@@ -621,8 +654,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 return;
             }
         }
-        for rank in self.requests.lifelines() {
-            self.outgoing.push_back((rank, Message::Lifeline(within)));
+        self.requests.want(within);
+        // Those who have what a rooted group waits for need not be among the lifelines.
+        if thieves.is_empty() {
+            for rank in self.requests.lifelines() {
+                self.outgoing.push_back((rank, Message::Lifeline(within)));
+            }
         }
         while let Some(victim) = self.requests.next(now, &thieves) {
             self.outgoing
@@ -650,8 +687,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Ticket, T)> {
         loop {
             let at = match within {
-                None => self.pool.len().checked_sub(1)?,
-                Some(_) => self.pool.iter().rposition(|e| e.is_within(within))?,
+                None => self.pool.len().checked_sub(1),
+                Some(_) => self.pool.iter().rposition(|e| e.is_within(within)),
+            };
+            let Some(at) = at else {
+                let new = self.pool.iter_mut().rev();
+                for entry in new.take_while(|entry| !entry.passed) {
+                    entry.passed = true;
+                }
+                return None;
             };
             let entry = self.pool.remove(at)?;
             let Some(entry) = self.prepare(entry) else {
@@ -812,6 +856,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
+    /// Whether tasks have no place in the pool, for their group is cancelled or their lease void.
+    fn is_unwanted(&self, ticket: &Ticket) -> bool {
+        self.cancelled && ticket.line.is_cancelled() || self.ledger.is_revoked(ticket.account)
+    }
+
     /// A task that was here is no more.
     fn gone(&mut self, ticket: &Ticket) {
         self.waves.used(&ticket.line, 1);
@@ -824,7 +873,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// What a thief gets: the oldest half of what the pool has for it, for the oldest tasks are the largest.
     ///
-    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro.
+    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. But not
+    /// those that none may take: two ranks that wait in joins could keep what the other waits for.
     fn give(&mut self, to: Rank, within: Option<GroupId>) -> Vec<Bundle<T>> {
         if self.dead.contains(&to) {
             return Vec::new();
@@ -833,7 +883,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             None => self.pool.len(),
             Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),
         };
-        let count = fits.saturating_sub(self.reserved()).div_ceil(2);
+        let new = self.pool.iter().rev().take_while(|entry| !entry.passed);
+        let own = new.filter(|entry| entry.is_within(within));
+        let count = (fits - own.take(self.reserved()).count()).div_ceil(2);
         let given: Vec<Entry<T>> = if fits == self.pool.len() {
             self.pool.drain(..count).collect()
         } else {
@@ -916,6 +968,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     shed: false,
                     from: Some(from),
                     holds: false,
+                    passed: false,
                 });
             }
         }
@@ -925,9 +978,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Ok(())
     }
 
-    /// How many tasks of the pool own workers are about to take.
+    /// How many tasks of the pool own workers are about to take, if they may.
     fn reserved(&self) -> usize {
         (self.options.workers + self.waiting).saturating_sub(self.running)
+    }
+
+    /// Whether there is something for thieves.
+    fn has_spare(&self) -> bool {
+        self.pool.len() > self.reserved() || self.pool.front().is_some_and(|entry| entry.passed)
     }
 
     /// Sends all results home, those for one rank in one message: a rank to which thousands send would
@@ -1109,8 +1167,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Lets the detectors of termination go on, now that something may have become passive.
     fn settle(&mut self) {
-        let left_over = self.ledger.sweep();
-        self.waves.rooted_used(left_over);
+        self.ledger.sweep();
+        self.waves.rooted_used(self.ledger.left_over());
         self.report_closed();
         let outgoing = &mut self.outgoing;
         if let Some(roll_call) = &mut self.roll_call {
@@ -1217,10 +1275,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                         && entry.task.needs().contains(name)
                 });
             self.aside = others;
-            for entry in concerned {
+            for mut entry in concerned {
                 match why {
                     // It is looked at again before it runs.
-                    None => self.pool.push_back(entry),
+                    None => {
+                        entry.passed = false;
+                        self.pool.push_back(entry);
+                    }
                     Some(why) => self.fail(entry, *why),
                 }
             }

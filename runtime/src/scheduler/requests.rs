@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::line::GroupId;
 use crate::comm::Rank;
 use crate::policy::VictimState;
 
@@ -37,6 +38,8 @@ pub(super) struct Requests {
     refused_in_a_row: u32,
     pause: Duration,
     resume_at: Duration,
+    /// Of which group tasks are wanted.
+    within: Option<GroupId>,
     /// Lifelines this rank waits on instead of asking.
     registered: Vec<Rank>,
     /// Turns through the thieves of a group.
@@ -53,12 +56,23 @@ impl Requests {
             refused_in_a_row: 0,
             pause: FIRST_PAUSE,
             resume_at: Duration::ZERO,
+            within: None,
             registered: Vec::new(),
             turn: 0,
         }
     }
 
-    /// Whom to ask now: one of `thieves`, who have what is wanted, or if there are none whom the policy says.
+    /// Tasks of this group are wanted from now on. Lifelines that know of another are of no use.
+    pub(super) fn want(&mut self, within: Option<GroupId>) {
+        if self.within != within {
+            self.within = within;
+            self.registered.clear();
+            self.refused_in_a_row = 0;
+        }
+    }
+
+    /// Whom to ask now: one of `thieves`, who were given what is wanted, or whom the policy says. He has his
+    /// turn after all of them, for they may have given it to others.
     pub(super) fn next(&mut self, now: Duration, thieves: &[Rank]) -> Option<Rank> {
         let victims = self.victims.as_mut()?;
         if now < self.resume_at || !self.registered.is_empty() || self.open.len() >= MOST_OPEN {
@@ -68,16 +82,16 @@ impl Requests {
             request.overdue |= now >= request.at + self.timeout;
         }
         let waiting = self.open.iter().filter(|r| !r.overdue);
-        let to = if thieves.is_empty() {
-            let waiting: Vec<Rank> = waiting.map(|r| r.to).collect();
-            victims.next(&waiting)?
-        } else {
-            if waiting.count() > 0 {
-                return None;
-            }
-            self.turn += 1;
-            thieves[self.turn % thieves.len()]
+        let waiting: Vec<Rank> = waiting.map(|r| r.to).collect();
+        if !thieves.is_empty() && !waiting.is_empty() {
+            return None;
+        }
+        let turn = self.turn % (thieves.len() + 1);
+        let to = match thieves.get(turn) {
+            Some(&thief) => thief,
+            None => victims.next(&waiting)?,
         };
+        self.turn = turn + 1;
         self.open.push(Request {
             to,
             at: now,

@@ -4,7 +4,8 @@
 //! ledger): each rank knows by itself when nothing is left of what it forked into a group. When it also
 //! waits in the group's join with nothing to take, or its body has ended, that is so for good, and it says
 //! *quiet* to the coordinator, the lowest rank alive. When all living ranks are quiet in a group it is
-//! exhausted. If the coordinator dies, everyone tells the next one anew.
+//! exhausted. If the coordinator dies, everyone tells the next one anew; and the next one tells everyone what
+//! it has heard to be exhausted, for the dead one may have told some and not others.
 //!
 //! The last verdict, that all is exhausted, lets ranks go; so that a coordinator which dies in the middle of
 //! telling it leaves nobody behind, everyone passes it on to the next two ranks alive.
@@ -106,6 +107,12 @@ impl RollCall {
         let before = self.coordinator();
         self.dead.insert(rank);
         if self.coordinator() != before {
+            if self.coordinator() == self.me && !self.exhausted.is_empty() {
+                let groups: Vec<u32> = self.exhausted.iter().copied().collect();
+                for other in self.others() {
+                    send(other, Call::Exhausted(groups.clone(), false));
+                }
+            }
             let quiet: Vec<u32> = self.quiet.iter().copied().collect();
             let ended = self.ended;
             if !quiet.is_empty() || ended {
@@ -122,6 +129,13 @@ impl RollCall {
         alive.unwrap_or(self.me)
     }
 
+    /// The others that are alive.
+    fn others(&self) -> Vec<Rank> {
+        let all = (0..self.ranks).map(Rank);
+        all.filter(|r| !self.dead.contains(r) && *r != self.me)
+            .collect()
+    }
+
     fn tell(&mut self, groups: Vec<u32>, ended: bool, send: &mut impl FnMut(Rank, Call)) {
         let coordinator = self.coordinator();
         if coordinator == self.me {
@@ -136,10 +150,7 @@ impl RollCall {
         if self.coordinator() != self.me || self.all {
             return;
         }
-        let others: Vec<Rank> = (0..self.ranks)
-            .map(Rank)
-            .filter(|r| !self.dead.contains(r) && *r != self.me)
-            .collect();
+        let others = self.others();
         let everyone = |heard: &BTreeSet<Rank>| {
             heard.contains(&self.me) && others.iter().all(|r| heard.contains(r))
         };

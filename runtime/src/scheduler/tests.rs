@@ -345,12 +345,9 @@ fn what_no_rank_would_send_is_refused() {
     machine.group();
     let now = Duration::ZERO;
     let far = GroupId::Collective(5000);
-    let rooted = GroupId::Rooted {
-        home: Rank(1),
-        number: 3,
-    };
+    let own = rooted(1, 3, None).group();
     let lease = Bundle {
-        path: vec![rooted],
+        path: vec![own],
         home: Rank(2),
         lease: 7,
         tasks: vec![],
@@ -358,11 +355,11 @@ fn what_no_rank_would_send_is_refused() {
     let letters = [
         Message::StealAnswer(vec![]),
         Message::Gift(bundle(vec![])).with_path(&[far]),
-        Message::Gift(bundle(vec![])).with_path(&[GROUP, rooted]),
+        Message::Gift(bundle(vec![])).with_path(&[GROUP, own]),
         Message::Gift(bundle(vec![])).with_path(&[]),
         Message::Gift(vec![lease]),
         Message::Results(vec![(far, 1)]),
-        Message::Results(vec![(rooted, 1)]),
+        Message::Results(vec![(own, 1)]),
         Message::Returned {
             lease: 4,
             sent: 0,
@@ -370,6 +367,7 @@ fn what_no_rank_would_send_is_refused() {
         },
         Message::Cancel(far, Rank(0)),
         Message::Cancel(GROUP, Rank(99)),
+        Message::Cancel(rooted(2, 3, None).group(), Rank(2)),
         Message::Wave(1),
         Message::Exhausted(vec![77], false),
         Message::Quiet(vec![0], false),
@@ -384,7 +382,7 @@ fn what_no_rank_would_send_is_refused() {
 impl Letter {
     /// The same tasks of another group.
     fn with_path(mut self, path: &[GroupId]) -> Self {
-        if let Message::Gift(bundles) = &mut self {
+        if let Self::Gift(bundles) = &mut self {
             bundles[0].path = path.to_vec();
         }
         self
@@ -408,4 +406,349 @@ fn splits_keep_their_distance() {
     assert!(!machine.wants_split(at(500)));
     options.policy.split = Split::NEVER;
     assert!(!fresh(0, 2, &options).wants_split(at(0)));
+}
+
+/// A rooted group as a driver makes one: of a body, or of a task of `parent`.
+fn rooted(home: u32, number: u64, parent: Option<&Arc<Line>>) -> Arc<Line> {
+    let home = Rank(home);
+    Line::new(GroupId::Rooted { home, number }, parent.cloned())
+}
+
+/// However many groups are dropped with results in them, the scope ends.
+#[test]
+fn a_group_nobody_joins_still_ends() {
+    let mut machine = fresh(0, 1, &ScopeOptions::default());
+    for number in 0..300 {
+        let group = rooted(0, number, None);
+        let ticket = machine.ticket(&group, None);
+        machine.fork(ticket.clone(), Range { first: 0, size: 1 });
+        let (ticket, task) = machine.next_task(None).unwrap();
+        machine.produced(&ticket, task.first);
+        machine.finished(&ticket);
+        group.abandon();
+    }
+    machine.body_ended();
+    machine.idle(Duration::ZERO, None);
+    assert!(machine.may_leave(), "{}", machine.describe());
+}
+
+/// It dies after it has told some that a group is exhausted, but not all: they hear it from the next one.
+#[test]
+fn the_coordinator_may_die() {
+    let options = ScopeOptions {
+        recover: true,
+        ..ScopeOptions::default()
+    };
+    let now = Duration::ZERO;
+    let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, &options)).collect();
+    for machine in &mut ranks {
+        let group = machine.group();
+        machine.waits_in(group.group());
+        machine.idle(now, Some(GROUP));
+    }
+    let verdict = || Message::Exhausted(vec![0], false);
+    ranks[1].receive(Rank(0), verdict(), now).unwrap();
+    for from in [1, 2] {
+        ranks[from].lose(Rank(0));
+        while let Some((to, letter)) = ranks[from].outgoing() {
+            let sender = Rank(from as u32);
+            ranks[to.index()].receive(sender, letter, now).unwrap();
+        }
+    }
+    while let Some((to, letter)) = ranks[1].outgoing() {
+        ranks[to.index()].receive(Rank(1), letter, now).unwrap();
+    }
+    for machine in &mut ranks[1..] {
+        let line = Line::new(GROUP, None);
+        assert!(machine.is_exhausted(&line), "{}", machine.describe());
+    }
+}
+
+/// So are the groups that its tasks made: nobody waits for them any more, and those that do must not either.
+#[test]
+fn what_came_of_a_dead_victim_is_void() {
+    let options = ScopeOptions {
+        recover: true,
+        ..ScopeOptions::default()
+    };
+    let now = Duration::ZERO;
+    let task = |first| Range { first, size: 1 };
+    let mut machine = fresh(2, 3, &options);
+    machine.group();
+    machine.body_ended();
+    let mut stolen = bundle(vec![task(0)]);
+    (stolen[0].home, stolen[0].lease) = (Rank(1), 1);
+    machine
+        .receive(Rank(1), Message::Gift(stolen), now)
+        .unwrap();
+    let (outer, _) = machine.next_task(None).unwrap();
+    let group = rooted(2, 0, Some(outer.line()));
+    for first in 1..4 {
+        let ticket = machine.ticket(&group, Some(&outer));
+        machine.fork(ticket.clone(), task(first));
+    }
+    machine.begins_to_wait();
+    while machine.outgoing().is_some() {}
+    let request = Message::StealRequest(None);
+    machine.receive(Rank(0), request, now).unwrap();
+    let Some((Rank(0), Message::StealAnswer(lent))) = machine.outgoing() else {
+        panic!("a request is answered");
+    };
+    machine.lose(Rank(1));
+    let revoked = Message::Revoked(lent[0].lease);
+    let mut letters = std::iter::from_fn(|| machine.outgoing());
+    assert!(letters.any(|letter| letter == (Rank(0), revoked.clone())));
+    assert!(machine.next_task(None).is_none());
+    assert!(machine.is_exhausted(&group), "{}", machine.describe());
+    machine.ends_waiting();
+    // Nor does it make new ones.
+    let another = rooted(2, 1, Some(outer.line()));
+    let ticket = machine.ticket(&another, Some(&outer));
+    machine.fork(ticket.clone(), task(4));
+    assert!(machine.next_task(None).is_none());
+    assert!(machine.is_exhausted(&another));
+    machine.produced(&outer, 0);
+    machine.finished(&outer);
+    assert!(!machine.describe().contains("open for lease"));
+}
+
+/// Neither one that is set down after its group was cancelled, nor one whose thief dies.
+#[test]
+fn a_cancelled_task_does_not_come_back() {
+    let options = ScopeOptions {
+        recover: true,
+        ..ScopeOptions::default()
+    };
+    let task = Range { first: 0, size: 1 };
+    let mut machine = fresh(0, 2, &options);
+    let group = rooted(0, 0, None);
+    let ticket = machine.ticket(&group, None);
+    for _ in 0..3 {
+        machine.fork(ticket.clone(), task);
+    }
+    let (running, _) = machine.next_task(None).unwrap();
+    let request = Message::StealRequest(None);
+    machine.receive(Rank(1), request, Duration::ZERO).unwrap();
+    let Some((_, Message::StealAnswer(lent))) = machine.outgoing() else {
+        panic!("a request is answered");
+    };
+    machine.cancel(&group);
+    machine.put_back(running, task);
+    assert!(machine.next_task(None).is_none());
+    machine.lose(Rank(1));
+    let lease = machine.rerun().unwrap();
+    machine.restore(lease, Rank(0), lent[0].tasks.clone());
+    assert!(machine.next_task(None).is_none());
+    assert!(machine.is_exhausted(&group), "{}", machine.describe());
+}
+
+/// The body may return a group that it holds, with results in it.
+#[test]
+fn a_group_that_outlives_its_body_keeps_nobody() {
+    let mut machine = fresh(0, 1, &ScopeOptions::default());
+    let group = rooted(0, 0, None);
+    let ticket = machine.ticket(&group, None);
+    machine.fork(ticket.clone(), Range { first: 0, size: 1 });
+    let (ticket, task) = machine.next_task(None).unwrap();
+    machine.produced(&ticket, task.first);
+    machine.finished(&ticket);
+    machine.body_ended();
+    machine.idle(Duration::ZERO, None);
+    assert!(machine.may_leave(), "{}", machine.describe());
+    drop(group);
+}
+
+/// Three ranks, and tasks of a rooted group of rank 0 that rank 1 has stolen, and rank 2 from rank 1.
+fn thiefs_thief(options: &ScopeOptions) -> (Vec<Machine>, Arc<Line>) {
+    let now = Duration::ZERO;
+    let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, options)).collect();
+    let group = rooted(0, 0, None);
+    let ticket = ranks[0].ticket(&group, None);
+    for first in 0..7 {
+        ranks[0].fork(ticket.clone(), Range { first, size: 1 });
+    }
+    for machine in &mut ranks[1..] {
+        machine.body_ended();
+    }
+    for (thief, victim) in [(1, 0), (2, 1)] {
+        let request = Message::StealRequest(None);
+        let sender = Rank(thief as u32);
+        ranks[victim].receive(sender, request, now).unwrap();
+        let (_, answer) = ranks[victim].outgoing().unwrap();
+        let Message::StealAnswer(tasks) = answer else {
+            panic!("a request is answered");
+        };
+        let gift = Message::Gift(tasks);
+        ranks[thief]
+            .receive(Rank(victim as u32), gift, now)
+            .unwrap();
+    }
+    (ranks, group)
+}
+
+/// Delivers what the ranks have to say until they fall silent.
+fn converse(ranks: &mut [Machine]) {
+    let mut silent = false;
+    while !silent {
+        silent = true;
+        for from in 0..ranks.len() {
+            while let Some((to, letter)) = ranks[from].outgoing() {
+                silent = false;
+                let sender = Rank(from as u32);
+                let machine = &mut ranks[to.index()];
+                machine.receive(sender, letter, Duration::ZERO).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cancelled_lease_is_told_to_the_thiefs_thief() {
+    let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
+    assert_eq!(ranks[2].counts().tasks_in, 1);
+    ranks[0].cancel(&group);
+    converse(&mut ranks);
+    assert!(ranks[2].next_task(None).is_none());
+    assert!(ranks[0].is_exhausted(&group), "{}", ranks[0].describe());
+}
+
+#[test]
+fn a_thief_may_cancel_the_group_of_its_task() {
+    let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
+    let (ticket, _) = ranks[2].next_task(None).unwrap();
+    ranks[2].cancel(&Arc::clone(ticket.line()));
+    ranks[2].finished(&ticket);
+    converse(&mut ranks);
+    assert!(ranks.iter_mut().all(|m| m.next_task(None).is_none()));
+    assert!(ranks[0].is_exhausted(&group), "{}", ranks[0].describe());
+}
+
+/// Each of two ranks waits in a join and has what the other waits for: it may not run that, and so gives it
+/// away, though its worker has nothing else to do.
+#[test]
+fn a_blocked_join_helps_only_its_own_line() {
+    let now = Duration::ZERO;
+    let mut ranks: Vec<Machine> = (0..2)
+        .map(|r| fresh(r, 2, &ScopeOptions::default()))
+        .collect();
+    let mut groups = Vec::new();
+    for machine in &mut ranks {
+        let line = machine.group();
+        let ticket = machine.ticket(&line, None);
+        machine.fork(ticket.clone(), Range { first: 0, size: 1 });
+        machine.body_ended();
+        let (outer, _) = machine.next_task(None).unwrap();
+        let group = rooted(machine.me.0, 0, Some(&line));
+        let ticket = machine.ticket(&group, Some(&outer));
+        for first in 1..3 {
+            machine.fork(ticket.clone(), Range { first, size: 1 });
+        }
+        machine.begins_to_wait();
+        groups.push((group, outer));
+    }
+    // One child of each is on its way to the other, late answers both; the other child ends.
+    let mut lent = Vec::new();
+    for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
+        while machine.outgoing().is_some() {}
+        let thief = Rank(1 - machine.me.0);
+        let request = Message::StealRequest(None);
+        machine.receive(thief, request, now).unwrap();
+        let Some((_, Message::StealAnswer(tasks))) = machine.outgoing() else {
+            panic!("a request is answered");
+        };
+        lent.push(tasks);
+        let (ticket, _) = machine.next_task(Some(group.group())).unwrap();
+        machine.finished(&ticket);
+    }
+    for (from, bundles) in lent.into_iter().enumerate() {
+        let sender = Rank(from as u32);
+        let gift = Message::Gift(bundles);
+        ranks[1 - from].receive(sender, gift, now).unwrap();
+    }
+    for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
+        let within = Some(group.group());
+        assert!(machine.next_task(within).is_none());
+        machine.idle(now, within);
+    }
+    converse(&mut ranks);
+    for (machine, (group, outer)) in ranks.iter_mut().zip(&groups) {
+        let (ticket, _) = machine
+            .next_task(Some(group.group()))
+            .expect("its own task");
+        machine.finished(&ticket);
+        machine.ends_waiting();
+        machine.finished(outer);
+    }
+    converse(&mut ranks);
+    for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
+        assert!(machine.is_exhausted(group), "{}", machine.describe());
+    }
+}
+
+/// What it sent before it died may come after the news: nobody waits for it any more.
+#[test]
+fn a_late_letter_of_the_dead_is_ignored() {
+    let options = ScopeOptions {
+        recover: true,
+        ..ScopeOptions::default()
+    };
+    let now = Duration::ZERO;
+    let mut machine = fresh(0, 2, &options);
+    machine.group();
+    machine.waits_in(GROUP);
+    machine.idle(now, None);
+    machine.lose(Rank(1));
+    let mut tasks = bundle(vec![Range { first: 0, size: 1 }]);
+    tasks[0].lease = 1;
+    machine
+        .receive(Rank(1), Message::StealAnswer(tasks), now)
+        .unwrap();
+    assert!(machine.next_task(None).is_none());
+}
+
+/// Who waited for tasks of one group to be sent, and now wants those of another, says so.
+#[test]
+fn lifelines_are_told_what_is_wanted_now() {
+    let options = ScopeOptions {
+        policy: Policy::LIFELINES,
+        ..ScopeOptions::default()
+    };
+    let mut machine = fresh(1, 2, &options);
+    machine.group();
+    let mut told = Vec::new();
+    for within in [Some(GROUP), None] {
+        for turn in 0..20 {
+            let now = Duration::from_millis(turn);
+            machine.idle(now, within);
+            while let Some((to, letter)) = machine.outgoing() {
+                match letter {
+                    Message::StealRequest(_) => {
+                        let answer = Message::StealAnswer(vec![]);
+                        machine.receive(to, answer, now).unwrap();
+                    }
+                    other => told.push(other),
+                }
+            }
+        }
+    }
+    let wanted = [Some(GROUP), None].map(Message::Lifeline);
+    assert_eq!(told, wanted);
+}
+
+/// A rank that waits for a child finds it with its thief's thief, though the thief has nothing.
+#[test]
+fn a_blocked_join_asks_others_than_its_thieves() {
+    let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
+    let mut asked = BTreeSet::new();
+    for turn in 0..100 {
+        let now = Duration::from_millis(turn);
+        while ranks[0].next_task(None).is_some() {}
+        ranks[0].idle(now, Some(group.group()));
+        while let Some((to, _)) = ranks[0].outgoing() {
+            asked.insert(to);
+            let refusal = Message::StealAnswer(vec![]);
+            ranks[0].receive(to, refusal, now).unwrap();
+        }
+    }
+    assert_eq!(asked, [Rank(1), Rank(2)].into());
 }
