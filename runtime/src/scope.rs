@@ -208,6 +208,15 @@ struct Hand<E: ?Sized> {
     frames: Vec<Frame>,
 }
 
+/// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that goes on.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 enum Frame {
     Runs,
     WaitsIn(Arc<Line>),
@@ -264,6 +273,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     let (report_to, reports) = unbounded();
     let numbers = Numbers::default();
     thread::scope(|threads| {
+        let _over = Over(&stop);
         let mut hands = Vec::new();
         for index in 1..options.workers {
             let split_wanted = Arc::new(AtomicBool::new(false));
@@ -345,7 +355,6 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
                 Ok((value, report))
             }
             Err(error) => {
-                stop.store(true, Ordering::Relaxed);
                 scope.comm.abort(&error.to_string());
                 Err(error)
             }
