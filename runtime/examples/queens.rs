@@ -4,15 +4,22 @@
 //! returns its count.
 //!
 //! Sample runs:
-//!   queens 10         # 724 ways
-//!   queens 12 4       # 14200 ways, on four ranks
+//! ```text
+//! $ queens 10
+//! 10 queens: 724 ways
+//! $ queens 12 4
+//! 12 queens: 14200 ways
+//! $ queens 12 64 virtual
+//! 12 queens: 14200 ways
+//! ```
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
 
 use serde::{Deserialize, Serialize};
-use weft_runtime::comm::threads::launch;
+use weft_runtime::comm::virtual_time::VirtualOptions;
+use weft_runtime::comm::{Comm, threads, virtual_time};
 use weft_runtime::{Context, Registry, ScopeError, ScopeOptions, Split, Step, Task, scope};
 
 /// A board filled row by row: columns taken, diagonals taken as they meet the next row, rows left.
@@ -67,15 +74,17 @@ impl Task<u32> for Search {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let usage = "queens SIZE [RANKS [virtual]]";
     let mut arguments = std::env::args().skip(1);
-    let size: u32 = arguments.next().ok_or("queens SIZE [RANKS]")?.parse()?;
+    let size: u32 = arguments.next().ok_or(usage)?.parse()?;
     let ranks: usize = arguments.next().map_or(Ok(1), |text| text.parse())?;
+    let driver = arguments.next();
     if !(1..=30).contains(&size) {
         return Err("a board has from 1 to 30 rows".into());
     }
     let registry = Registry::new().with::<Search>();
-    let counts = launch(ranks, |comm| {
-        let options = ScopeOptions::default();
+    let options = ScopeOptions::default();
+    let count = |comm: &mut dyn Comm| {
         let (ways, _report) = scope(comm, &registry, &size, &options, |s| {
             let group = s.group();
             if s.rank().index() == 0 {
@@ -95,7 +104,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(ways)
         })?;
         Ok::<u64, ScopeError>(ways)
-    })?;
+    };
+    let counts = match driver.as_deref() {
+        None => threads::launch(ranks, count)?,
+        Some("virtual") => virtual_time::launch(ranks, &VirtualOptions::default(), count)?.results,
+        Some(_) => return Err(usage.into()),
+    };
     // All results go to the rank that forked the first task.
     let ways = counts.into_iter().next().ok_or("no ranks")??;
     println!("{size} queens: {ways} ways");

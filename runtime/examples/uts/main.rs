@@ -6,14 +6,42 @@
 //! branching at the root, `-q` and `-m` probability and number of children of a binomial node, `-f` where a
 //! hybrid tree changes (share of the depth), `-r` seed.
 //!
-//! Sample runs:
-//!   uts -t 1 -a 3 -d 10 -b 4 -r 19                  # T1: 4130071 nodes, depth 10, 3305118 leaves
-//!   uts -t 0 -b 2000 -q 0.124875 -m 8 -r 42 -n 2    # T3 on two ranks
-//!   uts -t 1 -a 3 -d 10 -b 4 -r 19 -n 64 --virtual  # on 64 ranks in virtual time, 130 ns a node
+//! Sample runs: of the published trees, T1 to T5; T1 and T3 also on two ranks of two workers, and on 64 ranks
+//! in virtual time.
+//! ```text
+//! $ uts -t 1 -a 3 -d 10 -b 4 -r 19
+//! nodes 4130071, leaves 3305118, depth 10
+//! $ uts -t 1 -a 2 -d 16 -b 6 -r 502
+//! nodes 4117769, leaves 2342762, depth 81
+//! $ uts -t 0 -b 2000 -q 0.124875 -m 8 -r 42
+//! nodes 4112897, leaves 3599034, depth 1572
+//! $ uts -t 2 -a 0 -d 16 -b 6 -r 1 -q 0.234375 -m 4
+//! nodes 4132453, leaves 3108986, depth 134
+//! $ uts -t 1 -a 0 -d 20 -b 4 -r 34
+//! nodes 4147582, leaves 2181318, depth 20
+//! $ uts -t 1 -a 3 -d 10 -b 4 -r 19 -n 2 --workers 2
+//! nodes 4130071, leaves 3305118, depth 10
+//! $ uts -t 0 -b 2000 -q 0.124875 -m 8 -r 42 -n 2 --workers 2
+//! nodes 4112897, leaves 3599034, depth 1572
+//! $ uts -t 1 -a 3 -d 10 -b 4 -r 19 -n 64 --virtual
+//! nodes 4130071, leaves 3305118, depth 10
+//! $ uts -t 0 -b 2000 -q 0.124875 -m 8 -r 42 -n 64 --virtual
+//! nodes 4112897, leaves 3599034, depth 1572
+//! ```
+//!
+//! Long runs, T1L and T3L, that tests leave out: a minute each on one core.
+//! ```text
+//! $ uts -t 1 -a 3 -d 13 -b 4 -r 29
+//! nodes 102181082, leaves 81746377, depth 13
+//! $ uts -t 0 -b 2000 -q 0.200014 -m 5 -r 7
+//! nodes 111345631, leaves 89076904, depth 17844
+//! ```
 //!
 //! * Olivier, Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark (2006).
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
+
+mod tree;
 
 use std::error::Error;
 use std::fs::File;
@@ -23,7 +51,6 @@ use std::time::Duration;
 
 use clap::Parser;
 use serde::{Deserialize, Serialize};
-use sha1::{Digest, Sha1};
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::threads;
 use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
@@ -33,8 +60,8 @@ use weft_runtime::{
     scope,
 };
 
-/// Most children of a node that is not the root of a binomial tree.
-const MOST_CHILDREN: u32 = 100;
+use self::tree::{Count, Node, Tree};
+
 /// Units that a node charges: it takes some hundred nanoseconds.
 const UNITS: u64 = 4;
 /// Most events of a rank's trace.
@@ -80,140 +107,6 @@ fn policy(name: &str) -> Result<Policy, String> {
         let names: Vec<&str> = POLICIES.iter().map(|(name, _, _)| *name).collect();
         format!("policies are {}", names.join(", "))
     })
-}
-
-/// Which tree.
-#[derive(Clone, Debug, clap::Args)]
-struct Tree {
-    /// Type: 0 binomial, 1 geometric, 2 hybrid.
-    #[arg(short = 't', default_value_t = 1)]
-    kind: u32,
-    /// Shape of a geometric tree: 0 linear, 1 exponential, 2 cyclic, 3 fixed.
-    #[arg(short = 'a', default_value_t = 0)]
-    shape: u32,
-    /// Depth of a geometric tree.
-    #[arg(short = 'd', default_value_t = 6)]
-    depth: u32,
-    /// Branching at the root.
-    #[arg(short = 'b', default_value_t = 4.0)]
-    branching: f64,
-    /// Probability that a binomial node has children.
-    #[arg(short = 'q', default_value_t = 15.0 / 64.0)]
-    probability: f64,
-    /// How many it has then.
-    #[arg(short = 'm', default_value_t = 4)]
-    children: u32,
-    /// Depth, as a share, where a hybrid tree becomes binomial.
-    #[arg(short = 'f', default_value_t = 0.5)]
-    shift: f64,
-    /// Seed.
-    #[arg(short = 'r', default_value_t = 0)]
-    root: u32,
-}
-
-/// A node: its state and depth.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-struct Node {
-    state: [u8; 20],
-    depth: u32,
-}
-
-/// What is counted.
-#[derive(Clone, Copy, Default, Serialize, Deserialize)]
-struct Count {
-    nodes: u64,
-    leaves: u64,
-    depth: u32,
-    digest: [u8; 20],
-}
-
-impl Count {
-    fn add(&mut self, other: &Self) {
-        self.nodes += other.nodes;
-        self.leaves += other.leaves;
-        self.depth = self.depth.max(other.depth);
-        for (mine, theirs) in self.digest.iter_mut().zip(other.digest) {
-            *mine ^= theirs;
-        }
-    }
-}
-
-impl Tree {
-    fn root(&self) -> Node {
-        let mut hash = Sha1::new();
-        hash.update([0; 16]);
-        hash.update(self.root.to_be_bytes());
-        Node {
-            state: hash.finalize().into(),
-            depth: 0,
-        }
-    }
-
-    fn child(node: &Node, number: u32) -> Node {
-        let mut hash = Sha1::new();
-        hash.update(node.state);
-        hash.update(number.to_be_bytes());
-        Node {
-            state: hash.finalize().into(),
-            depth: node.depth + 1,
-        }
-    }
-
-    /// How many children a node has.
-    fn count_children(&self, node: &Node) -> u32 {
-        let last = [
-            node.state[16],
-            node.state[17],
-            node.state[18],
-            node.state[19],
-        ];
-        let uniform = f64::from(u32::from_be_bytes(last) & 0x7fff_ffff) / 2_147_483_648.0;
-        let geometric = match self.kind {
-            0 => false,
-            1 => true,
-            _ => f64::from(node.depth) < self.shift * f64::from(self.depth),
-        };
-        if !geometric {
-            if node.depth == 0 {
-                return self.branching.floor() as u32;
-            }
-            return if uniform < self.probability {
-                self.children.min(MOST_CHILDREN)
-            } else {
-                0
-            };
-        }
-        let (depth, most) = (f64::from(node.depth), f64::from(self.depth));
-        let mean = if node.depth == 0 {
-            self.branching
-        } else {
-            match self.shape {
-                0 => self.branching * (1.0 - depth / most),
-                1 => self.branching * depth.powf(-self.branching.ln() / most.ln()),
-                2 if node.depth > 5 * self.depth => 0.0,
-                2 => self
-                    .branching
-                    .powf((2.0 * std::f64::consts::PI * depth / most).sin()),
-                _ if node.depth < self.depth => self.branching,
-                _ => 0.0,
-            }
-        };
-        let p = 1.0 / (1.0 + mean);
-        let children = ((1.0 - uniform).ln() / (1.0 - p).ln()).floor();
-        (children as u32).min(MOST_CHILDREN)
-    }
-
-    /// Counts a node and puts its children on the stack.
-    fn visit(&self, node: &Node, stack: &mut Vec<Node>, count: &mut Count) {
-        let children = self.count_children(node);
-        count.nodes += 1;
-        count.leaves += u64::from(children == 0);
-        count.depth = count.depth.max(node.depth);
-        for (mine, theirs) in count.digest.iter_mut().zip(node.state) {
-            *mine ^= theirs;
-        }
-        stack.extend((0..children).map(|number| Self::child(node, number)));
-    }
 }
 
 /// Nodes whose subtrees are still to be counted, the oldest first.
