@@ -442,7 +442,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.counts.refused += u64::from(!tasks);
                 self.accept(from, bundles)?;
             }
-            Message::Lifeline(within) => self.waiters.push((from, within)),
+            Message::Lifeline(within) => {
+                self.waiters.retain(|(waiter, _)| *waiter != from);
+                self.waiters.push((from, within));
+            }
             Message::Gift(bundles) => {
                 self.requests.gift();
                 self.accept(from, bundles)?;
@@ -612,8 +615,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 return;
             }
         }
-        for rank in self.requests.lifelines() {
-            self.outgoing.push_back((rank, Message::Lifeline(within)));
+        if thieves.is_empty() {
+            for rank in self.requests.lifelines(within) {
+                self.outgoing.push_back((rank, Message::Lifeline(within)));
+            }
         }
         while let Some(victim) = self.requests.next(now, &thieves) {
             self.outgoing

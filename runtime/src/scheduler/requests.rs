@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::line::GroupId;
 use crate::comm::Rank;
 use crate::policy::VictimState;
 
@@ -37,8 +38,9 @@ pub(super) struct Requests {
     refused_in_a_row: u32,
     pause: Duration,
     resume_at: Duration,
-    /// Lifelines this rank waits on instead of asking.
+    /// Lifelines this rank waits on instead of asking, and for tasks of which group.
     registered: Vec<Rank>,
+    registered_for: Option<GroupId>,
     /// Turns through the thieves of a group.
     turn: usize,
 }
@@ -54,6 +56,7 @@ impl Requests {
             pause: FIRST_PAUSE,
             resume_at: Duration::ZERO,
             registered: Vec::new(),
+            registered_for: None,
             turn: 0,
         }
     }
@@ -61,7 +64,8 @@ impl Requests {
     /// Whom to ask now: one of `thieves`, who have what is wanted, or if there are none whom the policy says.
     pub(super) fn next(&mut self, now: Duration, thieves: &[Rank]) -> Option<Rank> {
         let victims = self.victims.as_mut()?;
-        if now < self.resume_at || !self.registered.is_empty() || self.open.len() >= MOST_OPEN {
+        let rests = thieves.is_empty() && !self.registered.is_empty();
+        if now < self.resume_at || rests || self.open.len() >= MOST_OPEN {
             return None;
         }
         for request in &mut self.open {
@@ -86,14 +90,19 @@ impl Requests {
         Some(to)
     }
 
-    /// Whom to register with, once, now that asking has brought nothing for long.
-    pub(super) fn lifelines(&mut self) -> Vec<Rank> {
+    /// Whom to register with, once, now that asking for tasks of a group has brought nothing for long.
+    pub(super) fn lifelines(&mut self, within: Option<GroupId>) -> Vec<Rank> {
         let Some(victims) = &self.victims else {
             return Vec::new();
         };
         let patient = self.refused_in_a_row < victims.refusals_before_lifelines();
         if patient || !self.registered.is_empty() || !self.open.is_empty() {
             return Vec::new();
+        }
+        if self.registered_for != within {
+            // What it waited for then is not what it wants now.
+            self.registered.clear();
+            self.registered_for = within;
         }
         self.registered = victims.lifelines().to_vec();
         self.registered.clone()
