@@ -696,7 +696,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         if charged > 0 {
             self.report.busy[0] += self.comm.compute(charged, Duration::ZERO);
         }
-        self.scheduler.begins_to_wait();
+        self.scheduler.begins_to_wait(group.group());
         let joined = loop {
             if self.scheduler.is_exhausted(group) {
                 break None;
@@ -706,7 +706,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 break Some(outcome);
             }
         };
-        self.scheduler.ends_waiting();
+        self.scheduler.ends_waiting(group.group());
         if let Some(job) = self.current.take() {
             self.put_back(job);
         }
@@ -748,8 +748,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     });
                 }
                 Some(Order::Joined(_)) => {
-                    hand.frames.pop();
-                    self.scheduler.ends_waiting();
+                    if let Some(Frame::WaitsIn(line)) = hand.frames.pop() {
+                        self.scheduler.ends_waiting(line.group());
+                    }
                 }
             }
             any = true;
@@ -764,7 +765,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         match report {
             Report::Slice(worker, slice) => self.take(worker, slice),
             Report::Waits(worker, line) => {
-                self.scheduler.begins_to_wait();
+                self.scheduler.begins_to_wait(line.group());
                 self.hands[worker - 1].frames.push(Frame::WaitsIn(line));
                 Ok(())
             }

@@ -141,9 +141,10 @@ pub struct Scheduler<T, R> {
     pool: VecDeque<Entry<T>>,
     /// Tasks whose blocks are on their way.
     aside: Vec<Entry<T>>,
-    /// Tasks taken out of the pool that have not finished, and those of them that wait in a join.
+    /// Tasks taken out of the pool that have not finished.
     running: usize,
-    waiting: usize,
+    /// The groups in whose joins some of them wait.
+    waits: Vec<GroupId>,
     /// Tasks on this rank by the collective group they descend from, and all of them.
     here: Vec<u64>,
     here_in_all: u64,
@@ -202,7 +203,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             pool: VecDeque::new(),
             aside: Vec::new(),
             running: 0,
-            waiting: 0,
+            waits: Vec::new(),
             here: Vec::new(),
             here_in_all: 0,
             lines: Lines::default(),
@@ -326,14 +327,16 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         });
     }
 
-    /// A running task begins to wait in a join: its worker may run others meanwhile.
-    pub fn begins_to_wait(&mut self) {
-        self.waiting += 1;
+    /// A running task begins to wait in the join of a group: its worker may run others of it meanwhile.
+    pub fn begins_to_wait(&mut self, group: GroupId) {
+        self.waits.push(group);
     }
 
     /// It has what it waited for.
-    pub fn ends_waiting(&mut self) {
-        self.waiting -= 1;
+    pub fn ends_waiting(&mut self, group: GroupId) {
+        if let Some(at) = self.waits.iter().rposition(|&waits| waits == group) {
+            self.waits.remove(at);
+        }
     }
 
     /// The body waits in a join of this group.
@@ -751,7 +754,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.pool.len(),
             self.aside.len(),
             self.running,
-            self.waiting,
+            self.waits.len(),
             self.requests.unanswered(),
         );
         let groups = if self.roll_call.is_some() {
@@ -820,7 +823,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// What a thief gets: the oldest half of what the pool has for it, for the oldest tasks are the largest.
     ///
-    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro.
+    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. What
+    /// they cannot take goes: else ranks that wait in joins could keep from each other what they wait for.
     fn give(&mut self, to: Rank, within: Option<GroupId>) -> Vec<Bundle<T>> {
         if self.dead.contains(&to) {
             return Vec::new();
@@ -830,13 +834,17 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),
         };
         let count = fits.saturating_sub(self.reserved()).div_ceil(2);
-        let given: Vec<Entry<T>> = if fits == self.pool.len() {
+        let given: Vec<Entry<T>> = if count > 0 && fits == self.pool.len() {
             self.pool.drain(..count).collect()
-        } else {
-            let mut given = Vec::with_capacity(count);
-            let mut kept = VecDeque::with_capacity(self.pool.len());
-            for entry in self.pool.drain(..) {
-                if given.len() < count && entry.is_within(within) {
+        } else if fits > 0 {
+            let (mut given, mut kept) = (Vec::new(), VecDeque::new());
+            for entry in std::mem::take(&mut self.pool) {
+                let goes = if count > 0 {
+                    given.len() < count
+                } else {
+                    given.is_empty() && !self.is_for_own_workers(&entry)
+                };
+                if goes && entry.is_within(within) {
                     given.push(entry);
                 } else {
                     kept.push_back(entry);
@@ -846,6 +854,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             given
         };
         self.counts.tasks_out += given.len() as u64;
+        } else {
+            Vec::new()
         let mut bundles: Vec<(Ticket, Bundle<T>)> = Vec::new();
         for entry in given {
             if entry.shed {
@@ -923,7 +933,18 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// How many tasks of the pool own workers are about to take.
     fn reserved(&self) -> usize {
-        (self.options.workers + self.waiting).saturating_sub(self.running)
+        (self.options.workers + self.waits.len()).saturating_sub(self.running)
+    }
+
+    /// Whether a worker may take this entry before others of this rank have got on: not if all that have
+    /// nothing to do wait in joins of other groups.
+    fn is_for_own_workers(&self, entry: &Entry<T>) -> bool {
+        let in_body = self.reserved().saturating_sub(self.waits.len());
+        let by_body = match self.body {
+            Body::WaitsIn(group) => in_body > 1 || entry.is_within(Some(group)),
+            Body::Active | Body::Ended => true,
+        };
+        in_body > 0 && by_body || self.waits.iter().any(|&g| entry.is_within(Some(g)))
     }
 
     /// Sends all results home, those for one rank in one message: a rank to which thousands send would

@@ -79,8 +79,12 @@ impl Requests {
             if waiting.count() > 0 {
                 return None;
             }
-            self.turn += 1;
-            thieves[self.turn % thieves.len()]
+            // They may have lent it to others who wait in joins themselves: those are found by chance.
+            self.turn = (self.turn + 1) % (thieves.len() + 1);
+            match thieves.get(self.turn) {
+                Some(&thief) => thief,
+                None => victims.next(&[])?,
+            }
         };
         self.open.push(Request {
             to,
@@ -95,14 +99,14 @@ impl Requests {
         let Some(victims) = &self.victims else {
             return Vec::new();
         };
-        let patient = self.refused_in_a_row < victims.refusals_before_lifelines();
-        if patient || !self.registered.is_empty() || !self.open.is_empty() {
-            return Vec::new();
-        }
         if self.registered_for != within {
             // What it waited for then is not what it wants now.
             self.registered.clear();
             self.registered_for = within;
+        }
+        let patient = self.refused_in_a_row < victims.refusals_before_lifelines();
+        if patient || !self.registered.is_empty() || !self.open.is_empty() {
+            return Vec::new();
         }
         self.registered = victims.lifelines().to_vec();
         self.registered.clone()
