@@ -305,6 +305,14 @@ impl<R> Ledger<R> {
         root.is_none_or(|root| root.is_complete(&self.accounts))
     }
 
+    /// Says that nobody will join the groups that the body made.
+    pub(super) fn abandon_own(&self) {
+        let accounts = self.roots.values().map(|root| root.account as usize);
+        let lines = accounts.filter_map(|account| Some(&self.accounts[account].as_ref()?.line));
+        let of_body = lines.filter(|line| line.ancestors().nth(1).is_none());
+        of_body.for_each(|line| line.abandon());
+    }
+
     /// Forgets groups that nobody will join, when nothing of them is left; returns results left over.
     pub(super) fn sweep(&mut self) -> usize {
         let mut left_over = 0;

@@ -371,6 +371,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             line.abandon();
             while self.next_result(&line).is_some() {}
         }
+        // The body may have kept one for longer than it can be joined.
+        self.ledger.abandon_own();
         self.publisher_is(Publisher::Ended);
         self.settle();
     }
@@ -852,10 +854,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
             self.pool = kept;
             given
-        };
-        self.counts.tasks_out += given.len() as u64;
         } else {
             Vec::new()
+        };
+        self.counts.tasks_out += given.len() as u64;
         let mut bundles: Vec<(Ticket, Bundle<T>)> = Vec::new();
         for entry in given {
             if entry.shed {
