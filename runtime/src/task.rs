@@ -101,6 +101,9 @@ pub(crate) trait Erased<E: ?Sized>: Send {
 
 pub(crate) type Value = Box<dyn Any + Send>;
 
+/// A task that another has forked, into a group that it made or, if there is none, into its own.
+pub(crate) type Forked<E> = (Option<Arc<Line>>, Box<dyn Erased<E>>);
+
 /// What a slice leaves for the rank to pick up.
 pub(crate) struct Site<E: ?Sized> {
     pub(crate) rank: Rank,
@@ -108,8 +111,7 @@ pub(crate) struct Site<E: ?Sized> {
     pub(crate) budget: u32,
     pub(crate) charged: u64,
     pub(crate) results: Vec<Result<Value, TaskError>>,
-    /// Forked tasks: into the task's own group, or one that it made.
-    pub(crate) forked: Vec<(Option<Arc<Line>>, Box<dyn Erased<E>>)>,
+    pub(crate) forked: Vec<Forked<E>>,
     /// Raised while the rank would like running tasks to give something away.
     pub(crate) split_wanted: Arc<AtomicBool>,
 }

@@ -16,7 +16,7 @@ use crate::comm::threads::panic_message;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{GroupId, Line, Ticket};
-use crate::task::{Desk, Erased, Failure, Host, Site, Stopped, TaskError, Value};
+use crate::task::{Desk, Failure, Forked, Host, Site, Stopped, TaskError, Value};
 
 /// What a worker that is a thread tells its rank.
 pub(crate) enum Report<E: ?Sized> {
@@ -40,7 +40,7 @@ pub(crate) struct Slice<E: ?Sized> {
     pub(crate) ticket: Ticket,
     pub(crate) kind: u16,
     pub(crate) results: Vec<Result<Value, TaskError>>,
-    pub(crate) forked: Vec<(Option<Arc<Line>>, Box<dyn Erased<E>>)>,
+    pub(crate) forked: Vec<Forked<E>>,
     pub(crate) piece: Option<Cargo<E>>,
     pub(crate) done: bool,
     pub(crate) charged: u64,
