@@ -31,7 +31,8 @@ pub enum Message<T, R> {
     },
     /// A lease is void: its tasks are run elsewhere.
     Revoked(u64),
-    /// A collective group is cancelled; along a binomial tree with this rank at its root.
+    /// A group is cancelled, if collective, along a binomial tree with this rank at its root; if rooted, its
+    /// home is told.
     Cancel(GroupId, Rank),
     /// The group of this lease is cancelled.
     CancelLease(u64),

@@ -384,8 +384,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if !self.lines.cancel(group) {
             return;
         }
-        if let GroupId::Collective(_) = group {
-            self.spread_cancel(group, self.me);
+        match group {
+            GroupId::Collective(_) => self.spread_cancel(group, self.me),
+            // Home knows whom it has lent tasks to.
+            GroupId::Rooted { home, .. } => {
+                if home != self.me && !self.dead.contains(&home) {
+                    let message = Message::Cancel(group, self.me);
+                    self.outgoing.push_back((home, message));
+                }
+            }
         }
         self.drop_cancelled();
     }
@@ -479,11 +486,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
             Message::Revoked(lease) => self.void(from, lease),
             Message::Cancel(group, root) => {
-                let known = matches!(group, GroupId::Collective(number) if self.is_near(number));
+                let collective = matches!(group, GroupId::Collective(_));
+                let known = match group {
+                    GroupId::Collective(number) => self.is_near(number),
+                    GroupId::Rooted { home, .. } => home == self.me,
+                };
                 if !known || root.0 >= self.ranks {
                     return Err("the end of a group that does not exist here".to_owned());
                 }
-                if !self.options.recover {
+                if collective && !self.options.recover {
                     self.spread_cancel(group, root);
                 }
                 self.lines.cancel(group);
