@@ -389,7 +389,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// The next result of the group's tasks that were forked here, from whichever comes first.
     ///
-    /// While it waits, the rank runs and steals tasks of this group and its descendants. `None` means that
+    /// While it waits, the rank runs and steals tasks of this group and its descendants; a result is handed
+    /// out as soon as the one that runs on this thread ends its slice and waits in no join. `None` means that
     /// every task of the group has finished on every rank and all results were taken. A task that failed is
     /// an inner `Err`.
     ///
