@@ -264,6 +264,8 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     let (report_to, reports) = unbounded();
     let numbers = Numbers::default();
     thread::scope(|threads| {
+        // Also if the body panics: workers are waited for.
+        let _raised = RaisedAtEnd(&stop);
         let mut hands = Vec::new();
         for index in 1..options.workers {
             let split_wanted = Arc::new(AtomicBool::new(false));
@@ -345,12 +347,20 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
                 Ok((value, report))
             }
             Err(error) => {
-                stop.store(true, Ordering::Relaxed);
                 scope.comm.abort(&error.to_string());
                 Err(error)
             }
         }
     })
+}
+
+/// Tells workers at the end of the scope that nobody waits for what they do.
+struct RaisedAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for RaisedAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The tag of the next scope.
