@@ -24,7 +24,7 @@ use crate::group::Group;
 use crate::parcel::{self, Badge, Cargo, Job, Outcome, Parcel, Receipt};
 use crate::policy::{ScopeOptions, Split};
 use crate::scheduler::message::Message;
-use crate::scheduler::{Counts, GroupId, Line, Scheduler, Ticket};
+use crate::scheduler::{Counts, GroupId, Line, Scheduler, Ticket, Work as _};
 use crate::task::{Erased, Host, Registry, Site, Stopped, Task, TaskError};
 use crate::trace::{Recorder, Trace, What};
 use crate::wire;
@@ -613,7 +613,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// Splits a task that is between two slices.
     fn split_job(&mut self, job: &mut Job<E>) {
-        if let Some(piece) = split(job, self.how) {
+        if let Some(piece) = split(job, self.how, self.comm.rank()) {
             self.note(What::Split { worker: 0 });
             self.scheduler.split_off(&job.badge.ticket, piece);
         }
@@ -621,10 +621,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     fn put_back(&mut self, job: Job<E>) {
         self.note_end(0, job.badge.charged);
-        let kind = job.badge.kind;
-        let cargo = Cargo {
-            kind,
-            body: job.body,
+        let (kind, rank) = (job.badge.kind, self.comm.rank());
+        let cargo = match job.badge.failed {
+            Some(why) => Cargo::failed(kind, job.body.name(), rank, why),
+            None => Cargo::new(kind, job.body, rank),
         };
         self.scheduler.put_back(job.badge.ticket, cargo);
     }
@@ -632,7 +632,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Makes a task ready to run.
     fn job(&mut self, ticket: Ticket, cargo: Cargo<E>) -> Job<E> {
         let mut blocks = Vec::new();
-        for name in cargo.body.needs() {
+        for name in cargo.needs() {
             // The scheduler has seen that it is here.
             blocks.extend(self.scheduler.block(&name).map(|bytes| (name, bytes)));
         }
@@ -687,7 +687,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     fn cargo(&self, body: Box<dyn Erased<E>>) -> Result<Cargo<E>, ScopeError> {
         let kind = self.registry.kind_of(&*body);
         let kind = kind.ok_or_else(|| ScopeError::Unregistered(body.name()))?;
-        Ok(Cargo { kind, body })
+        Ok(Cargo::new(kind, body, self.comm.rank()))
     }
 
     /// A task of this thread waits for a result of a group that it made.

@@ -92,8 +92,8 @@ pub(crate) trait Erased<E: ?Sized>: Send {
     /// Runs a slice; true when done.
     fn run(&mut self, env: &E, desk: Desk<'_, E>) -> bool;
     fn split(&mut self, how: Split) -> Option<Box<dyn Erased<E>>>;
-    /// Its bytes; the error does not know its rank.
-    fn encode(&self) -> Result<Vec<u8>, TaskError>;
+    /// Its bytes, on that rank.
+    fn encode(&self, rank: Rank) -> Result<Vec<u8>, TaskError>;
     fn needs(&self) -> Vec<BlockName>;
     fn type_of(&self) -> TypeId;
     fn name(&self) -> &'static str;
@@ -259,10 +259,10 @@ impl<E: ?Sized, T: Task<E>> Erased<E> for T {
         Task::split(self, how).map(|piece| Box::new(piece) as Box<dyn Erased<E>>)
     }
 
-    fn encode(&self) -> Result<Vec<u8>, TaskError> {
+    fn encode(&self, rank: Rank) -> Result<Vec<u8>, TaskError> {
         wire::encode(self).map_err(|what| TaskError {
             task: T::NAME.to_owned(),
-            rank: Rank(0),
+            rank,
             cause: Failure::Unsendable(what),
         })
     }
