@@ -113,6 +113,11 @@ impl RollCall {
             }
         }
         if self.coordinator() == self.me {
+            if before != self.me && !self.exhausted.is_empty() {
+                // The last one may have told this rank and not all others.
+                let groups: Vec<u32> = self.exhausted.iter().copied().collect();
+                self.tell_others(&groups, false, send);
+            }
             self.judge(send);
         }
     }
@@ -136,12 +141,8 @@ impl RollCall {
         if self.coordinator() != self.me || self.all {
             return;
         }
-        let others: Vec<Rank> = (0..self.ranks)
-            .map(Rank)
-            .filter(|r| !self.dead.contains(r) && *r != self.me)
-            .collect();
         let everyone = |heard: &BTreeSet<Rank>| {
-            heard.contains(&self.me) && others.iter().all(|r| heard.contains(r))
+            heard.contains(&self.me) && self.others().all(|r| heard.contains(&r))
         };
         let groups: Vec<u32> = self
             .heard
@@ -153,9 +154,18 @@ impl RollCall {
         if groups.is_empty() && !all {
             return;
         }
-        for &rank in &others {
-            send(rank, Call::Exhausted(groups.clone(), all));
-        }
+        self.tell_others(&groups, all, send);
         self.learn(&groups, all, send);
+    }
+
+    fn tell_others(&self, groups: &[u32], all: bool, send: &mut impl FnMut(Rank, Call)) {
+        self.others()
+            .for_each(|rank| send(rank, Call::Exhausted(groups.to_vec(), all)));
+    }
+
+    /// The other ranks that are alive.
+    fn others(&self) -> impl Iterator<Item = Rank> {
+        let all = (0..self.ranks).map(Rank);
+        all.filter(|rank| !self.dead.contains(rank) && *rank != self.me)
     }
 }
