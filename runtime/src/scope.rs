@@ -33,6 +33,8 @@ use crate::worker::{Numbers, Order, Ran, Report, Slice, Worker, run_slice, split
 /// Messages of scopes: each has a tag of its own, so that a late one cannot meet the next scope.
 const FIRST_TAG: u16 = 0x8000;
 const TAGS: u16 = 0x4000;
+/// What rank 0 says before them.
+const REGISTRIES: Tag = Tag(FIRST_TAG + TAGS);
 /// Longest time an idle rank sleeps before it looks around again.
 const NAP: Duration = Duration::from_micros(200);
 /// And the shortest.
@@ -257,8 +259,8 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     }
     let begin = comm.now();
     let tag = open_tag(comm);
-    compare_registries(comm, registry)?;
     comm.tolerate_deaths(options.recover);
+    compare_registries(comm, registry, options.recover)?;
     let rank = comm.rank();
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
@@ -1010,19 +1012,34 @@ fn typed<O: Send + 'static>(outcome: Outcome) -> Result<O, TaskError> {
     })
 }
 
-/// Makes sure that all ranks run the same program as rank 0, who tells what it knows.
+/// Makes sure that all ranks run the same program as rank 0, who tells what it knows; if deaths are survived,
+/// each of the others itself, and unless it dies first.
 fn compare_registries<E: ?Sized>(
     comm: &mut dyn Comm,
     registry: &Registry<E>,
+    recover: bool,
 ) -> Result<(), ScopeError> {
     let ours = registry.names().collect::<Vec<_>>().join(", ");
-    let other = Rank(0);
-    let theirs = comm.broadcast(other, ours.clone().into_bytes())?;
+    let (me, other) = (comm.rank(), Rank(0));
+    let names = ours.clone().into_bytes();
+    let theirs = if !recover {
+        comm.broadcast(other, names)?
+    } else if me == other {
+        for rank in (1..comm.size() as u32).map(Rank) {
+            comm.send(rank, REGISTRIES, names.clone())?;
+        }
+        names
+    } else {
+        match comm.recv_from(other, REGISTRIES) {
+            Err(CommError::Died { rank }) if rank == other => return Ok(()),
+            received => received?,
+        }
+    };
     if theirs == ours.as_bytes() {
         return Ok(());
     }
     let error = ScopeError::Registries {
-        rank: comm.rank(),
+        rank: me,
         other,
         ours,
         theirs: String::from_utf8_lossy(&theirs).into_owned(),
