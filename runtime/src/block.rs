@@ -58,7 +58,7 @@ impl<'de> Deserialize<'de> for Bytes {
         }
         deserializer
             .deserialize_byte_buf(Take)
-            .map_err(|e| D::Error::custom(e))
+            .map_err(D::Error::custom)
     }
 }
 

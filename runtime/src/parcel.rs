@@ -1,7 +1,7 @@
 //! Tasks and results: as a rank handles them, and as they travel.
 //!
-//! A task that cannot be made into bytes, or be read by the rank that stole it, fails like one that
-//! panicked: its home gets an error that names it, and everything else goes on.
+//! A task that cannot be made into bytes, or be read by the rank that stole it, or say what it needs, fails
+//! like one that panicked: its home gets an error that names it, and everything else goes on.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,39 @@ use crate::comm::Rank;
 use crate::scheduler::message::Message;
 use crate::scheduler::{Ticket, Work};
 use crate::task::{Desk, Erased, Failure, Found, Registry, TaskError};
+use crate::wire::guarded;
 
 /// A task in a pool.
 pub(crate) struct Cargo<E: ?Sized> {
     /// Its kind's number in the registry.
     pub(crate) kind: u16,
     pub(crate) body: Box<dyn Erased<E>>,
+    /// What it said that it needs.
+    needs: Vec<BlockName>,
+}
+
+impl<E: ?Sized> Cargo<E> {
+    /// A task as it comes to the pool of a rank.
+    pub(crate) fn new(kind: u16, body: Box<dyn Erased<E>>, rank: Rank) -> Self {
+        match guarded(|| body.needs()) {
+            Ok(needs) => Self { kind, body, needs },
+            Err(what) => {
+                let why = format!("while saying what it needs: {what}");
+                Self::failed(kind, body.name(), rank, why)
+            }
+        }
+    }
+
+    /// In place of a task that panicked before it could run: its error.
+    pub(crate) fn failed(kind: u16, task: &str, rank: Rank, why: String) -> Self {
+        let error = TaskError {
+            task: task.to_owned(),
+            rank,
+            cause: Failure::Panicked(why),
+        };
+        let (body, needs) = (Box::new(Broken(error)), Vec::new());
+        Self { kind, body, needs }
+    }
 }
 
 /// What a running task's rank knows of it.
@@ -51,7 +78,7 @@ impl Outcome {
 
 impl<E: ?Sized> Work<Outcome> for Cargo<E> {
     fn needs(&self) -> Vec<BlockName> {
-        self.body.needs()
+        self.needs.clone()
     }
 
     fn refused(&self, rank: Rank, why: BlockError) -> Outcome {
@@ -93,7 +120,7 @@ impl<E: ?Sized> Erased<E> for Broken {
         None
     }
 
-    fn encode(&self) -> Result<Vec<u8>, TaskError> {
+    fn encode(&self, _rank: Rank) -> Result<Vec<u8>, TaskError> {
         Err(self.0.clone())
     }
 
@@ -117,10 +144,7 @@ pub(crate) fn pack<E: ?Sized>(
     rank: Rank,
 ) -> Message<Parcel, Receipt> {
     let task = |cargo: Cargo<E>| {
-        let body = cargo.body.encode();
-        let body = body
-            .map(Bytes::from)
-            .map_err(|error| TaskError { rank, ..error });
+        let body = cargo.body.encode(rank).map(Bytes::from);
         let kind = cargo.kind;
         Ok::<_, std::convert::Infallible>(Parcel { kind, body })
     };
@@ -183,6 +207,5 @@ pub(crate) fn open<E: ?Sized>(
         .body
         .and_then(|bytes| (kind.decode)(&bytes).map_err(unreadable));
     let body = body.unwrap_or_else(|error| Box::new(Broken(error)));
-    let kind = parcel.kind;
-    Ok(Cargo { kind, body })
+    Ok(Cargo::new(parcel.kind, body, rank))
 }

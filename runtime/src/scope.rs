@@ -21,7 +21,7 @@ use crate::group::Group;
 use crate::parcel::{self, Badge, Cargo, Job, Outcome, Parcel, Receipt};
 use crate::policy::{ScopeOptions, Split};
 use crate::scheduler::message::Message;
-use crate::scheduler::{Counts, GroupId, Line, Scheduler, Ticket};
+use crate::scheduler::{Counts, GroupId, Line, Scheduler, Ticket, Work as _};
 use crate::sync::{self, AtomicBool, Ordering, Receiver, Sender, unbounded};
 use crate::task::{Erased, Host, Registry, Site, Stopped, Task, TaskError};
 use crate::trace::{Recorder, Trace, What};
@@ -31,6 +31,8 @@ use crate::worker::{Numbers, Order, Ran, Report, Slice, Worker, run_slice, split
 /// Messages of scopes: each has a tag of its own, so that a late one cannot meet the next scope.
 const FIRST_TAG: u16 = 0x8000;
 const TAGS: u16 = 0x4000;
+/// What rank 0 says before them.
+const REGISTRIES: Tag = Tag(FIRST_TAG + TAGS);
 /// Longest time an idle rank sleeps before it looks around again.
 const NAP: Duration = Duration::from_micros(200);
 /// And the shortest.
@@ -264,8 +266,8 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     }
     let begin = comm.now();
     let tag = open_tag(comm);
-    compare_registries(comm, registry)?;
     comm.tolerate_deaths(options.recover);
+    compare_registries(comm, registry, options.recover)?;
     let rank = comm.rank();
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
@@ -394,7 +396,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// The next result of the group's tasks that were forked here, from whichever comes first.
     ///
-    /// While it waits, the rank runs and steals tasks of this group and its descendants. `None` means that
+    /// While it waits, the rank runs and steals tasks of this group and its descendants; a result is handed
+    /// out as soon as the one that runs on this thread ends its slice and waits in no join. `None` means that
     /// every task of the group has finished on every rank and all results were taken. A task that failed is
     /// an inner `Err`.
     ///
@@ -607,7 +610,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// Splits a task that is between two slices.
     fn split_job(&mut self, job: &mut Job<E>) {
-        if let Some(piece) = split(job, self.how) {
+        if let Some(piece) = split(job, self.how, self.comm.rank()) {
             self.note(What::Split { worker: 0 });
             self.scheduler.split_off(&job.badge.ticket, piece);
         }
@@ -615,10 +618,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     fn put_back(&mut self, job: Job<E>) {
         self.note_end(0, job.badge.charged);
-        let kind = job.badge.kind;
-        let cargo = Cargo {
-            kind,
-            body: job.body,
+        let (kind, rank) = (job.badge.kind, self.comm.rank());
+        let cargo = match job.badge.failed {
+            Some(why) => Cargo::failed(kind, job.body.name(), rank, why),
+            None => Cargo::new(kind, job.body, rank),
         };
         self.scheduler.put_back(job.badge.ticket, cargo);
     }
@@ -626,7 +629,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Makes a task ready to run.
     fn job(&mut self, ticket: Ticket, cargo: Cargo<E>) -> Job<E> {
         let mut blocks = Vec::new();
-        for name in cargo.body.needs() {
+        for name in cargo.needs() {
             // The scheduler has seen that it is here.
             blocks.extend(self.scheduler.block(&name).map(|bytes| (name, bytes)));
         }
@@ -681,7 +684,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     fn cargo(&self, body: Box<dyn Erased<E>>) -> Result<Cargo<E>, ScopeError> {
         let kind = self.registry.kind_of(&*body);
         let kind = kind.ok_or_else(|| ScopeError::Unregistered(body.name()))?;
-        Ok(Cargo { kind, body })
+        Ok(Cargo::new(kind, body, self.comm.rank()))
     }
 
     /// A task of this thread waits for a result of a group that it made.
@@ -753,8 +756,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     });
                 }
                 Some(Order::Joined(_)) => {
-                    hand.frames.pop();
-                    self.scheduler.ends_waiting();
+                    if let Some(Frame::WaitsIn(_)) = hand.frames.pop() {
+                        self.scheduler.ends_waiting();
+                    }
                 }
             }
             any = true;
@@ -996,19 +1000,34 @@ impl<E: ?Sized> Hand<E> {
     }
 }
 
-/// Makes sure that all ranks run the same program as rank 0, who tells what it knows.
+/// Makes sure that all ranks run the same program as rank 0, who tells what it knows; if deaths are survived,
+/// each of the others itself, and unless it dies first.
 fn compare_registries<E: ?Sized>(
     comm: &mut dyn Comm,
     registry: &Registry<E>,
+    recover: bool,
 ) -> Result<(), ScopeError> {
     let ours = registry.names().collect::<Vec<_>>().join(", ");
-    let other = Rank(0);
-    let theirs = comm.broadcast(other, ours.clone().into_bytes())?;
+    let (me, other) = (comm.rank(), Rank(0));
+    let names = ours.clone().into_bytes();
+    let theirs = if !recover {
+        comm.broadcast(other, names)?
+    } else if me == other {
+        for rank in (1..comm.size() as u32).map(Rank) {
+            comm.send(rank, REGISTRIES, names.clone())?;
+        }
+        names
+    } else {
+        match comm.recv_from(other, REGISTRIES) {
+            Err(CommError::Died { rank }) if rank == other => return Ok(()),
+            received => received?,
+        }
+    };
     if theirs == ours.as_bytes() {
         return Ok(());
     }
     let error = ScopeError::Registries {
-        rank: comm.rank(),
+        rank: me,
         other,
         ours,
         theirs: String::from_utf8_lossy(&theirs).into_owned(),

@@ -4,9 +4,14 @@
 //! Decoding is bounded: a hostile length is an error, not an allocation. The bytes of each message are
 //! pinned by a test, so that a change of crate or of an enum's order cannot pass unseen.
 
+use std::panic::{self, AssertUnwindSafe};
+
 use bincode::config;
+use bincode::error::{DecodeError, EncodeError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::comm::threads::panic_message;
 
 /// First byte of every message; changes when the format does.
 const VERSION: u8 = 2;
@@ -19,8 +24,11 @@ const LIMIT: usize = 1 << 30;
 /// A sentence: the value cannot be serialised.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
     let mut bytes = vec![VERSION];
-    bincode::serde::encode_into_std_write(value, &mut bytes, config::legacy())
-        .map_err(|e| e.to_string())?;
+    guarded(|| bincode::serde::encode_into_std_write(value, &mut bytes, config::legacy()))?
+        .map_err(|error| match error {
+            EncodeError::OtherString(what) => what,
+            other => other.to_string(),
+        })?;
     Ok(bytes)
 }
 
@@ -35,14 +43,23 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
             .map_or_else(|| "nothing".to_owned(), u8::to_string);
         return Err(format!("wire version {version}, not {VERSION}"));
     };
-    let (value, used) =
-        bincode::serde::decode_from_slice(rest, config::legacy().with_limit::<LIMIT>())
-            .map_err(|e| e.to_string())?;
+    let config = config::legacy().with_limit::<LIMIT>();
+    let decoded = guarded(|| bincode::serde::decode_from_slice(rest, config))?;
+    let (value, used) = decoded.map_err(|error| match error {
+        DecodeError::OtherString(what) => what,
+        other => other.to_string(),
+    })?;
     if used == rest.len() {
         Ok(value)
     } else {
         Err("bytes left over".to_owned())
     }
+}
+
+/// Runs what a task's author wrote where a panic must not end the rank; the error is a sentence.
+pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(run))
+        .map_err(|payload| format!("it panicked: {}", panic_message(&*payload)))
 }
 
 #[cfg(test)]

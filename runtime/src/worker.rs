@@ -14,7 +14,7 @@ use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{GroupId, Line, Ticket};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, Receiver, Sender};
-use crate::task::{Desk, Erased, Failure, Found, Host, Site, Stopped, TaskError};
+use crate::task::{Desk, Failure, Forked, Found, Host, Site, Stopped, TaskError};
 
 /// What a worker that is a thread tells its rank.
 pub(crate) enum Report<E: ?Sized> {
@@ -38,7 +38,7 @@ pub(crate) struct Slice<E: ?Sized> {
     pub(crate) ticket: Ticket,
     pub(crate) kind: u16,
     pub(crate) results: Vec<Found>,
-    pub(crate) forked: Vec<(Option<Arc<Line>>, Box<dyn Erased<E>>)>,
+    pub(crate) forked: Vec<Forked<E>>,
     pub(crate) piece: Option<Cargo<E>>,
     pub(crate) done: bool,
     pub(crate) charged: u64,
@@ -95,13 +95,13 @@ pub(crate) fn run_slice<E: ?Sized>(
 
 /// A piece of a task that is between two slices; `None` if it has too little to share. A panic is kept for
 /// the next slice.
-pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split) -> Option<Cargo<E>> {
+pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split, rank: Rank) -> Option<Cargo<E>> {
     if how.0.gives_nothing() {
         return None;
     }
     let kind = job.badge.kind;
     match panic::catch_unwind(AssertUnwindSafe(|| job.body.split(how))) {
-        Ok(piece) => piece.map(|body| Cargo { kind, body }),
+        Ok(piece) => piece.map(|body| Cargo::new(kind, body, rank)),
         Err(payload) => {
             let message = format!("while splitting: {}", panic_message(&*payload));
             job.badge.failed = Some(message);
@@ -165,7 +165,7 @@ impl<E: ?Sized> Worker<'_, E> {
             }
             let mut piece = None;
             if ran == Ran::More && self.split_wanted.swap(false, Ordering::Relaxed) {
-                piece = split(&mut job, self.how);
+                piece = split(&mut job, self.how, self.rank);
             }
             busy += begin.elapsed().saturating_sub(self.away - away);
             let done = ran == Ran::Done;

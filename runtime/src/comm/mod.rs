@@ -142,7 +142,7 @@ pub trait Comm {
     fn tolerate_deaths(&mut self, tolerate: bool) {
         let _ = tolerate;
     }
-    /// Ranks of whose death this one has learnt, each told once.
+    /// Ranks of whose death this one has learnt, each told once since it began to tolerate deaths.
     fn deaths(&mut self) -> Vec<Rank> {
         Vec::new()
     }

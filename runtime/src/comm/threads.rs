@@ -366,6 +366,9 @@ impl Comm for ThreadComm {
     }
 
     fn tolerate_deaths(&mut self, tolerate: bool) {
+        if tolerate && !self.tolerates_deaths {
+            self.deaths_told = 0;
+        }
         self.tolerates_deaths = tolerate;
     }
 

@@ -39,7 +39,7 @@ impl fmt::Display for GroupId {
 /// A group as one rank knows it.
 pub struct Line {
     group: GroupId,
-    parent: Option<Arc<Line>>,
+    parent: Option<Arc<Self>>,
     /// The oldest ancestor's place among collective groups, if it is one.
     base: Option<u32>,
     cancelled: AtomicBool,

@@ -443,6 +443,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         message: Message<T, R>,
         now: Duration,
     ) -> Result<(), Violation> {
+        if self.dead.contains(&from) {
+            // It came too late: what it is about was settled without that rank.
+            return Ok(());
+        }
         self.handle(from, message, now)
             .map_err(|what| Violation { from, what })
     }

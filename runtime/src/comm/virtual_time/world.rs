@@ -323,7 +323,11 @@ impl World {
     }
 
     pub(super) fn tolerate_deaths(&mut self, rank: Rank, tolerate: bool) {
-        self.places[rank.index()].tolerates_deaths = tolerate;
+        let place = &mut self.places[rank.index()];
+        if tolerate && !place.tolerates_deaths {
+            place.deaths_taken = 0;
+        }
+        place.tolerates_deaths = tolerate;
     }
 
     /// Whether there may be deaths that this rank has not asked about.

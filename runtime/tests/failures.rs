@@ -1,0 +1,541 @@
+//! What goes wrong is told with rank, task and cause, the scope ends on every rank, and nothing hangs.
+
+mod common;
+
+use common::{Ended, Limited, on_threads, on_virtual, rough, seeded, values, workers};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weft_runtime::comm::threads::{self, LaunchError};
+use weft_runtime::comm::virtual_time::{self, VirtualOptions};
+use weft_runtime::comm::{CommError, Rank};
+use weft_runtime::{
+    BlockError, BlockName, Context, Failure, Registry, Scope, ScopeError, ScopeOptions, Split,
+    Step, Task, TaskError, scope,
+};
+
+/// When a task goes wrong, or its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum When {
+    Never,
+    Runs,
+    Splits,
+    SaysNeeds,
+    Sent,
+    SentWithPanic,
+    Read,
+    ReadWithPanic,
+    ResultSent,
+    ResultSentWithPanic,
+    ResultRead,
+    ResultReadWithPanic,
+}
+
+/// Bytes that cannot be written or read, if so told.
+#[derive(Clone, Copy, Debug)]
+struct Seal {
+    when: When,
+    of_result: bool,
+}
+
+impl Seal {
+    fn fails(self, of_task: [When; 2], of_result: [When; 2]) -> Result<(), &'static str> {
+        let [error, panic] = if self.of_result { of_result } else { of_task };
+        assert_ne!(self.when, panic, "wax on the floor");
+        if self.when == error {
+            Err("no wax")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Serialize for Seal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use When::{ResultSent, ResultSentWithPanic, Sent, SentWithPanic};
+        self.fails([Sent, SentWithPanic], [ResultSent, ResultSentWithPanic])
+            .map_err(serde::ser::Error::custom)?;
+        (self.when, self.of_result).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Seal {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use When::{Read, ReadWithPanic, ResultRead, ResultReadWithPanic};
+        let (when, of_result) = Deserialize::deserialize(deserializer)?;
+        let seal = Self { when, of_result };
+        seal.fails([Read, ReadWithPanic], [ResultRead, ResultReadWithPanic])
+            .map_err(serde::de::Error::custom)?;
+        Ok(seal)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Letter {
+    seal: Seal,
+    slices: u32,
+}
+
+fn letter(when: When) -> Letter {
+    let of_result = false;
+    let seal = Seal { when, of_result };
+    Letter { seal, slices: 20 }
+}
+
+impl Task<()> for Letter {
+    const NAME: &'static str = "letter";
+    type Output = Seal;
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), Seal>) -> Step<Seal> {
+        let when = self.seal.when;
+        assert!(when != When::Runs, "torn on rank {}", cx.rank().0);
+        cx.charge(u64::from(cx.budget()));
+        self.slices -= 1;
+        if self.slices > 0 {
+            return Step::More;
+        }
+        let of_result = true;
+        Step::Done(Seal { when, of_result })
+    }
+
+    fn split(&mut self, _how: Split) -> Option<Self> {
+        assert_ne!(self.seal.when, When::Splits, "torn");
+        None
+    }
+
+    fn needs(&self) -> Vec<BlockName> {
+        assert_ne!(self.seal.when, When::SaysNeeds, "torn");
+        Vec::new()
+    }
+}
+
+const LETTERS: usize = 30;
+
+/// Rank 1 forks some, one after the other through nested tasks if so told; what became of them.
+fn post(s: &mut Scope<'_, ()>, when: When) -> Result<Vec<Result<Rank, TaskError>>, ScopeError> {
+    let group = s.group();
+    if s.rank() == Rank(1) {
+        (0..LETTERS).try_for_each(|_| s.fork(&group, letter(when)))?;
+    }
+    let mut all = Vec::new();
+    while let Some(result) = s.join(&group)? {
+        all.push(result.map(|_| s.rank()));
+    }
+    Ok(all)
+}
+
+fn check(when: When, ended: Vec<Ended<Vec<Result<Rank, TaskError>>>>, case: &str) {
+    let mut all = values(ended).into_iter();
+    assert!(all.next().unwrap().is_empty());
+    let all = all.next().unwrap();
+    assert_eq!(all.len(), LETTERS, "{when:?} {case}");
+    let cause = match when {
+        When::Never => None,
+        When::Runs => Some(Failure::Panicked("torn on rank".to_owned())),
+        When::Splits => Some(Failure::Panicked("while splitting: ".to_owned())),
+        When::SaysNeeds => Some(Failure::Panicked("while saying what it needs: ".to_owned())),
+        When::Sent | When::ResultSent => Some(Failure::Unsendable("no wax".to_owned())),
+        When::SentWithPanic | When::ResultSentWithPanic => {
+            Some(Failure::Unsendable("wax on the floor".to_owned()))
+        }
+        When::Read | When::ResultRead => Some(Failure::Unreadable("no wax".to_owned())),
+        When::ReadWithPanic | When::ResultReadWithPanic => {
+            Some(Failure::Unreadable("wax on the floor".to_owned()))
+        }
+    };
+    let errors: Vec<TaskError> = all.into_iter().filter_map(Result::err).collect();
+    let Some(cause) = cause else {
+        assert_eq!(errors, []);
+        return;
+    };
+    assert!(!errors.is_empty(), "{when:?} {case}");
+    for error in errors {
+        let told = error.to_string();
+        assert_eq!(error.task, "letter");
+        let (same, text, want) = match (&error.cause, &cause) {
+            (Failure::Panicked(a), Failure::Panicked(b))
+            | (Failure::Unsendable(a), Failure::Unsendable(b))
+            | (Failure::Unreadable(a), Failure::Unreadable(b)) => (true, a, b),
+            _ => (false, &told, &told),
+        };
+        assert!(
+            same && text.contains(want.as_str()),
+            "{when:?} {case}: {told}"
+        );
+        let rank = format!("on rank {}", error.rank.0);
+        assert!(
+            told.contains(&rank) && (when != When::Runs || text.ends_with(&rank)),
+            "{told}"
+        );
+        match when {
+            When::Read | When::ReadWithPanic => assert_ne!(error.rank, Rank(1), "{told}"),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_task_that_goes_wrong_is_an_error_of_its_join() {
+    use When::*;
+    let registry = Registry::new().with::<Letter>();
+    for when in [
+        Never,
+        Runs,
+        Splits,
+        SaysNeeds,
+        Sent,
+        SentWithPanic,
+        Read,
+        ReadWithPanic,
+        ResultSent,
+        ResultSentWithPanic,
+        ResultRead,
+        ResultReadWithPanic,
+    ] {
+        for recover in [false, true] {
+            for seed in 0..4 {
+                let options = ScopeOptions {
+                    recover,
+                    ..seeded(seed)
+                };
+                let ranks = [3, 4, 9, 32][seed as usize];
+                let body = |s: &mut Scope<'_, ()>| post(s, when);
+                let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body);
+                check(
+                    when,
+                    ended.results,
+                    &format!("{ranks} ranks, recover {recover}"),
+                );
+            }
+        }
+    }
+    for when in [Never, Runs, SaysNeeds] {
+        for (ranks, workers) in [(2, 1), (4, 1), (2, 3)] {
+            let options = ScopeOptions {
+                workers,
+                ..ScopeOptions::default()
+            };
+            let body = |s: &mut Scope<'_, ()>| post(s, when);
+            check(
+                when,
+                on_threads(ranks, &options, &registry, || (), body),
+                "threads",
+            );
+        }
+    }
+}
+
+/// Not in any registry.
+#[derive(Serialize, Deserialize)]
+struct Stranger;
+
+impl Task<()> for Stranger {
+    const NAME: &'static str = "stranger";
+    type Output = u32;
+
+    fn run(&mut self, _env: &(), _cx: &mut Context<'_, (), u32>) -> Step<u32> {
+        Step::Done(0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Host {
+    Hyperforks,
+    Forks,
+    ForksAndJoins,
+    Works,
+}
+
+impl Task<()> for Host {
+    const NAME: &'static str = "host";
+    type Output = u32;
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), u32>) -> Step<u32> {
+        let group = cx.group();
+        match self {
+            Self::Hyperforks => cx.hyperfork(Stranger),
+            Self::Forks => cx.fork(&group, Stranger),
+            Self::ForksAndJoins => {
+                cx.fork(&group, Stranger);
+                drop(cx.join(&group));
+            }
+            Self::Works => cx.charge(100),
+        }
+        Step::Done(0)
+    }
+}
+
+/// One rank, any one, says what is wrong, all others that it did.
+fn only_one_knows<R: std::fmt::Debug>(ended: &[Ended<R>], error: &ScopeError) {
+    let who = ended.iter().position(|e| e.as_ref().err() == Some(error));
+    let who = who.unwrap_or_else(|| panic!("{ended:?}"));
+    for (rank, one) in ended.iter().enumerate() {
+        let told = ScopeError::Comm(CommError::Aborted {
+            rank: Rank(who as u32),
+            reason: error.to_string(),
+        });
+        let expected = if rank == who { error } else { &told };
+        assert_eq!(one.as_ref().err(), Some(expected), "rank {rank}");
+    }
+}
+
+#[test]
+fn a_task_that_forks_an_unknown_kind_ends_the_scope() {
+    let registry = Registry::new().with::<Host>();
+    let error = ScopeError::Unregistered("stranger");
+    for how in [Host::Hyperforks, Host::Forks, Host::ForksAndJoins] {
+        let body = |s: &mut Scope<'_, ()>| {
+            let group = s.group();
+            (0..10).try_for_each(|_| s.fork(&group, Host::Works))?;
+            if s.rank() == Rank(0) {
+                s.fork(&group, how)?;
+            }
+            while s.join(&group)?.is_some() {}
+            Ok(())
+        };
+        for (ranks, workers) in [(1, 1), (1, 3), (3, 2)] {
+            let options = ScopeOptions {
+                workers,
+                ..ScopeOptions::default()
+            };
+            only_one_knows(&on_threads(ranks, &options, &registry, || (), body), &error);
+        }
+        for seed in 0..10 {
+            let ended = on_virtual(8, &rough(seed), &seeded(seed), &registry, || (), body);
+            only_one_knows(&ended.results, &error);
+        }
+    }
+}
+
+/// Runs as long as anybody waits for it.
+#[derive(Serialize, Deserialize)]
+struct Endless;
+
+impl Task<()> for Endless {
+    const NAME: &'static str = "endless";
+    type Output = ();
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), ()>) -> Step<()> {
+        cx.charge(u64::from(cx.budget()));
+        Step::More
+    }
+}
+
+/// Has others wait for it.
+#[derive(Serialize, Deserialize)]
+struct Waits;
+
+impl Task<()> for Waits {
+    const NAME: &'static str = "waits";
+    type Output = ();
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), ()>) -> Step<()> {
+        let group = cx.group();
+        cx.fork(&group, Endless);
+        while cx.join(&group).is_some() {}
+        Step::Done(())
+    }
+}
+
+/// Every rank has what never ends, and rank 1 something to say.
+fn bad_end(s: &mut Scope<'_, ()>, panics: bool) -> Result<(), ScopeError> {
+    let (group, other) = (s.group(), s.group());
+    for _ in 0..3 {
+        s.fork(&group, Waits)?;
+        s.fork(&group, Endless)?;
+        s.fork(&other, letter(When::Never))?;
+    }
+    let first = s.join(&other)?;
+    assert!(first.is_some());
+    if s.rank() == Rank(1) {
+        assert!(!panics, "the roof fell in");
+        return Err(ScopeError::Body("no ink".to_owned()));
+    }
+    while s.join(&group)?.is_some() {}
+    Ok(())
+}
+
+#[test]
+fn an_error_of_a_body_stops_all_tasks() {
+    let registry = Registry::new()
+        .with::<Waits>()
+        .with::<Endless>()
+        .with::<Letter>();
+    let error = ScopeError::Body("no ink".to_owned());
+    let body = |s: &mut Scope<'_, ()>| bad_end(s, false);
+    for (ranks, n) in [(2, 1), (2, 3), (4, 2)] {
+        only_one_knows(
+            &on_threads(ranks, &workers(n), &registry, || (), body),
+            &error,
+        );
+    }
+    for seed in 0..5 {
+        let ended = on_virtual(9, &rough(seed), &seeded(seed), &registry, || (), body);
+        only_one_knows(&ended.results, &error);
+    }
+}
+
+#[test]
+fn a_panic_of_a_body_stops_all_tasks() {
+    let registry = Registry::new()
+        .with::<Waits>()
+        .with::<Endless>()
+        .with::<Letter>();
+    let error = LaunchError::Panicked {
+        rank: Rank(1),
+        message: "the roof fell in".to_owned(),
+    };
+    for (ranks, n) in [(2, 1), (2, 3), (4, 2)] {
+        let outcome = threads::launch(ranks, |comm| {
+            let (me, mut comm) = (comm.rank(), Limited::new(comm));
+            let ended = scope(&mut comm, &registry, &(), &workers(n), |s| bad_end(s, true));
+            let told = "rank 1 ended the job: it panicked: the roof fell in";
+            assert!(me != Rank(1) && ended.unwrap_err().to_string() == told);
+        });
+        assert_eq!(outcome.unwrap_err(), error);
+    }
+    let outcome = virtual_time::launch(5, &VirtualOptions::default(), |comm| {
+        let mut comm = Limited::short(comm);
+        let options = ScopeOptions::default();
+        let ended = scope(&mut comm, &registry, &(), &options, |s| bad_end(s, true));
+        let told = "rank 1 ended the job: it panicked: the roof fell in";
+        assert_eq!(ended.unwrap_err().to_string(), told);
+    });
+    assert_eq!(outcome.unwrap_err(), error);
+}
+
+#[test]
+fn ranks_that_know_other_kinds_say_which() {
+    let outcome = virtual_time::launch(6, &rough(1), |comm| {
+        let mut registry = Registry::new().with::<Host>();
+        if comm.rank().0 >= 4 {
+            registry = registry.with::<Stranger>();
+        }
+        scope(comm, &registry, &(), &seeded(0), |_| Ok(())).map(|_| ())
+    });
+    let mut noticed = 0;
+    for (rank, one) in outcome.unwrap().results.into_iter().enumerate() {
+        match one.unwrap_err() {
+            ScopeError::Registries {
+                rank: me,
+                other,
+                ours,
+                theirs,
+            } => {
+                assert_eq!((me, other), (Rank(rank as u32), Rank(0)));
+                assert_eq!((&*ours, &*theirs), ("host, stranger", "host"));
+                noticed += 1;
+            }
+            ScopeError::Comm(CommError::Aborted { rank, reason }) => {
+                assert!(
+                    rank.0 >= 4 && reason.contains("registered [host, stranger]"),
+                    "{reason}"
+                );
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert!(noticed > 0);
+}
+
+#[derive(Serialize, Deserialize)]
+struct Reader(Vec<BlockName>);
+
+impl Task<()> for Reader {
+    const NAME: &'static str = "reader";
+    type Output = usize;
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), usize>) -> Step<usize> {
+        cx.charge(1000);
+        // The last is not among what it needs.
+        let needs = self.needs();
+        let read = self.0.iter().take(needs.len() + 1);
+        Step::Done(read.map(|name| cx.block(name).len()).sum())
+    }
+
+    fn needs(&self) -> Vec<BlockName> {
+        let mut needs = self.0.clone();
+        needs.retain(|name| name.id < 100);
+        needs
+    }
+}
+
+fn read(s: &mut Scope<'_, ()>) -> Result<Vec<TaskError>, ScopeError> {
+    let group = s.group();
+    let home = Rank(s.size() as u32 - 1);
+    if s.rank() == home {
+        s.publish(1, 3, vec![0; 10])?;
+        s.publish(2, 1, vec![0; 10])?;
+        s.publish(2, 2, vec![0; 10])?;
+        let error = s.publish(2, 2, vec![]).unwrap_err();
+        assert!(error.to_string().contains("version 2 already"), "{error}");
+    }
+    let block = |id, version| BlockName { home, id, version };
+    if s.rank() == Rank(0) {
+        let far = BlockName {
+            home: Rank(99),
+            ..block(1, 3)
+        };
+        for wrong in [block(9, 1), block(2, 1), block(1, 4), far, block(100, 1)] {
+            s.fork(&group, Reader(vec![block(1, 3), wrong, block(2, 2)]))?;
+        }
+    }
+    let mut errors = Vec::new();
+    while let Some(result) = s.join(&group)? {
+        errors.push(result.unwrap_err());
+    }
+    Ok(errors)
+}
+
+#[test]
+fn a_block_that_cannot_be_had_is_named() {
+    let registry = Registry::new().with::<Reader>();
+    let check = |ended: Vec<Ended<Vec<TaskError>>>| {
+        let ranks = ended.len() as u32;
+        let mut errors = values(ended).swap_remove(0);
+        assert_eq!(errors.len(), 5);
+        errors.sort_by_key(|e| match &e.cause {
+            Failure::Block(why) => (why.name().home.0, why.name().id, why.name().version),
+            _ => (1000, 0, 0),
+        });
+        let causes: Vec<String> = errors.iter().map(|e| e.cause.to_string()).collect();
+        assert!(
+            errors
+                .iter()
+                .all(|e| e.task == "reader" && e.rank.0 < ranks)
+        );
+        let kinds: Vec<_> = errors.iter().map(|e| &e.cause).collect();
+        assert!(matches!(
+            kinds[0],
+            Failure::Block(BlockError::Early { current: 3, .. })
+        ));
+        assert!(matches!(
+            kinds[1],
+            Failure::Block(BlockError::Stale { current: 2, .. })
+        ));
+        assert!(matches!(
+            kinds[2],
+            Failure::Block(BlockError::Unpublished { .. })
+        ));
+        assert!(matches!(
+            kinds[3],
+            Failure::Block(BlockError::Nowhere { .. })
+        ));
+        assert!(
+            causes[4].contains("not among what this task needs"),
+            "{}",
+            causes[4]
+        );
+    };
+    for (ranks, n) in [(1, 1), (3, 1), (3, 2)] {
+        check(on_threads(ranks, &workers(n), &registry, || (), read));
+    }
+    for seed in 0..10 {
+        let ranks = 1 + 2 * seed as usize;
+        for recover in [false, true] {
+            let options = ScopeOptions {
+                recover,
+                ..seeded(seed)
+            };
+            check(on_virtual(ranks, &rough(seed), &options, &registry, || (), read).results);
+        }
+    }
+}
