@@ -61,7 +61,10 @@ mod group;
 mod parcel;
 pub mod policy;
 pub mod scheduler;
+#[cfg(all(test, shuttle))]
+mod schedules;
 mod scope;
+mod sync;
 mod task;
 pub mod trace;
 pub mod wire;

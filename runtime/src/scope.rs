@@ -10,11 +10,8 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::panic;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -25,6 +22,7 @@ use crate::parcel::{self, Badge, Cargo, Job, Outcome, Parcel, Receipt};
 use crate::policy::{ScopeOptions, Split};
 use crate::scheduler::message::Message;
 use crate::scheduler::{Counts, GroupId, Line, Scheduler, Ticket};
+use crate::sync::{self, AtomicBool, Ordering, Receiver, Sender, unbounded};
 use crate::task::{Erased, Host, Registry, Site, Stopped, Task, TaskError};
 use crate::trace::{Recorder, Trace, What};
 use crate::wire;
@@ -272,7 +270,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
     let numbers = Numbers::default();
-    thread::scope(|threads| {
+    sync::scope(|threads| {
         let _over = Over(&stop);
         let mut hands = Vec::new();
         for index in 1..options.workers {
@@ -291,13 +289,11 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
                 numbers: numbers.clone(),
                 away: Duration::ZERO,
             };
-            thread::Builder::new()
-                .name(format!("worker {index} of rank {}", rank.0))
-                .spawn_scoped(threads, move || worker.work())
-                .map_err(|error| {
-                    comm.abort("it could not start its workers");
-                    ScopeError::Workers(error.to_string())
-                })?;
+            let name = format!("worker {index} of rank {}", rank.0);
+            sync::spawn(threads, name, move || worker.work()).map_err(|error| {
+                comm.abort("it could not start its workers");
+                ScopeError::Workers(error.to_string())
+            })?;
             hands.push(Hand {
                 orders,
                 split_wanted,

@@ -7,7 +7,6 @@ use std::any::{Any, TypeId};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,6 +18,7 @@ use crate::group::Group;
 use crate::parcel::{Badge, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{Line, Ticket};
+use crate::sync::{AtomicBool, Ordering};
 use crate::wire;
 
 /// What a task did in a slice.

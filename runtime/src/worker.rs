@@ -6,16 +6,14 @@
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-use crossbeam_channel::{Receiver, Sender};
 
 use crate::comm::Rank;
 use crate::comm::threads::panic_message;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{GroupId, Line, Ticket};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, Receiver, Sender};
 use crate::task::{Desk, Erased, Failure, Host, Site, Stopped, TaskError, Value};
 
 /// What a worker that is a thread tells its rank.

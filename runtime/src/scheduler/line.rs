@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use serde::{Deserialize, Serialize};
 
 use crate::comm::Rank;
+use crate::sync::{AtomicBool, Ordering};
 
 /// The name of a thread group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -1,0 +1,57 @@
+//! What a rank's main thread and its workers share: channels, flags, a counter, and the threads themselves.
+//!
+//! They are crossbeam's and std's. In tests built with `--cfg shuttle` they are shuttle's, which runs the
+//! same code in one schedule after another of its own choice; see `schedules.rs`.
+
+pub(crate) use self::kind::{
+    AtomicBool, AtomicU64, Ordering, Receiver, Sender, scope, spawn, unbounded,
+};
+
+#[cfg(not(all(test, shuttle)))]
+mod kind {
+    use std::io;
+    use std::thread::{Builder, Scope};
+
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use std::thread::scope;
+
+    pub(crate) use crossbeam_channel::{Receiver, Sender, unbounded};
+
+    /// Starts a thread with a name.
+    pub(crate) fn spawn<'scope>(
+        threads: &'scope Scope<'scope, '_>,
+        name: String,
+        work: impl FnOnce() + Send + 'scope,
+    ) -> io::Result<()> {
+        let named = Builder::new().name(name);
+        named.spawn_scoped(threads, work).map(drop)
+    }
+}
+
+#[cfg(all(test, shuttle))]
+mod kind {
+    use std::io;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use shuttle::sync::mpsc::{Receiver, Sender, channel as unbounded};
+    use shuttle::thread::Scope;
+
+    /// Shuttle's own does not wait for the threads when `body` panics.
+    pub(crate) fn scope<'env, R>(
+        body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
+    ) -> R {
+        let caught =
+            shuttle::thread::scope(|threads| catch_unwind(AssertUnwindSafe(|| body(threads))));
+        caught.unwrap_or_else(|payload| resume_unwind(payload))
+    }
+
+    pub(crate) fn spawn<'scope>(
+        threads: &'scope Scope<'scope, '_>,
+        _name: String,
+        work: impl FnOnce() + Send + 'scope,
+    ) -> io::Result<()> {
+        threads.spawn(work);
+        Ok(())
+    }
+}
