@@ -186,7 +186,7 @@ impl Task<Tally> for Count {
         }
         let number = self.first;
         self.first += 1;
-        if number % 3 == 0 && self.end > self.first + 1 {
+        if number.is_multiple_of(3) && self.end > self.first + 1 {
             let middle = self.first.midpoint(self.end);
             cx.hyperfork(Self {
                 first: middle,
@@ -467,7 +467,7 @@ fn sorted(results: Vec<Result<u32, TaskError>>) -> Vec<u32> {
 
 #[test]
 fn every_result_comes_once() {
-    in_many_schedules(2000, || {
+    in_many_schedules(1000, || {
         for outcome in run(1, 3, |s| collect(s, ranges(&[0, 8, 10, 11]))) {
             let (results, report) = outcome.unwrap();
             assert_eq!(sorted(results), Vec::from_iter(0..11));
@@ -478,7 +478,7 @@ fn every_result_comes_once() {
 
 #[test]
 fn workers_join_groups_of_their_tasks() {
-    in_many_schedules(1000, || {
+    in_many_schedules(500, || {
         let body = |s: &mut Scope<'_, Tally>| {
             let tasks = [false, true].map(|litters| Nest { height: 2, litters });
             collect(s, tasks.into())
@@ -492,7 +492,7 @@ fn workers_join_groups_of_their_tasks() {
 
 #[test]
 fn a_task_cancels_its_group_while_others_run() {
-    in_many_schedules(2000, || {
+    in_many_schedules(1000, || {
         let body = |s: &mut Scope<'_, Tally>| {
             // The newest is the first to run, on a thread that is not the main one.
             let finds = [false, false, false, false, false, true];
@@ -509,7 +509,7 @@ fn a_task_cancels_its_group_while_others_run() {
 
 #[test]
 fn a_task_cancels_a_group_that_it_joins() {
-    in_many_schedules(2000, || {
+    in_many_schedules(1000, || {
         for outcome in run(1, 3, |s| collect(s, vec![Lead, Lead])) {
             let (results, _) = outcome.unwrap();
             let numbers = sorted(results);
@@ -521,7 +521,7 @@ fn a_task_cancels_a_group_that_it_joins() {
 
 #[test]
 fn a_panic_is_the_error_of_one_task() {
-    in_many_schedules(2000, || {
+    in_many_schedules(1000, || {
         let body = |s: &mut Scope<'_, Tally>| {
             let mut tasks = ranges(&[0, 6, 8, 10]);
             tasks[1].panics_at = Some(7);
@@ -543,7 +543,7 @@ fn a_panic_is_the_error_of_one_task() {
 
 #[test]
 fn a_panic_in_a_split_is_the_error_of_its_task() {
-    in_many_schedules(1000, || {
+    in_many_schedules(500, || {
         let body = |s: &mut Scope<'_, Tally>| {
             let mut tasks = ranges(&[0, 8, 16]);
             tasks[0].split_panics = true;
@@ -578,7 +578,7 @@ fn forever(s: &mut Scope<'_, Tally>) -> Result<(), ScopeError> {
 
 #[test]
 fn an_error_of_the_body_stops_tasks_that_run_and_wait() {
-    in_many_schedules(2000, || {
+    in_many_schedules(1000, || {
         let body = |s: &mut Scope<'_, Tally>| {
             forever(s)?;
             Err::<(), _>(ScopeError::Body("enough".to_owned()))
@@ -593,7 +593,7 @@ fn an_error_of_the_body_stops_tasks_that_run_and_wait() {
 
 #[test]
 fn a_panic_of_the_body_stops_tasks_that_run_and_wait() {
-    in_many_schedules(2000, || {
+    in_many_schedules(1000, || {
         let body = |s: &mut Scope<'_, Tally>| -> Result<(), _> {
             forever(s)?;
             resume_unwind(Box::new("slipped"))
@@ -605,7 +605,7 @@ fn a_panic_of_the_body_stops_tasks_that_run_and_wait() {
 
 #[test]
 fn ranks_steal_from_each_others_workers() {
-    in_many_schedules(500, || {
+    in_many_schedules(300, || {
         let body = |s: &mut Scope<'_, Tally>| {
             let numbers = collect(s, ranges(&[0, 8, 9]))?;
             let sums = collect(
