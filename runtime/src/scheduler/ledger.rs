@@ -34,6 +34,7 @@ enum Origin {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Account<R> {
     line: Arc<Line>,
     origin: Origin,
@@ -47,6 +48,7 @@ struct Account<R> {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Lease {
     account: AccountId,
     thief: Rank,
@@ -56,6 +58,7 @@ struct Lease {
 
 /// A group whose home this is.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Root<R> {
     account: AccountId,
     /// The account of the task that made it.
@@ -77,6 +80,7 @@ impl<R> Root<R> {
 
 /// An account that was closed: its victim must be told.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Closed<R> {
     pub(super) victim: Rank,
     pub(super) lease: u64,
@@ -95,6 +99,7 @@ pub(super) enum Kept<R> {
 
 /// All accounts of a rank.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Ledger<R> {
     accounts: Vec<Option<Account<R>>>,
     free: Vec<AccountId>,
@@ -430,6 +435,14 @@ impl<R> Ledger<R> {
 
     pub(super) fn has_closed(&self) -> bool {
         !self.closed.is_empty()
+    }
+
+    /// Puts other lines in the place of these.
+    #[cfg(test)]
+    pub(super) fn relink(&mut self, other: &mut impl FnMut(&mut Arc<Line>)) {
+        for account in self.accounts.iter_mut().flatten() {
+            other(&mut account.line);
+        }
     }
 
     /// Groups at home and leases, for people.

@@ -114,6 +114,23 @@ impl Line {
         self.abandoned.store(true, Ordering::Relaxed);
     }
 
+    /// A line like this, with a parent like its own.
+    #[cfg(test)]
+    pub(super) fn copy(&self, copies: &mut BTreeMap<GroupId, Arc<Self>>) -> Arc<Self> {
+        if let Some(copy) = copies.get(&self.group) {
+            return Arc::clone(copy);
+        }
+        let copy = Arc::new(Self {
+            group: self.group,
+            parent: self.parent.as_ref().map(|parent| parent.copy(copies)),
+            base: self.base,
+            cancelled: AtomicBool::new(self.cancelled.load(Ordering::Relaxed)),
+            abandoned: AtomicBool::new(self.is_abandoned()),
+        });
+        copies.insert(self.group, Arc::clone(&copy));
+        copy
+    }
+
     pub(super) fn is_abandoned(&self) -> bool {
         self.abandoned.load(Ordering::Relaxed)
     }
@@ -121,6 +138,7 @@ impl Line {
 
 /// The lines that are alive on a rank.
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Lines {
     known: BTreeMap<GroupId, Weak<Line>>,
     /// Groups to be cancelled as soon as they are known here.
@@ -173,6 +191,22 @@ impl Lines {
             line.cancel();
         }
         self.cancelled.insert(group)
+    }
+
+    #[cfg(test)]
+    pub(super) fn cancelled(&self) -> &BTreeSet<GroupId> {
+        &self.cancelled
+    }
+
+    /// Puts other lines in the place of those that are alive.
+    #[cfg(test)]
+    pub(super) fn relink(&mut self, other: &mut impl FnMut(&mut Arc<Line>)) {
+        for known in self.known.values_mut() {
+            if let Some(mut line) = known.upgrade() {
+                other(&mut line);
+                *known = Arc::downgrade(&line);
+            }
+        }
     }
 
     fn sweep(&mut self) {

@@ -80,6 +80,7 @@ impl Ticket {
 }
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 struct Entry<T> {
     ticket: Ticket,
     task: T,
@@ -139,6 +140,7 @@ pub struct Violation {
 
 /// The state of one rank in a scope; `T` is a task, `R` a result.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub struct Scheduler<T, R> {
     me: Rank,
     ranks: u32,

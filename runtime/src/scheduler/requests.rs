@@ -31,6 +31,7 @@ pub(super) struct Answered {
 
 /// What this rank has asked for.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Requests {
     victims: Option<Box<dyn VictimState>>,
     timeout: Duration,
@@ -164,6 +165,13 @@ impl Requests {
         let waiting = self.open.iter().filter(|r| !r.overdue);
         let timeout = waiting.map(|r| r.at + self.timeout).min();
         Some(timeout.unwrap_or(self.resume_at))
+    }
+
+    /// All that decides what comes, but for times and how many refusals there were.
+    #[cfg(test)]
+    pub(super) fn essence(&self) -> impl std::fmt::Debug {
+        let open: Vec<_> = self.open.iter().map(|r| (r.to, r.overdue)).collect();
+        (open, self.within, &self.registered, self.turn)
     }
 
     pub(super) fn unanswered(&self) -> usize {

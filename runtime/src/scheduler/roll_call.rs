@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::comm::Rank;
 
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct RollCall {
     me: Rank,
     ranks: u32,

@@ -2,6 +2,12 @@
 //!
 //! Each scenario of the README is a test of its name here.
 
+mod exhaustive;
+mod random;
+mod world;
+
+use std::panic;
+
 use proptest::prelude::*;
 
 use super::*;

@@ -33,6 +33,7 @@ pub(super) enum Signal {
 
 /// What a rank knows of the end.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(super) struct Waves {
     me: Rank,
     ranks: u32,
@@ -211,6 +212,17 @@ impl Waves {
                 )
             })
             .collect()
+    }
+
+    /// All that decides what comes: not which wave it is.
+    #[cfg(test)]
+    pub(super) fn essence(&self) -> impl std::fmt::Debug {
+        (
+            (&self.groups, &self.rooted, &self.exhausted),
+            (self.waits_in, self.body_ended, self.all_exhausted),
+            self.wave.as_ref().map(|(_, census)| census),
+            (self.reports_missing, &self.previous),
+        )
     }
 
     /// Rank 0 asks everyone, unless it is asking already.

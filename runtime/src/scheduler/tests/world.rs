@@ -1,0 +1,793 @@
+//! A scope in which every step is a choice: programs of bodies and tasks, links that keep their order, deaths.
+//!
+//! Explorers choose the steps; the world checks after each that the scope keeps its promises.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::hash::Hasher as _;
+use std::rc::Rc;
+
+use super::*;
+use crate::policy::victims::{VictimRule, VictimState, Victims};
+
+/// Tasks are known by their place in the plan; each produces its number as its result.
+pub(super) type Id = u16;
+type Machine = Scheduler<Piece, Id>;
+type Letter = Message<Piece, Id>;
+
+/// A task, and how much of it was done before it was set down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) id: Id,
+    stage: usize,
+}
+
+impl Work<Id> for Piece {
+    fn refused(&self, _rank: Rank, _why: BlockError) -> Id {
+        unreachable!("these tasks need no blocks")
+    }
+}
+
+/// What a task does, in this order. It pauses after each stage.
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    Hyperfork(Vec<Id>),
+    /// It is split.
+    SplitOff(Id),
+    /// It makes a group, forks these into it, and joins it to the end.
+    Join(Vec<Id>),
+    /// The same, but it drops the group.
+    Drop(Vec<Id>),
+    /// The same, but it cancels the group before it joins it.
+    JoinCancelled(Vec<Id>),
+    CancelOwnGroup,
+    /// Its worker sets it down.
+    SetDown,
+}
+
+/// A group as bodies name it: collective, or the rank's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Name {
+    Collective(u32),
+    Own(u64),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Deed {
+    Fork(Name, Id),
+    /// Takes results until there are no more.
+    Join(Name),
+    /// Takes one result, if there is any.
+    JoinOne(Name),
+    Cancel(Name),
+    Drop(Name),
+}
+
+/// A program for all ranks.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) options: ScopeOptions,
+    /// How many collective groups there are.
+    pub(super) groups: u32,
+    pub(super) tasks: Vec<Vec<Stage>>,
+    pub(super) bodies: Vec<Vec<Deed>>,
+}
+
+impl Plan {
+    /// A task and everything that comes of it in its own group.
+    fn family(&self, id: Id) -> Vec<Id> {
+        let mut all = vec![id];
+        for stage in &self.tasks[id as usize] {
+            match stage {
+                Stage::Hyperfork(ids) => all.extend(ids.iter().flat_map(|&id| self.family(id))),
+                Stage::SplitOff(id) => all.extend(self.family(*id)),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn forked(&self, rank: usize, group: Name) -> BTreeSet<Id> {
+        let deeds = self.bodies[rank].iter();
+        let forked = deeds.filter_map(|deed| match deed {
+            Deed::Fork(name, id) if *name == group => Some(self.family(*id)),
+            _ => None,
+        });
+        forked.flatten().collect()
+    }
+}
+
+/// One step of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The next message of a link arrives.
+    Deliver(usize, usize),
+    /// A rank goes on with what it has to do. If it has nothing, it asks that victim, if it asks anybody;
+    /// `true`: after so long that what it asked before is overdue.
+    Turn(usize, Option<Rank>, bool),
+    Die(usize),
+    /// A rank hears of a death. What it had not received of the dead rank is lost.
+    Hear(usize, usize),
+}
+
+/// How much an explorer tries.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds<'a> {
+    /// Who may ask whom.
+    pub(super) asks: &'a [(usize, u32)],
+    /// How many requests of a rank may be unanswered at once.
+    pub(super) unanswered: usize,
+    /// Who may die; only one of them does.
+    pub(super) mortal: &'a [usize],
+}
+
+#[derive(Clone)]
+struct Frame {
+    ticket: Ticket,
+    piece: Piece,
+    /// The group it waits for, and what of it is still to come.
+    waits: Option<(Arc<Line>, BTreeSet<Id>)>,
+}
+
+#[derive(Clone)]
+struct Place {
+    machine: Machine,
+    now: Duration,
+    stack: Vec<Frame>,
+    /// The body's next deed, and whether it waits in its join.
+    deed: usize,
+    ended: bool,
+    left: bool,
+    groups: BTreeMap<Name, Arc<Line>>,
+    taken: BTreeMap<Name, BTreeSet<Id>>,
+    made: u64,
+    kept: BTreeMap<u64, (Rank, Vec<Piece>)>,
+    print: u64,
+}
+
+pub(super) struct World<'a> {
+    plan: &'a Plan,
+    places: Vec<Rc<Place>>,
+    links: Vec<VecDeque<Letter>>,
+    dead: BTreeSet<usize>,
+    cancelled: BTreeSet<GroupId>,
+    finished: BTreeSet<Id>,
+}
+
+/// A place that no other world has.
+fn own(places: &mut [Rc<Place>], rank: usize) -> &mut Place {
+    Rc::get_mut(&mut places[rank]).expect("a step touches one rank")
+}
+
+impl Place {
+    /// A copy that goes on by itself: lines are shared within a rank, and have state.
+    fn copy(&self) -> Self {
+        let mut place = self.clone();
+        let mut copies = BTreeMap::new();
+        let mut other = |line: &mut Arc<Line>| *line = line.copy(&mut copies);
+        let machine = &mut place.machine;
+        let entries = machine.pool.iter_mut();
+        entries.for_each(|entry| other(&mut entry.ticket.line));
+        machine.collective.iter_mut().for_each(&mut other);
+        machine.ledger.relink(&mut other);
+        machine.lines.relink(&mut other);
+        for frame in &mut place.stack {
+            other(&mut frame.ticket.line);
+            frame.waits.iter_mut().for_each(|(line, _)| other(line));
+        }
+        place.groups.values_mut().for_each(other);
+        place
+    }
+
+    /// Tells states apart, but for times and counts that decide nothing.
+    fn fingerprint(&self) -> u64 {
+        let mut hash = Hash::default();
+        let machine = &self.machine;
+        let frames = self.stack.iter().map(|f| (&f.ticket, f.piece, &f.waits));
+        let essence = (
+            (
+                &machine.pool,
+                machine.running,
+                machine.waiting,
+                &machine.results,
+            ),
+            (&machine.ledger, &machine.roll_call, machine.waves.essence()),
+            (machine.requests.essence(), &machine.waiters, &machine.mail),
+            (machine.body, &machine.dead, machine.lines.cancelled()),
+            (self.deed, self.ended, self.left, &self.taken, self.made),
+            (self.kept.keys(), frames.collect::<Vec<_>>()),
+        );
+        write!(hash, "{essence:?}").unwrap();
+        hash.0.finish()
+    }
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(plan: &'a Plan) -> Self {
+        let n = plan.bodies.len();
+        let places = (0..n as u32).map(|rank| {
+            let mut machine = Machine::new(Rank(rank), n as u32, &plan.options, &|rank| rank.0 / 2);
+            let groups = (0..plan.groups).map(|g| (Name::Collective(g), machine.group()));
+            let groups = groups.collect();
+            Rc::new(Place {
+                machine,
+                now: Duration::ZERO,
+                stack: Vec::new(),
+                deed: 0,
+                ended: false,
+                left: false,
+                groups,
+                taken: BTreeMap::new(),
+                made: 0,
+                kept: BTreeMap::new(),
+                print: 0,
+            })
+        });
+        let mut world = Self {
+            plan,
+            places: places.collect(),
+            links: vec![VecDeque::new(); n * n],
+            dead: BTreeSet::new(),
+            cancelled: BTreeSet::new(),
+            finished: BTreeSet::new(),
+        };
+        // Nobody hears anything before its body first waits.
+        for rank in 0..n {
+            world.body(rank);
+            world.post(rank);
+            let place = own(&mut world.places, rank);
+            place.print = place.fingerprint();
+        }
+        world
+    }
+
+    /// The world after another step.
+    pub(super) fn after(&self, step: Step) -> Self {
+        let mut next = Self {
+            plan: self.plan,
+            places: self.places.clone(),
+            links: self.links.clone(),
+            dead: self.dead.clone(),
+            cancelled: self.cancelled.clone(),
+            finished: self.finished.clone(),
+        };
+        let (Step::Deliver(_, rank) | Step::Turn(rank, ..) | Step::Die(rank) | Step::Hear(rank, _)) =
+            step;
+        next.places[rank] = Rc::new(self.places[rank].copy());
+        next.step(step);
+        let place = own(&mut next.places, rank);
+        place.print = place.fingerprint();
+        next
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        let here = self.living();
+        here.into_iter().all(|rank| self.places[rank].left)
+    }
+
+    pub(super) fn ranks(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether a rank is neither dead nor gone.
+    pub(super) fn is_here(&self, rank: usize) -> bool {
+        !self.places[rank].left && !self.dead.contains(&rank)
+    }
+
+    pub(super) fn may_deliver(&self, from: usize, to: usize) -> bool {
+        !self.links[from * self.places.len() + to].is_empty()
+    }
+
+    /// Whether a rank may die: one other at least stays.
+    pub(super) fn may_die(&self, rank: usize) -> bool {
+        self.is_here(rank) && (0..self.ranks()).any(|other| other != rank && self.is_here(other))
+    }
+
+    /// Whether a rank does not know yet that another is dead.
+    pub(super) fn must_hear(&self, rank: usize, other: usize) -> bool {
+        let known = &self.places[rank].machine.dead;
+        self.is_here(rank) && self.dead.contains(&other) && !known.contains(&Rank(other as u32))
+    }
+
+    /// Time goes by.
+    pub(super) fn pass(&mut self, time: Duration) {
+        for rank in 0..self.places.len() {
+            own(&mut self.places, rank).now += time;
+        }
+    }
+
+    fn living(&self) -> Vec<usize> {
+        let all = 0..self.places.len();
+        all.filter(|rank| !self.dead.contains(rank)).collect()
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let mut text = String::new();
+        for (rank, place) in self.places.iter().enumerate() {
+            let stack: Vec<Id> = place.stack.iter().map(|frame| frame.piece.id).collect();
+            let (deed, left) = (place.deed, place.left);
+            let about = place.machine.describe();
+            let fate = if self.dead.contains(&rank) {
+                "dead"
+            } else {
+                ""
+            };
+            writeln!(
+                text,
+                "{about}\n  stack {stack:?}, deed {deed}, left {left} {fate}"
+            )
+            .unwrap();
+        }
+        for (at, link) in self.links.iter().enumerate().filter(|(_, l)| !l.is_empty()) {
+            let n = self.places.len();
+            writeln!(text, "{} to {}: {link:?}", at / n, at % n).unwrap();
+        }
+        text
+    }
+
+    /// What may happen next.
+    pub(super) fn steps(&self, bounds: &Bounds<'_>) -> Vec<Step> {
+        let n = self.places.len();
+        let mut steps = Vec::new();
+        for from in 0..n {
+            for to in 0..n {
+                if !self.links[from * n + to].is_empty() {
+                    steps.push(Step::Deliver(from, to));
+                }
+            }
+        }
+        for rank in self.living() {
+            let place = &self.places[rank];
+            if place.left {
+                continue;
+            }
+            for &dead in &self.dead {
+                if !place.machine.dead.contains(&Rank(dead as u32)) {
+                    steps.push(Step::Hear(rank, dead));
+                }
+            }
+            steps.push(Step::Turn(rank, None, false));
+            let unanswered = place.machine.requests.unanswered();
+            if !self.is_busy(rank) && unanswered < bounds.unanswered {
+                let late = unanswered > 0;
+                let victims = bounds.asks.iter().filter(|(thief, _)| *thief == rank);
+                let victims = victims.map(|&(_, victim)| Rank(victim));
+                let living = victims.filter(|victim| !place.machine.dead.contains(victim));
+                steps.extend(living.map(|victim| Step::Turn(rank, Some(victim), late)));
+            }
+        }
+        if self.dead.is_empty() {
+            let mortal = bounds
+                .mortal
+                .iter()
+                .filter(|&&rank| !self.places[rank].left);
+            steps.extend(mortal.map(|&rank| Step::Die(rank)));
+        }
+        steps
+    }
+
+    /// Whether a rank has something to do, so that it will not ask for more.
+    fn is_busy(&self, rank: usize) -> bool {
+        let place = &self.places[rank];
+        let within = self.within(rank);
+        place
+            .stack
+            .last()
+            .is_some_and(|frame| frame.waits.is_none())
+            || place
+                .machine
+                .pool
+                .iter()
+                .any(|entry| entry.is_within(within))
+    }
+
+    /// What a rank may take now.
+    fn within(&self, rank: usize) -> Option<GroupId> {
+        let place = &self.places[rank];
+        match place.stack.last() {
+            Some(Frame { waits, .. }) => waits.as_ref().map(|(line, _)| line.group()),
+            None if place.ended => None,
+            None => match self.plan.bodies[rank][place.deed] {
+                Deed::Join(name) | Deed::JoinOne(name) => Some(place.groups[&name].group()),
+                _ => unreachable!("a body pauses in joins"),
+            },
+        }
+    }
+
+    pub(super) fn step(&mut self, step: Step) {
+        match step {
+            Step::Deliver(from, to) => {
+                let n = self.places.len();
+                let letter = self.links[from * n + to].pop_front();
+                let place = own(&mut self.places, to);
+                if let Some(letter) = letter
+                    && !place.left
+                    && !self.dead.contains(&to)
+                {
+                    if let Message::Returned { lease, .. } = &letter {
+                        place.kept.remove(lease);
+                    }
+                    let received = place.machine.receive(Rank(from as u32), letter, place.now);
+                    received.unwrap();
+                    self.post(to);
+                }
+            }
+            Step::Turn(rank, victim, late) => {
+                CHOICE.set(victim);
+                if late {
+                    own(&mut self.places, rank).now += self.plan.options.policy.steal_timeout;
+                } else if victim.is_some() {
+                    // Long enough for any pause between requests.
+                    own(&mut self.places, rank).now += Duration::from_micros(100);
+                }
+                self.turn(rank);
+                CHOICE.set(None);
+                self.post(rank);
+            }
+            Step::Die(rank) => {
+                self.dead.insert(rank);
+                for from in 0..self.places.len() {
+                    let n = self.places.len();
+                    self.links[from * n + rank].clear();
+                }
+            }
+            Step::Hear(rank, dead) => {
+                let n = self.places.len();
+                self.links[dead * n + rank].clear();
+                let place = own(&mut self.places, rank);
+                place.machine.lose(Rank(dead as u32));
+                while let Some(lease) = place.machine.rerun() {
+                    if let Some((home, tasks)) = place.kept.remove(&lease) {
+                        place.machine.restore(lease, home, tasks);
+                    }
+                }
+                self.post(rank);
+            }
+        }
+    }
+
+    fn post(&mut self, rank: usize) {
+        let n = self.places.len();
+        let place = own(&mut self.places, rank);
+        while let Some((to, letter)) = place.machine.outgoing() {
+            match &letter {
+                Message::StealAnswer(bundles) | Message::Gift(bundles)
+                    if self.plan.options.recover =>
+                {
+                    let kept = bundles.iter().map(|b| (b.lease, (b.home, b.tasks.clone())));
+                    place.kept.extend(kept);
+                }
+                Message::Revoked(lease) => {
+                    place.kept.remove(lease);
+                }
+                _ => {}
+            }
+            if !self.dead.contains(&to.index()) {
+                self.links[rank * n + to.index()].push_back(letter);
+            }
+        }
+        for (to, place) in self.places.iter().enumerate() {
+            if place.left {
+                self.links[rank * n + to].clear();
+            }
+        }
+    }
+
+    /// What the driver does between two looks at messages.
+    fn turn(&mut self, rank: usize) {
+        let place = own(&mut self.places, rank);
+        place.machine.tick(place.now);
+        let within = match place.stack.last_mut() {
+            Some(Frame { waits: None, .. }) => {
+                self.work(rank);
+                return;
+            }
+            Some(Frame {
+                waits: Some((line, missing)),
+                ..
+            }) => {
+                if let Some(result) = place.machine.next_result(line) {
+                    assert!(missing.remove(&result), "{result} is doubled");
+                    return;
+                }
+                if place.machine.is_exhausted(line) {
+                    let (line, missing) = (Arc::clone(line), missing.clone());
+                    let ledger = &place.machine.ledger;
+                    let mut stack = place.stack.iter();
+                    let void = self.cancelled.iter().any(|&group| line.is_within(group))
+                        || stack.any(|frame| ledger.is_revoked(frame.ticket.account));
+                    assert!(void || missing.is_empty(), "{missing:?} are lost");
+                    place.machine.ends_waiting();
+                    if let Some(frame) = place.stack.last_mut() {
+                        frame.waits = None;
+                        frame.piece.stage += 1;
+                    }
+                    return;
+                }
+                Some(line.group())
+            }
+            None => {
+                if self.body(rank) {
+                    return;
+                }
+                self.within(rank)
+            }
+        };
+        let place = own(&mut self.places, rank);
+        if let Some((ticket, piece)) = place.machine.next_task(within) {
+            place.stack.push(Frame {
+                ticket,
+                piece,
+                waits: None,
+            });
+            return;
+        }
+        place.machine.idle(place.now, within);
+        if place.ended && place.stack.is_empty() && place.machine.may_leave() {
+            self.leave(rank);
+        }
+    }
+
+    /// The body goes on to where it must wait; false if it waits there already.
+    fn body(&mut self, rank: usize) -> bool {
+        let mut acted = false;
+        while !self.places[rank].ended {
+            let deed = self.plan.bodies[rank].get(self.places[rank].deed);
+            let place = own(&mut self.places, rank);
+            let Some(deed) = deed else {
+                place.machine.body_ended();
+                place.ended = true;
+                return true;
+            };
+            let (Deed::Fork(name, _)
+            | Deed::Join(name)
+            | Deed::JoinOne(name)
+            | Deed::Cancel(name)
+            | Deed::Drop(name)) = *deed;
+            let made = &mut place.made;
+            let line = place.groups.entry(name).or_insert_with(|| {
+                *made += 1;
+                rooted(rank as u32, *made - 1, None)
+            });
+            let line = Arc::clone(line);
+            let mut done = true;
+            match *deed {
+                Deed::Fork(_, id) => {
+                    let ticket = place.machine.ticket(&line, None);
+                    place.machine.fork(&ticket, Piece { id, stage: 0 });
+                }
+                Deed::Cancel(_) => {
+                    place.machine.cancel(&line);
+                    self.cancelled.insert(line.group());
+                }
+                Deed::Drop(_) => line.abandon(),
+                Deed::Join(_) | Deed::JoinOne(_) => {
+                    done = matches!(deed, Deed::JoinOne(_));
+                    if let Some(result) = place.machine.next_result(&line) {
+                        place.machine.goes_on();
+                        let new = place.taken.entry(name).or_default().insert(result);
+                        assert!(new, "{result} is doubled");
+                        let forked = self.plan.forked(rank, name);
+                        assert!(forked.contains(&result), "{result} is not from here");
+                    } else {
+                        place.machine.waits_in(line.group());
+                        if !place.machine.is_exhausted(&line) {
+                            return acted;
+                        }
+                        place.machine.goes_on();
+                        done = true;
+                        self.check_exhausted(rank, name, line.group());
+                    }
+                }
+            }
+            acted = true;
+            own(&mut self.places, rank).deed += usize::from(done);
+        }
+        acted
+    }
+
+    /// The task on top of the stack goes on to its end, or to where it must wait.
+    fn work(&mut self, rank: usize) {
+        let place = own(&mut self.places, rank);
+        let frame = place.stack.last_mut().unwrap();
+        let machine = &mut place.machine;
+        let new = |&id: &Id| Piece { id, stage: 0 };
+        for stage in &self.plan.tasks[frame.piece.id as usize][frame.piece.stage..] {
+            match stage {
+                Stage::Hyperfork(ids) => {
+                    ids.iter()
+                        .for_each(|id| machine.fork(&frame.ticket, new(id)));
+                }
+                Stage::SplitOff(id) => machine.split_off(&frame.ticket, new(id)),
+                Stage::CancelOwnGroup => {
+                    let line = Arc::clone(frame.ticket.line());
+                    machine.cancel(&line);
+                    self.cancelled.insert(line.group());
+                }
+                Stage::SetDown => {
+                    if let Some(mut frame) = place.stack.pop() {
+                        frame.piece.stage += 1;
+                        machine.put_back(frame.ticket, frame.piece);
+                    }
+                    return;
+                }
+                Stage::Join(ids) | Stage::JoinCancelled(ids) | Stage::Drop(ids) => {
+                    let line = rooted(rank as u32, place.made, Some(frame.ticket.line()));
+                    place.made += 1;
+                    for id in ids {
+                        let ticket = machine.ticket(&line, Some(&frame.ticket));
+                        machine.fork(&ticket, new(id));
+                    }
+                    if let Stage::JoinCancelled(_) = stage {
+                        machine.cancel(&line);
+                        self.cancelled.insert(line.group());
+                    }
+                    if let Stage::Drop(_) = stage {
+                        line.abandon();
+                    } else {
+                        machine.begins_to_wait();
+                        let families = ids.iter().flat_map(|&id| self.plan.family(id));
+                        frame.waits = Some((line, families.collect()));
+                        return;
+                    }
+                }
+            }
+            frame.piece.stage += 1;
+        }
+        if let Some(Frame { ticket, piece, .. }) = place.stack.pop() {
+            machine.produced(&ticket, piece.id);
+            machine.finished(&ticket);
+            let first = self.finished.insert(piece.id);
+            let recover = self.plan.options.recover;
+            assert!(first || recover, "{} ran twice", piece.id);
+        }
+    }
+
+    fn leave(&mut self, rank: usize) {
+        let living = self.living();
+        assert!(living.iter().all(|&r| self.places[r].ended), "left early");
+        if !self.plan.options.recover {
+            let left: Vec<(GroupId, Id)> = self.tasks().collect();
+            assert!(left.is_empty(), "{left:?} are left");
+        }
+        own(&mut self.places, rank).left = true;
+        let n = self.places.len();
+        (0..n).for_each(|from| self.links[from * n + rank].clear());
+    }
+
+    /// Whatever was forked into a group must have come to its end.
+    fn check_exhausted(&self, rank: usize, name: Name, group: GroupId) {
+        let recover = self.plan.options.recover;
+        if !recover {
+            let mut left = self.tasks().filter(|(other, _)| *other == group);
+            assert_eq!(left.next(), None, "{group} is not exhausted");
+        }
+        if self.cancelled.contains(&group) {
+            return;
+        }
+        let all = match name {
+            Name::Collective(_) => self.living(),
+            Name::Own(_) => vec![rank],
+        };
+        for rank in all {
+            let place = &self.places[rank];
+            let takes_all = |deed: &Deed| matches!(deed, Deed::Join(other) if *other == name);
+            if self.plan.bodies[rank].iter().any(takes_all) {
+                let taken = place.taken.get(&name).cloned().unwrap_or_default();
+                let forked = self.plan.forked(rank, name);
+                assert_eq!(taken, forked, "results of {group} for {rank}");
+            }
+        }
+    }
+
+    /// All tasks, wherever they are.
+    fn tasks(&self) -> impl Iterator<Item = (GroupId, Id)> {
+        let here = self.places.iter().flat_map(|place| {
+            let pooled = place.machine.pool.iter();
+            let pooled = pooled.map(|entry| (entry.ticket.line.group(), entry.task.id));
+            let running = place.stack.iter();
+            pooled.chain(running.map(|frame| (frame.ticket.line.group(), frame.piece.id)))
+        });
+        let bundles = self
+            .links
+            .iter()
+            .flatten()
+            .filter_map(|letter| match letter {
+                Message::StealAnswer(bundles) | Message::Gift(bundles) => Some(bundles),
+                _ => None,
+            });
+        let away = bundles.flatten().flat_map(|bundle| {
+            let group = bundle.path[0];
+            bundle.tasks.iter().map(move |task| (group, task.id))
+        });
+        here.chain(away)
+    }
+
+    /// What must hold in every state.
+    pub(super) fn check(&self) {
+        if self.plan.options.recover {
+            return;
+        }
+        let mut seen = BTreeSet::new();
+        for (_, id) in self.tasks() {
+            let once = seen.insert(id) && !self.finished.contains(&id);
+            assert!(once, "{id} is doubled");
+        }
+    }
+
+    /// Tells states apart, but for times and counts that decide nothing.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hash = Hash::default();
+        for place in &self.places {
+            hash.0.write_u64(place.print);
+        }
+        for link in &self.links {
+            hash.write_str("|").unwrap();
+            for letter in link {
+                match letter {
+                    // Only one wave is under way at a time; its number does not matter.
+                    Message::Wave(_) => write!(hash, "wave"),
+                    Message::Report(_, census) => write!(hash, "{census:?}"),
+                    _ => write!(hash, "{letter:?}"),
+                }
+                .unwrap();
+            }
+        }
+        write!(
+            hash,
+            "{:?}{:?}{:?}",
+            self.dead, self.cancelled, self.finished
+        )
+        .unwrap();
+        hash.0.finish()
+    }
+}
+
+#[derive(Default)]
+struct Hash(std::hash::DefaultHasher);
+
+impl std::fmt::Write for Hash {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+thread_local! {
+    static CHOICE: Cell<Option<Rank>> = const { Cell::new(None) };
+}
+
+/// Victims that the explorer chooses.
+pub(super) const CHOSEN: Victims = Victims(&Chosen);
+
+#[derive(Clone, Debug)]
+struct Chosen;
+
+impl VictimRule for Chosen {
+    fn name(&self) -> &'static str {
+        "chosen"
+    }
+
+    fn about(&self) -> &'static str {
+        "whom the test says, one at a time"
+    }
+
+    fn start(&self, _place: &crate::policy::victims::Place<'_>) -> Box<dyn VictimState> {
+        Box::new(Self)
+    }
+}
+
+impl VictimState for Chosen {
+    fn next(&mut self, open: &[Rank]) -> Option<Rank> {
+        if open.is_empty() { CHOICE.take() } else { None }
+    }
+
+    fn answered(&mut self, _from: Rank, _with_tasks: bool) {}
+
+    fn lost(&mut self, _rank: Rank) {}
+
+    fn boxed_clone(&self) -> Box<dyn VictimState> {
+        Box::new(self.clone())
+    }
+}
