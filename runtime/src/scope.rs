@@ -842,6 +842,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         if self.kept.is_some() {
             for rank in self.comm.deaths() {
+                // What it was just lent is kept as it is sent.
+                self.flush()?;
                 self.note(What::Died { rank: rank.0 });
                 self.scheduler.lose(rank);
                 self.run_again()?;
