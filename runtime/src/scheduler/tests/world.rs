@@ -555,7 +555,7 @@ impl<'a> World<'a> {
             match *deed {
                 Deed::Fork(_, id) => {
                     let ticket = place.machine.ticket(&line, None);
-                    place.machine.fork(&ticket, Piece { id, stage: 0 });
+                    place.machine.fork(ticket.clone(), Piece { id, stage: 0 });
                 }
                 Deed::Cancel(_) => {
                     place.machine.cancel(&line);
@@ -597,7 +597,7 @@ impl<'a> World<'a> {
             match stage {
                 Stage::Hyperfork(ids) => {
                     ids.iter()
-                        .for_each(|id| machine.fork(&frame.ticket, new(id)));
+                        .for_each(|id| machine.fork(frame.ticket.clone(), new(id)));
                 }
                 Stage::SplitOff(id) => machine.split_off(&frame.ticket, new(id)),
                 Stage::CancelOwnGroup => {
@@ -617,7 +617,7 @@ impl<'a> World<'a> {
                     place.made += 1;
                     for id in ids {
                         let ticket = machine.ticket(&line, Some(&frame.ticket));
-                        machine.fork(&ticket, new(id));
+                        machine.fork(ticket.clone(), new(id));
                     }
                     if let Stage::JoinCancelled(_) = stage {
                         machine.cancel(&line);
@@ -728,7 +728,7 @@ impl<'a> World<'a> {
                 match letter {
                     // Only one wave is under way at a time; its number does not matter.
                     Message::Wave(_) => write!(hash, "wave"),
-                    Message::Report(_, census) => write!(hash, "{census:?}"),
+                    Message::Report(_, census, results) => write!(hash, "{census:?}{results:?}"),
                     _ => write!(hash, "{letter:?}"),
                 }
                 .unwrap();
