@@ -98,139 +98,181 @@ const G: Name = Name::Collective(0);
 const H: Name = Name::Collective(1);
 const OWN: Name = Name::Own(0);
 
-/// Each asks the next; each asks the one before; the others ask rank 0, and it asks rank 1.
+/// Who asks whom: each the next; each the one before; the others rank 0, and that rank 1.
 const AROUND: &[(usize, u32)] = &[(0, 1), (1, 2), (2, 0)];
 const BACK: &[(usize, u32)] = &[(0, 2), (1, 0), (2, 1)];
 const STAR: &[(usize, u32)] = &[(0, 1), (1, 0), (2, 0)];
+/// Rank 2 asks rank 1, where most of these plans begin, and rank 0 asks rank 2.
+const CHAIN: &[(usize, u32)] = &[(2, 1), (0, 2)];
 
-fn explore_all(name: &str, plan: &Plan, unanswered: usize, mortal: &[usize]) {
-    for asks in [AROUND, BACK, STAR] {
-        let begin = std::time::Instant::now();
+/// Explores a plan, where one of these ranks may die, for each of these rules of who asks whom.
+fn explore_all(plan: &Plan, mortal: &[usize], rules: &[&[(usize, u32)]]) {
+    for asks in rules {
         let bounds = Bounds {
             asks,
-            unanswered,
+            unanswered: 1,
             mortal,
         };
         let states = explore(plan, bounds);
-        eprintln!("{name} {asks:?}: {states} {:?}", begin.elapsed());
+        assert!(states > 10_000, "only {states} states");
     }
 }
 
-#[test]
-fn a_collective_group() {
+/// Ranks 0 and 1 fork two and one; one of the three has a child.
+fn collective() -> Plan {
     let tasks = vec![vec![Stage::Hyperfork(vec![3])], vec![], vec![], vec![]];
     let bodies = vec![
         vec![Deed::Fork(G, 0), Deed::Fork(G, 1), Deed::Join(G)],
         vec![Deed::Fork(G, 2), Deed::Join(G)],
         vec![Deed::Join(G)],
     ];
-    explore_all("collective", &plan(1, tasks, bodies), 1, &[]);
+    plan(1, tasks, bodies)
 }
 
-#[test]
-fn two_collective_groups() {
-    let tasks = vec![vec![], vec![], vec![]];
+fn two_groups() -> Plan {
+    let last = [Deed::Join(G), Deed::Join(H)];
     let bodies = vec![
-        vec![
-            Deed::Fork(G, 0),
-            Deed::Fork(G, 1),
-            Deed::Join(G),
-            Deed::Join(H),
-        ],
+        [vec![Deed::Fork(G, 0), Deed::Fork(G, 1)], last.to_vec()].concat(),
         vec![Deed::Join(G), Deed::Fork(H, 2), Deed::Join(H)],
-        vec![Deed::Join(G), Deed::Join(H)],
+        last.to_vec(),
     ];
-    explore_all("two groups", &plan(2, tasks, bodies), 1, &[]);
+    plan(2, vec![vec![]; 3], bodies)
 }
 
-#[test]
-fn a_rooted_group_and_a_thiefs_thief() {
+/// A group of rank 1's body, with those deeds after its three forks; one task has a child.
+fn rooted_group(deeds: &[Deed]) -> Plan {
     let tasks = vec![vec![], vec![], vec![Stage::Hyperfork(vec![3])], vec![]];
     let forks = [0, 1, 2].map(|id| Deed::Fork(OWN, id));
-    let body = forks.into_iter().chain([Deed::Join(OWN)]).collect();
-    let bodies = vec![vec![], body, vec![]];
-    explore_all("rooted", &plan(0, tasks, bodies), 1, &[]);
+    plan(0, tasks, vec![vec![], [&forks, deeds].concat(), vec![]])
 }
 
-#[test]
-fn a_task_with_a_group_of_its_own() {
+/// A task of that rank that makes a group for two others, and one beside it.
+fn nested(home: usize) -> Plan {
     let tasks = vec![vec![Stage::Join(vec![1, 2])], vec![], vec![], vec![]];
-    let bodies = vec![
-        vec![Deed::Fork(G, 0), Deed::Fork(G, 3), Deed::Join(G)],
-        vec![Deed::Join(G)],
-        vec![Deed::Join(G)],
-    ];
-    explore_all("nested", &plan(1, tasks, bodies), 1, &[]);
+    let mut bodies = vec![vec![Deed::Join(G)]; 3];
+    bodies[home].splice(..0, [Deed::Fork(G, 0), Deed::Fork(G, 3)]);
+    plan(1, tasks, bodies)
 }
 
-#[test]
-fn a_collective_group_cancelled_by_a_task() {
-    let own = vec![Stage::Join(vec![2, 3])];
-    let tasks = vec![vec![Stage::CancelOwnGroup], own, vec![], vec![]];
-    let bodies = vec![
-        vec![Deed::Fork(G, 0), Deed::Fork(G, 1), Deed::Join(G)],
-        vec![Deed::Join(G)],
-        vec![Deed::Join(G)],
-    ];
-    explore_all("cancelled by task", &plan(1, tasks, bodies), 1, &[]);
+/// One task cancels the group while another of it joins a group of its own.
+fn cancelled_by_a_task(home: usize) -> Plan {
+    let own = vec![Stage::Join(vec![2])];
+    let mut bodies = vec![vec![Deed::Join(G)]; 3];
+    bodies[home].splice(..0, [Deed::Fork(G, 0), Deed::Fork(G, 1)]);
+    plan(1, vec![vec![Stage::CancelOwnGroup], own, vec![]], bodies)
 }
 
-#[test]
-fn a_collective_group_cancelled_by_a_body() {
+/// Rank 1 cancels the group as soon as it has a result.
+fn cancelled_by_a_body() -> Plan {
     let tasks = vec![vec![Stage::Hyperfork(vec![2])], vec![], vec![]];
+    let cancels = vec![Deed::JoinOne(G), Deed::Cancel(G), Deed::Join(G)];
     let bodies = vec![
         vec![Deed::Fork(G, 0), Deed::Join(G)],
-        vec![
-            Deed::Fork(G, 1),
-            Deed::JoinOne(G),
-            Deed::Cancel(G),
-            Deed::Join(G),
-        ],
+        [vec![Deed::Fork(G, 1)], cancels].concat(),
         vec![Deed::Join(G)],
     ];
-    explore_all("cancelled by body", &plan(1, tasks, bodies), 1, &[]);
+    plan(1, tasks, bodies)
 }
 
-#[test]
-fn a_cancelled_rooted_group() {
-    let tasks = vec![vec![Stage::Hyperfork(vec![3])], vec![], vec![], vec![]];
-    let deeds = [Deed::JoinOne(OWN), Deed::Cancel(OWN), Deed::Join(OWN)];
-    let forks = [0, 1, 2].map(|id| Deed::Fork(OWN, id));
-    let bodies = vec![vec![], forks.into_iter().chain(deeds).collect(), vec![]];
-    explore_all("cancelled rooted", &plan(0, tasks, bodies), 1, &[]);
+/// Rank 1 forks two, one of which does this; the scope survives deaths.
+fn recovered(does: Vec<Stage>) -> Plan {
+    let tasks = vec![does, vec![], vec![]];
+    let mut bodies = vec![vec![Deed::Join(G)]; 3];
+    bodies[1].splice(..0, [Deed::Fork(G, 0), Deed::Fork(G, 1)]);
+    survives(plan(1, tasks, bodies))
 }
 
-/// A plan whose scope survives deaths.
-fn recovered(groups: u32, tasks: Vec<Vec<Stage>>, bodies: Vec<Vec<Deed>>) -> Plan {
-    let mut plan = plan(groups, tasks, bodies);
+fn survives(mut plan: Plan) -> Plan {
     plan.options.recover = true;
     plan
 }
 
+const CANCELLED: &[Deed] = &[Deed::JoinOne(OWN), Deed::Cancel(OWN), Deed::Join(OWN)];
+const ALL: &[&[(usize, u32)]] = &[AROUND, BACK, STAR];
+
+#[test]
+fn a_collective_group() {
+    explore_all(&collective(), &[], &[AROUND]);
+}
+
+#[test]
+fn two_collective_groups() {
+    explore_all(&two_groups(), &[], &[CHAIN]);
+}
+
+/// A rank that has waited too long asks another, up to two at once.
+#[test]
+fn late_work_comes_at_any_time() {
+    let bounds = Bounds {
+        asks: &[(2, 1), (2, 0)],
+        unanswered: 2,
+        mortal: &[],
+    };
+    let states = explore(&collective(), bounds);
+    assert!(states > 10_000, "only {states} states");
+}
+
+#[test]
+fn a_rooted_group_and_a_thiefs_thief() {
+    explore_all(&rooted_group(&[Deed::Join(OWN)]), &[], &[CHAIN]);
+}
+
+#[test]
+fn a_task_with_a_group_of_its_own() {
+    explore_all(&nested(1), &[], &[CHAIN]);
+}
+
+#[test]
+fn a_group_cancelled_by_a_task() {
+    explore_all(&cancelled_by_a_task(1), &[], &[CHAIN]);
+}
+
+#[test]
+fn a_group_cancelled_by_a_body() {
+    explore_all(&cancelled_by_a_body(), &[], &[CHAIN]);
+}
+
+#[test]
+fn a_cancelled_rooted_group() {
+    explore_all(&rooted_group(CANCELLED), &[], &[STAR]);
+}
+
 #[test]
 fn a_thief_dies() {
-    let tasks = vec![vec![Stage::Hyperfork(vec![2])], vec![], vec![]];
-    let bodies = vec![
-        vec![Deed::Join(G)],
-        vec![Deed::Fork(G, 0), Deed::Fork(G, 1), Deed::Join(G)],
-        vec![Deed::Join(G)],
-    ];
-    explore_all(
-        "thief dies",
-        &recovered(1, tasks.clone(), bodies.clone()),
-        1,
-        &[2],
-    );
-    explore_all("coordinator dies", &recovered(1, tasks, bodies), 1, &[0]);
+    explore_all(&recovered(vec![Stage::Hyperfork(vec![2])]), &[2], &[CHAIN]);
+}
+
+#[test]
+fn the_coordinator_dies() {
+    explore_all(&recovered(vec![]), &[0], &[CHAIN]);
 }
 
 #[test]
 fn a_victim_dies() {
-    let tasks = vec![vec![Stage::Join(vec![1, 2])], vec![], vec![], vec![]];
-    let bodies = vec![
-        vec![Deed::Join(G)],
-        vec![Deed::Fork(G, 0), Deed::Fork(G, 3), Deed::Join(G)],
-        vec![Deed::Join(G)],
+    explore_all(&recovered(vec![]), &[1], &[CHAIN]);
+}
+
+/// All of this and more, with all rules of who asks whom: millions of states.
+#[test]
+#[ignore = "takes minutes"]
+fn everything() {
+    let plans = [
+        collective(),
+        two_groups(),
+        rooted_group(&[Deed::Join(OWN)]),
+        rooted_group(CANCELLED),
+        nested(0),
+        nested(1),
+        cancelled_by_a_task(0),
+        cancelled_by_a_task(1),
+        cancelled_by_a_body(),
     ];
-    explore_all("victim dies", &recovered(1, tasks, bodies), 1, &[1]);
+    for plan in plans {
+        explore_all(&plan, &[], ALL);
+    }
+    for mortal in 0..3 {
+        let child = Stage::Hyperfork(vec![2]);
+        explore_all(&recovered(vec![child]), &[mortal], ALL);
+        explore_all(&survives(nested(1)), &[mortal], ALL);
+    }
 }
