@@ -166,6 +166,8 @@ pub struct Scheduler<T, R> {
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
     blocks: Blocks<Bytes>,
+    /// Those that the last task needs that was taken: kept until the next is, for the driver gets them now.
+    taken: Vec<BlockName>,
     pace: Box<dyn Pace>,
     outgoing: VecDeque<(Rank, Message<T, R>)>,
     /// Results for other homes, and since when the oldest waits.
@@ -223,6 +225,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             requests: Requests::new(victims, policy.steal_timeout),
             waiters: Vec::new(),
             blocks: Blocks::new(me, ranks, options.cache_bytes),
+            taken: Vec::new(),
             pace: policy.interval.start(),
             outgoing: VecDeque::new(),
             mail: Vec::new(),
@@ -691,6 +694,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// The newest task of the pool within a group and its descendants, for a worker that has none.
     pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Ticket, T)> {
+        if !self.taken.is_empty() {
+            self.blocks.release(&std::mem::take(&mut self.taken));
+        }
         loop {
             let at = match within {
                 None => self.pool.len().checked_sub(1),
@@ -1253,8 +1259,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.aside.push(entry);
             return None;
         }
-        // The driver gets them now: nothing is dropped before the next message.
-        self.blocks.release(&needs);
+        self.taken = needs;
         Some(entry)
     }
 
