@@ -81,6 +81,11 @@ pub enum ScopeError {
     /// The system gives no more threads.
     #[error("a worker could not be started: {0}; take fewer")]
     Workers(String),
+    /// A task was forked into a collective group of which every rank knows that nothing will come any more.
+    #[error(
+        "task `{0}` was forked into a group that was joined to its end; make another group for it"
+    )]
+    Exhausted(&'static str),
     /// Ranks in virtual time have no threads.
     #[error("a rank in virtual time has one worker; take more ranks instead")]
     NoThreads,
@@ -281,7 +286,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
             let worker = Worker {
                 rank,
                 index,
-                budget: options.slice,
+                budget: options.slice.max(1),
                 how: options.policy.split,
                 env,
                 orders: inbox,
@@ -316,7 +321,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
             sites: Vec::new(),
             split_wanted: Arc::new(AtomicBool::new(false)),
             how: options.policy.split,
-            slice: options.slice,
+            slice: options.slice.max(1),
             batch: 1,
             away: Duration::ZERO,
             hands,
@@ -382,14 +387,20 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Puts a task into a group; its results, and those of all its descendants, come to this rank.
     ///
     /// # Errors
-    /// The kind of task is not registered.
+    /// The kind of task is not registered, or a join of this collective group has answered `None`.
     pub fn fork<T: Task<E>>(
         &mut self,
         group: &Group<T::Output>,
         task: T,
     ) -> Result<(), ScopeError> {
+        let line = &group.line;
+        if let GroupId::Collective(_) = line.group()
+            && self.scheduler.is_exhausted(line)
+        {
+            return Err(ScopeError::Exhausted(T::NAME));
+        }
         let cargo = self.cargo(Box::new(task))?;
-        let ticket = self.scheduler.ticket(&group.line, None);
+        let ticket = self.scheduler.ticket(line, None);
         self.scheduler.fork(ticket, cargo);
         Ok(())
     }
@@ -963,7 +974,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Says on the terminal what is live here if nothing has moved for long.
     fn complain(&mut self, now: Duration) {
         if let Some(after) = self.watch.after
-            && now >= self.watch.moved + after
+            && now >= self.watch.moved.saturating_add(after)
         {
             let text = self.scheduler.describe();
             let waited = now.saturating_sub(self.watch.moved);

@@ -1,6 +1,7 @@
 //! Thread groups on ranks that are threads: results, panics, several groups, several scopes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -8,8 +9,8 @@ use weft_runtime::comm::threads::launch;
 use weft_runtime::comm::{Comm, Rank, solo::Solo};
 use weft_runtime::policy::SPLITS;
 use weft_runtime::{
-    Context, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task,
-    TaskError, scope,
+    Context, Interval, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport, Split, Step,
+    Task, TaskError, scope,
 };
 
 /// Counts a range, sometimes by children, sometimes by emitting, splittable in between.
@@ -296,6 +297,65 @@ fn a_body_that_does_not_join_leaves_its_tasks_to_be_finished() {
     })
     .unwrap();
     assert!(reports.iter().map(|r| r.tasks).sum::<u64>() >= 3);
+}
+
+#[test]
+fn nothing_is_forked_into_a_group_that_was_joined_to_its_end() {
+    let outcomes = launch(3, |comm| {
+        let registry = Registry::new().with::<Count>();
+        scope(comm, &registry, &5, &ScopeOptions::default(), |s| {
+            let count = || Count {
+                first: 0,
+                end: 1,
+                fails_at: None,
+            };
+            // A group of this rank alone goes on.
+            let own = s.rooted_group();
+            for _ in 0..2 {
+                s.fork(&own, count())?;
+                assert!(s.join(&own)?.is_some());
+                while s.join(&own)?.is_some() {}
+            }
+            let group = s.group();
+            s.fork(&group, count())?;
+            while s.join(&group)?.is_some() {}
+            assert_eq!(
+                s.fork(&group, count()),
+                Err(ScopeError::Exhausted(Count::NAME))
+            );
+            Ok(())
+        })
+    })
+    .unwrap();
+    assert!(outcomes.iter().all(Result::is_ok));
+}
+
+#[test]
+fn the_largest_and_smallest_options_are_options() {
+    let policy = Policy {
+        steal_timeout: Duration::MAX,
+        interval: Interval::Fixed(Duration::MAX),
+        low_water: usize::MAX,
+        ..Policy::default()
+    };
+    let options = ScopeOptions {
+        policy,
+        watch: Some(Duration::MAX),
+        cache_bytes: 0,
+        slice: 0,
+        trace: Some(0),
+        ..ScopeOptions::default()
+    };
+    for workers in [1, 3] {
+        let options = ScopeOptions { workers, ..options };
+        launch(3, |comm| {
+            let registry = Registry::new().with::<Count>();
+            let ((numbers, _), _) =
+                scope(comm, &registry, &9, &options, |s| collect(s, &[(0, 300)])).unwrap();
+            assert!(numbers.into_iter().eq(0..300));
+        })
+        .unwrap();
+    }
 }
 
 #[test]

@@ -165,7 +165,7 @@ pub struct ScopeOptions {
     pub seed: u64,
     /// Units of work (see [`Context::charge`](crate::Context::charge)) after which a task is to return
     /// [`Step::More`](crate::Step::More), so that its rank can look after messages: some microseconds, if
-    /// a unit is some tens of nanoseconds.
+    /// a unit is some tens of nanoseconds. 0 is as 1.
     pub slice: u32,
     /// Most bytes of copies of other ranks' blocks that are kept beyond those that tasks wait for or use.
     pub cache_bytes: usize,

@@ -756,7 +756,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             && hungry
             && self
                 .last_split
-                .is_none_or(|last| now >= last + self.pace.interval());
+                .is_none_or(|last| now >= last.saturating_add(self.pace.interval()));
         if wanted {
             self.last_split = Some(now);
             self.thief_went_empty = false;

@@ -80,7 +80,7 @@ impl Requests {
             return None;
         }
         for request in &mut self.open {
-            request.overdue |= now >= request.at + self.timeout;
+            request.overdue |= now >= request.at.saturating_add(self.timeout);
         }
         let waiting = self.open.iter().filter(|r| !r.overdue);
         let waiting: Vec<Rank> = waiting.map(|r| r.to).collect();
@@ -163,7 +163,7 @@ impl Requests {
             return None;
         }
         let waiting = self.open.iter().filter(|r| !r.overdue);
-        let timeout = waiting.map(|r| r.at + self.timeout).min();
+        let timeout = waiting.map(|r| r.at.saturating_add(self.timeout)).min();
         Some(timeout.unwrap_or(self.resume_at))
     }
 
