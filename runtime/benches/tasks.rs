@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::launch;
+use weft_runtime::trace::What;
 use weft_runtime::{Context, Registry, ScopeOptions, ScopeReport, Split, Step, Task, scope};
 
 #[path = "../../benches/common/timing.rs"]
@@ -31,6 +32,8 @@ mod timing;
 use timing::best;
 
 const TASKS: u32 = 20_000;
+/// Room for the events of a rank's trace.
+const EVENTS: usize = 200_000;
 /// Turns of a task that works: some tens of microseconds.
 const TURNS: u32 = 20_000;
 
@@ -101,11 +104,26 @@ impl Task<()> for Feeder {
     }
 }
 
-/// The time of so many steals, one after the other, and the bytes of a request and its answer.
-fn steal(steals: u64) -> (Duration, u64) {
-    let reports = launch(2, |comm| {
+/// What a steal takes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Steal {
+    /// From the request's being sent to the answer's being read.
+    round_trip: Duration,
+    /// With all that follows: the task is run, its result sent home, the next request made.
+    in_all: Duration,
+    /// Bytes of all messages.
+    bytes: u64,
+}
+
+/// So many steals, one after the other.
+fn steal(steals: u64) -> Steal {
+    let options = ScopeOptions {
+        trace: Some(EVENTS),
+        ..ScopeOptions::default()
+    };
+    let mut reports = launch(2, |comm| {
         let registry = Registry::new().with::<Feeder>();
-        let (_, report) = scope(comm, &registry, &(), &ScopeOptions::default(), |s| {
+        let (_, report) = scope(comm, &registry, &(), &options, |s| {
             let group = s.group();
             if s.rank().index() == 0 {
                 s.fork(&group, Feeder(steals))?;
@@ -117,12 +135,25 @@ fn steal(steals: u64) -> (Duration, u64) {
         report
     })
     .expect("two threads");
-    let served: u64 = reports.iter().map(|r| r.served).sum();
+    let served = reports.iter().map(|r| r.served).sum::<u64>().max(1);
     let bytes: u64 = reports.iter().map(|r| r.bytes).sum();
-    (
-        reports[1].elapsed / served.max(1) as u32,
-        bytes / served.max(1),
-    )
+    let mut asked = 0;
+    let (mut waited, mut answers) = (0, 0);
+    for event in reports[1].trace.take().expect("a trace").events {
+        match event.what {
+            What::Asked { .. } => asked = event.at,
+            What::Answered { tasks, .. } if tasks > 0 => {
+                waited += event.at - asked;
+                answers += 1;
+            }
+            _ => {}
+        }
+    }
+    Steal {
+        round_trip: Duration::from_nanos(waited / u64::max(answers, 1)),
+        in_all: reports[1].elapsed / served as u32,
+        bytes: bytes / served,
+    }
 }
 
 /// Messages of so many bytes there and back between two threads that poll.
@@ -312,15 +343,18 @@ fn table() {
         nanos(asking) - nanos(silent),
     );
 
-    let (round, bytes) = (0..5).map(|_| steal(20_000)).min().unwrap_or_default();
-    let bare = (0..5).map(|_| polled_ping_pong(20_000, bytes)).min();
-    let bare = bare.unwrap_or_default();
+    let steal = (0..5).map(|_| steal(20_000)).min().expect("five");
+    let bare = (0..5).map(|_| polled_ping_pong(20_000, steal.bytes)).min();
+    let bare = bare.unwrap_or_default() / 20_000;
     println!(
-        "a steal between two ranks, {bytes} bytes: {:.2} us; the same bytes over channels, polled: {:.2} us; \
-         ratio {:.1}",
-        micros(round, 1),
-        micros(bare, 20_000),
-        round.as_secs_f64() * 20_000.0 / bare.as_secs_f64(),
+        "a steal between two ranks, {} bytes: {:.2} us from request to answer, {:.2} us with all that follows; \
+         the same bytes over channels, polled, there and back: {:.2} us; ratios {:.1} and {:.1}",
+        steal.bytes,
+        micros(steal.round_trip, 1),
+        micros(steal.in_all, 1),
+        micros(bare, 1),
+        steal.round_trip.as_secs_f64() / bare.as_secs_f64(),
+        steal.in_all.as_secs_f64() / bare.as_secs_f64(),
     );
 
     let rounds = 20_000;

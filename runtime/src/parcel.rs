@@ -17,15 +17,19 @@ pub(crate) struct Cargo<E: ?Sized> {
     /// Its kind's number in the registry.
     pub(crate) kind: u16,
     pub(crate) body: Box<dyn Erased<E>>,
-    /// What it said that it needs.
-    needs: Vec<BlockName>,
+    /// What it said that it needs; most need nothing.
+    needs: Option<Box<[BlockName]>>,
 }
 
 impl<E: ?Sized> Cargo<E> {
     /// A task as it comes to the pool of a rank.
     pub(crate) fn new(kind: u16, body: Box<dyn Erased<E>>, rank: Rank) -> Self {
         match guarded(|| body.needs()) {
-            Ok(needs) => Self { kind, body, needs },
+            Ok(needs) => Self {
+                kind,
+                body,
+                needs: (!needs.is_empty()).then(|| needs.into()),
+            },
             Err(what) => {
                 let why = format!("while saying what it needs: {what}");
                 Self::failed(kind, body.name(), rank, why)
@@ -40,8 +44,11 @@ impl<E: ?Sized> Cargo<E> {
             rank,
             cause: Failure::Panicked(why),
         };
-        let (body, needs) = (Box::new(Broken(error)), Vec::new());
-        Self { kind, body, needs }
+        Self {
+            kind,
+            body: Box::new(Broken(error)),
+            needs: None,
+        }
     }
 }
 
@@ -77,8 +84,8 @@ impl Outcome {
 }
 
 impl<E: ?Sized> Work<Outcome> for Cargo<E> {
-    fn needs(&self) -> Vec<BlockName> {
-        self.needs.clone()
+    fn needs(&self) -> &[BlockName] {
+        self.needs.as_deref().unwrap_or_default()
     }
 
     fn refused(&self, rank: Rank, why: BlockError) -> Outcome {

@@ -642,7 +642,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let mut blocks = Vec::new();
         for name in cargo.needs() {
             // The scheduler has seen that it is here.
-            blocks.extend(self.scheduler.block(&name).map(|bytes| (name, bytes)));
+            blocks.extend(self.scheduler.block(name).map(|bytes| (*name, bytes)));
         }
         Job {
             badge: Badge {

@@ -15,6 +15,8 @@ use crate::comm::threads::panic_message;
 
 /// First byte of every message; changes when the format does.
 const VERSION: u8 = 2;
+/// Room for most messages, in bytes.
+const USUAL: usize = 128;
 /// Largest message that is decoded, in bytes.
 const LIMIT: usize = 1 << 30;
 
@@ -23,7 +25,8 @@ const LIMIT: usize = 1 << 30;
 /// # Errors
 /// A sentence: the value cannot be serialised.
 pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
-    let mut bytes = vec![VERSION];
+    let mut bytes = Vec::with_capacity(USUAL);
+    bytes.push(VERSION);
     guarded(|| bincode::serde::encode_into_std_write(value, &mut bytes, config::legacy()))?
         .map_err(|error| match error {
             EncodeError::OtherString(what) => what,

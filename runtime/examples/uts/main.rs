@@ -41,6 +41,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
+mod search;
 mod tree;
 
 use std::error::Error;
@@ -50,20 +51,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
-use serde::{Deserialize, Serialize};
-use weft_runtime::comm::Comm;
 use weft_runtime::comm::threads;
 use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
 use weft_runtime::trace::{Analysis, Trace, write_perfetto};
-use weft_runtime::{
-    Context, POLICIES, Policy, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task,
-    scope,
-};
+use weft_runtime::{POLICIES, Policy, ScopeOptions, ScopeReport};
 
-use self::tree::{Count, Node, Tree};
+use self::search::{UNITS, count, walk};
+use self::tree::{Count, Tree};
 
-/// Units that a node charges: it takes some hundred nanoseconds.
-const UNITS: u64 = 4;
 /// Most events of a rank's trace.
 const EVENTS: usize = 100_000;
 
@@ -109,71 +104,11 @@ fn policy(name: &str) -> Result<Policy, String> {
     })
 }
 
-/// Nodes whose subtrees are still to be counted, the oldest first.
-#[derive(Serialize, Deserialize)]
-struct Search {
-    stack: Vec<Node>,
-    count: Count,
-}
-
-impl Task<Tree> for Search {
-    const NAME: &'static str = "search";
-    type Output = Count;
-
-    fn run(&mut self, tree: &Tree, cx: &mut Context<'_, Tree, Count>) -> Step<Count> {
-        let budget = (u64::from(cx.budget()) / UNITS).max(1);
-        let before = self.count.nodes;
-        while self.count.nodes - before < budget
-            && let Some(node) = self.stack.pop()
-        {
-            tree.visit(&node, &mut self.stack, &mut self.count);
-        }
-        cx.charge((self.count.nodes - before) * UNITS);
-        if self.stack.is_empty() {
-            Step::Done(self.count)
-        } else {
-            Step::More
-        }
-    }
-
-    fn split(&mut self, how: Split) -> Option<Self> {
-        let stack = how.take_from(&mut self.stack)?;
-        let count = Count::default();
-        Some(Self { stack, count })
-    }
-}
-
-/// One rank's part; the whole count on rank 0.
-fn count(
-    comm: &mut dyn Comm,
-    tree: &Tree,
-    options: &ScopeOptions,
-) -> Result<(Count, ScopeReport), ScopeError> {
-    let registry = Registry::new().with::<Search>();
-    scope(comm, &registry, tree, options, |s| {
-        let group = s.group();
-        if s.rank().index() == 0 {
-            let count = Count::default();
-            let stack = vec![tree.root()];
-            s.fork(&group, Search { stack, count })?;
-        }
-        let mut sum = Count::default();
-        while let Some(count) = s.join(&group)? {
-            sum.add(&count?);
-        }
-        Ok(sum)
-    })
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let tree = &arguments.tree;
     if arguments.sequential {
-        let (mut stack, mut count) = (vec![tree.root()], Count::default());
-        while let Some(node) = stack.pop() {
-            tree.visit(&node, &mut stack, &mut count);
-        }
-        print(&count);
+        print(&walk(tree));
         return Ok(());
     }
     let options = ScopeOptions {

@@ -7,6 +7,7 @@
 
 use std::any::Any;
 use std::hint;
+use std::num::NonZero;
 use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,8 +18,10 @@ use thiserror::Error;
 use super::mailbox::Mailbox;
 use super::{Comm, CommError, Message, Rank, Tag, count_up};
 
-/// Polls before a waiting rank lets others run between its polls.
-const SPINS: u32 = 64;
+/// Polls before a waiting rank lets others run between its polls: where each rank has a core to itself, and
+/// where not.
+const SPINS_ALONE: u32 = 512;
+const SPINS_CROWDED: u32 = 16;
 /// How long it polls before it blocks: a few times what waking a thread takes.
 const POLLING: Duration = Duration::from_micros(200);
 
@@ -80,6 +83,7 @@ struct ThreadComm {
     inbox: Receiver<Envelope>,
     mailbox: Mailbox,
     presence: Vec<Presence>,
+    spins: u32,
     tolerates_deaths: bool,
     /// Who died, in the order in which it was told here.
     dead: Vec<Rank>,
@@ -109,6 +113,12 @@ pub fn launch<R: Send>(
     let last = u32::try_from(ranks - 1).map_err(|e| too_many(e.to_string()))?;
     let start = Instant::now();
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..ranks).map(|_| unbounded()).unzip();
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let spins = if ranks <= cores {
+        SPINS_ALONE
+    } else {
+        SPINS_CROWDED
+    };
     let body = &body;
     let run = |mut comm: ThreadComm| {
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(&mut comm)));
@@ -131,6 +141,7 @@ pub fn launch<R: Send>(
                 inbox,
                 mailbox: Mailbox::default(),
                 presence: vec![Presence::Here; ranks],
+                spins,
                 tolerates_deaths: false,
                 dead: Vec::new(),
                 deaths_told: 0,
@@ -226,7 +237,7 @@ impl ThreadComm {
 
     /// Waits until something has arrived, or so long.
     fn block(&mut self, at_most: Option<Duration>) -> Result<(), CommError> {
-        for _ in 0..SPINS {
+        for _ in 0..self.spins {
             if self.poll()? {
                 return Ok(());
             }

@@ -49,8 +49,8 @@ const FORESIGHT: u32 = 64;
 /// What the scheduler asks of a task; `R` is a result.
 pub trait Work<R> {
     /// Blocks that must be here before it runs.
-    fn needs(&self) -> Vec<BlockName> {
-        Vec::new()
+    fn needs(&self) -> &[BlockName] {
+        &[]
     }
 
     /// What its home gets if a block cannot be had on that rank.
@@ -709,10 +709,17 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 }
                 return None;
             };
-            let entry = self.pool.remove(at)?;
-            let Some(entry) = self.prepare(entry) else {
-                continue;
+            let mut entry = if at + 1 == self.pool.len() {
+                self.pool.pop_back()?
+            } else {
+                self.pool.remove(at)?
             };
+            if !entry.task.needs().is_empty() {
+                let Some(ready) = self.prepare(entry) else {
+                    continue;
+                };
+                entry = ready;
+            }
             if entry.shed {
                 self.pace.piece_came_back();
             }
@@ -920,7 +927,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.pace.piece_stolen();
             }
             if entry.holds {
-                self.blocks.release(&entry.task.needs());
+                self.blocks.release(entry.task.needs());
             }
             self.exit(&entry.ticket.line, 1);
             match bundles.last_mut() {
@@ -1158,7 +1165,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.counts.dropped += dropped.len() as u64;
         for entry in dropped {
             if entry.holds {
-                self.blocks.release(&entry.task.needs());
+                self.blocks.release(entry.task.needs());
             }
             self.gone(&entry.ticket);
         }
@@ -1231,10 +1238,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 impl<T: Work<R>, R> Scheduler<T, R> {
     /// Gives an entry back if all blocks are here that its task needs. If not, it waits aside, or has failed.
     fn prepare(&mut self, mut entry: Entry<T>) -> Option<Entry<T>> {
-        let needs = entry.task.needs();
-        if needs.is_empty() {
-            return Some(entry);
-        }
+        let needs = entry.task.needs().to_vec();
         if !entry.holds {
             self.blocks.hold(&needs);
             entry.holds = true;
@@ -1266,7 +1270,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// A task cannot run.
     fn fail(&mut self, entry: Entry<T>, why: BlockError) {
         if entry.holds {
-            self.blocks.release(&entry.task.needs());
+            self.blocks.release(entry.task.needs());
         }
         self.produced(&entry.ticket, entry.task.refused(self.me, why));
         self.gone(&entry.ticket);
