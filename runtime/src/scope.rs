@@ -384,7 +384,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Group::new(self.numbers.group(self.comm.rank(), None))
     }
 
-    /// Puts a task into a group; its results, and those of all its descendants, come to this rank.
+    /// Puts a task into a group; its results, and those of all its descendants, come to this rank. A group
+    /// that was cancelled takes tasks and drops them.
     ///
     /// # Errors
     /// The kind of task is not registered, or a join of this collective group has answered `None`.
@@ -395,6 +396,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     ) -> Result<(), ScopeError> {
         let line = &group.line;
         if let GroupId::Collective(_) = line.group()
+            && !line.is_cancelled()
             && self.scheduler.is_exhausted(line)
         {
             return Err(ScopeError::Exhausted(T::NAME));
