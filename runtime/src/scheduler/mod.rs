@@ -10,23 +10,27 @@
 //! [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them after every
 //! event. *Getters*: the rest. The protocol is written up in the crate's README.
 
+mod aside;
 pub mod blocks;
+mod delivery;
 mod ledger;
 mod line;
 pub mod message;
+mod recall;
 mod requests;
 mod roll_call;
+mod sharing;
 mod waves;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::blocks::{Base, Blocks, Body as Publisher, Event, Want};
-use self::ledger::{AccountId, Kept, Ledger, NONE};
+use self::blocks::{Base, Blocks, Body as Publisher};
+use self::ledger::{AccountId, Ledger, NONE};
 use self::line::Lines;
 pub use self::line::{GroupId, Line};
-use self::message::{Bundle, Message};
+use self::message::Message;
 use self::requests::Requests;
 use self::roll_call::{Call, RollCall};
 use self::waves::{Signal, Waves};
@@ -297,31 +301,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         });
     }
 
-    /// A running task produced a result for its home.
-    pub fn produced(&mut self, ticket: &Ticket, result: R) {
-        let group = ticket.line.group();
-        if self.options.recover {
-            if let Kept::Home(result) = self.ledger.keep(ticket.account, result) {
-                self.waves.given(&ticket.line);
-                self.deliver(&ticket.line, result);
-            }
-            return;
-        }
-        self.waves.given(&ticket.line);
-        if ticket.home == self.me {
-            self.deliver(&ticket.line, result);
-            return;
-        }
-        self.ledger.sends(ticket.account);
-        if self.mail.is_empty() {
-            self.mail_since = self.clock;
-        }
-        self.mail.push((ticket.home, group, result));
-        if self.mail.len() >= MOST_MAIL {
-            self.post();
-        }
-    }
-
     /// A running task has finished.
     pub fn finished(&mut self, ticket: &Ticket) {
         self.running -= 1;
@@ -391,49 +370,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.ledger.abandon_own();
         self.publisher_is(Publisher::Ended);
         self.settle();
-    }
-
-    /// Cancels a group and all that descend from it: tasks in pools are dropped, running ones are told.
-    pub fn cancel(&mut self, line: &Arc<Line>) {
-        let group = line.group();
-        self.lines.adopt(line);
-        if !self.lines.cancel(group) {
-            return;
-        }
-        match group {
-            GroupId::Collective(_) => self.spread_cancel(group, self.me),
-            // A task cancels its own group: home tells all others who have tasks of it.
-            GroupId::Rooted { home, .. } if home != self.me && !self.dead.contains(&home) => {
-                let message = Message::Cancel(group, self.me);
-                self.outgoing.push_back((home, message));
-            }
-            GroupId::Rooted { .. } => {}
-        }
-        self.drop_cancelled();
-    }
-
-    /// Publishes a block of so many bytes.
-    ///
-    /// # Errors
-    /// The same or a newer version was published before.
-    pub fn publish(
-        &mut self,
-        id: u64,
-        version: u32,
-        bytes: Bytes,
-    ) -> Result<BlockName, BlockError> {
-        let size = bytes.len();
-        let mut out = Vec::new();
-        let published = self.blocks.publish(id, version, bytes, size, &mut out);
-        self.send_blocks(out);
-        let (name, events) = published?;
-        self.block_events(&events);
-        Ok(name)
-    }
-
-    /// A block that is here.
-    pub fn block(&mut self, name: &BlockName) -> Option<Bytes> {
-        self.blocks.get(name)
     }
 
     // ---- other ranks
@@ -570,111 +506,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Ok(())
     }
 
-    /// A rank died. Without [`ScopeOptions::recover`] a scope does not go on after that.
-    pub fn lose(&mut self, rank: Rank) {
-        if !self.dead.insert(rank) {
-            return;
-        }
-        self.counts.refused += self.requests.lose(rank);
-        self.waiters.retain(|(waiter, _)| *waiter != rank);
-        self.mail.retain(|(home, _, _)| *home != rank);
-        self.reruns.extend(self.ledger.lent_to(rank));
-        for lease in self.ledger.borrowed_from(rank) {
-            self.void(rank, lease);
-        }
-        let mut out = Vec::new();
-        let events = self.blocks.rank_lost(rank, &mut out);
-        self.send_blocks(out);
-        self.block_events(&events);
-        if let Some(roll_call) = &mut self.roll_call {
-            let outgoing = &mut self.outgoing;
-            roll_call.lose(rank, &mut |to, call| {
-                outgoing.push_back((to, call.into_message()));
-            });
-        }
-    }
-
-    /// The number of a lease whose thief died: its tasks are to be given to [`Scheduler::restore`].
-    pub fn rerun(&mut self) -> Option<u64> {
-        self.reruns.pop_front()
-    }
-
-    /// Takes tasks back that a dead rank had.
-    pub fn restore(&mut self, lease: u64, home: Rank, tasks: Vec<T>) {
-        let count = tasks.len() as u64;
-        let Some((account, line)) = self.ledger.take_back(lease, count) else {
-            return;
-        };
-        self.counts.reruns += count;
-        self.enter(&line, count);
-        for task in tasks {
-            let ticket = Ticket {
-                line: Arc::clone(&line),
-                home,
-                account,
-            };
-            self.pool.push_back(Entry {
-                ticket,
-                task,
-                shed: false,
-                from: None,
-                holds: false,
-                passed: false,
-            });
-        }
-        if self.cancelled {
-            self.drop_cancelled();
-        }
-    }
-
     // ---- time
 
     /// Time has passed: results that have waited long enough for company go home, and ranks that wait for
     /// tasks get what there is.
     pub fn tick(&mut self, now: Duration) {
         self.clock = now;
-        if !self.mail.is_empty() && now >= self.mail_since + self.mail_interval() {
-            self.post();
-        }
-        let mut waiter = 0;
-        while waiter < self.waiters.len() && self.has_spare() {
-            let (rank, within) = self.waiters[waiter];
-            let tasks = self.give(rank, within);
-            if tasks.is_empty() {
-                waiter += 1;
-            } else {
-                self.waiters.remove(waiter);
-                self.outgoing.push_back((rank, Message::Gift(tasks)));
-            }
-        }
-    }
-
-    /// A worker has nothing to do, for no task here is within that group: ask somebody, if it is time.
-    pub fn idle(&mut self, now: Duration, within: Option<GroupId>) {
-        self.settle();
-        if self.is_over() || self.pool.iter().any(|e| e.is_within(within)) {
-            return;
-        }
-        let mut thieves = Vec::new();
-        if let Some(group @ GroupId::Rooted { .. }) = within {
-            // Tasks of this group are where they went from here, or nowhere.
-            thieves.extend(self.ledger.thieves(group));
-            if thieves.is_empty() {
-                return;
-            }
-        }
-        self.requests.want(within);
-        // Those who have what a rooted group waits for need not be among the lifelines.
-        if thieves.is_empty() {
-            for rank in self.requests.lifelines() {
-                self.outgoing.push_back((rank, Message::Lifeline(within)));
-            }
-        }
-        while let Some(victim) = self.requests.next(now, &thieves) {
-            self.outgoing
-                .push_back((victim, Message::StealRequest(within)));
-            self.counts.requests += 1;
-        }
+        self.post_if_due();
+        self.serve_waiters();
     }
 
     /// When an idle rank has something to do again even if no message comes; `None` if never.
@@ -728,47 +567,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// The oldest result for a join of this group.
-    pub fn next_result(&mut self, line: &Line) -> Option<R> {
-        let result = match line.group() {
-            GroupId::Collective(group) => self.results[group as usize].pop_front(),
-            group @ GroupId::Rooted { .. } => self.ledger.next_result(group),
-        };
-        if result.is_some() {
-            self.waves.used(line, 1);
-        }
-        result
-    }
-
     /// The next message to send.
     pub fn outgoing(&mut self) -> Option<(Rank, Message<T, R>)> {
         self.outgoing.pop_front()
-    }
-
-    /// Whether the task that runs on the thread that answers should be split for a thief first, which would
-    /// get nothing otherwise.
-    #[must_use]
-    pub fn wants_split_on_request(&self) -> bool {
-        self.options.policy.split_on_request && self.pool.len() <= self.reserved()
-    }
-
-    /// Whether running tasks should give something away now; if so, the clock of splits starts anew.
-    pub fn wants_split(&mut self, now: Duration) -> bool {
-        let policy = &self.options.policy;
-        let low_water = policy.low_water.max(self.reserved());
-        let hungry =
-            self.pool.len() < low_water || self.thief_went_empty || !self.waiters.is_empty();
-        let wanted = !policy.split.0.gives_nothing()
-            && (self.ranks > 1 && policy.steal || self.options.workers > 1)
-            && hungry
-            && self
-                .last_split
-                .is_none_or(|last| now >= last.saturating_add(self.pace.interval()));
-        if wanted {
-            self.last_split = Some(now);
-            self.thief_went_empty = false;
-        }
-        wanted
     }
 
     /// Whether every task of this group, wherever it ran, has finished and all results were taken.
@@ -875,11 +676,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// Whether tasks have no place in the pool, for their group is cancelled or their lease void.
-    fn is_unwanted(&self, ticket: &Ticket) -> bool {
-        self.cancelled && ticket.line.is_cancelled() || self.ledger.is_revoked(ticket.account)
-    }
-
     /// A task that was here is no more.
     fn gone(&mut self, ticket: &Ticket) {
         self.waves.used(&ticket.line, 1);
@@ -888,300 +684,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.ledger.release(ticket.account);
             self.report_closed();
         }
-    }
-
-    /// What a thief gets: the oldest half of what the pool has for it, for the oldest tasks are the largest.
-    ///
-    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. But not
-    /// those that none may take: two ranks that wait in joins could keep what the other waits for.
-    fn give(&mut self, to: Rank, within: Option<GroupId>) -> Vec<Bundle<T>> {
-        if self.dead.contains(&to) {
-            return Vec::new();
-        }
-        let fits = match within {
-            None => self.pool.len(),
-            Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),
-        };
-        let new = self.pool.iter().rev().take_while(|entry| !entry.passed);
-        let own = new.filter(|entry| entry.is_within(within));
-        let count = (fits - own.take(self.reserved()).count()).div_ceil(2);
-        let given: Vec<Entry<T>> = if fits == self.pool.len() {
-            self.pool.drain(..count).collect()
-        } else {
-            let mut given = Vec::with_capacity(count);
-            let mut kept = VecDeque::with_capacity(self.pool.len());
-            for entry in self.pool.drain(..) {
-                if given.len() < count && entry.is_within(within) {
-                    given.push(entry);
-                } else {
-                    kept.push_back(entry);
-                }
-            }
-            self.pool = kept;
-            given
-        };
-        self.counts.tasks_out += given.len() as u64;
-        let mut bundles: Vec<(Ticket, Bundle<T>)> = Vec::new();
-        for entry in given {
-            if entry.shed {
-                self.pace.piece_stolen();
-            }
-            if entry.holds {
-                self.blocks.release(entry.task.needs());
-            }
-            self.exit(&entry.ticket.line, 1);
-            match bundles.last_mut() {
-                Some((ticket, bundle)) if ticket.is_like(&entry.ticket) => {
-                    bundle.tasks.push(entry.task);
-                }
-                _ => {
-                    let path = entry.ticket.line.ancestors().map(Line::group).collect();
-                    let bundle = Bundle {
-                        path,
-                        home: entry.ticket.home,
-                        lease: 0,
-                        tasks: vec![entry.task],
-                    };
-                    bundles.push((entry.ticket, bundle));
-                }
-            }
-        }
-        let bundles = bundles.into_iter().map(|(ticket, mut bundle)| {
-            bundle.lease = self
-                .ledger
-                .lend(ticket.account, to, bundle.tasks.len() as u64);
-            bundle
-        });
-        bundles.collect()
-    }
-
-    /// Takes stolen tasks in.
-    fn accept(&mut self, from: Rank, bundles: Vec<Bundle<T>>) -> Result<(), String> {
-        for bundle in bundles {
-            if bundle.home.0 >= self.ranks {
-                return Err(format!("a task whose home is rank {}", bundle.home.0));
-            }
-            for (at, group) in bundle.path.iter().enumerate() {
-                if let GroupId::Collective(number) = *group {
-                    if !self.is_near(number) || at + 1 < bundle.path.len() {
-                        return Err("a task of a group that does not exist here".to_owned());
-                    }
-                    self.know(number);
-                }
-            }
-            let line = self.lines.resolve(&bundle.path);
-            let line = line.ok_or("a task of no group")?;
-            let count = bundle.tasks.len() as u64;
-            let account = self.ledger.borrow(&line, from, bundle.lease, count)?;
-            let ticket = Ticket {
-                line,
-                home: bundle.home,
-                account,
-            };
-            self.counts.tasks_in += count;
-            self.enter(&ticket.line, count);
-            for task in bundle.tasks {
-                self.pool.push_back(Entry {
-                    ticket: ticket.clone(),
-                    task,
-                    shed: false,
-                    from: Some(from),
-                    holds: false,
-                    passed: false,
-                });
-            }
-        }
-        if self.cancelled {
-            self.drop_cancelled();
-        }
-        Ok(())
-    }
-
-    /// How many tasks of the pool own workers are about to take, if they may.
-    fn reserved(&self) -> usize {
-        (self.options.workers + self.waiting).saturating_sub(self.running)
-    }
-
-    /// Whether there is something for thieves.
-    fn has_spare(&self) -> bool {
-        self.pool.len() > self.reserved() || self.pool.front().is_some_and(|entry| entry.passed)
-    }
-
-    /// Sends all results home, those for one rank in one message: a rank to which thousands send would
-    /// have nothing else to do.
-    fn post(&mut self) {
-        // Stable: results for one home keep their order.
-        self.mail.sort_by_key(|(home, _, _)| *home);
-        let mut letter: Option<(Rank, Vec<(GroupId, R)>)> = None;
-        for (home, group, result) in self.mail.drain(..) {
-            match &mut letter {
-                Some((to, results)) if *to == home => results.push((group, result)),
-                _ => {
-                    if let Some((to, results)) = letter.replace((home, vec![(group, result)])) {
-                        self.outgoing.push_back((to, Message::Results(results)));
-                    }
-                }
-            }
-        }
-        if let Some((to, results)) = letter {
-            self.outgoing.push_back((to, Message::Results(results)));
-        }
-    }
-
-    /// How long results wait: so that a home that takes one message a microsecond keeps up with all.
-    fn mail_interval(&self) -> Duration {
-        MAIL_INTERVAL_PER_RANK * self.ranks
-    }
-
-    /// A result is home that was produced here; nobody will ask for it once its group is abandoned.
-    fn deliver(&mut self, line: &Line, result: R) {
-        match line.group() {
-            GroupId::Collective(group) => self.deliver_collective(group, result),
-            group @ GroupId::Rooted { .. } => {
-                // A group that is not known any more is wanted by nobody.
-                if !matches!(self.ledger.deliver(group, result, false), Ok(None)) {
-                    self.waves.rooted_used(1);
-                }
-            }
-        }
-    }
-
-    fn deliver_all(&mut self, results: Vec<(GroupId, R)>) -> Result<(), String> {
-        let mut results = results.into_iter();
-        results.try_for_each(|(group, result)| self.deliver_to(group, result))
-    }
-
-    /// A result came from another rank.
-    fn deliver_to(&mut self, group: GroupId, result: R) -> Result<(), String> {
-        match group {
-            GroupId::Collective(number) if number < self.waves.made() => {
-                self.deliver_collective(number, result);
-            }
-            GroupId::Collective(_) => return Err("a result of no group".to_owned()),
-            GroupId::Rooted { .. } => {
-                if self.ledger.deliver(group, result, true)?.is_some() {
-                    self.waves.rooted_used(1);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn deliver_collective(&mut self, group: u32, result: R) {
-        if self.body == Body::Ended {
-            let line = &self.collective[group as usize];
-            self.waves.used(line, 1);
-        } else {
-            self.results[group as usize].push_back(result);
-        }
-    }
-
-    /// A result came back with a lease of this account.
-    fn came_back(&mut self, account: AccountId, result: R) {
-        if let Kept::Home(result) = self.ledger.keep(account, result)
-            && let Some(line) = self.ledger.line(account)
-        {
-            self.waves.given(&line);
-            self.deliver(&line, result);
-        }
-    }
-
-    /// Tells victims whose leases are done.
-    fn report_closed(&mut self) {
-        if !self.ledger.has_closed() {
-            return;
-        }
-        for closed in self.ledger.closed() {
-            if closed.sent > 0 {
-                self.post();
-            }
-            let message = Message::Returned {
-                lease: closed.lease,
-                sent: closed.sent,
-                results: closed.results,
-            };
-            self.outgoing.push_back((closed.victim, message));
-        }
-    }
-
-    /// A lease is void: its tasks here are dropped, and what was lent of them is void too.
-    fn void(&mut self, victim: Rank, lease: u64) {
-        for (thief, number) in self.ledger.revoke(victim, lease) {
-            if !self.dead.contains(&thief) {
-                self.outgoing.push_back((thief, Message::Revoked(number)));
-            }
-        }
-        self.drop_entries(|entry, ledger| ledger.is_revoked(entry.ticket.account));
-        self.report_closed();
-    }
-
-    /// Passes a cancellation on, along a binomial tree of ranks.
-    fn spread_cancel(&mut self, group: GroupId, root: Rank) {
-        let n = self.ranks;
-        let message = || Message::Cancel(group, root);
-        if self.options.recover {
-            let others = (0..n).map(Rank).filter(|r| *r != self.me);
-            let alive = others.filter(|rank| !self.dead.contains(rank));
-            self.outgoing.extend(alive.map(|rank| (rank, message())));
-            return;
-        }
-        let place = (self.me.0 + n - root.0) % n;
-        let mut bit = 1;
-        while bit < n && place & bit == 0 {
-            bit *= 2;
-        }
-        while bit > 1 {
-            bit /= 2;
-            if place + bit < n {
-                let child = Rank((self.me.0 + bit) % n);
-                self.outgoing.push_back((child, message()));
-            }
-        }
-    }
-
-    /// Drops what belongs to cancelled groups, and tells thieves of their leases.
-    fn drop_cancelled(&mut self) {
-        self.cancelled = true;
-        for (thief, lease) in self.ledger.newly_cancelled() {
-            self.outgoing
-                .push_back((thief, Message::CancelLease(lease)));
-        }
-        self.drop_entries(|entry, _| entry.ticket.line.is_cancelled());
-    }
-
-    fn drop_entries(&mut self, is_void: impl Fn(&Entry<T>, &Ledger<R>) -> bool) {
-        let mut dropped = Vec::new();
-        let ledger = &self.ledger;
-        let (void, kept) = std::mem::take(&mut self.pool)
-            .into_iter()
-            .partition::<VecDeque<_>, _>(|entry| is_void(entry, ledger));
-        self.pool = kept;
-        dropped.extend(void);
-        let (void, kept) = std::mem::take(&mut self.aside)
-            .into_iter()
-            .partition::<Vec<_>, _>(|entry| is_void(entry, ledger));
-        self.aside = kept;
-        dropped.extend(void);
-        self.counts.dropped += dropped.len() as u64;
-        for entry in dropped {
-            if entry.holds {
-                self.blocks.release(entry.task.needs());
-            }
-            self.gone(&entry.ticket);
-        }
-    }
-
-    /// The body goes on, waits, or has ended: that decides which blocks it may still publish.
-    fn publisher_is(&mut self, body: Publisher) {
-        let mut out = Vec::new();
-        let events = self.blocks.body_is(body, &mut out);
-        self.send_blocks(out);
-        self.block_events(&events);
-    }
-
-    fn send_blocks(&mut self, out: Vec<(Rank, message::BlockMessage<Bytes>)>) {
-        let messages = out.into_iter().map(|(to, m)| (to, Message::Block(m)));
-        self.outgoing.extend(messages);
     }
 
     /// Lets the detectors of termination go on, now that something may have become passive.
@@ -1232,75 +734,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.waves.advance(passive, &mut |to, signal: Signal| {
             outgoing.push_back((to, signal.into_message(carried)));
         });
-    }
-}
-
-impl<T: Work<R>, R> Scheduler<T, R> {
-    /// Gives an entry back if all blocks are here that its task needs. If not, it waits aside, or has failed.
-    fn prepare(&mut self, mut entry: Entry<T>) -> Option<Entry<T>> {
-        let needs = entry.task.needs().to_vec();
-        if !entry.holds {
-            self.blocks.hold(&needs);
-            entry.holds = true;
-        }
-        let base = entry.base();
-        let mut out = Vec::new();
-        let mut missing = false;
-        let mut refusal = None;
-        for &name in &needs {
-            match self.blocks.want(name, base, entry.from, &mut out) {
-                Want::Here => {}
-                Want::Coming => missing = true,
-                Want::Refused(why) => refusal = Some(why),
-            }
-        }
-        self.send_blocks(out);
-        if let Some(why) = refusal {
-            self.fail(entry, why);
-            return None;
-        }
-        if missing {
-            self.aside.push(entry);
-            return None;
-        }
-        self.taken = needs;
-        Some(entry)
-    }
-
-    /// A task cannot run.
-    fn fail(&mut self, entry: Entry<T>, why: BlockError) {
-        if entry.holds {
-            self.blocks.release(entry.task.needs());
-        }
-        self.produced(&entry.ticket, entry.task.refused(self.me, why));
-        self.gone(&entry.ticket);
-    }
-
-    /// Blocks came, or will not: tasks that waited for them go on, or fail.
-    fn block_events(&mut self, events: &[Event]) {
-        for event in events {
-            let (name, base, why) = match event {
-                Event::Arrived(name) => (name, None, None),
-                Event::Refused(name, base, why) => (name, Some(*base), Some(why)),
-            };
-            let (concerned, others) = std::mem::take(&mut self.aside)
-                .into_iter()
-                .partition::<Vec<_>, _>(|entry| {
-                    base.is_none_or(|base| base == entry.base())
-                        && entry.task.needs().contains(name)
-                });
-            self.aside = others;
-            for mut entry in concerned {
-                match why {
-                    // It is looked at again before it runs.
-                    None => {
-                        entry.passed = false;
-                        self.pool.push_back(entry);
-                    }
-                    Some(why) => self.fail(entry, *why),
-                }
-            }
-        }
     }
 }
 

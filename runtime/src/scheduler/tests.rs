@@ -10,6 +10,7 @@ use std::panic;
 
 use proptest::prelude::*;
 
+use super::message::Bundle;
 use super::*;
 use crate::policy::{POLICIES, Policy, Split};
 
@@ -757,4 +758,33 @@ fn a_blocked_join_asks_others_than_its_thieves() {
         }
     }
     assert_eq!(asked, [Rank(1), Rank(2)].into());
+}
+
+/// And the other way round.
+#[test]
+fn every_scenario_of_the_readme_is_a_test() {
+    let readme = include_str!("../../README.md");
+    let (_, rest) = readme.split_once("## Scenarios\n").unwrap();
+    let scenarios = rest.split("\n## ").next().unwrap();
+    let bullets = scenarios.lines().filter(|line| line.starts_with("* "));
+    let heads = bullets.filter_map(|line| line.split_once(':'));
+    let words = |head: &'static str| head.split('`').skip(1).step_by(2);
+    let named: BTreeSet<&str> = heads
+        .flat_map(|(head, _)| words(head))
+        .filter(|name| !name.contains('/'))
+        .collect();
+    let sources = [
+        include_str!("tests.rs"),
+        include_str!("tests/exhaustive.rs"),
+        include_str!("tests/random.rs"),
+    ];
+    let mut tests = BTreeSet::new();
+    for source in sources {
+        for (_, test) in source.split("#[test]\n").enumerate().skip(1) {
+            let name = test.split_once("fn ").unwrap().1;
+            tests.insert(name.split_once('(').unwrap().0);
+        }
+    }
+    tests.remove("every_scenario_of_the_readme_is_a_test");
+    assert_eq!(named, tests);
 }

@@ -1,0 +1,152 @@
+//! Results on their way home: straight there, together with others, or with the lease of their task.
+
+use std::time::Duration;
+
+use super::ledger::{AccountId, Kept};
+use super::line::{GroupId, Line};
+use super::message::Message;
+use super::{Body, MAIL_INTERVAL_PER_RANK, MOST_MAIL, Scheduler, Ticket, Work};
+use crate::comm::Rank;
+
+impl<T: Work<R>, R> Scheduler<T, R> {
+    /// A running task produced a result for its home.
+    pub fn produced(&mut self, ticket: &Ticket, result: R) {
+        let group = ticket.line.group();
+        if self.options.recover {
+            if let Kept::Home(result) = self.ledger.keep(ticket.account, result) {
+                self.waves.given(&ticket.line);
+                self.deliver(&ticket.line, result);
+            }
+            return;
+        }
+        self.waves.given(&ticket.line);
+        if ticket.home == self.me {
+            self.deliver(&ticket.line, result);
+            return;
+        }
+        self.ledger.sends(ticket.account);
+        if self.mail.is_empty() {
+            self.mail_since = self.clock;
+        }
+        self.mail.push((ticket.home, group, result));
+        if self.mail.len() >= MOST_MAIL {
+            self.post();
+        }
+    }
+
+    /// The oldest result for a join of this group.
+    pub fn next_result(&mut self, line: &Line) -> Option<R> {
+        let result = match line.group() {
+            GroupId::Collective(group) => self.results[group as usize].pop_front(),
+            group @ GroupId::Rooted { .. } => self.ledger.next_result(group),
+        };
+        if result.is_some() {
+            self.waves.used(line, 1);
+        }
+        result
+    }
+
+    /// Results that have waited long enough for company go home.
+    pub(super) fn post_if_due(&mut self) {
+        if !self.mail.is_empty() && self.clock >= self.mail_since + self.mail_interval() {
+            self.post();
+        }
+    }
+
+    /// Sends all results home, those for one rank in one message: a rank to which thousands send would
+    /// have nothing else to do.
+    pub(super) fn post(&mut self) {
+        // Stable: results for one home keep their order.
+        self.mail.sort_by_key(|(home, _, _)| *home);
+        let mut letter: Option<(Rank, Vec<(GroupId, R)>)> = None;
+        for (home, group, result) in self.mail.drain(..) {
+            match &mut letter {
+                Some((to, results)) if *to == home => results.push((group, result)),
+                _ => {
+                    if let Some((to, results)) = letter.replace((home, vec![(group, result)])) {
+                        self.outgoing.push_back((to, Message::Results(results)));
+                    }
+                }
+            }
+        }
+        if let Some((to, results)) = letter {
+            self.outgoing.push_back((to, Message::Results(results)));
+        }
+    }
+
+    /// How long results wait: so that a home that takes one message a microsecond keeps up with all.
+    pub(super) fn mail_interval(&self) -> Duration {
+        MAIL_INTERVAL_PER_RANK * self.ranks
+    }
+
+    /// A result is home that was produced here; nobody will ask for it once its group is abandoned.
+    fn deliver(&mut self, line: &Line, result: R) {
+        match line.group() {
+            GroupId::Collective(group) => self.deliver_collective(group, result),
+            group @ GroupId::Rooted { .. } => {
+                // A group that is not known any more is wanted by nobody.
+                if !matches!(self.ledger.deliver(group, result, false), Ok(None)) {
+                    self.waves.rooted_used(1);
+                }
+            }
+        }
+    }
+
+    pub(super) fn deliver_all(&mut self, results: Vec<(GroupId, R)>) -> Result<(), String> {
+        let mut results = results.into_iter();
+        results.try_for_each(|(group, result)| self.deliver_to(group, result))
+    }
+
+    /// A result came from another rank.
+    fn deliver_to(&mut self, group: GroupId, result: R) -> Result<(), String> {
+        match group {
+            GroupId::Collective(number) if number < self.waves.made() => {
+                self.deliver_collective(number, result);
+            }
+            GroupId::Collective(_) => return Err("a result of no group".to_owned()),
+            GroupId::Rooted { .. } => {
+                if self.ledger.deliver(group, result, true)?.is_some() {
+                    self.waves.rooted_used(1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver_collective(&mut self, group: u32, result: R) {
+        if self.body == Body::Ended {
+            let line = &self.collective[group as usize];
+            self.waves.used(line, 1);
+        } else {
+            self.results[group as usize].push_back(result);
+        }
+    }
+
+    /// A result came back with a lease of this account.
+    pub(super) fn came_back(&mut self, account: AccountId, result: R) {
+        if let Kept::Home(result) = self.ledger.keep(account, result)
+            && let Some(line) = self.ledger.line(account)
+        {
+            self.waves.given(&line);
+            self.deliver(&line, result);
+        }
+    }
+
+    /// Tells victims whose leases are done.
+    pub(super) fn report_closed(&mut self) {
+        if !self.ledger.has_closed() {
+            return;
+        }
+        for closed in self.ledger.closed() {
+            if closed.sent > 0 {
+                self.post();
+            }
+            let message = Message::Returned {
+                lease: closed.lease,
+                sent: closed.sent,
+                results: closed.results,
+            };
+            self.outgoing.push_back((closed.victim, message));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Sharing: what a thief gets, what comes with an answer, and when an idle rank asks.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::line::{GroupId, Line};
+use super::message::{Bundle, Message};
+use super::{Entry, Scheduler, Ticket, Work};
+use crate::comm::Rank;
+
+impl<T: Work<R>, R> Scheduler<T, R> {
+    /// Whether the task that runs on the thread that answers should be split for a thief first, which would
+    /// get nothing otherwise.
+    #[must_use]
+    pub fn wants_split_on_request(&self) -> bool {
+        self.options.policy.split_on_request && self.pool.len() <= self.reserved()
+    }
+
+    /// Whether running tasks should give something away now; if so, the clock of splits starts anew.
+    pub fn wants_split(&mut self, now: Duration) -> bool {
+        let policy = &self.options.policy;
+        let low_water = policy.low_water.max(self.reserved());
+        let hungry =
+            self.pool.len() < low_water || self.thief_went_empty || !self.waiters.is_empty();
+        let wanted = !policy.split.0.gives_nothing()
+            && (self.ranks > 1 && policy.steal || self.options.workers > 1)
+            && hungry
+            && self
+                .last_split
+                .is_none_or(|last| now >= last.saturating_add(self.pace.interval()));
+        if wanted {
+            self.last_split = Some(now);
+            self.thief_went_empty = false;
+        }
+        wanted
+    }
+
+    /// A worker has nothing to do, for no task here is within that group: ask somebody, if it is time.
+    pub fn idle(&mut self, now: Duration, within: Option<GroupId>) {
+        self.settle();
+        if self.is_over() || self.pool.iter().any(|e| e.is_within(within)) {
+            return;
+        }
+        let mut thieves = Vec::new();
+        if let Some(group @ GroupId::Rooted { .. }) = within {
+            // Tasks of this group are where they went from here, or nowhere.
+            thieves.extend(self.ledger.thieves(group));
+            if thieves.is_empty() {
+                return;
+            }
+        }
+        self.requests.want(within);
+        // Those who have what a rooted group waits for need not be among the lifelines.
+        if thieves.is_empty() {
+            for rank in self.requests.lifelines() {
+                self.outgoing.push_back((rank, Message::Lifeline(within)));
+            }
+        }
+        while let Some(victim) = self.requests.next(now, &thieves) {
+            self.outgoing
+                .push_back((victim, Message::StealRequest(within)));
+            self.counts.requests += 1;
+        }
+    }
+
+    /// Ranks that wait for tasks get what there is.
+    pub(super) fn serve_waiters(&mut self) {
+        let mut waiter = 0;
+        while waiter < self.waiters.len() && self.has_spare() {
+            let (rank, within) = self.waiters[waiter];
+            let tasks = self.give(rank, within);
+            if tasks.is_empty() {
+                waiter += 1;
+            } else {
+                self.waiters.remove(waiter);
+                self.outgoing.push_back((rank, Message::Gift(tasks)));
+            }
+        }
+    }
+
+    /// What a thief gets: the oldest half of what the pool has for it, for the oldest tasks are the largest.
+    ///
+    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. But not
+    /// those that none may take: two ranks that wait in joins could keep what the other waits for.
+    pub(super) fn give(&mut self, to: Rank, within: Option<GroupId>) -> Vec<Bundle<T>> {
+        if self.dead.contains(&to) {
+            return Vec::new();
+        }
+        let fits = match within {
+            None => self.pool.len(),
+            Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),
+        };
+        let new = self.pool.iter().rev().take_while(|entry| !entry.passed);
+        let own = new.filter(|entry| entry.is_within(within));
+        let count = (fits - own.take(self.reserved()).count()).div_ceil(2);
+        let given: Vec<Entry<T>> = if fits == self.pool.len() {
+            self.pool.drain(..count).collect()
+        } else {
+            let mut given = Vec::with_capacity(count);
+            let mut kept = VecDeque::with_capacity(self.pool.len());
+            for entry in self.pool.drain(..) {
+                if given.len() < count && entry.is_within(within) {
+                    given.push(entry);
+                } else {
+                    kept.push_back(entry);
+                }
+            }
+            self.pool = kept;
+            given
+        };
+        self.counts.tasks_out += given.len() as u64;
+        let mut bundles: Vec<(Ticket, Bundle<T>)> = Vec::new();
+        for entry in given {
+            if entry.shed {
+                self.pace.piece_stolen();
+            }
+            if entry.holds {
+                self.blocks.release(entry.task.needs());
+            }
+            self.exit(&entry.ticket.line, 1);
+            match bundles.last_mut() {
+                Some((ticket, bundle)) if ticket.is_like(&entry.ticket) => {
+                    bundle.tasks.push(entry.task);
+                }
+                _ => {
+                    let path = entry.ticket.line.ancestors().map(Line::group).collect();
+                    let bundle = Bundle {
+                        path,
+                        home: entry.ticket.home,
+                        lease: 0,
+                        tasks: vec![entry.task],
+                    };
+                    bundles.push((entry.ticket, bundle));
+                }
+            }
+        }
+        let bundles = bundles.into_iter().map(|(ticket, mut bundle)| {
+            bundle.lease = self
+                .ledger
+                .lend(ticket.account, to, bundle.tasks.len() as u64);
+            bundle
+        });
+        bundles.collect()
+    }
+
+    /// Takes stolen tasks in.
+    pub(super) fn accept(&mut self, from: Rank, bundles: Vec<Bundle<T>>) -> Result<(), String> {
+        for bundle in bundles {
+            if bundle.home.0 >= self.ranks {
+                return Err(format!("a task whose home is rank {}", bundle.home.0));
+            }
+            for (at, group) in bundle.path.iter().enumerate() {
+                if let GroupId::Collective(number) = *group {
+                    if !self.is_near(number) || at + 1 < bundle.path.len() {
+                        return Err("a task of a group that does not exist here".to_owned());
+                    }
+                    self.know(number);
+                }
+            }
+            let line = self.lines.resolve(&bundle.path);
+            let line = line.ok_or("a task of no group")?;
+            let count = bundle.tasks.len() as u64;
+            let account = self.ledger.borrow(&line, from, bundle.lease, count)?;
+            let ticket = Ticket {
+                line,
+                home: bundle.home,
+                account,
+            };
+            self.counts.tasks_in += count;
+            self.enter(&ticket.line, count);
+            for task in bundle.tasks {
+                self.pool.push_back(Entry {
+                    ticket: ticket.clone(),
+                    task,
+                    shed: false,
+                    from: Some(from),
+                    holds: false,
+                    passed: false,
+                });
+            }
+        }
+        if self.cancelled {
+            self.drop_cancelled();
+        }
+        Ok(())
+    }
+
+    /// How many tasks of the pool own workers are about to take, if they may.
+    fn reserved(&self) -> usize {
+        (self.options.workers + self.waiting).saturating_sub(self.running)
+    }
+
+    /// Whether there is something for thieves.
+    fn has_spare(&self) -> bool {
+        self.pool.len() > self.reserved() || self.pool.front().is_some_and(|entry| entry.passed)
+    }
+}
