@@ -70,8 +70,18 @@ pub enum ScopeError {
         theirs: String,
     },
     /// A task of a kind that was not registered.
-    #[error("task `{0}` is not registered; add `.with::<…>()` to the registry")]
-    Unregistered(&'static str),
+    #[error(
+        "task `{task}`, forked on rank {} by {}, is not registered; add `.with::<…>()` to the registry",
+        rank.0, forker(*by)
+    )]
+    Unregistered {
+        /// Its name.
+        task: &'static str,
+        /// The rank that forked it.
+        rank: Rank,
+        /// The task that forked it, if it was not the body.
+        by: Option<&'static str>,
+    },
     /// A block could not be published.
     #[error(transparent)]
     Block(#[from] BlockError),
@@ -86,6 +96,11 @@ pub enum ScopeError {
         "task `{0}` was forked into a group that was joined to its end; make another group for it"
     )]
     Exhausted(&'static str),
+    /// Every rank's body waits in a join, or has ended, and nothing is left that could end a wait.
+    #[error(
+        "no rank can go on: {0}; make and join collective groups in the same order on every rank"
+    )]
+    Stuck(String),
     /// Ranks in virtual time have no threads.
     #[error("a rank in virtual time has one worker; take more ranks instead")]
     NoThreads,
@@ -365,6 +380,11 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     })
 }
 
+/// Who forked a task, for people.
+fn forker(by: Option<&'static str>) -> String {
+    by.map_or_else(|| "the body".to_owned(), |name| format!("task `{name}`"))
+}
+
 /// The tag of the next scope.
 fn open_tag(comm: &mut dyn Comm) -> Tag {
     let place = (comm.next_epoch() % u32::from(TAGS)) as u16;
@@ -401,7 +421,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         {
             return Err(ScopeError::Exhausted(T::NAME));
         }
-        let cargo = self.cargo(Box::new(task))?;
+        let cargo = self.cargo(Box::new(task), None)?;
         let ticket = self.scheduler.ticket(line, None);
         self.scheduler.fork(ticket, cargo);
         Ok(())
@@ -522,6 +542,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let restless = self.hands.iter().any(|hand| hand.frames.is_empty());
         self.scheduler
             .idle(now, if restless { None } else { within });
+        if let Some(who) = self.scheduler.stuck() {
+            return Err(ScopeError::Stuck(who.to_owned()));
+        }
         self.flush()?;
         if progress {
             self.watch.moved = now;
@@ -663,7 +686,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.report.work += site.charged;
         site.charged = 0;
         for (line, task) in site.forked.drain(..) {
-            self.put(&badge.ticket, line, task)?;
+            self.put(&badge.ticket, badge.kind, line, task)?;
         }
         for value in site.results.drain(..) {
             let kind = badge.kind;
@@ -673,14 +696,15 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Ok(())
     }
 
-    /// Puts a task that another has forked into that one's group, or one that it made.
+    /// Puts a task that another, of that kind, has forked into that one's group, or one that it made.
     fn put(
         &mut self,
         parent: &Ticket,
+        kind: u16,
         line: Option<Arc<Line>>,
         body: Box<dyn Erased<E>>,
     ) -> Result<(), ScopeError> {
-        let cargo = self.cargo(body)?;
+        let cargo = self.cargo(body, Some(kind))?;
         match line {
             None => {
                 self.report.hyperforks += 1;
@@ -694,9 +718,14 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Ok(())
     }
 
-    fn cargo(&self, body: Box<dyn Erased<E>>) -> Result<Cargo<E>, ScopeError> {
+    /// A task that the body has forked, or a task of that kind.
+    fn cargo(&self, body: Box<dyn Erased<E>>, by: Option<u16>) -> Result<Cargo<E>, ScopeError> {
         let kind = self.registry.kind_of(&*body);
-        let kind = kind.ok_or_else(|| ScopeError::Unregistered(body.name()))?;
+        let kind = kind.ok_or_else(|| ScopeError::Unregistered {
+            task: body.name(),
+            rank: self.comm.rank(),
+            by: by.and_then(|kind| self.registry.kind(kind).ok().map(|kind| kind.name)),
+        })?;
         Ok(Cargo::new(kind, body, self.comm.rank()))
     }
 
@@ -803,7 +832,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.report.busy[worker] += slice.busy;
         self.report.work += slice.charged;
         for (line, task) in slice.forked {
-            self.put(&slice.ticket, line, task)?;
+            self.put(&slice.ticket, slice.kind, line, task)?;
         }
         if let Some(piece) = slice.piece {
             self.note(What::Split {

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::comm::threads::panic_message;
 
 /// First byte of every message; changes when the format does.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Room for most messages, in bytes.
 const USUAL: usize = 128;
 /// Largest message that is decoded, in bytes.
@@ -86,6 +86,8 @@ mod tests {
             groups: vec![count(3)],
             rooted: count(5),
             ended: 4,
+            stuck: 5,
+            lying: 6,
         };
         let collective = GroupId::Collective(2);
         let rooted = GroupId::Rooted {
@@ -104,23 +106,23 @@ mod tests {
             version: 3,
         };
         let golden: [(Letter, &str); 18] = [
-            (Message::StealRequest(None), "02 .5"),
+            (Message::StealRequest(None), "03 .5"),
             (
                 Message::StealRequest(Some(rooted)),
-                "02 .4 01 01 .3 03 .3 09 .7",
+                "03 .4 01 01 .3 03 .3 09 .7",
             ),
             (
                 Message::StealAnswer(bundles.clone()),
-                "02 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+                "03 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
-            (Message::Lifeline(Some(collective)), "02 02 .3 01 .4 02 .3"),
+            (Message::Lifeline(Some(collective)), "03 02 .3 01 .4 02 .3"),
             (
                 Message::Gift(bundles),
-                "02 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+                "03 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
             (
                 Message::Results(vec![(collective, 9)]),
-                "02 04 .3 01 .11 02 .3 09",
+                "03 04 .3 01 .11 02 .3 09",
             ),
             (
                 Message::Returned {
@@ -128,18 +130,18 @@ mod tests {
                     sent: 1,
                     results: vec![8],
                 },
-                "02 05 .3 06 .7 01 .7 01 .7 08",
+                "03 05 .3 06 .7 01 .7 01 .7 08",
             ),
-            (Message::Revoked(6), "02 06 .3 06 .7"),
-            (Message::Cancel(collective, Rank(1)), "02 07 .7 02 .3 01 .3"),
-            (Message::CancelLease(6), "02 08 .3 06 .7"),
-            (Message::Wave(6), "02 09 .3 06 .3"),
+            (Message::Revoked(6), "03 06 .3 06 .7"),
+            (Message::Cancel(collective, Rank(1)), "03 07 .7 02 .3 01 .3"),
+            (Message::CancelLease(6), "03 08 .3 06 .7"),
+            (Message::Wave(6), "03 09 .3 06 .3"),
             (
                 Message::Report(6, census, vec![(collective, 9)]),
-                "02 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 01 .11 02 .3 09",
+                "03 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 05 .3 06 .7 01 .11 02 .3 09",
             ),
-            (Message::Exhausted(vec![1], true), "02 0b .3 01 .7 01 .3 01"),
-            (Message::Quiet(vec![1], false), "02 0c .3 01 .7 01 .4"),
+            (Message::Exhausted(vec![1], true), "03 0b .3 01 .7 01 .3 01"),
+            (Message::Quiet(vec![1], false), "03 0c .3 01 .7 01 .4"),
             (
                 Message::Block(BlockMessage::Fetch {
                     name,
@@ -147,7 +149,7 @@ mod tests {
                     reader: Rank(4),
                     number: 5,
                 }),
-                "02 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
+                "03 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
             ),
             (
                 Message::Block(BlockMessage::Delivery {
@@ -155,7 +157,7 @@ mod tests {
                     number: 5,
                     bytes: vec![6, 7].into(),
                 }),
-                "02 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
+                "03 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -163,7 +165,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Unpublished { name },
                 }),
-                "02 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
+                "03 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -171,7 +173,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Stale { name, current: 4 },
                 }),
-                "02 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
+                "03 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
             ),
         ];
         for (letter, golden) in golden {

@@ -264,9 +264,18 @@ impl Task<()> for Host {
 }
 
 /// One rank, any one, says what is wrong, all others that it did.
-fn only_one_knows<R: std::fmt::Debug>(ended: &[Ended<R>], error: &ScopeError) {
-    let who = ended.iter().position(|e| e.as_ref().err() == Some(error));
+fn only_one_knows<R: std::fmt::Debug>(
+    ended: &[Ended<R>],
+    is_it: impl Fn(Rank, &ScopeError) -> bool,
+) {
+    let knows = |(rank, e): (usize, &Ended<R>)| {
+        e.as_ref()
+            .err()
+            .is_some_and(|e| is_it(Rank(rank as u32), e))
+    };
+    let who = ended.iter().enumerate().position(knows);
     let who = who.unwrap_or_else(|| panic!("{ended:?}"));
+    let error = ended[who].as_ref().err().unwrap();
     for (rank, one) in ended.iter().enumerate() {
         let told = ScopeError::Comm(CommError::Aborted {
             rank: Rank(who as u32),
@@ -280,7 +289,14 @@ fn only_one_knows<R: std::fmt::Debug>(ended: &[Ended<R>], error: &ScopeError) {
 #[test]
 fn a_task_that_forks_an_unknown_kind_ends_the_scope() {
     let registry = Registry::new().with::<Host>();
-    let error = ScopeError::Unregistered("stranger");
+    let is_it = |rank: Rank, error: &ScopeError| {
+        *error
+            == ScopeError::Unregistered {
+                task: "stranger",
+                rank,
+                by: Some("host"),
+            }
+    };
     for how in [Host::Hyperforks, Host::Forks, Host::ForksAndJoins] {
         let body = |s: &mut Scope<'_, ()>| {
             let group = s.group();
@@ -296,11 +312,11 @@ fn a_task_that_forks_an_unknown_kind_ends_the_scope() {
                 workers,
                 ..ScopeOptions::default()
             };
-            only_one_knows(&on_threads(ranks, &options, &registry, || (), body), &error);
+            only_one_knows(&on_threads(ranks, &options, &registry, || (), body), is_it);
         }
         for seed in 0..10 {
             let ended = on_virtual(8, &rough(seed), &seeded(seed), &registry, || (), body);
-            only_one_knows(&ended.results, &error);
+            only_one_knows(&ended.results, is_it);
         }
     }
 }
@@ -359,17 +375,56 @@ fn an_error_of_a_body_stops_all_tasks() {
         .with::<Waits>()
         .with::<Endless>()
         .with::<Letter>();
-    let error = ScopeError::Body("no ink".to_owned());
+    let is_it = |_, error: &ScopeError| *error == ScopeError::Body("no ink".to_owned());
     let body = |s: &mut Scope<'_, ()>| bad_end(s, false);
     for (ranks, n) in [(2, 1), (2, 3), (4, 2)] {
         only_one_knows(
             &on_threads(ranks, &workers(n), &registry, || (), body),
-            &error,
+            is_it,
         );
     }
     for seed in 0..5 {
         let ended = on_virtual(9, &rough(seed), &seeded(seed), &registry, || (), body);
-        only_one_knows(&ended.results, &error);
+        only_one_knows(&ended.results, is_it);
+    }
+}
+
+/// Rank 1 joins two groups the other way round than all others; results lie where nobody joins.
+#[test]
+fn groups_joined_in_different_orders_are_an_error() {
+    let registry = Registry::new().with::<Letter>();
+    let body = |s: &mut Scope<'_, ()>| {
+        let (first, second) = (s.group(), s.group());
+        for group in [&first, &second] {
+            (0..5).try_for_each(|_| s.fork(group, letter(When::Never)))?;
+        }
+        let order = if s.rank() == Rank(1) {
+            [&second, &first]
+        } else {
+            [&first, &second]
+        };
+        for group in order {
+            while s.join(group)?.is_some() {}
+        }
+        Ok(())
+    };
+    let told = |ranks: usize| {
+        let who = format!(
+            "of {ranks} ranks that wait in joins, {} in that of group 0, 1 in that of group 1",
+            ranks - 1
+        );
+        move |rank: Rank, error: &ScopeError| {
+            rank == Rank(0) && *error == ScopeError::Stuck(who.clone())
+        }
+    };
+    for (ranks, n) in [(2, 1), (3, 2)] {
+        let ended = on_threads(ranks, &workers(n), &registry, || (), body);
+        only_one_knows(&ended, told(ranks));
+    }
+    for seed in 0..10 {
+        let ranks = 2 + seed as usize;
+        let ended = on_virtual(ranks, &rough(seed), &seeded(seed), &registry, || (), body);
+        only_one_knows(&ended.results, told(ranks));
     }
 }
 

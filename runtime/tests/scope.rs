@@ -428,7 +428,12 @@ fn tasks_that_are_not_registered_are_refused() {
             s.fork(&group, Other)
         },
     );
-    assert_eq!(outcome.map(|_| ()), Err(ScopeError::Unregistered("other")));
+    let error = ScopeError::Unregistered {
+        task: "other",
+        rank: Rank(0),
+        by: None,
+    };
+    assert_eq!(outcome.map(|_| ()), Err(error));
     let none = ScopeOptions {
         workers: 0,
         ..ScopeOptions::default()

@@ -72,6 +72,10 @@ pub struct Census {
     pub rooted: GroupCount,
     /// Ranks whose body has returned.
     pub ended: u32,
+    /// Ranks whose body has returned or waits for something that is not there.
+    pub stuck: u32,
+    /// Results of collective groups that lie on such ranks.
+    pub lying: u64,
 }
 
 /// One group's counters. Each event that gives work counts as `given`, each that uses it up as `used`:
@@ -106,6 +110,8 @@ impl Census {
         }
         self.rooted.add(&other.rooted);
         self.ended += other.ended;
+        self.stuck += other.stuck;
+        self.lying += other.lying;
     }
 }
 

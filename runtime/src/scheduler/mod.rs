@@ -587,6 +587,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
+    /// Why no rank can go on, if rank 0 has found that out: bodies wait in joins for each other.
+    #[must_use]
+    pub fn stuck(&self) -> Option<&str> {
+        self.waves.stuck()
+    }
+
     /// Whether this rank may leave the scope: no task of it is left anywhere.
     #[must_use]
     pub fn may_leave(&self) -> bool {
@@ -730,6 +736,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
             self.post();
         }
+        let lying = |results: &[VecDeque<R>]| results.iter().map(|r| r.len() as u64).sum();
+        let passive = passive.then(|| lying(&self.results));
         let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
         self.waves.advance(passive, &mut |to, signal: Signal| {
             outgoing.push_back((to, signal.into_message(carried)));

@@ -47,6 +47,8 @@ pub(super) struct Waves {
     waits_in: Option<u32>,
     body_ended: bool,
     all_exhausted: bool,
+    /// Rank 0: why no rank can go on.
+    stuck: Option<String>,
     /// The wave that is under way, with what the children have reported.
     wave: Option<(u32, Census)>,
     reports_missing: u32,
@@ -69,6 +71,7 @@ impl Waves {
             waits_in: None,
             body_ended: false,
             all_exhausted: false,
+            stuck: None,
             wave: None,
             reports_missing: 0,
             number: 0,
@@ -177,16 +180,22 @@ impl Waves {
         self.learn(groups, all)
     }
 
-    /// Goes on as far as it can. `passive`: what the body waits for has no task and no result here.
-    pub(super) fn advance(&mut self, passive: bool, send: &mut impl FnMut(Rank, Signal)) {
-        if passive {
+    /// Goes on as far as it can. `passive`: what the body waits for has no task and no result here, and so
+    /// many results of other groups lie here.
+    pub(super) fn advance(&mut self, passive: Option<u64>, send: &mut impl FnMut(Rank, Signal)) {
+        if let Some(lying) = passive {
             // One wave's answer may call for the next; more follow when something happens.
             for _ in 0..2 {
                 self.start_wave();
-                self.answer_wave();
+                self.answer_wave(lying);
             }
         }
         self.flush(send);
+    }
+
+    /// Rank 0: why no rank can go on, if so. It is a sentence.
+    pub(super) fn stuck(&self) -> Option<&str> {
+        self.stuck.as_deref()
     }
 
     /// Sends what there is to send.
@@ -221,7 +230,7 @@ impl Waves {
             (&self.groups, &self.rooted, &self.exhausted),
             (self.waits_in, self.body_ended, self.all_exhausted),
             self.wave.as_ref().map(|(_, census)| census),
-            (self.reports_missing, &self.previous),
+            (self.reports_missing, &self.previous, &self.stuck),
         )
     }
 
@@ -234,12 +243,12 @@ impl Waves {
     }
 
     /// Answers a wave that all children have answered.
-    fn answer_wave(&mut self) {
+    fn answer_wave(&mut self, lying: u64) {
         if self.reports_missing > 0 {
             return;
         }
         if let Some((number, mut census)) = self.wave.take() {
-            census.add(&self.census());
+            census.add(&self.census(lying));
             match self.parent() {
                 Some(parent) => self.pending.push((parent, Signal::Report(number, census))),
                 None => self.judge(census),
@@ -255,7 +264,7 @@ impl Waves {
     }
 
     /// Own counters as reported.
-    fn census(&self) -> Census {
+    fn census(&self, lying: u64) -> Census {
         let groups = (0..).zip(&self.groups).map(|(group, count)| {
             let waits = self.body_ended || self.waits_in == Some(group);
             GroupCount {
@@ -263,10 +272,16 @@ impl Waves {
                 ..*count
             }
         });
+        // The body may have been told that its group is exhausted, and is about to go on.
+        let waits = self
+            .waits_in
+            .is_some_and(|group| !self.is_group_exhausted(group));
         Census {
             groups: groups.collect(),
             rooted: self.rooted,
             ended: u32::from(self.body_ended),
+            stuck: u32::from(self.body_ended || waits),
+            lying,
         }
     }
 
@@ -293,7 +308,39 @@ impl Waves {
             let known = self.learn(&groups, all);
             debug_assert!(known.is_ok());
             self.start_wave();
+        } else if *census == previous && self.is_stuck(census) {
+            self.stuck = Some(self.who_waits(census));
         }
+    }
+
+    /// Whether no body will ever go on, if two waves have found the same.
+    ///
+    /// Then no rank gave or used anything between its two reports, so that what exists in between is exactly
+    /// what was given and not used. If all of that were results for joins that nobody waits in, no task is
+    /// left, and nothing is under way.
+    fn is_stuck(&self, census: &Census) -> bool {
+        let exist = |count: &GroupCount| count.given.saturating_sub(count.used);
+        census.stuck == self.ranks
+            && census.ended < self.ranks
+            && exist(&census.rooted) == 0
+            && census.groups.iter().map(exist).sum::<u64>() == census.lying
+    }
+
+    fn who_waits(&self, census: &Census) -> String {
+        let waits = census.groups.iter().enumerate().filter_map(|(g, count)| {
+            let ranks = count.waiting - census.ended;
+            (ranks > 0).then(|| format!("{ranks} in that of group {g}"))
+        });
+        let waits: Vec<String> = waits.collect();
+        let ended = match census.ended {
+            0 => String::new(),
+            bodies => format!(", and the bodies of {bodies} have ended"),
+        };
+        format!(
+            "of {} ranks that wait in joins, {}{ended}",
+            self.ranks - census.ended,
+            waits.join(", "),
+        )
     }
 
     fn learn(&mut self, groups: &[u32], all: bool) -> Result<(), &'static str> {

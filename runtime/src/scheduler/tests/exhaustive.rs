@@ -139,6 +139,17 @@ fn two_groups() -> Plan {
     plan(2, vec![vec![]; 3], bodies)
 }
 
+/// Rank 1 joins the groups the other way round, and two leave results where nobody joins. (Each task may be
+/// run by the next rank, which asks for such.)
+fn crossed_groups() -> Plan {
+    let bodies = vec![
+        vec![Deed::Join(G), Deed::Join(H)],
+        vec![Deed::Fork(G, 0), Deed::Join(H), Deed::Join(G)],
+        vec![Deed::Fork(H, 1), Deed::Join(G), Deed::Join(H)],
+    ];
+    plan(2, vec![vec![]; 2], bodies)
+}
+
 /// A group of rank 1's body, with those deeds after its three forks; one task has a child.
 fn rooted_group(deeds: &[Deed]) -> Plan {
     let tasks = vec![vec![], vec![], vec![Stage::Hyperfork(vec![3])], vec![]];
@@ -198,6 +209,12 @@ fn a_collective_group() {
 #[test]
 fn two_collective_groups() {
     explore_all(&two_groups(), &[], &[CHAIN]);
+}
+
+/// No rank can go on, and rank 0 finds out; it never thinks so in any of the others.
+#[test]
+fn groups_joined_in_different_orders() {
+    explore_all(&crossed_groups(), &[], &[AROUND]);
 }
 
 /// A rank that has waited too long asks another, up to two at once.

@@ -88,6 +88,20 @@ impl Plan {
         all
     }
 
+    /// Whether two ranks join collective groups in different orders.
+    fn is_crossed(&self) -> bool {
+        let order = |deeds: &Vec<Deed>| -> Vec<Name> {
+            let joins = deeds.iter().filter_map(|deed| match deed {
+                Deed::Join(name @ Name::Collective(_)) => Some(*name),
+                _ => None,
+            });
+            joins.collect()
+        };
+        let mut orders = self.bodies.iter().map(order);
+        let first = orders.next();
+        orders.any(|other| Some(other) != first)
+    }
+
     fn forked(&self, rank: usize, group: Name) -> BTreeSet<Id> {
         let deeds = self.bodies[rank].iter();
         let forked = deeds.filter_map(|deed| match deed {
@@ -262,6 +276,9 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn is_over(&self) -> bool {
+        if self.places[0].machine.stuck().is_some() {
+            return true;
+        }
         let here = self.living();
         here.into_iter().all(|rank| self.places[rank].left)
     }
@@ -713,6 +730,11 @@ impl<'a> World<'a> {
         for (_, id) in self.tasks() {
             let once = seen.insert(id) && !self.finished.contains(&id);
             assert!(once, "{id} is doubled");
+        }
+        let stuck = self.places[0].machine.stuck();
+        if let Some(who) = stuck {
+            assert!(self.plan.is_crossed(), "{who}");
+            assert!(seen.is_empty(), "{who}, yet there are tasks: {seen:?}");
         }
     }
 
