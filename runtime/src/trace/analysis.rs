@@ -95,7 +95,7 @@ impl Steals {
 
 /// A task on a worker, from being taken up to being set down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct Stretch {
     /// Where it ran.
     pub rank: Rank,
     /// On which of that rank's workers.
@@ -152,9 +152,9 @@ pub struct Analysis {
     /// How often a task was taken up.
     pub intervals: u64,
     /// The interval with the most time of its own.
-    pub longest: Option<Interval>,
+    pub longest: Option<Stretch>,
     /// The interval that ended last; of several, the one that began first.
-    pub last: Option<Interval>,
+    pub last: Option<Stretch>,
     /// The rank whose body was the last to work outside of joins, and how long after the last task it
     /// did, if that was what the others waited for.
     pub last_body: Option<(Rank, Duration)>,
@@ -275,7 +275,7 @@ impl Analysis {
         let name = |found: Found| {
             let trace = &traces[found.trace];
             let kind = trace.kinds.get(usize::from(found.kind));
-            Interval {
+            Stretch {
                 rank: trace.rank,
                 worker: found.worker,
                 kind: kind

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use analysis::{Analysis, Hint, Idle, Interval, RankAnalysis, Steals};
+pub use analysis::{Analysis, Hint, Idle, RankAnalysis, Steals, Stretch};
 pub use perfetto::write_perfetto;
 pub use ring::Recorder;
 
