@@ -9,7 +9,7 @@ use weft_runtime::{
 use super::tree::{Count, Node, Tree};
 
 /// Units that a node charges: it takes some hundred nanoseconds.
-pub(crate) const UNITS: u64 = 4;
+pub(crate) const UNITS: u64 = 5;
 
 /// Nodes whose subtrees are still to be counted, the oldest first.
 #[derive(Serialize, Deserialize)]

@@ -1,6 +1,5 @@
 //! Sharing: what a thief gets, what comes with an answer, and when an idle rank asks.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::line::{GroupId, Line};
@@ -78,7 +77,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// What a thief gets: the oldest half of what the pool has for it, for the oldest tasks are the largest.
+    /// What a thief gets of the tasks that the pool has for it: what the policy's split rule gives of as many
+    /// entries. The oldest tasks are the largest where tasks fork tasks: neither side should get them all.
     ///
     /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. But not
     /// those that none may take: two ranks that wait in joins could keep what the other waits for.
@@ -92,22 +92,26 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         };
         let new = self.pool.iter().rev().take_while(|entry| !entry.passed);
         let own = new.filter(|entry| entry.is_within(within));
-        let count = (fits - own.take(self.reserved()).count()).div_ceil(2);
-        let given: Vec<Entry<T>> = if fits == self.pool.len() {
-            self.pool.drain(..count).collect()
-        } else {
-            let mut given = Vec::with_capacity(count);
-            let mut kept = VecDeque::with_capacity(self.pool.len());
-            for entry in self.pool.drain(..) {
-                if given.len() < count && entry.is_within(within) {
+        let spare = fits - own.take(self.reserved()).count();
+        let marks = self.options.policy.split.of_pool(spare);
+        let mut given = Vec::with_capacity(marks.iter().filter(|&&goes| goes).count());
+        let mut kept = Vec::new();
+        for goes in marks {
+            while let Some(entry) = self.pool.pop_front() {
+                let fits = entry.is_within(within);
+                if fits && goes {
                     given.push(entry);
                 } else {
-                    kept.push_back(entry);
+                    kept.push(entry);
+                }
+                if fits {
+                    break;
                 }
             }
-            self.pool = kept;
-            given
-        };
+        }
+        for entry in kept.into_iter().rev() {
+            self.pool.push_front(entry);
+        }
         self.counts.tasks_out += given.len() as u64;
         let mut bundles: Vec<(Ticket, Bundle<T>)> = Vec::new();
         for entry in given {

@@ -120,6 +120,31 @@ impl Split {
         self.0.gives_nothing()
     }
 
+    /// Which of so many tasks of a pool, the oldest first, a thief gets: what this rule gives of as many
+    /// entries; the older half if it gives none, for whole tasks may be stolen also where none is split. The
+    /// marks end with the last that goes.
+    pub(crate) fn of_pool(self, count: usize) -> Vec<bool> {
+        let oldest = |given: usize| vec![true; given.clamp(1, count.div_ceil(2))];
+        if count < 2 {
+            return vec![true; count];
+        }
+        match self.0.choose(&Entries {
+            count,
+            weight: &|_| 1.0,
+        }) {
+            Choice::Nothing | Choice::Oldest(0) => oldest(count),
+            Choice::Oldest(given) => oldest(given),
+            Choice::EveryOther => (0..count.next_multiple_of(2) - 1)
+                .map(|entry| entry % 2 == 0)
+                .collect(),
+            Choice::Marked(mut marks) => {
+                marks.truncate(count);
+                marks.truncate(marks.iter().rposition(|&goes| goes).map_or(0, |at| at + 1));
+                marks
+            }
+        }
+    }
+
     /// Takes out of a stack of pending work, oldest first, what this rule gives away; `None` if there are
     /// fewer than two entries, or it gives nothing. All entries weigh the same.
     pub fn take_from<T>(self, stack: &mut Vec<T>) -> Option<Vec<T>> {
