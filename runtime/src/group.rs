@@ -15,13 +15,17 @@ use crate::scheduler::Line;
 /// too; its tasks run all the same.
 pub struct Group<O> {
     pub(crate) line: Arc<Line>,
+    /// The scope whose body made it, by a number that no other scope of this process has; none for groups of
+    /// tasks.
+    pub(crate) scope: Option<u64>,
     output: PhantomData<fn() -> O>,
 }
 
 impl<O> Group<O> {
-    pub(crate) fn new(line: Arc<Line>) -> Self {
+    pub(crate) fn new(line: Arc<Line>, scope: Option<u64>) -> Self {
         Self {
             line,
+            scope,
             output: PhantomData,
         }
     }

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::panic;
-use std::sync::Arc;
+use std::sync::{Arc, atomic};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::block::{BlockError, BlockName, Bytes};
-use crate::comm::{Collectives, Comm, CommError, Rank, Tag};
+use crate::comm::{Comm, CommError, Rank, Tag};
 use crate::group::Group;
 use crate::parcel::{self, Badge, Cargo, Job, Outcome, Parcel, Receipt};
 use crate::policy::{ScopeOptions, Split};
@@ -32,7 +32,7 @@ use crate::worker::{Numbers, Order, Ran, Report, Slice, Worker, run_slice, split
 const FIRST_TAG: u16 = 0x8000;
 const TAGS: u16 = 0x4000;
 /// What rank 0 says before them.
-const REGISTRIES: Tag = Tag(FIRST_TAG + TAGS);
+const PROGRAM: Tag = Tag(FIRST_TAG + TAGS);
 /// Longest time an idle rank sleeps before it looks around again.
 const NAP: Duration = Duration::from_micros(200);
 /// And the shortest.
@@ -96,6 +96,31 @@ pub enum ScopeError {
         "task `{0}` was forked into a group that was joined to its end; make another group for it"
     )]
     Exhausted(&'static str),
+    /// A group of another scope, or one that a task made.
+    #[error("{0} was not made by this scope's body: make a group in the scope it is used in")]
+    Foreign(String),
+    /// Ranks were told different things of how to take part.
+    #[error(
+        "`recover` is {ours} on rank {} and {} on rank {}; give every rank the same options",
+        rank.0, !ours, other.0
+    )]
+    Options {
+        /// The rank that noticed.
+        rank: Rank,
+        /// The rank that differs.
+        other: Rank,
+        /// Whether this rank was to survive deaths.
+        ours: bool,
+    },
+    /// A rank returned while this one is in a scope: it took no part, or this one takes part in one more.
+    #[error(
+        "rank {} returned without taking part in this scope; every rank must call scope equally often",
+        rank.0
+    )]
+    Absent {
+        /// The rank that is gone.
+        rank: Rank,
+    },
     /// Every rank's body waits in a join, or has ended, and nothing is left that could end a wait.
     #[error(
         "no rank can go on: {0}; make and join collective groups in the same order on every rank"
@@ -195,6 +220,8 @@ impl ScopeReport {
 /// A rank's side of a scope.
 pub struct Scope<'a, E: ?Sized> {
     comm: &'a mut dyn Comm,
+    /// Tells its groups from those of other scopes.
+    number: u64,
     tag: Tag,
     registry: &'a Registry<E>,
     env: &'a E,
@@ -278,16 +305,19 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     options: &ScopeOptions,
     body: impl FnOnce(&mut Scope<'a, E>) -> Result<R, ScopeError>,
 ) -> Result<(R, ScopeReport), ScopeError> {
-    if options.workers == 0 {
-        return Err(ScopeError::NoWorkers);
-    }
-    if options.workers > 1 && !comm.has_threads() {
-        return Err(ScopeError::NoThreads);
+    let refused = match options.workers {
+        0 => Some(ScopeError::NoWorkers),
+        1 => None,
+        _ => (!comm.has_threads()).then_some(ScopeError::NoThreads),
+    };
+    if let Some(error) = refused {
+        comm.abort(&error.to_string());
+        return Err(error);
     }
     let begin = comm.now();
     let tag = open_tag(comm);
     comm.tolerate_deaths(options.recover);
-    compare_registries(comm, registry, options.recover)?;
+    compare_programs(comm, registry, options.recover)?;
     let rank = comm.rank();
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
@@ -328,6 +358,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
             .trace
             .map_or_else(Recorder::off, Recorder::with_capacity);
         let mut scope = Scope {
+            number: SCOPES.fetch_add(1, Ordering::Relaxed),
             tag,
             registry,
             env,
@@ -396,12 +427,13 @@ fn open_tag(comm: &mut dyn Comm) -> Tag {
 impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Makes a collective group; every rank makes its groups in the same order.
     pub fn group<O>(&mut self) -> Group<O> {
-        Group::new(self.scheduler.group())
+        Group::new(self.scheduler.group(), Some(self.number))
     }
 
     /// Makes a group of this rank alone: only it forks into the group and joins it.
     pub fn rooted_group<O>(&mut self) -> Group<O> {
-        Group::new(self.numbers.group(self.comm.rank(), None))
+        let line = self.numbers.group(self.comm.rank(), None);
+        Group::new(line, Some(self.number))
     }
 
     /// Puts a task into a group; its results, and those of all its descendants, come to this rank. A group
@@ -414,6 +446,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         group: &Group<T::Output>,
         task: T,
     ) -> Result<(), ScopeError> {
+        self.must_own(group)?;
         let line = &group.line;
         if let GroupId::Collective(_) = line.group()
             && !line.is_cancelled()
@@ -440,6 +473,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         &mut self,
         group: &Group<O>,
     ) -> Result<Option<Result<O, TaskError>>, ScopeError> {
+        self.must_own(group)?;
         let line = &group.line;
         if let Some(outcome) = self.scheduler.next_result(line) {
             return Ok(Some(outcome.typed()));
@@ -474,6 +508,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// # Errors
     /// The scope cannot go on.
     pub fn cancel<O>(&mut self, group: &Group<O>) -> Result<(), ScopeError> {
+        self.must_own(group)?;
         self.note(What::Cancelled);
         self.scheduler.cancel(&group.line);
         self.flush()
@@ -494,6 +529,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let name = self.scheduler.publish(id, version, bytes.into())?;
         self.flush()?;
         Ok(name)
+    }
+
+    fn must_own<O>(&self, group: &Group<O>) -> Result<(), ScopeError> {
+        if group.scope == Some(self.number) {
+            return Ok(());
+        }
+        Err(ScopeError::Foreign(group.line.group().to_string()))
     }
 
     /// This rank.
@@ -542,6 +584,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let restless = self.hands.iter().any(|hand| hand.frames.is_empty());
         self.scheduler
             .idle(now, if restless { None } else { within });
+        // In the tree of waves none leaves before those above it know the end, and tell it.
+        if self.kept.is_none() && !self.scheduler.may_leave() {
+            let mut near = self.scheduler.near();
+            if let Some(rank) = near.find(|&rank| self.comm.has_left(rank)) {
+                return Err(ScopeError::Absent { rank });
+            }
+        }
         if let Some(who) = self.scheduler.stuck() {
             return Err(ScopeError::Stuck(who.to_owned()));
         }
@@ -1044,37 +1093,56 @@ impl<E: ?Sized> Hand<E> {
     }
 }
 
-/// Makes sure that all ranks run the same program as rank 0, who tells what it knows; if deaths are survived,
-/// each of the others itself, and unless it dies first.
-fn compare_registries<E: ?Sized>(
+/// Numbers the scopes of this process.
+static SCOPES: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+
+/// Makes sure that all ranks run the same program as rank 0, whose word is passed on along a binomial tree.
+/// Where deaths are survived, who hears nothing because the one before died passes on its own.
+fn compare_programs<E: ?Sized>(
     comm: &mut dyn Comm,
     registry: &Registry<E>,
     recover: bool,
 ) -> Result<(), ScopeError> {
     let ours = registry.names().collect::<Vec<_>>().join(", ");
-    let (me, other) = (comm.rank(), Rank(0));
-    let names = ours.clone().into_bytes();
-    let theirs = if !recover {
-        comm.broadcast(other, names)?
-    } else if me == other {
-        for rank in (1..comm.size() as u32).map(Rank) {
-            comm.send(rank, REGISTRIES, names.clone())?;
-        }
-        names
-    } else {
-        match comm.recv_from(other, REGISTRIES) {
-            Err(CommError::Died { rank }) if rank == other => return Ok(()),
-            received => received?,
-        }
-    };
-    if theirs == ours.as_bytes() {
-        return Ok(());
+    let (me, size) = (comm.rank(), comm.size() as u32);
+    let mut word = vec![u8::from(recover)];
+    word.extend(ours.as_bytes());
+    let mut bit = 1;
+    while bit < size && me.0 & bit == 0 {
+        bit *= 2;
     }
-    let error = ScopeError::Registries {
-        rank: me,
-        other,
-        ours,
-        theirs: String::from_utf8_lossy(&theirs).into_owned(),
+    let mut theirs = word;
+    if me.0 > 0 {
+        let before = Rank(me.0 - bit);
+        match comm.recv_from(before, PROGRAM) {
+            Ok(bytes) => theirs = bytes,
+            Err(CommError::Died { rank }) if recover && rank == before => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    while bit > 1 {
+        bit /= 2;
+        if me.0 + bit < size {
+            comm.send(Rank(me.0 + bit), PROGRAM, theirs.clone())?;
+        }
+    }
+    let (rank, other) = (me, Rank(0));
+    let error = match theirs.split_first() {
+        Some((&flag, names)) if names == ours.as_bytes() => {
+            if flag == u8::from(recover) {
+                return Ok(());
+            }
+            let ours = recover;
+            ScopeError::Options { rank, other, ours }
+        }
+        names => ScopeError::Registries {
+            rank,
+            other,
+            ours,
+            theirs: names.map_or_else(String::new, |(_, names)| {
+                String::from_utf8_lossy(names).into_owned()
+            }),
+        },
     };
     comm.abort(&error.to_string());
     Err(error)

@@ -40,7 +40,9 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
     /// Works until it is done, or until it has charged about [`Context::budget`] units.
     fn run(&mut self, env: &E, cx: &mut Context<'_, E, Self::Output>) -> Step<Self::Output>;
 
-    /// Gives part of its work away as another task; `None` if it has too little to share.
+    /// Gives part of its work away as another task; `None` if it has too little to share. `how` chooses among
+    /// entries of a stack ([`Split::take_from`]); a task whose work is one range gives half of it whatever the
+    /// rule.
     fn split(&mut self, how: Split) -> Option<Self> {
         let _ = how;
         None
@@ -157,11 +159,25 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
 
     /// Makes a group of this task's own, to be joined before the task returns.
     pub fn group<P: Send + 'static>(&mut self) -> Group<P> {
-        Group::new(self.desk.host.group(&self.desk.badge.ticket))
+        Group::new(self.desk.host.group(&self.desk.badge.ticket), None)
+    }
+
+    /// Panics, which makes it an error of the task, unless this task made the group.
+    fn must_own<P>(&self, group: &Group<P>, does: &str) {
+        let own = self.desk.badge.ticket.line();
+        let parent = group.line.parent();
+        assert!(
+            parent.is_some_and(|parent| Arc::ptr_eq(parent, own)),
+            "a task {does} a group that it did not make: make one with Context::group, or use hyperfork"
+        );
     }
 
     /// Puts a task into a group that this task made.
+    ///
+    /// # Panics
+    /// If it made no such group; its home is told.
     pub fn fork<T: Task<E>>(&mut self, group: &Group<T::Output>, task: T) {
+        self.must_own(group, "forks into");
         let line = Some(Arc::clone(&group.line));
         self.desk.site.forked.push((line, Box::new(task)));
     }
@@ -173,14 +189,22 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// Tasks that wait in joins are on the worker's stack, one on top of the other, and take some 2 KiB each
     /// beside what they use themselves (in builds without optimisation several times as much): the 2 MiB of a
     /// thread are good for some 800 levels of groups, the 1 MiB of a virtual rank for 400.
+    ///
+    /// # Panics
+    /// If this task made no such group; its home is told.
     pub fn join<P: Send + 'static>(&mut self, group: &Group<P>) -> Option<Result<P, TaskError>> {
+        self.must_own(group, "joins");
         let Desk { site, host, badge } = &mut self.desk;
         let outcome = host.next(site, badge, &group.line)?;
         Some(outcome.typed())
     }
 
     /// Cancels a group that this task made, with all its descendants.
+    ///
+    /// # Panics
+    /// If it made no such group; its home is told.
     pub fn cancel<P>(&mut self, group: &Group<P>) {
+        self.must_own(group, "cancels");
         self.desk.host.cancel(&group.line);
     }
 
@@ -210,7 +234,8 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         bytes.clone()
     }
 
-    /// Units of work after which to return [`Step::More`].
+    /// Units of work after which to return [`Step::More`]: what is [charged](Self::charge) counts, so a loop
+    /// whose turns charge several units each is to take as many fewer turns.
     #[must_use]
     pub fn budget(&self) -> u32 {
         self.desk.site.budget

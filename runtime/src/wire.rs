@@ -50,6 +50,8 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let decoded = guarded(|| bincode::serde::decode_from_slice(rest, config))?;
     let (value, used) = decoded.map_err(|error| match error {
         DecodeError::OtherString(what) => what,
+        DecodeError::UnexpectedEnd { .. } => "they end too early".to_owned(),
+        DecodeError::LimitExceeded => format!("they claim to hold more than {LIMIT} bytes"),
         other => other.to_string(),
     })?;
     if used == rest.len() {

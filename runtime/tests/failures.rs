@@ -2,14 +2,17 @@
 
 mod common;
 
+use std::sync::Mutex;
+
 use common::{Ended, Limited, on_threads, on_virtual, rough, seeded, values, workers};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{self, LaunchError};
 use weft_runtime::comm::virtual_time::{self, VirtualOptions};
-use weft_runtime::comm::{CommError, Rank};
+use weft_runtime::comm::{Comm, CommError, Rank};
 use weft_runtime::{
-    BlockError, BlockName, Context, Failure, Registry, Scope, ScopeError, ScopeOptions, Split,
-    Step, Task, TaskError, scope,
+    BlockError, BlockName, Context, Failure, Group, Registry, Scope, ScopeError, ScopeOptions,
+    Split, Step, Task, TaskError, scope,
 };
 
 /// When a task goes wrong, or its result.
@@ -592,5 +595,174 @@ fn a_block_that_cannot_be_had_is_named() {
             };
             check(on_virtual(ranks, &rough(seed), &options, &registry, || (), read).results);
         }
+    }
+}
+
+/// Whether this rank enters a scope, and with what.
+fn enters(comm: &mut dyn Comm, options: &ScopeOptions) -> Result<(), ScopeError> {
+    let registry = Registry::new().with::<Letter>();
+    let ((), _) = scope(comm, &registry, &(), options, |s| {
+        let group = s.group();
+        s.fork(&group, letter(When::Never))?;
+        while let Some(result) = s.join(&group)? {
+            result?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Both drivers; ranks by what their bodies gave.
+fn everywhere<R: Send>(ranks: usize, body: impl Fn(&mut dyn Comm) -> R + Sync) -> [Vec<R>; 2] {
+    let machine = VirtualOptions::default();
+    let on_virtual = virtual_time::launch(ranks, &machine, &body).unwrap();
+    [threads::launch(ranks, &body).unwrap(), on_virtual.results]
+}
+
+#[test]
+fn ranks_that_take_part_differently_end_the_job() {
+    let usual = ScopeOptions::default();
+    // One without workers.
+    let none = ScopeOptions {
+        workers: 0,
+        ..usual
+    };
+    for ended in everywhere(3, |comm| {
+        let options = [&usual, &none, &usual][comm.rank().index()];
+        enters(comm, options)
+    }) {
+        assert_eq!(ended[1], Err(ScopeError::NoWorkers));
+        assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    }
+    // One that survives deaths, or one that does not.
+    let recovers = ScopeOptions {
+        recover: true,
+        ..usual
+    };
+    for who in 0..3 {
+        for (one, others) in [(&recovers, &usual), (&usual, &recovers)] {
+            for ended in everywhere(3, |comm| {
+                let differs = comm.rank().index() == who;
+                enters(comm, if differs { one } else { others })
+            }) {
+                assert!(ended.iter().all(Result::is_err), "{ended:?}");
+                let told =
+                    |e: &Result<(), ScopeError>| matches!(e, Err(ScopeError::Options { .. }));
+                assert!(ended.iter().any(told), "{ended:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_that_take_part_less_often_end_the_job() {
+    for ranks in [2, 3, 7, 30] {
+        for who in [0, 1, ranks - 1] {
+            for often in [0, 1] {
+                for ended in everywhere(ranks, |comm| {
+                    let times = often + usize::from(comm.rank().index() != who);
+                    (0..times).try_for_each(|_| enters(comm, &ScopeOptions::default()))
+                }) {
+                    for (rank, ended) in ended.iter().enumerate() {
+                        assert_eq!(ended.is_err(), rank != who, "{rank} of {ranks}: {ended:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_group_is_of_no_use_in_another_scope() {
+    let registry = Registry::new().with::<Letter>();
+    for ended in everywhere(2, |comm| {
+        let options = ScopeOptions::default();
+        let (old, _) = scope(comm, &registry, &(), &options, |s| Ok(s.group()))?;
+        let mut seen = Vec::new();
+        let (joined, _) = scope(comm, &registry, &(), &options, |s| {
+            let new = s.group();
+            s.fork(&new, letter(When::Never))?;
+            seen.extend(s.fork(&old, letter(When::Never)).err());
+            seen.extend(s.join(&old).err());
+            seen.extend(s.cancel(&old).err());
+            let mut joined = 0;
+            while let Some(result) = s.join(&new)? {
+                result?;
+                joined += 1;
+            }
+            Ok(joined)
+        })?;
+        Ok::<_, ScopeError>((seen, joined))
+    }) {
+        for ended in ended {
+            let foreign = ScopeError::Foreign("group 0".to_owned());
+            assert_eq!(ended, Ok((vec![foreign; 3], 1)));
+        }
+    }
+}
+
+/// What a task does with a group that it did not make.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Meddler {
+    Forks,
+    Joins,
+    Cancels,
+}
+
+impl Task<Mutex<Option<Group<u32>>>> for Meddler {
+    const NAME: &'static str = "meddler";
+    type Output = u32;
+
+    fn run(
+        &mut self,
+        env: &Mutex<Option<Group<u32>>>,
+        cx: &mut Context<'_, Mutex<Option<Group<u32>>>, u32>,
+    ) -> Step<u32> {
+        if let Some(group) = env.lock().unwrap().take() {
+            match self {
+                Self::Forks => cx.fork(&group, Self::Forks),
+                Self::Joins => drop(cx.join(&group)),
+                Self::Cancels => cx.cancel(&group),
+            }
+        }
+        Step::Done(0)
+    }
+}
+
+#[test]
+fn a_task_that_meddles_with_a_group_of_the_body_fails() {
+    let registry = Registry::new().with::<Meddler>();
+    for how in [Meddler::Forks, Meddler::Joins, Meddler::Cancels] {
+        let env = Mutex::new(None);
+        let options = ScopeOptions::default();
+        let ((), _) = scope(&mut Solo::new(), &registry, &env, &options, |s| {
+            let (group, other) = (s.group(), s.group());
+            *env.lock().unwrap() = Some(other);
+            s.fork(&group, how)?;
+            let error = s.join(&group)?.unwrap().unwrap_err();
+            assert!(error.to_string().contains("did not make"), "{error}");
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn those_that_survive_a_panic_keep_their_results() {
+    let body = |comm: &mut dyn Comm| {
+        comm.tolerate_deaths(true);
+        assert!(comm.rank() != Rank(1), "the roof fell in");
+        comm.rank().index()
+    };
+    let machine = VirtualOptions::default();
+    let ended = virtual_time::launch_each(3, &machine, body)
+        .unwrap()
+        .results;
+    for ended in [threads::launch_each(3, body).unwrap(), ended] {
+        let died = LaunchError::Panicked {
+            rank: Rank(1),
+            message: "the roof fell in".to_owned(),
+        };
+        assert_eq!(ended, [Ok(0), Err(died), Ok(2)]);
     }
 }

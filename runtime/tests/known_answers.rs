@@ -124,3 +124,58 @@ fn a_group_of_1024_ranks_ends_within_150_microseconds() {
         assert!(took < Duration::from_micros(150), "{took:?}");
     }
 }
+
+/// A range of numbers, halved by hyperforks until few are left: nothing here can be split.
+#[derive(Serialize, Deserialize)]
+struct Halved(u32);
+
+impl Task<()> for Halved {
+    const NAME: &'static str = "halved";
+    type Output = u32;
+
+    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), u32>) -> Step<u32> {
+        if self.0 <= 4 {
+            cx.charge(u64::from(self.0) * 1000);
+            return Step::Done(self.0);
+        }
+        cx.charge(20);
+        cx.hyperfork(Self(self.0 / 2));
+        cx.hyperfork(Self(self.0.div_ceil(2)));
+        Step::Done(0)
+    }
+}
+
+/// Depth first, the older half of a pool is nearly all there is: whoever gives it away has nothing left, and
+/// one thief after another has everything. Every other entry leaves both with work.
+#[test]
+fn divide_and_conquer_scales() {
+    let registry = Registry::new().with::<Halved>();
+    let efficiency = |policy: Policy| {
+        let options = ScopeOptions {
+            policy,
+            ..ScopeOptions::default()
+        };
+        let outcome = launch(64, &VirtualOptions::default(), |comm| {
+            let (sum, report) = scope(comm, &registry, &(), &options, |s| {
+                let group = s.group();
+                if s.rank().index() == 0 {
+                    s.fork(&group, Halved(20_000))?;
+                }
+                let mut sum = 0;
+                while let Some(part) = s.join(&group)? {
+                    sum += part?;
+                }
+                Ok(sum)
+            })
+            .unwrap();
+            (sum, report.busy[0])
+        })
+        .unwrap();
+        assert_eq!(outcome.results[0].0, 20_000);
+        let busy: Duration = outcome.results.iter().map(|(_, busy)| busy).sum();
+        busy.as_secs_f64() / (64.0 * outcome.makespan().as_secs_f64())
+    };
+    let (best, half) = (efficiency(Policy::default()), efficiency(Policy::HALF));
+    assert!(best > 0.8, "{best}");
+    assert!(best > 1.2 * half, "{best} and {half}");
+}

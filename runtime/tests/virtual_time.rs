@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weft_runtime::comm::virtual_time::{
     Computation, Fault, Link, Network, Outcome, VirtualOptions, launch,
 };
-use weft_runtime::comm::{Collectives, CommError, Rank, Tag};
+use weft_runtime::comm::{Collectives, CommError, Rank, Tag, threads};
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope,
 };
@@ -511,5 +511,79 @@ fn a_scope_in_virtual_time_has_no_threads() {
     let outcome = walk(2, 3, &plain(), &options);
     for result in outcome.results {
         assert_eq!(result.unwrap_err(), ScopeError::NoThreads);
+    }
+}
+
+/// Where messages cost nothing, time goes on all the same.
+#[test]
+fn a_network_without_cost_is_a_network() {
+    let link = Link {
+        latency: Duration::ZERO,
+        overhead: Duration::ZERO,
+        gap: Duration::ZERO,
+        ns_per_byte: 0.0,
+    };
+    let options = VirtualOptions {
+        network: Network::uniform(link),
+        ..VirtualOptions::default()
+    };
+    let outcome = launch(5, &options, |comm| {
+        for _ in 0..3 {
+            comm.barrier().unwrap();
+        }
+        comm.allgather(vec![comm.rank().0 as u8]).unwrap().concat()
+    })
+    .unwrap();
+    assert!(outcome.results.iter().all(|all| *all == [0, 1, 2, 3, 4]));
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let usual = VirtualOptions::default();
+    let slow = |factor| VirtualOptions {
+        faults: vec![Fault::Slow {
+            rank: Rank(0),
+            factor,
+        }],
+        ..VirtualOptions::default()
+    };
+    let late = |delay| VirtualOptions {
+        faults: vec![Fault::Late {
+            probability: 0.5,
+            delay,
+        }],
+        ..VirtualOptions::default()
+    };
+    let stack = |stack| VirtualOptions {
+        stack,
+        ..VirtualOptions::default()
+    };
+    let jitter = |jitter| VirtualOptions {
+        jitter,
+        ..VirtualOptions::default()
+    };
+    let death = VirtualOptions {
+        faults: vec![Fault::Death {
+            rank: Rank(99),
+            at: Duration::ZERO,
+            detection: Duration::ZERO,
+        }],
+        ..usual
+    };
+    for options in [
+        slow(-3.0),
+        slow(f64::NAN),
+        slow(f64::INFINITY),
+        late(Duration::MAX),
+        stack(0),
+        stack(usize::MAX),
+        jitter(-5.0),
+        death,
+    ] {
+        let refused = launch(2, &options, |_| ());
+        assert!(
+            matches!(refused, Err(threads::LaunchError::Options(_))),
+            "{options:?}: {refused:?}"
+        );
     }
 }

@@ -10,29 +10,36 @@ const MOST_CHILDREN: u32 = 100;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Tree {
     /// Type: 0 binomial, 1 geometric, 2 hybrid.
-    #[arg(short = 't', default_value_t = 1)]
+    #[arg(short = 't', default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=2))]
     kind: u32,
     /// Shape of a geometric tree: 0 linear, 1 exponential, 2 cyclic, 3 fixed.
-    #[arg(short = 'a', default_value_t = 0)]
+    #[arg(short = 'a', default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=3))]
     shape: u32,
     /// Depth of a geometric tree.
     #[arg(short = 'd', default_value_t = 6)]
     depth: u32,
     /// Branching at the root.
-    #[arg(short = 'b', default_value_t = 4.0)]
+    #[arg(short = 'b', default_value_t = 4.0, value_parser = number)]
     branching: f64,
     /// Probability that a binomial node has children.
-    #[arg(short = 'q', default_value_t = 15.0 / 64.0)]
+    #[arg(short = 'q', default_value_t = 15.0 / 64.0, value_parser = number)]
     probability: f64,
     /// How many it has then.
     #[arg(short = 'm', default_value_t = 4)]
     children: u32,
     /// Depth, as a share, where a hybrid tree becomes binomial.
-    #[arg(short = 'f', default_value_t = 0.5)]
+    #[arg(short = 'f', default_value_t = 0.5, value_parser = number)]
     shift: f64,
     /// Seed.
     #[arg(short = 'r', default_value_t = 0)]
     root: u32,
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if (0.0..=1e9).contains(&number) => Ok(number),
+        _ => Err("not a number from 0 on".to_owned()),
+    }
 }
 
 /// A node: its state and depth.

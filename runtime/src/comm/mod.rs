@@ -146,6 +146,12 @@ pub trait Comm {
     fn deaths(&mut self) -> Vec<Rank> {
         Vec::new()
     }
+    /// Whether it is known here that a rank has returned and that nothing it sent is still under way. Drivers
+    /// that cannot know say no.
+    fn has_left(&self, rank: Rank) -> bool {
+        let _ = rank;
+        false
+    }
     /// Says that this rank has done so many units of work, which took so long; returns what that took on the
     /// clock of [`Comm::now`]. Only ranks in virtual time need to know.
     fn compute(&mut self, units: u64, took: Duration) -> Duration {

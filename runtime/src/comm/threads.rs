@@ -9,6 +9,7 @@ use std::any::Any;
 use std::hint;
 use std::num::NonZero;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,9 @@ pub enum LaunchError {
     /// There must be somebody to do the work.
     #[error("a job needs at least one rank; 0 were asked for")]
     NoRanks,
+    /// Options that make no sense.
+    #[error("{0}")]
+    Options(String),
     /// More ranks than can be numbered or started.
     #[error("{ranks} ranks are more than this process can run: {reason}")]
     TooMany {
@@ -79,7 +83,7 @@ enum Presence {
 struct ThreadComm {
     rank: Rank,
     start: Instant,
-    peers: Vec<Sender<Envelope>>,
+    peers: Arc<[Sender<Envelope>]>,
     inbox: Receiver<Envelope>,
     mailbox: Mailbox,
     presence: Vec<Presence>,
@@ -100,12 +104,25 @@ struct ThreadComm {
 /// # Errors
 /// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`] from
 /// whatever they ask next. If the one that panicked tolerated deaths ([`Comm::tolerate_deaths`]), they learn
-/// of its death instead and those that tolerate it go on; the error comes when all have ended.
-#[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+/// of its death instead and those that tolerate it go on; the error comes when all have ended. What they
+/// then returned, [`launch_each`] tells.
 pub fn launch<R: Send>(
     ranks: usize,
     body: impl Fn(&mut dyn Comm) -> R + Sync,
 ) -> Result<Vec<R>, LaunchError> {
+    launch_each(ranks, body)?.into_iter().collect()
+}
+
+/// The same, with the results of those that returned beside the errors of those that panicked: for jobs that
+/// survive deaths.
+///
+/// # Errors
+/// No ranks, or too many.
+#[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+pub fn launch_each<R: Send>(
+    ranks: usize,
+    body: impl Fn(&mut dyn Comm) -> R + Sync,
+) -> Result<Vec<Result<R, LaunchError>>, LaunchError> {
     if ranks == 0 {
         return Err(LaunchError::NoRanks);
     }
@@ -113,6 +130,7 @@ pub fn launch<R: Send>(
     let last = u32::try_from(ranks - 1).map_err(|e| too_many(e.to_string()))?;
     let start = Instant::now();
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..ranks).map(|_| unbounded()).unzip();
+    let peers: Arc<[Sender<Envelope>]> = peers.into();
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let spins = if ranks <= cores {
         SPINS_ALONE
@@ -131,13 +149,13 @@ pub fn launch<R: Send>(
             }
         })
     };
-    let outcomes: Vec<Result<R, LaunchError>> = thread::scope(|scope| {
+    thread::scope(|scope| {
         let mut handles = Vec::with_capacity(ranks);
         for (rank, inbox) in (0..=last).map(Rank).zip(inboxes) {
             let comm = ThreadComm {
                 rank,
                 start,
-                peers: peers.clone(),
+                peers: Arc::clone(&peers),
                 inbox,
                 mailbox: Mailbox::default(),
                 presence: vec![Presence::Here; ranks],
@@ -161,23 +179,20 @@ pub fn launch<R: Send>(
                     handles
                         .into_iter()
                         .for_each(|(_, handle)| drop(handle.join()));
-                    return vec![Err(too_many(reason))];
+                    return Err(too_many(reason));
                 }
             }
         }
-        handles
-            .into_iter()
-            .map(|(rank, handle)| {
-                handle.join().unwrap_or_else(|payload| {
-                    Err(LaunchError::Panicked {
-                        rank,
-                        message: panic_message(&*payload),
-                    })
+        let ended = handles.into_iter().map(|(rank, handle)| {
+            handle.join().unwrap_or_else(|payload| {
+                Err(LaunchError::Panicked {
+                    rank,
+                    message: panic_message(&*payload),
                 })
             })
-            .collect()
-    });
-    outcomes.into_iter().collect()
+        });
+        Ok(ended.collect())
+    })
 }
 
 /// The text of a panic.
@@ -374,6 +389,11 @@ impl Comm for ThreadComm {
 
     fn node_of(&self, _rank: Rank) -> u32 {
         0
+    }
+
+    fn has_left(&self, rank: Rank) -> bool {
+        // One sender's envelopes keep their order.
+        self.presence.get(rank.index()) == Some(&Presence::Left)
     }
 
     fn tolerate_deaths(&mut self, tolerate: bool) {

@@ -87,6 +87,11 @@ impl Line {
         self.base
     }
 
+    /// The group it was made in, if that was by a task.
+    pub(crate) fn parent(&self) -> Option<&Arc<Self>> {
+        self.parent.as_ref()
+    }
+
     /// Itself and its ancestors, itself first.
     pub fn ancestors(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |line| line.parent.as_deref())

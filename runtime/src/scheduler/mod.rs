@@ -593,6 +593,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.waves.stuck()
     }
 
+    /// The ranks with which this one finds out about the end, where deaths are not survived: those below it
+    /// leave only after it knows, and the one above only after it has told.
+    pub fn near(&self) -> impl Iterator<Item = Rank> + use<T, R> {
+        self.waves.near()
+    }
+
     /// Whether this rank may leave the scope: no task of it is left anywhere.
     #[must_use]
     pub fn may_leave(&self) -> bool {

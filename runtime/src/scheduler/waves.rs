@@ -361,6 +361,11 @@ impl Waves {
             .extend(children.into_iter().map(|child| (child, signal.clone())));
     }
 
+    /// The parent and the children of this rank.
+    pub(super) fn near(&self) -> impl Iterator<Item = Rank> + use<> {
+        self.parent().into_iter().chain(self.children())
+    }
+
     fn parent(&self) -> Option<Rank> {
         (self.me.0 > 0).then(|| Rank((self.me.0 - 1) / ARITY))
     }

@@ -8,7 +8,9 @@
 //! runs here unchanged, and cannot tell.
 //!
 //! What can be made to go wrong: [`Fault`]s. When every rank waits for a message and none is under way,
-//! the run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for whom.
+//! the run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for whom. (Ranks in a
+//! scope look around now and then and never wait like that: what a scope finds out by itself is another
+//! error, [`ScopeError::Stuck`](crate::ScopeError::Stuck).)
 //!
 //! Not here: workers that are threads. A scope on virtual ranks has one worker on each.
 
@@ -31,6 +33,11 @@ use super::{Comm, CommError, Message, Rank, Tag, count_up};
 /// Stack of the thread that all coroutines are resumed from, per rank.
 const ROOT_STACK_PER_RANK: usize = 2 << 10;
 const ROOT_STACK: usize = 4 << 20;
+/// Stacks of ranks, in bytes.
+const LEAST_STACK: usize = 16 << 10;
+const MOST_STACK: usize = 1 << 30;
+/// Sums of times must fit into a clock.
+const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 
 /// What computation costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,23 +159,46 @@ impl<R> Outcome<R> {
 /// Runs `body` on every rank, in virtual time, and returns when all have ended.
 ///
 /// # Errors
-/// No ranks, more than memory has stacks for, or a rank that panicked; the others then get
-/// [`CommError::Aborted`] from whatever they ask next. If the one that panicked tolerated deaths
-/// ([`Comm::tolerate_deaths`]), they learn of its death instead and those that tolerate it go on; the error
-/// comes when all have ended.
+/// No ranks, more than memory has stacks for, options that make no sense, or a rank that panicked; the
+/// others then get [`CommError::Aborted`] from whatever they ask next. If the one that panicked tolerated
+/// deaths ([`Comm::tolerate_deaths`]), they learn of its death instead and those that tolerate it go on; the
+/// error comes when all have ended. What they then returned, [`launch_each`] tells.
 pub fn launch<R: Send>(
     ranks: usize,
     options: &VirtualOptions,
     body: impl Fn(&mut dyn Comm) -> R + Sync,
 ) -> Result<Outcome<R>, LaunchError> {
+    let outcome = launch_each(ranks, options, body)?;
+    let results = outcome.results.into_iter().collect::<Result<_, _>>()?;
+    Ok(Outcome {
+        results,
+        clocks: outcome.clocks,
+        messages: outcome.messages,
+        bytes: outcome.bytes,
+        log: outcome.log,
+        dump: outcome.dump,
+    })
+}
+
+/// The same, with the results of those that returned beside the errors of those that panicked: for jobs that
+/// survive deaths.
+///
+/// # Errors
+/// No ranks, more than memory has stacks for, or options that make no sense.
+pub fn launch_each<R: Send>(
+    ranks: usize,
+    options: &VirtualOptions,
+    body: impl Fn(&mut dyn Comm) -> R + Sync,
+) -> Result<Outcome<Result<R, LaunchError>>, LaunchError> {
     if ranks == 0 {
         return Err(LaunchError::NoRanks);
     }
+    check(ranks, options).map_err(LaunchError::Options)?;
     let too_many = |reason: String| LaunchError::TooMany { ranks, reason };
     u32::try_from(ranks).map_err(|e| too_many(e.to_string()))?;
     let root = || run(ranks, options, &body).map_err(too_many);
     // Coroutines nest in scopes, one within the other: that takes stack.
-    let outcome = thread::scope(|scope| {
+    thread::scope(|scope| {
         thread::Builder::new()
             .name("virtual ranks".to_owned())
             .stack_size(ROOT_STACK + ranks * ROOT_STACK_PER_RANK)
@@ -181,16 +211,76 @@ pub fn launch<R: Send>(
                     message: panic_message(&*payload),
                 })
             })
-    })?;
-    let results = outcome.results.into_iter().collect::<Result<_, _>>()?;
-    Ok(Outcome {
-        results,
-        clocks: outcome.clocks,
-        messages: outcome.messages,
-        bytes: outcome.bytes,
-        log: outcome.log,
-        dump: outcome.dump,
     })
+}
+
+/// Whether options make sense for so many ranks; the error is a sentence.
+fn check(ranks: usize, options: &VirtualOptions) -> Result<(), String> {
+    let VirtualOptions {
+        network,
+        computation,
+        jitter,
+        faults,
+        stack,
+        ..
+    } = options;
+    let number = |what: &str, value: f64| match value {
+        value if value.is_finite() && value >= 0.0 => Ok(()),
+        _ => Err(format!("{what} must be a number from 0 on, not {value}")),
+    };
+    let time = |what: &str, value: Duration| match value {
+        value if value <= LONGEST => Ok(()),
+        _ => Err(format!("{what} must be at most {LONGEST:?}, not {value:?}")),
+    };
+    let here = |rank: Rank| match rank.index() {
+        index if index < ranks => Ok(()),
+        index => Err(format!(
+            "a fault of rank {index}, but there are {ranks} ranks"
+        )),
+    };
+    for (name, link) in [("far", &network.far), ("near", &network.near)] {
+        time(&format!("the {name} latency"), link.latency)?;
+        time(&format!("the {name} overhead"), link.overhead)?;
+        time(&format!("the {name} gap"), link.gap)?;
+        number(&format!("the {name} time of a byte"), link.ns_per_byte)?;
+    }
+    match *computation {
+        Computation::Modelled { unit } => time("the time of a unit", unit)?,
+        Computation::Measured { factor } => number("the factor of computation", factor)?,
+    }
+    number("jitter", *jitter)?;
+    for fault in faults {
+        match *fault {
+            Fault::Slow { rank, factor } => {
+                here(rank)?;
+                number("how many times slower a rank is", factor)?;
+            }
+            Fault::Stall { rank, at, length } => {
+                here(rank)?;
+                time("the time of a stall", at)?;
+                time("the length of a stall", length)?;
+            }
+            Fault::Late { probability, delay } => {
+                number("the probability of delay", probability)?;
+                time("a delay", delay)?;
+            }
+            Fault::Death {
+                rank,
+                at,
+                detection,
+            } => {
+                here(rank)?;
+                time("the time of a death", at)?;
+                time("the time until a death is known", detection)?;
+            }
+        }
+    }
+    if !(LEAST_STACK..=MOST_STACK).contains(stack) {
+        return Err(format!(
+            "the stack of a rank must be from {LEAST_STACK} to {MOST_STACK} bytes, not {stack}"
+        ));
+    }
+    Ok(())
 }
 
 type Ended<R> = Result<R, LaunchError>;
@@ -362,6 +452,10 @@ impl Comm for VirtualComm<'_, '_> {
 
     fn node_of(&self, rank: Rank) -> u32 {
         self.world.borrow().node_of(rank)
+    }
+
+    fn has_left(&self, rank: Rank) -> bool {
+        self.world.borrow().has_left(self.rank, rank)
     }
 
     fn tolerate_deaths(&mut self, tolerate: bool) {

@@ -13,6 +13,9 @@ use super::{Computation, Fault, Network, VirtualOptions};
 /// that only looks gets on in time.
 const POLL: u64 = 20;
 
+/// No message arrives before this, in ns, or ranks that talk would stand still in time.
+const LEAST_FLIGHT: u64 = 1;
+
 /// Virtual time in ns.
 type Time = u64;
 
@@ -150,7 +153,7 @@ impl World {
         let mut world = Self {
             network: options.network,
             computation: options.computation,
-            lookahead: nanos(options.network.lookahead()),
+            lookahead: nanos(options.network.lookahead()).max(LEAST_FLIGHT),
             jitter: options.jitter.max(0.0),
             late: None,
             stalls: Vec::new(),
@@ -480,7 +483,7 @@ impl World {
             let sent = place.clock.max(place.free);
             place.free = sent + nanos(link.gap);
             at = sent + nanos(link.latency) + (length as f64 * link.ns_per_byte) as Time;
-            at += self.disturbance(&link);
+            at = at.max(sent + LEAST_FLIGHT) + self.disturbance(&link);
             if self.jitter > 0.0 || self.late.is_some() {
                 // Messages of one stream do not overtake each other.
                 let newest = self.streams.entry((from.0, to.0, tag.0)).or_default();
@@ -559,6 +562,18 @@ impl World {
                 waiting: rank,
             }
         })
+    }
+
+    /// Whether a rank knows that another has ended, and has all that it sent.
+    pub(super) fn has_left(&self, rank: Rank, other: Rank) -> bool {
+        let Some(place) = self.places.get(other.index()) else {
+            return false;
+        };
+        let ended = place.state == State::Ended && place.dies_at == Time::MAX;
+        let me = &self.places[rank.index()];
+        ended
+            && self.end_known_at(other) <= me.clock
+            && me.inbox.iter().all(|arrival| arrival.message.from != other)
     }
 
     pub(super) fn close(&mut self, rank: Rank, tag: Tag) {

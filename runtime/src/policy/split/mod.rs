@@ -124,23 +124,29 @@ impl Split {
     /// entries; the older half if it gives none, for whole tasks may be stolen also where none is split. The
     /// marks end with the last that goes.
     pub(crate) fn of_pool(self, count: usize) -> Vec<bool> {
-        let oldest = |given: usize| vec![true; given.clamp(1, count.div_ceil(2))];
         if count < 2 {
             return vec![true; count];
         }
+        let half = count.div_ceil(2);
         match self.0.choose(&Entries {
             count,
             weight: &|_| 1.0,
         }) {
-            Choice::Nothing | Choice::Oldest(0) => oldest(count),
-            Choice::Oldest(given) => oldest(given),
+            Choice::Nothing | Choice::Oldest(0) => vec![true; half],
+            Choice::Oldest(given) => vec![true; given.min(count - 1)],
             Choice::EveryOther => (0..count.next_multiple_of(2) - 1)
                 .map(|entry| entry % 2 == 0)
                 .collect(),
             Choice::Marked(mut marks) => {
                 marks.truncate(count);
-                marks.truncate(marks.iter().rposition(|&goes| goes).map_or(0, |at| at + 1));
-                marks
+                match marks.iter().rposition(|&goes| goes) {
+                    None => vec![true; half],
+                    Some(last) => {
+                        let all = last + 1 == count && !marks.contains(&false);
+                        marks.truncate(last + usize::from(!all));
+                        marks
+                    }
+                }
             }
         }
     }

@@ -118,4 +118,26 @@ proptest! {
             None => prop_assert!((0..n).all(|at| marked(&at) == marked(&0))),
         }
     }
+
+    #[test]
+    fn a_thief_gets_some_of_a_pool_and_not_all(
+        marks in prop::collection::vec(any::<bool>(), 0..20),
+        rule in prop::sample::select(SPLITS),
+        count in 2usize..40,
+    ) {
+        let wrong: &'static Wrong = Box::leak(Box::new(Wrong(Choice::Marked(marks))));
+        for rule in [rule, Split(wrong)] {
+            let goes = rule.of_pool(count);
+            let given = goes.iter().filter(|&&goes| goes).count();
+            prop_assert!(given > 0 && given < count && goes.len() <= count);
+            prop_assert_eq!(goes.last(), Some(&true));
+        }
+        let (mut kept, every_other) = ((0..count).collect(), Split::EVERY_OTHER);
+        let given = every_other.take_from(&mut kept).unwrap();
+        let goes = every_other.of_pool(count);
+        let same = (0..goes.len()).filter(|&at| goes[at]);
+        prop_assert!(same.eq(given));
+        prop_assert_eq!(rule.of_pool(1), [true]);
+        prop_assert!(rule.of_pool(0).is_empty());
+    }
 }
