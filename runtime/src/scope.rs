@@ -740,11 +740,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let begin = Instant::now();
         let charged = site.charged;
         self.pick_up(site, badge)?;
-        if let Some(outcome) = self.scheduler.next_result(group) {
-            return Ok(Some(outcome));
-        }
         if charged > 0 {
             self.report.busy[0] += self.comm.compute(charged, Duration::ZERO);
+        }
+        if let Some(outcome) = self.scheduler.next_result(group) {
+            return Ok(Some(outcome));
         }
         self.scheduler.begins_to_wait();
         let joined = loop {
