@@ -366,10 +366,10 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
                 report.count(scope.scheduler.counts());
                 report.elapsed = scope.comm.now().saturating_sub(begin);
                 let kinds = registry.names().map(str::to_owned).collect();
-                report.trace = options
-                    .trace
-                    .is_some()
-                    .then(|| scope.recorder.into_trace(rank, options.workers, kinds));
+                report.trace = options.trace.is_some().then(|| {
+                    let trace = scope.recorder.into_trace(rank, options.workers, kinds);
+                    trace.under(&options.policy)
+                });
                 Ok((value, report))
             }
             Err(error) => {
@@ -746,6 +746,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         if let Some(outcome) = self.scheduler.next_result(group) {
             return Ok(Some(outcome));
         }
+        self.note(What::WaitBegin { worker: 0 });
         self.scheduler.begins_to_wait();
         let joined = loop {
             if self.scheduler.is_exhausted(group) {
@@ -760,6 +761,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         if let Some(job) = self.current.take() {
             self.put_back(job);
         }
+        self.note(What::WaitEnd { worker: 0 });
         self.away += begin.elapsed();
         Ok(joined)
     }
@@ -801,6 +803,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     if let Some(Frame::WaitsIn(_)) = hand.frames.pop() {
                         self.scheduler.ends_waiting();
                     }
+                    let worker = index as u16 + 1;
+                    self.note(What::WaitEnd { worker });
                 }
             }
             any = true;
@@ -816,6 +820,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             Report::Slice(worker, slice) => self.take(worker, slice),
             Report::Waits(worker, line) => {
                 self.scheduler.begins_to_wait();
+                self.note(What::WaitBegin {
+                    worker: worker as u16,
+                });
                 self.hands[worker - 1].frames.push(Frame::WaitsIn(line));
                 Ok(())
             }
