@@ -397,10 +397,10 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
                 report.count(scope.scheduler.counts());
                 report.elapsed = scope.comm.now().saturating_sub(begin);
                 let kinds = registry.names().map(str::to_owned).collect();
-                report.trace = options
-                    .trace
-                    .is_some()
-                    .then(|| scope.recorder.into_trace(rank, options.workers, kinds));
+                report.trace = options.trace.is_some().then(|| {
+                    let trace = scope.recorder.into_trace(rank, options.workers, kinds);
+                    trace.under(&options.policy)
+                });
                 Ok((value, report))
             }
             Err(error) => {
@@ -789,12 +789,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let begin = Instant::now();
         let charged = site.charged;
         self.pick_up(site, badge)?;
-        if let Some(outcome) = self.scheduler.next_result(group) {
-            return Ok(Some(outcome));
-        }
         if charged > 0 {
             self.report.busy[0] += self.comm.compute(charged, Duration::ZERO);
         }
+        if let Some(outcome) = self.scheduler.next_result(group) {
+            return Ok(Some(outcome));
+        }
+        self.note(What::WaitBegin { worker: 0 });
         self.scheduler.begins_to_wait();
         let joined = loop {
             if self.scheduler.is_exhausted(group) {
@@ -809,6 +810,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         if let Some(job) = self.current.take() {
             self.put_back(job);
         }
+        self.note(What::WaitEnd { worker: 0 });
         self.away += begin.elapsed();
         Ok(joined)
     }
@@ -850,6 +852,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     if let Some(Frame::WaitsIn(_)) = hand.frames.pop() {
                         self.scheduler.ends_waiting();
                     }
+                    let worker = index as u16 + 1;
+                    self.note(What::WaitEnd { worker });
                 }
             }
             any = true;
@@ -865,6 +869,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             Report::Slice(worker, slice) => self.take(worker, slice),
             Report::Waits(worker, line) => {
                 self.scheduler.begins_to_wait();
+                self.note(What::WaitBegin {
+                    worker: worker as u16,
+                });
                 self.hands[worker - 1].frames.push(Frame::WaitsIn(line));
                 Ok(())
             }

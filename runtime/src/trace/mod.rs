@@ -10,6 +10,7 @@
 mod analysis;
 mod perfetto;
 mod ring;
+mod sharing;
 
 use std::borrow::Cow;
 
@@ -18,8 +19,10 @@ use serde::{Deserialize, Serialize};
 pub use analysis::{Analysis, Hint, Idle, RankAnalysis, Steals, Stretch};
 pub use perfetto::write_perfetto;
 pub use ring::Recorder;
+pub use sharing::Sharing;
 
 use crate::comm::Rank;
+use crate::policy::Policy;
 
 /// One thing that happened on a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +50,17 @@ pub enum What {
         worker: u16,
         /// Units of work charged since it was taken up; the largest number stands for more as well.
         units: u32,
+    },
+    /// The task that a worker runs begins to wait in a join of a group that it made. What the worker runs
+    /// until that ends is within it.
+    WaitBegin {
+        /// Which of the rank's workers.
+        worker: u16,
+    },
+    /// The task goes on.
+    WaitEnd {
+        /// Which of the rank's workers.
+        worker: u16,
     },
     /// The task that a worker runs gave a piece away.
     Split {
@@ -121,9 +135,19 @@ pub struct Trace {
     pub events: Vec<Event>,
     /// Events that found no room: the last ones.
     pub dropped: u64,
+    /// How ranks shared work, if that is known; advice is better with it.
+    #[serde(default)]
+    pub sharing: Option<Sharing>,
 }
 
 impl Trace {
+    /// The same trace, recorded under that policy.
+    #[must_use]
+    pub fn under(mut self, policy: &Policy) -> Self {
+        self.sharing = Some(policy.into());
+        self
+    }
+
     /// The events in the order of time: traces may come from files.
     fn in_order(&self) -> Cow<'_, [Event]> {
         if self.events.is_sorted_by_key(|event| event.at) {

@@ -16,8 +16,8 @@ const WORKERS: usize = 2;
 
 /// Writes the traces of a scope's ranks for a viewer of traces.
 ///
-/// Tasks are slices named after their kind, nested where one waited for others in a join; waits of the
-/// body are slices too. Arrows lead from a victim that gave tasks to the thief that got them; splits,
+/// Tasks are slices named after their kind; where one waited in a join is a slice in it, and what its
+/// worker ran meanwhile a slice in that. Waits of the body are slices too. Arrows lead from a victim that gave tasks to the thief that got them; splits,
 /// refusals, results, fetches and ends are marks; a counter shows how many workers are busy. Times are in
 /// µs, to the ns. What has not ended ends with the trace. Give it a buffered writer.
 ///
@@ -96,6 +96,14 @@ impl Arrows {
         let &(first, both) = self.pairs.get(&(victim, thief))?;
         (number < both).then_some(first + number)
     }
+}
+
+/// A slice of a track that has not ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Scope,
+    Task,
+    Join,
 }
 
 /// One rank's events on their way out.
@@ -200,7 +208,7 @@ fn write_rank<W: Write>(
         .map(serde_json::to_string)
         .collect::<Result<_, _>>()?;
     // Slices open on each track; arrows so far to and from each rank.
-    let mut open = vec![0_usize; messages];
+    let mut open = vec![Vec::new(); messages];
     let (mut gifts, mut hauls) = (BTreeMap::new(), BTreeMap::new());
     // How many are busy is written when time goes on: tasks that follow each other leave no dent.
     let (mut busy, mut busy_written) = (0, None);
@@ -222,33 +230,56 @@ fn write_rank<W: Write>(
                     Some(name) => rank.begin(track, at, name)?,
                     None => rank.begin(track, at, &format!("\"kind {kind}\""))?,
                 }
-                busy += usize::from(open[track] == 0);
-                open[track] += 1;
+                busy += usize::from(open[track].last() != Some(&Open::Task));
+                open[track].push(Open::Task);
             }
             What::TaskEnd { worker, units } => {
                 let tid = WORKERS + usize::from(worker);
                 // An end that never began may name a worker that is not there.
-                if open.get(tid).is_some_and(|&depth| depth > 0) {
-                    let ts = Micros(at);
-                    rank.lines.put(format_args!(
-                        r#""ph":"E","pid":{pid},"tid":{tid},"ts":{ts},"args":{{"units":{units}}}"#
-                    ))?;
-                    open[tid] -= 1;
-                    busy -= usize::from(open[tid] == 0);
+                let Some(slices) = open.get_mut(tid).filter(|s| s.contains(&Open::Task)) else {
+                    continue;
+                };
+                busy -= usize::from(slices.last() == Some(&Open::Task));
+                while slices.pop_if(|slice| *slice == Open::Join).is_some() {
+                    rank.end(tid, at)?;
+                }
+                slices.pop();
+                busy += usize::from(slices.last() == Some(&Open::Task));
+                let ts = Micros(at);
+                rank.lines.put(format_args!(
+                    r#""ph":"E","pid":{pid},"tid":{tid},"ts":{ts},"args":{{"units":{units}}}"#
+                ))?;
+            }
+            What::WaitBegin { worker } => {
+                let track = WORKERS + usize::from(worker);
+                if let Some(slices) = open.get_mut(track)
+                    && slices.last() == Some(&Open::Task)
+                {
+                    slices.push(Open::Join);
+                    busy -= 1;
+                    rank.begin(track, at, "\"join\"")?;
+                }
+            }
+            What::WaitEnd { worker } => {
+                let track = WORKERS + usize::from(worker);
+                if let Some(slices) = open.get_mut(track)
+                    && slices.pop_if(|slice| *slice == Open::Join).is_some()
+                {
+                    busy += 1;
+                    rank.end(track, at)?;
                 }
             }
             What::ScopeBegin | What::JoinBegin => {
-                let name = match event.what {
-                    What::ScopeBegin => "\"scope\"",
-                    _ => "\"join\"",
+                let (slice, name) = match event.what {
+                    What::ScopeBegin => (Open::Scope, "\"scope\""),
+                    _ => (Open::Join, "\"join\""),
                 };
                 rank.begin(BODY, at, name)?;
-                open[BODY] += 1;
+                open[BODY].push(slice);
             }
             What::ScopeEnd | What::JoinEnd => {
-                if open[BODY] > 0 {
+                if open[BODY].pop().is_some() {
                     rank.end(BODY, at)?;
-                    open[BODY] -= 1;
                 }
             }
             What::Split { worker } => {
@@ -290,8 +321,8 @@ fn write_rank<W: Write>(
             }
         }
     }
-    for (track, depth) in open.into_iter().enumerate() {
-        for _ in 0..depth {
+    for (track, slices) in open.into_iter().enumerate() {
+        for _ in slices {
             rank.end(track, now)?;
             busy = 0;
         }

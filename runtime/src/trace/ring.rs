@@ -48,6 +48,9 @@ impl Pairing {
             What::JoinEnd => Self::End(1),
             What::TaskBegin { worker, .. } => Self::Begin(task(worker)),
             What::TaskEnd { worker, .. } => Self::End(task(worker)),
+            // Waits and tasks of a worker nest in each other.
+            What::WaitBegin { worker } => Self::Begin(task(worker)),
+            What::WaitEnd { worker } => Self::End(task(worker)),
             _ => Self::Single,
         }
     }
@@ -114,6 +117,7 @@ impl Recorder {
             kinds,
             events: self.events,
             dropped: self.dropped,
+            sharing: None,
         }
     }
 

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::*;
 
+mod programs;
+
 /// A trace whose kinds are `a "leaf"` and `root`.
 fn trace(rank: u32, workers: usize, events: &[(u64, What)]) -> Trace {
     let events = events.iter();
@@ -17,6 +19,7 @@ fn trace(rank: u32, workers: usize, events: &[(u64, What)]) -> Trace {
         kinds: vec!["a \"leaf\"".to_owned(), "root".to_owned()],
         events: events.map(|&(at, what)| Event { at, what }).collect(),
         dropped: 0,
+        sharing: None,
     }
 }
 
@@ -101,6 +104,7 @@ fn every_moment_has_a_cause() {
     assert_eq!(zero.busy, ns(880));
     let expected = Idle {
         waiting_first: ns(20),
+        unforked: ns(20),
         body: ns(80),
         switching: ns(20),
         end: ns(100),
@@ -112,6 +116,7 @@ fn every_moment_has_a_cause() {
     assert_eq!(one.busy, ns(140));
     let expected = Idle {
         waiting_first: ns(400),
+        unforked: ns(100),
         switching: ns(10),
         starving: ns(100),
         answer: ns(150),
@@ -163,10 +168,11 @@ fn a_long_task_is_blamed() {
 Efficiency 52 % on 4 ranks in 20.0 ms: 5 % of the time went before ranks had their first task, 38 % at \
 the end while rank 1 finished one task of 18.0 ms that was never split; detection 5 %.
 Tasks ran in 4 intervals of 10.5 ms on average; the longest, `a \"leaf\"` on rank 1 worker 0, took 18.0 ms.
-No schedule of these tasks takes less than 18.0 ms: all work on 4 workers is 10.5 ms, the longest task \
-18.0 ms.
-Hint: the longest task takes more than half of the whole time: make it splittable: implement Task::split \
-or hyperfork.";
+Spread evenly, all work takes 10.5 ms on 4 workers; no schedule takes less than the longest task, 18.0 ms, \
+unless it is split.
+Hint: the longest task takes more than half of the whole time, and none like it was ever split: make it \
+splittable (implement Task::split, and return from Task::run often, so that it can be asked), hyperfork \
+parts of it, or fork smaller tasks.";
     assert_eq!(analysis.to_string(), expected);
 }
 
@@ -196,9 +202,10 @@ fn a_mean_victim_is_blamed() {
     assert_eq!(analysis.idle.starving, ns(980));
     assert_eq!(analysis.hint(), Some(Hint::GivesTooLittle));
     let text = analysis.to_string();
-    let sentence = "49 % idle while nobody had anything to give (99 of 99 requests refused).";
+    let sentence =
+        "49 % idle while those that were asked had nothing to give (99 of 99 requests refused).";
     assert!(text.contains(sentence), "{text}");
-    assert!(text.contains("split=every-other"), "{text}");
+    assert!(text.contains("Policy::split (--split)"), "{text}");
 }
 
 #[test]
@@ -238,6 +245,47 @@ fn tasks_within_tasks_count_once() {
     let last = analysis.last.as_ref().expect("tasks ran");
     assert_eq!((last.own, last.splits), (ns(400), 1));
     assert_eq!(analysis.hint(), None);
+}
+
+#[test]
+fn waiting_in_a_join_is_idle_but_for_tasks() {
+    let waits = |worker| What::WaitBegin { worker };
+    let goes_on = |worker| What::WaitEnd { worker };
+    let events = [
+        (0, begin(1)),
+        (100, waits(0)),
+        (200, begin(0)),
+        (300, waits(0)),
+        (300, begin(0)),
+        (350, end()),
+        (400, goes_on(0)),
+        (450, end()),
+        (600, goes_on(0)),
+        // At once: its results were there.
+        (600, end()),
+        (600, begin(0)),
+        (600, waits(0)),
+        (800, goes_on(0)),
+        (1000, end()),
+    ];
+    let traces = [trace(0, 1, &events)];
+    let analysis = Analysis::of(&traces);
+    assert_eq!(analysis.busy, ns(500));
+    let expected = Idle {
+        joins: ns(500),
+        ..Idle::default()
+    };
+    assert_eq!(analysis.idle, expected);
+    let longest = analysis.longest.as_ref().expect("tasks ran");
+    assert_eq!((longest.begin, longest.own), (ns(600), ns(200)));
+    assert_eq!(longest.waited(), ns(200));
+    let pictures = picture(&traces);
+    check(&pictures);
+    let joins = pictures.iter().filter(|e| e["name"] == "join");
+    assert_eq!(joins.count(), 3);
+    let counter = pictures.iter().filter(|e| e["ph"] == "C");
+    let busy: Vec<_> = counter.map(|e| e["args"]["busy"].as_u64()).collect();
+    assert_eq!(busy, [1, 0, 1, 0, 1, 0, 1, 0].map(Some));
 }
 
 #[test]
@@ -403,6 +451,8 @@ fn any_what() -> impl Strategy<Value = What> {
         2 => (rank.clone(), 0..2_u32).prop_map(|(victim, tasks)| What::Answered { victim, tasks }),
         2 => (rank.clone(), 0..2_u32).prop_map(|(thief, tasks)| What::Gave { thief, tasks }),
         1 => rank.prop_map(|rank| What::Died { rank }),
+        3 => (0..4_u16).prop_map(|worker| What::WaitBegin { worker }),
+        3 => (0..4_u16).prop_map(|worker| What::WaitEnd { worker }),
         1 => Just(What::JoinBegin),
         1 => Just(What::JoinEnd),
         1 => Just(What::ScopeBegin),
@@ -441,6 +491,7 @@ proptest! {
         // Every begin ends, at last.
         let open = |what: &What| match *what {
             What::TaskBegin { worker, .. } => Some(end_on(worker)),
+            What::WaitBegin { worker } => Some(What::WaitEnd { worker }),
             What::JoinBegin => Some(What::JoinEnd),
             What::ScopeBegin => Some(What::ScopeEnd),
             _ => None,
@@ -459,6 +510,8 @@ proptest! {
             let (track, step) = match event.what {
                 What::TaskBegin { worker, .. } => (format!("{worker}"), 1),
                 What::TaskEnd { worker, .. } => (format!("{worker}"), -1),
+                What::WaitBegin { worker } => (format!("{worker}"), 1),
+                What::WaitEnd { worker } => (format!("{worker}"), -1),
                 What::JoinBegin => ("join".to_owned(), 1),
                 What::JoinEnd => ("join".to_owned(), -1),
                 What::ScopeBegin => ("scope".to_owned(), 1),

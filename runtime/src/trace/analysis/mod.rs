@@ -1,0 +1,309 @@
+//! Why a scope did not scale: every idle moment of every worker gets one cause.
+//!
+//! The span that is divided up is the same for all ranks, from the first event anywhere to the last, so
+//! that parts add up: on each rank, busy and idle time are together workers × makespan.
+
+mod hints;
+mod raw;
+mod spans;
+mod text;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::hints::Hint;
+use self::raw::{Found, Known, Moments, Raw};
+use super::{Sharing, Trace};
+use crate::comm::Rank;
+
+/// Idle time of workers by its cause; the sum over workers, so that 8 workers lose 8 s in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idle {
+    /// Before a worker's first task; for a worker that never had one, before the first task anywhere.
+    pub waiting_first: Duration,
+    /// The part of [`Self::waiting_first`] before any task ran, wherever it was: nobody had forked one.
+    pub unforked: Duration,
+    /// Worker 0 was held by the body, which did its own work outside of joins.
+    pub body: Duration,
+    /// Between two tasks, before anybody was asked for more: the runtime's own time.
+    pub switching: Duration,
+    /// Between two tasks, while nobody asked had anything to give; all the time of a worker that never had
+    /// a task, from the first task anywhere to the last.
+    pub starving: Duration,
+    /// A task of the worker waited in a join, and of the tasks it waited for none was there to be run.
+    pub joins: Duration,
+    /// Between two tasks, or in a join, while a request that was to bring some was under way.
+    pub answer: Duration,
+    /// After a worker's last task.
+    pub end: Duration,
+    /// The part of [`Self::end`] after all tasks and bodies were done, wherever they were: the time it
+    /// took to find that out, and to leave.
+    pub detection: Duration,
+}
+
+impl Idle {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        self.waiting_first
+            + self.body
+            + self.switching
+            + self.starving
+            + self.joins
+            + self.answer
+            + self.end
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.waiting_first += other.waiting_first;
+        self.unforked += other.unforked;
+        self.body += other.body;
+        self.switching += other.switching;
+        self.starving += other.starving;
+        self.joins += other.joins;
+        self.answer += other.answer;
+        self.end += other.end;
+        self.detection += other.detection;
+    }
+}
+
+/// Counts of stealing, of one rank or all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Steals {
+    /// Requests sent.
+    pub asked: u64,
+    /// Answers that brought tasks.
+    pub served: u64,
+    /// Answers that brought none.
+    pub refused: u64,
+    /// Tasks that came from other ranks.
+    pub tasks_in: u64,
+    /// Tasks that went to other ranks.
+    pub tasks_out: u64,
+    /// Pieces that running tasks gave away.
+    pub splits: u64,
+    /// Time from requests to the answers that brought tasks, added up.
+    pub latency: Duration,
+}
+
+impl Steals {
+    fn add(&mut self, other: &Self) {
+        self.asked += other.asked;
+        self.served += other.served;
+        self.refused += other.refused;
+        self.tasks_in += other.tasks_in;
+        self.tasks_out += other.tasks_out;
+        self.splits += other.splits;
+        self.latency += other.latency;
+    }
+
+    /// Mean time from a request to the answer that brought tasks; zero if none did.
+    #[must_use]
+    pub fn mean_latency(&self) -> Duration {
+        mean(self.latency, self.served)
+    }
+}
+
+/// A task on a worker, from being taken up to being set down.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Where it ran.
+    pub rank: Rank,
+    /// On which of that rank's workers.
+    pub worker: usize,
+    /// The name of its kind.
+    pub kind: String,
+    /// When it was taken up, since the beginning of the scope.
+    pub begin: Duration,
+    /// When it was set down, since the beginning of the scope.
+    pub end: Duration,
+    /// Its own time: without the time it waited in joins, whatever the worker did then.
+    pub own: Duration,
+    /// Pieces it gave away meanwhile.
+    pub splits: u32,
+    /// Whether any task of its kind gave a piece away, on any rank: then tasks like it can be split.
+    pub splittable: bool,
+}
+
+impl Stretch {
+    /// How long it waited in joins, while its worker may have run other tasks.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.end.saturating_sub(self.begin + self.own)
+    }
+}
+
+/// What one rank's time went into.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RankAnalysis {
+    /// The rank.
+    pub rank: Rank,
+    /// How many workers it has.
+    pub workers: usize,
+    /// Time its workers spent in tasks that did not wait, added up.
+    pub busy: Duration,
+    /// Time they did not.
+    pub idle: Idle,
+    /// Its requests, and what came of them.
+    pub steals: Steals,
+    /// How often a task was taken up.
+    pub intervals: u64,
+    /// Data it got from other ranks, in bytes.
+    pub fetched: u64,
+}
+
+/// Where the time of a scope went, on all ranks.
+///
+/// Clocks of ranks are assumed to agree, as in virtual time or within one process. Its text form tells the
+/// story in sentences.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// From the first event on any rank to the last.
+    pub makespan: Duration,
+    /// Every rank, in the order its trace was given.
+    pub ranks: Vec<RankAnalysis>,
+    /// Workers of all ranks.
+    pub workers: usize,
+    /// Time all workers spent in tasks that did not wait: what one worker would need, if it needed nothing else.
+    pub busy: Duration,
+    /// Time they did not.
+    pub idle: Idle,
+    /// Requests of all ranks.
+    pub steals: Steals,
+    /// How often a task was taken up.
+    pub intervals: u64,
+    /// The interval with the most time of its own.
+    pub longest: Option<Stretch>,
+    /// The interval that ended last; of several, the one that began first.
+    pub last: Option<Stretch>,
+    /// The rank whose body was the last to work outside of joins, and how long after the last task it
+    /// did, if that was what the others waited for.
+    pub last_body: Option<(Rank, Duration)>,
+    /// Ranks that died, as others noticed.
+    pub died: Vec<Rank>,
+    /// How ranks shared work, if the traces say so.
+    pub sharing: Option<Sharing>,
+    /// Events that found no room in a trace; if there are any, idle time is overstated.
+    pub dropped: u64,
+}
+
+impl Analysis {
+    /// What the traces of all ranks say about one scope.
+    ///
+    /// Takes n log n for n events. What had not ended ends with its rank's trace; ends that never began
+    /// count for nothing.
+    #[must_use]
+    pub fn of(traces: &[Trace]) -> Self {
+        let mut known = Known::default();
+        let raw: Vec<Raw> = traces
+            .iter()
+            .map(|trace| Raw::of(trace, &mut known))
+            .collect();
+        let span = raw.iter().filter_map(|raw| raw.span);
+        let begin = span.clone().map(|(begin, _)| begin).min().unwrap_or(0);
+        let end = span.map(|(_, end)| end).max().unwrap_or(0);
+        let last_task = known.last.as_ref().map_or(begin, |found| found.end);
+        // A body that only took the last results was not at work: they were on their way.
+        let bodies = traces.iter().zip(&raw);
+        let last_body = bodies
+            .filter_map(|(trace, raw)| Some((raw.body.end()?, trace.rank, raw)))
+            .max_by_key(|&(end, rank, _)| (end, rank))
+            .filter(|&(end, _, raw)| {
+                end > last_task && raw.body.within(last_task, end) * 2 >= end - last_task
+            });
+        let quiet = last_body.map_or(last_task, |(end, ..)| end);
+        let moments = Moments {
+            begin,
+            first_task: known.first.unwrap_or(end),
+            last_task,
+            quiet,
+            end,
+        };
+
+        let split = known.split;
+        let name = |found: Found| {
+            let trace = &traces[found.trace];
+            let kind = trace.kinds.get(usize::from(found.kind));
+            Stretch {
+                rank: trace.rank,
+                worker: found.worker,
+                kind: kind
+                    .cloned()
+                    .unwrap_or_else(|| format!("kind {}", found.kind)),
+                begin: ns(found.begin - begin),
+                end: ns(found.end - begin),
+                own: ns(found.own),
+                splits: found.splits,
+                splittable: split.contains(&found.kind),
+            }
+        };
+        known.died.sort_unstable();
+        known.died.dedup();
+        let mut analysis = Self {
+            makespan: ns(end - begin),
+            longest: known.longest.map(name),
+            last: known.last.map(name),
+            last_body: last_body.map(|(end, rank, _)| (rank, ns(end - last_task))),
+            died: known.died.into_iter().map(Rank).collect(),
+            sharing: traces.iter().find_map(|trace| trace.sharing.clone()),
+            dropped: traces
+                .iter()
+                .fold(0, |sum, trace| trace.dropped.saturating_add(sum)),
+            ..Self::default()
+        };
+        for (trace, raw) in traces.iter().zip(&raw) {
+            let rank = raw.divide(trace.rank, &moments);
+            analysis.workers += rank.workers;
+            analysis.busy += rank.busy;
+            analysis.idle.add(&rank.idle);
+            analysis.steals.add(&rank.steals);
+            analysis.intervals += rank.intervals;
+            analysis.ranks.push(rank);
+        }
+        analysis
+    }
+
+    /// Busy time over the time there was, 0 to 1; 1 for a scope that took none.
+    #[must_use]
+    pub fn efficiency(&self) -> f64 {
+        self.share(self.busy).unwrap_or(1.0)
+    }
+
+    /// Mean time of an interval; zero if there was none.
+    #[must_use]
+    pub fn mean_interval(&self) -> Duration {
+        mean(self.busy, self.intervals)
+    }
+
+    /// Time that the tasks would take if they were spread evenly: work / workers.
+    #[must_use]
+    pub fn work_bound(&self) -> Duration {
+        mean(self.busy, self.workers as u64)
+    }
+
+    /// Time that the longest interval takes by itself: unless that task is split, no schedule is shorter.
+    #[must_use]
+    pub fn longest_bound(&self) -> Duration {
+        self.longest
+            .as_ref()
+            .map_or(Duration::ZERO, |longest| longest.own)
+    }
+
+    /// A part of all workers' time; `None` if there was none.
+    fn share(&self, part: Duration) -> Option<f64> {
+        let all = self.makespan.as_secs_f64() * self.workers as f64;
+        (all > 0.0).then(|| part.as_secs_f64() / all)
+    }
+}
+
+fn ns(ns: u64) -> Duration {
+    Duration::from_nanos(ns)
+}
+
+fn mean(sum: Duration, count: u64) -> Duration {
+    if count == 0 {
+        return Duration::ZERO;
+    }
+    sum.div_f64(count as f64)
+}

@@ -1,0 +1,46 @@
+//! What a trace knows of the policy it was recorded under: advice that blames a task for what the policy
+//! does would lead its reader astray.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{Interval, POLICIES, Policy};
+
+/// How ranks shared work: the parts of a [`Policy`] that advice depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sharing {
+    /// The policy's name in [`POLICIES`], if it has one.
+    pub policy: Option<String>,
+    /// Whether idle ranks asked others for tasks.
+    pub steal: bool,
+    /// The name of the split rule.
+    pub split: String,
+    /// Whether that rule never gives anything.
+    pub never_splits: bool,
+    /// The name of the rule for victims.
+    pub victims: String,
+    /// Least time between two splits on a rank; `None` if it adapted itself.
+    pub interval: Option<Duration>,
+    /// Whether a running task was split at once for a thief that would have got nothing.
+    pub split_on_request: bool,
+}
+
+impl From<&Policy> for Sharing {
+    fn from(policy: &Policy) -> Self {
+        let mut named = POLICIES.iter();
+        let name = named.find_map(|(name, known, _)| (known == policy).then_some(*name));
+        Self {
+            policy: name.map(str::to_owned),
+            steal: policy.steal,
+            split: policy.split.name().to_owned(),
+            never_splits: policy.split.gives_nothing(),
+            victims: policy.victims.name().to_owned(),
+            interval: match policy.interval {
+                Interval::Fixed(interval) => Some(interval),
+                Interval::Adaptive => None,
+            },
+            split_on_request: policy.split_on_request,
+        }
+    }
+}
