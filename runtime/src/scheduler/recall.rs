@@ -29,7 +29,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.drop_cancelled();
     }
 
-    /// A rank died. Without [`ScopeOptions::recover`] a scope does not go on after that.
+    /// A rank died. Without [`recover`](crate::ScopeOptions::recover) a scope does not go on after that.
     pub fn lose(&mut self, rank: Rank) {
         if !self.dead.insert(rank) {
             return;
