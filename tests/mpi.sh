@@ -140,3 +140,74 @@ fails 101 'rank 1 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-threa
 run 20 3 "$failures" left-without-a-word 1
 [ "$code" = 9 ] || fail "exit code $code of a rank that left without a word, not 9"
 [ "$mpi" = openmpi ] || exit 0
+
+say "the command on MPI ranks"
+cargo build --locked --features mpi
+mkdir -p target/mpi
+cp target/debug/weft target/mpi/weft
+weft=target/mpi/weft
+"$weft" info | grep -q '^mpi  .*thread level funneled' || fail "weft info does not tell the thread level"
+grep -q '^features mpi' <("$weft" info) || fail "weft info does not tell its features"
+
+hash_of() { sed -n 's/^state hash //p' "$1"; }
+quiet=(--quiet --set output.frames=false --set output.pictures=false)
+
+# The same binary, for the promise is one about a binary.
+same_state() {
+    local scene=$1 hash
+    shift
+    "$weft" run "$scene" --ranks 2 --out "$out/threads" "${quiet[@]}" "$@" >"$out/alone"
+    hash=$(hash_of "$out/alone")
+    [ -n "$hash" ] || fail "no state hash from $scene"
+    while read -r n options; do
+        # shellcheck disable=SC2086
+        passes 300 "$n" "$weft" run "$scene" --out "$out/mpi" "${quiet[@]}" "$@" $options
+        if [ "$(cat "$out/stdout")" != "state hash $hash" ]; then
+            cat "$out/stdout" "$out/stderr" >&2
+            fail "$scene on $n ranks $options: not the hash $hash of the threads driver, or not one line"
+        fi
+    done <<'RUNS'
+1
+2
+2 --threads 2 --seed 99
+3 --policy paper
+4 --no-steal
+RUNS
+    echo "  $hash  $scene"
+}
+same_state scenes/quick.toml
+same_state scenes/drape-floor.toml --set time.end=0.06
+same_state scenes/drape-free.toml --set time.end=0.06
+grep -q '"comm": "mpi"' "$out/mpi/run.json" || fail "run.json does not tell of MPI"
+grep -q '"exit": 0' "$out/mpi/run.json" || fail "run.json does not tell the end"
+
+say "the command fails as a whole"
+# Each of these is one program on some ranks and another on the rest.
+quick=(run scenes/quick.toml --quiet)
+fails 3 'rank 1 on .*: no scene file at .*missing.toml' \
+    1 "$weft" "${quick[@]}" --out "$out/f" : -n 2 "$weft" run "$out/missing.toml" --quiet --out "$out/f"
+fails 3 'rank 1 on .*another scene' \
+    1 "$weft" "${quick[@]}" --out "$out/f" : -n 2 "$weft" "${quick[@]}" --out "$out/f" --set time.step=3ms
+[ ! -e "$out/f" ] || fail "a run that did not begin left files"
+echo 'tilte = "no title"' >"$out/bad.toml"
+fails 3 'rank 0 on .*bad.toml:1: cloth: missing' 3 "$weft" run "$out/bad.toml" --out "$out/f"
+fails 4 'rank [0-2] on .*step 1: no convergence' \
+    3 "$weft" "${quick[@]}" --out "$out/f" --set solver.max_iterations=1 --set solver.tolerance=1e-12
+grep -q '"exit": 4' "$out/f/run.json" || fail "run.json does not tell of the failure"
+touch "$out/file"
+fails 5 'rank 0 on .*file' 3 "$weft" "${quick[@]}" --out "$out/file"
+fails 2 '--ranks 5, but the launcher started 3' 3 "$weft" "${quick[@]}" --ranks 5
+fails 2 'started by an MPI launcher' 3 "$weft" "${quick[@]}" --comm threads
+fails 2 'unexpected argument' 3 "$weft" run --no-such-option
+code=0
+PMI_SIZE=3 PMI_RANK=0 timeout 20 "$weft" "${quick[@]}" --out "$out/f" 2>"$out/stderr" || code=$?
+[ "$code" = 2 ] && grep -q 'do not find each other' "$out/stderr" ||
+    fail "a launcher of another MPI was not noticed: $code $(cat "$out/stderr")"
+# The file system goes away under a run.
+(
+    until [ -e "$out/lost/frames.pvd" ]; do read -rt 0.05 <> <(:) || true; done
+    rm -rf "$out/lost"
+) &
+fails 5 'rank 0 on .*lost' 3 "$weft" run scenes/drape-floor.toml --quiet --out "$out/lost" --set output.interval=10ms
+wait
+echo "all passed under $launcher"

@@ -284,7 +284,9 @@ impl Mpi {
 #[must_use]
 pub fn library() -> String {
     let text = mpi::environment::library_version().unwrap_or_default();
+    // Some go on with how they were built.
     let line = text.lines().next().unwrap_or_default();
+    let line = line.split(", ").next().unwrap_or_default();
     let line = line.trim_end_matches(['\0', ' ']);
     if line.is_empty() {
         "an MPI library that does not say its name".to_owned()
