@@ -114,7 +114,7 @@ pub(crate) fn answer_panics(mpi: &Mpi, lanes: &Lanes) {
         };
         ask_leave(mpi.rank(), lanes, &failure);
         say(mpi.rank(), mpi.host(), &failure.message);
-        lanes.turns.abort(i32::from(failure.code));
+        raw::end_job(i32::from(failure.code));
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn end(
             let lane = &comm.lanes().bulk;
             std::mem::forget(Sending::start(lane, speaker.0 as i32, kind::GO, Vec::new()));
             wait_for_the_end(mpi, &mut comm);
-            comm.lanes().turns.abort(i32::from(failure.code));
+            raw::end_job(i32::from(failure.code));
         } else {
             record(&own);
             say(rank, mpi.host(), &own.message);
@@ -151,7 +151,7 @@ pub(crate) fn end(
         ask_leave(rank, comm.lanes(), &own);
         say(rank, mpi.host(), &own.message);
     }
-    comm.lanes().turns.abort(i32::from(own.code))
+    raw::end_job(i32::from(own.code))
 }
 
 /// What another rank has to say, if it does so in time.
@@ -225,7 +225,7 @@ fn end_in_panic(info: &PanicHookInfo<'_>) {
             say(place.rank, &place.host, &said);
         }
     }
-    raw::abort_from_any_thread(i32::from(INTERNAL));
+    raw::end_job(i32::from(INTERNAL));
 }
 
 /// A panic in a line.

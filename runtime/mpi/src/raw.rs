@@ -16,6 +16,8 @@ use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
 use std::process;
 use std::ptr;
+use std::thread;
+use std::time::Duration;
 
 use mpi::datatype::Equivalence as _;
 use mpi::ffi::{self, MPI_Comm, MPI_Request, MPI_Status};
@@ -88,11 +90,6 @@ impl Lane {
         message.matched_receive_into(&mut [0_u8; 0][..]);
         true
     }
-
-    /// Ends the job: every rank is killed and the launcher returns this code.
-    pub(crate) fn abort(&self, code: c_int) -> ! {
-        self.comm.abort(code)
-    }
 }
 
 impl fmt::Debug for Lane {
@@ -101,15 +98,31 @@ impl fmt::Debug for Lane {
     }
 }
 
-/// Ends the job from any thread, for one that panics while the thread that owns MPI does not answer.
-pub(crate) fn abort_from_any_thread(code: c_int) -> ! {
+/// Ends the job: every rank is killed and the launcher returns this code. May be called from any thread, so
+/// that one which panics can do it while the thread that owns MPI does not answer.
+///
+/// MPI's own abort is what every launcher understands, but MPICH's has been seen to wait for ever for ranks that
+/// compute. A rank that ends without finalising MPI makes most launchers end the job too: the second choice.
+#[expect(clippy::disallowed_methods, reason = "a driver sleeps")]
+pub(crate) fn end_job(code: c_int) -> ! {
+    // Launchers pass on what was said, but some drop it when they end the job.
+    thread::sleep(HEARD);
     if mpi::is_initialized() && !mpi::is_finalized() {
+        thread::spawn(move || {
+            thread::sleep(PATIENCE_WITH_ABORT);
+            process::exit(code);
+        });
         // SAFETY: no memory is passed. The standard wants the main thread to make this call; ending the job
         // is all that is left to do, and the MPIs known here do it from any thread.
         unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
     }
     process::exit(code)
 }
+
+/// How long a launcher has to pass on the last words.
+const HEARD: Duration = Duration::from_millis(100);
+/// How long MPI may take to end the job before this rank just ends.
+const PATIENCE_WITH_ABORT: Duration = Duration::from_millis(500);
 
 /// A message on its way out, with the bytes that MPI still reads.
 pub(crate) struct Sending {
