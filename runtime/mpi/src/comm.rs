@@ -170,14 +170,21 @@ impl<'m> MpiComm<'m> {
 
     /// Takes what has come; true if anything has.
     pub(crate) fn poll(&mut self) -> bool {
+        self.take_some(usize::MAX)
+    }
+
+    /// Takes at most so many short messages and announcements, and what has come of long ones.
+    fn take_some(&mut self, most: usize) -> bool {
         end::answer_panics(self.mpi, &self.lanes);
-        let mut any = false;
-        while let Some((from, tag, bytes)) =
-            (self.inbox).take(|from, tag, bytes| (Rank(from as u32), tag, bytes.to_vec()))
+        let mut taken = 0;
+        while taken < most
+            && let Some((from, tag, bytes)) =
+                (self.inbox).take(|from, tag, bytes| (Rank(from as u32), tag, bytes.to_vec()))
         {
-            any = true;
+            taken += 1;
             self.accept(from, tag, bytes);
         }
+        let mut any = taken > 0;
         if !self.arriving.is_empty() {
             any |= self.take_pieces();
         }
@@ -406,7 +413,8 @@ impl Comm for MpiComm<'_> {
                     waiting: self.rank(),
                 });
             }
-            if self.poll() {
+            // One at a time: it may be the one.
+            if self.take_some(1) {
                 self.check()?;
                 continue;
             }
@@ -425,7 +433,7 @@ impl Comm for MpiComm<'_> {
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
         self.check()?;
         let begin = Instant::now();
-        while self.mailbox.is_empty() && !self.poll() {
+        while self.mailbox.is_empty() && !self.take_some(1) {
             let waited = begin.elapsed();
             if waited >= at_most {
                 break;
