@@ -212,4 +212,7 @@ PMI_SIZE=3 PMI_RANK=0 timeout 20 "$weft" "${quick[@]}" --out "$out/f" 2>"$out/st
 ) &
 fails 5 'rank 0 on .*lost' 3 "$weft" run scenes/drape-floor.toml --quiet --out "$out/lost" --set output.interval=10ms
 wait
+
+say "several hosts"
+tests/mpi-hosts.sh "$conformance"
 echo "all passed under $launcher"

@@ -45,8 +45,10 @@ pub(crate) mod kind {
     pub(crate) const VERDICT: i32 = 5 << 16;
     /// On the other lane: say so.
     pub(crate) const GO: i32 = 6 << 16;
+    /// On the other lane: another rank does.
+    pub(crate) const HUSH: i32 = 7 << 16;
     /// The largest tag that is ever used.
-    pub(crate) const LARGEST: i32 = (7 << 16) - 1;
+    pub(crate) const LARGEST: i32 = (8 << 16) - 1;
 }
 
 /// The communicators of a job.

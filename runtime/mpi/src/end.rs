@@ -18,6 +18,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use mpi::traits::Communicator as _;
 use weft_runtime::comm::Rank;
 use weft_runtime::panic_is_caught;
 
@@ -112,8 +113,9 @@ pub(crate) fn answer_panics(mpi: &Mpi, lanes: &Lanes) {
             message: said,
             echo: false,
         };
-        ask_leave(mpi.rank(), lanes, &failure);
-        say(mpi.rank(), mpi.host(), &failure.message);
+        if ask_leave(mpi.rank(), lanes, &failure) {
+            say(mpi.rank(), mpi.host(), &failure.message);
+        }
         raw::end_job(i32::from(failure.code));
     }
 }
@@ -132,12 +134,13 @@ pub(crate) fn end(
     }
     if rank == Rank(0) {
         if !own.echo {
+            hush(comm.lanes(), rank);
             record(&own);
             say(rank, mpi.host(), &own.message);
         } else if let Some((speaker, failure)) = first_verdict(mpi, &mut comm) {
+            hush(comm.lanes(), speaker);
             record(&failure);
-            let lane = &comm.lanes().bulk;
-            std::mem::forget(Sending::start(lane, speaker.0 as i32, kind::GO, Vec::new()));
+            signal(comm.lanes(), speaker.0 as i32, kind::GO);
             wait_for_the_end(mpi, &mut comm);
             raw::end_job(i32::from(failure.code));
         } else {
@@ -147,8 +150,7 @@ pub(crate) fn end(
     } else if own.echo {
         wait_for_the_end(mpi, &mut comm);
         say(rank, mpi.host(), &own.message);
-    } else {
-        ask_leave(rank, comm.lanes(), &own);
+    } else if ask_leave(rank, comm.lanes(), &own) {
         say(rank, mpi.host(), &own.message);
     }
     raw::end_job(i32::from(own.code))
@@ -171,23 +173,47 @@ fn wait_for_the_end(mpi: &Mpi, comm: &mut MpiComm<'_>) {
     }
 }
 
-/// Tells rank 0 why the job ends, and returns when it is this rank's turn to say so. Main thread only.
+/// Tells rank 0 why the job ends, and returns when it is this rank's turn to say so; false if another rank
+/// has said something, and this one should have been killed by now. Main thread only.
 #[expect(
     clippy::disallowed_methods,
     reason = "a driver reads the clock and sleeps"
 )]
-fn ask_leave(rank: Rank, lanes: &Lanes, failure: &Failure) {
+fn ask_leave(rank: Rank, lanes: &Lanes, failure: &Failure) -> bool {
     if rank == Rank(0) {
-        return;
+        hush(lanes, rank);
+        return true;
     }
     let verdict = write_verdict(failure);
     // Whether it is done or not, its bytes are left alone: the process ends.
     std::mem::forget(Sending::start(&lanes.turns, 0, kind::VERDICT, verdict));
     let begin = Instant::now();
-    let patience = PATIENCE + rank.0.min(MOST_TURNS) * TURN;
-    while begin.elapsed() < patience && !lanes.bulk.take_signal(0, kind::GO) {
+    let mut patience = PATIENCE + rank.0.min(MOST_TURNS) * TURN;
+    let mut silent = false;
+    while begin.elapsed() < patience {
+        if lanes.bulk.take_signal(0, kind::GO) {
+            return true;
+        }
+        if lanes.bulk.take_signal(0, kind::HUSH) {
+            (silent, patience) = (true, GRACE);
+        }
         thread::sleep(Duration::from_micros(200));
     }
+    !silent
+}
+
+/// Rank 0 tells all ranks but itself and one that they need not speak.
+fn hush(lanes: &Lanes, speaker: Rank) {
+    for to in 1..lanes.bulk.comm().size() {
+        if to != speaker.0 as i32 {
+            signal(lanes, to, kind::HUSH);
+        }
+    }
+}
+
+/// Sends a message of no bytes, without looking what becomes of it.
+fn signal(lanes: &Lanes, to: i32, kind: i32) {
+    std::mem::forget(Sending::start(&lanes.bulk, to, kind, Vec::new()));
 }
 
 /// The hook's part for a panic that nobody catches.
@@ -202,10 +228,9 @@ fn end_in_panic(info: &PanicHookInfo<'_>) {
             message: said,
             echo: false,
         };
-        if let Some(lanes) = &lanes {
-            ask_leave(place.rank, lanes, &failure);
+        if lanes.is_none_or(|lanes| ask_leave(place.rank, &lanes, &failure)) {
+            say(place.rank, &place.host, &failure.message);
         }
-        say(place.rank, &place.host, &failure.message);
     } else {
         PANIC
             .lock()
