@@ -1,5 +1,9 @@
 //! The `weft` command: reads the command line, runs, says how it went.
 
+mod launcher;
+#[cfg(feature = "mpi")]
+mod under_mpi;
+
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,9 +15,11 @@ use weft_runtime::POLICIES;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::policy::{SPLITS, VICTIMS};
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
-use weftwork::run::{Driver, RunOptions, RunSummary, Show, run};
+use weftwork::run::{Driver, FEATURES, RunOptions, RunSummary, Show, run};
 use weftwork::scene::Scene;
 use weftwork::step::World;
+
+use self::launcher::Launcher;
 
 /// Cloth on distributed memory: collision tests that ranks steal from each other.
 #[derive(Parser)]
@@ -25,6 +31,7 @@ Examples:
   weft run scenes/quick.toml
   weft run scenes/drape-floor.toml --ranks 4 --out runs/floor
   weft run scenes/drape-free.toml --set cloth.material.bending=1e-3 --no-steal
+  mpirun -n 4 weft run scenes/drape-floor.toml --threads 2     (built with --features mpi)
   weft check my-scene.toml
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files, 101 internal."
@@ -99,6 +106,10 @@ struct RunArguments {
     /// Seed of the choice of victims; does not change the result.
     #[arg(long)]
     seed: Option<u64>,
+    /// What ranks that are MPI processes do while they wait [default: sleep, after a while].
+    #[cfg(feature = "mpi")]
+    #[arg(long, value_parser = names(weft_mpi::Idle::NAMED.iter().map(|(name, _)| *name)))]
+    idle: Option<String>,
     /// Prints the result only.
     #[arg(long, short)]
     quiet: bool,
@@ -106,7 +117,7 @@ struct RunArguments {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CommChoice {
-    /// Threads, or solo for one rank.
+    /// MPI under mpirun or srun, else threads, or solo for one rank.
     Auto,
     /// One rank.
     Solo,
@@ -114,6 +125,8 @@ enum CommChoice {
     Threads,
     /// Ranks in virtual time, in one thread: as many as there are patches.
     Virtual,
+    /// Every rank an MPI process, started by mpirun or srun.
+    Mpi,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -138,25 +151,119 @@ struct Failure {
     message: String,
 }
 
+impl Failure {
+    /// One that somebody has spoken of.
+    #[cfg(feature = "mpi")]
+    fn said(code: u8) -> Self {
+        Self {
+            code,
+            message: String::new(),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
-        Command::Run(arguments) => run_scene(&arguments),
+    let launcher = Launcher::detect();
+    // Of several processes, one speaks.
+    let speaks = launcher.as_ref().is_none_or(Launcher::is_first);
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            if speaks {
+                drop(error.print());
+            }
+            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    let outcome = match arguments.command {
+        Command::Run(arguments) => run_scene(&arguments, launcher.as_ref()),
+        Command::Info => {
+            let text = info();
+            if speaks { say(text) } else { Ok(()) }
+        }
+        _ if !speaks => Ok(()),
         Command::Check { scene, overrides } => check_scene(&scene, &overrides),
         Command::Scenes { folder } => list_scenes(&folder),
-        Command::Info => say(info()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // There is nobody else to tell.
-            drop(writeln!(io::stderr(), "error: {}", failure.message));
+            if speaks && !failure.message.is_empty() {
+                // There is nobody else to tell.
+                drop(writeln!(io::stderr(), "error: {}", failure.message));
+            }
             ExitCode::from(failure.code)
         }
     }
 }
 
-fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
-    refuse_mpi()?;
+fn run_scene(arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<(), Failure> {
+    match (arguments.comm, launcher) {
+        (CommChoice::Mpi, _) | (CommChoice::Auto, Some(_)) => {
+            return run_under_mpi(arguments, launcher);
+        }
+        (_, Some(launcher)) if launcher.size != Some(1) => {
+            let message = format!(
+                "started by an MPI launcher ({} is set), where this --comm would make every process run the \
+                 whole scene; leave out --comm, or the launcher",
+                launcher.variable
+            );
+            return Err(Failure { code: 2, message });
+        }
+        _ => {}
+    }
+    let scene = prepare(arguments)?;
+    let ranks = arguments
+        .ranks
+        .or(scene.balance.ranks)
+        .unwrap_or_else(|| match arguments.comm {
+            CommChoice::Solo => 1,
+            _ => std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 16)),
+        });
+    let driver = match arguments.comm {
+        CommChoice::Solo => Driver::Solo,
+        CommChoice::Auto if ranks == 1 => Driver::Solo,
+        CommChoice::Auto | CommChoice::Threads => Driver::Threads,
+        CommChoice::Mpi => Driver::Mpi,
+        CommChoice::Virtual => Driver::Virtual(match arguments.network {
+            NetworkChoice::Myrinet2000 => Network::MYRINET_2000,
+            NetworkChoice::Gigabit => Network::GIGABIT,
+            NetworkChoice::HdrInfiniband => Network::HDR_INFINIBAND,
+        }),
+    };
+    let options = run_options(arguments, &scene, ranks, driver);
+    if !arguments.quiet {
+        // If nobody reads, the run is still worth its files; the end tells.
+        drop(say(announcement(&scene, &options)));
+    }
+    let summary = run(&scene, &options).map_err(|error| Failure {
+        code: error.exit_code(),
+        message: error.to_string(),
+    })?;
+    conclude(&summary, &options)
+}
+
+#[cfg(feature = "mpi")]
+fn run_under_mpi(arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<(), Failure> {
+    under_mpi::run_scene(arguments, launcher)
+}
+
+/// A build without MPI must not start as so many runs of one rank each.
+#[cfg(not(feature = "mpi"))]
+fn run_under_mpi(_arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<(), Failure> {
+    let why = launcher.map_or_else(
+        || "--comm mpi was asked for".to_owned(),
+        |launcher| format!("started by an MPI launcher ({} is set)", launcher.variable),
+    );
+    let message = format!(
+        "{why}, but this weft was built without MPI. Build it with `cargo build --release --features mpi` on \
+         this machine (needs mpicc and libclang), or start it without the launcher and use --ranks"
+    );
+    Err(Failure { code: 2, message })
+}
+
+/// The scene, with what the command line changes in it.
+fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
     let mut overrides = arguments.overrides.clone();
     if let Some(end) = arguments.until {
         if !end.is_finite() {
@@ -183,24 +290,16 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(seed) = arguments.seed {
         scene.balance.seed = seed;
     }
-    let ranks = arguments
-        .ranks
-        .or(scene.balance.ranks)
-        .unwrap_or_else(|| match arguments.comm {
-            CommChoice::Solo => 1,
-            _ => std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 16)),
-        });
-    let driver = match arguments.comm {
-        CommChoice::Solo => Driver::Solo,
-        CommChoice::Auto if ranks == 1 => Driver::Solo,
-        CommChoice::Auto | CommChoice::Threads => Driver::Threads,
-        CommChoice::Virtual => Driver::Virtual(match arguments.network {
-            NetworkChoice::Myrinet2000 => Network::MYRINET_2000,
-            NetworkChoice::Gigabit => Network::GIGABIT,
-            NetworkChoice::HdrInfiniband => Network::HDR_INFINIBAND,
-        }),
-    };
-    let options = RunOptions {
+    Ok(scene)
+}
+
+fn run_options(
+    arguments: &RunArguments,
+    scene: &Scene,
+    ranks: usize,
+    driver: Driver,
+) -> RunOptions {
+    RunOptions {
         ranks,
         threads: usize::from(arguments.threads),
         driver,
@@ -217,23 +316,21 @@ fn run_scene(arguments: &RunArguments) -> Result<(), Failure> {
             Show::Lines
         },
         command: std::env::args().collect(),
-    };
-    if !arguments.quiet {
-        // If nobody reads, the run is still worth its files; the end tells.
-        drop(say(announcement(&scene, &options)));
+        hosts: Vec::new(),
+        mpi: None,
     }
-    let summary = run(&scene, &options).map_err(|error| Failure {
-        code: error.exit_code(),
-        message: error.to_string(),
-    })?;
+}
+
+/// Says what came of a run.
+fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     for warning in &summary.warnings {
         // There is nobody else to tell.
         drop(writeln!(io::stderr(), "warning: {warning}"));
     }
-    let report = if arguments.quiet {
+    let report = if options.progress == Show::Nothing {
         String::new()
     } else {
-        report(&summary, &options)
+        report(summary, options)
     };
     say(format_args!("{report}state hash {}\n", summary.hash))
 }
@@ -347,36 +444,34 @@ fn list_scenes(folder: &Path) -> Result<(), Failure> {
 }
 
 fn info() -> String {
+    let list = |names: &[&str]| match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    };
     format!(
-        "weft {}\nprofile  {}\nranks    solo, threads, virtual\nmpi      not built in\n",
-        env!("CARGO_PKG_VERSION"),
-        if cfg!(debug_assertions) {
+        "weft {version}\ncommit   {commit}\nprofile  {profile}\nfeatures {features}\n\
+         ranks    solo, threads, virtual{and_mpi}\nmpi      {mpi}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        commit = option_env!("WEFT_COMMIT").unwrap_or("not recorded"),
+        profile = if cfg!(debug_assertions) {
             "debug"
         } else {
             "release"
         },
+        features = list(FEATURES),
+        and_mpi = if cfg!(feature = "mpi") { ", mpi" } else { "" },
+        mpi = mpi_info(),
     )
 }
 
-/// A build without MPI must not start as so many runs of one rank each.
-fn refuse_mpi() -> Result<(), Failure> {
-    let launched = [
-        "OMPI_COMM_WORLD_SIZE",
-        "PMI_SIZE",
-        "PMIX_RANK",
-        "MPI_LOCALNRANKS",
-    ]
-    .into_iter()
-    .find(|name| std::env::var_os(name).is_some());
-    launched.map_or(Ok(()), |name| {
-        Err(Failure {
-            code: 2,
-            message: format!(
-                "started by an MPI launcher ({name} is set), but this weft has no MPI driver: every \
-                 process would run the whole scene. Start it without the launcher and use --ranks"
-            ),
-        })
-    })
+#[cfg(feature = "mpi")]
+fn mpi_info() -> String {
+    under_mpi::info()
+}
+
+#[cfg(not(feature = "mpi"))]
+fn mpi_info() -> String {
+    "not built in; for it, build with `--features mpi`".to_owned()
 }
 
 fn parse_override(text: &str) -> Result<(String, String), String> {

@@ -83,6 +83,8 @@ impl Place {
             "PMI_SIZE",
             "PMIX_RANK",
             "MPI_LOCALNRANKS",
+            "MV2_COMM_WORLD_SIZE",
+            "SLURM_STEP_NUM_TASKS",
         ] {
             command.env_remove(name);
         }
@@ -443,19 +445,40 @@ fn starts_that_overlap_are_refused() {
     }
 }
 
+/// A build with MPI is tested under a real launcher, see `tests/mpi.sh`.
+#[cfg(not(feature = "mpi"))]
 #[test]
-fn an_mpi_launcher_is_refused() {
+fn a_build_without_mpi_refuses_its_launchers_and_says_how_to_rebuild() {
     let place = Place::new();
-    let output = place
-        .command("run small.toml --out out")
-        .env("OMPI_COMM_WORLD_SIZE", "4")
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        String::from_utf8(output.stderr)
-            .unwrap()
-            .contains("--ranks")
-    );
-    assert!(!place.path("out").exists());
+    for (variable, value) in [("OMPI_COMM_WORLD_SIZE", "4"), ("SLURM_STEP_NUM_TASKS", "2")] {
+        let output = place
+            .command("run small.toml --out out")
+            .env(variable, value)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let message = String::from_utf8(output.stderr).unwrap();
+        for word in [variable, "--features mpi", "--ranks"] {
+            assert!(message.contains(word), "{message}");
+        }
+        assert!(!place.path("out").exists());
+    }
+    let (code, message) = place.fails("run small.toml --comm mpi");
+    assert_eq!(code, 2);
+    assert!(message.contains("--features mpi"), "{message}");
+}
+
+#[test]
+fn of_several_processes_one_speaks() {
+    let place = Place::new();
+    for (rank, speaks) in [("0", true), ("3", false)] {
+        let output = place
+            .command("run small.toml --no-such-option")
+            .env("OMPI_COMM_WORLD_SIZE", "4")
+            .env("OMPI_COMM_WORLD_RANK", rank)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(!output.stderr.is_empty(), speaks);
+    }
 }

@@ -100,6 +100,7 @@
 mod block;
 pub mod comm;
 mod group;
+mod panics;
 mod parcel;
 pub mod policy;
 pub mod scheduler;
@@ -114,6 +115,7 @@ mod worker;
 
 pub use block::{BlockError, BlockName, Bytes};
 pub use group::Group;
+pub use panics::panic_is_caught;
 pub use policy::{Interval, POLICIES, Policy, ScopeOptions, Split, Victims};
 pub use scope::{Scope, ScopeError, ScopeReport, scope};
 pub use task::{Context, Failure, Registry, Step, Task, TaskError};

@@ -4,14 +4,13 @@
 //! Decoding is bounded: a hostile length is an error, not an allocation. The bytes of each message are
 //! pinned by a test, so that a change of crate or of an enum's order cannot pass unseen.
 
-use std::panic::{self, AssertUnwindSafe};
-
 use bincode::config;
 use bincode::error::{DecodeError, EncodeError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::comm::threads::panic_message;
+use crate::panics::catch;
 
 /// First byte of every message; changes when the format does.
 const VERSION: u8 = 3;
@@ -63,8 +62,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 
 /// Runs what a task's author wrote where a panic must not end the rank; the error is a sentence.
 pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
-    panic::catch_unwind(AssertUnwindSafe(run))
-        .map_err(|payload| format!("it panicked: {}", panic_message(&*payload)))
+    catch(run).map_err(|payload| format!("it panicked: {}", panic_message(&*payload)))
 }
 
 #[cfg(test)]

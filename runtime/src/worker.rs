@@ -4,12 +4,13 @@
 //! orders over a channel, run a task to its end, and report over another channel what it leaves. A task
 //! that waits in a join of its own group keeps its thread, which runs tasks of that group meanwhile.
 
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::comm::Rank;
 use crate::comm::threads::panic_message;
+use crate::panics::catch;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{GroupId, Line, Ticket};
@@ -72,7 +73,7 @@ pub(crate) fn run_slice<E: ?Sized>(
                 host,
                 badge,
             };
-            match panic::catch_unwind(AssertUnwindSafe(|| body.run(env, desk))) {
+            match catch(|| body.run(env, desk)) {
                 Ok(done) => Ok(done),
                 Err(payload) if payload.is::<Stopped>() => return Ran::Stopped,
                 Err(payload) => Err(panic_message(&*payload)),
@@ -100,7 +101,7 @@ pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split, rank: Rank) -> Opti
         return None;
     }
     let kind = job.badge.kind;
-    match panic::catch_unwind(AssertUnwindSafe(|| job.body.split(how))) {
+    match catch(|| job.body.split(how)) {
         Ok(piece) => piece.map(|body| Cargo::new(kind, body, rank)),
         Err(payload) => {
             let message = format!("while splitting: {}", panic_message(&*payload));

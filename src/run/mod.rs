@@ -6,7 +6,7 @@
 mod summary;
 mod writer;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,12 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
-use weft_runtime::{ScopeOptions, ScopeReport, wire};
+use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, wire};
 
+pub use self::summary::FEATURES;
 use self::summary::{complete, partition_record, record, summarise};
 use self::writer::Writer;
-use crate::output::{OutputError, RunDirectory, StateHash};
+use crate::output::{OutputError, RunDirectory, RunRecord, StateHash};
 use crate::report::{Balance, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, Simulation, StepError, StepReport, World, WorldError};
@@ -36,6 +37,8 @@ pub enum Driver {
     Threads,
     /// Ranks in virtual time, on a modelled network; computation costs what it takes here.
     Virtual(Network),
+    /// Every rank a process that calls [`run_rank`].
+    Mpi,
 }
 
 impl Driver {
@@ -46,6 +49,7 @@ impl Driver {
             Self::Solo => "solo",
             Self::Threads => "threads",
             Self::Virtual(_) => "virtual",
+            Self::Mpi => "mpi",
         }
     }
 }
@@ -67,6 +71,10 @@ pub struct RunOptions {
     pub progress: Show,
     /// The command line, for the record.
     pub command: Vec<String>,
+    /// The host of each rank; if there are none, all are here.
+    pub hosts: Vec<String>,
+    /// What the MPI library says about itself, if there is one.
+    pub mpi: Option<String>,
 }
 
 /// How progress is shown.
@@ -129,6 +137,9 @@ pub enum RunError {
     /// One rank cannot be several.
     #[error("one rank alone cannot be {0} ranks; leave out `--comm solo` or `--ranks`")]
     SoloRanks(usize),
+    /// This function starts all ranks, but those of MPI are started by its launcher.
+    #[error("ranks that are MPI processes are started by mpirun or srun")]
+    NotHere,
 }
 
 impl RunError {
@@ -136,8 +147,13 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::SoloRanks(_) => 2,
+            Self::SoloRanks(_) | Self::NotHere => 2,
             Self::World(_) | Self::Step(StepError::Partition(_)) => 3,
+            // A task that panicked is an error in the program.
+            Self::Step(StepError::Detect {
+                source: ScopeError::Task(_),
+                ..
+            }) => 101,
             Self::Step(_) => 4,
             Self::Output(_) => 5,
             Self::Launch(LaunchError::NoRanks | LaunchError::TooMany { .. }) => 2,
@@ -146,7 +162,8 @@ impl RunError {
     }
 
     /// Whether this only says that another rank failed.
-    fn is_echo(&self) -> bool {
+    #[must_use]
+    pub fn is_echo(&self) -> bool {
         match self {
             Self::Step(error) => error.is_echo(),
             Self::Comm(CommError::Aborted { .. } | CommError::Left { .. }) => true,
@@ -163,7 +180,7 @@ struct RankStep {
 }
 
 /// What a rank reports of the whole run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct RankTotals {
     times: [Duration; PHASES.len()],
     scope: ScopeReport,
@@ -172,7 +189,7 @@ struct RankTotals {
 }
 
 /// What rank 0 keeps of the end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Last {
     hash: StateHash,
     steps: u64,
@@ -190,14 +207,14 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     if options.driver == Driver::Solo && options.ranks != 1 {
         return Err(RunError::SoloRanks(options.ranks));
     }
+    if options.driver == Driver::Mpi {
+        return Err(RunError::NotHere);
+    }
     if options.ranks == 0 {
         return Err(LaunchError::NoRanks.into());
     }
     let world = World::build(scene)?;
-    let quality = partition_record(&world, options.ranks)?;
-    let directory = RunDirectory::create(&options.out)?;
-    let mut record = record(scene, options, quality);
-    record.write(&directory)?;
+    let (directory, mut record) = begin(&world, options)?;
     let outcome =
         run_ranks(&world, options, &directory).map(|ranks| summarise(&world, options, &ranks));
     match &outcome {
@@ -210,6 +227,53 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     Ok(summary)
 }
 
+/// Takes this rank's part in a run whose ranks were started by somebody else; rank 0 gets the summary.
+///
+/// Collective: every rank calls it, with a world built from the same scene and with the same options. Rank 0
+/// writes the outputs.
+///
+/// # Errors
+/// What went wrong on this rank, or that another failed ([`RunError::is_echo`]). The record in the output
+/// directory does not say so yet; see [`note_failure`].
+pub fn run_rank(
+    world: &World,
+    options: &RunOptions,
+    comm: &mut dyn Comm,
+) -> Result<Option<RunSummary>, RunError> {
+    let mut started = match comm.rank() {
+        Rank(0) => Some(begin(world, options)?),
+        _ => None,
+    };
+    let directory = started.as_ref().map(|(directory, _)| directory);
+    let totals = rank_loop(world, options, directory, comm)?;
+    let Some((directory, record)) = &mut started else {
+        return Ok(None);
+    };
+    let summary = summarise(world, options, &totals);
+    complete(record, &summary);
+    record.write(directory)?;
+    Ok(Some(summary))
+}
+
+/// Writes into the record of a run that it has failed.
+///
+/// # Errors
+/// There is no record of a run, or it cannot be written.
+pub fn note_failure(out: &Path, exit: u8, message: &str) -> Result<(), OutputError> {
+    let mut record = RunRecord::read(out)?;
+    record.fail(exit, message);
+    record.write(&RunDirectory::reopen(out)?)
+}
+
+/// What is written before the first step.
+fn begin(world: &World, options: &RunOptions) -> Result<(RunDirectory, RunRecord), RunError> {
+    let quality = partition_record(world, options.ranks)?;
+    let directory = RunDirectory::create(&options.out)?;
+    let record = record(world.scene(), options, quality);
+    record.write(&directory)?;
+    Ok((directory, record))
+}
+
 /// Runs all ranks; their totals by rank, or the error that is not an echo of another.
 fn run_ranks(
     world: &World,
@@ -217,7 +281,7 @@ fn run_ranks(
     directory: &RunDirectory,
 ) -> Result<Vec<RankTotals>, RunError> {
     let body = |comm: &mut dyn Comm| {
-        let outcome = rank_loop(world, options, directory, comm);
+        let outcome = rank_loop(world, options, Some(directory), comm);
         if let Err(error) = &outcome {
             comm.abort(&error.to_string());
         }
@@ -235,12 +299,13 @@ fn run_ranks(
             };
             virtual_time::launch(options.ranks, &machine, body)?.results
         }
+        Driver::Mpi => return Err(RunError::NotHere),
     };
     let mut totals = Vec::new();
     let mut failure: Option<RunError> = None;
     for outcome in outcomes {
         match outcome {
-            Ok(rank) => totals.push(rank),
+            Ok(ranks) => totals.extend(ranks),
             Err(error) => {
                 if failure.as_ref().is_none_or(RunError::is_echo) {
                     failure = Some(error);
@@ -251,20 +316,20 @@ fn run_ranks(
     failure.map_or(Ok(totals), Err)
 }
 
-/// The life of one rank.
+/// The life of one rank. Rank 0, which has the directory, gets the totals of all ranks.
 fn rank_loop(
     world: &World,
     options: &RunOptions,
-    directory: &RunDirectory,
+    directory: Option<&RunDirectory>,
     comm: &mut dyn Comm,
-) -> Result<RankTotals, RunError> {
+) -> Result<Vec<RankTotals>, RunError> {
     let scene = world.scene();
     let mut scope = ScopeOptions::from(&scene.balance);
     scope.workers = options.threads;
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
     let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
-    let mut writer = match comm.rank() {
-        Rank(0) => Some(Writer::new(world, options, directory, steps)?),
+    let mut writer = match (comm.rank(), directory) {
+        (Rank(0), Some(directory)) => Some(Writer::new(world, options, directory, steps)?),
         _ => None,
     };
     let begin = comm.now();
@@ -296,7 +361,13 @@ fn rank_loop(
     }
     totals.loop_time = comm.now().saturating_sub(begin);
     totals.last = writer.map(|writer| writer.end(&simulation));
-    Ok(totals)
+    let own = wire::encode(&totals).map_err(malformed(comm.rank()))?;
+    let gathered = comm.gather(Rank(0), own)?.unwrap_or_default();
+    (0..)
+        .map(Rank)
+        .zip(&gathered)
+        .map(|(from, bytes)| Ok(wire::decode(bytes).map_err(malformed(from))?))
+        .collect()
 }
 
 fn malformed(from: Rank) -> impl Fn(String) -> CommError {

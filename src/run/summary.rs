@@ -14,6 +14,8 @@ use crate::report::{Balance, Phase, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, StepError, World};
 
+/// Optional parts that were built in.
+pub const FEATURES: &[&str] = if cfg!(feature = "mpi") { &["mpi"] } else { &[] };
 /// Strain beyond the limit that is warned of.
 const STRAIN_SLACK: f64 = 0.02;
 
@@ -31,14 +33,12 @@ pub(super) fn partition_record(world: &World, ranks: usize) -> Result<PartitionR
 
 pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionRecord) -> RunRecord {
     let ranks = options.ranks as u32;
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
     let machine = MachineRecord {
         ranks,
         threads: options.threads as u32,
         comm: options.driver.name().to_owned(),
-        hosts: BTreeMap::from([(host, (0..ranks).collect())]),
-        mpi: None,
+        hosts: hosts(options),
+        mpi: options.mpi.clone(),
     };
     let scene_record = SceneRecord {
         name: scene.name.clone(),
@@ -48,7 +48,7 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     let command = options.command.clone();
     let seed = scene.balance.seed;
     let mut record = RunRecord::new(
-        ProgramRecord::this(&[]),
+        ProgramRecord::this(FEATURES),
         machine,
         command,
         scene_record,
@@ -56,6 +56,20 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     );
     record.partition = Some(quality);
     record
+}
+
+/// Which ranks run where.
+fn hosts(options: &RunOptions) -> BTreeMap<String, Vec<u32>> {
+    let mut hosts = BTreeMap::<String, Vec<u32>>::new();
+    for (rank, host) in (0..).zip(&options.hosts) {
+        hosts.entry(host.clone()).or_default().push(rank);
+    }
+    if hosts.is_empty() {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+        let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
+        hosts.insert(host, (0..options.ranks as u32).collect());
+    }
+    hosts
 }
 
 pub(super) fn summarise(world: &World, options: &RunOptions, ranks: &[RankTotals]) -> RunSummary {

@@ -1,47 +1,57 @@
-//! Messages that have arrived and were not asked for yet.
+//! Messages that have arrived and were not asked for yet. For drivers.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Message, Rank, Tag};
 
-/// Arrived messages by tag, each tag in order of arrival.
+/// Arrived messages by tag, each tag in order of arrival: what a driver keeps for its rank.
 #[derive(Debug, Default)]
-pub(super) struct Mailbox {
+pub struct Mailbox {
     queues: BTreeMap<Tag, VecDeque<Message>>,
     /// Messages of these are dropped.
     closed: BTreeSet<Tag>,
 }
 
 impl Mailbox {
-    pub(super) fn put(&mut self, tag: Tag, message: Message) {
+    /// Files a message that has arrived, or drops it if its tag is closed.
+    pub fn put(&mut self, tag: Tag, message: Message) {
         if !self.closed.contains(&tag) {
             self.queues.entry(tag).or_default().push_back(message);
         }
     }
 
     /// The oldest message of this tag.
-    pub(super) fn take(&mut self, tag: Tag) -> Option<Message> {
+    pub fn take(&mut self, tag: Tag) -> Option<Message> {
         self.queues.get_mut(&tag)?.pop_front()
     }
 
     /// The oldest message of this tag from that rank.
-    pub(super) fn take_from(&mut self, from: Rank, tag: Tag) -> Option<Vec<u8>> {
+    pub fn take_from(&mut self, from: Rank, tag: Tag) -> Option<Vec<u8>> {
         let queue = self.queues.get_mut(&tag)?;
         let at = queue.iter().position(|m| m.from == from)?;
         queue.remove(at).map(|m| m.bytes)
     }
 
     /// Drops the messages of this tag, and all that are put in before it is opened again.
-    pub(super) fn close(&mut self, tag: Tag) {
+    pub fn close(&mut self, tag: Tag) {
         self.queues.remove(&tag);
         self.closed.insert(tag);
     }
 
-    pub(super) fn reopen(&mut self, tag: Tag) {
+    /// Keeps messages of this tag again.
+    pub fn reopen(&mut self, tag: Tag) {
         self.closed.remove(&tag);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether messages of this tag are dropped.
+    #[must_use]
+    pub fn is_closed(&self, tag: Tag) -> bool {
+        self.closed.contains(&tag)
+    }
+
+    /// Whether nothing waits to be asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.queues.values().all(VecDeque::is_empty)
     }
 }

@@ -5,9 +5,10 @@
 //!
 //! * [`solo`]: one rank, nothing to send;
 //! * [`threads`]: every rank a thread of this process, in real time, bytes as between machines;
-//! * [`virtual_time`]: thousands of ranks in one thread, on a modelled network, in computed time.
+//! * [`virtual_time`]: thousands of ranks in one thread, on a modelled network, in computed time;
+//! * the crate `weft-mpi`: every rank an MPI process.
 //!
-//! One suite of tests (`tests/conformance.rs`) runs on all of them.
+//! One suite of tests (`tests/conformance`) runs on all of them.
 
 mod collectives;
 mod mailbox;
@@ -16,6 +17,7 @@ pub mod threads;
 pub mod virtual_time;
 
 pub use collectives::{Collectives, all_reduce};
+pub use mailbox::Mailbox;
 
 use std::time::Duration;
 

@@ -482,13 +482,19 @@ impl World {
         if from != to {
             let sent = place.clock.max(place.free);
             place.free = sent + nanos(link.gap);
-            at = sent + nanos(link.latency) + (length as f64 * link.ns_per_byte) as Time;
-            at = at.max(sent + LEAST_FLIGHT) + self.disturbance(&link);
-            if self.jitter > 0.0 || self.late.is_some() {
-                // Messages of one stream do not overtake each other.
-                let newest = self.streams.entry((from.0, to.0, tag.0)).or_default();
+            let transfer = (length as f64 * link.ns_per_byte) as Time;
+            let gap = nanos(link.gap);
+            at = (sent + nanos(link.latency) + transfer).max(sent + LEAST_FLIGHT);
+            at += self.disturbance(&link);
+            // Messages of one stream do not overtake each other. Undisturbed, none can overtake one that is
+            // through before the next may be sent: these need not be remembered.
+            let stream = (from.0, to.0, tag.0);
+            if self.jitter > 0.0 || self.late.is_some() || transfer > gap {
+                let newest = self.streams.entry(stream).or_default();
                 *newest = at.max(*newest);
                 at = *newest;
+            } else if let Some(&newest) = self.streams.get(&stream) {
+                at = at.max(newest);
             }
         }
         self.messages += 1;

@@ -1,0 +1,145 @@
+//! What a rank does while it waits: spin, let others run, sleep.
+//!
+//! A blocking MPI call is never how a rank waits: it would keep the processor busy and leave other messages
+//! lying. A waiting rank polls, and between polls does what its [`Idle`] says, longer the longer it waits.
+
+use std::fmt;
+use std::hint;
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How a rank waits: first it spins, then it yields, then it sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// Polls before it first lets others run.
+    pub spins: u32,
+    /// How long it then lets others run between polls.
+    pub yields: Duration,
+    /// Longest sleep between polls after that; with zero it never sleeps.
+    pub nap: Duration,
+}
+
+impl Idle {
+    /// Polls all the time: for machines where every rank has its cores to itself, and nobody pays for power.
+    pub const SPIN: Self = Self {
+        spins: u32::MAX,
+        yields: Duration::ZERO,
+        nap: Duration::ZERO,
+    };
+    /// Spins briefly, then lets others run between polls.
+    pub const YIELD: Self = Self {
+        spins: 64,
+        yields: Duration::MAX,
+        nap: Duration::ZERO,
+    };
+    /// Spins briefly, yields for as long as most answers take, then sleeps: also right with more ranks than
+    /// cores.
+    pub const SLEEP: Self = Self {
+        spins: 64,
+        yields: Duration::from_micros(200),
+        nap: Duration::from_micros(200),
+    };
+    /// All that have a name.
+    pub const NAMED: [(&str, Self); 3] = [
+        ("spin", Self::SPIN),
+        ("yield", Self::YIELD),
+        ("sleep", Self::SLEEP),
+    ];
+}
+
+impl Default for Idle {
+    /// [`Idle::SLEEP`].
+    fn default() -> Self {
+        Self::SLEEP
+    }
+}
+
+/// Not the name of a way to wait.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no way to wait; take spin, yield or sleep")]
+pub struct UnknownIdle(String);
+
+impl FromStr for Idle {
+    type Err = UnknownIdle;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let named = Self::NAMED.iter().find(|(n, _)| *n == name);
+        named
+            .map(|&(_, idle)| idle)
+            .ok_or_else(|| UnknownIdle(name.to_owned()))
+    }
+}
+
+impl fmt::Display for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Self::NAMED.iter().find(|(_, idle)| idle == self) {
+            Some((name, _)) => f.write_str(name),
+            None => write!(f, "{self:?}"),
+        }
+    }
+}
+
+/// How long a rank has waited since anything came.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    idle: Idle,
+    polls: u32,
+    since: Option<Instant>,
+    nap: Duration,
+}
+
+/// The first sleep.
+const SHORTEST_NAP: Duration = Duration::from_micros(20);
+
+impl Backoff {
+    pub(crate) fn new(idle: Idle) -> Self {
+        Self {
+            idle,
+            polls: 0,
+            since: None,
+            nap: SHORTEST_NAP,
+        }
+    }
+
+    /// Something came: the next wait starts afresh.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(self.idle);
+    }
+
+    /// Waits between two polls, at most so long.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a driver reads the clock and sleeps"
+    )]
+    pub(crate) fn pause(&mut self, at_most: Duration) {
+        if self.polls < self.idle.spins {
+            self.polls = self.polls.saturating_add(1);
+            hint::spin_loop();
+            return;
+        }
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        if self.idle.nap.is_zero() || now - since < self.idle.yields {
+            thread::yield_now();
+        } else {
+            thread::sleep(self.nap.min(self.idle.nap).min(at_most));
+            self.nap = (2 * self.nap).min(self.idle.nap.max(SHORTEST_NAP));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_wait_have_names_that_read_back() {
+        for (name, idle) in Idle::NAMED {
+            assert_eq!(name.parse(), Ok(idle));
+            assert_eq!(idle.to_string(), name);
+        }
+        let error = "nap".parse::<Idle>().unwrap_err();
+        assert!(error.to_string().contains("spin, yield or sleep"));
+    }
+}

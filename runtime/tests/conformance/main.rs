@@ -1,0 +1,250 @@
+//! One behaviour on every driver: the suite that a new driver has to pass. The cases that any driver can run
+//! are in `cases.rs`; those about ranks that panic need ranks that are threads of the test.
+
+mod cases;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use weft_runtime::comm::threads::{self, LaunchError};
+use weft_runtime::comm::virtual_time::{self, Computation, Fault, Network, VirtualOptions};
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag, solo::Solo};
+
+const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 16];
+
+/// Runs a case on every driver and rank count.
+fn on_all(case: impl Fn(&mut dyn Comm) + Sync) {
+    case(&mut Solo::new());
+    for ranks in RANKS {
+        on_drivers(ranks, &case).unwrap();
+    }
+}
+
+/// Runs a case on every driver of several ranks; what each gave.
+fn on_drivers<R: Send>(
+    ranks: usize,
+    case: impl Fn(&mut dyn Comm) -> R + Sync,
+) -> Result<Vec<Vec<R>>, LaunchError> {
+    let rough = VirtualOptions {
+        network: Network::GIGABIT.with_nodes(3),
+        computation: Computation::Measured { factor: 2.0 },
+        jitter: 0.5,
+        seed: 7,
+        faults: vec![Fault::Late {
+            probability: 0.2,
+            delay: Duration::from_millis(1),
+        }],
+        ..VirtualOptions::default()
+    };
+    Ok(vec![
+        threads::launch(ranks, &case)?,
+        virtual_time::launch(ranks, &VirtualOptions::default(), &case)?.results,
+        virtual_time::launch(ranks, &rough, &case)?.results,
+    ])
+}
+
+/// The case of this name.
+fn case(name: &str) -> cases::Case {
+    let (_, case) = cases::CASES.iter().find(|(n, _)| *n == name).unwrap();
+    *case
+}
+
+#[test]
+fn messages_of_a_tag_between_two_ranks_keep_their_order() {
+    on_all(case("messages_of_a_tag_between_two_ranks_keep_their_order"));
+}
+
+#[test]
+fn large_messages_arrive_whole() {
+    on_all(case("large_messages_arrive_whole"));
+}
+
+#[test]
+fn short_messages_do_not_overtake_long_ones() {
+    on_all(case("short_messages_do_not_overtake_long_ones"));
+}
+
+#[test]
+fn thousands_of_messages_may_wait() {
+    on_all(case("thousands_of_messages_may_wait"));
+}
+
+#[test]
+fn a_poll_takes_from_anyone_and_waiting_ends_by_itself() {
+    on_all(case("a_poll_takes_from_anyone_and_waiting_ends_by_itself"));
+}
+
+#[test]
+fn collectives_agree_with_what_every_rank_gave() {
+    on_all(case("collectives_agree_with_what_every_rank_gave"));
+}
+
+#[test]
+fn a_sparse_exchange_delivers_to_whom_it_was_sent() {
+    on_all(case("a_sparse_exchange_delivers_to_whom_it_was_sent"));
+}
+
+#[test]
+fn ranks_that_do_not_exist_are_refused() {
+    on_all(case("ranks_that_do_not_exist_are_refused"));
+}
+
+#[test]
+fn an_abort_reaches_ranks_that_wait() {
+    on_all(case("an_abort_reaches_ranks_that_wait"));
+}
+
+#[test]
+fn waiting_for_a_rank_that_has_left_is_an_error() {
+    on_all(case("waiting_for_a_rank_that_has_left_is_an_error"));
+}
+
+#[test]
+fn epochs_count_up_alike_on_every_rank() {
+    on_all(case("epochs_count_up_alike_on_every_rank"));
+}
+
+#[test]
+fn messages_of_a_closed_tag_are_dropped_and_end_no_wait_for_ever() {
+    on_all(case(
+        "messages_of_a_closed_tag_are_dropped_and_end_no_wait_for_ever",
+    ));
+}
+
+#[test]
+fn an_opened_tag_keeps_what_comes_from_then_on() {
+    on_all(case("an_opened_tag_keeps_what_comes_from_then_on"));
+}
+
+#[test]
+fn every_rank_knows_the_same_nodes() {
+    on_all(case("every_rank_knows_the_same_nodes"));
+}
+
+#[test]
+fn a_panic_on_one_rank_ends_the_others_and_is_named() {
+    let body = |comm: &mut dyn Comm| {
+        assert!(comm.rank() != Rank(2), "lost the thread");
+        assert!(comm.barrier().is_err());
+    };
+    let expected = LaunchError::Panicked {
+        rank: Rank(2),
+        message: "lost the thread".to_owned(),
+    };
+    assert_eq!(threads::launch(4, body), Err(expected.clone()));
+    let options = VirtualOptions::default();
+    let error = virtual_time::launch(4, &options, body).unwrap_err();
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn ranks_know_who_shares_their_node() {
+    let case = |comm: &mut dyn Comm| {
+        let all = (0..comm.size() as u32).map(Rank);
+        all.map(|rank| comm.node_of(rank)).collect::<Vec<_>>()
+    };
+    assert_eq!(case(&mut Solo::new()), [0]);
+    let nodes = on_drivers(5, case).unwrap();
+    let expected = [[0; 5], [0, 1, 2, 3, 4], [0, 0, 0, 1, 1]];
+    for (nodes, expected) in nodes.iter().zip(&expected) {
+        assert!(nodes.iter().all(|n| n == expected), "{nodes:?}");
+    }
+}
+
+#[test]
+fn whoever_tolerates_deaths_goes_on_without_a_rank_that_panicked() {
+    let died = |rank| Err(CommError::Died { rank: Rank(rank) });
+    let ended = AtomicUsize::new(0);
+    let body = |comm: &mut dyn Comm| {
+        comm.tolerate_deaths(true);
+        assert_eq!(comm.deaths(), []);
+        comm.barrier().unwrap();
+        if comm.rank() == Rank(2) {
+            comm.send(Rank(0), Tag(1), vec![7]).unwrap();
+            panic!("lost the thread");
+        }
+        if comm.rank() == Rank(0) {
+            // What it sent before it died still arrives.
+            assert_eq!(comm.recv_from(Rank(2), Tag(1)), Ok(vec![7]));
+        }
+        // Told to who waits for it, and to who waits for anything.
+        assert_eq!(comm.recv_from(Rank(2), Tag(1)).map(drop), died(2));
+        let mut dead = Vec::new();
+        while dead.is_empty() {
+            comm.wait(Duration::from_secs(1)).unwrap();
+            dead = comm.deaths();
+        }
+        assert_eq!(dead, [Rank(2)]);
+        assert_eq!(comm.deaths(), []);
+        comm.send(Rank(2), Tag(1), vec![]).unwrap();
+        let next = Rank([1, 3, 2, 0][comm.rank().index()]);
+        let last = Rank([3, 0, 2, 1][comm.rank().index()]);
+        comm.send(next, Tag(1), vec![8]).unwrap();
+        assert_eq!(comm.recv_from(last, Tag(1)), Ok(vec![8]));
+        comm.tolerate_deaths(false);
+        assert_eq!(comm.send(next, Tag(1), vec![9]), died(2));
+        assert_eq!(comm.try_recv(Tag(1)).map(drop), died(2));
+        assert_eq!(comm.wait(Duration::from_secs(1)), died(2));
+        ended.fetch_add(1, Ordering::Relaxed);
+    };
+    let expected = LaunchError::Panicked {
+        rank: Rank(2),
+        message: "lost the thread".to_owned(),
+    };
+    assert_eq!(threads::launch(4, body), Err(expected.clone()));
+    assert_eq!(ended.swap(0, Ordering::Relaxed), 3);
+    let options = VirtualOptions::default();
+    let error = virtual_time::launch(4, &options, body).unwrap_err();
+    assert_eq!((error, ended.into_inner()), (expected, 3));
+}
+
+#[test]
+fn whoever_does_not_tolerate_deaths_stops_when_a_rank_panicked() {
+    let body = |comm: &mut dyn Comm| {
+        if comm.rank() == Rank(1) {
+            comm.tolerate_deaths(true);
+            panic!("lost the thread");
+        }
+        // Each waits for another.
+        let died = CommError::Died { rank: Rank(1) };
+        let from = Rank((comm.rank().0 + 1) % 3);
+        assert_eq!(comm.recv_from(from, Tag(1)), Err(died.clone()));
+        assert_eq!(comm.barrier(), Err(died));
+    };
+    let expected = LaunchError::Panicked {
+        rank: Rank(1),
+        message: "lost the thread".to_owned(),
+    };
+    assert_eq!(threads::launch(3, body), Err(expected.clone()));
+    let options = VirtualOptions::default();
+    let error = virtual_time::launch(3, &options, body).unwrap_err();
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_rank_that_returned_has_left_and_is_not_dead() {
+    let outcomes = on_drivers(2, |comm| {
+        comm.tolerate_deaths(true);
+        if comm.rank() == Rank(0) {
+            return Ok(vec![]);
+        }
+        let outcome = comm.recv_from(Rank(0), Tag(1));
+        assert_eq!(comm.deaths(), []);
+        outcome
+    })
+    .unwrap();
+    let left = CommError::Left {
+        rank: Rank(0),
+        waiting: Rank(1),
+    };
+    for outcome in outcomes {
+        assert_eq!(outcome[1], Err(left.clone()));
+    }
+}
+
+#[test]
+fn no_ranks_are_refused() {
+    assert_eq!(threads::launch(0, |_| ()), Err(LaunchError::NoRanks));
+    let error = virtual_time::launch(0, &VirtualOptions::default(), |_| ()).unwrap_err();
+    assert_eq!(error, LaunchError::NoRanks);
+}

@@ -1,0 +1,218 @@
+#!/usr/bin/env bash
+# Everything that needs a real mpirun: the driver's conformance, thread groups, ranks that fail, and the
+# command on several ranks. On Debian as root it installs what it lacks. Every mpirun has a time limit.
+#
+#   tests/mpi.sh            all of it
+#   MPI=mpich tests/mpi.sh  on MPICH instead of Open MPI: conformance and groups, in target/mpich
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mpi=${MPI:-openmpi}
+say() { printf -- '-- %s\n' "$*"; }
+fail() { echo "tests/mpi.sh: $*" >&2; exit 1; }
+
+# Debian names each MPI's programs; elsewhere the plain names are taken.
+pick() {
+    if command -v "$1.$mpi" >/dev/null; then
+        echo "$1.$mpi"
+    elif [ "$mpi" = openmpi ] && command -v "$1" >/dev/null; then
+        echo "$1"
+    fi
+}
+
+# What bindgen needs: libclang, and clang's own headers, for Open MPI's mpi.h includes stddef.h.
+has_libclang() {
+    [ -n "${LIBCLANG_PATH:-}" ] && return
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null &&
+        compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null && return
+    command -v llvm-config >/dev/null && ls "$(llvm-config --libdir)"/libclang.* >/dev/null 2>&1
+}
+
+install_what_is_missing() {
+    local packages=()
+    if [ -z "$(pick mpicc)" ] || [ -z "$(pick mpirun)" ]; then
+        case $mpi in
+            openmpi) packages+=(libopenmpi-dev openmpi-bin) ;;
+            mpich) packages+=(libmpich-dev mpich) ;;
+            *) fail "MPI=$mpi: wants openmpi or mpich" ;;
+        esac
+    fi
+    local clang=no
+    has_libclang || clang=yes
+    [ ${#packages[@]} = 0 ] && [ $clang = no ] && return
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        fail "needs mpicc, mpirun and libclang (Debian: apt-get install libopenmpi-dev openmpi-bin libclang-dev)"
+    fi
+    apt-get update
+    if [ $clang = yes ]; then
+        local version
+        version=$(apt-cache depends libclang-dev | sed -n 's/.*Depends: libclang-\([0-9]*\)-dev.*/\1/p' | head -1)
+        packages+=("libclang1-$version" "libclang-common-$version-dev")
+    fi
+    apt-get install -y --no-install-recommends "${packages[@]}"
+}
+
+install_what_is_missing
+MPICC=$(pick mpicc)
+export MPICC
+launcher=$(pick mpirun)
+
+# As root, more ranks than cores, bound to none; Open MPI 4 and 5 (others do not mind). A host that does not
+# know its own name starts ten seconds late.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe PRTE_MCA_hwloc_default_binding_policy=none
+export RUST_BACKTRACE=0
+if [ "$(id -u)" = 0 ] && ! getent hosts "$(hostname)" >/dev/null; then
+    echo "127.0.0.1 $(hostname)" >>/etc/hosts
+fi
+
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+# run SECONDS RANKS PROGRAM...: its output is in $out/stdout and $out/stderr, its exit code in $code.
+run() {
+    local limit=$1 ranks=$2
+    shift 2
+    code=0
+    timeout --kill-after=5 "$limit" "$launcher" -n "$ranks" "$@" >"$out/stdout" 2>"$out/stderr" || code=$?
+    if [ "$code" = 124 ] || [ "$code" = 137 ]; then
+        cat "$out/stdout" "$out/stderr" >&2
+        fail "still running after $limit s: $launcher -n $ranks $*"
+    fi
+}
+
+# passes SECONDS RANKS PROGRAM...
+passes() {
+    run "$@"
+    if [ "$code" != 0 ]; then
+        cat "$out/stdout" "$out/stderr" >&2
+        fail "exit code $code: $*"
+    fi
+}
+
+# fails CODE TEXT RANKS PROGRAM...: with that code, one message of ours with that text, rank and host, and
+# within the limit although the other ranks would go on for a minute.
+fails() {
+    local expected=$1 text=$2
+    shift 2
+    run 20 "$@"
+    # MPICH's launcher sometimes reports its own kill of the other ranks.
+    if [ "$mpi" = mpich ] && [ "$code" = 9 ]; then code=$expected; fi
+    local lines
+    lines=$(cat "$out/stdout" "$out/stderr" | grep -c '^error: ' || true)
+    if [ "$code" != "$expected" ] || [ "$lines" != 1 ] ||
+        ! grep -Eq "^error: $text" "$out/stderr"; then
+        cat "$out/stdout" "$out/stderr" >&2
+        fail "exit code $code with $lines messages, not $expected with one that says '$text': $*"
+    fi
+    echo "  $expected  $(grep '^error: ' "$out/stderr")"
+}
+
+say "$("$launcher" --version | head -1): driver and thread groups"
+target=()
+[ "$mpi" = openmpi ] || target=(--target-dir "target/$mpi")
+built=$(cargo test --locked "${target[@]}" -p weft-mpi --no-run --message-format=json-render-diagnostics)
+program() { sed -n "s/.*\"executable\":\"\([^\"]*\/$1-[0-9a-f]*\)\".*/\1/p" <<<"$built"; }
+conformance=$(program conformance)
+failures=$(program failures)
+
+ranks=(1 2 3 4 7)
+[ "$mpi" = openmpi ] || ranks=(1 2)
+for n in "${ranks[@]}"; do
+    passes 120 "$n" "$conformance"
+    echo "  $(tail -1 "$out/stdout")"
+done
+export WEFT_MPI_PIECE=1000 WEFT_MPI_IDLE=yield
+passes 120 2 "$conformance"
+echo "  $(tail -1 "$out/stdout"), in pieces of $WEFT_MPI_PIECE bytes"
+unset WEFT_MPI_PIECE WEFT_MPI_IDLE
+
+say "ranks that fail end the job together"
+fails 3 'rank 1 on .*: cannot read scene.toml' 3 "$failures" no-file 1
+fails 4 'rank 1 on .*: step 7' 3 "$failures" error 1
+grep -q '^recorded 4: step 7' "$out/stdout" || fail "rank 0 did not record the failure"
+fails 4 'rank 0 on .*: step 7' 3 "$failures" error 0
+fails 4 'rank [0-2] on .*: step 7' 3 "$failures" error-on-all 0
+fails 5 'rank 2 on .*: the disk is full' 3 "$failures" error-while-others-compute 2
+fails 101 'rank 1 on .*panicked.*lost the thread' 3 "$failures" panic 1
+fails 101 'rank 0 on .*panicked.*lost the thread' 3 "$failures" panic 0
+fails 101 'rank 2 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-thread 2
+fails 101 'rank 1 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-thread-of-a-busy-rank 1
+run 20 3 "$failures" left-without-a-word 1
+[ "$code" = 9 ] || fail "exit code $code of a rank that left without a word, not 9"
+[ "$mpi" = openmpi ] || exit 0
+
+say "the command on MPI ranks"
+cargo build --locked --features mpi
+mkdir -p target/mpi
+cp target/debug/weft target/mpi/weft
+weft=target/mpi/weft
+"$weft" info | grep -q '^mpi  .*thread level funneled' || fail "weft info does not tell the thread level"
+grep -q '^features mpi' <("$weft" info) || fail "weft info does not tell its features"
+
+hash_of() { sed -n 's/^state hash //p' "$1"; }
+quiet=(--quiet --set output.frames=false --set output.pictures=false)
+
+# The same binary, for the promise is one about a binary.
+same_state() {
+    local scene=$1 hash
+    shift
+    "$weft" run "$scene" --ranks 2 --out "$out/threads" "${quiet[@]}" "$@" >"$out/alone"
+    hash=$(hash_of "$out/alone")
+    [ -n "$hash" ] || fail "no state hash from $scene"
+    while read -r n options; do
+        # shellcheck disable=SC2086
+        passes 300 "$n" "$weft" run "$scene" --out "$out/mpi" "${quiet[@]}" "$@" $options
+        if [ "$(cat "$out/stdout")" != "state hash $hash" ]; then
+            cat "$out/stdout" "$out/stderr" >&2
+            fail "$scene on $n ranks $options: not the hash $hash of the threads driver, or not one line"
+        fi
+    done <<'RUNS'
+1
+2
+2 --threads 2 --seed 99
+3 --policy paper
+4 --no-steal
+RUNS
+    echo "  $hash  $scene"
+}
+same_state scenes/quick.toml
+same_state scenes/drape-floor.toml --set time.end=0.06
+same_state scenes/drape-free.toml --set time.end=0.06
+grep -q '"comm": "mpi"' "$out/mpi/run.json" || fail "run.json does not tell of MPI"
+grep -q '"exit": 0' "$out/mpi/run.json" || fail "run.json does not tell the end"
+
+say "the command fails as a whole"
+# Each of these is one program on some ranks and another on the rest.
+quick=(run scenes/quick.toml --quiet)
+fails 3 'rank 1 on .*: no scene file at .*missing.toml' \
+    1 "$weft" "${quick[@]}" --out "$out/f" : -n 2 "$weft" run "$out/missing.toml" --quiet --out "$out/f"
+fails 3 'rank 1 on .*another scene' \
+    1 "$weft" "${quick[@]}" --out "$out/f" : -n 2 "$weft" "${quick[@]}" --out "$out/f" --set time.step=3ms
+[ ! -e "$out/f" ] || fail "a run that did not begin left files"
+echo 'tilte = "no title"' >"$out/bad.toml"
+fails 3 'rank 0 on .*bad.toml:1: cloth: missing' 3 "$weft" run "$out/bad.toml" --out "$out/f"
+fails 4 'rank [0-2] on .*step 1: no convergence' \
+    3 "$weft" "${quick[@]}" --out "$out/f" --set solver.max_iterations=1 --set solver.tolerance=1e-12
+grep -q '"exit": 4' "$out/f/run.json" || fail "run.json does not tell of the failure"
+touch "$out/file"
+fails 5 'rank 0 on .*file' 3 "$weft" "${quick[@]}" --out "$out/file"
+fails 2 '--ranks 5, but the launcher started 3' 3 "$weft" "${quick[@]}" --ranks 5
+fails 2 'started by an MPI launcher' 3 "$weft" "${quick[@]}" --comm threads
+fails 2 'unexpected argument' 3 "$weft" run --no-such-option
+code=0
+PMI_SIZE=3 PMI_RANK=0 timeout 20 "$weft" "${quick[@]}" --out "$out/f" 2>"$out/stderr" || code=$?
+[ "$code" = 2 ] && grep -q 'do not find each other' "$out/stderr" ||
+    fail "a launcher of another MPI was not noticed: $code $(cat "$out/stderr")"
+# The file system goes away under a run.
+(
+    until [ -e "$out/lost/frames.pvd" ]; do read -rt 0.05 <> <(:) || true; done
+    rm -rf "$out/lost"
+) &
+fails 5 'rank 0 on .*lost' 3 "$weft" run scenes/drape-floor.toml --quiet --out "$out/lost" --set output.interval=10ms
+wait
+
+say "several hosts"
+tests/mpi-hosts.sh "$conformance"
+echo "all passed under $launcher"
