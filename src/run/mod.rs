@@ -156,7 +156,9 @@ impl RunError {
             }) => 101,
             Self::Step(_) => 4,
             Self::Output(_) => 5,
-            Self::Launch(LaunchError::NoRanks | LaunchError::TooMany { .. }) => 2,
+            Self::Launch(
+                LaunchError::NoRanks | LaunchError::Options(_) | LaunchError::TooMany { .. },
+            ) => 2,
             Self::Launch(LaunchError::Panicked { .. }) | Self::Comm(_) => 101,
         }
     }
