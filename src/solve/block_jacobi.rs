@@ -1,4 +1,4 @@
-//! The preconditioner: each vertex's own 3x3 block, inverted in its free directions.
+//! Block-Jacobi: each vertex's own 3x3 block, inverted in its free directions.
 //!
 //! With D the block on the diagonal and S the vertex's projection, the inverse used is
 //! P = S (S D S + I − S)⁻¹ S. That is the inverse of D restricted to the free directions, and

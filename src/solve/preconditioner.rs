@@ -1,0 +1,197 @@
+//! What the conjugate gradients are preconditioned with: a local level, and perhaps a coarse one.
+//!
+//! Local is [`BlockJacobi`] or, stronger, symmetric Gauss-Seidel within patches
+//! ([`super::patch_ssor`]). Both know only what is near, and need iterations in proportion to the
+//! vertices along a side. With the [coarse level](super::coarse) added the number hardly grows:
+//!
+//! ```text
+//! u = M r + P (Pᵀ A P)⁺ Pᵀ r
+//! ```
+//!
+//! All of them are symmetric and positive where A is, map into the free directions, and depend on
+//! mesh, positions and constraints alone: the same bits on any number of ranks.
+
+use std::ops::Range;
+
+use glam::DVec3;
+use weft_partition::{Aggregates, Graph, HaloPlan, Ownership, PatchTree};
+use weft_runtime::comm::{Comm, CommError};
+
+use super::block_jacobi::multiply;
+use super::coarse::CoarseSpace;
+use super::patch_ssor::PatchSsor;
+use super::reduction::Carried;
+use super::{BlockJacobi, BlockMatrix, Filter, Halo, Pattern, System};
+
+/// The local level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Smoother {
+    /// Inverted diagonal blocks: a pass over the vectors.
+    #[default]
+    BlockJacobi,
+    /// Symmetric Gauss-Seidel within each patch: about one more product with the matrix.
+    PatchSsor,
+}
+
+/// The second level: a direct solve for the rigid motions of aggregates.
+#[derive(Clone, Copy, Debug)]
+pub struct TwoLevel<'a> {
+    /// The patches, cut further.
+    pub aggregates: &'a Aggregates,
+    /// The graph of the whole matrix, in the numbering of the tree.
+    pub graph: &'a Graph,
+}
+
+/// A preconditioner of one rank.
+#[derive(Clone, Debug, Default)]
+pub struct Preconditioner {
+    jacobi: BlockJacobi,
+    ssor: Option<PatchSsor>,
+    coarse: Option<CoarseSpace>,
+    /// Blocks and scalars of the pattern that it was made for; it may be any if nothing depends on
+    /// it.
+    entries: Option<(usize, usize)>,
+}
+
+impl Preconditioner {
+    /// Inverted diagonal blocks, for a matrix of any pattern.
+    #[must_use]
+    pub fn block_jacobi() -> Self {
+        Self::default()
+    }
+
+    /// A preconditioner for matrices of this pattern.
+    ///
+    /// # Panics
+    /// If the arguments are not of one partition.
+    #[must_use]
+    pub fn new(
+        smoother: Smoother,
+        two_level: Option<TwoLevel<'_>>,
+        pattern: &Pattern,
+        (plan, tree, ownership): (&HaloPlan, &PatchTree, &Ownership),
+    ) -> Self {
+        let first = plan.owned().start;
+        let patches = || -> Vec<Range<usize>> {
+            let vertices = ownership
+                .patches(plan.rank())
+                .map(|p| tree.patch_vertices(p));
+            vertices.map(|v| v.start - first..v.end - first).collect()
+        };
+        Self {
+            jacobi: BlockJacobi::default(),
+            ssor: match smoother {
+                Smoother::BlockJacobi => None,
+                Smoother::PatchSsor => Some(PatchSsor::new(pattern, &patches())),
+            },
+            coarse: two_level.map(|TwoLevel { aggregates, graph }| {
+                CoarseSpace::new(pattern, plan, ownership, aggregates, graph)
+            }),
+            entries: Some(pattern.entry_counts()),
+        }
+    }
+
+    /// How many numbers the factor of the coarse level has; 0 without one.
+    #[must_use]
+    pub fn coarse_factor_len(&self) -> usize {
+        self.coarse
+            .as_ref()
+            .map_or(0, |coarse| 36 * coarse.factor_blocks())
+    }
+
+    /// Blocks and scalars that the matrix must have; any number of them if `None`.
+    pub(super) fn entries(&self) -> Option<(usize, usize)> {
+        self.entries
+    }
+
+    /// Readies the preconditioner for a system. Collective.
+    ///
+    /// Answers the first row (local index) whose diagonal block is not positive definite in its free
+    /// directions.
+    pub(super) fn factor(
+        &mut self,
+        comm: &mut dyn Comm,
+        halo: &mut Halo,
+        system: &System<'_>,
+    ) -> Result<Option<usize>, CommError> {
+        let bad = self.jacobi.factor(system.matrix, system.filter);
+        if let Some(coarse) = &mut self.coarse {
+            let System {
+                matrix,
+                filter,
+                positions,
+                ..
+            } = *system;
+            coarse.factor(comm, halo, matrix, filter, positions)?;
+        }
+        Ok(bad)
+    }
+
+    /// u = M r for a residual that was computed and not updated; r is projected. Collective.
+    pub(super) fn restart(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        patches: &[Range<usize>],
+        r: &[DVec3],
+        u: &mut [DVec3],
+    ) -> Result<(), CommError> {
+        if let Some(coarse) = &mut self.coarse {
+            coarse.restart(comm, r)?;
+        }
+        for patch in patches {
+            self.apply(system.matrix, patch.clone(), r, u);
+        }
+        self.project(system.filter, u);
+        Ok(())
+    }
+
+    /// What is to travel with the scalar products of an iteration, for the projected product w.
+    pub(super) fn restrict_product(&mut self, w: &[DVec3]) -> Option<Carried<'_>> {
+        self.coarse
+            .as_mut()
+            .map(|coarse| coarse.restrict_product(w))
+    }
+
+    /// Follows s = w + β s, r −= α s on the coarse level.
+    pub(super) fn advance(&mut self, alpha: f64, beta: f64) {
+        if let Some(coarse) = &mut self.coarse {
+            coarse.advance(alpha, beta);
+        }
+    }
+
+    /// The inverted blocks, if they are all there is to it.
+    pub(super) fn pointwise(&self) -> Option<&[[f64; 6]]> {
+        (self.ssor.is_none() && self.coarse.is_none()).then(|| self.jacobi.inverses())
+    }
+
+    /// u = M r in the rows of one patch; [`Preconditioner::project`] must follow when all patches
+    /// are done.
+    pub(super) fn apply(
+        &self,
+        matrix: &BlockMatrix,
+        patch: Range<usize>,
+        r: &[DVec3],
+        u: &mut [DVec3],
+    ) {
+        match &self.ssor {
+            Some(ssor) => ssor.apply(matrix, &self.jacobi, patch.clone(), r, u),
+            None => {
+                let rows = u[patch.clone()].iter_mut().zip(&r[patch.clone()]);
+                for ((u, r), inverse) in rows.zip(&self.jacobi.inverses()[patch.clone()]) {
+                    *u = multiply(inverse, *r);
+                }
+            }
+        }
+        if let Some(coarse) = &self.coarse {
+            coarse.add_correction(patch, u);
+        }
+    }
+
+    /// Takes out what the coarse level added in constrained directions.
+    pub(super) fn project(&self, filter: &Filter, u: &mut [DVec3]) {
+        if self.coarse.is_some() {
+            filter.project(u);
+        }
+    }
+}
