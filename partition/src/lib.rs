@@ -13,6 +13,7 @@
 //! | [`ownership`] | [`Ownership`], which rank owns which patches |
 //! | [`halo_plan`] | [`HaloPlan`], what a rank needs from and sends to others |
 //! | [`tree_sum`] | [`TreeSum`], sums with the same bits on any number of ranks |
+//! | [`aggregates`] | [`Aggregates`], patches cut further, for a coarse system |
 //! | [`quality`] | [`Quality`], how good a partition is |
 //! | [`rcb`] | recursive coordinate bisection, for comparison and when METIS has no graph to work on |
 //!
@@ -33,6 +34,7 @@
 //! # Ok::<(), weft_partition::PartitionError>(())
 //! ```
 
+pub mod aggregates;
 mod bisect;
 mod error;
 pub mod graph;
@@ -44,6 +46,7 @@ pub mod rcb;
 mod subgraph;
 pub mod tree_sum;
 
+pub use aggregates::{AggregateOptions, Aggregates};
 pub use error::PartitionError;
 pub use graph::Graph;
 pub use halo_plan::{HaloPlan, Neighbour};

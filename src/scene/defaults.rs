@@ -6,7 +6,9 @@
 use glam::DVec3;
 use weft_runtime::Policy;
 
-use super::{Balance, ContactParameters, Material, Output, Partition, Solver, Time};
+use super::{
+    Balance, ContactParameters, Material, Output, Partition, Preconditioner, Solver, Time,
+};
 
 /// Acceleration of gravity in m/s², z up.
 pub const GRAVITY: DVec3 = DVec3::new(0.0, 0.0, -9.81);
@@ -61,12 +63,13 @@ impl Default for ContactParameters {
     }
 }
 
-/// 1e-6 within 1000 iterations.
+/// 1e-6 within 1000 iterations, two levels.
 impl Default for Solver {
     fn default() -> Self {
         Self {
             tolerance: 1e-6,
             max_iterations: 1000,
+            preconditioner: Preconditioner::TwoLevel,
         }
     }
 }

@@ -47,6 +47,8 @@ fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
     writeln!(out, "\n[solver]")?;
     writeln!(out, "tolerance = {:?}", scene.solver.tolerance)?;
     writeln!(out, "max_iterations = {}", scene.solver.max_iterations)?;
+    let preconditioner = scene.solver.preconditioner.name();
+    writeln!(out, "preconditioner = \"{preconditioner}\"")?;
 
     writeln!(out, "\n[partition]")?;
     if let Some(patches) = scene.partition.patches {

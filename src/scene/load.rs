@@ -17,8 +17,8 @@ use super::objects::{Surroundings, body, cloth, grid_vertices};
 use super::quantity::{Dimension, Number, Short};
 use super::reader::{Problems, Range, Table};
 use super::{
-    Balance, ContactParameters, Output, Partition, Place, Problem, Scene, SceneError, Solver, Time,
-    defaults,
+    Balance, ContactParameters, Output, Partition, Place, Preconditioner, Problem, Scene,
+    SceneError, Solver, Time, defaults,
 };
 
 impl Scene {
@@ -243,12 +243,16 @@ fn read_contact(table: &Table<'_>) -> ContactParameters {
 
 fn read_solver(table: &Table<'_>) -> Solver {
     let default = Solver::default();
+    let preconditioners = Preconditioner::ALL.map(|choice| (choice.name(), choice));
     Solver {
         tolerance: table
             .quantity("tolerance", Dimension::NUMBER, Range::HalfOpen(1e-15, 1.0))
             .unwrap_or(default.tolerance),
         max_iterations: count_u32(table, "max_iterations", 1_000_000)
             .unwrap_or(default.max_iterations),
+        preconditioner: table
+            .choice("preconditioner", &preconditioners)
+            .unwrap_or(default.preconditioner),
     }
 }
 

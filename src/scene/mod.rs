@@ -253,6 +253,34 @@ pub struct Solver {
     pub tolerance: f64,
     /// Iterations after which the run stops with an error.
     pub max_iterations: u32,
+    /// What makes the iterations fewer.
+    pub preconditioner: Preconditioner,
+}
+
+/// Preconditioners of the linear solve, by the names that scenes give them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preconditioner {
+    /// Each vertex on its own.
+    BlockJacobi,
+    /// Symmetric Gauss-Seidel within each patch.
+    PatchSsor,
+    /// Each vertex on its own, and rigid motions of small groups of vertices.
+    TwoLevel,
+}
+
+impl Preconditioner {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::BlockJacobi, Self::PatchSsor, Self::TwoLevel];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BlockJacobi => "block-jacobi",
+            Self::PatchSsor => "patch-ssor",
+            Self::TwoLevel => "two-level",
+        }
+    }
 }
 
 /// Parameters of the partition.

@@ -68,6 +68,7 @@ iterations = 7
 [solver]
 tolerance = 1e-8
 max_iterations = 500
+preconditioner = "patch-ssor"
 [partition]
 patches = 64
 [balance]
@@ -187,6 +188,7 @@ fn every_key_arrives_in_si_units() {
     assert_eq!(scene.balance.policy.split, Split::OLDEST);
     assert_eq!(scene.balance.ranks, Some(3));
     assert_eq!(scene.partition.patches, Some(64));
+    assert_eq!(scene.solver.preconditioner, Preconditioner::PatchSsor);
     assert_eq!(scene.output.picture_size, [320, 200]);
 }
 

@@ -221,6 +221,18 @@ impl Pattern {
         self.diagonal[row]
     }
 
+    /// Where the blocks of a row (local index) stand, and their columns as global numbers.
+    pub(super) fn block_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
+        let at = self.blocks.row(row);
+        (at.clone(), &self.blocks.global[at])
+    }
+
+    /// Where the scalars of a row (local index) stand, and their columns as global numbers.
+    pub(super) fn scalar_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
+        let at = self.scalars.row(row);
+        (at.clone(), &self.scalars.global[at])
+    }
+
     /// The rows asked for, as runs of local indices, ascending.
     #[must_use]
     pub fn runs(&self, rows: Rows) -> Vec<Range<usize>> {
@@ -397,36 +409,62 @@ impl BlockMatrix {
     }
 
     /// The kernel, for all rows alike.
-    ///
-    /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
-    /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
-    /// and the loop fits vector units. Nothing is fused: Rust rounds every product and every sum,
-    /// on any target.
     #[inline]
     fn multiply_run(&self, x: &[DVec3], y: &mut [DVec3], run: Range<usize>) {
         let Pattern {
             blocks, scalars, ..
         } = &self.pattern;
         for (row, y) in run.clone().zip(&mut y[run]) {
-            let near = blocks.row(row);
-            let values = &self.blocks[9 * near.start..9 * near.end + PADDING];
-            let (mut a, mut b, mut c) = ([0.0; 4], [0.0; 4], [0.0; 4]);
-            for (block, &column) in values.windows(10).step_by(9).zip(&blocks.local[near]) {
-                let x = x[column as usize];
-                for i in 0..4 {
-                    a[i] += block[i] * x.x;
-                    b[i] += block[3 + i] * x.y;
-                    c[i] += block[6 + i] * x.z;
-                }
-            }
-            let far = scalars.row(row);
-            let mut d = DVec3::ZERO;
-            for (&value, &column) in self.scalars[far.clone()].iter().zip(&scalars.local[far]) {
-                d += value * x[column as usize];
-            }
-            let sum = |i: usize| (a[i] + b[i]) + c[i];
-            *y = DVec3::new(sum(0), sum(1), sum(2)) + d;
+            *y = self.row_part(blocks.row(row), scalars.row(row), x);
         }
+    }
+
+    /// The product of some blocks and some scalars of a row with `x`, in the order of their columns.
+    ///
+    /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
+    /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
+    /// and the loop fits vector units. Nothing is fused: Rust rounds every product and every sum,
+    /// on any target.
+    #[inline(always)]
+    pub(super) fn row_part(&self, near: Range<usize>, far: Range<usize>, x: &[DVec3]) -> DVec3 {
+        let Pattern {
+            blocks, scalars, ..
+        } = &self.pattern;
+        let values = &self.blocks[9 * near.start..9 * near.end + PADDING];
+        let (mut a, mut b, mut c) = ([0.0; 4], [0.0; 4], [0.0; 4]);
+        for (block, &column) in values.windows(10).step_by(9).zip(&blocks.local[near]) {
+            let x = x[column as usize];
+            for i in 0..4 {
+                a[i] += block[i] * x.x;
+                b[i] += block[3 + i] * x.y;
+                c[i] += block[6 + i] * x.z;
+            }
+        }
+        let mut d = DVec3::ZERO;
+        for (&value, &column) in self.scalars[far.clone()].iter().zip(&scalars.local[far]) {
+            d += value * x[column as usize];
+        }
+        let sum = |i: usize| (a[i] + b[i]) + c[i];
+        DVec3::new(sum(0), sum(1), sum(2)) + d
+    }
+
+    /// The blocks of a row (local index): where each stands, its column as a local index, its value.
+    pub(super) fn row_blocks(&self, row: usize) -> impl Iterator<Item = (usize, u32, DMat3)> + '_ {
+        let columns = &self.pattern.blocks;
+        let near = columns.row(row);
+        let values = self.blocks[9 * near.start..9 * near.end].chunks_exact(9);
+        (near.clone().zip(&columns.local[near]).zip(values))
+            .map(|((at, &column), block)| (at, column, DMat3::from_cols_slice(block)))
+    }
+
+    /// The scalars of a row (local index), as [`BlockMatrix::row_blocks`].
+    pub(super) fn row_scalars(&self, row: usize) -> impl Iterator<Item = (usize, u32, f64)> + '_ {
+        let columns = &self.pattern.scalars;
+        let far = columns.row(row);
+        (far.clone()
+            .zip(&columns.local[far.clone()])
+            .zip(&self.scalars[far]))
+        .map(|((at, &column), &value)| (at, column, value))
     }
 }
 

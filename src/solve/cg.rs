@@ -3,12 +3,13 @@
 //! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the
 //! [`Filter`](super::Filter) gives the
 //! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
-//! preconditioned with [`BlockJacobi`], in the form that \[AB03\] shows to converge: S is applied
+//! preconditioned ([`Preconditioner`]), in the form that \[AB03\] shows to converge: S is applied
 //! as a projection, the warm start is moved to z first, and progress is measured against S (b − A
 //! z), which no warm start changes.
 //!
 //! An iteration is that of Chronopoulos and Gear: both scalar products are of the same vectors, r
-//! and the product with u = P r, so that one round of messages carries them. The search direction's
+//! and the product with u = M r, so that one round of messages carries them, and with them what a
+//! coarse level of the preconditioner M needs to know of the product. The search direction's
 //! curvature then comes from a recurrence, and the residual always does; neither is taken at its
 //! word. When the recurrence says that it is done, the residual is computed from Δv, and only that
 //! one counts: if it is too large still, the iteration starts again from there. The product for it
@@ -23,11 +24,11 @@ use glam::DVec3;
 use weft_partition::{HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError, Tag};
 
+use super::block_jacobi::multiply;
 use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
-use super::preconditioner::multiply;
 use super::reduction::dot;
 use super::suspect::{Suspect, agree};
-use super::{BlockJacobi, BlockMatrix, Halo, Reduction, Rows};
+use super::{BlockMatrix, Halo, Preconditioner, Reduction, Rows};
 
 /// The solver of one rank: exchange, sums and vectors, used again from step to step.
 #[derive(Clone, Debug)]
@@ -37,8 +38,8 @@ pub struct ModifiedCg {
     /// The first vertex of each patch of the whole tree, to name the patch of a vertex.
     patch_starts: Vec<u32>,
     first_row: u32,
-    preconditioner: BlockJacobi,
-    /// u = P r, with halo.
+    preconditioner: Preconditioner,
+    /// u = M r, with halo.
     u: Vec<DVec3>,
     /// w = S A u.
     w: Vec<DVec3>,
@@ -63,11 +64,11 @@ struct Previous {
 struct Progress {
     iterations: u32,
     products: u32,
-    /// r·P r allowed: squared, in J.
+    /// r·M r allowed: squared, in J.
     allowed: f64,
     criterion: Criterion,
     best: f64,
-    /// r·P r when the residual was last computed from x.
+    /// r·M r when the residual was last computed from x.
     computed: f64,
 }
 
@@ -81,12 +82,17 @@ enum Check {
 impl ModifiedCg {
     /// The solver of the rank whose plan this is.
     ///
-    /// `tag` must be used for nothing else while a solve runs.
+    /// `preconditioner` is of the same kind on every rank. `tag` must be used for nothing else while
+    /// a solve runs.
     ///
     /// # Panics
     /// If plan, tree and ownership are not of one partition.
     #[must_use]
-    pub fn new(plan: &HaloPlan, tree: &PatchTree, ownership: &Ownership, tag: Tag) -> Self {
+    pub fn new(
+        (plan, tree, ownership): (&HaloPlan, &PatchTree, &Ownership),
+        preconditioner: Preconditioner,
+        tag: Tag,
+    ) -> Self {
         let owned = plan.owned().len();
         assert_eq!(
             plan.owned(),
@@ -100,7 +106,7 @@ impl ModifiedCg {
             reduction: Reduction::new(tree, ownership, plan.rank()),
             patch_starts: (0..tree.patch_count()).map(start).collect(),
             first_row: plan.owned().start as u32,
-            preconditioner: BlockJacobi::default(),
+            preconditioner,
             u: vec![DVec3::ZERO; plan.local_len()],
             w: zeros(),
             r: zeros(),
@@ -127,7 +133,7 @@ impl ModifiedCg {
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
         self.check_lengths(system, x)?;
-        let bad_block = self.preconditioner.factor(system.matrix, system.filter);
+        let bad_block = self.preconditioner.factor(comm, &mut self.halo, system)?;
         let mut progress = self.begin(comm, system, tolerance, bad_block, x)?;
 
         system.filter.enforce(x);
@@ -138,8 +144,9 @@ impl ModifiedCg {
         loop {
             self.multiply_direction(comm, system, &mut progress)?;
             let (r, u, w) = (&self.r, &self.u, &self.w);
+            let carried = self.preconditioner.restrict_product(w);
             // γ = r·u, δ = u·A u
-            let [gamma, delta] = self.reduction.sum(comm, |patch| {
+            let [gamma, delta] = self.reduction.sum_carrying(comm, carried, |patch| {
                 let u = &u[patch.clone()];
                 [dot(&r[patch.clone()], u), dot(&w[patch], u)]
             })?;
@@ -181,7 +188,7 @@ impl ModifiedCg {
                 continue;
             }
             let alpha = gamma / curvature;
-            self.advance(alpha, beta, x);
+            self.advance(system, alpha, beta, x);
             previous = Some(Previous { gamma, alpha });
             progress.iterations += 1;
         }
@@ -203,6 +210,7 @@ impl ModifiedCg {
             ("right-hand side", system.rhs.len()),
             ("filter", system.filter.len()),
             ("velocity changes", x.len()),
+            ("positions", system.positions.len()),
         ] {
             if found != expected {
                 return Err(SolveError::Length {
@@ -218,6 +226,15 @@ impl ModifiedCg {
                 what: "matrix columns",
                 expected,
                 found,
+            });
+        }
+        let found = system.matrix.pattern().entry_counts();
+        let expected = self.preconditioner.entries().unwrap_or(found);
+        if found != expected {
+            return Err(SolveError::Length {
+                what: "matrix entries",
+                expected: expected.0 + expected.1,
+                found: found.0 + found.1,
             });
         }
         Ok(())
@@ -236,7 +253,7 @@ impl ModifiedCg {
         // r = S (b − A z)
         system.filter.write_changes(&mut self.u[..owned]);
         self.multiply(comm, system.matrix)?;
-        self.take_residual(system);
+        self.take_residual(comm, system)?;
         let (r, u) = (&self.r, &self.u);
         let [initial, bad] = self.reduction.sum(comm, |patch| {
             let here = bad_block.is_some_and(|row| patch.contains(&row));
@@ -301,7 +318,7 @@ impl ModifiedCg {
         for ((force, ax), b) in self.force.iter_mut().zip(&self.w).zip(system.rhs) {
             *force = *ax - *b;
         }
-        self.take_residual(system);
+        self.take_residual(comm, system)?;
         let (r, u) = (&self.r, &self.u);
         let [gamma] = self
             .reduction
@@ -326,20 +343,16 @@ impl ModifiedCg {
         Ok(Check::GoOn)
     }
 
-    /// r = S (b − w) and u = P r, where w is a product with A.
-    fn take_residual(&mut self, system: &System<'_>) {
+    /// r = S (b − w) and u = M r, where w is a product with A. Collective.
+    fn take_residual(&mut self, comm: &mut dyn Comm, system: &System<'_>) -> Result<(), CommError> {
         for ((r, ax), b) in self.r.iter_mut().zip(&self.w).zip(system.rhs) {
             *r = *b - *ax;
         }
         system.filter.project(&mut self.r);
-        for ((u, r), inverse) in self
-            .u
-            .iter_mut()
-            .zip(&self.r)
-            .zip(self.preconditioner.inverses())
-        {
-            *u = multiply(inverse, *r);
-        }
+        let u = &mut self.u[..self.halo.owned_len()];
+        let patches = self.reduction.patches();
+        self.preconditioner
+            .restart(comm, system, patches, &self.r, u)
     }
 
     /// w = S A u.
@@ -364,21 +377,34 @@ impl ModifiedCg {
         Ok(())
     }
 
-    /// One step along the search direction: p, s = A p, x, r and u for the next, in one pass.
-    fn advance(&mut self, alpha: f64, beta: f64, x: &mut [DVec3]) {
-        let inverses = self.preconditioner.inverses();
-        let rows = (self.u.iter_mut().zip(&self.w))
-            .zip(self.p.iter_mut().zip(&mut self.s))
-            .zip(x.iter_mut().zip(&mut self.r))
-            .zip(inverses);
-        for ((((u, w), (p, s)), (x, r)), inverse) in rows {
-            // p = u + β p, s = w + β s, x += α p, r −= α s, u = P r
-            *p = *u + beta * *p;
-            *s = *w + beta * *s;
-            *x += alpha * *p;
-            *r -= alpha * *s;
-            *u = multiply(inverse, *r);
+    /// One step along the search direction: p, s = A p, x, r and u for the next, in one pass over
+    /// all rows or over those of a patch, while they are in the cache.
+    fn advance(&mut self, system: &System<'_>, alpha: f64, beta: f64, x: &mut [DVec3]) {
+        self.preconditioner.advance(alpha, beta);
+        let u = &mut self.u[..self.halo.owned_len()];
+        if let Some(inverses) = self.preconditioner.pointwise() {
+            let rows = (u.iter_mut().zip(&self.w))
+                .zip(self.p.iter_mut().zip(&mut self.s))
+                .zip(x.iter_mut().zip(&mut self.r))
+                .zip(inverses);
+            for ((((u, w), (p, s)), (x, r)), inverse) in rows {
+                step((*u, *w), (alpha, beta), (p, s), (x, r));
+                *u = multiply(inverse, *r);
+            }
+            return;
         }
+        for patch in self.reduction.patches() {
+            let of = patch.clone();
+            let rows = (u[of.clone()].iter().zip(&self.w[of.clone()]))
+                .zip(self.p[of.clone()].iter_mut().zip(&mut self.s[of.clone()]))
+                .zip(x[of.clone()].iter_mut().zip(&mut self.r[of]));
+            for (((u, w), (p, s)), (x, r)) in rows {
+                step((*u, *w), (alpha, beta), (p, s), (x, r));
+            }
+            self.preconditioner
+                .apply(system.matrix, patch.clone(), &self.r, u);
+        }
+        self.preconditioner.project(system.filter, u);
     }
 
     /// Computes the curvature p·A p of the next direction p = u + β p itself; an error if it is not
@@ -434,6 +460,7 @@ impl ModifiedCg {
                 ("the matrix", system.matrix.non_finite_row()),
                 ("the right-hand side", first_non_finite(system.rhs)),
                 ("a constraint", system.filter.non_finite_row()),
+                ("a position", first_non_finite(system.positions)),
             ],
         )
     }
@@ -545,15 +572,29 @@ impl ModifiedCg {
     }
 }
 
+/// p = u + β p, s = w + β s, x += α p, r −= α s for one vertex.
+#[inline(always)]
+fn step(
+    (u, w): (DVec3, DVec3),
+    (alpha, beta): (f64, f64),
+    (p, s): (&mut DVec3, &mut DVec3),
+    (x, r): (&mut DVec3, &mut DVec3),
+) {
+    *p = u + beta * *p;
+    *s = w + beta * *s;
+    *x += alpha * *p;
+    *r -= alpha * *s;
+}
+
 fn first_non_finite(vector: &[DVec3]) -> Option<usize> {
     vector.iter().position(|v| !v.is_finite())
 }
 
-/// The share of the allowed r·P r that the recurrence aims at, so that the computed one is seldom
+/// The share of the allowed r·M r that the recurrence aims at, so that the computed one is seldom
 /// above.
 const AIM: f64 = 0.98;
 
-/// Starting again is given up when r·P r did not fall at least to this share since it was last
+/// Starting again is given up when r·M r did not fall at least to this share since it was last
 /// computed.
 const WORTHWHILE: f64 = 0.25;
 

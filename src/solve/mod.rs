@@ -12,7 +12,10 @@
 //! | [`reduction`] | [`Reduction`], sums over all vertices in an order that no ownership changes |
 //! | [`block_matrix`] | [`BlockMatrix`], rows of 3x3 blocks and scalars, and their product |
 //! | [`filter`] | [`Filter`], the constrained directions |
-//! | [`preconditioner`] | [`BlockJacobi`], inverted diagonal blocks |
+//! | [`block_jacobi`] | [`BlockJacobi`], inverted diagonal blocks |
+//! | `patch_ssor` | symmetric Gauss-Seidel within patches |
+//! | `coarse` | a direct solve for the rigid motions of aggregates |
+//! | [`preconditioner`] | [`Preconditioner`], which of them there are |
 //! | [`cg`] | [`ModifiedCg`], the solve itself |
 //! | [`outcome`] | [`System`] and [`Tolerance`] in, [`Outcome`] or [`SolveError`] out |
 //!
@@ -25,21 +28,25 @@
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 //! * \[TB06\] Thomaszewski, Blochinger: Parallel simulation of cloth on distributed memory architectures.
 
+pub mod block_jacobi;
 pub mod block_matrix;
 pub mod cg;
+mod coarse;
 pub mod filter;
 pub mod halo;
 pub mod outcome;
+mod patch_ssor;
 pub mod preconditioner;
 pub mod reduction;
 mod suspect;
 #[cfg(test)]
 mod testing;
 
+pub use block_jacobi::BlockJacobi;
 pub use block_matrix::{BlockMatrix, BlockSlot, Pattern, PatternError, Rows, ScalarSlot};
 pub use cg::ModifiedCg;
 pub use filter::Filter;
 pub use halo::Halo;
 pub use outcome::{Criterion, Outcome, SolveError, System, Tolerance};
-pub use preconditioner::BlockJacobi;
+pub use preconditioner::{Preconditioner, Smoother, TwoLevel};
 pub use reduction::Reduction;

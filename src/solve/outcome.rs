@@ -17,13 +17,20 @@ pub struct System<'a> {
     pub rhs: &'a [DVec3],
     /// Which directions are prescribed; changes in m/s.
     pub filter: &'a Filter,
+    /// Where the owned vertices are, in m: what rigid motions of the coarse level are about. Other
+    /// preconditioners do not use them.
+    pub positions: &'a [DVec3],
 }
 
 /// When a solve is good enough. The same on every rank.
 ///
-/// Residuals are measured in the norm of the preconditioner, √(r·P r): the velocity change that a
-/// residual stands for, weighted by mass, so that neither the fineness of a mesh nor a heavy cloth
-/// beside a light one distorts it. Its unit is √J.
+/// Residuals are measured in the norm of the [preconditioner](super::Preconditioner), √(r·M r),
+/// whose unit is √J. M stands for A⁻¹, and if it were A⁻¹ this would be the energy norm of the error
+/// in Δv. With block-Jacobi it is the velocity change that each vertex would make on its own,
+/// weighted by mass, so that neither the fineness of a mesh nor a heavy cloth beside a light one
+/// distorts it, but what many vertices have wrong together counts little. The stronger the
+/// preconditioner, the nearer to the error: the two-level one also counts what aggregates have wrong
+/// as a whole, and the same tolerance asks more of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
     /// Residual, as a share of that of Δv = z: what the constraints alone leave.

@@ -1,182 +1,197 @@
-//! The preconditioner: each vertex's own 3x3 block, inverted in its free directions.
+//! What the conjugate gradients are preconditioned with: a local level, and perhaps a coarse one.
 //!
-//! With D the block on the diagonal and S the vertex's projection, the inverse used is
-//! P = S (S D S + I − S)⁻¹ S. That is the inverse of D restricted to the free directions, and
-//! nothing in the others, so that preconditioned residuals stay where the filter lets them be
-//! \[AB03\]. It is local to a vertex, and so the same on any number of ranks.
+//! Local is [`BlockJacobi`] or, stronger, symmetric Gauss-Seidel within patches
+//! ([`super::patch_ssor`]). Both know only what is near, and need iterations in proportion to the
+//! vertices along a side. With the [coarse level](super::coarse) added the number hardly grows:
+//!
+//! ```text
+//! u = M r + P (Pᵀ A P)⁺ Pᵀ r
+//! ```
+//!
+//! All of them are symmetric and positive where A is, map into the free directions, and depend on
+//! mesh, positions and constraints alone: the same bits on any number of ranks.
 
-use glam::{DMat3, DVec3};
+use std::ops::Range;
 
-use super::{BlockMatrix, Filter};
+use glam::DVec3;
+use weft_partition::{Aggregates, Graph, HaloPlan, Ownership, PatchTree};
+use weft_runtime::comm::{Comm, CommError};
 
-/// Inverted diagonal blocks of the owned rows.
+use super::block_jacobi::multiply;
+use super::coarse::CoarseSpace;
+use super::patch_ssor::PatchSsor;
+use super::reduction::Carried;
+use super::{BlockJacobi, BlockMatrix, Filter, Halo, Pattern, System};
+
+/// The local level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Smoother {
+    /// Inverted diagonal blocks: a pass over the vectors.
+    #[default]
+    BlockJacobi,
+    /// Symmetric Gauss-Seidel within each patch: about one more product with the matrix.
+    PatchSsor,
+}
+
+/// The second level: a direct solve for the rigid motions of aggregates.
+#[derive(Clone, Copy, Debug)]
+pub struct TwoLevel<'a> {
+    /// The patches, cut further.
+    pub aggregates: &'a Aggregates,
+    /// The graph of the whole matrix, in the numbering of the tree.
+    pub graph: &'a Graph,
+}
+
+/// A preconditioner of one rank.
 #[derive(Clone, Debug, Default)]
-pub struct BlockJacobi {
-    /// Symmetric: xx, xy, xz, yy, yz, zz.
-    inverses: Vec<[f64; 6]>,
+pub struct Preconditioner {
+    jacobi: BlockJacobi,
+    ssor: Option<PatchSsor>,
+    coarse: Option<CoarseSpace>,
+    /// Blocks and scalars of the pattern that it was made for; it may be any if nothing depends on
+    /// it.
+    entries: Option<(usize, usize)>,
 }
 
-impl BlockJacobi {
-    /// Inverts the diagonal blocks of a matrix in the free directions of a filter.
-    ///
-    /// Answers the first row (local index) whose block is not positive definite there; the inverse
-    /// of such a row is zero, and the preconditioner must not be used.
-    ///
-    /// # Panics
-    /// If matrix and filter are of different size.
-    pub fn factor(&mut self, matrix: &BlockMatrix, filter: &Filter) -> Option<usize> {
-        assert_eq!(
-            matrix.pattern().row_count(),
-            filter.len(),
-            "a filter for the owned rows"
-        );
-        let mut indefinite = None;
-        self.inverses.clear();
-        self.inverses.extend((0..filter.len()).map(|row| {
-            let block = matrix.diagonal_block(row);
-            let inverse = if filter.is_constrained(row) {
-                let free = filter.free(row);
-                let rest = DMat3::IDENTITY - free;
-                inverse(&(free * block * free + rest)).map(|inverse| free * inverse * free)
-            } else {
-                inverse(&block)
-            };
-            inverse.map_or_else(
-                || {
-                    indefinite.get_or_insert(row);
-                    [0.0; 6]
-                },
-                |m| {
-                    [
-                        m.x_axis.x, m.x_axis.y, m.x_axis.z, m.y_axis.y, m.y_axis.z, m.z_axis.z,
-                    ]
-                },
-            )
-        }));
-        indefinite
-    }
-
-    /// Preconditions the residual of a row (local index).
-    ///
-    /// # Panics
-    /// If there is no such row.
-    #[inline]
+impl Preconditioner {
+    /// Inverted diagonal blocks, for a matrix of any pattern.
     #[must_use]
-    pub fn apply(&self, row: usize, residual: DVec3) -> DVec3 {
-        multiply(&self.inverses[row], residual)
+    pub fn block_jacobi() -> Self {
+        Self::default()
     }
 
-    /// The inverses of all rows, for loops over rows.
-    pub(super) fn inverses(&self) -> &[[f64; 6]] {
-        &self.inverses
-    }
-}
-
-/// The product of a symmetric matrix, stored as six numbers, with a vector.
-#[inline]
-pub(super) fn multiply([xx, xy, xz, yy, yz, zz]: &[f64; 6], v: DVec3) -> DVec3 {
-    DVec3::new(
-        xx * v.x + xy * v.y + xz * v.z,
-        xy * v.x + yy * v.y + yz * v.z,
-        xz * v.x + yz * v.y + zz * v.z,
-    )
-}
-
-/// The inverse of a symmetric positive definite matrix; `None` if it is not one, or not finite.
-///
-/// Reads the upper half only.
-fn inverse(m: &DMat3) -> Option<DMat3> {
-    let (xx, xy, xz) = (m.x_axis.x, m.y_axis.x, m.z_axis.x);
-    let (yy, yz, zz) = (m.y_axis.y, m.z_axis.y, m.z_axis.z);
-    // m = L D Lᵀ; every pivot of a positive definite matrix is positive. NaN is not.
-    let d0 = xx;
-    let (l1, l2) = (xy / d0, xz / d0);
-    let d1 = yy - l1 * xy;
-    let l3 = (yz - l2 * xy) / d1;
-    let d2 = zz - l2 * xz - l3 * (yz - l2 * xy);
-    if !(d0 > 0.0 && d1 > 0.0 && d2 > 0.0 && (d0 + d1 + d2).is_finite()) {
-        return None;
-    }
-    // L⁻¹ has −l1, −l3 below the diagonal and l1 l3 − l2 in the corner; m⁻¹ = L⁻ᵀ D⁻¹ L⁻¹.
-    let corner = l1 * l3 - l2;
-    let (e0, e1, e2) = (1.0 / d0, 1.0 / d1, 1.0 / d2);
-    let inv_xx = e0 + l1 * l1 * e1 + corner * corner * e2;
-    let inv_xy = -l1 * e1 - corner * l3 * e2;
-    let inv_xz = corner * e2;
-    let inv_yy = e1 + l3 * l3 * e2;
-    let inv_yz = -l3 * e2;
-    let inverse = DMat3::from_cols(
-        DVec3::new(inv_xx, inv_xy, inv_xz),
-        DVec3::new(inv_xy, inv_yy, inv_yz),
-        DVec3::new(inv_xz, inv_yz, e2),
-    );
-    inverse.is_finite().then_some(inverse)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::solve::testing::Sheet;
-
-    proptest! {
-        #[test]
-        fn inverse_times_matrix_is_identity(entries in prop::array::uniform9(-1.0_f64..1.0)) {
-            let root = DMat3::from_cols_array(&entries);
-            let matrix = root * root.transpose() + 0.1 * DMat3::IDENTITY;
-            let product = inverse(&matrix).unwrap() * matrix;
-            prop_assert!(product.abs_diff_eq(DMat3::IDENTITY, 1e-12), "{}", product);
-        }
-
-        #[test]
-        fn an_indefinite_matrix_has_no_inverse_here(entries in prop::array::uniform9(-1.0_f64..1.0)) {
-            // A negative direction that no axis need be.
-            let root = DMat3::from_cols_array(&entries);
-            let n = DVec3::from_array([entries[0], entries[4], entries[8]]);
-            prop_assume!(n.length() > 0.1);
-            let n = n.normalize();
-            let outer = DMat3::from_cols(n * n.x, n * n.y, n * n.z);
-            let positive = root * root.transpose();
-            let matrix = positive - (n.dot(positive * n) + 0.01) * outer;
-            prop_assert_eq!(inverse(&matrix), None);
+    /// A preconditioner for matrices of this pattern.
+    ///
+    /// # Panics
+    /// If the arguments are not of one partition.
+    #[must_use]
+    pub fn new(
+        smoother: Smoother,
+        two_level: Option<TwoLevel<'_>>,
+        pattern: &Pattern,
+        (plan, tree, ownership): (&HaloPlan, &PatchTree, &Ownership),
+    ) -> Self {
+        let first = plan.owned().start;
+        let patches = || -> Vec<Range<usize>> {
+            let vertices = ownership
+                .patches(plan.rank())
+                .map(|p| tree.patch_vertices(p));
+            vertices.map(|v| v.start - first..v.end - first).collect()
+        };
+        Self {
+            jacobi: BlockJacobi::default(),
+            ssor: match smoother {
+                Smoother::BlockJacobi => None,
+                Smoother::PatchSsor => Some(PatchSsor::new(pattern, &patches())),
+            },
+            coarse: two_level.map(|TwoLevel { aggregates, graph }| {
+                CoarseSpace::new(pattern, plan, ownership, aggregates, graph)
+            }),
+            entries: Some(pattern.entry_counts()),
         }
     }
 
-    #[test]
-    fn nothing_leaks_into_constrained_directions() {
-        let sheet = Sheet::new(4, 1);
-        let system = sheet.system(1, 0, 3);
-        let mut filter = Filter::new(16);
-        filter.fix(0, DVec3::ONE);
-        assert!(filter.constrain_along(1, DVec3::Y, 0.0));
-        let slanted = DVec3::new(1.0, 2.0, 3.0).normalize();
-        assert!(filter.constrain_along(2, slanted, 0.0));
-        let mut jacobi = BlockJacobi::default();
-        assert_eq!(jacobi.factor(&system.matrix, &filter), None);
-        let r = DVec3::new(0.3, -0.7, 0.9);
-        assert_eq!(jacobi.apply(0, r), DVec3::ZERO);
-        assert_eq!(jacobi.apply(1, r).y, 0.0);
-        assert!(jacobi.apply(2, r).dot(slanted).abs() < 1e-15);
-        // In the free plane it is the inverse: S D u = S r.
-        for row in [1, 2, 3] {
-            let free = filter.free(row);
-            let back = free * (system.matrix.diagonal_block(row) * jacobi.apply(row, r));
-            assert!((back - free * r).length() < 1e-13, "row {row}");
+    /// How many numbers the factor of the coarse level has; 0 without one.
+    #[must_use]
+    pub fn coarse_factor_len(&self) -> usize {
+        self.coarse
+            .as_ref()
+            .map_or(0, |coarse| 36 * coarse.factor_blocks())
+    }
+
+    /// Blocks and scalars that the matrix must have; any number of them if `None`.
+    pub(super) fn entries(&self) -> Option<(usize, usize)> {
+        self.entries
+    }
+
+    /// Readies the preconditioner for a system. Collective.
+    ///
+    /// Answers the first row (local index) whose diagonal block is not positive definite in its free
+    /// directions.
+    pub(super) fn factor(
+        &mut self,
+        comm: &mut dyn Comm,
+        halo: &mut Halo,
+        system: &System<'_>,
+    ) -> Result<Option<usize>, CommError> {
+        let bad = self.jacobi.factor(system.matrix, system.filter);
+        if let Some(coarse) = &mut self.coarse {
+            let System {
+                matrix,
+                filter,
+                positions,
+                ..
+            } = *system;
+            coarse.factor(comm, halo, matrix, filter, positions)?;
+        }
+        Ok(bad)
+    }
+
+    /// u = M r for a residual that was computed and not updated; r is projected. Collective.
+    pub(super) fn restart(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        patches: &[Range<usize>],
+        r: &[DVec3],
+        u: &mut [DVec3],
+    ) -> Result<(), CommError> {
+        if let Some(coarse) = &mut self.coarse {
+            coarse.restart(comm, r)?;
+        }
+        for patch in patches {
+            self.apply(system.matrix, patch.clone(), r, u);
+        }
+        self.project(system.filter, u);
+        Ok(())
+    }
+
+    /// What is to travel with the scalar products of an iteration, for the projected product w.
+    pub(super) fn restrict_product(&mut self, w: &[DVec3]) -> Option<Carried<'_>> {
+        self.coarse
+            .as_mut()
+            .map(|coarse| coarse.restrict_product(w))
+    }
+
+    /// Follows s = w + β s, r −= α s on the coarse level.
+    pub(super) fn advance(&mut self, alpha: f64, beta: f64) {
+        if let Some(coarse) = &mut self.coarse {
+            coarse.advance(alpha, beta);
         }
     }
 
-    #[test]
-    fn a_block_that_is_not_positive_definite_is_found_where_it_is_free() {
-        let sheet = Sheet::new(4, 1);
-        let mut matrix = sheet.system(1, 0, 3).matrix;
-        let slot = matrix.pattern().diagonal_slot(5);
-        matrix.add_block(slot, &DMat3::from_diagonal(DVec3::new(0.0, -1e6, 0.0)));
-        let mut jacobi = BlockJacobi::default();
-        let mut filter = Filter::new(16);
-        assert_eq!(jacobi.factor(&matrix, &filter), Some(5));
-        // Held in that direction it does no harm.
-        assert!(filter.constrain_along(5, DVec3::Y, 0.0));
-        assert_eq!(jacobi.factor(&matrix, &filter), None);
+    /// The inverted blocks, if they are all there is to it.
+    pub(super) fn pointwise(&self) -> Option<&[[f64; 6]]> {
+        (self.ssor.is_none() && self.coarse.is_none()).then(|| self.jacobi.inverses())
+    }
+
+    /// u = M r in the rows of one patch; [`Preconditioner::project`] must follow when all patches
+    /// are done.
+    pub(super) fn apply(
+        &self,
+        matrix: &BlockMatrix,
+        patch: Range<usize>,
+        r: &[DVec3],
+        u: &mut [DVec3],
+    ) {
+        match &self.ssor {
+            Some(ssor) => ssor.apply(matrix, &self.jacobi, patch.clone(), r, u),
+            None => {
+                let rows = u[patch.clone()].iter_mut().zip(&r[patch.clone()]);
+                for ((u, r), inverse) in rows.zip(&self.jacobi.inverses()[patch.clone()]) {
+                    *u = multiply(inverse, *r);
+                }
+            }
+        }
+        if let Some(coarse) = &self.coarse {
+            coarse.add_correction(patch, u);
+        }
+    }
+
+    /// Takes out what the coarse level added in constrained directions.
+    pub(super) fn project(&self, filter: &Filter, u: &mut [DVec3]) {
+        if self.coarse.is_some() {
+            filter.project(u);
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! Within a patch [`dot`] adds in vertex order, in a fixed number of lanes; patches are added up
 //! the patch tree ([`TreeSum`]). Each rank reduces the subtrees it owns, one allgather carries the
 //! few partial sums to everybody, and every rank finishes the tree, so that all of them hold the
-//! same bits. Several sums share one round.
+//! same bits. Several sums share one round, and other numbers that all ranks need may travel with
+//! them ([`Carried`]).
 
 use std::ops::Range;
 
@@ -61,6 +62,16 @@ impl Reduction {
     pub fn sum<const K: usize>(
         &self,
         comm: &mut dyn Comm,
+        of_patch: impl FnMut(Range<usize>) -> [f64; K],
+    ) -> Result<[f64; K], CommError> {
+        self.sum_carrying(comm, None, of_patch)
+    }
+
+    /// [`Reduction::sum`], with other numbers in the same round.
+    pub(super) fn sum_carrying<const K: usize>(
+        &self,
+        comm: &mut dyn Comm,
+        mut carried: Option<Carried<'_>>,
         mut of_patch: impl FnMut(Range<usize>) -> [f64; K],
     ) -> Result<[f64; K], CommError> {
         let leaves: Vec<[f64; K]> = self
@@ -73,25 +84,50 @@ impl Reduction {
             .reduce_local(self.rank, &leaves, &mut own)
             .expect("there is one sum for each owned patch");
         if comm.size() > 1 {
-            let bytes = bytemuck::cast_slice(own.as_flattened()).to_vec();
+            let mut bytes: Vec<u8> = bytemuck::cast_slice(own.as_flattened()).to_vec();
+            if let Some(carried) = &carried {
+                bytes.extend_from_slice(bytemuck::cast_slice(carried.own));
+            }
             let gathered = comm.allgather(bytes)?;
             own.clear();
-            for ((from, bytes), &count) in (0..).map(Rank).zip(&gathered).zip(&self.subtree_counts)
-            {
-                if bytes.len() != count * size_of::<[f64; K]>() {
-                    let what = format!("{} bytes, not {count} partial sums of {K}", bytes.len());
+            for (rank, (bytes, &sums)) in gathered.iter().zip(&self.subtree_counts).enumerate() {
+                let sums_length = sums * size_of::<[f64; K]>();
+                let others = carried.as_ref().map_or(0, |carried| carried.counts[rank]);
+                if bytes.len() != sums_length + others * size_of::<f64>() {
+                    let length = bytes.len();
+                    let what = format!("{length} bytes, not {sums} partial sums of {K}");
+                    let from = Rank(rank as u32);
                     return Err(CommError::Malformed { from, what });
                 }
+                let (sum_bytes, other_bytes) = bytes.split_at(sums_length);
                 let at = own.len();
-                own.resize(at + count, [0.0; K]);
-                bytemuck::cast_slice_mut(own[at..].as_flattened_mut()).copy_from_slice(bytes);
+                own.resize(at + sums, [0.0; K]);
+                bytemuck::cast_slice_mut(own[at..].as_flattened_mut()).copy_from_slice(sum_bytes);
+                if let Some(carried) = &mut carried {
+                    let (theirs, behind) = std::mem::take(&mut carried.all).split_at_mut(others);
+                    bytemuck::cast_slice_mut(theirs).copy_from_slice(other_bytes);
+                    carried.all = behind;
+                }
             }
+        } else if let Some(carried) = carried {
+            carried.all.copy_from_slice(carried.own);
         }
         Ok(self
             .sum
             .finish(&own)
             .expect("the partial sums of every rank were counted"))
     }
+}
+
+/// Numbers that travel with a sum, from every rank to every rank.
+#[derive(Debug)]
+pub(super) struct Carried<'a> {
+    /// Those of this rank.
+    pub(super) own: &'a [f64],
+    /// How many each rank has.
+    pub(super) counts: &'a [usize],
+    /// Becomes those of all ranks, in rank order.
+    pub(super) all: &'a mut [f64],
 }
 
 /// The scalar product of two vectors of one patch, added in twelve lanes.

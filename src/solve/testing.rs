@@ -1,9 +1,11 @@
 //! Systems to test the solve with: a sheet with random springs, assembled as a mesh would be.
 
 use glam::{DMat3, DVec3};
-use weft_partition::{Graph, HaloPlan, Ownership, PatchOptions, PatchTree};
+use weft_partition::{
+    AggregateOptions, Aggregates, Graph, HaloPlan, Ownership, PatchOptions, PatchTree,
+};
 
-use super::{BlockMatrix, Filter, Pattern};
+use super::{BlockMatrix, Filter, Pattern, Preconditioner, Smoother, TwoLevel};
 
 /// A reproducible stream of numbers (splitmix64).
 pub(crate) struct Noise(u64);
@@ -32,8 +34,28 @@ pub(crate) struct Sheet {
     pub(crate) tree: PatchTree,
     pub(crate) near: Graph,
     pub(crate) far: Graph,
-    all: Graph,
+    pub(crate) all: Graph,
+    pub(crate) aggregates: Aggregates,
+    /// Least mass of a vertex; springs are of stiffness 1 to 2.
+    pub(crate) mass: f64,
+    side: u32,
 }
+
+/// The preconditioners there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Jacobi,
+    Ssor,
+    TwoLevelJacobi,
+    TwoLevelSsor,
+}
+
+pub(crate) const KINDS: [Kind; 4] = [
+    Kind::Jacobi,
+    Kind::Ssor,
+    Kind::TwoLevelJacobi,
+    Kind::TwoLevelSsor,
+];
 
 /// One rank's part of a system on a sheet.
 pub(crate) struct Part {
@@ -43,11 +65,17 @@ pub(crate) struct Part {
 
 impl Sheet {
     pub(crate) fn new(side: u32, patches: usize) -> Self {
+        Self::torn(side, patches, side)
+    }
+
+    /// A sheet torn before each `width`-th column.
+    pub(crate) fn torn(side: u32, patches: usize, width: u32) -> Self {
         let pairs = |steps: &'static [(u32, u32)]| {
             (0..side * side).flat_map(move |v| {
                 steps.iter().filter_map(move |&(dx, dy)| {
-                    let (x, y) = (v % side + dx, v / side + dy);
-                    (x < side && y < side).then_some((v, y * side + x))
+                    let (from, x, y) = (v % side, v % side + dx, v / side + dy);
+                    let whole = x < side && y < side && from / width == x / width;
+                    whole.then_some((v, y * side + x))
                 })
             })
         };
@@ -63,12 +91,63 @@ impl Sheet {
         };
         let tree = PatchTree::build(&all, &options).unwrap();
         let renumbered = |graph: Graph| graph.renumbered(&tree).unwrap();
+        let all = renumbered(all);
+        let options = AggregateOptions {
+            size: Some(9),
+            ..AggregateOptions::default()
+        };
         Self {
+            aggregates: Aggregates::build(&all, &tree, &options).unwrap(),
             near: renumbered(Graph::from_edges(count, near).unwrap()),
             far: renumbered(Graph::from_edges(count, far).unwrap()),
-            all: renumbered(all),
+            all,
             tree,
+            mass: 0.01,
+            side,
         }
+    }
+
+    /// With aggregates of another size than the nine vertices they have otherwise.
+    pub(crate) fn with_aggregates(mut self, size: usize) -> Self {
+        let options = AggregateOptions {
+            size: Some(size),
+            ..AggregateOptions::default()
+        };
+        self.aggregates = Aggregates::build(&self.all, &self.tree, &options).unwrap();
+        self
+    }
+
+    /// A rippled sheet; the owned part.
+    pub(crate) fn positions(&self, ranks: usize, rank: usize) -> Vec<DVec3> {
+        let place = |vertex: usize| {
+            let old = self.tree.new_to_old()[vertex];
+            let (x, y) = (f64::from(old % self.side), f64::from(old / self.side));
+            DVec3::new(0.1 * x, 0.1 * y, (0.3 * x).sin() * (0.2 * y).cos())
+        };
+        self.plan(ranks, rank).owned().map(place).collect()
+    }
+
+    /// A preconditioner for the systems of this sheet.
+    pub(crate) fn preconditioner(&self, kind: Kind, ranks: usize, rank: usize) -> Preconditioner {
+        let plan = self.plan(ranks, rank);
+        let pattern = Pattern::new(&plan, &self.near, &self.far).unwrap();
+        let (smoother, two) = match kind {
+            Kind::Jacobi => (Smoother::BlockJacobi, false),
+            Kind::Ssor => (Smoother::PatchSsor, false),
+            Kind::TwoLevelJacobi => (Smoother::BlockJacobi, true),
+            Kind::TwoLevelSsor => (Smoother::PatchSsor, true),
+        };
+        let two_level = two.then_some(TwoLevel {
+            aggregates: &self.aggregates,
+            graph: &self.all,
+        });
+        let ownership = self.ownership(ranks);
+        Preconditioner::new(
+            smoother,
+            two_level,
+            &pattern,
+            (&plan, &self.tree, &ownership),
+        )
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -96,7 +175,7 @@ impl Sheet {
             let diagonal = matrix.pattern().diagonal_slot(row);
             matrix.add_block(
                 diagonal,
-                &((0.01 + 0.001 * noise.number().abs()) * DMat3::IDENTITY),
+                &(self.mass * (1.0 + 0.1 * noise.number().abs()) * DMat3::IDENTITY),
             );
             for &other in self.near.neighbours(vertex) {
                 let block = spring(vertex, other, seed);

@@ -326,9 +326,18 @@ fn nothing_enters_a_body_and_cloth_does_not_stretch_much() {
 /// The promise: positions and velocities equal to the bit, whatever the ranks, workers and schedule.
 #[test]
 fn the_state_does_not_depend_on_ranks_workers_or_stealing() {
-    let world = world(&drape());
+    the_state_is_the_same_everywhere(&world(&drape()));
+}
+
+#[test]
+fn the_state_does_not_depend_on_ranks_with_patches_swept_either() {
+    let text = drape() + "[solver]\npreconditioner = \"patch-ssor\"\n";
+    the_state_is_the_same_everywhere(&world(&text));
+}
+
+fn the_state_is_the_same_everywhere(world: &World) {
     let state = |comm: &mut dyn Comm, options: &ScopeOptions| {
-        let mut s = Simulation::new(&world, &*comm, options).unwrap();
+        let mut s = Simulation::new(world, &*comm, options).unwrap();
         for _ in 0..60 {
             s.advance(comm).unwrap();
         }

@@ -2,14 +2,16 @@
 
 use glam::DVec3;
 use thiserror::Error;
-use weft_partition::{Graph, PartitionError, PatchOptions, PatchTree};
+use weft_partition::{
+    AggregateOptions, Aggregates, Graph, PartitionError, PatchOptions, PatchTree,
+};
 
 use crate::collide::audit::crossings;
 use crate::collide::body::{Analytic, BodySurface};
 use crate::collide::{Body, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth};
 use crate::physics::{ClothModel, PhysicsError};
-use crate::scene::{Pin, Scene, Surface};
+use crate::scene::{Pin, Preconditioner, Scene, Surface};
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
 /// motion that a step starts with.
@@ -73,6 +75,7 @@ pub struct World {
     near: Graph,
     far: Graph,
     graph: Graph,
+    aggregates: Option<Aggregates>,
     surface: ClothSurface,
     bodies: Vec<Body>,
     body_meshes: Vec<TriMesh>,
@@ -130,6 +133,11 @@ impl World {
         };
         let tree = PatchTree::build(&graph, &options)?;
 
+        let graph = graph.renumbered(&tree)?;
+        let two_level = scene.solver.preconditioner == Preconditioner::TwoLevel;
+        let aggregates = two_level
+            .then(|| Aggregates::build(&graph, &tree, &AggregateOptions::default()))
+            .transpose()?;
         let model = model.renumbered(tree.old_to_new());
         let (near, far) = model.couplings();
         let old = |v: usize| tree.new_to_old()[v] as usize;
@@ -152,7 +160,8 @@ impl World {
             friction: scene.bodies.iter().map(|b| b.friction).collect(),
             pinned: (0..n).map(|v| pinned[old(v)]).collect(),
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
-            graph: graph.renumbered(&tree)?,
+            graph,
+            aggregates,
             near: edges(&near)?,
             far: edges(&far)?,
             scene: scene.clone(),
@@ -186,6 +195,12 @@ impl World {
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Patches cut further, if the solve has a second level.
+    #[must_use]
+    pub fn aggregates(&self) -> Option<&Aggregates> {
+        self.aggregates.as_ref()
     }
 
     /// The vertices that triangles couple, and those that only hinges do.

@@ -1,0 +1,308 @@
+//! Aggregates: each patch cut further into small groups of neighbouring vertices, on which a coarse
+//! system can be built.
+//!
+//! In: the graph in the numbering of the tree, and how large a group should be. Out: the aggregate
+//! of each vertex. Aggregates are numbered patch by patch, so that whoever owns patches owns a
+//! contiguous range of aggregates; vertices keep their numbers. As with patches, the cuts depend on
+//! graph, size and seed alone, never on ranks.
+//!
+//! Not here: what the coarse system is of.
+
+use std::ops::Range;
+
+use crate::bisect::bisect;
+use crate::graph::{check_length, count_u32};
+use crate::subgraph::Extractor;
+use crate::{Graph, Ownership, PartitionError, PatchTree};
+
+/// How patches are cut into aggregates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AggregateOptions {
+    /// Vertices that an aggregate should have; `None` chooses by
+    /// [`AggregateOptions::size_for`]. Aggregates come out between 0.7 and 1.4 times as large, or
+    /// smaller where patches are.
+    pub size: Option<usize>,
+    /// Seed of METIS. The same graph, size and seed give the same aggregates.
+    pub seed: i32,
+}
+
+impl Default for AggregateOptions {
+    fn default() -> Self {
+        Self {
+            size: None,
+            seed: 1,
+        }
+    }
+}
+
+impl AggregateOptions {
+    /// The size of an aggregate in a graph of so many vertices: [`FEWEST_VERTICES`], or as many as
+    /// leave about [`MOST_AGGREGATES`].
+    #[must_use]
+    pub fn size_for(&self, vertices: usize) -> usize {
+        self.size
+            .unwrap_or_else(|| FEWEST_VERTICES.max(vertices / MOST_AGGREGATES))
+            .max(1)
+    }
+}
+
+/// The vertices of each patch in 2^m groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aggregates {
+    /// The aggregate of each vertex.
+    of_vertex: Vec<u32>,
+    /// Where the aggregates of each patch start; one entry more than there are patches.
+    offsets: Vec<u32>,
+}
+
+impl Aggregates {
+    /// Bisects every patch until groups are about as large as wanted; the graph is in the numbering
+    /// of the tree. No group is empty.
+    ///
+    /// # Errors
+    /// [`PartitionError::Length`] if the graph is of another size, [`PartitionError::Metis`] if
+    /// memory ran out.
+    pub fn build(
+        graph: &Graph,
+        tree: &PatchTree,
+        options: &AggregateOptions,
+    ) -> Result<Self, PartitionError> {
+        check_length(
+            "vertices of the graph",
+            tree.vertex_count(),
+            graph.vertex_count(),
+        )?;
+        let size = options.size_for(graph.vertex_count());
+        let mut extractor = Extractor::new(graph);
+        let mut of_vertex = vec![0; graph.vertex_count()];
+        let mut offsets = Vec::with_capacity(tree.patch_count() + 1);
+        let mut next = 0;
+        for patch in 0..tree.patch_count() {
+            offsets.push(next);
+            let patch = tree.patch_vertices(patch);
+            let groups = groups_for(patch.len(), size);
+            let patch: Vec<u32> = (count_u32(patch.start)..count_u32(patch.end)).collect();
+            // Groups still to be cut, the next one in the order of their numbers on top.
+            let mut branches = vec![(patch, groups)];
+            while let Some((vertices, leaves)) = branches.pop() {
+                if leaves == 1 {
+                    for v in vertices {
+                        of_vertex[v as usize] = next;
+                    }
+                    next += 1;
+                    continue;
+                }
+                let part = extractor.extract(&vertices);
+                let second = bisect(&part, leaves / 2, options.seed)?;
+                // Which side METIS calls the first is an accident; the one with the lowest vertex
+                // is.
+                let side = |wanted: bool| -> Vec<u32> {
+                    let chosen = vertices
+                        .iter()
+                        .zip(&second)
+                        .filter(|(_, side)| (**side != second[0]) == wanted);
+                    chosen.map(|(&v, _)| v).collect()
+                };
+                branches.push((side(true), leaves / 2));
+                branches.push((side(false), leaves / 2));
+            }
+        }
+        offsets.push(next);
+        Ok(Self { of_vertex, offsets })
+    }
+
+    /// How many aggregates there are, at least one for each patch.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.offsets.last().map_or(0, |&count| count as usize)
+    }
+
+    /// How many vertices they hold together.
+    #[must_use]
+    pub fn vertex_count(&self) -> usize {
+        self.of_vertex.len()
+    }
+
+    /// The aggregate of a vertex, given in the numbering of the tree.
+    ///
+    /// # Panics
+    /// If there is no such vertex.
+    #[must_use]
+    pub fn of(&self, vertex: u32) -> u32 {
+        self.of_vertex[vertex as usize]
+    }
+
+    /// The aggregates of a patch; never empty.
+    ///
+    /// # Panics
+    /// If there is no such patch.
+    #[must_use]
+    pub fn in_patch(&self, patch: usize) -> Range<usize> {
+        self.offsets[patch] as usize..self.offsets[patch + 1] as usize
+    }
+
+    /// The aggregates whose vertices a rank owns; never empty.
+    ///
+    /// # Panics
+    /// If there is no such rank, or the ownership is of another tree.
+    #[must_use]
+    pub fn owned(&self, ownership: &Ownership, rank: usize) -> Range<usize> {
+        let patches = ownership.patches(rank);
+        self.offsets[patches.start] as usize..self.offsets[patches.end] as usize
+    }
+
+    /// Which aggregates are adjacent: those with an edge of `graph` between them.
+    ///
+    /// # Errors
+    /// [`PartitionError::Length`] if the graph is of another size.
+    pub fn quotient(&self, graph: &Graph) -> Result<Graph, PartitionError> {
+        check_length(
+            "vertices of the graph",
+            self.of_vertex.len(),
+            graph.vertex_count(),
+        )?;
+        let mut pairs: Vec<(u32, u32)> = Vec::new();
+        for v in graph.vertices() {
+            let own = self.of(v);
+            let others = graph.neighbours(v).iter().map(|&other| self.of(other));
+            pairs.extend(
+                others
+                    .filter(|&other| other < own)
+                    .map(|other| (own, other)),
+            );
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        Graph::from_edges(self.count(), pairs)
+    }
+}
+
+/// The power of two for which groups of `vertices` come nearest to `size`, as a ratio; at most one
+/// group a vertex.
+fn groups_for(vertices: usize, size: usize) -> usize {
+    let (vertices, size) = (vertices as u128, size as u128);
+    let mut groups = 1_usize;
+    // Halving brings a group nearer if it has more than √2 times the size.
+    while vertices * vertices > 2 * (size * groups as u128).pow(2) && 2 * groups as u128 <= vertices
+    {
+        groups *= 2;
+    }
+    groups
+}
+
+/// Aggregates of fewer vertices make a coarse system that costs more than the iterations it saves.
+pub const FEWEST_VERTICES: usize = 60;
+
+/// About so many aggregates there are at most: every rank factors the coarse system.
+pub const MOST_AGGREGATES: usize = 2500;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{PatchOptions, Quality};
+
+    fn sheet(side: u32) -> Graph {
+        let edges = (0..side * side).flat_map(move |v| {
+            let right = (v % side + 1 < side).then_some((v, v + 1));
+            let up = (v / side + 1 < side).then_some((v, v + side));
+            right.into_iter().chain(up)
+        });
+        Graph::from_edges((side * side) as usize, edges).unwrap()
+    }
+
+    fn tree(graph: &Graph, patches: usize) -> (PatchTree, Graph) {
+        let options = PatchOptions {
+            patches: Some(patches),
+            ..PatchOptions::default()
+        };
+        let tree = PatchTree::build(graph, &options).unwrap();
+        let graph = graph.renumbered(&tree).unwrap();
+        (tree, graph)
+    }
+
+    #[test]
+    fn groups_are_a_power_of_two_and_near_the_wanted_size() {
+        for (vertices, size, groups) in [
+            (1, 60, 1),
+            (84, 60, 1),
+            (85, 60, 2),
+            (312, 60, 4),
+            (1562, 60, 32),
+            (5, 1, 4),
+            (1, 1, 1),
+        ] {
+            assert_eq!(groups_for(vertices, size), groups, "{vertices} of {size}");
+        }
+        let automatic = AggregateOptions::default();
+        assert_eq!(automatic.size_for(10_000), 60);
+        assert_eq!(automatic.size_for(1_000_000), 400);
+    }
+
+    #[test]
+    fn aggregates_of_a_sheet_are_even_and_in_one_piece() {
+        let (tree, graph) = tree(&sheet(60), 8);
+        let aggregates = Aggregates::build(&graph, &tree, &AggregateOptions::default()).unwrap();
+        assert_eq!(aggregates.count(), 64);
+        let quality = Quality::new(&graph, &aggregates.of_vertex, aggregates.count()).unwrap();
+        assert!(quality.imbalance < 1.2, "{}", quality.imbalance);
+        let split = quality.components.iter().filter(|&&pieces| pieces > 1);
+        assert!(split.count() <= 3, "{:?}", quality.components);
+        let again = Aggregates::build(&graph, &tree, &AggregateOptions::default()).unwrap();
+        assert_eq!(again, aggregates);
+    }
+
+    #[test]
+    fn the_quotient_joins_aggregates_that_share_an_edge() {
+        let chain = Graph::from_edges(12, (0..11).map(|v| (v, v + 1))).unwrap();
+        let (tree, graph) = tree(&chain, 2);
+        let options = AggregateOptions {
+            size: Some(3),
+            ..AggregateOptions::default()
+        };
+        let aggregates = Aggregates::build(&graph, &tree, &options).unwrap();
+        let quotient = aggregates.quotient(&graph).unwrap();
+        assert_eq!((quotient.vertex_count(), quotient.edge_count()), (4, 3));
+        assert!(aggregates.quotient(&sheet(2)).is_err());
+    }
+
+    #[test]
+    fn a_graph_of_another_size_is_refused() {
+        let (tree, _) = tree(&sheet(4), 2);
+        let error = Aggregates::build(&sheet(3), &tree, &AggregateOptions::default());
+        assert!(matches!(error, Err(PartitionError::Length { .. })));
+    }
+
+    proptest! {
+        /// Whatever the graph: every aggregate has vertices, all of them in its patch.
+        #[test]
+        fn aggregates_cover_their_patches(
+            vertices in 4_u32..120,
+            edges in prop::collection::vec((0_u32..120, 0_u32..120), 0..200),
+            size in 1_usize..40,
+        ) {
+            let edges = edges
+                .into_iter()
+                .map(|(a, b)| (a % vertices, b % vertices))
+                .filter(|(a, b)| a != b);
+            let graph = Graph::from_edges(vertices as usize, edges).unwrap();
+            let (tree, graph) = tree(&graph, 4);
+            let options = AggregateOptions { size: Some(size), ..AggregateOptions::default() };
+            let aggregates = Aggregates::build(&graph, &tree, &options).unwrap();
+            let mut sizes = vec![0; aggregates.count()];
+            for patch in 0..tree.patch_count() {
+                for v in tree.patch_vertices(patch) {
+                    let aggregate = aggregates.of(v as u32) as usize;
+                    prop_assert!(aggregates.in_patch(patch).contains(&aggregate));
+                    sizes[aggregate] += 1;
+                }
+            }
+            prop_assert!(sizes.iter().all(|&size| size > 0));
+            let ownership = Ownership::new(&tree, 3).unwrap();
+            let owned: Vec<_> = (0..3).map(|rank| aggregates.owned(&ownership, rank)).collect();
+            prop_assert_eq!((owned[0].start, owned[2].end), (0, aggregates.count()));
+            prop_assert!(owned[0].end == owned[1].start && owned[1].end == owned[2].start);
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The factor of the coarse matrix: sparse Cholesky of 6x6 blocks.
+//!
+//! Right-looking: when a column is finished, what it takes from the columns behind it is subtracted
+//! there, in ascending order. Plain loops without fused operations, on every rank the same: ranks
+//! hold replicated factors and must agree on their bits also where their processors differ, so no
+//! library that chooses its kernels at run time will do.
+//!
+//! Modes may be missing: of an aggregate that is constrained, or whose vertices are on one line or
+//! one point. A pivot that is tiny beside the entry it started from, or negative, is *dropped*, its
+//! row and column with it, and its part of the solution is zero. What is solved then is the system
+//! of the modes that are left, and the answer stays symmetric and positive semidefinite in the
+//! right-hand side.
+
+use weft_partition::Graph;
+
+use super::elimination::Elimination;
+use super::{Block, Six};
+
+/// The pattern of the factor, once for a mesh, and its numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Cholesky {
+    elimination: Elimination,
+    /// Where each block of the lower half of the matrix goes, in the order of [`LowerRows`].
+    places: Vec<Place>,
+    diagonal: Vec<Block>,
+    /// Inverse pivots; zero for those that were dropped.
+    inverse: Vec<Six>,
+    below: Vec<Block>,
+    /// Right-hand side and solution in the order of elimination.
+    solution: Vec<Six>,
+}
+
+/// The blocks of the lower half of a symmetric block matrix, row by row: columns below the row's
+/// own number, ascending, then the diagonal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LowerRows {
+    /// Where the blocks of each row start; one more than there are rows.
+    pub(super) starts: Vec<usize>,
+    pub(super) columns: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Diagonal(usize),
+    Below(usize),
+    /// Rows and columns change places: the row is eliminated before the column.
+    Transposed(usize),
+}
+
+impl LowerRows {
+    pub(super) fn new(graph: &Graph) -> Self {
+        let mut starts = vec![0];
+        let mut columns = Vec::new();
+        for row in graph.vertices() {
+            columns.extend(graph.neighbours(row).iter().filter(|&&column| column < row));
+            columns.push(row);
+            starts.push(columns.len());
+        }
+        Self { starts, columns }
+    }
+
+    /// Where a block of the lower half stands.
+    pub(super) fn find(&self, row: usize, column: u32) -> Option<usize> {
+        let start = self.starts[row];
+        let columns = &self.columns[start..self.starts[row + 1]];
+        columns.binary_search(&column).ok().map(|at| start + at)
+    }
+}
+
+impl Cholesky {
+    /// The pattern of the factor of a matrix with blocks on the diagonal and for each edge.
+    pub(super) fn new(graph: &Graph, lower: &LowerRows) -> Self {
+        let elimination = Elimination::new(graph);
+        let mut places = Vec::with_capacity(lower.columns.len());
+        for (row, starts) in lower.starts.windows(2).enumerate() {
+            for &column in &lower.columns[starts[0]..starts[1]] {
+                let (i, j) = (
+                    elimination.step_of[row],
+                    elimination.step_of[column as usize],
+                );
+                let find = |i, j| {
+                    elimination
+                        .find(i, j)
+                        .expect("the factor has every block of the matrix")
+                };
+                places.push(match i.cmp(&j) {
+                    std::cmp::Ordering::Equal => Place::Diagonal(i as usize),
+                    std::cmp::Ordering::Greater => Place::Below(find(i, j)),
+                    std::cmp::Ordering::Less => Place::Transposed(find(j, i)),
+                });
+            }
+        }
+        let count = graph.vertex_count();
+        Self {
+            places,
+            diagonal: vec![ZERO; count],
+            inverse: vec![[0.0; 6]; count],
+            below: vec![ZERO; elimination.rows.len()],
+            solution: vec![[0.0; 6]; count],
+            elimination,
+        }
+    }
+
+    /// Factors a matrix, given by the lower half as [`LowerRows`] has it; of blocks on the diagonal
+    /// only the lower half is read.
+    pub(super) fn factor(&mut self, lower: &[Block]) {
+        assert_eq!(lower.len(), self.places.len(), "a matrix of this pattern");
+        self.below.fill(ZERO);
+        for (place, block) in self.places.iter().zip(lower) {
+            match *place {
+                Place::Diagonal(at) => self.diagonal[at] = *block,
+                Place::Below(at) => self.below[at] = *block,
+                Place::Transposed(at) => {
+                    self.below[at] = std::array::from_fn(|c| std::array::from_fn(|r| block[r][c]));
+                }
+            }
+        }
+        // Entries on the diagonal before elimination, to see what it leaves of them.
+        for (scale, block) in self.inverse.iter_mut().zip(&self.diagonal) {
+            *scale = std::array::from_fn(|c| block[c][c]);
+        }
+        for column in 0..self.diagonal.len() {
+            factor_block(&mut self.diagonal[column], &mut self.inverse[column]);
+            self.finish_column(column);
+        }
+    }
+
+    /// Divides a column by its factored diagonal block, and subtracts its products from the columns
+    /// behind it.
+    fn finish_column(&mut self, column: usize) {
+        let Elimination { starts, rows, .. } = &self.elimination;
+        let own = starts[column]..starts[column + 1];
+        let (done, behind) = self.below.split_at_mut(own.end);
+        let blocks = &mut done[own.start..];
+        let rows_here = &rows[own.clone()];
+        for block in blocks.iter_mut() {
+            divide(block, &self.diagonal[column], &self.inverse[column]);
+        }
+        for (first, &target) in rows_here.iter().enumerate() {
+            let target = target as usize;
+            let by = &blocks[first];
+            subtract_product(&mut self.diagonal[target], by, by);
+            // Both columns have their rows ascending, and the target's has all that come here.
+            let mut at = starts[target];
+            for (block, &row) in blocks[first + 1..].iter().zip(&rows_here[first + 1..]) {
+                while rows[at] < row {
+                    at += 1;
+                }
+                subtract_product(&mut behind[at - own.end], block, by);
+                at += 1;
+            }
+        }
+    }
+
+    /// Solves for one right-hand side.
+    pub(super) fn solve(&mut self, rhs: &[Six], solution: &mut [Six]) {
+        let Elimination {
+            order,
+            starts,
+            rows,
+            ..
+        } = &self.elimination;
+        let x = &mut self.solution;
+        for (x, &from) in x.iter_mut().zip(order) {
+            *x = rhs[from as usize];
+        }
+        for column in 0..order.len() {
+            let mut y = x[column];
+            let (block, inverse) = (&self.diagonal[column], &self.inverse[column]);
+            for c in 0..6 {
+                y[c] *= inverse[c];
+                for r in c + 1..6 {
+                    y[r] -= block[c][r] * y[c];
+                }
+            }
+            x[column] = y;
+            let own = starts[column]..starts[column + 1];
+            for (block, &row) in self.below[own.clone()].iter().zip(&rows[own]) {
+                let x = &mut x[row as usize];
+                for c in 0..6 {
+                    for r in 0..6 {
+                        x[r] -= block[c][r] * y[c];
+                    }
+                }
+            }
+        }
+        for column in (0..order.len()).rev() {
+            let mut y = x[column];
+            let own = starts[column]..starts[column + 1];
+            for (block, &row) in self.below[own.clone()].iter().zip(&rows[own]) {
+                let x = &x[row as usize];
+                for c in 0..6 {
+                    for r in 0..6 {
+                        y[c] -= block[c][r] * x[r];
+                    }
+                }
+            }
+            let (block, inverse) = (&self.diagonal[column], &self.inverse[column]);
+            for c in (0..6).rev() {
+                for r in c + 1..6 {
+                    y[c] -= block[c][r] * y[r];
+                }
+                y[c] *= inverse[c];
+            }
+            x[column] = y;
+        }
+        for (x, &to) in x.iter().zip(order) {
+            solution[to as usize] = *x;
+        }
+    }
+
+    /// How many blocks the factor has.
+    pub(super) fn block_count(&self) -> usize {
+        self.diagonal.len() + self.below.len()
+    }
+}
+
+/// Factors a block on the diagonal in place. `inverse` holds the entries that its pivots started
+/// from, and becomes the inverse pivots. Dropped pivots leave zeros below them.
+fn factor_block(block: &mut Block, inverse: &mut Six) {
+    for c in 0..6 {
+        let pivot = block[c][c];
+        // Not a number is not greater either.
+        inverse[c] = if pivot > TINY * inverse[c].abs() {
+            1.0 / pivot.sqrt()
+        } else {
+            0.0
+        };
+        let column: Six = std::array::from_fn(|r| block[c][r] * inverse[c]);
+        block[c] = column;
+        for d in c + 1..6 {
+            for r in d..6 {
+                block[d][r] -= column[r] * column[d];
+            }
+        }
+    }
+}
+
+/// block ← block L⁻ᵀ, where L is a factored block on the diagonal.
+fn divide(block: &mut Block, diagonal: &Block, inverse: &Six) {
+    for c in 0..6 {
+        for r in 0..6 {
+            block[c][r] *= inverse[c];
+        }
+        for d in c + 1..6 {
+            for r in 0..6 {
+                block[d][r] -= block[c][r] * diagonal[c][d];
+            }
+        }
+    }
+}
+
+/// target ← target − a bᵀ.
+fn subtract_product(target: &mut Block, a: &Block, b: &Block) {
+    for c in 0..6 {
+        let mut column = target[c];
+        for d in 0..6 {
+            for r in 0..6 {
+                column[r] -= a[d][r] * b[d][c];
+            }
+        }
+        target[c] = column;
+    }
+}
+
+const ZERO: Block = [[0.0; 6]; 6];
+
+/// The share of its first value below which a pivot is rounding, and its mode not there.
+const TINY: f64 = 1e-12;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::solve::testing::Noise;
+
+    /// A random symmetric matrix on a graph, as its lower half and in full: G Gᵀ of random blocks,
+    /// one on each vertex and two on each edge, so that it is positive definite.
+    fn matrix(graph: &Graph, seed: u64) -> (LowerRows, Vec<Block>, Vec<Vec<f64>>) {
+        let mut noise = Noise::new(seed);
+        let size = 6 * graph.vertex_count();
+        let mut dense = vec![vec![0.0; size]; size];
+        let mut add = |ends: &[usize]| {
+            let columns: Vec<Vec<f64>> = (0..6)
+                .map(|_| (0..6 * ends.len()).map(|_| noise.number()).collect())
+                .collect();
+            let at = |i: usize| 6 * ends[i / 6] + i % 6;
+            for column in columns {
+                for i in 0..column.len() {
+                    for j in 0..column.len() {
+                        dense[at(i)][at(j)] += column[i] * column[j];
+                    }
+                }
+            }
+        };
+        for v in graph.vertices() {
+            add(&[v as usize]);
+            for &w in graph.neighbours(v) {
+                add(&[v as usize, w as usize]);
+            }
+        }
+        for (i, line) in dense.iter_mut().enumerate() {
+            line[i] += 0.5;
+        }
+        let rows = LowerRows::new(graph);
+        (rows.clone(), blocks_of(&rows, &dense), dense)
+    }
+
+    fn blocks_of(rows: &LowerRows, dense: &[Vec<f64>]) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for row in 0..rows.starts.len() - 1 {
+            for &column in &rows.columns[rows.starts[row]..rows.starts[row + 1]] {
+                let column = 6 * column as usize;
+                blocks.push(std::array::from_fn(|c| {
+                    std::array::from_fn(|r| dense[6 * row + r][column + c])
+                }));
+            }
+        }
+        blocks
+    }
+
+    /// Solves by Gaussian elimination; rows and columns in `without` are left out, and zero.
+    fn dense_solve(dense: &[Vec<f64>], rhs: &[f64], without: &[usize]) -> Vec<f64> {
+        let (mut a, mut b) = (dense.to_vec(), rhs.to_vec());
+        for &i in without {
+            a[i].fill(0.0);
+            a.iter_mut().for_each(|line| line[i] = 0.0);
+            a[i][i] = 1.0;
+            b[i] = 0.0;
+        }
+        let n = b.len();
+        for k in 0..n {
+            for i in k + 1..n {
+                let factor = a[i][k] / a[k][k];
+                let (head, tail) = a.split_at_mut(i);
+                for (x, y) in tail[0][k..].iter_mut().zip(&head[k][k..]) {
+                    *x -= factor * y;
+                }
+                b[i] -= factor * b[k];
+            }
+        }
+        for i in (0..n).rev() {
+            let sum: f64 = (i + 1..n).map(|j| a[i][j] * b[j]).sum();
+            b[i] = (b[i] - sum) / a[i][i];
+        }
+        b
+    }
+
+    fn sixes(values: &[f64]) -> Vec<Six> {
+        values.as_chunks::<6>().0.to_vec()
+    }
+
+    fn graph(vertices: u32, edges: &[(u32, u32)]) -> Graph {
+        let edges = edges
+            .iter()
+            .map(|&(a, b)| (a % vertices, b % vertices))
+            .filter(|(a, b)| a != b);
+        Graph::from_edges(vertices as usize, edges).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn the_factor_solves_as_a_dense_one_does(
+            vertices in 1_u32..9,
+            edges in prop::collection::vec((0_u32..9, 0_u32..9), 0..14),
+            seed in any::<u64>(),
+            missing in prop::collection::vec(0_usize..54, 0..6),
+        ) {
+            let graph = graph(vertices, &edges);
+            let (rows, _, mut dense) = matrix(&graph, seed);
+            // Modes that are not there: nothing in their rows and columns.
+            let missing: Vec<usize> =
+                missing.into_iter().filter(|&mode| mode < dense.len()).collect();
+            for &mode in &missing {
+                dense[mode].fill(0.0);
+                dense.iter_mut().for_each(|line| line[mode] = 0.0);
+            }
+            let mut noise = Noise::new(seed ^ 1);
+            let rhs: Vec<f64> = (0..dense.len()).map(|_| noise.number()).collect();
+            let mut cholesky = Cholesky::new(&graph, &rows);
+            cholesky.factor(&blocks_of(&rows, &dense));
+            let mut solution = vec![[f64::NAN; 6]; vertices as usize];
+            cholesky.solve(&sixes(&rhs), &mut solution);
+            let exact = dense_solve(&dense, &rhs, &missing);
+            let largest = exact.iter().fold(1.0_f64, |most, x| most.max(x.abs()));
+            for (x, exact) in solution.as_flattened().iter().zip(&exact) {
+                prop_assert!((x - exact).abs() < 1e-9 * largest, "{x} instead of {exact}");
+            }
+        }
+    }
+
+    /// A mode that is a combination of others is dropped; what is left solves exactly.
+    #[test]
+    fn a_mode_that_others_make_up_is_dropped() {
+        let graph = graph(3, &[(0, 1), (1, 2)]);
+        let (rows, _, mut dense) = matrix(&graph, 4);
+        // Mode 9 becomes the sum of modes 6 and 7 of the same vertex.
+        for i in 0..18 {
+            dense[i][9] = dense[i][6] + dense[i][7];
+        }
+        dense[9] = (0..18).map(|j| dense[6][j] + dense[7][j]).collect();
+        let rhs: Vec<f64> = dense.iter().map(|line| line[6] - line[1]).collect();
+        let mut cholesky = Cholesky::new(&graph, &rows);
+        cholesky.factor(&blocks_of(&rows, &dense));
+        let mut solution = vec![[0.0; 6]; 3];
+        cholesky.solve(&sixes(&rhs), &mut solution);
+        let flat = solution.as_flattened();
+        assert_eq!(
+            cholesky
+                .inverse
+                .as_flattened()
+                .iter()
+                .filter(|&&p| p == 0.0)
+                .count(),
+            1
+        );
+        for (i, line) in dense.iter().enumerate() {
+            let back: f64 = line.iter().zip(flat).map(|(a, x)| a * x).sum();
+            assert!((back - rhs[i]).abs() < 1e-9, "row {i}");
+        }
+    }
+}

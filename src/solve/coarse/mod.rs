@@ -1,0 +1,199 @@
+//! The second level of the preconditioner: a direct solve for the rigid motions of aggregates.
+//!
+//! With P the [`modes`] of all aggregates, what this level adds to a local preconditioner is
+//! P (Pᵀ A P)⁺ Pᵀ r: additive Schwarz with a coarse space [SBG96, ch. 2], plain aggregation with
+//! rigid-body modes [TJM15] used once and not as a cycle. Local preconditioners need iterations in
+//! proportion to the vertices along a side, for news travels one ring an iteration; this level takes
+//! it across the mesh at once.
+//!
+//! The coarse matrix ([`galerkin`]) is computed by the owners of its rows, shared, and factored by
+//! every rank ([`cholesky`]). An iteration then needs no message of its own: where the conjugate
+//! gradients have s = w + β s and r −= α s, the same holds for Pᵀ s and Pᵀ r, and Pᵀ w of each rank
+//! travels with the scalar products. All ranks hold these coarse vectors, to the bit.
+//!
+//! Not here: what is local to a vertex or patch ([`super::preconditioner`]).
+//!
+//! * \[SBG96\] Smith, Bjørstad, Gropp: Domain decomposition.
+//! * \[TJM15\] Tamstorf, Jones, McCormick: Smoothed aggregation multigrid for cloth simulation.
+
+mod cholesky;
+mod elimination;
+mod galerkin;
+mod modes;
+
+use std::ops::Range;
+
+use glam::DVec3;
+use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+
+use self::cholesky::{Cholesky, LowerRows};
+use self::galerkin::Galerkin;
+use self::modes::Modes;
+use super::reduction::Carried;
+use super::{BlockMatrix, Filter, Halo, Pattern};
+
+/// The amplitudes of the modes of an aggregate: translation, then rotation.
+type Six = [f64; 6];
+/// A coupling of two aggregates, by columns.
+type Block = [Six; 6];
+
+/// The coarse system of one rank, and the coarse vectors of the conjugate gradients.
+#[derive(Clone, Debug)]
+pub(super) struct CoarseSpace {
+    owned: Range<usize>,
+    /// How many coarse numbers of a vector, and how many of the matrix, each rank has.
+    vector_counts: Vec<usize>,
+    matrix_counts: Vec<usize>,
+    /// The blocks of `matrix` that are computed here.
+    owned_blocks: Range<usize>,
+    modes: Modes,
+    galerkin: Galerkin,
+    cholesky: Cholesky,
+    /// The lower half of A_c.
+    matrix: Vec<Block>,
+    /// Pᵀ of a vector, of the owned aggregates.
+    restricted: Vec<Six>,
+    /// Pᵀ w, Pᵀ s, Pᵀ r and A_c⁺ Pᵀ r, of all aggregates.
+    product: Vec<Six>,
+    direction: Vec<Six>,
+    residual: Vec<Six>,
+    correction: Vec<Six>,
+}
+
+impl CoarseSpace {
+    /// The coarse system of the matrix with this pattern.
+    ///
+    /// # Panics
+    /// If plan, ownership, aggregates and graph are not of one partition.
+    pub(super) fn new(
+        pattern: &Pattern,
+        plan: &HaloPlan,
+        ownership: &Ownership,
+        aggregates: &Aggregates,
+        graph: &Graph,
+    ) -> Self {
+        let coarse = aggregates
+            .quotient(graph)
+            .expect("aggregates and graph are of one mesh");
+        let lower = LowerRows::new(&coarse);
+        let ranks = || (0..ownership.ranks()).map(|rank| aggregates.owned(ownership, rank));
+        let blocks = |of: Range<usize>| lower.starts[of.start]..lower.starts[of.end];
+        let owned = aggregates.owned(ownership, plan.rank());
+        let owned_blocks = blocks(owned.clone());
+        let all = || vec![[0.0; 6]; aggregates.count()];
+        Self {
+            vector_counts: ranks().map(|of| 6 * of.len()).collect(),
+            matrix_counts: ranks().map(|of| 36 * blocks(of).len()).collect(),
+            modes: Modes::new(plan, ownership, aggregates),
+            galerkin: Galerkin::new(pattern, plan, aggregates, &lower, &owned_blocks),
+            cholesky: Cholesky::new(&coarse, &lower),
+            matrix: vec![[[0.0; 6]; 6]; lower.columns.len()],
+            restricted: vec![[0.0; 6]; owned.len()],
+            product: all(),
+            direction: all(),
+            residual: all(),
+            correction: all(),
+            owned,
+            owned_blocks,
+        }
+    }
+
+    /// Places the modes and factors the coarse matrix. Collective.
+    pub(super) fn factor(
+        &mut self,
+        comm: &mut dyn Comm,
+        halo: &mut Halo,
+        matrix: &BlockMatrix,
+        filter: &Filter,
+        positions: &[DVec3],
+    ) -> Result<(), CommError> {
+        self.modes.place(comm, halo, positions, filter)?;
+        let own = &mut self.matrix[self.owned_blocks.clone()];
+        self.galerkin.assemble(matrix, &self.modes, own);
+        if comm.size() > 1 {
+            let bytes = bytemuck::cast_slice(own.as_flattened().as_flattened()).to_vec();
+            let all = self.matrix.as_flattened_mut().as_flattened_mut();
+            share(comm, bytes, &self.matrix_counts, all)?;
+        }
+        self.cholesky.factor(&self.matrix);
+        Ok(())
+    }
+
+    /// Restricts a residual that was computed and not updated, and solves for it. Collective.
+    pub(super) fn restart(&mut self, comm: &mut dyn Comm, r: &[DVec3]) -> Result<(), CommError> {
+        self.direction.fill([0.0; 6]);
+        self.modes.restrict(r, &mut self.restricted);
+        if comm.size() > 1 {
+            let bytes = bytemuck::cast_slice(self.restricted.as_flattened()).to_vec();
+            share(
+                comm,
+                bytes,
+                &self.vector_counts,
+                self.residual.as_flattened_mut(),
+            )?;
+        } else {
+            self.residual.copy_from_slice(&self.restricted);
+        }
+        self.cholesky.solve(&self.residual, &mut self.correction);
+        Ok(())
+    }
+
+    /// Restricts w, a projected product with the matrix; what is to travel with the scalar products.
+    pub(super) fn restrict_product(&mut self, w: &[DVec3]) -> Carried<'_> {
+        self.modes.restrict(w, &mut self.restricted);
+        Carried {
+            own: self.restricted.as_flattened(),
+            counts: &self.vector_counts,
+            all: self.product.as_flattened_mut(),
+        }
+    }
+
+    /// s = w + β s and r −= α s for the restricted vectors, and the solve for the new residual.
+    pub(super) fn advance(&mut self, alpha: f64, beta: f64) {
+        let vectors = (self.product.as_flattened().iter())
+            .zip(self.direction.as_flattened_mut())
+            .zip(self.residual.as_flattened_mut());
+        for ((w, s), r) in vectors {
+            *s = w + beta * *s;
+            *r -= alpha * *s;
+        }
+        self.cholesky.solve(&self.residual, &mut self.correction);
+    }
+
+    /// Adds the motion of the aggregates to the vertices of a patch. Constrained directions are to
+    /// be projected out afterwards.
+    pub(super) fn add_correction(&self, patch: Range<usize>, u: &mut [DVec3]) {
+        let own = &self.correction[self.owned.clone()];
+        self.modes.add_motion(patch, own, u);
+    }
+
+    /// How many blocks of 6x6 numbers the factor has.
+    pub(super) fn factor_blocks(&self) -> usize {
+        self.cholesky.block_count()
+    }
+}
+
+/// Fills `all` with the numbers of every rank, in rank order. Collective.
+fn share(
+    comm: &mut dyn Comm,
+    own: Vec<u8>,
+    counts: &[usize],
+    all: &mut [f64],
+) -> Result<(), CommError> {
+    let mut rest = all;
+    for ((from, bytes), &count) in (0..).map(Rank).zip(&comm.allgather(own)?).zip(counts) {
+        let (theirs, behind) = std::mem::take(&mut rest).split_at_mut(count);
+        rest = behind;
+        let into: &mut [u8] = bytemuck::cast_slice_mut(theirs);
+        if bytes.len() != into.len() {
+            let what = format!("{} bytes, not {count} coarse numbers", bytes.len());
+            return Err(CommError::Malformed { from, what });
+        }
+        into.copy_from_slice(bytes);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

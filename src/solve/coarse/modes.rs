@@ -1,0 +1,150 @@
+//! The coarse space: each aggregate moves as a rigid body.
+//!
+//! Vertex i of aggregate a has the three translations and the three rotations about the centroid of
+//! a, as columns of
+//!
+//! ```text
+//! Tᵢ = [ I  eₓ×qᵢ  e_y×qᵢ  e_z×qᵢ ],   qᵢ = (xᵢ − centroid) / mean distance from it
+//! ```
+//!
+//! and of them what its constraints leave, Pᵢ = Sᵢ Tᵢ. What is stiff in cloth, stretching, hardly
+//! resists such motions, and neighbouring vertices take part in them alike: they are what local
+//! preconditioners leave over [TJM15]. Rotations are scaled to be of the size of translations.
+//!
+//! Offsets q and projections S of halo vertices come from their owners, who know the centroids. The
+//! modes follow the positions and are placed anew for each solve.
+
+use std::ops::Range;
+
+use glam::{DMat3, DVec3};
+use weft_partition::{Aggregates, HaloPlan, Ownership};
+use weft_runtime::comm::{Comm, CommError};
+
+use super::Six;
+use crate::solve::{Filter, Halo};
+
+/// The rigid motions of the aggregates that a rank owns or reads.
+#[derive(Clone, Debug)]
+pub(super) struct Modes {
+    /// The aggregate of each owned vertex, counted from the first that is owned.
+    aggregate: Vec<u32>,
+    /// How many vertices each owned aggregate has.
+    sizes: Vec<u32>,
+    centroids: Vec<DVec3>,
+    radii: Vec<f64>,
+    /// q of owned vertices and halo.
+    offsets: Vec<DVec3>,
+    /// S of owned vertices and halo: xx, xy, xz, and yy, yz, zz.
+    free: [Vec<DVec3>; 2],
+    constrained: Vec<bool>,
+}
+
+impl Modes {
+    pub(super) fn new(plan: &HaloPlan, ownership: &Ownership, aggregates: &Aggregates) -> Self {
+        let owned = aggregates.owned(ownership, plan.rank());
+        let aggregate: Vec<u32> = (plan.owned())
+            .map(|vertex| aggregates.of(vertex as u32) - owned.start as u32)
+            .collect();
+        let mut sizes = vec![0; owned.len()];
+        for &aggregate in &aggregate {
+            sizes[aggregate as usize] += 1;
+        }
+        let local = || vec![DVec3::ZERO; plan.local_len()];
+        Self {
+            aggregate,
+            centroids: vec![DVec3::ZERO; owned.len()],
+            radii: vec![0.0; owned.len()],
+            sizes,
+            offsets: local(),
+            free: [local(), local()],
+            constrained: vec![false; plan.local_len()],
+        }
+    }
+
+    /// Finds the modes for positions and constraints of the owned vertices. Collective.
+    pub(super) fn place(
+        &mut self,
+        comm: &mut dyn Comm,
+        halo: &mut Halo,
+        positions: &[DVec3],
+        filter: &Filter,
+    ) -> Result<(), CommError> {
+        let vertices = || positions.iter().zip(&self.aggregate);
+        self.centroids.fill(DVec3::ZERO);
+        for (&x, &a) in vertices() {
+            self.centroids[a as usize] += x;
+        }
+        for (centroid, &size) in self.centroids.iter_mut().zip(&self.sizes) {
+            *centroid /= f64::from(size);
+        }
+        self.radii.fill(0.0);
+        for (&x, &a) in vertices() {
+            self.radii[a as usize] += (x - self.centroids[a as usize]).length();
+        }
+        for (radius, &size) in self.radii.iter_mut().zip(&self.sizes) {
+            *radius /= f64::from(size);
+        }
+        for (q, (&x, &a)) in self.offsets.iter_mut().zip(vertices()) {
+            let (from, radius) = (x - self.centroids[a as usize], self.radii[a as usize]);
+            // One vertex, or all in one place, cannot be turned.
+            *q = if radius == 0.0 { from } else { from / radius };
+        }
+        let [rows, rest] = &mut self.free;
+        for (row, (first, rest)) in rows.iter_mut().zip(rest).take(filter.len()).enumerate() {
+            let free = filter.free(row);
+            *first = DVec3::new(free.x_axis.x, free.y_axis.x, free.z_axis.x);
+            *rest = DVec3::new(free.y_axis.y, free.z_axis.y, free.z_axis.z);
+        }
+        for vector in [&mut self.offsets].into_iter().chain(&mut self.free) {
+            halo.start(comm, vector)?;
+            halo.finish(comm, vector)?;
+        }
+        let [first, rest] = &self.free;
+        for (constrained, (first, rest)) in self.constrained.iter_mut().zip(first.iter().zip(rest))
+        {
+            *constrained = *first != DVec3::X || *rest != DVec3::new(1.0, 0.0, 1.0);
+        }
+        Ok(())
+    }
+
+    /// q of a vertex, owned or of the halo.
+    pub(super) fn offset(&self, local: usize) -> DVec3 {
+        self.offsets[local]
+    }
+
+    /// S of a vertex, owned or of the halo, if it is constrained.
+    pub(super) fn projection(&self, local: usize) -> Option<DMat3> {
+        self.constrained[local].then(|| {
+            let (a, b) = (self.free[0][local], self.free[1][local]);
+            DMat3::from_cols(a, DVec3::new(a.y, b.x, b.y), DVec3::new(a.z, b.y, b.z))
+        })
+    }
+
+    /// Tᵀ v of every owned aggregate. For v = S v that is Pᵀ v.
+    pub(super) fn restrict(&self, vector: &[DVec3], out: &mut [Six]) {
+        out.fill([0.0; 6]);
+        for ((v, q), &a) in vector.iter().zip(&self.offsets).zip(&self.aggregate) {
+            add_moments(&mut out[a as usize], *q, *v);
+        }
+    }
+
+    /// Adds T y to the vertices of a patch, y being of the owned aggregates.
+    pub(super) fn add_motion(&self, patch: Range<usize>, y: &[Six], vector: &mut [DVec3]) {
+        let rows = vector[patch.clone()]
+            .iter_mut()
+            .zip(&self.offsets[patch.clone()])
+            .zip(&self.aggregate[patch]);
+        for ((v, q), &a) in rows {
+            let [x, y, z, along_x, along_y, along_z] = y[a as usize];
+            *v += DVec3::new(x, y, z) + DVec3::new(along_x, along_y, along_z).cross(*q);
+        }
+    }
+}
+
+/// Adds Tᵢᵀ v for a vertex with offset q: the force v, and its moment q × v.
+pub(super) fn add_moments(sum: &mut Six, q: DVec3, v: DVec3) {
+    let m = q.cross(v);
+    for (sum, value) in sum.iter_mut().zip([v.x, v.y, v.z, m.x, m.y, m.z]) {
+        *sum += value;
+    }
+}

@@ -1,0 +1,156 @@
+use weft_runtime::comm::Tag;
+use weft_runtime::comm::solo::Solo;
+use weft_runtime::comm::threads;
+
+use super::*;
+use crate::solve::testing::{KINDS, Noise, Sheet};
+use crate::solve::{Rows, System};
+
+const TAG: Tag = Tag(5);
+const SEED: u64 = 12;
+
+fn coarse(sheet: &Sheet, ranks: usize, rank: usize) -> CoarseSpace {
+    let plan = sheet.plan(ranks, rank);
+    let pattern = Pattern::new(&plan, &sheet.near, &sheet.far).unwrap();
+    let ownership = sheet.ownership(ranks);
+    CoarseSpace::new(&pattern, &plan, &ownership, &sheet.aggregates, &sheet.all)
+}
+
+/// Some vertices constrained, and all of the first two aggregates: one fixed, one on planes.
+fn filter(sheet: &Sheet, ranks: usize, rank: usize) -> Filter {
+    let mut filter = sheet.filter(ranks, rank, SEED);
+    for (row, vertex) in sheet.plan(ranks, rank).owned().enumerate() {
+        match sheet.aggregates.of(vertex as u32) {
+            0 => filter.fix(row, DVec3::ONE),
+            1 => {
+                let _ = filter.constrain_along(row, DVec3::Z, 0.5);
+            }
+            _ => {}
+        }
+    }
+    filter
+}
+
+/// Whatever rigid motions make up a displacement, the coarse level finds it from the forces.
+#[test]
+fn rigid_motions_of_aggregates_are_found_exactly() {
+    let sheet = Sheet::new(14, 4);
+    let matrix = sheet.system(1, 0, SEED).matrix;
+    let (positions, mut comm) = (sheet.positions(1, 0), Solo::new());
+    let mut halo = Halo::new(&sheet.plan(1, 0), TAG);
+    for filter in [Filter::new(sheet.len()), filter(&sheet, 1, 0)] {
+        let mut coarse = coarse(&sheet, 1, 0);
+        coarse
+            .factor(&mut comm, &mut halo, &matrix, &filter, &positions)
+            .unwrap();
+        let mut noise = Noise::new(2);
+        let motion: Vec<Six> = (0..sheet.aggregates.count())
+            .map(|_| std::array::from_fn(|_| noise.number()))
+            .collect();
+        let moved = |motion: &[Six]| {
+            let mut u = vec![DVec3::ZERO; sheet.len()];
+            coarse.modes.add_motion(0..sheet.len(), motion, &mut u);
+            filter.project(&mut u);
+            u
+        };
+        let u = moved(&motion);
+        let mut force = vec![DVec3::ZERO; sheet.len()];
+        matrix.multiply(&u, &mut force, Rows::All);
+        filter.project(&mut force);
+        let mut found = coarse.clone();
+        found.restart(&mut comm, &force).unwrap();
+        for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
+            assert!((*found - *u).length() < 1e-10, "row {row}: {found} for {u}");
+        }
+    }
+}
+
+/// u·M v = v·M u and u·M u > 0: what conjugate gradients need.
+#[test]
+fn every_preconditioner_is_symmetric_and_positive() {
+    let sheet = Sheet::new(12, 4);
+    let part = sheet.system(1, 0, SEED);
+    let positions = sheet.positions(1, 0);
+    let mut halo = Halo::new(&sheet.plan(1, 0), TAG);
+    let mut comm = Solo::new();
+    let patches: Vec<_> = (0..4).map(|p| sheet.tree.patch_vertices(p)).collect();
+    let dot = |a: &[DVec3], b: &[DVec3]| -> f64 { a.iter().zip(b).map(|(a, b)| a.dot(*b)).sum() };
+    for filter in [Filter::new(sheet.len()), filter(&sheet, 1, 0)] {
+        let system = System {
+            matrix: &part.matrix,
+            rhs: &part.rhs,
+            filter: &filter,
+            positions: &positions,
+        };
+        for kind in KINDS {
+            let mut preconditioner = sheet.preconditioner(kind, 1, 0);
+            let bad = preconditioner.factor(&mut comm, &mut halo, &system);
+            assert_eq!(bad.unwrap(), None);
+            let mut noise = Noise::new(8);
+            for _ in 0..5 {
+                let [(a, ma), (b, mb)] = [(); 2].map(|()| {
+                    let mut r: Vec<DVec3> = (0..sheet.len()).map(|_| noise.vector()).collect();
+                    filter.project(&mut r);
+                    let mut u = vec![DVec3::ZERO; sheet.len()];
+                    preconditioner
+                        .restart(&mut comm, &system, &patches, &r, &mut u)
+                        .unwrap();
+                    (r, u)
+                });
+                let (left, right) = (dot(&b, &ma), dot(&a, &mb));
+                let scale = dot(&a, &ma).max(dot(&b, &mb));
+                assert!(scale > 0.0, "{kind:?}");
+                assert!(
+                    (left - right).abs() < 1e-11 * scale,
+                    "{kind:?}: {left} {right}"
+                );
+            }
+        }
+    }
+}
+
+/// Owners compute blocks, and everybody has the same.
+#[test]
+fn the_coarse_matrix_has_the_same_bits_on_any_number_of_ranks() {
+    let sheet = Sheet::new(16, 8);
+    let bits = |ranks: usize| {
+        threads::launch(ranks, |comm| {
+            let rank = comm.rank().index();
+            let mut coarse = coarse(&sheet, ranks, rank);
+            let mut halo = Halo::new(&sheet.plan(ranks, rank), TAG);
+            let matrix = sheet.system(ranks, rank, SEED).matrix;
+            let (filter, positions) = (filter(&sheet, ranks, rank), sheet.positions(ranks, rank));
+            coarse
+                .factor(comm, &mut halo, &matrix, &filter, &positions)
+                .unwrap();
+            let numbers = coarse.matrix.as_flattened().as_flattened();
+            numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        })
+        .unwrap()
+    };
+    let alone = bits(1).swap_remove(0);
+    for ranks in [2, 3, 7] {
+        assert!(
+            bits(ranks).iter().all(|bits| *bits == alone),
+            "{ranks} ranks"
+        );
+    }
+}
+
+#[test]
+fn coarse_numbers_of_the_wrong_length_name_their_sender() {
+    let sheet = Sheet::new(12, 4);
+    let errors = threads::launch(2, |comm| {
+        if comm.rank() == Rank(1) {
+            comm.allgather(vec![0; 9]).unwrap();
+            return None;
+        }
+        let zeros = vec![DVec3::ZERO; sheet.plan(2, 0).owned().len()];
+        coarse(&sheet, 2, 0).restart(comm, &zeros).err()
+    })
+    .unwrap();
+    assert!(
+        matches!(errors[0], Some(CommError::Malformed { from: Rank(1), .. })),
+        "{errors:?}"
+    );
+}

@@ -1,0 +1,128 @@
+//! Symmetric Gauss-Seidel within each patch, the stronger of the local preconditioners.
+//!
+//! Of the rows of a patch only the columns in the same patch are taken, as if patches did not touch.
+//! One sweep goes forward over the rows and one backward, with the filtered inverse blocks P of
+//! [`BlockJacobi`]:
+//!
+//! ```text
+//! yᵢ = Pᵢ (rᵢ − Σ_{j<i} Aᵢⱼ yⱼ)
+//! uᵢ = yᵢ − Pᵢ Σ_{j>i} Aᵢⱼ uⱼ
+//! ```
+//!
+//! That is u = (D + U)⁻¹ D (D + L)⁻¹ r on the free directions, symmetric and positive where A is:
+//! SSOR with ω = 1. Vertices of a patch are a contiguous range, and columns stand in ascending
+//! order, so that both sums are over ranges of a row. Patches depend on the mesh alone, and so do
+//! the bits of u.
+
+use std::ops::Range;
+
+use glam::DVec3;
+
+use super::block_jacobi::{BlockJacobi, multiply};
+use super::block_matrix::{BlockMatrix, Pattern};
+
+/// Which entries of each owned row lie in its patch.
+#[derive(Clone, Debug)]
+pub(super) struct PatchSsor {
+    rows: Vec<InPatch>,
+}
+
+/// The part of a row in its own patch: where the entries before the diagonal start, those behind it
+/// start, and those end.
+#[derive(Clone, Copy, Debug)]
+struct InPatch {
+    /// The diagonal block stands at the second place itself.
+    near: [u32; 3],
+    far: [u32; 3],
+}
+
+impl PatchSsor {
+    /// Finds the entries; `patches` are the owned patches as ranges of local indices.
+    pub(super) fn new(pattern: &Pattern, patches: &[Range<usize>]) -> Self {
+        let first = pattern.first_row() as usize;
+        let mut rows = Vec::with_capacity(pattern.row_count());
+        for patch in patches {
+            for row in patch.clone() {
+                let cut = |(at, columns): (Range<usize>, &[u32])| {
+                    let before = |vertex: usize| {
+                        at.start + columns.partition_point(|&c| (c as usize) < first + vertex)
+                    };
+                    // Entries are counted with 32 bits, see `Pattern::new`.
+                    [patch.start, row, patch.end].map(|vertex| before(vertex) as u32)
+                };
+                rows.push(InPatch {
+                    near: cut(pattern.block_columns(row)),
+                    far: cut(pattern.scalar_columns(row)),
+                });
+            }
+        }
+        Self { rows }
+    }
+
+    /// Preconditions the residual of one patch: u = M r in its rows. Vectors are of the owned
+    /// vertices.
+    pub(super) fn apply(
+        &self,
+        matrix: &BlockMatrix,
+        jacobi: &BlockJacobi,
+        patch: Range<usize>,
+        r: &[DVec3],
+        u: &mut [DVec3],
+    ) {
+        let inverses = jacobi.inverses();
+        let range = |from: u32, to: u32| from as usize..to as usize;
+        for row in patch.clone() {
+            let InPatch { near, far } = self.rows[row];
+            let before = matrix.row_part(range(near[0], near[1]), range(far[0], far[1]), u);
+            u[row] = multiply(&inverses[row], r[row] - before);
+        }
+        for row in patch.rev() {
+            let InPatch { near, far } = self.rows[row];
+            let behind = matrix.row_part(range(near[1] + 1, near[2]), range(far[1], far[2]), u);
+            u[row] -= multiply(&inverses[row], behind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solve::testing::{Noise, Sheet};
+
+    /// (D + L) D⁻¹ (D + U) u = r, by blocks of the patch.
+    #[test]
+    fn both_sweeps_together_invert_the_factored_matrix() {
+        let sheet = Sheet::new(8, 2);
+        let matrix = sheet.system(1, 0, 6).matrix;
+        let filter = crate::solve::Filter::new(64);
+        let mut jacobi = BlockJacobi::default();
+        assert_eq!(jacobi.factor(&matrix, &filter), None);
+        let patches = [sheet.tree.patch_vertices(0), sheet.tree.patch_vertices(1)];
+        let ssor = PatchSsor::new(matrix.pattern(), &patches);
+        let mut noise = Noise::new(9);
+        let r: Vec<DVec3> = (0..64).map(|_| noise.vector()).collect();
+        let mut u = vec![DVec3::NAN; 64];
+        for patch in &patches {
+            // What is outside the patch must not be read.
+            ssor.apply(&matrix, &jacobi, patch.clone(), &r, &mut u);
+        }
+        let dense = sheet.dense(6);
+        let product = |i: usize, columns: &mut dyn Iterator<Item = usize>, x: &[DVec3]| {
+            columns.fold(DVec3::ZERO, |sum, j| {
+                let row = |k: usize| DVec3::from_slice(&dense[3 * i + k][3 * j..3 * j + 3]);
+                sum + DVec3::new(row(0).dot(x[j]), row(1).dot(x[j]), row(2).dot(x[j]))
+            })
+        };
+        for patch in patches {
+            let mut y = u.clone();
+            for i in patch.clone() {
+                let upper = product(i, &mut (i..patch.end), &u);
+                y[i] = jacobi.apply(i, upper);
+            }
+            for i in patch.clone() {
+                let back = product(i, &mut (patch.start..i + 1), &y);
+                assert!((back - r[i]).length() < 1e-12, "row {i}: {back} {}", r[i]);
+            }
+        }
+    }
+}
