@@ -171,6 +171,8 @@ fn main() -> ExitCode {
         Err(error) => {
             if speaks {
                 drop(error.print());
+            } else {
+                let_another_speak();
             }
             return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
@@ -191,10 +193,18 @@ fn main() -> ExitCode {
             if speaks && !failure.message.is_empty() {
                 // There is nobody else to tell.
                 drop(writeln!(io::stderr(), "error: {}", failure.message));
+            } else if launcher.is_some() {
+                let_another_speak();
             }
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// Launchers end a job as soon as one of its processes has failed: the one that says why is to come first.
+#[expect(clippy::disallowed_methods, reason = "the end of a process")]
+fn let_another_speak() {
+    std::thread::sleep(std::time::Duration::from_millis(300));
 }
 
 fn run_scene(arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<(), Failure> {

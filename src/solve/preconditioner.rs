@@ -1,8 +1,8 @@
 //! What the conjugate gradients are preconditioned with: a local level, and perhaps a coarse one.
 //!
-//! Local is [`BlockJacobi`] or, stronger, symmetric Gauss-Seidel within patches
-//! ([`super::patch_ssor`]). Both know only what is near, and need iterations in proportion to the
-//! vertices along a side. With the [coarse level](super::coarse) added the number hardly grows:
+//! Local is [`BlockJacobi`] or, stronger, symmetric Gauss-Seidel within patches. Both know only what
+//! is near, and need iterations in proportion to the vertices along a side. With the coarse level
+//! added, rigid motions of aggregates, the number hardly grows:
 //!
 //! ```text
 //! u = M r + P (Pᵀ A P)⁺ Pᵀ r

@@ -4,7 +4,7 @@
 //! the patch tree ([`TreeSum`]). Each rank reduces the subtrees it owns, one allgather carries the
 //! few partial sums to everybody, and every rank finishes the tree, so that all of them hold the
 //! same bits. Several sums share one round, and other numbers that all ranks need may travel with
-//! them ([`Carried`]).
+//! them.
 
 use std::ops::Range;
 

@@ -176,10 +176,9 @@ impl Cholesky {
             x[column] = y;
             let own = starts[column]..starts[column + 1];
             for (block, &row) in self.below[own.clone()].iter().zip(&rows[own]) {
-                let x = &mut x[row as usize];
-                for c in 0..6 {
-                    for r in 0..6 {
-                        x[r] -= block[c][r] * y[c];
+                for (column, y) in block.iter().zip(y) {
+                    for (x, l) in x[row as usize].iter_mut().zip(column) {
+                        *x -= l * y;
                     }
                 }
             }
@@ -188,10 +187,9 @@ impl Cholesky {
             let mut y = x[column];
             let own = starts[column]..starts[column + 1];
             for (block, &row) in self.below[own.clone()].iter().zip(&rows[own]) {
-                let x = &x[row as usize];
-                for c in 0..6 {
-                    for r in 0..6 {
-                        y[c] -= block[c][r] * x[r];
+                for (column, y) in block.iter().zip(&mut y) {
+                    for (x, l) in x[row as usize].iter().zip(column) {
+                        *y -= l * x;
                     }
                 }
             }
@@ -239,12 +237,12 @@ fn factor_block(block: &mut Block, inverse: &mut Six) {
 /// block ← block L⁻ᵀ, where L is a factored block on the diagonal.
 fn divide(block: &mut Block, diagonal: &Block, inverse: &Six) {
     for c in 0..6 {
-        for r in 0..6 {
-            block[c][r] *= inverse[c];
-        }
+        let column = block[c].map(|entry| entry * inverse[c]);
+        block[c] = column;
         for d in c + 1..6 {
-            for r in 0..6 {
-                block[d][r] -= block[c][r] * diagonal[c][d];
+            let by = diagonal[c][d];
+            for (entry, own) in block[d].iter_mut().zip(&column) {
+                *entry -= own * by;
             }
         }
     }
@@ -252,14 +250,12 @@ fn divide(block: &mut Block, diagonal: &Block, inverse: &Six) {
 
 /// target ← target − a bᵀ.
 fn subtract_product(target: &mut Block, a: &Block, b: &Block) {
-    for c in 0..6 {
-        let mut column = target[c];
-        for d in 0..6 {
-            for r in 0..6 {
-                column[r] -= a[d][r] * b[d][c];
+    for (c, target) in target.iter_mut().enumerate() {
+        for (a, b) in a.iter().zip(b) {
+            for (target, a) in target.iter_mut().zip(a) {
+                *target -= a * b[c];
             }
         }
-        target[c] = column;
     }
 }
 
@@ -396,8 +392,8 @@ mod tests {
         let graph = graph(3, &[(0, 1), (1, 2)]);
         let (rows, _, mut dense) = matrix(&graph, 4);
         // Mode 9 becomes the sum of modes 6 and 7 of the same vertex.
-        for i in 0..18 {
-            dense[i][9] = dense[i][6] + dense[i][7];
+        for line in &mut dense {
+            line[9] = line[6] + line[7];
         }
         dense[9] = (0..18).map(|j| dense[6][j] + dense[7][j]).collect();
         let rhs: Vec<f64> = dense.iter().map(|line| line[6] - line[1]).collect();

@@ -2,7 +2,7 @@
 //!
 //! With P the [`modes`] of all aggregates, what this level adds to a local preconditioner is
 //! P (Pᵀ A P)⁺ Pᵀ r: additive Schwarz with a coarse space [SBG96, ch. 2], plain aggregation with
-//! rigid-body modes [TJM15] used once and not as a cycle. Local preconditioners need iterations in
+//! rigid-body modes \[TJM15\] used once and not as a cycle. Local preconditioners need iterations in
 //! proportion to the vertices along a side, for news travels one ring an iteration; this level takes
 //! it across the mesh at once.
 //!

@@ -9,7 +9,7 @@
 //!
 //! and of them what its constraints leave, Pᵢ = Sᵢ Tᵢ. What is stiff in cloth, stretching, hardly
 //! resists such motions, and neighbouring vertices take part in them alike: they are what local
-//! preconditioners leave over [TJM15]. Rotations are scaled to be of the size of translations.
+//! preconditioners leave over \[TJM15\]. Rotations are scaled to be of the size of translations.
 //!
 //! Offsets q and projections S of halo vertices come from their owners, who know the centroids. The
 //! modes follow the positions and are placed anew for each solve.
