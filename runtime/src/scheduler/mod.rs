@@ -292,12 +292,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.ledger.hire(ticket.account);
         self.enter(&ticket.line, 1);
         self.pool.push_back(Entry {
-            ticket,
-            task,
             shed,
-            from: None,
-            holds: false,
-            passed: false,
+            ..Entry::new(ticket, task)
         });
     }
 
@@ -315,14 +311,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.gone(&ticket);
             return;
         }
-        self.pool.push_back(Entry {
-            ticket,
-            task,
-            shed: false,
-            from: None,
-            holds: false,
-            passed: false,
-        });
+        self.pool.push_back(Entry::new(ticket, task));
     }
 
     /// A running task begins to wait in a join: its worker may run others meanwhile.
@@ -752,6 +741,18 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 }
 
 impl<T> Entry<T> {
+    /// A task as it comes to a pool.
+    fn new(ticket: Ticket, task: T) -> Self {
+        Self {
+            ticket,
+            task,
+            shed: false,
+            from: None,
+            holds: false,
+            passed: false,
+        }
+    }
+
     fn base(&self) -> Base {
         self.ticket.line.base().unwrap_or(0)
     }

@@ -72,14 +72,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 home,
                 account,
             };
-            self.pool.push_back(Entry {
-                ticket,
-                task,
-                shed: false,
-                from: None,
-                holds: false,
-                passed: false,
-            });
+            self.pool.push_back(Entry::new(ticket, task));
         }
         if self.cancelled {
             self.drop_cancelled();

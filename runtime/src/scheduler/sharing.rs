@@ -174,12 +174,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.enter(&ticket.line, count);
             for task in bundle.tasks {
                 self.pool.push_back(Entry {
-                    ticket: ticket.clone(),
-                    task,
-                    shed: false,
                     from: Some(from),
-                    holds: false,
-                    passed: false,
+                    ..Entry::new(ticket.clone(), task)
                 });
             }
         }
