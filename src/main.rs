@@ -47,7 +47,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Simulates a scene.
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Reads and checks a scene and its meshes, and prints all options in force.
     Check {
         /// The scene file.
