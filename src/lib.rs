@@ -9,3 +9,4 @@ pub mod run;
 pub mod scene;
 pub mod solve;
 pub mod step;
+pub mod team;

@@ -1,0 +1,183 @@
+//! The threads of a rank in loops over what the rank owns.
+//!
+//! Collision tests are tasks of the runtime, which shares them by itself; assembly, solve and corrections are
+//! loops in which every row does about the same. Here a loop is cut into as many shares as there are threads,
+//! each a run of patches. What a share writes is its own, and whatever is added up is added per patch or per
+//! row, in the same order whoever does it: the number of threads shows in no bit.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
+/// How often a thread that is done looks for the others before it lets the system wake it.
+const SPINS: u32 = 5_000;
+
+/// Threads that take shares of loops. Clones are the same threads.
+#[derive(Clone, Debug, Default)]
+pub struct Team {
+    /// All threads but the one that calls; none if it is alone.
+    pool: Option<Arc<ThreadPool>>,
+}
+
+impl Team {
+    /// A team of so many threads, the caller's among them.
+    ///
+    /// # Errors
+    /// The system does not give that many threads.
+    pub fn new(threads: usize) -> Result<Self, ThreadPoolBuildError> {
+        if threads <= 1 {
+            return Ok(Self::default());
+        }
+        let pool = ThreadPoolBuilder::new()
+            .num_threads(threads - 1)
+            .thread_name(|index| format!("weft-team-{}", index + 1))
+            .build()?;
+        Ok(Self {
+            pool: Some(Arc::new(pool)),
+        })
+    }
+
+    /// How many threads there are.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        1 + self
+            .pool
+            .as_ref()
+            .map_or(0, |pool| pool.current_num_threads())
+    }
+
+    /// Works on all shares at once; the caller takes the first one.
+    pub fn run<S: Send>(&self, shares: impl IntoIterator<Item = S>, work: impl Fn(S) + Sync) {
+        let mut shares = shares.into_iter();
+        let Some(own) = shares.next() else { return };
+        let Some(pool) = &self.pool else {
+            work(own);
+            shares.for_each(work);
+            return;
+        };
+        let open = AtomicUsize::new(0);
+        let (work, open) = (&work, &open);
+        pool.in_place_scope(|scope| {
+            for share in shares {
+                open.fetch_add(1, Ordering::Relaxed);
+                scope.spawn(move |_| {
+                    work(share);
+                    open.fetch_sub(1, Ordering::Release);
+                });
+            }
+            work(own);
+            // Shares are even: the others end about now, sooner than the system would wake this thread.
+            for _ in 0..SPINS {
+                if open.load(Ordering::Acquire) == 0 {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        });
+    }
+
+    /// Cuts a sequence of ranges that follow each other, such as the patches of a rank, into a run of them for each
+    /// thread, of about as many elements each; fewer runs if there are fewer ranges.
+    #[must_use]
+    pub fn cut(&self, ranges: &[Range<usize>]) -> Shares {
+        let threads = self.threads().min(ranges.len()).max(1);
+        let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else {
+            return Shares::default();
+        };
+        let (start, end) = (first.start, last.end);
+        let mut shares = Shares::default();
+        let mut at = 0;
+        for thread in 0..threads {
+            let target = start + (end - start) * (thread + 1) / threads;
+            let left = threads - thread - 1;
+            let mut to = at + 1;
+            // As near to the target as ranges allow, leaving at least one for each thread to come.
+            while to + left < ranges.len() && ranges[to].start + ranges[to].end <= 2 * target {
+                to += 1;
+            }
+            if left == 0 {
+                to = ranges.len();
+            }
+            shares.ranges.push(at..to);
+            shares.elements.push(ranges[at].start..ranges[to - 1].end);
+            at = to;
+        }
+        shares
+    }
+}
+
+/// What each thread of a [`Team`] works on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// For each thread, which of the ranges that were cut.
+    pub ranges: Vec<Range<usize>>,
+    /// For each thread, the elements in these.
+    pub elements: Vec<Range<usize>>,
+}
+
+/// The parts of a slice at ranges that follow each other and begin at its start.
+///
+/// # Panics
+/// If the ranges do not, or the slice is shorter.
+pub fn parts<'a, T>(
+    slice: &'a mut [T],
+    ranges: &'a [Range<usize>],
+) -> impl Iterator<Item = &'a mut [T]> {
+    let mut rest = slice;
+    let mut at = 0;
+    ranges.iter().map(move |range| {
+        assert_eq!(range.start, at, "ranges follow each other");
+        at = range.end;
+        let (part, behind) = std::mem::take(&mut rest).split_at_mut(range.len());
+        rest = behind;
+        part
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_element_is_in_one_share(lengths in prop::collection::vec(1usize..50, 0..40), threads in 1usize..9) {
+            let team = Team::new(threads).unwrap();
+            let mut at = 0;
+            let ranges: Vec<Range<usize>> = lengths.iter().map(|&length| {
+                at += length;
+                at - length..at
+            }).collect();
+            let shares = team.cut(&ranges);
+            prop_assert!(shares.elements.len() == threads.min(lengths.len()));
+            let mut touched = vec![0; at];
+            let work: Vec<_> = parts(&mut touched, &shares.elements).zip(&shares.ranges).collect();
+            team.run(work, |(part, of)| {
+                part.iter_mut().for_each(|count| *count += of.len());
+            });
+            let mut expected = Vec::new();
+            for share in &shares.ranges {
+                for range in &ranges[share.clone()] {
+                    expected.extend(std::iter::repeat_n(share.len(), range.len()));
+                }
+            }
+            prop_assert_eq!(touched, expected);
+            let longest = lengths.iter().max().copied().unwrap_or(0);
+            for share in &shares.elements {
+                prop_assert!(share.len() <= at / threads.min(lengths.len()).max(1) + 2 * longest);
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_in_a_share_reaches_the_caller() {
+        let team = Team::new(3).unwrap();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            team.run([0, 1, 2], |share| assert_ne!(share, 2, "the third"));
+        }));
+        assert!(outcome.is_err());
+    }
+}
