@@ -21,6 +21,7 @@ use weft_runtime::comm::{Comm, CommError, Mailbox, Message, Rank, Tag};
 use crate::end::{self, Failure};
 use crate::idle::Backoff;
 use crate::raw::{Inbox, Incoming, Lane, SHORT, Sending};
+use crate::spare::Spares;
 use crate::start::Mpi;
 
 /// Sent messages that may wait for MPI to read them before each send looks after them.
@@ -70,6 +71,7 @@ pub(crate) struct MpiComm<'m> {
     mailbox: Mailbox,
     arriving: VecDeque<Arriving>,
     sending: VecDeque<Sending>,
+    spares: Spares,
     /// Messages sent to and received from each rank, to know at the end that none is under way.
     sent: Vec<u64>,
     received: Vec<u64>,
@@ -118,6 +120,7 @@ impl<'m> MpiComm<'m> {
             mailbox: Mailbox::default(),
             arriving: VecDeque::new(),
             sending: VecDeque::new(),
+            spares: Spares::default(),
             sent: vec![0; size],
             received: vec![0; size],
             left: vec![false; size],
@@ -166,8 +169,19 @@ impl<'m> MpiComm<'m> {
     /// Polls once, and rests if there was nothing. Errors do not matter any more.
     pub(crate) fn look_round(&mut self) {
         if !self.poll() {
-            self.backoff.pause(Duration::MAX);
+            self.pause(Duration::MAX);
         }
+    }
+
+    /// Rests between two polls, at most so long.
+    fn pause(&mut self, at_most: Duration) {
+        let going = self.sending.iter().map(Sending::len);
+        let coming = self.arriving.iter().map(|arriving| match &arriving.body {
+            Body::Here(_) => 0,
+            Body::Long(long) => long.len(),
+        });
+        let under_way = going.chain(coming).fold(0, usize::saturating_add);
+        self.backoff.pause(at_most, under_way);
     }
 
     /// Takes what has come; true if anything has.
@@ -190,8 +204,8 @@ impl<'m> MpiComm<'m> {
         if !self.arriving.is_empty() {
             any |= self.take_pieces();
         }
-        self.release_sent();
-        if any {
+        // Room for others' bytes is no news for who asks, but a reason to look again soon.
+        if self.release_sent() | any {
             self.backoff.reset();
         }
         any
@@ -210,7 +224,9 @@ impl<'m> MpiComm<'m> {
             kind::SHORT => self.mailbox.put(tag, Message { from, bytes }),
             kind::LONG => {
                 let total = bytes.first_chunk().map_or(0, |&b| u64::from_le_bytes(b));
-                match Incoming::of(total) {
+                let room = usize::try_from(total).ok();
+                let room = room.and_then(|total| self.spares.take(total));
+                match Incoming::of(total, room.unwrap_or_default()) {
                     Ok(incoming) => self.queue(from, tag, Body::Long(incoming)),
                     Err(what) => self.refuse(from, what),
                 }
@@ -315,14 +331,23 @@ impl<'m> MpiComm<'m> {
         any
     }
 
-    /// Frees what MPI has read.
-    fn release_sent(&mut self) {
-        for _ in 0..self.sending.len().min(LOOKED_AT) {
-            if let Some(mut sending) = self.sending.pop_front()
-                && !sending.is_done()
-            {
-                self.sending.push_back(sending);
+    /// Frees what MPI has read; true if there was anything.
+    fn release_sent(&mut self) -> bool {
+        let before = self.sending.len();
+        for _ in 0..before.min(LOOKED_AT) {
+            if let Some(sending) = self.sending.pop_front() {
+                self.put_away(sending);
             }
+        }
+        self.sending.len() < before
+    }
+
+    /// Keeps what MPI still reads, and the room of long messages that it has read.
+    fn put_away(&mut self, sending: Sending) {
+        match sending.into_bytes() {
+            Ok(bytes) if bytes.len() > SHORT => self.spares.keep(bytes),
+            Ok(_) => {}
+            Err(sending) => self.sending.push_back(sending),
         }
     }
 
@@ -386,10 +411,8 @@ impl Comm for MpiComm<'_> {
             self.post(to, kind::LONG | low, length);
             let piece = self.mpi.options().piece;
             let bulk = &self.lanes.bulk;
-            let mut sending = Sending::start_pieces(bulk, to.0 as i32, low, bytes, piece);
-            if !sending.is_done() {
-                self.sending.push_back(sending);
-            }
+            let sending = Sending::start_pieces(bulk, to.0 as i32, low, bytes, piece);
+            self.put_away(sending);
         }
         Ok(())
     }
@@ -420,7 +443,7 @@ impl Comm for MpiComm<'_> {
                 self.check()?;
                 continue;
             }
-            self.backoff.pause(Duration::MAX);
+            self.pause(Duration::MAX);
             if !self.asked[from.index()]
                 && since.get_or_insert_with(Instant::now).elapsed() > ASK_AFTER
             {
@@ -440,7 +463,7 @@ impl Comm for MpiComm<'_> {
             if waited >= at_most {
                 break;
             }
-            self.backoff.pause(at_most - waited);
+            self.pause(at_most - waited);
         }
         self.check()
     }
