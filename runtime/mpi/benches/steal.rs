@@ -1,20 +1,28 @@
 //! What a steal takes over MPI, between two ranks: from the request's being sent to the answer's being read, and
-//! with all that follows, against a bare ping-pong of the same bytes, by turns in one process. Prints a line.
+//! with all that follows, against a bare ping-pong of the same bytes, by turns in one process; and what of it
+//! goes into writing and reading the request, the answer and the task.
 //!
 //!     mpirun -n 2 target/release/deps/steal-…
 //!
 //! Rank 0 has one task, which is split for every request; rank 1 has what it gets. `runtime/benches/tasks.rs`
 //! measures the same where ranks are threads.
 
-#![allow(clippy::print_stdout, reason = "a bench says what it saw")]
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a bench reads the clock and says what it saw"
+)]
 
 mod turns;
+
+use std::hint::black_box;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use weft_mpi::{Mpi, Options};
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use weft_runtime::trace::What;
-use weft_runtime::{Context, Registry, ScopeOptions, Split, Step, Task, scope};
+use weft_runtime::{Context, Registry, ScopeOptions, Split, Step, Task, scope, wire};
 
 use turns::{Turns, bare};
 
@@ -48,6 +56,47 @@ impl Task<()> for Feeder {
     }
 }
 
+/// Shaped as what a thief sends and gets, which the runtime keeps to itself.
+#[derive(Serialize, Deserialize)]
+enum Letter {
+    Request(Option<u32>),
+    Answer(Vec<Bundle>),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Bundle {
+    path: Vec<Option<u32>>,
+    home: u32,
+    lease: u64,
+    tasks: Vec<(u16, Result<Vec<u8>, String>)>,
+}
+
+/// Microseconds to write and read a request, its answer, and the task in it.
+fn serialisation() -> f64 {
+    const TIMES: u32 = 2000;
+    let begin = Instant::now();
+    for _ in 0..TIMES {
+        let request = wire::encode(&Letter::Request(Some(1))).expect("it can be written");
+        black_box(wire::decode::<Letter>(black_box(&request))).expect("it can be read");
+        let task = wire::encode(black_box(&Feeder(1))).expect("it can be written");
+        let answer = Letter::Answer(vec![Bundle {
+            path: vec![Some(1)],
+            home: 0,
+            lease: 0,
+            tasks: vec![(0, Ok(task))],
+        }]);
+        let answer = wire::encode(&answer).expect("it can be written");
+        let answer = wire::decode::<Letter>(black_box(&answer)).expect("it can be read");
+        if let Letter::Answer(bundles) = answer {
+            for (_, task) in bundles.into_iter().flat_map(|bundle| bundle.tasks) {
+                let task = task.expect("it did not fail");
+                black_box(wire::decode::<Feeder>(&task)).expect("it can be read");
+            }
+        }
+    }
+    begin.elapsed().as_secs_f64() / f64::from(TIMES) * 1e6
+}
+
 /// What a steal takes, in microseconds.
 struct Steal {
     round_trip: f64,
@@ -66,6 +115,7 @@ fn main() {
 
 fn measure(comm: &mut dyn Comm) -> Result<(), CommError> {
     let (mut answered, mut all) = (Turns::default(), Turns::default());
+    let mut with_wire = Turns::default();
     let mut bytes = 0;
     for _ in 0..ROUNDS {
         let steal = steals(comm);
@@ -80,12 +130,14 @@ fn measure(comm: &mut dyn Comm) -> Result<(), CommError> {
         let bare = bare(&mut vec![1; each_way], STEALS);
         answered.add(steal.round_trip, bare);
         all.add(steal.in_all, bare);
+        with_wire.add(steal.round_trip, bare + serialisation());
     }
     if comm.rank() == Rank(1) {
-        println!("columns: steal us, bare us, quartiles of the ratio");
-        println!("{} bytes a steal", bytes / STEALS as usize);
-        println!("request to answer   {answered}");
-        println!("with all of it      {all}");
+        println!("a steal moves {} bytes", bytes / STEALS as usize);
+        println!("steal us, bare us, quartiles of the ratio:");
+        println!("  {answered}  from request to answer");
+        println!("  {with_wire}  the same, bare with what writing and reading take");
+        println!("  {all}  with the task run, its result home and the next request made");
     }
     Ok(())
 }
