@@ -128,7 +128,9 @@ pub enum ScopeError {
     )]
     Stuck(String),
     /// Ranks in virtual time have no threads.
-    #[error("a rank in virtual time has one worker; take more ranks instead")]
+    #[error(
+        "a rank in virtual time has one worker and no thread for messages; take more ranks instead"
+    )]
     NoThreads,
     /// What the body had to say.
     #[error("{0}")]

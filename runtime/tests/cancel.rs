@@ -250,9 +250,9 @@ fn running_tasks_are_told_on_every_rank_and_other_groups_go_on() {
             (6, 1, false),
             (1, 7, false),
             (3, 3, false),
-            (1, 1, true),
-            (3, 1, true),
-            (2, 2, true),
+            (6, 1, true),
+            (1, 7, true),
+            (3, 3, true),
         ] {
             let options = ScopeOptions {
                 workers,

@@ -215,7 +215,7 @@ fn a_task_that_goes_wrong_is_an_error_of_its_join() {
             (2, 1, false),
             (4, 1, false),
             (2, 3, false),
-            (1, 1, true),
+            (2, 1, true),
             (3, 1, true),
             (2, 2, true),
         ] {

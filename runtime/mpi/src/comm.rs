@@ -8,8 +8,10 @@
 //!
 //! The tag that MPI sees holds ours in its low 16 bits and the kind of message above them.
 //!
-//! A rank that waits for another sleeps in the end; it then asks that rank, once, to tell it if it leaves.
+//! A rank that waits for another sleeps in the end; it then asks that rank, once, to tell it if it leaves. So it
+//! does with those of which somebody wants to know whether they have left.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -80,6 +82,8 @@ pub(crate) struct MpiComm<'m> {
     left: Vec<bool>,
     asked: Vec<bool>,
     unanswered: usize,
+    /// Ranks to be asked when there is time.
+    wondered_about: RefCell<Vec<Rank>>,
     /// Ranks to be told when this one leaves.
     askers: Vec<Rank>,
     leaving: bool,
@@ -130,6 +134,7 @@ impl<'m> MpiComm<'m> {
             left: vec![false; size],
             asked: vec![false; size],
             unanswered: 0,
+            wondered_about: RefCell::default(),
             askers: Vec::new(),
             leaving: false,
             epochs: 0,
@@ -365,6 +370,15 @@ impl<'m> MpiComm<'m> {
         self.sending.extend(sending);
     }
 
+    /// Asks a rank, once, to tell when it leaves.
+    fn ask(&mut self, rank: Rank) {
+        if !self.asked[rank.index()] {
+            self.asked[rank.index()] = true;
+            self.unanswered += 1;
+            self.post(rank, kind::ASK, Vec::new());
+        }
+    }
+
     fn check(&self) -> Result<(), CommError> {
         self.aborted.clone().map_or(Ok(()), Err)
     }
@@ -462,9 +476,7 @@ impl Comm for MpiComm<'_> {
             if !self.asked[from.index()]
                 && since.get_or_insert_with(Instant::now).elapsed() > ASK_AFTER
             {
-                self.asked[from.index()] = true;
-                self.unanswered += 1;
-                self.post(from, kind::ASK, Vec::new());
+                self.ask(from);
             }
         }
     }
@@ -472,6 +484,9 @@ impl Comm for MpiComm<'_> {
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
         self.check()?;
+        for rank in self.wondered_about.take() {
+            self.ask(rank);
+        }
         let begin = Instant::now();
         while self.mailbox.is_empty() && !self.take_some(1) {
             let waited = begin.elapsed();
@@ -505,6 +520,22 @@ impl Comm for MpiComm<'_> {
 
     fn node_of(&self, rank: Rank) -> u32 {
         self.mpi.nodes().get(rank.index()).copied().unwrap_or(0)
+    }
+
+    fn has_left(&self, rank: Rank) -> bool {
+        let Some(&asked) = self.asked.get(rank.index()) else {
+            return false;
+        };
+        if rank == self.rank() {
+            return false;
+        }
+        if !asked {
+            let mut ranks = self.wondered_about.borrow_mut();
+            if !ranks.contains(&rank) {
+                ranks.push(rank);
+            }
+        }
+        self.is_gone(rank)
     }
 
     fn abort(&mut self, reason: &str) {
