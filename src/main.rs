@@ -20,7 +20,7 @@ use weft_runtime::policy::{SPLITS, VICTIMS};
 use weft_runtime::{POLICIES, ScopeOptions};
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
 use weftwork::output::write_system;
-use weftwork::report::{PartitionComparison, partition_picture};
+use weftwork::report::{PartitionComparison, compare, partition_picture};
 use weftwork::run::{
     Driver, FEATURES, Resume, RunError, RunOptions, RunSummary, Show, Stop, read_state, run,
 };
@@ -42,8 +42,10 @@ Examples:
   mpirun -n 4 weft run scenes/drape-floor.toml --threads 2     (built with --features mpi)
   weft run scenes/drape-floor.toml --out runs/floor --resume    (goes on where that run stopped)
   weft check my-scene.toml
+  weft compare runs/floor runs/floor-on-16-ranks
 
-Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files, 101 internal."
+Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
+6 compare found a difference, 101 internal."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -61,6 +63,16 @@ enum Command {
         /// Overrides a key of the scene, as in `time.step=2ms`.
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
         overrides: Vec<(String, String)>,
+    },
+    /// Says whether two runs are the same, and where they part if not.
+    Compare {
+        /// Directory of a run.
+        a: PathBuf,
+        /// Directory of another.
+        b: PathBuf,
+        /// Takes the runs as the same if no position in their frames differs by more, in m [default: to the bit].
+        #[arg(long, value_name = "METRES", value_parser = parse_tolerance)]
+        tolerance: Option<f64>,
     },
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
@@ -122,6 +134,9 @@ struct RunArguments {
     /// Workers per rank.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
+    /// Gives each rank one more thread, for messages alone: a task that runs long delays no other rank.
+    #[arg(long)]
+    progress_thread: bool,
     /// How ranks talk to each other.
     #[arg(long, value_enum, default_value_t = CommChoice::Auto)]
     comm: CommChoice,
@@ -253,6 +268,7 @@ fn main() -> ExitCode {
             overrides,
         } => write_linear_system(&scene, state.as_deref(), &out, &overrides),
         Command::Scenes { folder } => list_scenes(&folder),
+        Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -393,6 +409,7 @@ fn run_options(
     RunOptions {
         ranks,
         threads: usize::from(arguments.threads),
+        progress_thread: arguments.progress_thread,
         driver,
         steps: arguments.steps,
         out: arguments
@@ -461,12 +478,17 @@ fn say(text: impl fmt::Display) -> Result<(), Failure> {
 
 fn announcement(scene: &Scene, options: &RunOptions) -> String {
     format!(
-        "weft {version}   {ranks} ranks x {threads} workers ({driver})\n\
+        "weft {version}   {ranks} ranks x {threads} workers{progress} ({driver})\n\
          scene {name}: {title}\n\
          step {step} s, end {end} s, stealing {steal}, output in {out}\n",
         version = env!("CARGO_PKG_VERSION"),
         ranks = options.ranks,
         threads = options.threads,
+        progress = if options.progress_thread {
+            " and a thread for messages"
+        } else {
+            ""
+        },
         driver = options.driver.name(),
         name = scene.name,
         title = scene.title,
@@ -612,6 +634,32 @@ fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene, Failure> {
     Ok(scene)
 }
 
+fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result<(), Failure> {
+    let comparison = compare(a, b).map_err(|error| Failure {
+        code: 5,
+        message: error.to_string(),
+    })?;
+    say(&comparison)?;
+    let (same, verdict) = match (tolerance, comparison.farthest) {
+        (None, _) => (comparison.differs.is_empty(), String::new()),
+        (Some(most), Some(farthest)) => (
+            farthest <= most,
+            format!(": positions by up to {farthest:e} m, more than {most:e}"),
+        ),
+        (Some(_), None) => (
+            false,
+            ": no frame that both have, to hold against --tolerance".to_owned(),
+        ),
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Failure {
+        code: 6,
+        message: format!("{} and {} differ{verdict}", a.display(), b.display()),
+    })
+}
+
 fn list_scenes(folder: &Path) -> Result<(), Failure> {
     let failure = |e: io::Error| Failure {
         code: 5,
@@ -672,6 +720,13 @@ fn parse_hours(text: &str) -> Result<Duration, String> {
     let hours: Option<f64> = text.parse().ok().filter(|&hours| hours > 0.0);
     let time = hours.and_then(|hours| Duration::try_from_secs_f64(3600.0 * hours).ok());
     time.ok_or_else(|| "wants a number of hours above zero, such as 0.5".to_owned())
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let tolerance = text.parse().ok();
+    tolerance
+        .filter(|t: &f64| t.is_finite() && *t >= 0.0)
+        .ok_or_else(|| "wants a distance in metres, as in 1e-9".to_owned())
 }
 
 fn parse_override(text: &str) -> Result<(String, String), String> {

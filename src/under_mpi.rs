@@ -184,7 +184,7 @@ fn machine(mpi: &Mpi) -> String {
     )
 }
 
-/// A rank that is bound to fewer cores than it has workers.
+/// A rank that is bound to fewer cores than it has workers. The thread for messages shares theirs, if it must.
 fn crowded(mpi: &Mpi, cores: &[Vec<u8>], arguments: &RunArguments) -> Option<String> {
     let workers = u32::from(arguments.threads);
     let cores = cores

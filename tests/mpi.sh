@@ -116,6 +116,7 @@ built=$(cargo test --locked "${target[@]}" -p weft-mpi --no-run --message-format
 program() { sed -n "s/.*\"executable\":\"\([^\"]*\/$1-[0-9a-f]*\)\".*/\1/p" <<<"$built"; }
 conformance=$(program conformance)
 failures=$(program failures)
+long=$(program long)
 
 ranks=(1 2 3 4 7)
 [ "$mpi" = openmpi ] || ranks=(1 2)
@@ -128,6 +129,16 @@ passes 120 2 "$conformance"
 echo "  $(tail -1 "$out/stdout"), in pieces of $WEFT_MPI_PIECE bytes"
 unset WEFT_MPI_PIECE WEFT_MPI_IDLE
 
+say "a message of more bytes than 31 bits can count"
+bytes=$(((1 << 31) + 12345))
+free_kib=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
+if [ "${free_kib:-0}" -gt $((3 * bytes / 1024)) ]; then
+    passes 120 2 "$long" "$bytes"
+    echo "  $(tail -1 "$out/stdout")"
+else
+    echo "  SKIPPED: it needs $((3 * bytes >> 20)) MiB of free memory, and here are $((${free_kib:-0} / 1024))"
+fi
+
 say "ranks that fail end the job together"
 fails 3 'rank 1 on .*: cannot read scene.toml' 3 "$failures" no-file 1
 fails 4 'rank 1 on .*: step 7' 3 "$failures" error 1
@@ -139,6 +150,7 @@ fails 101 'rank 1 on .*panicked.*lost the thread' 3 "$failures" panic 1
 fails 101 'rank 0 on .*panicked.*lost the thread' 3 "$failures" panic 0
 fails 101 'rank 2 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-thread 2
 fails 101 'rank 1 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-thread-of-a-busy-rank 1
+fails 4 'rank [02] on .*rank 1 (returned without taking part|ended while)' 3 "$failures" absent-from-a-scope 1
 run 20 3 "$failures" left-without-a-word 1
 [ "$code" = 9 ] || fail "exit code $code of a rank that left without a word, not 9"
 [ "$mpi" = openmpi ] || exit 0
@@ -172,6 +184,7 @@ same_state() {
 1
 2
 2 --threads 2 --seed 99
+2 --progress-thread
 3 --policy paper
 4 --no-steal
 RUNS
@@ -234,6 +247,9 @@ fails 3 'rank 0 on .*bad.toml:1: cloth: missing' 3 "$weft" run "$out/bad.toml" -
 fails 4 'rank [0-2] on .*step 1: no convergence' \
     3 "$weft" "${quick[@]}" --out "$out/f" --set solver.max_iterations=1 --set solver.tolerance=1e-12
 grep -q '"exit": 4' "$out/f/run.json" || fail "run.json does not tell of the failure"
+# Each value is one that a scene may have; together they are more than a double holds after three steps.
+fails 4 'rank [0-2] on .*step 3: .*NaN.* at vertex [0-9]+ of patch [0-9]+' \
+    3 "$weft" "${quick[@]}" --out "$out/f" --set 'gravity=[0,0,-1e12]' --set time.step=1e6 --set time.end=1e8
 fails 5 'rank 0 on .*no checkpoint' 3 "$weft" "${quick[@]}" --out "$out/none" --resume
 fails 3 'rank 0 on .*another scene' \
     3 "$weft" "${quick[@]}" --out "$out/long" --resume --set time.step=3ms

@@ -1,9 +1,10 @@
 //! A scope: the stretch of a program in which ranks fork, join and steal together.
 //!
 //! This is the driver of a rank's [scheduler](crate::scheduler) over any [`Comm`]: it feeds it messages
-//! and what tasks leave behind, and carries out what it decides. The rank's main thread is worker 0 and
-//! the only one that sends and receives. It does so between batches of its own tasks, so a task that
-//! returns in time delays nobody.
+//! and what tasks leave behind, and carries out what it decides. The rank's main thread is the only one that
+//! sends and receives. It is also worker 0, and looks after messages between batches of its own tasks, so a
+//! task that returns in time delays nobody; or, as a [progress thread](ScopeOptions::progress_thread), it runs
+//! none, and no task delays anybody.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -127,7 +128,9 @@ pub enum ScopeError {
     )]
     Stuck(String),
     /// Ranks in virtual time have no threads.
-    #[error("a rank in virtual time has one worker; take more ranks instead")]
+    #[error(
+        "a rank in virtual time has one worker and no thread for messages; take more ranks instead"
+    )]
     NoThreads,
     /// What the body had to say.
     #[error("{0}")]
@@ -226,7 +229,9 @@ pub struct Scope<'a, E: ?Sized> {
     registry: &'a Registry<E>,
     env: &'a E,
     scheduler: Scheduler<Cargo<E>, Outcome>,
-    /// Worker 0 is this thread; its task between two slices.
+    /// Whether this thread is worker 0.
+    works: bool,
+    /// The task of this thread between two slices.
     current: Option<Job<E>>,
     sites: Vec<Site<E>>,
     split_wanted: Arc<AtomicBool>,
@@ -236,6 +241,8 @@ pub struct Scope<'a, E: ?Sized> {
     /// Time this thread has spent in joins of tasks.
     away: Duration,
     hands: Vec<Hand<E>>,
+    /// Turns through the hands that wait.
+    turn: usize,
     reports: Receiver<Report<E>>,
     numbers: Numbers,
     /// What was lent, by lease, if it may have to be run again.
@@ -307,7 +314,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
 ) -> Result<(R, ScopeReport), ScopeError> {
     let refused = match options.workers {
         0 => Some(ScopeError::NoWorkers),
-        1 => None,
+        1 if !options.progress_thread => None,
         _ => (!comm.has_threads()).then_some(ScopeError::NoThreads),
     };
     if let Some(error) = refused {
@@ -325,7 +332,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     sync::scope(|threads| {
         let _over = Over(&stop);
         let mut hands = Vec::new();
-        for index in 1..options.workers {
+        for index in usize::from(!options.progress_thread)..options.workers {
             let split_wanted = Arc::new(AtomicBool::new(false));
             let (orders, inbox) = unbounded();
             let worker = Worker {
@@ -363,6 +370,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
             registry,
             env,
             scheduler,
+            works: !options.progress_thread,
             current: None,
             sites: Vec::new(),
             split_wanted: Arc::new(AtomicBool::new(false)),
@@ -371,6 +379,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
             batch: 1,
             away: Duration::ZERO,
             hands,
+            turn: 0,
             reports,
             numbers,
             kept: options.recover.then(BTreeMap::new),
@@ -577,13 +586,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         progress |= self.give_orders();
         self.flush()?;
-        if self.work(within, nested)? {
+        if self.works && self.work(within, nested)? {
             self.watch.moved = now;
             return Ok(());
         }
-        let restless = self.hands.iter().any(|hand| hand.frames.is_empty());
-        self.scheduler
-            .idle(now, if restless { None } else { within });
+        self.look_for_work(now, within);
         // In the tree of waves none leaves before those above it know the end, and tell it.
         if self.kept.is_none() && !self.scheduler.may_leave() {
             let mut near = self.scheduler.near();
@@ -609,6 +616,29 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.comm.wait(nap)?;
         }
         Ok(())
+    }
+
+    /// Somebody here has nothing to do: asks for something that he may run.
+    fn look_for_work(&mut self, now: Duration, within: Option<GroupId>) {
+        let restless = self.hands.iter().any(|hand| hand.frames.is_empty());
+        if restless {
+            self.scheduler.idle(now, None);
+        } else if self.works {
+            self.scheduler.idle(now, within);
+        } else {
+            // Those that wait in a join of a task's group may need what others have of it.
+            let waits = |hand: &Hand<E>| match hand.frames.last() {
+                Some(Frame::WaitsIn(line)) => Some(line.group()),
+                _ => None,
+            };
+            self.turn = self.turn.wrapping_add(1);
+            let from = self.turn % self.hands.len().max(1);
+            let (before, after) = self.hands.split_at(from);
+            match after.iter().chain(before).find_map(waits) {
+                Some(group) => self.scheduler.idle(now, Some(group)),
+                None => self.scheduler.settle(),
+            }
+        }
     }
 
     /// Runs tasks on this thread for a while; false if there was none.
@@ -815,6 +845,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Ok(joined)
     }
 
+    /// The number of the first worker that is another thread.
+    fn first_hand(&self) -> usize {
+        usize::from(self.works)
+    }
+
     /// Gives workers that are threads something to do; true if there was anything.
     fn give_orders(&mut self) -> bool {
         let mut any = false;
@@ -844,7 +879,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     let kind = job.badge.kind;
                     hand.frames.push(Frame::Runs);
                     self.note(What::TaskBegin {
-                        worker: index as u16 + 1,
+                        worker: (index + self.first_hand()) as u16,
                         kind,
                     });
                 }
@@ -852,7 +887,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     if let Some(Frame::WaitsIn(_)) = hand.frames.pop() {
                         self.scheduler.ends_waiting();
                     }
-                    let worker = index as u16 + 1;
+                    let worker = (index + self.first_hand()) as u16;
                     self.note(What::WaitEnd { worker });
                 }
             }
@@ -872,7 +907,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 self.note(What::WaitBegin {
                     worker: worker as u16,
                 });
-                self.hands[worker - 1].frames.push(Frame::WaitsIn(line));
+                let hand = worker - self.first_hand();
+                self.hands[hand].frames.push(Frame::WaitsIn(line));
                 Ok(())
             }
             Report::Cancel(line) => {
@@ -904,7 +940,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         if slice.done {
             self.report.tasks += 1;
             self.note_end(worker, slice.charged);
-            self.hands[worker - 1].frames.pop();
+            let hand = worker - self.first_hand();
+            self.hands[hand].frames.pop();
             self.scheduler.finished(&slice.ticket);
         }
         Ok(())

@@ -91,9 +91,17 @@ fn a_block_is_fetched_once_by_each_rank_that_reads_it() {
         assert!(readers.len() > 1);
     }
     assert!(by_others > 0);
-    for (ranks, workers) in [(1, 1), (4, 1), (3, 3)] {
+    for (ranks, workers, progress_thread) in [
+        (1, 1, false),
+        (4, 1, false),
+        (3, 3, false),
+        (1, 1, true),
+        (3, 1, true),
+        (2, 2, true),
+    ] {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..ScopeOptions::default()
         };
         let ended = on_threads(ranks, &options, &registry, || (), |s| read_all(s, 8, 3000));
@@ -228,9 +236,16 @@ fn newer_versions_replace_older_ones() {
         }
         Ok(())
     };
-    for (ranks, workers) in [(1, 1), (4, 2)] {
+    for (ranks, workers, progress_thread) in [
+        (1, 1, false),
+        (4, 2, false),
+        (1, 1, true),
+        (3, 1, true),
+        (2, 2, true),
+    ] {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..ScopeOptions::default()
         };
         values(on_threads(ranks, &options, &registry, || (), body));
@@ -287,9 +302,17 @@ fn tasks_of_nested_and_rooted_groups_read_too() {
         }
         Ok(())
     };
-    for (ranks, workers) in [(1, 2), (3, 1), (3, 2)] {
+    for (ranks, workers, progress_thread) in [
+        (1, 2, false),
+        (3, 1, false),
+        (3, 2, false),
+        (1, 1, true),
+        (3, 1, true),
+        (2, 2, true),
+    ] {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..ScopeOptions::default()
         };
         values(on_threads(ranks, &options, &registry, || (), body));

@@ -97,9 +97,18 @@ fn the_first_that_is_found_ends_the_search_everywhere() {
     let registry = Registry::new().with::<Search>();
     for (rooted, cancels) in [(false, false), (false, true), (true, false), (true, true)] {
         let body = |s: &mut Scope<'_, ()>| first_found(s, rooted, cancels);
-        for (ranks, workers) in [(1, 1), (2, 1), (4, 1), (2, 3)] {
+        for (ranks, workers, progress_thread) in [
+            (1, 1, false),
+            (2, 1, false),
+            (4, 1, false),
+            (2, 3, false),
+            (1, 1, true),
+            (3, 1, true),
+            (2, 2, true),
+        ] {
             let options = ScopeOptions {
                 workers,
+                progress_thread,
                 ..ScopeOptions::default()
             };
             let found = values(on_threads(ranks, &options, &registry, || (), body));
@@ -237,9 +246,17 @@ fn running_tasks_are_told_on_every_rank_and_other_groups_go_on() {
     let registry = Registry::new().with::<Endless>().with::<Search>();
     for (rooted, cancels) in [(false, false), (false, true), (true, false), (true, true)] {
         let body = |s: &mut Scope<'_, ()>| endless(s, rooted, cancels);
-        for (ranks, workers) in [(6, 1), (1, 7), (3, 3)] {
+        for (ranks, workers, progress_thread) in [
+            (6, 1, false),
+            (1, 7, false),
+            (3, 3, false),
+            (6, 1, true),
+            (1, 7, true),
+            (3, 3, true),
+        ] {
             let options = ScopeOptions {
                 workers,
+                progress_thread,
                 ..ScopeOptions::default()
             };
             values(on_threads(ranks, &options, &registry, || (), body));
@@ -285,9 +302,17 @@ fn a_cancelled_group_takes_nothing_more() {
         assert_eq!(s.join(&last)?, None);
         Ok(())
     };
-    for (ranks, workers) in [(1, 1), (4, 1), (2, 2)] {
+    for (ranks, workers, progress_thread) in [
+        (1, 1, false),
+        (4, 1, false),
+        (2, 2, false),
+        (1, 1, true),
+        (3, 1, true),
+        (2, 2, true),
+    ] {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..ScopeOptions::default()
         };
         let ended = on_threads(ranks, &options, &registry, || (), body);

@@ -285,9 +285,12 @@ fn a_death_is_named_on_all_others_in_time() {
 #[test]
 fn a_body_that_panics_on_a_thread_is_a_death() {
     let registry = Registry::new().with::<Say>();
-    for (ranks, workers) in [(3, 1), (4, 2)] {
+    for (ranks, workers, progress_thread) in
+        [(3, 1, false), (4, 2, false), (3, 1, true), (4, 2, true)]
+    {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..surviving(1, Policy::default())
         };
         let living = AtomicU32::new(0);

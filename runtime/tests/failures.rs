@@ -211,9 +211,17 @@ fn a_task_that_goes_wrong_is_an_error_of_its_join() {
         }
     }
     for when in [Never, Runs, SaysNeeds] {
-        for (ranks, workers) in [(2, 1), (4, 1), (2, 3)] {
+        for (ranks, workers, progress_thread) in [
+            (2, 1, false),
+            (4, 1, false),
+            (2, 3, false),
+            (2, 1, true),
+            (3, 1, true),
+            (2, 2, true),
+        ] {
             let options = ScopeOptions {
                 workers,
+                progress_thread,
                 ..ScopeOptions::default()
             };
             let body = |s: &mut Scope<'_, ()>| post(s, when);
@@ -310,9 +318,17 @@ fn a_task_that_forks_an_unknown_kind_ends_the_scope() {
             while s.join(&group)?.is_some() {}
             Ok(())
         };
-        for (ranks, workers) in [(1, 1), (1, 3), (3, 2)] {
+        for (ranks, workers, progress_thread) in [
+            (1, 1, false),
+            (1, 3, false),
+            (3, 2, false),
+            (1, 1, true),
+            (3, 1, true),
+            (2, 2, true),
+        ] {
             let options = ScopeOptions {
                 workers,
+                progress_thread,
                 ..ScopeOptions::default()
             };
             only_one_knows(&on_threads(ranks, &options, &registry, || (), body), is_it);

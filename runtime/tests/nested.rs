@@ -59,9 +59,10 @@ proptest! {
     fn fib_by_groups_is_fib_on_threads(
         ranks in 1usize..=8,
         workers in 1usize..=3,
+        progress_thread in any::<bool>(),
         seed in any::<u64>(),
     ) {
-        let options = ScopeOptions { workers, ..seeded(seed) };
+        let options = ScopeOptions { workers, progress_thread, ..seeded(seed) };
         let registry = Registry::new().with::<Fib>();
         values(on_threads(ranks, &options, &registry, || (), fibs));
     }
@@ -222,9 +223,19 @@ fn tasks_of_many_kinds_are_joined_stolen_and_split() {
         let registry = Registry::new().with::<Word>();
         registry.with::<Sum>().with::<Fib>()
     };
-    for (ranks, workers) in [(1, 1), (1, 3), (2, 2), (4, 1), (8, 3)] {
+    for (ranks, workers, progress_thread) in [
+        (1, 1, false),
+        (1, 3, false),
+        (2, 2, false),
+        (4, 1, false),
+        (8, 3, false),
+        (1, 1, true),
+        (3, 1, true),
+        (2, 2, true),
+    ] {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..ScopeOptions::default()
         };
         values(on_threads(ranks, &options, &registry(), || (), words));
@@ -360,9 +371,18 @@ fn carelessly(s: &mut Scope<'_, ()>) -> Result<(), ScopeError> {
 #[test]
 fn groups_that_nobody_joins_to_their_end_keep_nobody() {
     let registry = Registry::new().with::<Careless>().with::<Sum>();
-    for (ranks, workers) in [(1, 1), (1, 3), (3, 1), (4, 2)] {
+    for (ranks, workers, progress_thread) in [
+        (1, 1, false),
+        (1, 3, false),
+        (3, 1, false),
+        (4, 2, false),
+        (1, 1, true),
+        (3, 1, true),
+        (2, 2, true),
+    ] {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..ScopeOptions::default()
         };
         let ended = on_threads(ranks, &options, &registry, || (), carelessly);
@@ -495,9 +515,17 @@ fn own_groups(s: &mut Scope<'_, ()>) -> Result<(), ScopeError> {
 #[test]
 fn ranks_fork_into_groups_of_their_own_at_once() {
     let registry = Registry::new().with::<Sum>().with::<Fib>();
-    for (ranks, workers) in [(1, 1), (3, 2), (8, 1)] {
+    for (ranks, workers, progress_thread) in [
+        (1, 1, false),
+        (3, 2, false),
+        (8, 1, false),
+        (1, 1, true),
+        (3, 1, true),
+        (2, 2, true),
+    ] {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..ScopeOptions::default()
         };
         values(on_threads(ranks, &options, &registry, || (), own_groups));

@@ -123,13 +123,14 @@ proptest! {
     fn no_result_is_lost_or_doubled_and_every_join_ends(
         ranks in 1usize..=8,
         workers in 1usize..=3,
+        progress_thread in any::<bool>(),
         seed in any::<u64>(),
         steal in any::<bool>(),
         how in prop::sample::select(SPLITS),
         step in 1u32..50,
     ) {
         let policy = Policy { steal, split: how, ..Policy::default() };
-        let options = ScopeOptions { workers, seed, policy, ..ScopeOptions::default() };
+        let options = ScopeOptions { workers, progress_thread, seed, policy, ..ScopeOptions::default() };
         let reports = launch(ranks, |comm| count_on(comm, &options, step)).unwrap();
         let work: u64 = reports.iter().map(|r| r.work).sum();
         prop_assert!(work > 0);

@@ -70,6 +70,17 @@ history_row! {
 }
 
 impl HistoryRow {
+    /// Columns that depend on ranks, schedule and machine; all others do not.
+    pub const OF_THE_MACHINE: &'static [&'static str] = &[
+        "tasks",
+        "splits",
+        "steals",
+        "physics_s",
+        "collide_s",
+        "solve_s",
+        "response_s",
+    ];
+
     /// The row as a line of the file, with its end.
     #[must_use]
     pub fn line(&self) -> String {

@@ -27,6 +27,7 @@ mod pvd;
 mod run_json;
 mod state_hash;
 mod vtp;
+mod vtp_read;
 
 pub use checkpoint::Checkpoint;
 pub use directory::RunDirectory;
@@ -43,3 +44,4 @@ pub use run_json::{
 };
 pub use state_hash::{StateHash, state_hash};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};
+pub use vtp_read::read_points;

@@ -1,10 +1,12 @@
-//! What a run cost, for people: the phase table, the efficiencies, the balance of the collision tests; and how
-//! well its scene is cut.
+//! What a run cost, for people: the phase table, the efficiencies, the balance of the collision tests; how well its
+//! scene is cut; and two runs side by side.
 
 mod balance;
+mod compare;
 mod partition;
 mod phases;
 
 pub use balance::Balance;
+pub use compare::{Comparison, compare};
 pub use partition::{PartitionComparison, partition_picture};
 pub use phases::{Phase, PhaseTable};

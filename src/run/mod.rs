@@ -68,6 +68,8 @@ pub struct RunOptions {
     pub ranks: usize,
     /// Workers per rank.
     pub threads: usize,
+    /// Whether a thread of each rank beside its workers does nothing but messages.
+    pub progress_thread: bool,
     /// How ranks talk.
     pub driver: Driver,
     /// Steps to take, counted from time 0, if not as many as the scene says.
@@ -374,6 +376,7 @@ fn rank_loop(
     let scene = world.scene();
     let mut scope = ScopeOptions::from(&scene.balance);
     scope.workers = options.threads;
+    scope.progress_thread = options.progress_thread;
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
     let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
     let start = start.filter(|_| comm.rank() == Rank(0));

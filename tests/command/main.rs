@@ -5,6 +5,7 @@
     reason = "a test that cannot start a process has failed"
 )]
 
+mod compare;
 mod place;
 mod restart;
 

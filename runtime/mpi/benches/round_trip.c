@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 21 };
+enum { ROUNDS = 61 };
 
 static int by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     const int lengths[] = {8, 1024, 65536, 1 << 20};
-    const int trips[] = {4000, 2000, 300, 40};
+    const int trips[] = {1000, 600, 60, 6};
     for (int k = 0; k < 4; k++) {
         char *bytes = malloc(lengths[k]);
         memset(bytes, 1, lengths[k]);

@@ -1,5 +1,7 @@
-//! Round trips of `Comm` over MPI between two ranks. Prints "BYTES MICROSECONDS" for each length, the median of
-//! rounds, as `round_trip.c` does for bare MPI; `compare.sh` runs both by turns. With one rank it does nothing.
+//! Round trips of `Comm` over MPI between two ranks, and of bare MPI: blocking sends and receives of one warm
+//! buffer, in the same process, by turns of some milliseconds. Prints for each length "BYTES COMM BARE" and the
+//! quartiles of the ratio of each two turns, times in microseconds and medians. `compare.sh` sets beside it what
+//! the same ping-pong takes in C, `round_trip.c`. With one rank it does nothing.
 
 #![allow(
     clippy::print_stdout,
@@ -7,14 +9,17 @@
     reason = "a bench reads the clock and says what it saw"
 )]
 
+mod turns;
+
 use std::time::Instant;
 
 use weft_mpi::{Mpi, Options};
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank, Tag};
 
-const ROUNDS: usize = 21;
-const LENGTHS_AND_TRIPS: [(usize, u32); 4] =
-    [(8, 4000), (1024, 2000), (65_536, 300), (1 << 20, 40)];
+use turns::{Turns, bare};
+
+const ROUNDS: usize = 61;
+const LENGTHS_AND_TRIPS: [(usize, u32); 4] = [(8, 1000), (1024, 600), (65_536, 60), (1 << 20, 6)];
 
 fn main() {
     let options = Options::from_env().expect("compare.sh sets it well");
@@ -25,30 +30,36 @@ fn main() {
 }
 
 fn measure(comm: &mut dyn Comm) -> Result<(), CommError> {
-    let (me, peer) = (comm.rank(), Rank(1 - comm.rank().0));
+    let first = comm.rank() == Rank(0);
     for (length, trips) in LENGTHS_AND_TRIPS {
-        let mut took = Vec::new();
+        let mut turns = Turns::default();
         let mut bytes = vec![1_u8; length];
+        let mut warm = vec![1_u8; length];
         for _ in 0..ROUNDS {
             comm.barrier()?;
-            let begin = Instant::now();
-            for _ in 0..trips {
-                // What came is what goes back: no copy is made for the bench.
-                if me == Rank(0) {
-                    comm.send(peer, Tag(1), bytes)?;
-                    bytes = comm.recv_from(peer, Tag(1))?;
-                } else {
-                    bytes = comm.recv_from(peer, Tag(1))?;
-                    comm.send(peer, Tag(1), bytes)?;
-                    bytes = Vec::new();
-                }
-            }
-            took.push(begin.elapsed().as_secs_f64() / f64::from(trips) * 1e6);
+            let ours = ping_pong(comm, &mut bytes, trips)?;
+            comm.barrier()?;
+            turns.add(ours, bare(&mut warm, trips));
         }
-        took.sort_by(f64::total_cmp);
-        if me == Rank(0) {
-            println!("{length} {:.3}", took[ROUNDS / 2]);
+        if first {
+            println!("{length} {turns}");
         }
     }
     Ok(())
+}
+
+/// Microseconds of a round trip. What came is what goes back: no copy is made for the bench.
+fn ping_pong(comm: &mut dyn Comm, bytes: &mut Vec<u8>, trips: u32) -> Result<f64, CommError> {
+    let (me, peer) = (comm.rank(), Rank(1 - comm.rank().0));
+    let begin = Instant::now();
+    for _ in 0..trips {
+        if me == Rank(0) {
+            comm.send(peer, Tag(1), std::mem::take(bytes))?;
+            *bytes = comm.recv_from(peer, Tag(1))?;
+        } else {
+            let came = comm.recv_from(peer, Tag(1))?;
+            comm.send(peer, Tag(1), came)?;
+        }
+    }
+    Ok(begin.elapsed().as_secs_f64() / f64::from(trips) * 1e6)
 }

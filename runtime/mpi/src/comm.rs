@@ -8,8 +8,10 @@
 //!
 //! The tag that MPI sees holds ours in its low 16 bits and the kind of message above them.
 //!
-//! A rank that waits for another sleeps in the end; it then asks that rank, once, to tell it if it leaves.
+//! A rank that waits for another sleeps in the end; it then asks that rank, once, to tell it if it leaves. So it
+//! does with those of which somebody wants to know whether they have left.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -21,12 +23,15 @@ use weft_runtime::comm::{Comm, CommError, Mailbox, Message, Rank, Tag};
 use crate::end::{self, Failure};
 use crate::idle::Backoff;
 use crate::raw::{Inbox, Incoming, Lane, SHORT, Sending};
+use crate::spare::Spares;
 use crate::start::Mpi;
 
 /// Sent messages that may wait for MPI to read them before each send looks after them.
 const MANY_SENDING: usize = 64;
 /// Of these, so many are looked at in one go.
 const LOOKED_AT: usize = 8;
+/// So many messages are handed out before the next look for more.
+const MANY_UNPOLLED: u32 = 32;
 /// How long a rank waits for another before it asks whether that one has left.
 const ASK_AFTER: Duration = Duration::from_millis(1);
 
@@ -70,12 +75,15 @@ pub(crate) struct MpiComm<'m> {
     mailbox: Mailbox,
     arriving: VecDeque<Arriving>,
     sending: VecDeque<Sending>,
+    spares: Spares,
     /// Messages sent to and received from each rank, to know at the end that none is under way.
     sent: Vec<u64>,
     received: Vec<u64>,
     left: Vec<bool>,
     asked: Vec<bool>,
     unanswered: usize,
+    /// Ranks to be asked when there is time.
+    wondered_about: RefCell<Vec<Rank>>,
     /// Ranks to be told when this one leaves.
     askers: Vec<Rank>,
     leaving: bool,
@@ -84,6 +92,8 @@ pub(crate) struct MpiComm<'m> {
     /// Other ranks that have failed and wait to be told to say so.
     pub(crate) verdicts: VecDeque<(Rank, Failure)>,
     backoff: Backoff,
+    /// Messages handed out since this rank last looked for more.
+    unpolled: u32,
 }
 
 /// A message that is not wholly here, or that came behind one and must stay there.
@@ -118,17 +128,20 @@ impl<'m> MpiComm<'m> {
             mailbox: Mailbox::default(),
             arriving: VecDeque::new(),
             sending: VecDeque::new(),
+            spares: Spares::default(),
             sent: vec![0; size],
             received: vec![0; size],
             left: vec![false; size],
             asked: vec![false; size],
             unanswered: 0,
+            wondered_about: RefCell::default(),
             askers: Vec::new(),
             leaving: false,
             epochs: 0,
             aborted: None,
             verdicts: VecDeque::new(),
             backoff: Backoff::new(mpi.options().idle),
+            unpolled: 0,
         }
     }
 
@@ -166,8 +179,19 @@ impl<'m> MpiComm<'m> {
     /// Polls once, and rests if there was nothing. Errors do not matter any more.
     pub(crate) fn look_round(&mut self) {
         if !self.poll() {
-            self.backoff.pause(Duration::MAX);
+            self.pause(Duration::MAX);
         }
+    }
+
+    /// Rests between two polls, at most so long.
+    fn pause(&mut self, at_most: Duration) {
+        let going = self.sending.iter().map(Sending::len);
+        let coming = self.arriving.iter().map(|arriving| match &arriving.body {
+            Body::Here(_) => 0,
+            Body::Long(long) => long.len(),
+        });
+        let under_way = going.chain(coming).fold(0, usize::saturating_add);
+        self.backoff.pause(at_most, under_way);
     }
 
     /// Takes what has come; true if anything has.
@@ -190,8 +214,8 @@ impl<'m> MpiComm<'m> {
         if !self.arriving.is_empty() {
             any |= self.take_pieces();
         }
-        self.release_sent();
-        if any {
+        // Room for others' bytes is no news for who asks, but a reason to look again soon.
+        if self.release_sent() | any {
             self.backoff.reset();
         }
         any
@@ -210,7 +234,9 @@ impl<'m> MpiComm<'m> {
             kind::SHORT => self.mailbox.put(tag, Message { from, bytes }),
             kind::LONG => {
                 let total = bytes.first_chunk().map_or(0, |&b| u64::from_le_bytes(b));
-                match Incoming::of(total) {
+                let room = usize::try_from(total).ok();
+                let room = room.and_then(|total| self.spares.take(total));
+                match Incoming::of(total, room.unwrap_or_default()) {
                     Ok(incoming) => self.queue(from, tag, Body::Long(incoming)),
                     Err(what) => self.refuse(from, what),
                 }
@@ -315,14 +341,23 @@ impl<'m> MpiComm<'m> {
         any
     }
 
-    /// Frees what MPI has read.
-    fn release_sent(&mut self) {
-        for _ in 0..self.sending.len().min(LOOKED_AT) {
-            if let Some(mut sending) = self.sending.pop_front()
-                && !sending.is_done()
-            {
-                self.sending.push_back(sending);
+    /// Frees what MPI has read; true if there was anything.
+    fn release_sent(&mut self) -> bool {
+        let before = self.sending.len();
+        for _ in 0..before.min(LOOKED_AT) {
+            if let Some(sending) = self.sending.pop_front() {
+                self.put_away(sending);
             }
+        }
+        self.sending.len() < before
+    }
+
+    /// Keeps what MPI still reads, and the room of long messages that it has read.
+    fn put_away(&mut self, sending: Sending) {
+        match sending.into_bytes() {
+            Ok(bytes) if bytes.len() > SHORT => self.spares.keep(bytes),
+            Ok(_) => {}
+            Err(sending) => self.sending.push_back(sending),
         }
     }
 
@@ -333,6 +368,15 @@ impl<'m> MpiComm<'m> {
         }
         let sending = Sending::start(&self.lanes.turns, to.0 as i32, mpi_tag, bytes);
         self.sending.extend(sending);
+    }
+
+    /// Asks a rank, once, to tell when it leaves.
+    fn ask(&mut self, rank: Rank) {
+        if !self.asked[rank.index()] {
+            self.asked[rank.index()] = true;
+            self.unanswered += 1;
+            self.post(rank, kind::ASK, Vec::new());
+        }
     }
 
     fn check(&self) -> Result<(), CommError> {
@@ -386,15 +430,23 @@ impl Comm for MpiComm<'_> {
             self.post(to, kind::LONG | low, length);
             let piece = self.mpi.options().piece;
             let bulk = &self.lanes.bulk;
-            let mut sending = Sending::start_pieces(bulk, to.0 as i32, low, bytes, piece);
-            if !sending.is_done() {
-                self.sending.push_back(sending);
-            }
+            let sending = Sending::start_pieces(bulk, to.0 as i32, low, bytes, piece);
+            self.put_away(sending);
         }
         Ok(())
     }
 
     fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
+        self.check()?;
+        // What is here came before what a poll would find; but a rank that never runs out of messages, for it
+        // sends some to itself, must hear others too.
+        if self.unpolled < MANY_UNPOLLED
+            && let Some(message) = self.mailbox.take(tag)
+        {
+            self.unpolled += 1;
+            return Ok(Some(message));
+        }
+        self.unpolled = 0;
         self.poll();
         self.check()?;
         Ok(self.mailbox.take(tag))
@@ -420,13 +472,11 @@ impl Comm for MpiComm<'_> {
                 self.check()?;
                 continue;
             }
-            self.backoff.pause(Duration::MAX);
+            self.pause(Duration::MAX);
             if !self.asked[from.index()]
                 && since.get_or_insert_with(Instant::now).elapsed() > ASK_AFTER
             {
-                self.asked[from.index()] = true;
-                self.unanswered += 1;
-                self.post(from, kind::ASK, Vec::new());
+                self.ask(from);
             }
         }
     }
@@ -434,13 +484,16 @@ impl Comm for MpiComm<'_> {
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
         self.check()?;
+        for rank in self.wondered_about.take() {
+            self.ask(rank);
+        }
         let begin = Instant::now();
         while self.mailbox.is_empty() && !self.take_some(1) {
             let waited = begin.elapsed();
             if waited >= at_most {
                 break;
             }
-            self.backoff.pause(at_most - waited);
+            self.pause(at_most - waited);
         }
         self.check()
     }
@@ -467,6 +520,22 @@ impl Comm for MpiComm<'_> {
 
     fn node_of(&self, rank: Rank) -> u32 {
         self.mpi.nodes().get(rank.index()).copied().unwrap_or(0)
+    }
+
+    fn has_left(&self, rank: Rank) -> bool {
+        let Some(&asked) = self.asked.get(rank.index()) else {
+            return false;
+        };
+        if rank == self.rank() {
+            return false;
+        }
+        if !asked {
+            let mut ranks = self.wondered_about.borrow_mut();
+            if !ranks.contains(&rank) {
+                ranks.push(rank);
+            }
+        }
+        self.is_gone(rank)
     }
 
     fn abort(&mut self, reason: &str) {

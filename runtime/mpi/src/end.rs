@@ -148,8 +148,10 @@ pub(crate) fn end(
             say(rank, mpi.host(), &own.message);
         }
     } else if own.echo {
-        wait_for_the_end(mpi, &mut comm);
-        say(rank, mpi.host(), &own.message);
+        // A launcher of many hosts, or a busy one, may need longer to kill it than it waits.
+        if !wait_for_the_end(mpi, &mut comm) {
+            say(rank, mpi.host(), &own.message);
+        }
     } else if ask_leave(rank, comm.lanes(), &own) {
         say(rank, mpi.host(), &own.message);
     }
@@ -165,12 +167,16 @@ fn first_verdict(mpi: &Mpi, comm: &mut MpiComm<'_>) -> Option<(Rank, Failure)> {
     comm.verdicts.pop_front()
 }
 
-/// Until MPI kills this rank, or long enough to know that it does not.
-fn wait_for_the_end(mpi: &Mpi, comm: &mut MpiComm<'_>) {
+/// Until MPI kills this rank, or long enough to know that it does not; whether rank 0 has told it meanwhile that
+/// another speaks.
+fn wait_for_the_end(mpi: &Mpi, comm: &mut MpiComm<'_>) -> bool {
     let begin = mpi.now();
+    let mut hushed = false;
     while mpi.now() - begin < GRACE {
         comm.look_round();
+        hushed |= comm.lanes().bulk.take_signal(0, kind::HUSH);
     }
+    hushed
 }
 
 /// Tells rank 0 why the job ends, and returns when it is this rank's turn to say so; false if another rank

@@ -89,6 +89,9 @@ pub(crate) struct Backoff {
     nap: Duration,
 }
 
+/// How much longer it yields for each byte of long messages under way: at 1 GB/s they are here before it sleeps,
+/// for moving them takes both ranks.
+const NANOS_PER_BYTE: u64 = 1;
 /// The first sleep.
 const SHORTEST_NAP: Duration = Duration::from_micros(20);
 
@@ -107,12 +110,12 @@ impl Backoff {
         *self = Self::new(self.idle);
     }
 
-    /// Waits between two polls, at most so long.
+    /// Waits between two polls, at most so long, while so many bytes are under way.
     #[expect(
         clippy::disallowed_methods,
         reason = "a driver reads the clock and sleeps"
     )]
-    pub(crate) fn pause(&mut self, at_most: Duration) {
+    pub(crate) fn pause(&mut self, at_most: Duration, under_way: usize) {
         if self.polls < self.idle.spins {
             self.polls = self.polls.saturating_add(1);
             hint::spin_loop();
@@ -120,7 +123,9 @@ impl Backoff {
         }
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        if self.idle.nap.is_zero() || now - since < self.idle.yields {
+        let under_way = Duration::from_nanos(NANOS_PER_BYTE.saturating_mul(under_way as u64));
+        let yields = self.idle.yields.saturating_add(under_way);
+        if self.idle.nap.is_zero() || now - since < yields {
             thread::yield_now();
         } else {
             thread::sleep(self.nap.min(self.idle.nap).min(at_most));

@@ -29,6 +29,7 @@ mod comm;
 mod end;
 mod idle;
 mod raw;
+mod spare;
 mod start;
 
 pub use end::{Failure, INTERNAL};

@@ -161,10 +161,24 @@ impl Sending {
         }
     }
 
+    /// How many bytes it is.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Whether MPI has read all bytes.
-    pub(crate) fn is_done(&mut self) -> bool {
+    fn is_done(&mut self) -> bool {
         self.open.retain_mut(|request| !is_done(request));
         self.open.is_empty()
+    }
+
+    /// The bytes, if MPI has read all of them; else itself.
+    pub(crate) fn into_bytes(mut self) -> Result<Vec<u8>, Self> {
+        if self.is_done() {
+            Ok(mem::take(&mut *self.bytes))
+        } else {
+            Err(self)
+        }
     }
 }
 
@@ -280,12 +294,12 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Makes room for a message.
+    /// Makes room for a message, in `bytes`, which is empty and may have room already.
     ///
     /// # Errors
     /// There is none.
-    pub(crate) fn of(total: u64) -> Result<Self, String> {
-        let mut bytes = Vec::new();
+    pub(crate) fn of(total: u64, mut bytes: Vec<u8>) -> Result<Self, String> {
+        bytes.clear();
         let total = usize::try_from(total)
             .ok()
             .filter(|&total| bytes.try_reserve_exact(total).is_ok())
@@ -299,6 +313,11 @@ impl Incoming {
             open: Vec::new(),
             _stays: PhantomData,
         })
+    }
+
+    /// How many bytes were announced.
+    pub(crate) fn len(&self) -> usize {
+        self.total
     }
 
     /// Whether all pieces have been matched with room for them.

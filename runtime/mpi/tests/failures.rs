@@ -10,8 +10,10 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use weft_mpi::{Failure, Mpi, Options};
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank, Tag};
+use weft_runtime::{Context, Registry, ScopeOptions, Step, Task, scope};
 
 const A_MINUTE: Duration = Duration::from_secs(60);
 
@@ -54,6 +56,8 @@ fn main() -> ExitCode {
                 pause(A_MINUTE);
             }
             "left-without-a-word" if me == bad => std::process::exit(9),
+            "absent-from-a-scope" if me == bad => return Ok(()),
+            "absent-from-a-scope" => return work_together(comm),
             _ => {}
         }
         // What never comes.
@@ -69,6 +73,30 @@ fn main() -> ExitCode {
         println!("recorded {}: {}", failure.code, failure.message);
     });
     ExitCode::SUCCESS
+}
+
+/// A task that nobody forks.
+#[derive(Serialize, Deserialize)]
+struct Nothing;
+
+impl Task<()> for Nothing {
+    const NAME: &'static str = "nothing";
+    type Output = ();
+
+    fn run(&mut self, _env: &(), _cx: &mut Context<'_, (), ()>) -> Step<()> {
+        Step::Done(())
+    }
+}
+
+fn work_together(comm: &mut dyn Comm) -> Result<(), Failure> {
+    let registry = Registry::new().with::<Nothing>();
+    scope(comm, &registry, &(), &ScopeOptions::default(), |s| {
+        let group = s.group::<()>();
+        while s.join(&group)?.is_some() {}
+        Ok(())
+    })
+    .map(drop)
+    .map_err(|error| failure(4, &error.to_string()))
 }
 
 fn failure(code: u8, message: &str) -> Failure {

@@ -154,11 +154,16 @@ pub const POLICIES: &[(&str, Policy, &str)] = &[
     ),
 ];
 
-/// How a rank takes part in a scope; but for `workers`, the same on every rank.
+/// How a rank takes part in a scope; but for `workers` and `progress_thread`, the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScopeOptions {
-    /// Threads of this rank that run tasks, the one that talks to other ranks included; at least 1.
+    /// Threads of this rank that run tasks, the one that talks to other ranks included unless it is a
+    /// [progress thread](Self::progress_thread); at least 1.
     pub workers: usize,
+    /// Whether the thread that talks to other ranks does only that: then all workers are threads beside it, and
+    /// a task that runs long delays no message. Costs a thread that looks for messages all along, and a moment
+    /// for each task, which must be handed over.
+    pub progress_thread: bool,
     /// How ranks share work.
     pub policy: Policy,
     /// Seed of the choice of victims; each rank draws its own sequence from it.
@@ -184,6 +189,7 @@ impl Default for ScopeOptions {
     fn default() -> Self {
         Self {
             workers: 1,
+            progress_thread: false,
             policy: Policy::default(),
             seed: 0,
             slice: 128,

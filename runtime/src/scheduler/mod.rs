@@ -391,7 +391,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         match message {
             Message::StealRequest(within) => {
                 let tasks = self.give(from, within);
-                self.thief_went_empty |= tasks.is_empty() && self.options.workers > 1;
+                self.thief_went_empty |= tasks.is_empty() && self.has_threads();
                 self.outgoing.push_back((from, Message::StealAnswer(tasks)));
             }
             Message::StealAnswer(bundles) => {
@@ -637,6 +637,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     // ---- inside
 
+    /// Whether tasks run on other threads than the one that answers.
+    fn has_threads(&self) -> bool {
+        self.options.workers > 1 || self.options.progress_thread
+    }
+
     /// Whether the scope is exhausted.
     fn is_over(&self) -> bool {
         match &self.roll_call {
@@ -688,7 +693,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// Lets the detectors of termination go on, now that something may have become passive.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         self.ledger.sweep();
         self.waves.rooted_used(self.ledger.left_over());
         self.report_closed();

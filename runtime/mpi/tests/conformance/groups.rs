@@ -1,8 +1,9 @@
 //! Thread groups over MPI: every task once, steals balanced, errors at home, blocks fetched, groups nested,
 //! workers that are threads.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::{Collectives, Comm, Rank};
@@ -13,10 +14,14 @@ use weft_runtime::{
 
 use crate::cases::Case;
 
-pub(crate) const CASES: [(&str, Case); 7] = [
+pub(crate) const CASES: [(&str, Case); 8] = [
     ("every_task_runs_once_and_its_result_comes_home", counts),
     ("idle_ranks_steal_and_what_is_given_is_taken", steals),
     ("workers_share_the_tasks_of_their_rank", workers),
+    (
+        "a_task_that_returns_late_holds_up_nobody_where_a_thread_is_for_messages",
+        late,
+    ),
     ("a_task_that_panics_is_an_error_at_its_home", panics),
     ("tasks_get_the_blocks_they_need", blocks),
     ("groups_of_tasks_are_joined_inside_tasks", nested),
@@ -181,10 +186,99 @@ fn workers(comm: &mut dyn Comm) {
         workers: 3,
         ..ScopeOptions::default()
     };
-    count_on(comm, &options);
-    let report = naps_on(comm, &options, 60);
-    assert_eq!(report.busy.len(), 3);
-    assert_eq!(total(comm, report.tasks), 60);
+    for progress_thread in [false, true] {
+        let options = ScopeOptions {
+            progress_thread,
+            ..options
+        };
+        count_on(comm, &options);
+        let report = naps_on(comm, &options, 60);
+        assert_eq!(report.busy.len(), 3);
+        assert_eq!(total(comm, report.tasks), 60);
+    }
+}
+
+/// What tasks of a rank and its body see of each other.
+#[derive(Default)]
+struct Seen {
+    results: AtomicU32,
+}
+
+/// Sums of a block, or a task that returns when so many of those are known at its rank.
+#[derive(Serialize, Deserialize)]
+enum Late {
+    Sum(BlockName),
+    Until(u32),
+}
+
+impl Task<Seen> for Late {
+    const NAME: &'static str = "late";
+    /// The sum; 0 if it was waited for in vain.
+    type Output = u64;
+
+    fn needs(&self) -> Vec<BlockName> {
+        match self {
+            Self::Sum(block) => vec![*block],
+            Self::Until(_) => vec![],
+        }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "it waits, but not for ever")]
+    fn run(&mut self, env: &Seen, cx: &mut Context<'_, Seen, u64>) -> Step<u64> {
+        match self {
+            Self::Sum(block) => Step::Done(cx.block(block).iter().map(|&b| u64::from(b)).sum()),
+            Self::Until(results) => {
+                let begin = Instant::now();
+                while env.results.load(Ordering::Acquire) < *results {
+                    if begin.elapsed() > Duration::from_secs(30) {
+                        return Step::Done(0);
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+                Step::Done(u64::from(*results))
+            }
+        }
+    }
+}
+
+/// Rank 0's only worker is in a task that ends when the results of all others are there: other ranks must be
+/// able to steal them, to fetch a long block for them, and to bring them home, all while it runs.
+fn late(comm: &mut dyn Comm) {
+    const LENGTH: usize = 300_000;
+    const SUMS: u32 = 20;
+    let registry = Registry::new().with::<Late>();
+    let options = ScopeOptions {
+        // With nobody to steal them.
+        workers: if comm.size() == 1 { 2 } else { 1 },
+        progress_thread: true,
+        ..ScopeOptions::default()
+    };
+    let seen = Seen::default();
+    let outcome = scope(comm, &registry, &seen, &options, |s| {
+        let group = s.group();
+        if s.rank() == Rank(0) {
+            let block = s.publish(0, 1, vec![1; LENGTH])?;
+            for _ in 0..SUMS {
+                s.fork(&group, Late::Sum(block))?;
+            }
+            // The newest is taken first.
+            s.fork(&group, Late::Until(SUMS))?;
+        }
+        let mut found = Vec::new();
+        while let Some(result) = s.join(&group)? {
+            found.push(result?);
+            seen.results.fetch_add(1, Ordering::Release);
+        }
+        Ok(found)
+    });
+    let (mut found, report) = outcome.unwrap();
+    assert_eq!(report.busy.len(), options.workers);
+    if comm.rank() == Rank(0) {
+        assert_eq!(found.pop(), Some(u64::from(SUMS)), "it waited in vain");
+        assert_eq!(found, [LENGTH as u64; SUMS as usize]);
+    }
+    let stolen = total(comm, report.tasks_in);
+    assert!(stolen >= u64::from(SUMS) || comm.size() == 1);
 }
 
 fn panics(comm: &mut dyn Comm) {
@@ -294,9 +388,10 @@ impl Task<()> for Fibonacci {
 
 fn nested(comm: &mut dyn Comm) {
     let registry = Registry::new().with::<Fibonacci>();
-    for workers in [1, 2] {
+    for (workers, progress_thread) in [(1, false), (2, false), (1, true), (2, true)] {
         let options = ScopeOptions {
             workers,
+            progress_thread,
             ..ScopeOptions::default()
         };
         let outcome = scope(comm, &registry, &(), &options, |s| {

@@ -1,0 +1,95 @@
+//! Reads back the vertices of a frame that [`write_vtp`](super::write_vtp) wrote: what comparing runs needs.
+//!
+//! Not here: other arrays, and files of other programs.
+
+use std::fs;
+use std::path::Path;
+
+use glam::DVec3;
+
+use super::OutputError;
+
+/// What stands before the first appended block.
+const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
+
+/// The positions of a frame's vertices in m, in the order of the mesh.
+///
+/// # Errors
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours, or not all of it.
+pub fn read_points(path: &Path) -> Result<Vec<DVec3>, OutputError> {
+    let file = fs::read(path).map_err(OutputError::read(path))?;
+    points(&file).ok_or_else(|| OutputError::Malformed {
+        path: path.to_owned(),
+        what: "it is no frame that weft wrote, or not all of it".to_owned(),
+    })
+}
+
+fn points(file: &[u8]) -> Option<Vec<DVec3>> {
+    let start = file.windows(MARK.len()).position(|w| w == MARK)?;
+    let xml = std::str::from_utf8(&file[..start]).ok()?;
+    let count: usize = attribute(element(xml, "<Piece ")?, "NumberOfPoints")?;
+    let (_, array) = xml.split_once("<Points>")?;
+    let offset: usize = attribute(element(array, "<DataArray ")?, "offset")?;
+    let block = file[start + MARK.len()..].get(offset..)?;
+    let (length, rest) = block.split_first_chunk::<8>()?;
+    let bytes = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let (vectors, left) = bytes.as_chunks::<24>();
+    let real = |bytes: &[u8]| bytes.first_chunk().map_or(0.0, |&b| f64::from_le_bytes(b));
+    let points = vectors
+        .iter()
+        .map(|v| DVec3::new(real(&v[..8]), real(&v[8..16]), real(&v[16..])));
+    (vectors.len() == count && left.is_empty()).then(|| points.collect())
+}
+
+/// The first element that begins so, up to its end.
+fn element<'a>(xml: &'a str, begin: &str) -> Option<&'a str> {
+    let (_, rest) = xml.split_once(begin)?;
+    Some(rest.split_once('>')?.0)
+}
+
+fn attribute<T: std::str::FromStr>(element: &str, name: &str) -> Option<T> {
+    let (_, rest) = element.split_once(&format!("{name}=\""))?;
+    rest.split_once('"')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DataArray, PolyData, RunDirectory, Values, write_vtp};
+    use super::*;
+
+    #[test]
+    fn what_was_written_reads_back_to_the_bit_and_a_part_of_it_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let points = [
+            DVec3::new(0.1, -0.0, 1e-300),
+            DVec3::X,
+            DVec3::new(f64::MAX, 2.5, 0.3),
+        ];
+        let data = PolyData {
+            points: &points,
+            triangles: &[[0, 1, 2]],
+            point_arrays: vec![DataArray {
+                name: "velocity",
+                values: Values::Vectors(&[DVec3::Y; 3]),
+            }],
+            cell_arrays: vec![],
+            time: Some(0.5),
+        };
+        write_vtp(&run, "a.vtp", &data).unwrap();
+        let path = run.file("a.vtp");
+        let bits = |points: &[DVec3]| {
+            points
+                .iter()
+                .map(|p| p.to_array().map(f64::to_bits))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(bits(&read_points(&path).unwrap()), bits(&points));
+        let whole = fs::read(&path).unwrap();
+        for length in [0, 100, whole.len() / 2, whole.len() - 150] {
+            fs::write(&path, &whole[..length]).unwrap();
+            let error = read_points(&path).unwrap_err();
+            assert!(matches!(error, OutputError::Malformed { .. }), "{error}");
+        }
+    }
+}
