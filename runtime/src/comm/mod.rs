@@ -10,12 +10,14 @@
 //!
 //! One suite of tests (`tests/conformance`) runs on all of them.
 
+mod clocks;
 mod collectives;
 mod mailbox;
 pub mod solo;
 pub mod threads;
 pub mod virtual_time;
 
+pub use clocks::{ClockMap, ClockReading, read_clocks};
 pub use collectives::{Collectives, all_reduce};
 pub use mailbox::Mailbox;
 
