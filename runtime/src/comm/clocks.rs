@@ -294,6 +294,9 @@ mod tests {
                     far: Link::new(Duration::from_micros(1 + late), Duration::from_nanos(700), 0.1),
                     ..Network::GIGABIT
                 },
+                // Answers take longer than questions, or the other way round.
+                jitter: 2.0,
+                seed: late,
                 ..VirtualOptions::default()
             };
             let skew = |rank: usize| (Duration::from_nanos(skews[rank].0), skews[rank].1);
