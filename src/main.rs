@@ -1,6 +1,7 @@
 //! The `weft` command: reads the command line, runs, says how it went.
 
 mod launcher;
+mod signals;
 #[cfg(feature = "mpi")]
 mod under_mpi;
 
@@ -8,6 +9,7 @@ use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
@@ -15,7 +17,7 @@ use weft_runtime::POLICIES;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::policy::{SPLITS, VICTIMS};
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
-use weftwork::run::{Driver, FEATURES, RunOptions, RunSummary, Show, run};
+use weftwork::run::{Driver, FEATURES, Resume, RunOptions, RunSummary, Show, Stop, run};
 use weftwork::scene::Scene;
 use weftwork::step::World;
 
@@ -32,6 +34,7 @@ Examples:
   weft run scenes/drape-floor.toml --ranks 4 --out runs/floor
   weft run scenes/drape-free.toml --set cloth.material.bending=1e-3 --no-steal
   mpirun -n 4 weft run scenes/drape-floor.toml --threads 2     (built with --features mpi)
+  weft run scenes/drape-floor.toml --out runs/floor --resume    (goes on where that run stopped)
   weft check my-scene.toml
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files, 101 internal."
@@ -44,7 +47,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Simulates a scene.
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Reads and checks a scene and its meshes, and prints all options in force.
     Check {
         /// The scene file.
@@ -79,7 +82,7 @@ struct RunArguments {
     /// The network between ranks in virtual time.
     #[arg(long, value_enum, default_value = "gigabit")]
     network: NetworkChoice,
-    /// Takes so many steps instead of running to the scene's end.
+    /// Takes so many steps, counted from time 0, instead of running to the scene's end.
     #[arg(long, conflicts_with = "until")]
     steps: Option<u64>,
     /// Runs to this time in seconds instead of the scene's end.
@@ -88,6 +91,12 @@ struct RunArguments {
     /// Directory for the outputs [default: runs/NAME].
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Goes on from the newest checkpoint in the output directory, or from this one.
+    #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, require_equals = true)]
+    resume: Option<Option<PathBuf>>,
+    /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGUSR1 and Ctrl-C do at once.
+    #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
+    max_hours: Option<Duration>,
     /// Overrides a key of the scene, as in `time.step=2ms`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     overrides: Vec<(String, String)>,
@@ -162,7 +171,12 @@ impl Failure {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the hours allowed are counted from here"
+)]
 fn main() -> ExitCode {
+    let began = Instant::now();
     let launcher = Launcher::detect();
     // Of several processes, one speaks.
     let speaks = launcher.as_ref().is_none_or(Launcher::is_first);
@@ -178,7 +192,7 @@ fn main() -> ExitCode {
         }
     };
     let outcome = match arguments.command {
-        Command::Run(arguments) => run_scene(&arguments, launcher.as_ref()),
+        Command::Run(arguments) => run_scene(&arguments, launcher.as_ref(), began),
         Command::Info => {
             let text = info();
             if speaks { say(text) } else { Ok(()) }
@@ -204,13 +218,17 @@ fn main() -> ExitCode {
 /// Launchers end a job as soon as one of its processes has failed: the one that says why is to come first.
 #[expect(clippy::disallowed_methods, reason = "the end of a process")]
 fn let_another_speak() {
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
 }
 
-fn run_scene(arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<(), Failure> {
+fn run_scene(
+    arguments: &RunArguments,
+    launcher: Option<&Launcher>,
+    began: Instant,
+) -> Result<(), Failure> {
     match (arguments.comm, launcher) {
         (CommChoice::Mpi, _) | (CommChoice::Auto, Some(_)) => {
-            return run_under_mpi(arguments, launcher);
+            return run_under_mpi(arguments, launcher, began);
         }
         (_, Some(launcher)) if launcher.size != Some(1) => {
             let message = format!(
@@ -241,7 +259,8 @@ fn run_scene(arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<()
             NetworkChoice::HdrInfiniband => Network::HDR_INFINIBAND,
         }),
     };
-    let options = run_options(arguments, &scene, ranks, driver);
+    let stop = stopping(arguments, began)?;
+    let options = run_options(arguments, &scene, ranks, driver, stop);
     if !arguments.quiet {
         // If nobody reads, the run is still worth its files; the end tells.
         drop(say(announcement(&scene, &options)));
@@ -254,13 +273,21 @@ fn run_scene(arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<()
 }
 
 #[cfg(feature = "mpi")]
-fn run_under_mpi(arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<(), Failure> {
-    under_mpi::run_scene(arguments, launcher)
+fn run_under_mpi(
+    arguments: &RunArguments,
+    launcher: Option<&Launcher>,
+    began: Instant,
+) -> Result<(), Failure> {
+    under_mpi::run_scene(arguments, launcher, began)
 }
 
 /// A build without MPI must not start as so many runs of one rank each.
 #[cfg(not(feature = "mpi"))]
-fn run_under_mpi(_arguments: &RunArguments, launcher: Option<&Launcher>) -> Result<(), Failure> {
+fn run_under_mpi(
+    _arguments: &RunArguments,
+    launcher: Option<&Launcher>,
+    _began: Instant,
+) -> Result<(), Failure> {
     let why = launcher.map_or_else(
         || "--comm mpi was asked for".to_owned(),
         |launcher| format!("started by an MPI launcher ({} is set)", launcher.variable),
@@ -308,6 +335,7 @@ fn run_options(
     scene: &Scene,
     ranks: usize,
     driver: Driver,
+    stop: Stop,
 ) -> RunOptions {
     RunOptions {
         ranks,
@@ -318,6 +346,9 @@ fn run_options(
             .out
             .clone()
             .unwrap_or_else(|| Path::new("runs").join(&scene.name)),
+        resume: (arguments.resume.clone())
+            .map(|checkpoint| checkpoint.map_or(Resume::Newest, Resume::From)),
+        stop,
         progress: if arguments.quiet {
             Show::Nothing
         } else if io::stderr().is_terminal() {
@@ -331,11 +362,29 @@ fn run_options(
     }
 }
 
+/// What ends a run early: time, and signals from now on.
+fn stopping(arguments: &RunArguments, began: Instant) -> Result<Stop, Failure> {
+    let deadline = arguments.max_hours.and_then(|time| began.checked_add(time));
+    let stop = Stop::before(deadline);
+    signals::ask(&stop).map_err(|error| Failure {
+        code: 101,
+        message: format!("cannot listen to signals: {error}"),
+    })?;
+    Ok(stop)
+}
+
 /// Says what came of a run.
 fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     for warning in &summary.warnings {
         // There is nobody else to tell.
         drop(writeln!(io::stderr(), "warning: {warning}"));
+    }
+    if let Some(cause) = summary.stopped {
+        let step = summary.steps;
+        drop(writeln!(
+            io::stderr(),
+            "stopped by {cause} after step {step}; the same command with --resume goes on from there"
+        ));
     }
     let report = if options.progress == Show::Nothing {
         String::new()
@@ -389,7 +438,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
          State: {depth} in any frame, strain at most {strain:.2} %, {crossings} crossing pairs in the \
          last state\n\
          Wrote {out}: run.json history.csv and {frames} frames\n\
-         {steps} steps of {vertices} vertices in {seconds:.1} s\n",
+         {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n",
         phases = summary.phases,
         balance = summary.balance,
         strain = 100.0 * summary.strain,
@@ -399,6 +448,9 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         steps = summary.steps,
         vertices = summary.vertices,
         seconds = summary.loop_time.as_secs_f64(),
+        resumed = (summary.resumed_from)
+            .map(|step| format!(", the first {step} in an earlier run"))
+            .unwrap_or_default(),
     )
 }
 
@@ -482,6 +534,12 @@ fn mpi_info() -> String {
 #[cfg(not(feature = "mpi"))]
 fn mpi_info() -> String {
     "not built in; for it, build with `--features mpi`".to_owned()
+}
+
+fn parse_hours(text: &str) -> Result<Duration, String> {
+    let hours: Option<f64> = text.parse().ok().filter(|&hours| hours > 0.0);
+    let time = hours.and_then(|hours| Duration::try_from_secs_f64(3600.0 * hours).ok());
+    time.ok_or_else(|| "wants a number of hours above zero, such as 0.5".to_owned())
 }
 
 fn parse_override(text: &str) -> Result<(String, String), String> {

@@ -5,16 +5,16 @@
 
 use std::io::{self, Write as _};
 use std::thread;
+use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
 use weft_mpi::{Mpi, Options};
 use weft_runtime::comm::{Collectives as _, CommError, Rank};
-use weftwork::output::state_hash;
 use weftwork::run::{Driver, note_failure, run_rank};
 use weftwork::step::World;
 
 use crate::launcher::Launcher;
-use crate::{Failure, RunArguments, announcement, conclude, prepare, run_options, say};
+use crate::{Failure, RunArguments, announcement, conclude, prepare, run_options, say, stopping};
 
 impl From<Failure> for weft_mpi::Failure {
     fn from(failure: Failure) -> Self {
@@ -30,7 +30,9 @@ impl From<Failure> for weft_mpi::Failure {
 pub(crate) fn run_scene(
     arguments: &RunArguments,
     launcher: Option<&Launcher>,
+    began: Instant,
 ) -> Result<(), Failure> {
+    let stop = stopping(arguments, began)?;
     let mut mpi = start(arguments)?;
     check_launcher(&mpi, launcher)?;
     if let Some(ranks) = arguments.ranks.filter(|&ranks| ranks != mpi.size()) {
@@ -56,7 +58,7 @@ pub(crate) fn run_scene(
         comm.allgather((cores as u32).to_le_bytes().to_vec())
     });
 
-    let mut options = run_options(arguments, world.scene(), mpi.size(), Driver::Mpi);
+    let mut options = run_options(arguments, world.scene(), mpi.size(), Driver::Mpi, stop);
     options.hosts = mpi.hosts().to_vec();
     options.mpi = Some(weft_mpi::library());
     let first = mpi.rank() == Rank(0);
@@ -134,9 +136,7 @@ fn check_launcher(mpi: &Mpi, launcher: Option<&Launcher>) -> Result<(), Failure>
 /// Makes sure that every rank has read the same.
 fn compare(mpi: &mut Mpi, arguments: &RunArguments, world: &World) -> Result<(), Failure> {
     let scene = world.scene();
-    let rest = world.model().rest();
-    let start = state_hash(0, rest, world.start_velocities());
-    let text = format!("{}{start}", scene.echo());
+    let text = format!("{}{}", scene.echo(), world.digest());
     let own = Sha256::digest(text.as_bytes()).to_vec();
     let first = mpi
         .run(|comm| comm.broadcast(Rank(0), own.clone()))

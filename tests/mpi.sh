@@ -183,6 +183,44 @@ same_state scenes/drape-free.toml --set time.end=0.06
 grep -q '"comm": "mpi"' "$out/mpi/run.json" || fail "run.json does not tell of MPI"
 grep -q '"exit": 0' "$out/mpi/run.json" || fail "run.json does not tell the end"
 
+say "the command stops and goes on"
+# stops SIGNAL TARGET CODE: a run without an end is sent a signal after ten steps.
+stops() {
+    local name=$1 target=$2 expected=$3
+    rm -rf "$out/long"
+    timeout --kill-after=5 60 "$launcher" -n 3 "$weft" run scenes/quick.toml --out "$out/long" "${quiet[@]}" \
+        --until 1000 --set output.checkpoint_interval=0 >"$out/stdout" 2>"$out/stderr" &
+    local job=$!
+    until compgen -G "$out/long/state.*1[0-9].ckpt" >/dev/null; do
+        kill -0 $job 2>/dev/null || fail "the run ended before it was stopped: $(cat "$out/stderr")"
+        read -rt 0.02 <> <(:) || true
+    done
+    # shellcheck disable=SC2046
+    kill "-$name" $("$target" $job)
+    code=0
+    wait $job || code=$?
+    if [ "$code" != "$expected" ] || ! grep -q '^stopped by SIG' "$out/stderr" ||
+        ! grep -q '"stopped": "SIG' "$out/long/run.json"; then
+        cat "$out/stdout" "$out/stderr" >&2
+        fail "SIG$name for $target: exit code $code, not $expected, or not stopped in order"
+    fi
+    echo "  SIG$name for $target: $(grep '^stopped' "$out/stderr")"
+}
+# The launcher is what timeout started; ranks are what the launcher started.
+the_launcher() { pgrep -P "$1"; }
+one_rank() { pgrep -P "$(pgrep -P "$1")" | tail -1; }
+stops USR1 the_launcher 0
+stops TERM one_rank 0
+# Open MPI ends the ranks with SIGTERM and returns 1 whatever they do.
+stops TERM the_launcher 1
+last=$(cd "$out/long" && ls state.*.ckpt | tail -1 | tr -dc 0-9)
+target_step=$((10#$last + 30))
+"$weft" run scenes/quick.toml --ranks 1 --out "$out/whole" "${quiet[@]}" --steps "$target_step" >"$out/alone"
+passes 60 5 "$weft" run scenes/quick.toml --out "$out/long" "${quiet[@]}" --steps "$target_step" --resume
+diff "$out/alone" "$out/stdout" || fail "a run that went on after step $last has another state"
+passes 60 2 "$weft" run scenes/quick.toml --out "$out/short" "${quiet[@]}" --until 1000 --max-hours 0.0005
+grep -q '^stopped by the time limit' "$out/stderr" || fail "--max-hours did not stop the run"
+
 say "the command fails as a whole"
 # Each of these is one program on some ranks and another on the rest.
 quick=(run scenes/quick.toml --quiet)
@@ -196,6 +234,9 @@ fails 3 'rank 0 on .*bad.toml:1: cloth: missing' 3 "$weft" run "$out/bad.toml" -
 fails 4 'rank [0-2] on .*step 1: no convergence' \
     3 "$weft" "${quick[@]}" --out "$out/f" --set solver.max_iterations=1 --set solver.tolerance=1e-12
 grep -q '"exit": 4' "$out/f/run.json" || fail "run.json does not tell of the failure"
+fails 5 'rank 0 on .*no checkpoint' 3 "$weft" "${quick[@]}" --out "$out/none" --resume
+fails 3 'rank 0 on .*another scene' \
+    3 "$weft" "${quick[@]}" --out "$out/long" --resume --set time.step=3ms
 touch "$out/file"
 fails 5 'rank 0 on .*file' 3 "$weft" "${quick[@]}" --out "$out/file"
 fails 2 '--ranks 5, but the launcher started 3' 3 "$weft" "${quick[@]}" --ranks 5

@@ -32,6 +32,15 @@ pub enum OutputError {
         /// The directory asked for.
         path: PathBuf,
     },
+    /// There is no checkpoint to go on from.
+    #[error(
+        "{} holds no checkpoint to go on from (state.*.ckpt); start again without --resume",
+        path.display()
+    )]
+    NoCheckpoint {
+        /// The directory of the run.
+        path: PathBuf,
+    },
     /// A file or directory could not be written: permission, a full disk, a lost directory.
     #[error("cannot write {}: {source}", path.display())]
     Write {

@@ -5,6 +5,7 @@
 //! | `run.json` | [`RunRecord`] | at the start (`"exit": null`) and at the end |
 //! | `history.csv` | [`HistoryWriter`] | one line per step |
 //! | `frames.pvd`, `frames/*.vtp` | [`FrameSeries`] | per frame; opens in ParaView |
+//! | `state.*.ckpt` | [`Checkpoint`] | every ten minutes, and at the end |
 //! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
 //!
 //! In: gathered data, in global original vertex order. Out: files below one [`RunDirectory`]. Only
@@ -12,8 +13,9 @@
 //! a temporary name and renamed into place, so that a reader sees it complete or not at all; the
 //! streamed file consists of complete lines.
 //!
-//! Not here: checkpoints, traces, and what is printed at the end ([`crate::report`]).
+//! Not here: traces, and what is printed at the end ([`crate::report`]).
 
+pub mod checkpoint;
 mod directory;
 mod error;
 mod frames;
@@ -25,6 +27,7 @@ mod run_json;
 mod state_hash;
 mod vtp;
 
+pub use checkpoint::Checkpoint;
 pub use directory::RunDirectory;
 pub use error::OutputError;
 pub use frames::{Frame, FrameSeries};

@@ -15,6 +15,8 @@ use super::HistoryRow;
 /// Shows how far the run is.
 pub struct Progress {
     total: u64,
+    /// Steps that an earlier run took.
+    before: u64,
     every: u64,
     sink: Sink,
 }
@@ -37,6 +39,7 @@ impl Progress {
             }
             Self {
                 total: total_steps,
+                before: 0,
                 every: 1,
                 sink: Sink::Bar(bar),
             }
@@ -54,6 +57,7 @@ impl Progress {
     pub fn lines(total_steps: u64, every: u64, out: Box<dyn Write + Send>) -> Self {
         Self {
             total: total_steps,
+            before: 0,
             every: every.max(1),
             sink: Sink::Lines(out),
         }
@@ -64,9 +68,21 @@ impl Progress {
     pub fn quiet() -> Self {
         Self {
             total: 0,
+            before: 0,
             every: 1,
             sink: Sink::Nothing,
         }
+    }
+
+    /// The same for a run that goes on after so many steps: they took none of its time.
+    #[must_use]
+    pub fn after(mut self, steps: u64) -> Self {
+        self.before = steps;
+        if let Sink::Bar(bar) = &self.sink {
+            bar.set_position(steps);
+            bar.reset_eta();
+        }
+        self
     }
 
     /// Tells that a step has ended, `elapsed` after the loop began.
@@ -86,7 +102,8 @@ impl Progress {
             }
             Sink::Lines(out) if row.step.is_multiple_of(self.every) || row.step == self.total => {
                 let steps_left = self.total.saturating_sub(row.step) as f64;
-                let left = elapsed.as_secs_f64() / row.step.max(1) as f64 * steps_left;
+                let taken = row.step.saturating_sub(self.before).max(1) as f64;
+                let left = elapsed.as_secs_f64() / taken * steps_left;
                 out.write_all(line(row, elapsed, left).as_bytes())?;
                 out.flush()
             }

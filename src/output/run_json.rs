@@ -40,6 +40,12 @@ pub struct RunRecord {
     pub balance: Option<BalanceRecord>,
     /// The last state.
     pub result: Option<ResultRecord>,
+    /// The step of the checkpoint from which the run went on; what is measured is of the time since.
+    #[serde(default)]
+    pub resumed_from: Option<u64>,
+    /// Why the run stopped, in order, before its end.
+    #[serde(default)]
+    pub stopped: Option<String>,
     /// What a reader of the result must know: limits that it breaks.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -209,6 +215,8 @@ impl RunRecord {
             efficiency: None,
             balance: None,
             result: None,
+            resumed_from: None,
+            stopped: None,
             warnings: Vec::new(),
             error: None,
             exit: None,

@@ -3,12 +3,16 @@
 //! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need. All that
 //! decides the trajectory is below it, in [`crate::step`].
 
+mod pace;
+mod resume;
+mod stop;
 mod summary;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weft_runtime::comm::solo::Solo;
@@ -17,13 +21,16 @@ use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOption
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, wire};
 
+use self::pace::{Decision, Pace};
+pub use self::resume::Resume;
+pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
 use self::summary::{complete, partition_record, record, summarise};
 use self::writer::Writer;
-use crate::output::{OutputError, RunDirectory, RunRecord, StateHash};
+use crate::output::{Checkpoint, OutputError, RunDirectory, RunRecord, StateHash};
 use crate::report::{Balance, PhaseTable};
 use crate::scene::Scene;
-use crate::step::{PHASES, Simulation, StepError, StepReport, World, WorldError};
+use crate::step::{PHASES, Simulation, State, StepError, StepReport, World, WorldError};
 
 /// Stack of a rank in virtual time in bytes; only what is used takes memory.
 const VIRTUAL_STACK: usize = 4 << 20;
@@ -63,10 +70,14 @@ pub struct RunOptions {
     pub threads: usize,
     /// How ranks talk.
     pub driver: Driver,
-    /// Steps to take, if not as many as the scene says.
+    /// Steps to take, counted from time 0, if not as many as the scene says.
     pub steps: Option<u64>,
     /// Directory that receives the outputs.
     pub out: PathBuf,
+    /// What to go on from, if not from the start.
+    pub resume: Option<Resume>,
+    /// Asks to stop early.
+    pub stop: Stop,
     /// How to show progress: a bar, lines, or nothing.
     pub progress: Show,
     /// The command line, for the record.
@@ -114,6 +125,10 @@ pub struct RunSummary {
     pub crossings: usize,
     /// Limits that the result breaks, each a sentence.
     pub warnings: Vec<String>,
+    /// The step that the run went on from.
+    pub resumed_from: Option<u64>,
+    /// Why it stopped before its end, if it did; the last state is then in a checkpoint.
+    pub stopped: Option<Cause>,
 }
 
 /// Why a run ended early.
@@ -128,6 +143,14 @@ pub enum RunError {
     /// A file could not be written.
     #[error(transparent)]
     Output(#[from] OutputError),
+    /// A checkpoint of another scene.
+    #[error("cannot go on from {}, a state of another scene: {what}", path.display())]
+    OtherScene {
+        /// The checkpoint.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
     /// Ranks could not be run.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -148,7 +171,7 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::SoloRanks(_) | Self::NotHere => 2,
-            Self::World(_) | Self::Step(StepError::Partition(_)) => 3,
+            Self::World(_) | Self::OtherScene { .. } | Self::Step(StepError::Partition(_)) => 3,
             // A task that panicked is an error in the program.
             Self::Step(StepError::Detect {
                 source: ScopeError::Task(_),
@@ -179,6 +202,8 @@ impl RunError {
 struct RankStep {
     report: StepReport,
     strain: f64,
+    /// Why this rank has been asked to stop.
+    asked: Option<Cause>,
 }
 
 /// What a rank reports of the whole run.
@@ -187,6 +212,7 @@ struct RankTotals {
     times: [Duration; PHASES.len()],
     scope: ScopeReport,
     loop_time: Duration,
+    stopped: Option<Cause>,
     last: Option<Last>,
 }
 
@@ -216,14 +242,14 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
         return Err(LaunchError::NoRanks.into());
     }
     let world = World::build(scene)?;
-    let (directory, mut record) = begin(&world, options)?;
+    let (start, mut record) = begin(&world, options)?;
     let outcome =
-        run_ranks(&world, options, &directory).map(|ranks| summarise(&world, options, &ranks));
+        run_ranks(&world, options, &start).map(|ranks| summarise(&world, options, &start, &ranks));
     match &outcome {
         Ok(summary) => complete(&mut record, summary),
         Err(error) => record.fail(error.exit_code(), error.to_string()),
     }
-    let written = record.write(&directory);
+    let written = record.write(&start.directory);
     let summary = outcome?;
     written?;
     Ok(summary)
@@ -246,14 +272,14 @@ pub fn run_rank(
         Rank(0) => Some(begin(world, options)?),
         _ => None,
     };
-    let directory = started.as_ref().map(|(directory, _)| directory);
-    let totals = rank_loop(world, options, directory, comm)?;
-    let Some((directory, record)) = &mut started else {
+    let start = started.as_ref().map(|(start, _)| start);
+    let totals = rank_loop(world, options, start, comm)?;
+    let Some((start, record)) = &mut started else {
         return Ok(None);
     };
-    let summary = summarise(world, options, &totals);
+    let summary = summarise(world, options, start, &totals);
     complete(record, &summary);
-    record.write(directory)?;
+    record.write(&start.directory)?;
     Ok(Some(summary))
 }
 
@@ -267,23 +293,43 @@ pub fn note_failure(out: &Path, exit: u8, message: &str) -> Result<(), OutputErr
     record.write(&RunDirectory::reopen(out)?)
 }
 
-/// What is written before the first step.
-fn begin(world: &World, options: &RunOptions) -> Result<(RunDirectory, RunRecord), RunError> {
+/// What rank 0 begins with.
+struct Start {
+    directory: RunDirectory,
+    /// The state to go on from.
+    checkpoint: Option<Checkpoint>,
+}
+
+/// Opens the outputs: what is written before the first step.
+fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunError> {
     let quality = partition_record(world, options.ranks)?;
-    let directory = RunDirectory::create(&options.out)?;
-    let record = record(world.scene(), options, quality);
-    record.write(&directory)?;
-    Ok((directory, record))
+    let start = match &options.resume {
+        None => Start {
+            directory: RunDirectory::create(&options.out)?,
+            checkpoint: None,
+        },
+        Some(resume) => {
+            let (directory, checkpoint) = resume::open(resume, &options.out, world)?;
+            Start {
+                directory,
+                checkpoint: Some(checkpoint),
+            }
+        }
+    };
+    let mut record = record(world.scene(), options, quality);
+    record.resumed_from = start.checkpoint.as_ref().map(|c| c.header.step);
+    record.write(&start.directory)?;
+    Ok((start, record))
 }
 
 /// Runs all ranks; their totals by rank, or the error that is not an echo of another.
 fn run_ranks(
     world: &World,
     options: &RunOptions,
-    directory: &RunDirectory,
+    start: &Start,
 ) -> Result<Vec<RankTotals>, RunError> {
     let body = |comm: &mut dyn Comm| {
-        let outcome = rank_loop(world, options, Some(directory), comm);
+        let outcome = rank_loop(world, options, Some(start), comm);
         if let Err(error) = &outcome {
             comm.abort(&error.to_string());
         }
@@ -318,11 +364,11 @@ fn run_ranks(
     failure.map_or(Ok(totals), Err)
 }
 
-/// The life of one rank. Rank 0, which has the directory, gets the totals of all ranks.
+/// The life of one rank. Rank 0, which writes, gets the totals of all ranks.
 fn rank_loop(
     world: &World,
     options: &RunOptions,
-    directory: Option<&RunDirectory>,
+    start: Option<&Start>,
     comm: &mut dyn Comm,
 ) -> Result<Vec<RankTotals>, RunError> {
     let scene = world.scene();
@@ -330,46 +376,107 @@ fn rank_loop(
     scope.workers = options.threads;
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
     let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
-    let mut writer = match (comm.rank(), directory) {
-        (Rank(0), Some(directory)) => Some(Writer::new(world, options, directory, steps)?),
-        _ => None,
-    };
+    let start = start.filter(|_| comm.rank() == Rank(0));
+    if options.resume.is_some() {
+        resume(&mut simulation, start, comm)?;
+    }
+    let mut writer = start
+        .map(|start| Writer::new(world, options, start, steps))
+        .transpose()?;
+    let mut pace = Pace::new(&scene.output, &options.stop, wall_clock());
     let begin = comm.now();
     let mut totals = RankTotals {
         times: [Duration::ZERO; PHASES.len()],
         scope: ScopeReport::default(),
         loop_time: Duration::ZERO,
+        stopped: None,
         last: None,
     };
     if let Some(writer) = &mut writer {
         writer.frame(&simulation, steps == 0)?;
     }
-    for _ in 0..steps {
+    while simulation.step() < steps && totals.stopped.is_none() {
         let report = simulation.advance(comm)?;
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;
         }
         totals.scope.add(&report.scope);
         let strain = simulation.largest_strain();
-        let own = wire::encode(&RankStep { report, strain }).map_err(malformed(comm.rank()))?;
-        let gathered = comm.gather(Rank(0), own)?;
-        if let (Some(writer), Some(gathered)) = (&mut writer, gathered) {
-            let mut ranks: Vec<RankStep> = Vec::with_capacity(gathered.len());
-            for (from, bytes) in (0..).map(Rank).zip(&gathered) {
-                ranks.push(wire::decode(bytes).map_err(malformed(from))?);
+        let asked = options.stop.asked(wall_clock(), Duration::ZERO);
+        let own = RankStep {
+            report,
+            strain,
+            asked,
+        };
+        let ranks = gather(comm, &own)?;
+        let is_last = simulation.step() == steps;
+        let decided = ranks.as_ref().map(|ranks| {
+            let asked = ranks.iter().find_map(|rank| rank.asked);
+            pace.decide(wall_clock(), asked, is_last)
+        });
+        let decision: Decision = broadcast(comm, decided.as_ref())?;
+        totals.stopped = decision.stop;
+        if let (Some(writer), Some(ranks)) = (&mut writer, ranks) {
+            let elapsed = comm.now().saturating_sub(begin);
+            writer.step(&simulation, &ranks, elapsed)?;
+            // Who stops early is in a hurry, and the frame is not lost: it is due when the run goes on.
+            if decision.stop.is_none() {
+                writer.frame(&simulation, is_last)?;
             }
-            writer.step(&simulation, &ranks, comm.now().saturating_sub(begin))?;
+        }
+        if decision.checkpoint {
+            let state = simulation.gather_state(comm)?;
+            if let (Some(writer), Some(state)) = (&mut writer, state) {
+                writer.checkpoint(state)?;
+            }
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);
     totals.last = writer.map(|writer| writer.end(&simulation));
-    let own = wire::encode(&totals).map_err(malformed(comm.rank()))?;
-    let gathered = comm.gather(Rank(0), own)?.unwrap_or_default();
-    (0..)
-        .map(Rank)
-        .zip(&gathered)
-        .map(|(from, bytes)| Ok(wire::decode(bytes).map_err(malformed(from))?))
-        .collect()
+    Ok(gather(comm, &totals)?.unwrap_or_default())
+}
+
+/// Gives every rank the state that rank 0 has read. Collective.
+fn resume(
+    simulation: &mut Simulation<'_>,
+    start: Option<&Start>,
+    comm: &mut dyn Comm,
+) -> Result<(), RunError> {
+    let state = start.and_then(|start| start.checkpoint.as_ref());
+    let state: State = broadcast(comm, state.map(|checkpoint| &checkpoint.state))?;
+    Ok(simulation.restore(&state)?)
+}
+
+/// One value of each rank, on rank 0. Collective.
+fn gather<T: Serialize + DeserializeOwned>(
+    comm: &mut dyn Comm,
+    own: &T,
+) -> Result<Option<Vec<T>>, CommError> {
+    let own = wire::encode(own).map_err(malformed(comm.rank()))?;
+    let Some(gathered) = comm.gather(Rank(0), own)? else {
+        return Ok(None);
+    };
+    let decode = |(from, bytes): (Rank, &Vec<u8>)| wire::decode(bytes).map_err(malformed(from));
+    let all: Result<Vec<T>, _> = (0..).map(Rank).zip(&gathered).map(decode).collect();
+    all.map(Some)
+}
+
+/// Rank 0's value, on all. Collective; only rank 0 has one.
+fn broadcast<T: Serialize + DeserializeOwned>(
+    comm: &mut dyn Comm,
+    own: Option<&T>,
+) -> Result<T, CommError> {
+    let own = own.map_or_else(|| Ok(Vec::new()), wire::encode);
+    let bytes = comm.broadcast(Rank(0), own.map_err(malformed(comm.rank()))?)?;
+    wire::decode(&bytes).map_err(malformed(Rank(0)))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "queues and people count wall time, also of virtual ranks"
+)]
+fn wall_clock() -> Instant {
+    Instant::now()
 }
 
 fn malformed(from: Rank) -> impl Fn(String) -> CommError {

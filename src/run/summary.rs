@@ -6,7 +6,7 @@ use std::time::Duration;
 use weft_partition::Quality;
 use weft_runtime::ScopeReport;
 
-use super::{Last, RankTotals, RunError, RunOptions, RunSummary};
+use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start};
 use crate::output::{
     MachineRecord, PartitionRecord, ProgramRecord, ResultRecord, RunRecord, SceneRecord,
 };
@@ -72,7 +72,12 @@ fn hosts(options: &RunOptions) -> BTreeMap<String, Vec<u32>> {
     hosts
 }
 
-pub(super) fn summarise(world: &World, options: &RunOptions, ranks: &[RankTotals]) -> RunSummary {
+pub(super) fn summarise(
+    world: &World,
+    options: &RunOptions,
+    start: &Start,
+    ranks: &[RankTotals],
+) -> RunSummary {
     let seconds = |phase: usize| ranks.iter().map(|r| r.times[phase].as_secs_f64()).collect();
     let phases = PHASES
         .iter()
@@ -103,6 +108,8 @@ pub(super) fn summarise(world: &World, options: &RunOptions, ranks: &[RankTotals
         deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
         strain: last.strain,
         crossings: last.crossings,
+        resumed_from: start.checkpoint.as_ref().map(|c| c.header.step),
+        stopped: ranks.iter().find_map(|rank| rank.stopped),
     }
 }
 
@@ -151,6 +158,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary) {
         max_penetration_m: summary.deepest.map(|d| d.max(0.0)),
         max_strain: Some(summary.strain),
     });
+    record.stopped = summary.stopped.map(|cause| cause.to_string());
     record.warnings.clone_from(&summary.warnings);
     record.exit = Some(0);
 }

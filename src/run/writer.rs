@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use glam::DVec3;
 
-use super::{Last, RankStep, RunOptions, Show};
+use super::{Last, RankStep, RunOptions, Show, Start};
 use crate::collide::audit::crossings;
 use crate::mesh::TriMesh;
+use crate::output::checkpoint::Header;
 use crate::output::{
-    Camera, DataArray, Frame, FrameSeries, HistoryRow, HistoryWriter, Item, OutputError, Picture,
-    PolyData, Progress, RunDirectory, Values, state_hash,
+    Camera, Checkpoint, DataArray, Frame, FrameSeries, HistoryRow, HistoryWriter, Item,
+    OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
 };
 use crate::scene::Shape;
-use crate::step::{Simulation, StepReport, World};
+use crate::step::{Simulation, State, StepReport, World};
+
+/// A frame is due at a step that is no more than this before its time, in s.
+const SAME_TIME: f64 = 1e-9;
 
 /// Rank 0's outputs.
 pub(super) struct Writer<'w> {
@@ -21,8 +25,6 @@ pub(super) struct Writer<'w> {
     history: HistoryWriter,
     series: Option<FrameSeries>,
     progress: Progress,
-    /// Steps the run will take.
-    steps: u64,
     /// Time of the next frame, as a multiple of the interval.
     next_frame: u64,
     triangles: Vec<[u32; 3]>,
@@ -36,10 +38,12 @@ impl<'w> Writer<'w> {
     pub(super) fn new(
         world: &'w World,
         options: &RunOptions,
-        directory: &RunDirectory,
+        start: &Start,
         steps: u64,
     ) -> Result<Self, OutputError> {
         let scene = world.scene();
+        let directory = &start.directory;
+        let header = start.checkpoint.as_ref().map(|c| &c.header);
         let new_to_old = world.tree().new_to_old();
         let triangles = world.model().triangles();
         let triangles = triangles
@@ -53,27 +57,43 @@ impl<'w> Writer<'w> {
             .filter(|(body, _)| body.velocity == DVec3::ZERO)
             .map(|(body, mesh)| (body.name.as_str(), mesh))
             .collect();
-        let series = scene
-            .output
-            .frames
-            .then(|| FrameSeries::create(directory, &still));
+        // What an earlier run in this directory has written is continued.
+        let earlier = |file: &str| header.filter(|_| directory.file(file).exists());
+        let series = scene.output.frames.then(|| {
+            let earlier = earlier(FrameSeries::COLLECTION);
+            earlier.map_or_else(
+                || FrameSeries::create(directory, &still),
+                |header| {
+                    let due = header.next_frame as f64 * scene.output.interval;
+                    let kept = header.time_s.min(due - SAME_TIME);
+                    FrameSeries::resume(directory, &still, kept)
+                },
+            )
+        });
+        let history = earlier(HistoryWriter::FILE).map_or_else(
+            || HistoryWriter::create(directory),
+            |header| HistoryWriter::resume(directory, header.step),
+        );
+        let step = header.map_or(0, |header| header.step);
         Ok(Self {
             world,
             directory: directory.clone(),
-            history: HistoryWriter::create(directory)?,
+            history: history?,
             series: series.transpose()?,
             progress: match options.progress {
                 Show::Bar => Progress::new(steps, true),
                 Show::Lines => Progress::new(steps, false),
                 Show::Nothing => Progress::quiet(),
-            },
-            steps,
-            next_frame: 0,
+            }
+            .after(step),
+            next_frame: header.map_or(0, |header| header.next_frame),
             triangles,
             camera: camera(world),
-            frames: 0,
-            deepest: f64::NEG_INFINITY,
-            strain: 0.0,
+            frames: header.map_or(0, |header| header.frames as usize),
+            deepest: header
+                .and_then(|h| h.deepest_m)
+                .unwrap_or(f64::NEG_INFINITY),
+            strain: header.map_or(0.0, |header| header.strain),
         })
     }
 
@@ -89,7 +109,26 @@ impl<'w> Writer<'w> {
         self.history.write(&row)?;
         // Nobody need watch for the run to go on.
         drop(self.progress.step(&row, elapsed));
-        self.frame(simulation, simulation.step() == self.steps)
+        Ok(())
+    }
+
+    /// Writes the state, for a later run to go on from.
+    pub(super) fn checkpoint(&self, state: State) -> Result<(), OutputError> {
+        let scene = self.world.scene();
+        let header = Header {
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            step: state.step,
+            time_s: state.step as f64 * scene.time.step,
+            vertices: state.positions.len() as u64,
+            scene: scene.echo_of_trajectory(),
+            world: self.world.digest(),
+            frames: self.frames as u64,
+            next_frame: self.next_frame,
+            deepest_m: self.deepest.is_finite().then_some(self.deepest),
+            strain: self.strain,
+        };
+        Checkpoint { header, state }.write(&self.directory)?;
+        Ok(())
     }
 
     /// Writes a frame if it is time for one, or if it is the last.
@@ -100,7 +139,7 @@ impl<'w> Writer<'w> {
     ) -> Result<(), OutputError> {
         let output = &self.world.scene().output;
         let due = self.next_frame as f64 * output.interval;
-        if simulation.time() < due - 1e-9 && !last {
+        if simulation.time() < due - SAME_TIME && !last {
             return Ok(());
         }
         self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;

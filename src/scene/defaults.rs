@@ -95,12 +95,14 @@ impl Default for Balance {
     }
 }
 
-/// Frames and pictures of 960 x 640 every 1/25 s.
+/// Frames and pictures of 960 x 640 every 1/25 s, checkpoints every ten minutes.
 impl Default for Output {
     fn default() -> Self {
         Self {
             interval: 0.04,
             frames: true,
+            checkpoints: true,
+            checkpoint_interval: 600.0,
             pictures: true,
             picture_size: [960, 640],
             camera: None,

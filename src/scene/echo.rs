@@ -1,12 +1,13 @@
 //! A scene back as text, every option written out.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use glam::DVec3;
 use weft_runtime::Interval;
 
-use super::{Body, Cloth, ClothSource, Pin, Scene, Shape, Surface};
+use super::{Balance, Body, Cloth, ClothSource, Output, Pin, Scene, Shape, Surface};
 
 impl Scene {
     /// All effective options, defaults and overrides included, as TOML that parses back to an equal
@@ -20,6 +21,33 @@ impl Scene {
         // Writing to a String cannot fail.
         let _ = write_scene(&mut text, self);
         text
+    }
+
+    /// The part of [`Self::echo`] on which the trajectory depends: equal for scenes that differ in title,
+    /// end, balance, output and the folders of meshes only.
+    pub fn echo_of_trajectory(&self) -> String {
+        let mut scene = self.clone();
+        scene.title = String::new();
+        scene.name = String::new();
+        scene.time.end = scene.time.step;
+        scene.balance = Balance::default();
+        scene.output = Output::default();
+        let bare = |path: &mut PathBuf| {
+            if let Some(name) = path.file_name() {
+                *path = PathBuf::from(name);
+            }
+        };
+        for cloth in &mut scene.cloths {
+            if let ClothSource::File { path, .. } = &mut cloth.source {
+                bare(path);
+            }
+        }
+        for body in &mut scene.bodies {
+            if let Shape::Mesh { path, .. } = &mut body.shape {
+                bare(path);
+            }
+        }
+        scene.echo()
     }
 }
 
@@ -80,6 +108,9 @@ fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
     writeln!(out, "interval = \"{:?} s\"", output.interval)?;
     writeln!(out, "frames = {}", output.frames)?;
     writeln!(out, "pictures = {}", output.pictures)?;
+    writeln!(out, "checkpoints = {}", output.checkpoints)?;
+    let interval = output.checkpoint_interval;
+    writeln!(out, "checkpoint_interval = \"{interval:?} s\"")?;
     writeln!(out, "size = {:?}", output.picture_size)?;
     if let Some(camera) = output.camera {
         writeln!(out, "camera = {} # m", vector(camera))?;

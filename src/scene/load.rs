@@ -324,6 +324,10 @@ fn read_output(table: &Table<'_>) -> Output {
             .quantity("interval", Dimension::TIME, Range::Positive)
             .unwrap_or(default.interval),
         frames: table.boolean("frames").unwrap_or(default.frames),
+        checkpoints: table.boolean("checkpoints").unwrap_or(default.checkpoints),
+        checkpoint_interval: table
+            .quantity("checkpoint_interval", Dimension::TIME, Range::NonNegative)
+            .unwrap_or(default.checkpoint_interval),
         pictures: table.boolean("pictures").unwrap_or(default.pictures),
         picture_size: size.map_or(default.picture_size, |size| {
             size.map(|side| u32::try_from(side).unwrap_or(u32::MAX))

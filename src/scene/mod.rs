@@ -308,6 +308,10 @@ pub struct Output {
     pub interval: f64,
     /// Whether `.vtp` frames are written.
     pub frames: bool,
+    /// Whether checkpoints are written.
+    pub checkpoints: bool,
+    /// Wall time between checkpoints in s; zero for one after every step. There is one at the end too.
+    pub checkpoint_interval: f64,
     /// Whether pictures are written.
     pub pictures: bool,
     /// Size of pictures in pixels.

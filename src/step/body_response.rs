@@ -13,6 +13,7 @@
 //! * \[BW98\] Baraff, Witkin: Large steps in cloth simulation.
 
 use glam::{DMat3, DVec3};
+use serde::{Deserialize, Serialize};
 
 use super::impulses::opening_rate;
 use crate::collide::contact::Contact;
@@ -23,7 +24,7 @@ const SLACK: f64 = 0.1;
 const SAME_SURFACE: f64 = 0.9;
 
 /// What the contact of one owned vertex with bodies was at the end of the last step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VertexState {
     /// A constraint acted and the body pushed.
     pub held: bool,
@@ -181,6 +182,11 @@ impl BodyResponse {
     #[must_use]
     pub fn states(&self) -> &[VertexState] {
         &self.states
+    }
+
+    /// The same, to go on from another state.
+    pub fn states_mut(&mut self) -> &mut [VertexState] {
+        &mut self.states
     }
 
     /// The constraint of one vertex, from all its contacts.

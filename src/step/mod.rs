@@ -10,10 +10,12 @@ mod detect;
 pub mod impulses;
 mod row_exchange;
 mod simulation;
+mod state;
 mod strain_limit;
 #[cfg(test)]
 mod tests;
 mod world;
 
 pub use simulation::{PHASES, Simulation, StepError, StepReport};
+pub use state::State;
 pub use world::{World, WorldError};

@@ -69,6 +69,12 @@ pub enum StepError {
         /// Its cloth's name.
         cloth: String,
     },
+    /// A state to go on from that is not of this scene.
+    #[error("the state to go on from is not of {vertices} vertices, as this scene is")]
+    OtherState {
+        /// Vertices of the scene.
+        vertices: usize,
+    },
     /// A position or velocity is not finite.
     #[error(
         "step {step}: vertex {vertex} of patch {patch} (cloth `{cloth}`) is no longer at a finite \
@@ -145,27 +151,27 @@ pub struct StepReport {
 /// One rank's share of the state.
 #[derive(Debug)]
 pub struct Simulation<'w> {
-    world: &'w World,
-    ownership: Ownership,
+    pub(super) world: &'w World,
+    pub(super) ownership: Ownership,
     plan: HaloPlan,
     options: ScopeOptions,
     matrix: BlockMatrix,
     cg: ModifiedCg,
     filter: Filter,
     assembly: Assembly,
-    bodies: BodyResponse,
+    pub(super) bodies: BodyResponse,
     corrections: Corrections,
     /// All vertices, at the start of the step.
-    x: Vec<DVec3>,
-    v: Vec<DVec3>,
+    pub(super) x: Vec<DVec3>,
+    pub(super) v: Vec<DVec3>,
     /// Velocities with what gravity adds in the step: by them collisions are looked for.
     foreseen: Vec<DVec3>,
     /// Owned vertices and halo.
     local_x: Vec<DVec3>,
     local_v: Vec<DVec3>,
     rhs: Vec<DVec3>,
-    change: Vec<DVec3>,
-    step: u64,
+    pub(super) change: Vec<DVec3>,
+    pub(super) step: u64,
 }
 
 impl<'w> Simulation<'w> {
@@ -324,7 +330,7 @@ impl<'w> Simulation<'w> {
         self.world.scene().time.step
     }
 
-    fn owned(&self) -> std::ops::Range<usize> {
+    pub(super) fn owned(&self) -> std::ops::Range<usize> {
         self.plan.owned()
     }
 

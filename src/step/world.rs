@@ -1,6 +1,7 @@
 //! Everything about a scene that does not change: built once, the same on every rank.
 
 use glam::DVec3;
+use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use weft_partition::{
     AggregateOptions, Aggregates, Graph, PartitionError, PatchOptions, PatchTree,
@@ -245,6 +246,26 @@ impl World {
             reach: contact.thickness * (1.0 + MARGIN),
             self_collision: contact.self_collision,
         }
+    }
+
+    /// SHA-256 of all meshes and start velocities, in hexadecimal: of what the scene's text only names.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(b"weft world 1\n");
+        let mut add = |bytes: &[u8]| {
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        add(bytemuck::cast_slice(self.model.rest()));
+        add(bytemuck::cast_slice(self.model.triangles()));
+        add(bytemuck::cast_slice(&self.velocities));
+        for body in &self.body_meshes {
+            add(bytemuck::cast_slice(&body.positions));
+            add(bytemuck::cast_slice(&body.triangles));
+        }
+        let digits = hasher.finalize();
+        digits.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// How deep a point is inside a body at this time, in m; negative outside all of them.

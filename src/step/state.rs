@@ -1,0 +1,105 @@
+//! All that the next step depends on, gathered from the ranks and given back to them.
+//!
+//! Beside positions and velocities a step remembers two things: the velocity change that its solve found,
+//! from which the next solve starts, and what each vertex's contact with bodies was. Forgetting either
+//! would give a trajectory that is as good, but another one.
+
+use glam::DVec3;
+use serde::{Deserialize, Serialize};
+use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
+use weft_runtime::wire;
+
+use super::body_response::VertexState;
+use super::simulation::{Simulation, StepError};
+
+/// The state between two steps: one entry per vertex in the order of the scene's own vertices, so that it
+/// fits any number of ranks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Steps taken.
+    pub step: u64,
+    /// Positions in m.
+    pub positions: Vec<DVec3>,
+    /// Velocities in m/s.
+    pub velocities: Vec<DVec3>,
+    /// Velocity changes that the last solve found, in m/s.
+    pub changes: Vec<DVec3>,
+    /// What contacts with bodies were.
+    pub contacts: Vec<VertexState>,
+}
+
+impl State {
+    /// Whether there is one of everything for each of `vertices`.
+    #[must_use]
+    pub fn is_of(&self, vertices: usize) -> bool {
+        let lengths = [
+            self.positions.len(),
+            self.velocities.len(),
+            self.changes.len(),
+            self.contacts.len(),
+        ];
+        lengths == [vertices; 4]
+    }
+}
+
+impl Simulation<'_> {
+    /// The state, on rank 0. Collective.
+    ///
+    /// # Errors
+    /// Messages failed.
+    pub fn gather_state(&self, comm: &mut dyn Comm) -> Result<Option<State>, CommError> {
+        let malformed = |from| move |what| CommError::Malformed { from, what };
+        let own = wire::encode(&(&self.change, self.bodies.states()));
+        let gathered = comm.gather(Rank(0), own.map_err(malformed(comm.rank()))?)?;
+        let Some(gathered) = gathered else {
+            return Ok(None);
+        };
+        let mut changes: Vec<DVec3> = Vec::with_capacity(self.x.len());
+        let mut contacts: Vec<VertexState> = Vec::with_capacity(self.x.len());
+        // Ranks own ranges of vertices, in the order of ranks.
+        for (from, bytes) in (0..).map(Rank).zip(&gathered) {
+            let (their_changes, their_contacts): (Vec<DVec3>, Vec<VertexState>) =
+                wire::decode(bytes).map_err(malformed(from))?;
+            let expected = self.ownership.vertices(from.index()).len();
+            if [their_changes.len(), their_contacts.len()] != [expected; 2] {
+                let what = format!("a state that is not of its {expected} vertices");
+                return Err(CommError::Malformed { from, what });
+            }
+            changes.extend(their_changes);
+            contacts.extend(their_contacts);
+        }
+        Ok(Some(State {
+            step: self.step,
+            positions: self.world.original_order(&self.x),
+            velocities: self.world.original_order(&self.v),
+            changes: self.world.original_order(&changes),
+            contacts: self.world.original_order(&contacts),
+        }))
+    }
+
+    /// Goes on from a state, which must be the same on every rank.
+    ///
+    /// # Errors
+    /// It is of another number of vertices.
+    pub fn restore(&mut self, state: &State) -> Result<(), StepError> {
+        if !state.is_of(self.x.len()) {
+            return Err(StepError::OtherState {
+                vertices: self.x.len(),
+            });
+        }
+        let old = |new: usize| self.world.tree().new_to_old()[new] as usize;
+        for new in 0..self.x.len() {
+            self.x[new] = state.positions[old(new)];
+            self.v[new] = state.velocities[old(new)];
+        }
+        let first = self.owned().start;
+        for (local, change) in self.change.iter_mut().enumerate() {
+            *change = state.changes[old(first + local)];
+        }
+        for (local, contact) in self.bodies.states_mut().iter_mut().enumerate() {
+            *contact = state.contacts[old(first + local)];
+        }
+        self.step = state.step;
+        Ok(())
+    }
+}
