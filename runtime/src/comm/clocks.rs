@@ -256,7 +256,8 @@ mod tests {
                 });
             }
             // Time goes on, by another amount on every rank.
-            comm.inner.compute(40_000 + 7_000 * u64::from(me.0), Duration::ZERO);
+            comm.inner
+                .compute(40_000 + 7_000 * u64::from(me.0), Duration::ZERO);
         }
         comm.barrier().unwrap();
         let end = read_clocks(&mut comm).unwrap();
@@ -265,7 +266,11 @@ mod tests {
 
     /// That maps give the time of rank 0's clock within what they promise, and that nothing is received
     /// before it was sent, beyond that.
-    fn check(sessions: &[(ClockMap, Vec<(u64, u64)>, Vec<Seen>)], first: impl Fn(u64) -> u64, slack: u64) {
+    fn check(
+        sessions: &[(ClockMap, Vec<(u64, u64)>, Vec<Seen>)],
+        first: impl Fn(u64) -> u64,
+        slack: u64,
+    ) {
         for (rank, (map, truths, seen)) in sessions.iter().enumerate() {
             let error = map.error().as_nanos() as u64 + slack;
             for &(own, truth) in truths {
@@ -277,7 +282,10 @@ mod tests {
                 let sent = theirs.to_first(message.sent);
                 let received = sessions[message.to].0.to_first(message.received);
                 let error = error + theirs.error().as_nanos() as u64 + slack;
-                assert!(received + error >= sent, "{received} before {sent} by more than {error}");
+                assert!(
+                    received + error >= sent,
+                    "{received} before {sent} by more than {error}"
+                );
             }
         }
     }
@@ -324,7 +332,12 @@ mod tests {
 
     #[test]
     fn threads_with_other_clocks_agree_within_the_error() {
-        let skew = |rank: u32| (Duration::from_millis(u64::from(7 * rank)), 50 * i64::from(rank));
+        let skew = |rank: u32| {
+            (
+                Duration::from_millis(u64::from(7 * rank)),
+                50 * i64::from(rank),
+            )
+        };
         let sessions = threads::launch(3, |comm| {
             let (ahead, faster) = skew(comm.rank().0);
             session(comm, ahead, faster)
@@ -346,8 +359,14 @@ mod tests {
             offset,
             error: 9,
         };
-        assert_eq!(ClockMap::new(reading(0, 9), reading(50, -9)).to_first(30), 30);
-        assert_eq!(ClockMap::new(reading(0, 9), reading(50, -10)).to_first(25), 24);
+        assert_eq!(
+            ClockMap::new(reading(0, 9), reading(50, -9)).to_first(30),
+            30
+        );
+        assert_eq!(
+            ClockMap::new(reading(0, 9), reading(50, -10)).to_first(25),
+            24
+        );
     }
 
     #[test]
@@ -358,7 +377,10 @@ mod tests {
             error: 0,
         };
         let map = ClockMap::new(reading(1000, -5000), reading(3_000_000, 7777));
-        let mapped: Vec<u64> = (0..4_000_000).step_by(997).map(|at| map.to_first(at)).collect();
+        let mapped: Vec<u64> = (0..4_000_000)
+            .step_by(997)
+            .map(|at| map.to_first(at))
+            .collect();
         assert!(mapped.is_sorted());
         assert_eq!(mapped[0], 0, "before the start of rank 0");
         // Readings at one moment say nothing of drift.
@@ -386,7 +408,10 @@ mod tests {
         });
         let outcomes = outcomes.unwrap();
         assert!(
-            matches!(outcomes[1], Some(CommError::Malformed { from: Rank(0), .. })),
+            matches!(
+                outcomes[1],
+                Some(CommError::Malformed { from: Rank(0), .. })
+            ),
             "{outcomes:?}"
         );
     }

@@ -248,12 +248,7 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
     }
 
     /// The ends of arrows that an event is.
-    fn arrows(
-        &mut self,
-        event: Event,
-        arrows: &Arrows,
-        counts: &mut Counts,
-    ) -> io::Result<()> {
+    fn arrows(&mut self, event: Event, arrows: &Arrows, counts: &mut Counts) -> io::Result<()> {
         let (pid, tid, ts) = (self.pid, self.messages, Micros(event.at));
         for end in End::of(event.what).into_iter().flatten() {
             let pair = end.pair(self.rank);

@@ -362,16 +362,24 @@ fn a_task_that_keeps_its_rank_from_answering_is_named() {
     assert_eq!((found.times, found.requests_in_all), (1, 2));
     let text = analysis.to_string();
     assert!(
-        text.contains("Rank 0 read no messages for 14.0 ms while it ran `root`: 2 requests waited for that."),
+        text.contains(
+            "Rank 0 read no messages for 14.0 ms while it ran `root`: 2 requests waited for that."
+        ),
         "{text}"
     );
     assert_eq!(analysis.hint(), Some(Hint::DeafTask));
-    assert!(text.contains("`root` runs for long without returning"), "{text}");
+    assert!(
+        text.contains("`root` runs for long without returning"),
+        "{text}"
+    );
     let events = picture(&traces);
     check(&events);
     let slice = events.iter().find(|e| e["name"] == "reads no messages");
     let slice = slice.expect("it is drawn");
-    assert_eq!((&slice["ts"], &slice["dur"]), (&0.0.into(), &14_000.0.into()));
+    assert_eq!(
+        (&slice["ts"], &slice["dur"]),
+        (&0.0.into(), &14_000.0.into())
+    );
     assert_eq!(slice["args"]["because of"], "root");
 }
 
@@ -385,17 +393,33 @@ fn gifts_are_arrows_of_their_own() {
     let thief = [
         (0, What::ScopeBegin),
         (2, What::Asked { victim: 0 }),
-        (7, What::Got { victim: 0, tasks: 2 }),
-        (12, What::Answered { victim: 0, tasks: 0 }),
+        (
+            7,
+            What::Got {
+                victim: 0,
+                tasks: 2,
+            },
+        ),
+        (
+            12,
+            What::Answered {
+                victim: 0,
+                tasks: 0,
+            },
+        ),
     ];
     let traces = [trace(0, 1, &giver), trace(1, 1, &thief)];
     let events = picture(&traces);
     check(&events);
     let names = |phase: &'static str| {
         let ends = events.iter().filter(move |e| e["ph"] == phase);
-        ends.map(|e| e["name"].as_str().expect("a name")).collect::<Vec<_>>()
+        ends.map(|e| e["name"].as_str().expect("a name"))
+            .collect::<Vec<_>>()
     };
-    assert_eq!((names("s"), names("f")), (vec!["gift", "request"], vec!["request", "gift"]));
+    assert_eq!(
+        (names("s"), names("f")),
+        (vec!["gift", "request"], vec!["request", "gift"])
+    );
     let steals = Analysis::of(&traces).steals;
     assert_eq!((steals.asked, steals.refused, steals.tasks_in), (1, 1, 2));
 }
@@ -419,7 +443,10 @@ fn timelines_frame_their_scopes() {
             let mut line = Timeline::new(Rank(rank), kinds.to_vec(), counters, 1000);
             line.host = "a \"host\"".to_owned();
             line.add_scope(1, trace.clone());
-            let later = trace.events.iter().map(|e| Event { at: e.at + 5000, ..*e });
+            let later = trace.events.iter().map(|e| Event {
+                at: e.at + 5000,
+                ..*e
+            });
             let events = later.collect();
             line.add_scope(2, Trace { events, ..trace });
             for (begin, end, kind, detail) in [
@@ -429,9 +456,18 @@ fn timelines_frame_their_scopes() {
                 (6200, 6900, 1, 7),
                 (4900, 6800, 0, 2),
             ] {
-                line.span(Span { begin, end, kind, detail });
+                line.span(Span {
+                    begin,
+                    end,
+                    kind,
+                    detail,
+                });
             }
-            line.sample(Sample { at: 1500, counter: 0, value: 9 });
+            line.sample(Sample {
+                at: 1500,
+                counter: 0,
+                value: 9,
+            });
             line
         })
         .collect();
@@ -452,8 +488,22 @@ fn timelines_frame_their_scopes() {
         })
         .collect();
     let expected = [
-        "step 0.0", "scope 0.0", "join 0.08", "end 1.04", "end 1.08", "halo 1.2", "end 1.3", "end 1.5",
-        "step 4.9", "scope 5.0", "join 5.08", "end 6.04", "end 6.08", "halo 6.2", "end 6.8", "end 6.8",
+        "step 0.0",
+        "scope 0.0",
+        "join 0.08",
+        "end 1.04",
+        "end 1.08",
+        "halo 1.2",
+        "end 1.3",
+        "end 1.5",
+        "step 4.9",
+        "scope 5.0",
+        "join 5.08",
+        "end 6.04",
+        "end 6.08",
+        "halo 6.2",
+        "end 6.8",
+        "end 6.8",
     ];
     assert_eq!(main, expected);
     let name = &events[0]["args"]["name"];

@@ -176,7 +176,10 @@ impl Timeline {
         for sample in &mut self.samples {
             sample.at = map.to_first(sample.at);
         }
-        let events = self.scopes.iter_mut().flat_map(|(_, trace)| &mut trace.events);
+        let events = self
+            .scopes
+            .iter_mut()
+            .flat_map(|(_, trace)| &mut trace.events);
         for Event { at, .. } in events {
             *at = map.to_first(*at);
         }
@@ -261,11 +264,23 @@ mod tests {
         assert!(all.events() <= 100, "{}", all.events());
         assert_eq!(all.events() + all.dropped_in_all(), 9 * 13);
         // No holes: the first steps are whole.
-        let whole = all.scopes.iter().take_while(|(_, trace)| trace.dropped == 0);
+        let whole = all
+            .scopes
+            .iter()
+            .take_while(|(_, trace)| trace.dropped == 0);
         let whole = whole.count();
         assert!(whole >= 3, "{whole}");
-        assert!(all.samples.iter().map(|s| s.at).eq(0..all.samples.len() as u64));
-        assert!(all.scopes[whole + 1..].iter().all(|(_, trace)| trace.events.is_empty()));
+        assert!(
+            all.samples
+                .iter()
+                .map(|s| s.at)
+                .eq(0..all.samples.len() as u64)
+        );
+        assert!(
+            all.scopes[whole + 1..]
+                .iter()
+                .all(|(_, trace)| trace.events.is_empty())
+        );
     }
 
     #[test]
