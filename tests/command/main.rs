@@ -7,6 +7,7 @@
 
 mod place;
 mod restart;
+mod trace;
 
 use std::collections::BTreeSet;
 use std::fs;
