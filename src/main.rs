@@ -13,12 +13,15 @@ use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use weft_partition::PartitionError;
 use weft_runtime::POLICIES;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::policy::{SPLITS, VICTIMS};
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
+use weftwork::report::{PartitionComparison, partition_picture};
 use weftwork::run::{
-    Driver, FEATURES, Resume, RunOptions, RunSummary, Show, Stop, TraceSteps, TraceSummary, run,
+    Driver, FEATURES, Resume, RunOptions, RunSummary, Show, Stop, TraceSteps, TraceSummary,
+    read_state, run,
 };
 use weftwork::scene::Scene;
 use weftwork::step::World;
@@ -58,6 +61,8 @@ enum Command {
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
         overrides: Vec<(String, String)>,
     },
+    /// Shows how a scene is cut into parts for ranks, and how else it could be.
+    Partition(PartitionArguments),
     /// Lists the scenes in a folder.
     Scenes {
         /// The folder.
@@ -66,6 +71,30 @@ enum Command {
     },
     /// Says which version this is and what it was built with.
     Info,
+}
+
+#[derive(clap::Args)]
+struct PartitionArguments {
+    /// The scene file.
+    scene: PathBuf,
+    /// Number of parts, one for each rank.
+    #[arg(long, default_value_t = 12, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    parts: usize,
+    /// Also cuts by the coordinates of this state of the scene, and draws it.
+    #[arg(long, value_name = "CHECKPOINT")]
+    state: Option<PathBuf>,
+    /// Draws the parts.
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "partition.png"
+    )]
+    picture: Option<PathBuf>,
+    /// Overrides a key of the scene, as in `partition.patches=64`.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    overrides: Vec<(String, String)>,
 }
 
 #[derive(clap::Args)]
@@ -204,6 +233,7 @@ fn main() -> ExitCode {
         }
         _ if !speaks => Ok(()),
         Command::Check { scene, overrides } => check_scene(&scene, &overrides),
+        Command::Partition(arguments) => show_partition(&arguments),
         Command::Scenes { folder } => list_scenes(&folder),
     };
     match outcome {
@@ -485,6 +515,41 @@ fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failur
         message: e.to_string(),
     })?;
     say(scene.echo())
+}
+
+fn show_partition(arguments: &PartitionArguments) -> Result<(), Failure> {
+    let scene = load(&arguments.scene, &arguments.overrides)?;
+    let world = World::build(&scene).map_err(|error| Failure {
+        code: 3,
+        message: error.to_string(),
+    })?;
+    let checkpoint = match &arguments.state {
+        Some(path) => Some(read_state(path, &world).map_err(|error| Failure {
+            code: error.exit_code(),
+            message: error.to_string(),
+        })?),
+        None => None,
+    };
+    let state = checkpoint.map(|checkpoint| checkpoint.state.positions);
+    let uncut = |error: PartitionError| Failure {
+        code: 3,
+        message: error.to_string(),
+    };
+    let comparison = PartitionComparison::new(&world, arguments.parts, state.as_deref());
+    let text = comparison.map_err(uncut)?.to_string();
+    if let Some(file) = &arguments.picture {
+        let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
+        let size = scene.output.picture_size;
+        let picture = partition_picture(&world, arguments.parts, &positions, size);
+        picture
+            .map_err(uncut)?
+            .write_to(file)
+            .map_err(|error| Failure {
+                code: 5,
+                message: error.to_string(),
+            })?;
+    }
+    say(text)
 }
 
 /// Loads a scene and checks what its files hold.

@@ -3,14 +3,9 @@
 //! Out: for each vertex of the subgraph whether it lies on the second side. Both sides hold at
 //! least as many vertices as they will have patches, so that no patch can end up empty.
 
-use std::sync::{Mutex, PoisonError};
-
 use crate::PartitionError;
+use crate::by_metis::cut;
 use crate::subgraph::Subgraph;
-
-/// METIS draws from the C library's `rand`, which is one for the whole process. Ranks may be
-/// threads of one process, and must all get the same tree.
-static METIS: Mutex<()> = Mutex::new(());
 
 /// Cuts a subgraph into two sides of about equal weight with few edges between them.
 ///
@@ -28,7 +23,9 @@ pub(crate) fn bisect(
     if graph.neighbours.is_empty() {
         return Ok(sweep(graph, least));
     }
-    let sides = metis(graph, seed)?;
+    let sides: Vec<bool> = (cut(graph, 2, seed)?.into_iter())
+        .map(|side| side != 0)
+        .collect();
     if has_room(&sides, least) && heavier_side(graph, &sides) <= MAX_SHARE * total(graph) {
         return Ok(sides);
     }
@@ -41,17 +38,23 @@ pub(crate) fn bisect(
     }
 }
 
-/// Cuts an order of the vertices where the weight before the cut is nearest to one half.
+/// Cuts an order of the vertices where the weight before the cut is nearest to `share` of all.
 ///
-/// Vertices before the cut are on the first side; each side gets at least `least` of them.
-pub(crate) fn cut_order(order: &[usize], weights: &[i32], least: usize) -> Vec<bool> {
-    let total: i64 = weights.iter().map(|&weight| i64::from(weight)).sum();
-    let mut before = 0;
-    let mut best = (i64::MAX, least);
+/// Vertices before the cut are on the first side, at least `least[0]` of them, and at least `least[1]` on
+/// the second.
+pub(crate) fn cut_order(
+    order: &[usize],
+    weights: &[i32],
+    least: [usize; 2],
+    share: f64,
+) -> Vec<bool> {
+    let total: f64 = order.iter().map(|&v| f64::from(weights[v])).sum();
+    let mut before = 0.0;
+    let mut best = (f64::INFINITY, least[0]);
     for (cut, &v) in (1..).zip(order) {
-        before += i64::from(weights[v]);
-        let off = (2 * before - total).abs();
-        if cut >= least && cut + least <= order.len() && off < best.0 {
+        before += f64::from(weights[v]);
+        let off = (before - share * total).abs();
+        if cut >= least[0] && cut + least[1] <= order.len() && off < best.0 {
             best = (off, cut);
         }
     }
@@ -62,26 +65,8 @@ pub(crate) fn cut_order(order: &[usize], weights: &[i32], least: usize) -> Vec<b
     sides
 }
 
-fn metis(graph: &Subgraph, seed: i32) -> Result<Vec<bool>, PartitionError> {
-    let failed = |reason: String| PartitionError::Metis {
-        vertices: graph.len(),
-        reason,
-    };
-    let mut part = vec![0; graph.len()];
-    {
-        let _alone = METIS.lock().unwrap_or_else(PoisonError::into_inner);
-        metis::Graph::new(1, 2, &graph.offsets, &graph.neighbours)
-            .map_err(|error| failed(error.to_string()))?
-            .set_vwgt(&graph.weights)
-            .set_option(metis::option::Seed(seed))
-            .part_recursive(&mut part)
-            .map_err(|error| failed(error.to_string()))?;
-    }
-    Ok(part.into_iter().map(|side| side != 0).collect())
-}
-
 fn sweep(graph: &Subgraph, least: usize) -> Vec<bool> {
-    cut_order(&graph.level_order(), &graph.weights, least)
+    cut_order(&graph.level_order(), &graph.weights, [least; 2], 0.5)
 }
 
 fn has_room(sides: &[bool], least: usize) -> bool {
@@ -117,17 +102,25 @@ mod tests {
 
     #[test]
     fn cut_is_nearest_to_half_the_weight_and_leaves_room() {
-        assert_eq!(cut_order(&[0, 1, 2], &[5, 1, 1], 1), [false, true, true]);
-        assert_eq!(cut_order(&[2, 1, 0], &[5, 1, 1], 1), [true, false, false]);
+        let halves = |order: &[usize], weights: &[i32], least: usize| {
+            cut_order(order, weights, [least; 2], 0.5)
+        };
+        assert_eq!(halves(&[0, 1, 2], &[5, 1, 1], 1), [false, true, true]);
+        assert_eq!(halves(&[2, 1, 0], &[5, 1, 1], 1), [true, false, false]);
         // Half the weight is before the first vertex's end, but two vertices are wanted on each
         // side.
         assert_eq!(
-            cut_order(&[0, 1, 2, 3], &[9, 1, 1, 1], 2),
+            halves(&[0, 1, 2, 3], &[9, 1, 1, 1], 2),
             [false, false, true, true]
         );
         assert_eq!(
-            cut_order(&[0, 1, 2, 3], &[1, 1, 1, 9], 2),
+            halves(&[0, 1, 2, 3], &[1, 1, 1, 9], 2),
             [false, false, true, true]
+        );
+        // One third of the weight, for one part of three.
+        assert_eq!(
+            cut_order(&[0, 1, 2], &[1, 1, 1], [1, 2], 1.0 / 3.0),
+            [false, true, true]
         );
     }
 

@@ -15,6 +15,7 @@
 //! | [`tree_sum`] | [`TreeSum`], sums with the same bits on any number of ranks |
 //! | [`aggregates`] | [`Aggregates`], patches cut further, for a coarse system |
 //! | [`quality`] | [`Quality`], how good a partition is |
+//! | [`by_metis`] | METIS itself, also cutting into k parts at once, for comparison |
 //! | [`rcb`] | recursive coordinate bisection, for comparison and when METIS has no graph to work on |
 //!
 //! Known here: neither messages nor cloth. Every rank computes the same tree from the same graph,
@@ -36,6 +37,7 @@
 
 pub mod aggregates;
 mod bisect;
+pub mod by_metis;
 mod error;
 pub mod graph;
 pub mod halo_plan;

@@ -233,17 +233,49 @@ impl PatchTree {
         let mut weights = Vec::with_capacity(patches);
         // Branches still to be cut, the next one in the order of the leaves on top.
         let mut branches = vec![(graph.vertices().collect::<Vec<u32>>(), patches)];
+        let mut surroundings = vec![Beside::Elsewhere; graph.vertex_count()];
         while let Some((vertices, leaves)) = branches.pop() {
             let part = extractor.extract(&vertices);
             if leaves == 1 {
+                let before = sizes.last().map_or(0, |&size: &u32| size as usize);
+                let before = new_to_old.len() - before;
+                for &v in &new_to_old[before..] {
+                    surroundings[v as usize] = Beside::Elsewhere;
+                }
+                for &v in &vertices {
+                    surroundings[v as usize] = Beside::Before;
+                }
                 new_to_old.extend(part.level_order().into_iter().rev().map(|v| vertices[v]));
                 sizes.push(count_u32(vertices.len()));
                 weights.push(vertices.iter().map(|&v| u64::from(graph.weight(v))).sum());
                 continue;
             }
             let mut second = split(&part, &vertices, leaves / 2)?;
-            // Which side METIS calls the first is an accident; the one with the lowest vertex is.
-            if second[0] {
+            // Which side METIS calls the first is an accident. First comes the one that hangs more on the leaf
+            // before and less on the branch after, for ranks own runs of leaves, which are to be in one piece.
+            let after = branches.last().map_or(&[][..], |(vertices, _)| vertices);
+            let mark = |surroundings: &mut [Beside], mark| {
+                for &v in after {
+                    surroundings[v as usize] = mark;
+                }
+            };
+            mark(&mut surroundings, Beside::After);
+            let pull = |v: u32| -> i64 {
+                let towards = |&w: &u32| match surroundings[w as usize] {
+                    Beside::Before => 1,
+                    Beside::After => -1,
+                    Beside::Elsewhere => 0,
+                };
+                graph.neighbours(v).iter().map(towards).sum()
+            };
+            let pulls = vertices.iter().zip(&second).map(|(&v, &second)| {
+                let pull = pull(v);
+                if second { -pull } else { pull }
+            });
+            let first_comes_first: i64 = pulls.sum();
+            mark(&mut surroundings, Beside::Elsewhere);
+            // Of equals, the one with the lowest vertex.
+            if first_comes_first < 0 || (first_comes_first == 0 && second[0]) {
                 second.iter_mut().for_each(|side| *side = !*side);
             }
             let side = |wanted: bool| -> Vec<u32> {
@@ -258,6 +290,16 @@ impl PatchTree {
         }
         Self::from_numbering(new_to_old, &sizes, weights)
     }
+}
+
+/// Where a vertex lies, in the order of the leaves, seen from the branch that is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    /// In the leaf just before.
+    Before,
+    /// In the branch just after.
+    After,
+    Elsewhere,
 }
 
 const UNSEEN: u32 = u32::MAX;

@@ -7,7 +7,7 @@
 //! pieces.
 
 use crate::bisect::cut_order;
-use crate::graph::check_length;
+use crate::graph::{check_length, count_u32};
 use crate::{Graph, PartitionError, PatchOptions, PatchTree};
 
 /// Cuts at the median coordinate, along the axis in which the branch is longest. The seed is not
@@ -22,30 +22,85 @@ pub fn build(
     positions: &[[f64; 3]],
     options: &PatchOptions,
 ) -> Result<PatchTree, PartitionError> {
-    check_length("positions", graph.vertex_count(), positions.len())?;
-    let finite = |position: &[f64; 3]| position.iter().all(|coordinate| coordinate.is_finite());
-    if let Some((vertex, _)) = (0..).zip(positions).find(|(_, position)| !finite(position)) {
-        return Err(PartitionError::NonFinite { vertex });
-    }
+    check(graph, positions)?;
     let patches = options.patches_for(graph.vertex_count())?;
     PatchTree::by_bisection(graph, patches, |part, vertices, least| {
-        let at = |v: usize, axis: usize| positions[vertices[v] as usize][axis];
-        let extent = |axis: usize| {
-            let coordinates = || (0..vertices.len()).map(|v| at(v, axis));
-            coordinates().fold(f64::MIN, f64::max) - coordinates().fold(f64::MAX, f64::min)
-        };
-        // The first of equals, so that a cube is cut across x.
-        let longest = (1..3).fold(0, |best, axis| {
-            if extent(axis) > extent(best) {
-                axis
-            } else {
-                best
-            }
-        });
-        let mut order: Vec<usize> = (0..vertices.len()).collect();
-        order.sort_by(|&a, &b| at(a, longest).total_cmp(&at(b, longest)).then(a.cmp(&b)));
-        Ok(cut_order(&order, &part.weights, least))
+        let order = along_the_longest_axis(positions, vertices);
+        Ok(cut_order(&order, &part.weights, [least; 2], 0.5))
     })
+}
+
+/// The part of each vertex when any number of parts is cut so, each branch in proportion to its parts.
+///
+/// # Errors
+/// As [`build`].
+pub fn parts(
+    graph: &Graph,
+    positions: &[[f64; 3]],
+    parts: usize,
+) -> Result<Vec<u32>, PartitionError> {
+    check(graph, positions)?;
+    let vertices = graph.vertex_count();
+    if parts == 0 || parts > vertices {
+        return Err(PartitionError::PatchCount {
+            patches: parts,
+            vertices,
+        });
+    }
+    let mut part_of = vec![0; vertices];
+    let mut branches = vec![(graph.vertices().collect::<Vec<u32>>(), 0..parts)];
+    while let Some((vertices, range)) = branches.pop() {
+        if range.len() == 1 {
+            for &v in &vertices {
+                part_of[v as usize] = count_u32(range.start);
+            }
+            continue;
+        }
+        let first = range.len() / 2;
+        let weights: Vec<i32> = (vertices.iter())
+            .map(|&v| i32::try_from(graph.weight(v)).unwrap_or(i32::MAX))
+            .collect();
+        let order = along_the_longest_axis(positions, &vertices);
+        let share = first as f64 / range.len() as f64;
+        let sides = cut_order(&order, &weights, [first, range.len() - first], share);
+        let side = |second: bool| -> Vec<u32> {
+            let chosen = vertices.iter().zip(&sides).filter(|(_, s)| **s == second);
+            chosen.map(|(&v, _)| v).collect()
+        };
+        let middle = range.start + first;
+        branches.push((side(false), range.start..middle));
+        branches.push((side(true), middle..range.end));
+    }
+    Ok(part_of)
+}
+
+fn check(graph: &Graph, positions: &[[f64; 3]]) -> Result<(), PartitionError> {
+    check_length("positions", graph.vertex_count(), positions.len())?;
+    let finite = |position: &[f64; 3]| position.iter().all(|coordinate| coordinate.is_finite());
+    match (0..).zip(positions).find(|(_, position)| !finite(position)) {
+        Some((vertex, _)) => Err(PartitionError::NonFinite { vertex }),
+        None => Ok(()),
+    }
+}
+
+/// Places in `vertices`, in the order of their coordinates along the axis in which they extend farthest.
+fn along_the_longest_axis(positions: &[[f64; 3]], vertices: &[u32]) -> Vec<usize> {
+    let at = |v: usize, axis: usize| positions[vertices[v] as usize][axis];
+    let extent = |axis: usize| {
+        let coordinates = || (0..vertices.len()).map(|v| at(v, axis));
+        coordinates().fold(f64::MIN, f64::max) - coordinates().fold(f64::MAX, f64::min)
+    };
+    // The first of equals, so that a cube is cut across x.
+    let longest = (1..3).fold(0, |best, axis| {
+        if extent(axis) > extent(best) {
+            axis
+        } else {
+            best
+        }
+    });
+    let mut order: Vec<usize> = (0..vertices.len()).collect();
+    order.sort_by(|&a, &b| at(a, longest).total_cmp(&at(b, longest)).then(a.cmp(&b)));
+    order
 }
 
 #[cfg(test)]
@@ -89,6 +144,22 @@ mod tests {
         assert_eq!(quality.edge_cut, 2 * SIDE as usize);
         assert_eq!(quality.components, [1; 4]);
         assert!((quality.imbalance - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn any_number_of_parts_is_even() {
+        let graph = grid();
+        let positions: Vec<_> = graph.vertices().map(flat).collect();
+        for count in [1, 3, 12, 1024] {
+            let part_of = parts(&graph, &positions, count).unwrap();
+            let quality = Quality::new(&graph, &part_of, count).unwrap();
+            assert!(quality.imbalance < 1.03, "{count}: {quality:?}");
+            assert!(quality.components.iter().all(|&c| c == 1), "{count}");
+        }
+        let four = four(&graph, &positions);
+        let quarters = parts(&graph, &positions, 4).unwrap();
+        assert_eq!(Quality::new(&graph, &quarters, 4).unwrap(), four);
+        assert!(parts(&graph, &positions, 0).is_err() && parts(&graph, &positions, 1025).is_err());
     }
 
     /// Why the graph is cut and not the space: positions of a folded sheet say little about its

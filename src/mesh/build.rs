@@ -5,7 +5,8 @@ use std::path::Path;
 use glam::DVec3;
 
 use super::{
-    MeshError, TriMesh, capsule, check_body, check_cloth, cuboid, grid, icosphere, plane, read_mesh,
+    MeshError, TriMesh, capsule, check_body, check_cloth, cuboid, grid, icosphere, plane,
+    read_mesh, shirt,
 };
 use crate::scene::{Body, Cloth, ClothSource, Shape, Surface, defaults};
 
@@ -22,6 +23,12 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
                 center,
                 rotation,
             } => grid(*size, *vertices, *center, *rotation)?,
+            ClothSource::Shirt {
+                height,
+                vertices,
+                center,
+                rotation,
+            } => shirt(*height, *vertices, *center, *rotation)?,
             ClothSource::File {
                 path,
                 scale,

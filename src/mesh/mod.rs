@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `grid` | rectangles with herringbone diagonals: cloth, floors |
+//! | `shirt` | a garment: front and back, sewn together |
 //! | `solids` | closed surfaces: sphere, box, capsule |
 //! | `read`, `obj`, `ply`, `stl`, `polygon` | files, whose bytes are not trusted |
 //! | `check` | what a cloth and what a body must be |
@@ -19,6 +20,7 @@ mod obj;
 mod ply;
 mod polygon;
 mod read;
+mod shirt;
 mod solids;
 mod stl;
 
@@ -30,6 +32,7 @@ pub use error::{Fault, FaultKind, MeshError};
 pub use grid::{grid, plane};
 pub use obj::write_obj;
 pub use read::{is_readable_format, read_mesh};
+pub use shirt::shirt;
 pub use solids::{capsule, cuboid, icosphere};
 
 /// Most vertices of a mesh.

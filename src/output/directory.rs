@@ -93,29 +93,13 @@ impl RunDirectory {
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<PathBuf, OutputError> {
         let path = self.file(name);
-        let partial = partial_name(&path);
-        let attempt = || {
-            if let Some(folder) = path.parent().filter(|folder| *folder != self.path) {
-                // One level only: a lost run directory is an error, not something to make again.
-                if !folder.is_dir() {
-                    fs::create_dir(folder)?;
-                }
+        if let Some(folder) = path.parent().filter(|folder| *folder != self.path) {
+            // One level only: a lost run directory is an error, not something to make again.
+            if !folder.is_dir() {
+                fs::create_dir(folder).map_err(OutputError::write(&path))?;
             }
-            let mut file = BufWriter::new(File::create(&partial)?);
-            fill(&mut file)?;
-            file.into_inner()
-                .map_err(io::IntoInnerError::into_error)?
-                .sync_all()?;
-            fs::rename(&partial, &path)
-        };
-        attempt().map_err(|source| {
-            // The first failure is the one to report; that the rest cannot be cleared adds nothing.
-            let _ = fs::remove_file(&partial);
-            OutputError::Write {
-                path: path.clone(),
-                source,
-            }
-        })?;
+        }
+        write_whole(&path, fill)?;
         Ok(path)
     }
 
@@ -191,6 +175,30 @@ impl RunDirectory {
         let record = self.file(Self::RECORD);
         fs::remove_file(&record).map_err(OutputError::write(&record))
     }
+}
+
+/// Writes a file under a temporary name beside it and renames it into place, see [`RunDirectory::write`].
+pub(super) fn write_whole(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), OutputError> {
+    let partial = partial_name(path);
+    let attempt = || {
+        let mut file = BufWriter::new(File::create(&partial)?);
+        fill(&mut file)?;
+        file.into_inner()
+            .map_err(io::IntoInnerError::into_error)?
+            .sync_all()?;
+        fs::rename(&partial, path)
+    };
+    attempt().map_err(|source| {
+        // The first failure is the one to report; that the rest cannot be cleared adds nothing.
+        let _ = fs::remove_file(&partial);
+        OutputError::Write {
+            path: path.to_owned(),
+            source,
+        }
+    })
 }
 
 /// What stands at the path asked for.

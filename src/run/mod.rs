@@ -23,7 +23,7 @@ use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, wire};
 
 use self::pace::{Decision, Pace};
-pub use self::resume::Resume;
+pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
 use self::summary::{complete, partition_record, record, summarise};

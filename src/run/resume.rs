@@ -27,14 +27,26 @@ pub(super) fn open(
         Resume::Newest => (Checkpoint::newest(out)?, true),
         Resume::From(path) => (path.clone(), is_in(path, out)),
     };
-    let checkpoint = Checkpoint::read(&path)?;
-    check(&checkpoint.header, world).map_err(|what| RunError::OtherScene { path, what })?;
+    let checkpoint = read_state(&path, world)?;
     let directory = if in_place {
         RunDirectory::reopen(out)?
     } else {
         RunDirectory::create(out)?
     };
     Ok((directory, checkpoint))
+}
+
+/// Reads a checkpoint of this world.
+///
+/// # Errors
+/// It cannot be read, is damaged, or is of another scene.
+pub fn read_state(path: &Path, world: &World) -> Result<Checkpoint, RunError> {
+    let checkpoint = Checkpoint::read(path)?;
+    check(&checkpoint.header, world).map_err(|what| RunError::OtherScene {
+        path: path.to_owned(),
+        what,
+    })?;
+    Ok(checkpoint)
 }
 
 fn is_in(path: &Path, directory: &Path) -> bool {

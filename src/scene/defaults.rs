@@ -13,6 +13,9 @@ use super::{
 /// Acceleration of gravity in m/s², z up.
 pub const GRAVITY: DVec3 = DVec3::new(0.0, 0.0, -9.81);
 
+/// Fewest vertices of a shirt from hem to shoulder.
+pub const LEAST_SHIRT: usize = 12;
+
 /// Coulomb's coefficient of a body's friction with cloth.
 pub const BODY_FRICTION: f64 = 0.5;
 

@@ -139,6 +139,19 @@ fn write_cloth(out: &mut String, cloth: &Cloth) -> std::fmt::Result {
             writeln!(out, "center = {} # m", vector(*center))?;
             writeln!(out, "rotation = {} # rad", vector(*rotation))?;
         }
+        ClothSource::Shirt {
+            height,
+            vertices,
+            center,
+            rotation,
+        } => {
+            writeln!(
+                out,
+                "shirt = {{ height = \"{height:?} m\", vertices = {vertices} }}"
+            )?;
+            writeln!(out, "center = {} # m", vector(*center))?;
+            writeln!(out, "rotation = {} # rad", vector(*rotation))?;
+        }
         ClothSource::File {
             path,
             scale,

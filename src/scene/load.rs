@@ -13,7 +13,7 @@ use weft_runtime::{Interval, POLICIES, Policy};
 
 use super::document::{Node, Origin};
 use super::error::nearest_file;
-use super::objects::{Surroundings, body, cloth, grid_vertices};
+use super::objects::{Surroundings, body, cloth, generated_vertices};
 use super::quantity::{Dimension, Number, Short};
 use super::reader::{Problems, Range, Table};
 use super::{
@@ -136,7 +136,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let bodies = root.tables("body", MOST_OBJECTS, |index, table| {
         body(table, index, &surroundings)
     });
-    let vertices: Vec<u64> = cloths.iter().map(grid_vertices).collect();
+    let vertices: Vec<u64> = cloths.iter().map(generated_vertices).collect();
     let total: u64 = vertices.iter().sum();
     // One cloth that is too large alone has been told of.
     if total > MOST_VERTICES && vertices.iter().all(|&count| count <= MOST_VERTICES) {

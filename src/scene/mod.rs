@@ -114,6 +114,17 @@ pub enum ClothSource {
         /// Rotation about x, y, z in rad, applied in this order about the centre.
         rotation: DVec3,
     },
+    /// A shirt, upright, its front towards -y; see [`crate::mesh::shirt`].
+    Shirt {
+        /// From hem to shoulder in m.
+        height: f64,
+        /// Vertices along that.
+        vertices: usize,
+        /// The middle of its plane in m.
+        center: DVec3,
+        /// Rotation about x, y, z in rad, applied in this order about the middle.
+        rotation: DVec3,
+    },
     /// A mesh file (OBJ, PLY or STL); its shape is the rest shape.
     File {
         /// The file; relative paths were resolved against the scene's folder.

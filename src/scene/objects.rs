@@ -23,12 +23,16 @@ pub(super) struct Surroundings<'a> {
     pub(super) names: RefCell<BTreeSet<String>>,
 }
 
-/// Vertices of a cloth that is a grid; 0 for a file.
-pub(super) fn grid_vertices(cloth: &Cloth) -> u64 {
+/// Vertices of a cloth that is generated, or a little more; 0 for a file.
+pub(super) fn generated_vertices(cloth: &Cloth) -> u64 {
     match &cloth.source {
         ClothSource::Grid {
             vertices: [x, y], ..
         } => (*x as u64).saturating_mul(*y as u64),
+        ClothSource::Shirt { vertices, .. } => {
+            let along = *vertices as u64;
+            along.saturating_mul(along).saturating_mul(3)
+        }
         ClothSource::File { .. } => 0,
     }
 }
@@ -38,20 +42,22 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
     let name = name(table, &format!("cloth{index}"), surroundings);
     let angles = table.vector("rotation", Dimension::ANGLE, Range::Any);
     let rotation = angles.unwrap_or(DVec3::ZERO);
-    let source = match (table.has("grid"), table.has("mesh")) {
-        (true, false) => grid(table, rotation, surroundings),
-        (both, true) => {
-            if both {
-                table.note("mesh", "a cloth has `grid` or `mesh`, not both");
-            }
-            ClothSource::File {
-                path: file(table, "mesh", surroundings.folder),
-                scale: scale(table),
-                rotation,
-                translation: point_or_zero(table, "translation"),
-            }
-        }
-        (false, false) => {
+    let sources: Vec<&str> = (["grid", "shirt", "mesh"].into_iter())
+        .filter(|key| table.has(key))
+        .collect();
+    if let [first, .., last] = sources[..] {
+        table.note(last, format!("a cloth has `{first}` or `{last}`, not both"));
+    }
+    let source = match sources.last() {
+        Some(&"grid") => grid(table, rotation, surroundings),
+        Some(&"shirt") => shirt(table, rotation, surroundings),
+        Some(_) => ClothSource::File {
+            path: file(table, "mesh", surroundings.folder),
+            scale: scale(table),
+            rotation,
+            translation: point_or_zero(table, "translation"),
+        },
+        None => {
             table.note_missing("grid", "grid = { size = \"1 m\", vertices = 100 }");
             // Asked for so that they are no unknown keys.
             let center = point_or_zero(table, "center");
@@ -167,6 +173,35 @@ fn grid(table: &Table<'_>, rotation: DVec3, surroundings: &Surroundings<'_>) -> 
     }
 }
 
+fn shirt(table: &Table<'_>, rotation: DVec3, surroundings: &Surroundings<'_>) -> ClothSource {
+    let least = defaults::LEAST_SHIRT as u64;
+    let (height, vertices) = table.table("shirt", |shirt| {
+        let height = shirt.required(
+            "height",
+            Dimension::LENGTH,
+            Range::Positive,
+            "height = \"0.7 m\"",
+        );
+        // As many in all as a grid may have.
+        let most = (MOST_VERTICES / 3).isqrt();
+        let vertices = shirt.count("vertices", least, most);
+        if !shirt.has("vertices") {
+            shirt.note_missing("vertices", "vertices = 80");
+        }
+        let vertices = vertices.unwrap_or(least);
+        if let Some(thickness) = surroundings.thickness.filter(|_| shirt.has("height")) {
+            too_fine(shirt, [height; 2], [vertices; 2], thickness);
+        }
+        (height, vertices)
+    });
+    ClothSource::Shirt {
+        height,
+        vertices: usize::try_from(vertices).unwrap_or(usize::MAX),
+        center: point_or_zero(table, "center"),
+        rotation,
+    }
+}
+
 /// Notes cells that are not larger than the contact thickness: neighbours would push each other.
 fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: f64) {
     for axis in 0..2 {
@@ -175,11 +210,15 @@ fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: f64
         let cell = size[axis] / cells;
         if cell <= thickness {
             let message = format!(
-                "cells of {:.3} mm along {} are not larger than contact.thickness, {:.3} mm, so \
+                "cells of {:.3} mm {}are not larger than contact.thickness, {:.3} mm, so \
                  that neighbours would push each other; take fewer vertices, a smaller \
                  contact.thickness, or contact.self_collision = false",
                 cell * 1e3,
-                ["x", "y"][axis],
+                if size[0] == size[1] {
+                    ""
+                } else {
+                    ["along x ", "along y "][axis]
+                },
                 thickness * 1e3,
             );
             grid.note("vertices", message);

@@ -378,3 +378,60 @@ fn of_several_processes_one_speaks() {
         assert_eq!(!output.stderr.is_empty(), speaks);
     }
 }
+
+/// The table compares what it says, for as many parts as are asked for, and the picture shows them.
+#[test]
+fn a_partition_is_shown_beside_others() {
+    let place = Place::new();
+    place.weft("run small.toml --quiet --steps 30 --out out");
+    let state = "--state out/state.000030.ckpt --picture=parts.png";
+    let output = place.weft(&format!("partition small.toml --parts 5 {state}"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.starts_with("144 vertices, ") && text.contains("8 patches; 5 parts"),
+        "{text}"
+    );
+    for name in [
+        "patch tree",
+        "METIS k-way",
+        "coordinates, at the start",
+        "coordinates, in that state",
+        "coordinates, folded",
+    ] {
+        let row = text.lines().find(|line| line.starts_with(name)).unwrap();
+        let cells: Vec<f64> = row
+            .split('|')
+            .skip(1)
+            .map(|c| c.trim().parse().unwrap())
+            .collect();
+        let [cut, _, halo, largest, imbalance, pieces] = cells[..] else {
+            panic!("{row}")
+        };
+        assert!(
+            cut > 0.0 && largest <= halo && imbalance >= 1.0 && pieces >= 1.0,
+            "{row}"
+        );
+    }
+    assert!(
+        fs::read(place.path("parts.png"))
+            .unwrap()
+            .starts_with(b"\x89PNG")
+    );
+
+    for (arguments, code, word) in [
+        ("--parts 9", 3, "8 patches"),
+        ("--parts 0", 2, "--parts"),
+        ("--parts 5 --state none.ckpt", 5, "none.ckpt"),
+        ("--parts 5 --picture=none/parts.png", 5, "none/parts.png"),
+        (
+            "--parts 5 --set time.step=1ms --state out/state.000030.ckpt",
+            3,
+            "another scene",
+        ),
+    ] {
+        let (found, message) = place.fails(&format!("partition small.toml {arguments}"));
+        assert_eq!(found, code, "{arguments}: {message}");
+        assert!(message.contains(word), "{arguments}: {message}");
+    }
+}

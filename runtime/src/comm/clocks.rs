@@ -223,13 +223,12 @@ mod tests {
         received: u64,
     }
 
+    /// What a rank saw: its map, (its clock, the truth) in ns now and then, and what came to it.
+    type Session = (ClockMap, Vec<(u64, u64)>, Vec<Seen>);
+
     /// Reads clocks at both ends of a stretch in which every rank writes to every other, and takes down the
-    /// true time now and then. By rank: its map, (its clock, the truth) in ns, and what came to it.
-    fn session(
-        inner: &mut dyn Comm,
-        ahead: Duration,
-        faster: i64,
-    ) -> (ClockMap, Vec<(u64, u64)>, Vec<Seen>) {
+    /// true time now and then.
+    fn session(inner: &mut dyn Comm, ahead: Duration, faster: i64) -> Session {
         const LETTER: Tag = Tag(5);
         let mut comm = Skewed {
             inner,
@@ -266,11 +265,7 @@ mod tests {
 
     /// That maps give the time of rank 0's clock within what they promise, and that nothing is received
     /// before it was sent, beyond that.
-    fn check(
-        sessions: &[(ClockMap, Vec<(u64, u64)>, Vec<Seen>)],
-        first: impl Fn(u64) -> u64,
-        slack: u64,
-    ) {
+    fn check(sessions: &[Session], first: impl Fn(u64) -> u64, slack: u64) {
         for (rank, (map, truths, seen)) in sessions.iter().enumerate() {
             let error = map.error().as_nanos() as u64 + slack;
             for &(own, truth) in truths {

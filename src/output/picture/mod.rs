@@ -7,11 +7,15 @@
 mod camera;
 mod raster;
 
+use std::io::{self, Write};
+use std::path::Path;
+
 use glam::{DVec3, Vec3};
 
 pub use camera::Camera;
 
 use self::raster::{Raster, Vertex};
+use super::directory::write_whole;
 use super::{OutputError, RunDirectory};
 
 /// Samples per pixel along each side.
@@ -86,16 +90,26 @@ impl Picture {
     /// # Errors
     /// [`OutputError::Write`].
     pub fn write(&self, run: &RunDirectory, name: &str) -> Result<(), OutputError> {
-        run.write(name, |out| {
-            let mut encoder = png::Encoder::new(out, self.width, self.height);
-            encoder.set_color(png::ColorType::Rgb);
-            encoder.set_depth(png::BitDepth::Eight);
-            encoder.set_compression(png::Compression::Balanced);
-            let mut writer = encoder.write_header()?;
-            writer.write_image_data(&self.pixels)?;
-            writer.finish()?;
-            Ok(())
-        })?;
+        run.write(name, |out| self.encode(out))?;
+        Ok(())
+    }
+
+    /// Writes the picture as PNG to a file anywhere, complete or not at all.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn write_to(&self, path: &Path) -> Result<(), OutputError> {
+        write_whole(path, |out| self.encode(out))
+    }
+
+    fn encode(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut encoder = png::Encoder::new(out, self.width, self.height);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        encoder.set_compression(png::Compression::Balanced);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(&self.pixels)?;
+        writer.finish()?;
         Ok(())
     }
 }
