@@ -78,7 +78,7 @@ fn check(path: &Path) -> Checked {
             "s" | "f" => {
                 let id = event["id"].as_u64().unwrap();
                 ends.entry(id).or_default().push((name(), pid, at));
-                assert_eq!(ends[&id].iter().any(|e| e.0 != name()), false, "{event}");
+                assert!(ends[&id].iter().all(|end| end.0 == name()), "{event}");
             }
             "C" => drop(found.counters.insert(name())),
             "i" => {}
