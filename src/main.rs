@@ -14,17 +14,19 @@ use std::time::{Duration, Instant};
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use weft_partition::PartitionError;
-use weft_runtime::POLICIES;
+use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::policy::{SPLITS, VICTIMS};
+use weft_runtime::{POLICIES, ScopeOptions};
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
+use weftwork::output::write_system;
 use weftwork::report::{PartitionComparison, partition_picture};
 use weftwork::run::{
-    Driver, FEATURES, Resume, RunOptions, RunSummary, Show, Stop, TraceSteps, TraceSummary,
-    read_state, run,
+    Driver, FEATURES, Resume, RunError, RunOptions, RunSummary, Show, Stop, TraceSteps,
+    TraceSummary, read_state, run,
 };
 use weftwork::scene::Scene;
-use weftwork::step::World;
+use weftwork::step::{Simulation, State, StepError, World};
 
 use self::launcher::Launcher;
 
@@ -63,6 +65,20 @@ enum Command {
     },
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
+    /// Writes the linear system of a scene's next step, for other solvers: A.mtx and b.mtx (MatrixMarket).
+    System {
+        /// The scene file.
+        scene: PathBuf,
+        /// The step after this state instead of the first one.
+        #[arg(long, value_name = "CHECKPOINT")]
+        state: Option<PathBuf>,
+        /// The directory to write into.
+        #[arg(long, default_value = ".")]
+        out: PathBuf,
+        /// Overrides a key of the scene, as in `time.step=2ms`.
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+        overrides: Vec<(String, String)>,
+    },
     /// Lists the scenes in a folder.
     Scenes {
         /// The folder.
@@ -234,6 +250,12 @@ fn main() -> ExitCode {
         _ if !speaks => Ok(()),
         Command::Check { scene, overrides } => check_scene(&scene, &overrides),
         Command::Partition(arguments) => show_partition(&arguments),
+        Command::System {
+            scene,
+            state,
+            out,
+            overrides,
+        } => write_linear_system(&scene, state.as_deref(), &out, &overrides),
         Command::Scenes { folder } => list_scenes(&folder),
     };
     match outcome {
@@ -510,27 +532,14 @@ fn traced(trace: &TraceSummary) -> String {
 
 fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
-    World::build(&scene).map_err(|e| Failure {
-        code: 3,
-        message: e.to_string(),
-    })?;
+    build(&scene)?;
     say(scene.echo())
 }
 
 fn show_partition(arguments: &PartitionArguments) -> Result<(), Failure> {
-    let scene = load(&arguments.scene, &arguments.overrides)?;
-    let world = World::build(&scene).map_err(|error| Failure {
-        code: 3,
-        message: error.to_string(),
-    })?;
-    let checkpoint = match &arguments.state {
-        Some(path) => Some(read_state(path, &world).map_err(|error| Failure {
-            code: error.exit_code(),
-            message: error.to_string(),
-        })?),
-        None => None,
-    };
-    let state = checkpoint.map(|checkpoint| checkpoint.state.positions);
+    let world = build(&load(&arguments.scene, &arguments.overrides)?)?;
+    let state = state_of(&world, arguments.state.as_deref())?;
+    let state = state.map(|state| state.positions);
     let uncut = |error: PartitionError| Failure {
         code: 3,
         message: error.to_string(),
@@ -539,7 +548,7 @@ fn show_partition(arguments: &PartitionArguments) -> Result<(), Failure> {
     let text = comparison.map_err(uncut)?.to_string();
     if let Some(file) = &arguments.picture {
         let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
-        let size = scene.output.picture_size;
+        let size = world.scene().output.picture_size;
         let picture = partition_picture(&world, arguments.parts, &positions, size);
         picture
             .map_err(uncut)?
@@ -550,6 +559,63 @@ fn show_partition(arguments: &PartitionArguments) -> Result<(), Failure> {
             })?;
     }
     say(text)
+}
+
+fn write_linear_system(
+    scene: &Path,
+    state: Option<&Path>,
+    out: &Path,
+    overrides: &[(String, String)],
+) -> Result<(), Failure> {
+    let world = build(&load(scene, overrides)?)?;
+    let state = state_of(&world, state)?;
+    let failed = |error: StepError| {
+        let error = RunError::from(error);
+        Failure {
+            code: error.exit_code(),
+            message: error.to_string(),
+        }
+    };
+    let mut simulation =
+        Simulation::new(&world, &Solo::new(), &ScopeOptions::default()).map_err(failed)?;
+    if let Some(state) = &state {
+        simulation.restore(state).map_err(failed)?;
+    }
+    let system = simulation.free_system().map_err(failed)?;
+    let plain = system.prefiltered(world.tree().new_to_old());
+    let [matrix, rhs] = write_system(out, &plain).map_err(|error| Failure {
+        code: 5,
+        message: error.to_string(),
+    })?;
+    say(format_args!(
+        "Wrote {} ({} rows, {} entries of the lower triangle) and {}\n",
+        matrix.display(),
+        plain.rhs.len(),
+        plain.entries.len(),
+        rhs.display(),
+    ))
+}
+
+/// The world of a scene.
+fn build(scene: &Scene) -> Result<World, Failure> {
+    World::build(scene).map_err(|error| Failure {
+        code: 3,
+        message: error.to_string(),
+    })
+}
+
+/// The state in a checkpoint, if one is named.
+fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<State>, Failure> {
+    let Some(path) = checkpoint else {
+        return Ok(None);
+    };
+    match read_state(path, world) {
+        Ok(checkpoint) => Ok(Some(checkpoint.state)),
+        Err(error) => Err(Failure {
+            code: error.exit_code(),
+            message: error.to_string(),
+        }),
+    }
 }
 
 /// Loads a scene and checks what its files hold.

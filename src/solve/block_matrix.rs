@@ -292,6 +292,18 @@ impl BlockMatrix {
         }
     }
 
+    /// Visits the entries of an owned row (local index) as blocks, with their columns as global numbers.
+    pub(super) fn for_each_in_row(&self, row: usize, mut visit: impl FnMut(u32, DMat3)) {
+        let (at, columns) = self.pattern.block_columns(row);
+        for (slot, &column) in at.zip(columns) {
+            visit(column, self.block(BlockSlot(slot as u32)));
+        }
+        let (at, columns) = self.pattern.scalar_columns(row);
+        for (value, &column) in self.scalars[at].iter().zip(columns) {
+            visit(column, DMat3::from_diagonal(DVec3::splat(*value)));
+        }
+    }
+
     /// Sets every entry to zero.
     pub fn clear(&mut self) {
         self.blocks.fill(0.0);

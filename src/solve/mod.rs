@@ -17,6 +17,7 @@
 //! | `coarse` | a direct solve for the rigid motions of aggregates |
 //! | [`preconditioner`] | [`Preconditioner`], which of them there are |
 //! | [`cg`] | [`ModifiedCg`], the solve itself |
+//! | `prefiltered` | [`Prefiltered`], the system for solvers that know no constraints |
 //! | [`outcome`] | [`System`] and [`Tolerance`] in, [`Outcome`] or [`SolveError`] out |
 //!
 //! Vectors are of the *owned* vertices, or of those followed by the *halo*, what is read of other
@@ -37,6 +38,7 @@ pub mod halo;
 pub mod outcome;
 mod patch_ssor;
 pub mod preconditioner;
+mod prefiltered;
 pub mod reduction;
 mod suspect;
 #[cfg(test)]
@@ -49,4 +51,5 @@ pub use filter::Filter;
 pub use halo::Halo;
 pub use outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 pub use preconditioner::{Preconditioner, Smoother, TwoLevel};
+pub use prefiltered::Prefiltered;
 pub use reduction::Reduction;

@@ -435,3 +435,27 @@ fn a_partition_is_shown_beside_others() {
         assert!(message.contains(word), "{arguments}: {message}");
     }
 }
+
+/// What other solvers are given: all rows of one step's system, with the pins in it.
+#[test]
+fn a_system_is_written_for_other_solvers() {
+    let place = Place::new();
+    place.weft("run small.toml --quiet --steps 3 --out out");
+    let state = "--state out/state.000003.ckpt --out out";
+    let output = place.weft(&format!("system small.toml {state}"));
+    assert!(output.status.success());
+    let matrix = fs::read_to_string(place.path("out/A.mtx")).unwrap();
+    let mut lines = matrix.lines().filter(|line| !line.starts_with('%'));
+    let sizes: Vec<usize> = (lines.next().unwrap().split(' '))
+        .map(|n| n.parse().unwrap())
+        .collect();
+    assert_eq!(sizes[..2], [432, 432]);
+    assert_eq!(lines.count(), sizes[2]);
+    let rhs = fs::read_to_string(place.path("out/b.mtx")).unwrap();
+    assert_eq!(
+        rhs.lines().filter(|line| !line.starts_with('%')).count(),
+        433
+    );
+    let (code, message) = place.fails("system small.toml --out none");
+    assert_eq!(code, 5, "{message}");
+}
