@@ -22,7 +22,8 @@ use weftwork::mesh::{build_body, build_cloth, check_spacing};
 use weftwork::output::write_system;
 use weftwork::report::{PartitionComparison, compare, partition_picture};
 use weftwork::run::{
-    Driver, FEATURES, Resume, RunError, RunOptions, RunSummary, Show, Stop, read_state, run,
+    Driver, FEATURES, Resume, RunError, RunOptions, RunSummary, Show, Stop, TraceSteps,
+    TraceSummary, read_state, run,
 };
 use weftwork::scene::Scene;
 use weftwork::step::{Simulation, State, StepError, World};
@@ -158,6 +159,9 @@ struct RunArguments {
     /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGUSR1 and Ctrl-C do at once.
     #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
     max_hours: Option<Duration>,
+    /// Writes trace.json for ui.perfetto.dev, of all steps or of steps FROM to TO, both included.
+    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true, default_missing_value = "1..")]
+    trace: Option<TraceSteps>,
     /// Overrides a key of the scene, as in `time.step=2ms`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     overrides: Vec<(String, String)>,
@@ -419,6 +423,7 @@ fn run_options(
         resume: (arguments.resume.clone())
             .map(|checkpoint| checkpoint.map_or(Resume::Newest, Resume::From)),
         stop,
+        trace: arguments.trace,
         progress: if arguments.quiet {
             Show::Nothing
         } else if io::stderr().is_terminal() {
@@ -513,7 +518,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
          State: {depth} in any frame, strain at most {strain:.2} %, {crossings} crossing pairs in the \
          last state\n\
          Wrote {out}: run.json history.csv and {frames} frames\n\
-         {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n",
+         {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n{trace}",
         phases = summary.phases,
         balance = summary.balance,
         strain = 100.0 * summary.strain,
@@ -526,6 +531,24 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         resumed = (summary.resumed_from)
             .map(|step| format!(", the first {step} in an earlier run"))
             .unwrap_or_default(),
+        trace = summary.trace.as_ref().map(traced).unwrap_or_default(),
+    )
+}
+
+/// What a trace tells.
+fn traced(trace: &TraceSummary) -> String {
+    let Some((first, last)) = trace.steps else {
+        return String::new();
+    };
+    format!(
+        "\nTrace of steps {first} to {last}: {events} events, clocks agree within {error:.1} us; open \
+         trace.json at ui.perfetto.dev\n{story}\n",
+        events = trace.events,
+        error = trace.clock_error.as_secs_f64() * 1e6,
+        story = trace
+            .story
+            .as_deref()
+            .unwrap_or("No collision phase was traced whole."),
     )
 }
 

@@ -234,6 +234,14 @@ diff "$out/alone" "$out/stdout" || fail "a run that went on after step $last has
 passes 60 2 "$weft" run scenes/quick.toml --out "$out/short" "${quiet[@]}" --until 1000 --max-hours 0.0005
 grep -q '^stopped by the time limit' "$out/stderr" || fail "--max-hours did not stop the run"
 
+say "traces of MPI ranks, by one clock"
+passes 120 3 "$weft" run scenes/quick.toml --out "$out/traced" "${quiet[@]}" --steps 40 --trace
+diff <(echo "state hash $(hash_of "$out/stdout")") \
+    <("$weft" run scenes/quick.toml --ranks 1 --out "$out/whole" "${quiet[@]}" --steps 40) || fail "a traced run has another state"
+[ "$(grep -c '"process_name"' "$out/traced/trace.json")" = 3 ] || fail "not three processes in the trace"
+WEFT_TRACED_RUN=$out/traced cargo test --locked --features mpi --test command -q from_elsewhere
+grep -o '"clock_[a-z_]*":[^"{}]*' "$out/traced/trace.json" | head -9 | tail -3 | sed 's/^/  rank 2: /'
+
 say "the command fails as a whole"
 # Each of these is one program on some ranks and another on the rest.
 quick=(run scenes/quick.toml --quiet)

@@ -10,6 +10,7 @@ use crate::comm::Rank;
 use crate::scheduler::message::Message;
 use crate::scheduler::{Ticket, Work};
 use crate::task::{Desk, Erased, Failure, Found, Registry, TaskError};
+use crate::trace::Detail;
 use crate::wire::guarded;
 
 /// A task in a pool.
@@ -133,6 +134,10 @@ impl<E: ?Sized> Erased<E> for Broken {
 
     fn needs(&self) -> Vec<BlockName> {
         Vec::new()
+    }
+
+    fn detail(&self) -> Detail {
+        Detail::default()
     }
 
     fn type_of(&self) -> std::any::TypeId {

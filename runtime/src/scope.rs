@@ -44,6 +44,10 @@ const SHORT_NAP: Duration = Duration::from_micros(10);
 /// of it the next batch is twice as large, with more than all of it half as large.
 const LARGEST_BATCH: u32 = 64;
 const BATCH_TIME: Duration = Duration::from_micros(8);
+/// A rank that reads no messages for so long because of a task is worth a note in its trace.
+const DEAF: Duration = Duration::from_millis(10);
+/// Least time between two notes of how many tasks are in the pool.
+const POOL_NOTES: Duration = Duration::from_micros(50);
 
 /// Why a scope could not go on.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -250,8 +254,21 @@ pub struct Scope<'a, E: ?Sized> {
     /// Why tasks were [stopped](Stopped).
     failure: Option<ScopeError>,
     recorder: Recorder,
+    heard: Heard,
     watch: Watch,
     report: ScopeReport,
+}
+
+/// What a rank that records knows of its own attention.
+#[derive(Default)]
+struct Heard {
+    /// When it last looked for messages.
+    at: Duration,
+    /// The kind of the task that its main thread has run since.
+    ran: Option<u16>,
+    /// When it last noted the size of its pool, and which.
+    pool_at: Duration,
+    pool: usize,
 }
 
 /// A worker that is another thread, as the main thread sees it.
@@ -385,6 +402,10 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
             kept: options.recover.then(BTreeMap::new),
             failure: None,
             recorder,
+            heard: Heard {
+                at: comm.now(),
+                ..Heard::default()
+            },
             watch: Watch {
                 after: options.watch,
                 moved: comm.now(),
@@ -579,6 +600,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             }
         }
         let now = self.comm.now();
+        if self.recorder.is_on() {
+            self.note_pool(now);
+        }
         self.scheduler.tick(now);
         let anybody_busy = self.current.is_some() || self.hands.iter().any(Hand::is_busy);
         if anybody_busy && self.scheduler.wants_split(now) {
@@ -657,9 +681,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 Some(job) => job,
                 None => match self.scheduler.next_task(within) {
                     Some((ticket, cargo)) => {
-                        let kind = cargo.kind;
-                        self.note(What::TaskBegin { worker: 0, kind });
-                        self.job(ticket, cargo)
+                        let job = self.job(ticket, cargo);
+                        self.note_begin(0, &job);
+                        job
                     }
                     None => break,
                 },
@@ -702,6 +726,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             return Err(failure.unwrap_or_else(|| ScopeError::Body("its tasks stopped".to_owned())));
         }
         let units = site.charged;
+        self.heard.ran = Some(job.badge.kind);
         job.badge.charged += units;
         let charged = Charged {
             units,
@@ -876,12 +901,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             match &order {
                 None => continue,
                 Some(Order::Run(job)) => {
-                    let kind = job.badge.kind;
                     hand.frames.push(Frame::Runs);
-                    self.note(What::TaskBegin {
-                        worker: (index + self.first_hand()) as u16,
-                        kind,
-                    });
+                    self.note_begin(index + self.first_hand(), job);
                 }
                 Some(Order::Joined(_)) => {
                     if let Some(Frame::WaitsIn(_)) = hand.frames.pop() {
@@ -959,6 +980,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Reads messages; true if there were any that move something.
     fn receive(&mut self) -> Result<bool, ScopeError> {
         let mut progress = false;
+        let silent_until = self.recorder.is_on().then(|| self.comm.now());
+        let mut requests = 0;
         while let Some(message) = self.comm.try_recv(self.tag)? {
             let from = message.from;
             let malformed = |what: String| CommError::Malformed { from, what };
@@ -966,6 +989,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 wire::decode(&message.bytes).map_err(malformed)?;
             let rank = self.comm.rank();
             let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
+            requests += u32::from(matches!(message, Message::StealRequest(_)));
             progress |= self.sees(from, &message);
             let now = self.comm.now();
             self.scheduler
@@ -974,6 +998,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     from: v.from,
                     what: v.what,
                 })?;
+        }
+        if let Some(now) = silent_until {
+            self.note_deafness(now, requests);
         }
         if self.kept.is_some() {
             for rank in self.comm.deaths() {
@@ -1012,7 +1039,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             }
             Message::Gift(bundles) => {
                 let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
-                self.note(What::Answered {
+                self.note(What::Got {
                     victim: from.0,
                     tasks,
                 });
@@ -1056,7 +1083,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 Message::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
                 Message::StealAnswer(bundles) | Message::Gift(bundles) => {
                     let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
-                    self.note(What::Gave { thief: to.0, tasks });
+                    let thief = to.0;
+                    self.note(match &message {
+                        Message::Gift(_) => What::Gifted { thief, tasks },
+                        _ => What::Gave { thief, tasks },
+                    });
                     if let Some(kept) = &mut self.kept {
                         kept.extend(bundles.iter().map(|b| (b.lease, (b.home, b.tasks.clone()))));
                     }
@@ -1084,6 +1115,52 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     fn note(&mut self, what: What) {
         if self.recorder.is_on() {
             self.recorder.record(self.comm.now(), what);
+        }
+    }
+
+    /// A task was taken up.
+    fn note_begin(&mut self, worker: usize, job: &Job<E>) {
+        if self.recorder.is_on() {
+            // What it says of itself is no reason to fail.
+            let detail = wire::guarded(|| job.body.detail()).unwrap_or_default();
+            let at = self.comm.now();
+            self.recorder.record(
+                at,
+                What::TaskBegin {
+                    worker: worker as u16,
+                    kind: job.badge.kind,
+                    depth: detail.depth,
+                    of: detail.of,
+                },
+            );
+        }
+    }
+
+    /// Messages were read from `now` on, so many requests for tasks among them: tells how long none were, if
+    /// a task was the reason.
+    fn note_deafness(&mut self, now: Duration, requests: u32) {
+        let silence = now.saturating_sub(self.heard.at);
+        if let Some(kind) = self.heard.ran.take()
+            && silence >= DEAF
+        {
+            let what = What::Deaf {
+                kind,
+                requests: u16::try_from(requests).unwrap_or(u16::MAX),
+                us: u32::try_from(silence.as_micros()).unwrap_or(u32::MAX),
+            };
+            self.recorder.record(now, what);
+        }
+        self.heard.at = now;
+    }
+
+    /// Tells how many tasks are in the pool, if that has changed and was not told just now.
+    fn note_pool(&mut self, now: Duration) {
+        let tasks = self.scheduler.pool_len();
+        let heard = &mut self.heard;
+        if tasks != heard.pool && now >= heard.pool_at.saturating_add(POOL_NOTES) {
+            (heard.pool, heard.pool_at) = (tasks, now);
+            let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
+            self.recorder.record(now, What::Pool { tasks });
         }
     }
 

@@ -19,6 +19,7 @@ use crate::parcel::{Badge, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{Line, Ticket};
 use crate::sync::{AtomicBool, Ordering};
+use crate::trace::Detail;
 use crate::wire;
 
 /// What a task did in a slice.
@@ -52,6 +53,11 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
     /// [`Context::block`].
     fn needs(&self) -> Vec<BlockName> {
         Vec::new()
+    }
+
+    /// What a trace tells of it beside its name, when a worker takes it up. Only asked while one is recorded.
+    fn detail(&self) -> Detail {
+        Detail::default()
     }
 }
 
@@ -97,6 +103,7 @@ pub(crate) trait Erased<E: ?Sized>: Send {
     /// Its bytes, on that rank.
     fn encode(&self, rank: Rank) -> Result<Vec<u8>, TaskError>;
     fn needs(&self) -> Vec<BlockName>;
+    fn detail(&self) -> Detail;
     fn type_of(&self) -> TypeId;
     fn name(&self) -> &'static str;
 }
@@ -294,6 +301,10 @@ impl<E: ?Sized, T: Task<E>> Erased<E> for T {
 
     fn needs(&self) -> Vec<BlockName> {
         Task::needs(self)
+    }
+
+    fn detail(&self) -> Detail {
+        Task::detail(self)
     }
 
     fn type_of(&self) -> TypeId {

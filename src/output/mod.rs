@@ -6,6 +6,7 @@
 //! | `history.csv` | [`HistoryWriter`] | one line per step |
 //! | `frames.pvd`, `frames/*.vtp` | [`FrameSeries`] | per frame; opens in ParaView |
 //! | `state.*.ckpt` | [`Checkpoint`] | every ten minutes, and at the end |
+//! | `trace.json`, `trace/rank-*` | [`write_trace`], [`write_rank_trace`] | at the end of a run that is traced |
 //! | `pictures/*.png` | [`Picture`] | per frame; needs no graphics card and no display |
 //!
 //! In: gathered data, in global original vertex order. Out: files below one [`RunDirectory`]. Only
@@ -26,6 +27,7 @@ mod progress;
 mod pvd;
 mod run_json;
 mod state_hash;
+mod trace;
 mod vtp;
 mod vtp_read;
 
@@ -40,8 +42,9 @@ pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
     BalanceRecord, Efficiency, MachineRecord, PartitionRecord, PhaseRecord, ProgramRecord,
-    ResultRecord, RunRecord, SceneRecord,
+    ResultRecord, RunRecord, SceneRecord, TraceRecord,
 };
 pub use state_hash::{StateHash, state_hash};
+pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};
 pub use vtp_read::read_points;

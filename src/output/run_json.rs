@@ -43,6 +43,9 @@ pub struct RunRecord {
     /// The step of the checkpoint from which the run went on; what is measured is of the time since.
     #[serde(default)]
     pub resumed_from: Option<u64>,
+    /// The trace, if there is one.
+    #[serde(default)]
+    pub trace: Option<TraceRecord>,
     /// Why the run stopped, in order, before its end.
     #[serde(default)]
     pub stopped: Option<String>,
@@ -174,6 +177,23 @@ pub struct BalanceRecord {
     pub idle: f64,
 }
 
+/// A trace that was written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceRecord {
+    /// Its name in the directory.
+    pub file: String,
+    /// The first step in it.
+    pub first_step: Option<u64>,
+    /// The last.
+    pub last_step: Option<u64>,
+    /// Events in it.
+    pub events: u64,
+    /// Events that found no room.
+    pub dropped: u64,
+    /// How far the aligned clocks of two ranks may be apart in s.
+    pub clock_error_s: f64,
+}
+
 /// The last state.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResultRecord {
@@ -216,6 +236,7 @@ impl RunRecord {
             balance: None,
             result: None,
             resumed_from: None,
+            trace: None,
             stopped: None,
             warnings: Vec::new(),
             error: None,

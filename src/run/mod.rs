@@ -7,6 +7,7 @@ mod pace;
 mod resume;
 mod stop;
 mod summary;
+mod tracing;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
 use self::summary::{complete, partition_record, record, summarise};
+use self::tracing::Tracer;
+pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::writer::Writer;
 use crate::output::{Checkpoint, OutputError, RunDirectory, RunRecord, StateHash};
 use crate::report::{Balance, PhaseTable};
@@ -80,6 +83,8 @@ pub struct RunOptions {
     pub resume: Option<Resume>,
     /// Asks to stop early.
     pub stop: Stop,
+    /// Steps to trace.
+    pub trace: Option<TraceSteps>,
     /// How to show progress: a bar, lines, or nothing.
     pub progress: Show,
     /// The command line, for the record.
@@ -131,6 +136,8 @@ pub struct RunSummary {
     pub resumed_from: Option<u64>,
     /// Why it stopped before its end, if it did; the last state is then in a checkpoint.
     pub stopped: Option<Cause>,
+    /// What came of tracing, if it was asked for.
+    pub trace: Option<TraceSummary>,
 }
 
 /// Why a run ended early.
@@ -162,6 +169,14 @@ pub enum RunError {
     /// One rank cannot be several.
     #[error("one rank alone cannot be {0} ranks; leave out `--comm solo` or `--ranks`")]
     SoloRanks(usize),
+    /// Steps to trace that the run does not take.
+    #[error("there is no step {from} to trace: the run ends with step {steps}")]
+    NothingToTrace {
+        /// The first step to trace.
+        from: u64,
+        /// The last step of the run.
+        steps: u64,
+    },
     /// This function starts all ranks, but those of MPI are started by its launcher.
     #[error("ranks that are MPI processes are started by mpirun or srun")]
     NotHere,
@@ -172,7 +187,7 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::SoloRanks(_) | Self::NotHere => 2,
+            Self::SoloRanks(_) | Self::NothingToTrace { .. } | Self::NotHere => 2,
             Self::World(_) | Self::OtherScene { .. } | Self::Step(StepError::Partition(_)) => 3,
             // A task that panicked is an error in the program.
             Self::Step(StepError::Detect {
@@ -216,6 +231,7 @@ struct RankTotals {
     loop_time: Duration,
     stopped: Option<Cause>,
     last: Option<Last>,
+    trace: Option<TraceSummary>,
 }
 
 /// What rank 0 keeps of the end.
@@ -243,6 +259,7 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     if options.ranks == 0 {
         return Err(LaunchError::NoRanks.into());
     }
+    check_trace(scene, options)?;
     let world = World::build(scene)?;
     let (start, mut record) = begin(&world, options)?;
     let outcome =
@@ -270,6 +287,7 @@ pub fn run_rank(
     options: &RunOptions,
     comm: &mut dyn Comm,
 ) -> Result<Option<RunSummary>, RunError> {
+    check_trace(world.scene(), options)?;
     let mut started = match comm.rank() {
         Rank(0) => Some(begin(world, options)?),
         _ => None,
@@ -283,6 +301,15 @@ pub fn run_rank(
     complete(record, &summary);
     record.write(&start.directory)?;
     Ok(Some(summary))
+}
+
+/// Makes sure that the steps to be traced are steps of the run.
+fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
+    let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
+    match options.trace.map(|trace| trace.from()) {
+        Some(from) if from > steps => Err(RunError::NothingToTrace { from, steps }),
+        _ => Ok(()),
+    }
 }
 
 /// Writes into the record of a run that it has failed.
@@ -387,6 +414,7 @@ fn rank_loop(
         .map(|start| Writer::new(world, options, start, steps))
         .transpose()?;
     let mut pace = Pace::new(&scene.output, &options.stop, wall_clock());
+    let mut tracer = Tracer::start(options, comm)?;
     let begin = comm.now();
     let mut totals = RankTotals {
         times: [Duration::ZERO; PHASES.len()],
@@ -394,12 +422,16 @@ fn rank_loop(
         loop_time: Duration::ZERO,
         stopped: None,
         last: None,
+        trace: None,
     };
     if let Some(writer) = &mut writer {
         writer.frame(&simulation, steps == 0)?;
     }
     while simulation.step() < steps && totals.stopped.is_none() {
-        let report = simulation.advance(comm)?;
+        let report = match &mut tracer {
+            Some(tracer) => tracer.advance(&mut simulation, comm)?,
+            None => simulation.advance(comm)?,
+        };
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;
         }
@@ -435,6 +467,9 @@ fn rank_loop(
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);
+    if let Some(tracer) = tracer {
+        totals.trace = tracer.finish(comm, start.map(|start| &start.directory))?;
+    }
     totals.last = writer.map(|writer| writer.end(&simulation));
     Ok(gather(comm, &totals)?.unwrap_or_default())
 }

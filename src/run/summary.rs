@@ -6,9 +6,10 @@ use std::time::Duration;
 use weft_partition::Quality;
 use weft_runtime::ScopeReport;
 
-use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start};
+use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
 use crate::output::{
-    MachineRecord, PartitionRecord, ProgramRecord, ResultRecord, RunRecord, SceneRecord,
+    MachineRecord, PartitionRecord, ProgramRecord, ResultRecord, RunRecord, SceneRecord, TRACE,
+    TraceRecord,
 };
 use crate::report::{Balance, Phase, PhaseTable};
 use crate::scene::Scene;
@@ -65,11 +66,15 @@ fn hosts(options: &RunOptions) -> BTreeMap<String, Vec<u32>> {
         hosts.entry(host.clone()).or_default().push(rank);
     }
     if hosts.is_empty() {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
-        let host = host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned());
-        hosts.insert(host, (0..options.ranks as u32).collect());
+        hosts.insert(this_host(), (0..options.ranks as u32).collect());
     }
     hosts
+}
+
+/// The name of the host that this process runs on.
+pub(super) fn this_host() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }
 
 pub(super) fn summarise(
@@ -96,6 +101,9 @@ pub(super) fn summarise(
     let scopes: Vec<ScopeReport> = ranks.iter().map(|r| r.scope.clone()).collect();
     let last = ranks.iter().find_map(|r| r.last.clone());
     let last = last.expect("rank 0 came to its end, for no rank failed");
+    let trace = ranks.iter().find_map(|r| r.trace.clone());
+    let mut warnings = warnings(world, &last);
+    warnings.extend(trace.as_ref().and_then(untraced));
     RunSummary {
         hash: last.hash,
         steps: last.steps,
@@ -104,13 +112,31 @@ pub(super) fn summarise(
         phases: PhaseTable::new(phases, useful.collect(), loop_time.as_secs_f64()),
         balance: Balance::new(&scopes, options.threads),
         frames: last.frames,
-        warnings: warnings(world, &last),
+        warnings,
         deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
         strain: last.strain,
         crossings: last.crossings,
         resumed_from: start.checkpoint.as_ref().map(|c| c.header.step),
         stopped: ranks.iter().find_map(|rank| rank.stopped),
+        trace,
     }
+}
+
+/// What a trace lacks.
+fn untraced(trace: &TraceSummary) -> Option<String> {
+    let Some((first, last)) = trace.steps else {
+        return Some(
+            "no step was traced: the run took none of those that --trace asks for".to_owned(),
+        );
+    };
+    (trace.dropped > 0).then(|| {
+        format!(
+            "{} events of the trace found no room, those of steps {first} to {last} that came last: trace \
+             fewer steps, as in --trace={first}..{}",
+            trace.dropped,
+            first + (last - first) / 2,
+        )
+    })
 }
 
 /// What a reader of the result must know.
@@ -146,6 +172,17 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
     warnings
 }
 
+fn trace_record(trace: &TraceSummary) -> TraceRecord {
+    TraceRecord {
+        file: TRACE.to_owned(),
+        first_step: trace.steps.map(|(first, _)| first),
+        last_step: trace.steps.map(|(_, last)| last),
+        events: trace.events,
+        dropped: trace.dropped,
+        clock_error_s: trace.clock_error.as_secs_f64(),
+    }
+}
+
 pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary) {
     record.loop_s = Some(summary.loop_time.as_secs_f64());
     record.phases = summary.phases.records();
@@ -158,6 +195,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary) {
         max_penetration_m: summary.deepest.map(|d| d.max(0.0)),
         max_strain: Some(summary.strain),
     });
+    record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());
     record.warnings.clone_from(&summary.warnings);
     record.exit = Some(0);

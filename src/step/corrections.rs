@@ -19,7 +19,7 @@ use crate::collide::Contact;
 use crate::collide::contact::PairKind;
 use crate::solve::Halo;
 
-const TAG: Tag = Tag(0x28);
+pub(super) const TAG: Tag = Tag(0x28);
 /// Times that strain rows are made anew.
 const PASSES: usize = 3;
 /// Rounds between looking at how far the worst row of all ranks is from what it wants.

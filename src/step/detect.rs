@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use weft_partition::Ownership;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope, wire,
 };
@@ -14,6 +15,8 @@ use weft_runtime::{
 use crate::collide::contact::PairKind;
 use crate::collide::{Contact, Snapshot, Target, TestRun};
 
+/// In traces, bodies have numbers from here on; those below are patches.
+const FIRST_BODY: u32 = 1_000_000;
 /// Contacts a task gathers before it returns them.
 const BATCH: usize = 4096;
 
@@ -21,6 +24,8 @@ const BATCH: usize = 4096;
 #[derive(Debug, Serialize, Deserialize)]
 struct Collide {
     run: TestRun,
+    /// How often what it was a part of was split.
+    depth: u16,
     /// Whether the run is known to fit this step's geometry; one that has travelled is not.
     #[serde(skip)]
     checked: bool,
@@ -60,9 +65,22 @@ impl<'a> Task<Snapshot<'a>> for Collide {
         let run = self.run.split(|stack| how.take_from(stack))?;
         Some(Self {
             run,
+            depth: self.depth.saturating_add(1),
             checked: self.checked,
             found: Vec::new(),
         })
+    }
+
+    fn detail(&self) -> Detail {
+        let of = match self.run.target() {
+            Target::Patch(p) => [p, p],
+            Target::Patches(p, q) => [p, q],
+            Target::PatchBody(p, body) => [p, FIRST_BODY.saturating_add(body)],
+        };
+        Detail {
+            depth: self.depth,
+            of,
+        }
     }
 }
 
@@ -95,6 +113,7 @@ pub(super) fn detect(
                     &group,
                     Collide {
                         run,
+                        depth: 0,
                         checked: true,
                         found: Vec::new(),
                     },

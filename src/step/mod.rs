@@ -16,6 +16,6 @@ mod strain_limit;
 mod tests;
 mod world;
 
-pub use simulation::{PHASES, Simulation, StepError, StepReport};
+pub use simulation::{PHASES, Simulation, StepError, StepReport, exchange_name};
 pub use state::State;
 pub use world::{World, WorldError};

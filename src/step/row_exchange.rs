@@ -10,7 +10,7 @@ use weft_runtime::comm::{Comm, CommError, Rank, Tag};
 
 use super::impulses::{Impulses, Participant};
 
-const TAG: Tag = Tag(0x20);
+pub(super) const TAG: Tag = Tag(0x20);
 
 /// Who exchanges what with whom in this step.
 #[derive(Debug, Default)]

@@ -21,8 +21,9 @@ use weft_runtime::{ScopeError, ScopeOptions, ScopeReport};
 
 use super::assembly::{Assembly, Load};
 use super::body_response::{BodyResponse, StepContext};
-use super::corrections::{Correcting, Corrections};
+use super::corrections::{self, Correcting, Corrections};
 use super::detect::{Contacts, detect};
+use super::row_exchange;
 use super::world::World;
 use crate::collide::{Contact, Snapshot};
 use crate::scene;
@@ -125,6 +126,17 @@ impl StepError {
 /// The phases of a step, in order.
 pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
 
+/// What a step exchanges with messages of this tag, beside collectives.
+#[must_use]
+pub fn exchange_name(tag: Tag) -> Option<&'static str> {
+    Some(match tag {
+        CG_TAG => "solve halo",
+        row_exchange::TAG => "impulse rows",
+        corrections::TAG => "response halo",
+        _ => return None,
+    })
+}
+
 /// What a rank saw of a step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
@@ -144,7 +156,9 @@ pub struct StepReport {
     pub clamped: u64,
     /// What its workers did.
     pub scope: ScopeReport,
-    /// Time spent in each of [`PHASES`].
+    /// When it began, on the rank's clock.
+    pub began: Duration,
+    /// Time spent in each of [`PHASES`], which follow each other.
     pub times: [Duration; PHASES.len()],
 }
 
@@ -224,6 +238,12 @@ impl<'w> Simulation<'w> {
         })
     }
 
+    /// From now on keeps so many events of each step's collision scope, in its report
+    /// ([`ScopeReport::trace`]); `None`: none.
+    pub fn record(&mut self, events: Option<usize>) {
+        self.options.trace = events;
+    }
+
     /// Takes one step. Collective.
     ///
     /// # Errors
@@ -299,8 +319,11 @@ impl<'w> Simulation<'w> {
     }
 
     fn try_advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
-        let mut report = StepReport::default();
         let mut clock = Clock::start(comm);
+        let mut report = StepReport {
+            began: clock.0,
+            ..StepReport::default()
+        };
         let contacts = self.detect(comm, &mut report)?;
         report.times[0] = clock.lap(comm);
 

@@ -8,6 +8,7 @@
 mod compare;
 mod place;
 mod restart;
+mod trace;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -12,6 +12,19 @@ const GATHER: Tag = Tag(0xff02);
 const ALLGATHER: Tag = Tag(0xff03);
 const EXCHANGE: Tag = Tag(0xff04);
 
+/// The collective whose messages have this tag.
+#[must_use]
+pub fn collective_name(tag: Tag) -> Option<&'static str> {
+    Some(match tag {
+        BARRIER => "barrier",
+        BROADCAST => "broadcast",
+        GATHER => "gather",
+        ALLGATHER => "allgather",
+        EXCHANGE => "exchange",
+        _ => return None,
+    })
+}
+
 /// Collective operations, on every driver.
 ///
 /// # Errors

@@ -10,13 +10,15 @@
 //!
 //! One suite of tests (`tests/conformance`) runs on all of them.
 
+mod clocks;
 mod collectives;
 mod mailbox;
 pub mod solo;
 pub mod threads;
 pub mod virtual_time;
 
-pub use collectives::{Collectives, all_reduce};
+pub use clocks::{ClockMap, ClockReading, read_clocks};
+pub use collectives::{Collectives, all_reduce, collective_name};
 pub use mailbox::Mailbox;
 
 use std::time::Duration;

@@ -179,7 +179,7 @@ pub struct ScopeOptions {
     /// came of, and every steal is answered for: it costs a message more.
     pub recover: bool,
     /// Events to keep of what happens when, for [`ScopeReport::trace`](crate::ScopeReport::trace); `None`
-    /// for no trace.
+    /// for no trace, 0 for one that only counts what it drops.
     pub trace: Option<usize>,
     /// If nothing moves for so long, what is live on this rank is told on standard error.
     pub watch: Option<Duration>,

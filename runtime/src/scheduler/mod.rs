@@ -594,6 +594,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.is_over() && self.outgoing.is_empty()
     }
 
+    /// How many tasks are in this rank's pool.
+    #[must_use]
+    pub fn pool_len(&self) -> usize {
+        self.pool.len()
+    }
+
     /// Counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {

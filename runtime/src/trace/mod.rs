@@ -4,22 +4,30 @@
 //! Each rank fills a [`Recorder`]; the [`Trace`]s of all ranks are read by [`Analysis`], which puts causes
 //! to idle time, and by people, in the pictures that [`write_perfetto`] makes.
 //!
+//! A scope is a part of a program. What its ranks did outside, and in all scopes, is on their [`Timeline`]s,
+//! which [`write_timelines`] draws.
+//!
 //! Clocks are assumed to agree: they do in virtual time and between threads of one process. Traces of
-//! processes whose clocks differ must be brought to one clock first, or times between ranks mean nothing.
+//! processes whose clocks differ must be brought to one clock first, or times between ranks mean nothing:
+//! [`Timeline::align`] does so, by what [`read_clocks`](crate::comm::read_clocks) found.
 
 mod analysis;
 mod perfetto;
 mod ring;
 mod sharing;
+mod timeline;
+mod waits;
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use analysis::{Analysis, Hint, Idle, RankAnalysis, Steals, Stretch};
-pub use perfetto::write_perfetto;
+pub use analysis::{Analysis, Deafness, Hint, Idle, RankAnalysis, Steals, Stretch};
+pub use perfetto::{write_perfetto, write_timelines};
 pub use ring::Recorder;
 pub use sharing::Sharing;
+pub use timeline::{Sample, Span, SpanKind, Timeline};
+pub use waits::Watched;
 
 use crate::comm::Rank;
 use crate::policy::Policy;
@@ -43,6 +51,10 @@ pub enum What {
         worker: u16,
         /// The task's kind: its number in the registry.
         kind: u16,
+        /// See [`Detail::depth`].
+        depth: u16,
+        /// See [`Detail::of`].
+        of: [u32; 2],
     },
     /// The worker sets down the task it took up last, finished or not.
     TaskEnd {
@@ -86,6 +98,34 @@ pub enum What {
         /// How many tasks it gets; none is a refusal.
         tasks: u32,
     },
+    /// This rank gave tasks to another that waited for them without asking again.
+    Gifted {
+        /// Who waited.
+        thief: u32,
+        /// How many tasks it gets.
+        tasks: u32,
+    },
+    /// Such tasks came.
+    Got {
+        /// From whom.
+        victim: u32,
+        /// How many.
+        tasks: u32,
+    },
+    /// The rank read no messages for long, because its main thread was in a task.
+    Deaf {
+        /// That task's kind.
+        kind: u16,
+        /// Requests for tasks that came meanwhile, and had to wait.
+        requests: u16,
+        /// How long, in µs; until the time of this event. What was read then comes after it.
+        us: u32,
+    },
+    /// So many tasks are in the rank's pool: now and then, when that has changed.
+    Pool {
+        /// How many.
+        tasks: u32,
+    },
     /// Results went home to another rank.
     Results {
         /// Their home.
@@ -120,6 +160,29 @@ pub enum What {
         /// The dead one.
         rank: u32,
     },
+}
+
+/// What a trace tells of a task beside its kind; see [`Task::detail`](crate::Task::detail).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detail {
+    /// How deep it is in the problem: 0 for one that a body forked, more for pieces of it.
+    pub depth: u16,
+    /// What it is about, as two numbers of the program's own; [`Detail::NOTHING`] if it does not say.
+    pub of: [u32; 2],
+}
+
+impl Detail {
+    /// About nothing in particular.
+    pub const NOTHING: [u32; 2] = [u32::MAX; 2];
+}
+
+impl Default for Detail {
+    fn default() -> Self {
+        Self {
+            depth: 0,
+            of: Self::NOTHING,
+        }
+    }
 }
 
 /// What one rank recorded in one scope.

@@ -12,7 +12,8 @@ use crate::comm::Rank;
 /// Takes down what happens on a rank, or on one of its workers. The default is off.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
-    /// Most events; 0 if it is off.
+    on: bool,
+    /// Most events.
     capacity: usize,
     events: Vec<Event>,
     /// Ends still to come of begins that were kept.
@@ -63,10 +64,11 @@ impl Recorder {
         Self::default()
     }
 
-    /// Records at most so many events, of 24 bytes each; memory is taken as they come.
+    /// Records at most so many events, of 24 bytes each; memory is taken as they come. None: it only counts.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
         Self {
+            on: true,
             capacity: events,
             ..Self::default()
         }
@@ -76,7 +78,7 @@ impl Recorder {
     #[must_use]
     #[inline]
     pub fn is_on(&self) -> bool {
-        self.capacity > 0
+        self.on
     }
 
     /// Takes down what happened, and when on the rank's clock; one branch if it is off.
@@ -92,6 +94,7 @@ impl Recorder {
 
     /// Takes over what another recorder of the same rank holds, a worker's own; the capacities add up.
     pub fn append(&mut self, other: Self) {
+        self.on |= other.on;
         self.capacity += other.capacity;
         self.events.extend(other.events);
         self.owed += other.owed;
@@ -177,7 +180,12 @@ mod tests {
     use super::*;
 
     fn begin(worker: u16) -> What {
-        What::TaskBegin { worker, kind: 0 }
+        What::TaskBegin {
+            worker,
+            kind: 0,
+            depth: 0,
+            of: [0; 2],
+        }
     }
 
     fn end(worker: u16) -> What {

@@ -28,7 +28,12 @@ fn begin(kind: u16) -> What {
 }
 
 fn begin_on(worker: u16, kind: u16) -> What {
-    What::TaskBegin { worker, kind }
+    What::TaskBegin {
+        worker,
+        kind,
+        depth: 0,
+        of: Detail::NOTHING,
+    }
 }
 
 fn end() -> What {
@@ -319,6 +324,193 @@ fn a_body_at_work_is_blamed() {
 }
 
 #[test]
+fn a_task_that_keeps_its_rank_from_answering_is_named() {
+    let us = 14_000;
+    let deaf = What::Deaf {
+        kind: 1,
+        requests: 2,
+        us,
+    };
+    let giver = [
+        (0, What::ScopeBegin),
+        (0, What::JoinBegin),
+        (0, begin(1)),
+        (14_000_000, deaf),
+        (14_000_000, What::Gave { thief: 1, tasks: 1 }),
+        (16_000_000, end()),
+        (30_000_000, begin(0)),
+        (31_000_000, end()),
+        (31_000_000, What::ScopeEnd),
+    ];
+    let tasks = 1;
+    let thief = [
+        (0, What::ScopeBegin),
+        (0, What::JoinBegin),
+        (0, begin(0)),
+        (10, end()),
+        (10, What::Asked { victim: 0 }),
+        (30_000_000, What::Answered { victim: 0, tasks }),
+        (30_000_000, begin(0)),
+        (31_000_000, end()),
+        (31_000_000, What::ScopeEnd),
+    ];
+    let traces = [trace(0, 1, &giver), trace(1, 1, &thief)];
+    let analysis = Analysis::of(&traces);
+    let found = analysis.deafness.as_ref().expect("there was one");
+    assert_eq!((found.rank, found.kind.as_str()), (Rank(0), "root"));
+    assert_eq!((found.time, found.end), (ms(14), ms(14)));
+    assert_eq!((found.times, found.requests_in_all), (1, 2));
+    let text = analysis.to_string();
+    assert!(
+        text.contains(
+            "Rank 0 read no messages for 14.0 ms while it ran `root`: 2 requests waited for that."
+        ),
+        "{text}"
+    );
+    assert_eq!(analysis.hint(), Some(Hint::DeafTask));
+    assert!(
+        text.contains("`root` runs for long without returning"),
+        "{text}"
+    );
+    let events = picture(&traces);
+    check(&events);
+    let slice = events.iter().find(|e| e["name"] == "reads no messages");
+    let slice = slice.expect("it is drawn");
+    assert_eq!(
+        (&slice["ts"], &slice["dur"]),
+        (&0.0.into(), &14_000.0.into())
+    );
+    assert_eq!(slice["args"]["because of"], "root");
+}
+
+#[test]
+fn gifts_are_arrows_of_their_own() {
+    let giver = [
+        (0, What::ScopeBegin),
+        (5, What::Gifted { thief: 1, tasks: 2 }),
+        (9, What::Gave { thief: 1, tasks: 0 }),
+    ];
+    let thief = [
+        (0, What::ScopeBegin),
+        (2, What::Asked { victim: 0 }),
+        (
+            7,
+            What::Got {
+                victim: 0,
+                tasks: 2,
+            },
+        ),
+        (
+            12,
+            What::Answered {
+                victim: 0,
+                tasks: 0,
+            },
+        ),
+    ];
+    let traces = [trace(0, 1, &giver), trace(1, 1, &thief)];
+    let events = picture(&traces);
+    check(&events);
+    let names = |phase: &'static str| {
+        let ends = events.iter().filter(move |e| e["ph"] == phase);
+        ends.map(|e| e["name"].as_str().expect("a name"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (names("s"), names("f")),
+        (vec!["gift", "request"], vec!["request", "gift"])
+    );
+    let steals = Analysis::of(&traces).steals;
+    assert_eq!((steals.asked, steals.refused, steals.tasks_in), (1, 1, 2));
+}
+
+#[test]
+fn events_take_what_the_documentation_says() {
+    assert_eq!(size_of::<Event>(), 24);
+    assert_eq!((size_of::<Span>(), size_of::<Sample>()), (24, 24));
+}
+
+#[test]
+fn timelines_frame_their_scopes() {
+    let kinds = [("step", "number"), ("halo", "rank")].map(|(name, detail)| SpanKind {
+        name: name.to_owned(),
+        detail: detail.to_owned(),
+    });
+    let timelines: Vec<Timeline> = (0..)
+        .zip(two_ranks())
+        .map(|(rank, trace)| {
+            let counters = vec!["tests".to_owned()];
+            let mut line = Timeline::new(Rank(rank), kinds.to_vec(), counters, 1000);
+            line.host = "a \"host\"".to_owned();
+            line.add_scope(1, trace.clone());
+            let later = trace.events.iter().map(|e| Event {
+                at: e.at + 5000,
+                ..*e
+            });
+            let events = later.collect();
+            line.add_scope(2, Trace { events, ..trace });
+            for (begin, end, kind, detail) in [
+                (1200, 1300, 1, 7),
+                (0, 1500, 0, 1),
+                // It outlasts its step, by an error of somebody's.
+                (6200, 6900, 1, 7),
+                (4900, 6800, 0, 2),
+            ] {
+                line.span(Span {
+                    begin,
+                    end,
+                    kind,
+                    detail,
+                });
+            }
+            line.sample(Sample {
+                at: 1500,
+                counter: 0,
+                value: 9,
+            });
+            line
+        })
+        .collect();
+    let mut bytes = Vec::new();
+    write_timelines(&timelines, &mut bytes).expect("a Vec takes all");
+    let json: Value = serde_json::from_slice(&bytes).expect("it is JSON");
+    assert_eq!(json["otherData"]["ranks"][1]["events"], 35);
+    let events = json["traceEvents"].as_array().expect("events");
+    check(events);
+    let arrows = events.iter().filter(|e| e["ph"] == "f").count();
+    assert_eq!(arrows, 10, "as in one scope, twice");
+    let main: Vec<String> = events
+        .iter()
+        .filter(|e| e["tid"] == 1 && e["pid"] == 1 && e["ph"] != "M")
+        .map(|e| match e["ph"].as_str() {
+            Some("B") => format!("{} {}", e["name"].as_str().unwrap_or("?"), e["ts"]),
+            _ => format!("end {}", e["ts"]),
+        })
+        .collect();
+    let expected = [
+        "step 0.0",
+        "scope 0.0",
+        "join 0.08",
+        "end 1.04",
+        "end 1.08",
+        "halo 1.2",
+        "end 1.3",
+        "end 1.5",
+        "step 4.9",
+        "scope 5.0",
+        "join 5.08",
+        "end 6.04",
+        "end 6.08",
+        "halo 6.2",
+        "end 6.8",
+        "end 6.8",
+    ];
+    assert_eq!(main, expected);
+    let name = &events[0]["args"]["name"];
+    assert_eq!(name, "rank 0 on a \"host\"");
+}
+
+#[test]
 fn losses_are_told() {
     let mut lossy = trace(0, 1, &[(0, begin(0)), (9, What::Died { rank: 3 })]);
     lossy.dropped = 12_345;
@@ -342,7 +534,7 @@ fn picture(traces: &[Trace]) -> Vec<Value> {
 /// Checks what viewers rely on: ends follow begins on every track, arrows have two ends, time goes on.
 fn check(events: &[Value]) {
     let mut depth: HashMap<(u64, u64), u64> = HashMap::new();
-    let mut clock: HashMap<u64, f64> = HashMap::new();
+    let mut clock: HashMap<(u64, u64, Option<&str>), f64> = HashMap::new();
     let mut arrows: BTreeMap<u64, Vec<&str>> = BTreeMap::new();
     for event in events {
         let phase = event["ph"].as_str().expect("every event has a phase");
@@ -352,9 +544,10 @@ fn check(events: &[Value]) {
             continue;
         }
         let at = event["ts"].as_f64().expect("every event has a time");
-        let last = clock.insert(pid, at).unwrap_or(0.0);
-        assert!(last <= at, "{last} {event}");
         let track = (pid, event["tid"].as_u64().unwrap_or(0));
+        let counter = event["name"].as_str().filter(|_| phase == "C");
+        let last = clock.insert((track.0, track.1, counter), at).unwrap_or(0.0);
+        assert!(last <= at, "{last} {event}");
         let depth = depth.entry(track).or_default();
         match phase {
             "B" => *depth += 1,
@@ -384,17 +577,16 @@ fn pictures_hold_what_happened() {
     let names = of("B").map(|e| e["name"].as_str().expect("a name"));
     let leaves = names.filter(|&name| name == "a \"leaf\"");
     assert_eq!(leaves.count(), 3);
-    // Arrows lead from rank 0 to rank 1, in order.
-    let starts: Vec<_> = of("s").map(|e| (&e["pid"], &e["id"], &e["ts"])).collect();
-    assert_eq!(
-        format!("{starts:?}"),
-        "[(Number(1), Number(1), Number(0.35)), (Number(1), Number(2), Number(0.7))]"
-    );
-    let ends: Vec<_> = of("f").map(|e| (&e["pid"], &e["id"], &e["ts"])).collect();
-    assert_eq!(
-        format!("{ends:?}"),
-        "[(Number(2), Number(1), Number(0.4)), (Number(2), Number(2), Number(0.75))]"
-    );
+    // Requests lead from rank 1 to rank 0, tasks from rank 0 to rank 1, in order.
+    let arrows = |phase, name: &str| {
+        let ends = of(phase).filter(|e| e["name"] == name);
+        let ends = ends.map(|e| format!("{} {} {}", e["pid"], e["id"], e["ts"]));
+        ends.collect::<Vec<_>>()
+    };
+    assert_eq!(arrows("s", "request"), ["2 1 0.2", "2 2 0.31", "2 3 0.51"]);
+    assert_eq!(arrows("f", "request"), ["1 1 0.25", "1 2 0.35", "1 3 0.7"]);
+    assert_eq!(arrows("s", "steal"), ["1 4 0.35", "1 5 0.7"]);
+    assert_eq!(arrows("f", "steal"), ["2 4 0.4", "2 5 0.75"]);
     let marks = of("i").filter(|e| e["name"] == "refused by rank 0");
     assert_eq!(marks.count(), 2);
     let counter = of("C").filter(|e| e["pid"] == 2);
@@ -444,12 +636,17 @@ fn traces_travel() {
 fn any_what() -> impl Strategy<Value = What> {
     let rank = 0..3_u32;
     prop_oneof![
-        4 => (0..3_u16, 0..3_u16).prop_map(|(worker, kind)| What::TaskBegin { worker, kind }),
+        4 => (0..3_u16, 0..3_u16).prop_map(|(worker, kind)| begin_on(worker, kind)),
         4 => (0..4_u16).prop_map(end_on),
         1 => (0..4_u16).prop_map(|worker| What::Split { worker }),
         2 => rank.clone().prop_map(|victim| What::Asked { victim }),
         2 => (rank.clone(), 0..2_u32).prop_map(|(victim, tasks)| What::Answered { victim, tasks }),
         2 => (rank.clone(), 0..2_u32).prop_map(|(thief, tasks)| What::Gave { thief, tasks }),
+        1 => (rank.clone(), 1..3_u32).prop_map(|(thief, tasks)| What::Gifted { thief, tasks }),
+        1 => (rank.clone(), 1..3_u32).prop_map(|(victim, tasks)| What::Got { victim, tasks }),
+        1 => (0..3_u16, 0..2_u16, 0..90_u32)
+            .prop_map(|(kind, requests, us)| What::Deaf { kind, requests, us }),
+        1 => (0..9_u32).prop_map(|tasks| What::Pool { tasks }),
         1 => rank.prop_map(|rank| What::Died { rank }),
         3 => (0..4_u16).prop_map(|worker| What::WaitBegin { worker }),
         3 => (0..4_u16).prop_map(|worker| What::WaitEnd { worker }),

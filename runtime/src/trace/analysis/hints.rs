@@ -54,6 +54,8 @@ pub enum Hint {
     SmallTasks,
     /// Answers took long.
     SlowAnswers,
+    /// Answers took long, and a task kept its rank from answering.
+    DeafTask,
     /// Ranks waited for the last tasks.
     LateTask,
     /// The same, but tasks like the last one were split.
@@ -93,7 +95,12 @@ impl Analysis {
         if self.share(time)? < MINOR || time * 3 < idle.total() {
             return None;
         }
-        hint.or_else(|| self.hungry(hunger, late))
+        let hint = hint.or_else(|| self.hungry(hunger, late))?;
+        let deaf = self.deafness.as_ref().is_some_and(|deaf| deaf.requests > 0);
+        Some(match hint {
+            Hint::SlowAnswers if deaf => Hint::DeafTask,
+            hint => hint,
+        })
     }
 
     /// The same in words, with what this scope's policy and tasks are to do about it.
@@ -178,6 +185,16 @@ impl Analysis {
                 Time(self.steals.mean_latency()),
                 Time(self.mean_interval())
             ),
+            Hint::DeafTask => {
+                let deaf = self.deafness.as_ref()?;
+                format!(
+                    "`{}` runs for long without returning: rank {} could not answer for {}, and others \
+                     waited; let it return from Task::run when it has charged Context::budget",
+                    deaf.kind,
+                    deaf.rank.0,
+                    Time(deaf.time)
+                )
+            }
             Hint::LateTask => {
                 "ranks waited for the last tasks: fork the longest tasks first, or make them splittable \
                  (implement Task::split) or smaller"

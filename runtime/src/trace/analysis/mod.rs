@@ -134,6 +134,25 @@ impl Stretch {
     }
 }
 
+/// A task kept its rank from reading messages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deafness {
+    /// The rank.
+    pub rank: Rank,
+    /// The name of the task's kind.
+    pub kind: String,
+    /// When the rank read messages again, since the beginning of the scope.
+    pub end: Duration,
+    /// How long it had read none.
+    pub time: Duration,
+    /// Requests for tasks that waited for it.
+    pub requests: u64,
+    /// How often any rank read none for more than 10 ms.
+    pub times: u64,
+    /// Requests that waited then.
+    pub requests_in_all: u64,
+}
+
 /// What one rank's time went into.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankAnalysis {
@@ -180,6 +199,9 @@ pub struct Analysis {
     /// The rank whose body was the last to work outside of joins, and how long after the last task it
     /// did, if that was what the others waited for.
     pub last_body: Option<(Rank, Duration)>,
+    /// The longest time that a task kept its rank from answering others, if one did for long; of those that
+    /// made somebody wait, if there are any.
+    pub deafness: Option<Deafness>,
     /// Ranks that died, as others noticed.
     pub died: Vec<Rank>,
     /// How ranks shared work, if the traces say so.
@@ -244,6 +266,21 @@ impl Analysis {
             makespan: ns(end - begin),
             longest: known.longest.map(name),
             last: known.last.map(name),
+            deafness: known.deafest.map(|found| {
+                let trace = &traces[found.trace];
+                let kind = trace.kinds.get(usize::from(found.kind));
+                Deafness {
+                    rank: trace.rank,
+                    kind: kind
+                        .cloned()
+                        .unwrap_or_else(|| format!("kind {}", found.kind)),
+                    end: ns(found.at - begin),
+                    time: Duration::from_micros(u64::from(found.us)),
+                    requests: u64::from(found.requests),
+                    times: known.deaf_times,
+                    requests_in_all: known.kept_waiting,
+                }
+            }),
             last_body: last_body.map(|(end, rank, _)| (rank, ns(end - last_task))),
             died: known.died.into_iter().map(Rank).collect(),
             sharing: traces.iter().find_map(|trace| trace.sharing.clone()),

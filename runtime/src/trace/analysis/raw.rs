@@ -32,9 +32,33 @@ pub(super) struct Known {
     /// Kinds of which a task was split.
     pub(super) split: BTreeSet<u16>,
     pub(super) died: Vec<u32>,
+    /// The longest time that a rank read no messages.
+    pub(super) deafest: Option<DeafFound>,
+    pub(super) deaf_times: u64,
+    pub(super) kept_waiting: u64,
+}
+
+/// A rank read no messages: the event, and whose.
+#[derive(Clone, Copy)]
+pub(super) struct DeafFound {
+    pub(super) trace: usize,
+    pub(super) at: u64,
+    pub(super) kind: u16,
+    pub(super) requests: u16,
+    pub(super) us: u32,
 }
 
 impl Known {
+    fn deaf(&mut self, found: DeafFound) {
+        self.deaf_times += 1;
+        self.kept_waiting += u64::from(found.requests);
+        // What made somebody wait matters more than what did not.
+        let weight = |found: DeafFound| (found.requests > 0, found.us);
+        if self.deafest.is_none_or(|most| weight(found) > weight(most)) {
+            self.deafest = Some(found);
+        }
+    }
+
     fn interval(&mut self, found: Found) {
         self.first = Some(self.first.unwrap_or(u64::MAX).min(found.begin));
         if found.splits > 0 {
@@ -204,7 +228,7 @@ impl Raw {
         let (mut requests, mut served) = (Vec::new(), Vec::new());
         let mut under_way: HashMap<u32, VecDeque<u64>> = HashMap::new();
         let mut fetched = 0;
-        let mut died = Vec::new();
+        let (mut died, mut deaf) = (Vec::new(), Vec::new());
         let mut body = Vec::new();
         // When the body was last known to go on by itself. After its last join it may have returned.
         let mut body_since = span.map(|(begin, _)| begin);
@@ -212,7 +236,7 @@ impl Raw {
             let at = event.at;
             match event.what {
                 // Events that never began may name a worker that is not there.
-                What::TaskBegin { worker, kind } => {
+                What::TaskBegin { worker, kind, .. } => {
                     if let Some(track) = tracks.get_mut(usize::from(worker)) {
                         track.take_up(kind, at);
                     }
@@ -256,7 +280,20 @@ impl Raw {
                         served.push((since, at));
                     }
                 }
-                What::Gave { tasks, .. } => steals.tasks_out += u64::from(tasks),
+                What::Got { tasks, .. } => {
+                    steals.served += 1;
+                    steals.tasks_in += u64::from(tasks);
+                }
+                What::Gave { tasks, .. } | What::Gifted { tasks, .. } => {
+                    steals.tasks_out += u64::from(tasks);
+                }
+                What::Deaf { kind, requests, us } => deaf.push(DeafFound {
+                    trace: number,
+                    at,
+                    kind,
+                    requests,
+                    us,
+                }),
                 What::Fetched { bytes } => fetched += u64::from(bytes),
                 What::ScopeBegin => body_since = Some(at),
                 What::JoinBegin => {
@@ -268,6 +305,7 @@ impl Raw {
                 What::Results { .. }
                 | What::Fetch { .. }
                 | What::Cancelled
+                | What::Pool { .. }
                 | What::ScopeEnd
                 | What::Dry => {}
             }
@@ -280,6 +318,7 @@ impl Raw {
             .map(|track| (Spans::union(track.busy), Spans::union(track.waits)))
             .unzip();
         known.died.extend(died);
+        deaf.into_iter().for_each(|found| known.deaf(found));
         // Never answered: it was under way to the end.
         requests.extend(under_way.into_values().flatten().map(|at| (at, end)));
         Self {

@@ -76,6 +76,20 @@ impl fmt::Display for Analysis {
             }
         }
         f.write_str(".")?;
+        if let Some(deaf) = &self.deafness {
+            write!(
+                f,
+                "\nRank {} read no messages for {} while it ran `{}`",
+                deaf.rank.0,
+                Time(deaf.time),
+                deaf.kind
+            )?;
+            match deaf.requests {
+                0 => f.write_str("; nobody asked it for tasks meanwhile.")?,
+                1 => f.write_str(": a request for tasks waited for that.")?,
+                n => write!(f, ": {} waited for that.", Many(n, "request"))?,
+            }
+        }
         if let Some(advice) = self.advice() {
             write!(f, "\nHint: {advice}.")?;
         }

@@ -49,6 +49,27 @@ impl Task<()> for Work {
     }
 }
 
+/// So many units of work without a look around, whatever its budget.
+#[derive(Serialize, Deserialize)]
+struct Unheeding(u64);
+
+impl Task<()> for Unheeding {
+    const NAME: &'static str = "unheeding";
+    type Output = u64;
+
+    fn run(&mut self, _: &(), cx: &mut Context<'_, (), u64>) -> Step<u64> {
+        cx.charge(self.0);
+        Step::Done(self.0)
+    }
+
+    fn detail(&self) -> Detail {
+        Detail {
+            depth: 3,
+            of: [7, 8],
+        }
+    }
+}
+
 /// A chain of nodes with a leaf at each: deep, narrow, and never more than a few entries on the stack.
 #[derive(Serialize, Deserialize)]
 struct Chain {
@@ -219,6 +240,7 @@ fn reports(
     };
     let registry = Registry::new()
         .with::<Work>()
+        .with::<Unheeding>()
         .with::<Chain>()
         .with::<Tree>();
     let outcome = virtual_time::launch(ranks, &VirtualOptions::default(), |comm| {
@@ -548,6 +570,55 @@ fn waits_of_threads_are_pairs() {
     }
     assert!(waits > 0);
     check(&picture(&traces));
+}
+
+/// A task that does not return keeps its rank from answering, but nobody for ever: the trace says which.
+#[test]
+fn a_task_that_does_not_poll_is_seen_and_named() {
+    let reports = reports(4, Policy::default(), |s, group| {
+        if s.scope.rank() == Rank(0) {
+            for _ in 0..30 {
+                let work = Work {
+                    units: 100_000,
+                    splittable: true,
+                };
+                s.scope.fork(group, work)?;
+            }
+            // 20 ms; the newest is run first.
+            s.scope.fork(group, Unheeding(400_000))?;
+        }
+        Ok(())
+    });
+    let traces = traces(&reports);
+    let analysis = Analysis::of(&traces);
+    let deaf = analysis.deafness.as_ref().expect("it was deaf");
+    assert_eq!(
+        (deaf.rank, deaf.kind.as_str(), deaf.times),
+        (Rank(0), "unheeding", 1)
+    );
+    assert!(deaf.time >= ms(20) && deaf.time < ms(21), "{deaf:?}");
+    assert!(deaf.requests > 0, "{deaf:?}");
+    // Those who asked got their tasks in the end.
+    assert!(
+        analysis.ranks.iter().all(|rank| rank.intervals > 0),
+        "{analysis}"
+    );
+    assert!(
+        analysis.to_string().contains("while it ran `unheeding`"),
+        "{analysis}"
+    );
+    let events = picture(&traces);
+    check(&events);
+    let named = |name: &'static str| events.iter().filter(move |e| e["name"] == name);
+    let slice = named("reads no messages").next().expect("it is drawn");
+    assert_eq!(slice["args"]["because of"], "unheeding");
+    assert!(slice["dur"].as_f64() >= Some(20_000.0), "{slice}");
+    let task = named("unheeding").next().expect("it ran");
+    assert_eq!(
+        (&task["args"]["depth"], &task["args"]["of"]),
+        (&3.into(), &serde_json::json!([7, 8]))
+    );
+    assert!(named("tasks in the pool").count() > 1);
 }
 
 #[test]

@@ -1,0 +1,315 @@
+//! What a rank did over a whole program, in scopes and outside of them, within a bounded memory.
+//!
+//! A [`Timeline`] holds spans of the rank's main thread (phases, waits), samples of counters, and the traces
+//! of scopes. As in a [`Recorder`](super::Recorder) what comes first is kept: once it is full, everything
+//! later is dropped and counted, so that what is kept has no holes.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Event, Trace};
+use crate::comm::{ClockMap, Rank};
+
+/// A stretch of time of a rank's main thread. Spans of a rank nest: two of them are apart, or one is within
+/// the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// When it began, in ns on the rank's clock.
+    pub begin: u64,
+    /// When it ended, likewise.
+    pub end: u64,
+    /// Its kind: an index into [`Timeline::kinds`].
+    pub kind: u16,
+    /// A number that says more: what, the kind tells.
+    pub detail: u32,
+}
+
+/// A kind of span.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpanKind {
+    /// Its name.
+    pub name: String,
+    /// What [`Span::detail`] is; empty if it is nothing.
+    pub detail: String,
+}
+
+/// The value of a counter at a moment; it holds until the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When, in ns on the rank's clock.
+    pub at: u64,
+    /// Which: an index into [`Timeline::counters`].
+    pub counter: u16,
+    /// The value.
+    pub value: u64,
+}
+
+/// What one rank recorded over a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The rank.
+    pub rank: Rank,
+    /// Where it ran; empty if that is not known.
+    pub host: String,
+    /// The kinds of spans.
+    pub kinds: Vec<SpanKind>,
+    /// Names of the counters.
+    pub counters: Vec<String>,
+    /// What its main thread did.
+    pub spans: Vec<Span>,
+    /// Values of the counters, each in the order of time.
+    pub samples: Vec<Sample>,
+    /// Scopes, each with a number that is the same on all ranks: arrows lead between traces of equal number.
+    pub scopes: Vec<(u64, Trace)>,
+    /// Events that found no room: spans and samples. Those of scopes are in their traces.
+    pub dropped: u64,
+    /// From the clock by which all this was recorded to that of rank 0.
+    pub clock: ClockMap,
+    /// Whether all times are rank 0's already.
+    pub aligned: bool,
+    /// Events that still find room.
+    room: usize,
+    /// Events for which room is set aside.
+    owed: usize,
+    /// Events for which room is set aside in a scope.
+    lent: usize,
+    full: bool,
+}
+
+impl Timeline {
+    /// An empty one, with room for so many events: spans, samples, and events of scopes, of 24 bytes each;
+    /// memory is taken as they come.
+    #[must_use]
+    pub fn new(rank: Rank, kinds: Vec<SpanKind>, counters: Vec<String>, room: usize) -> Self {
+        Self {
+            rank,
+            host: String::new(),
+            kinds,
+            counters,
+            spans: Vec::new(),
+            samples: Vec::new(),
+            scopes: Vec::new(),
+            dropped: 0,
+            clock: ClockMap::default(),
+            aligned: false,
+            room,
+            owed: 0,
+            lent: 0,
+            full: false,
+        }
+    }
+
+    /// Sets room aside, if there is any, for so many spans and samples that will frame what comes before
+    /// them: those of [`Self::frame`] and [`Self::frame_sample`].
+    pub fn owe(&mut self, events: usize) {
+        if self.has_room(events) {
+            self.owed += events;
+        }
+    }
+
+    /// Room for the next scope's [`ScopeOptions::trace`](crate::ScopeOptions::trace): half of what there is,
+    /// set aside until [`Self::add_scope`]. The other half is for what happens around it.
+    pub fn lend(&mut self) -> usize {
+        self.lent = if self.full { 0 } else { self.free() / 2 };
+        self.lent
+    }
+
+    /// Takes over what was recorded in a scope, in the room that was lent.
+    pub fn add_scope(&mut self, number: u64, trace: Trace) {
+        self.lent = 0;
+        self.room = self.room.saturating_sub(trace.events.len());
+        self.full |= trace.dropped > 0;
+        self.scopes.push((number, trace));
+    }
+
+    /// Takes down a span.
+    pub fn span(&mut self, span: Span) {
+        if self.take() {
+            self.spans.push(span);
+        }
+    }
+
+    /// Takes down a value of a counter.
+    pub fn sample(&mut self, sample: Sample) {
+        if self.take() {
+            self.samples.push(sample);
+        }
+    }
+
+    /// Takes down a span for which room was set aside.
+    pub fn frame(&mut self, span: Span) {
+        if self.take_owed() {
+            self.spans.push(span);
+        }
+    }
+
+    /// Takes down a value for which room was set aside.
+    pub fn frame_sample(&mut self, sample: Sample) {
+        if self.take_owed() {
+            self.samples.push(sample);
+        }
+    }
+
+    /// Events that were kept.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        let scopes = self.scopes.iter().map(|(_, trace)| trace.events.len());
+        (self.spans.len() + self.samples.len() + scopes.sum::<usize>()) as u64
+    }
+
+    /// Events that were dropped, in scopes and outside.
+    #[must_use]
+    pub fn dropped_in_all(&self) -> u64 {
+        let scopes = self.scopes.iter().map(|(_, trace)| trace.dropped);
+        self.dropped + scopes.sum::<u64>()
+    }
+
+    /// Brings all times to rank 0's clock, by [`Self::clock`]; once.
+    pub fn align(&mut self) {
+        if self.aligned {
+            return;
+        }
+        self.aligned = true;
+        let map = self.clock;
+        for span in &mut self.spans {
+            (span.begin, span.end) = (map.to_first(span.begin), map.to_first(span.end));
+        }
+        for sample in &mut self.samples {
+            sample.at = map.to_first(sample.at);
+        }
+        let events = self
+            .scopes
+            .iter_mut()
+            .flat_map(|(_, trace)| &mut trace.events);
+        for Event { at, .. } in events {
+            *at = map.to_first(*at);
+        }
+    }
+
+    fn free(&self) -> usize {
+        self.room.saturating_sub(self.owed + self.lent)
+    }
+
+    fn has_room(&mut self, events: usize) -> bool {
+        self.full |= self.free() < events;
+        !self.full
+    }
+
+    fn take(&mut self) -> bool {
+        let has = self.has_room(1);
+        if has {
+            self.room -= 1;
+        } else {
+            self.dropped += 1;
+        }
+        has
+    }
+
+    fn take_owed(&mut self) -> bool {
+        let has = self.owed > 0;
+        if has {
+            self.owed -= 1;
+            self.room -= 1;
+        } else {
+            self.dropped += 1;
+        }
+        has
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::trace::{Recorder, What};
+
+    fn span(begin: u64, end: u64) -> Span {
+        Span {
+            begin,
+            end,
+            kind: 0,
+            detail: 0,
+        }
+    }
+
+    fn timeline(room: usize) -> Timeline {
+        Timeline::new(Rank(1), Vec::new(), Vec::new(), room)
+    }
+
+    /// A scope of so many marks, in the room that it is lent.
+    fn scope(timeline: &mut Timeline, marks: u64) {
+        let lent = timeline.lend();
+        let mut recorder = Recorder::with_capacity(lent);
+        for at in 0..marks {
+            recorder.record(Duration::from_nanos(at), What::Dry);
+        }
+        timeline.add_scope(7, recorder.into_trace(Rank(1), 1, Vec::new()));
+    }
+
+    #[test]
+    fn what_comes_first_is_kept_and_the_rest_is_counted() {
+        let mut all = timeline(100);
+        for step in 0..9 {
+            all.owe(2);
+            all.span(span(step, step));
+            scope(&mut all, 10);
+            all.frame(span(step, step));
+            let sample = Sample {
+                at: step,
+                counter: 0,
+                value: step,
+            };
+            all.frame_sample(sample);
+        }
+        assert!(all.events() <= 100, "{}", all.events());
+        assert_eq!(all.events() + all.dropped_in_all(), 9 * 13);
+        // No holes: the first steps are whole.
+        let whole = all
+            .scopes
+            .iter()
+            .take_while(|(_, trace)| trace.dropped == 0);
+        let whole = whole.count();
+        assert!(whole >= 3, "{whole}");
+        assert!(
+            all.samples
+                .iter()
+                .map(|s| s.at)
+                .eq(0..all.samples.len() as u64)
+        );
+        assert!(
+            all.scopes[whole + 1..]
+                .iter()
+                .all(|(_, trace)| trace.events.is_empty())
+        );
+    }
+
+    #[test]
+    fn frames_find_the_room_that_was_set_aside() {
+        let mut all = timeline(4);
+        all.owe(3);
+        all.span(span(0, 1));
+        all.span(span(1, 2));
+        assert_eq!((all.spans.len(), all.dropped), (1, 1));
+        for _ in 0..4 {
+            all.frame(span(0, 9));
+        }
+        assert_eq!((all.spans.len(), all.dropped), (4, 2));
+        all.owe(1);
+        all.frame(span(9, 10));
+        assert_eq!(all.dropped, 3, "full for good");
+    }
+
+    #[test]
+    fn aligning_moves_everything_once() {
+        let mut all = timeline(100);
+        all.span(span(10, 20));
+        scope(&mut all, 2);
+        all.clock.begin.offset = 5;
+        all.clock.end.offset = 5;
+        all.align();
+        all.align();
+        assert_eq!(all.spans, [span(15, 25)]);
+        let at: Vec<u64> = all.scopes[0].1.events.iter().map(|e| e.at).collect();
+        assert_eq!(at, [5, 6]);
+    }
+}

@@ -1,0 +1,87 @@
+//! Files of a traced run: `trace.json`, which Perfetto opens, and what each rank recorded.
+//!
+//! A rank's file `trace/rank-NNNNN.bin` is the line `weft-trace 1` followed by its [`Timeline`] in the
+//! runtime's wire format, with times by its own clock and with what is known of that clock. From these the
+//! merged file can be made again.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use weft_runtime::comm::Rank;
+use weft_runtime::trace::{Timeline, write_timelines};
+use weft_runtime::wire;
+
+use super::{OutputError, RunDirectory};
+
+/// Name of the merged trace.
+pub const TRACE: &str = "trace.json";
+/// First line of a rank's file.
+const MAGIC: &[u8] = b"weft-trace 1\n";
+
+/// Writes what a rank recorded: the bytes of its [`Timeline`] on the wire.
+///
+/// # Errors
+/// [`OutputError::Write`].
+pub fn write_rank_trace(
+    run: &RunDirectory,
+    rank: Rank,
+    bytes: &[u8],
+) -> Result<PathBuf, OutputError> {
+    run.write(&format!("trace/rank-{:05}.bin", rank.0), |out| {
+        out.write_all(MAGIC)?;
+        out.write_all(bytes)
+    })
+}
+
+/// Reads what a rank recorded.
+///
+/// # Errors
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no trace of a rank.
+pub fn read_rank_trace(path: &Path) -> Result<Timeline, OutputError> {
+    let bytes = fs::read(path).map_err(OutputError::read(path))?;
+    let malformed = |what: String| OutputError::Malformed {
+        path: path.to_owned(),
+        what,
+    };
+    let rest = bytes.strip_prefix(MAGIC);
+    let rest = rest.ok_or_else(|| malformed("it does not begin with `weft-trace 1`".to_owned()))?;
+    wire::decode(rest).map_err(malformed)
+}
+
+/// Writes the merged trace; the timelines are aligned.
+///
+/// # Errors
+/// [`OutputError::Write`].
+pub fn write_trace(run: &RunDirectory, timelines: &[Timeline]) -> Result<PathBuf, OutputError> {
+    run.write(TRACE, |mut out: &mut dyn Write| -> io::Result<()> {
+        write_timelines(timelines, &mut out)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rank_traces_are_read_again_and_others_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let timeline = Timeline::new(Rank(3), Vec::new(), vec!["tests".to_owned()], 9);
+        let bytes = wire::encode(&timeline).unwrap();
+        let path = write_rank_trace(&run, Rank(3), &bytes).unwrap();
+        assert!(path.ends_with("trace/rank-00003.bin"));
+        assert_eq!(read_rank_trace(&path).unwrap(), timeline);
+        let whole = fs::read(&path).unwrap();
+        for bytes in [&whole[..20], &whole[1..], b"", &[&whole[..], b"x"].concat()] {
+            fs::write(&path, bytes).unwrap();
+            let error = read_rank_trace(&path).unwrap_err();
+            assert!(matches!(error, OutputError::Malformed { .. }), "{error}");
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(
+            read_rank_trace(&path).unwrap_err(),
+            OutputError::Read { .. }
+        ));
+    }
+}
