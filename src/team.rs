@@ -87,7 +87,10 @@ impl Team {
             return Shares::default();
         };
         let (start, end) = (first.start, last.end);
-        let mut shares = Shares::default();
+        let mut shares = Shares {
+            team: self.clone(),
+            ..Shares::default()
+        };
         let mut at = 0;
         for thread in 0..threads {
             let target = start + (end - start) * (thread + 1) / threads;
@@ -109,24 +112,32 @@ impl Team {
 }
 
 /// What each thread of a [`Team`] works on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Shares {
+    team: Team,
     /// For each thread, which of the ranges that were cut.
     pub ranges: Vec<Range<usize>>,
     /// For each thread, the elements in these.
     pub elements: Vec<Range<usize>>,
 }
 
-/// The parts of a slice at ranges that follow each other and begin at its start.
+impl Shares {
+    /// Works on all shares at once, see [`Team::run`].
+    pub fn run<S: Send>(&self, shares: impl IntoIterator<Item = S>, work: impl Fn(S) + Sync) {
+        self.team.run(shares, work);
+    }
+}
+
+/// The parts of a slice at ranges that follow each other; the slice begins where the first one does.
 ///
 /// # Panics
 /// If the ranges do not, or the slice is shorter.
-pub fn parts<'a, T>(
-    slice: &'a mut [T],
-    ranges: &'a [Range<usize>],
-) -> impl Iterator<Item = &'a mut [T]> {
+pub fn parts<'s, 'r, T>(
+    slice: &'s mut [T],
+    ranges: &'r [Range<usize>],
+) -> impl Iterator<Item = &'s mut [T]> + use<'s, 'r, T> {
     let mut rest = slice;
-    let mut at = 0;
+    let mut at = ranges.first().map_or(0, |range| range.start);
     ranges.iter().map(move |range| {
         assert_eq!(range.start, at, "ranges follow each other");
         at = range.end;
@@ -155,7 +166,7 @@ mod tests {
             prop_assert!(shares.elements.len() == threads.min(lengths.len()));
             let mut touched = vec![0; at];
             let work: Vec<_> = parts(&mut touched, &shares.elements).zip(&shares.ranges).collect();
-            team.run(work, |(part, of)| {
+            shares.run(work, |(part, of)| {
                 part.iter_mut().for_each(|count| *count += of.len());
             });
             let mut expected = Vec::new();

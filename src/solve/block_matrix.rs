@@ -18,6 +18,8 @@ use glam::{DMat3, DVec3};
 use thiserror::Error;
 use weft_partition::{Graph, HaloPlan};
 
+use crate::team::parts;
+
 /// Why a pattern could not be made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum PatternError {
@@ -306,8 +308,7 @@ impl BlockMatrix {
 
     /// Sets every entry to zero.
     pub fn clear(&mut self) {
-        self.blocks.fill(0.0);
-        self.scalars.fill(0.0);
+        self.whole().clear();
     }
 
     /// Adds to a block.
@@ -316,13 +317,7 @@ impl BlockMatrix {
     /// If the slot is of a larger pattern.
     #[inline]
     pub fn add_block(&mut self, slot: BlockSlot, block: &DMat3) {
-        let start = 9 * slot.0 as usize;
-        for (entry, value) in self.blocks[start..start + 9]
-            .iter_mut()
-            .zip(block.to_cols_array())
-        {
-            *entry += value;
-        }
+        self.whole().add_block(slot, block);
     }
 
     /// Adds a scalar times identity.
@@ -331,15 +326,46 @@ impl BlockMatrix {
     /// If the slot is of a larger pattern.
     #[inline]
     pub fn add_scalar(&mut self, slot: ScalarSlot, value: f64) {
-        match slot.0 {
-            ScalarPlace::Scalar(at) => self.scalars[at as usize] += value,
-            ScalarPlace::Block(block) => {
-                let start = 9 * block.0 as usize;
-                for axis in 0..3 {
-                    self.blocks[start + 4 * axis] += value;
-                }
-            }
+        self.whole().add_scalar(slot, value);
+    }
+
+    fn whole(&mut self) -> MatrixRows<'_> {
+        MatrixRows {
+            pattern: &self.pattern,
+            first_block: 0,
+            first_scalar: 0,
+            blocks: &mut self.blocks,
+            scalars: &mut self.scalars,
         }
+    }
+
+    /// The entries of runs of rows that follow each other from the first row on, to be filled at the same time.
+    ///
+    /// # Panics
+    /// If the runs do not, or there are fewer rows.
+    pub fn rows_mut(&mut self, runs: &[Range<usize>]) -> Vec<MatrixRows<'_>> {
+        let of = |columns: &Columns, run: &Range<usize>| {
+            columns.starts[run.start] as usize..columns.starts[run.end] as usize
+        };
+        let nine = |blocks: Range<usize>| 9 * blocks.start..9 * blocks.end;
+        let pattern = &self.pattern;
+        let blocks: Vec<_> = runs
+            .iter()
+            .map(|run| nine(of(&pattern.blocks, run)))
+            .collect();
+        let scalars: Vec<_> = runs.iter().map(|run| of(&pattern.scalars, run)).collect();
+        let entries = parts(&mut self.blocks, &blocks).zip(parts(&mut self.scalars, &scalars));
+        (entries.zip(blocks.iter().zip(&scalars)))
+            .map(
+                |((own_blocks, own_scalars), (blocks, scalars))| MatrixRows {
+                    pattern,
+                    first_block: blocks.start / 9,
+                    first_scalar: scalars.start,
+                    blocks: own_blocks,
+                    scalars: own_scalars,
+                },
+            )
+            .collect()
     }
 
     /// Multiplies some rows: `y = A x` in those rows, the others of `y` are left as they are.
@@ -355,20 +381,25 @@ impl BlockMatrix {
             "x is of owned and read vertices"
         );
         assert_eq!(y.len(), self.pattern.row_count(), "y is of owned vertices");
-        match rows {
-            Rows::All => self.multiply_run(x, y, 0..y.len()),
-            Rows::Interior => {
-                self.pattern
-                    .interior
-                    .iter()
-                    .for_each(|run| self.multiply_run(x, y, run.clone()));
+        self.multiply_share(x, y, 0, rows);
+    }
+
+    /// [`BlockMatrix::multiply`] for the rows from `first` on that `y` has.
+    pub(super) fn multiply_share(&self, x: &[DVec3], y: &mut [DVec3], first: usize, rows: Rows) {
+        let share = first..first + y.len();
+        let runs = match rows {
+            Rows::All => return self.multiply_run(x, y, share),
+            Rows::Interior => &self.pattern.interior,
+            Rows::Border => &self.pattern.border,
+        };
+        let before = runs.partition_point(|run| run.end <= share.start);
+        for run in &runs[before..] {
+            let run = run.start.max(share.start)..run.end.min(share.end);
+            if run.is_empty() {
+                break;
             }
-            Rows::Border => {
-                self.pattern
-                    .border
-                    .iter()
-                    .for_each(|run| self.multiply_run(x, y, run.clone()));
-            }
+            let y = &mut y[run.start - first..run.end - first];
+            self.multiply_run(x, y, run);
         }
     }
 
@@ -420,32 +451,39 @@ impl BlockMatrix {
         76 * blocks + 12 * scalars + 8 * self.pattern.row_count()
     }
 
-    /// The kernel, for all rows alike.
+    /// The kernel, for all rows alike; `y` is of the rows of the run.
     #[inline]
     fn multiply_run(&self, x: &[DVec3], y: &mut [DVec3], run: Range<usize>) {
         let Pattern {
             blocks, scalars, ..
         } = &self.pattern;
-        for (row, y) in run.clone().zip(&mut y[run]) {
-            *y = self.row_part(blocks.row(row), scalars.row(row), x);
+        for (row, y) in run.zip(y) {
+            *y = self.row_part(blocks.row(row), scalars.row(row), x, 0);
         }
     }
 
-    /// The product of some blocks and some scalars of a row with `x`, in the order of their columns.
+    /// The product of some blocks and some scalars of a row with `x`, whose first entry is that of column `first`, in
+    /// the order of their columns.
     ///
     /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
     /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
     /// and the loop fits vector units. Nothing is fused: Rust rounds every product and every sum,
     /// on any target.
     #[inline(always)]
-    pub(super) fn row_part(&self, near: Range<usize>, far: Range<usize>, x: &[DVec3]) -> DVec3 {
+    pub(super) fn row_part(
+        &self,
+        near: Range<usize>,
+        far: Range<usize>,
+        x: &[DVec3],
+        first: usize,
+    ) -> DVec3 {
         let Pattern {
             blocks, scalars, ..
         } = &self.pattern;
         let values = &self.blocks[9 * near.start..9 * near.end + PADDING];
         let (mut a, mut b, mut c) = ([0.0; 4], [0.0; 4], [0.0; 4]);
         for (block, &column) in values.windows(10).step_by(9).zip(&blocks.local[near]) {
-            let x = x[column as usize];
+            let x = x[column as usize - first];
             for i in 0..4 {
                 a[i] += block[i] * x.x;
                 b[i] += block[3 + i] * x.y;
@@ -454,7 +492,7 @@ impl BlockMatrix {
         }
         let mut d = DVec3::ZERO;
         for (&value, &column) in self.scalars[far.clone()].iter().zip(&scalars.local[far]) {
-            d += value * x[column as usize];
+            d += value * x[column as usize - first];
         }
         let sum = |i: usize| (a[i] + b[i]) + c[i];
         DVec3::new(sum(0), sum(1), sum(2)) + d
@@ -477,6 +515,67 @@ impl BlockMatrix {
             .zip(&columns.local[far.clone()])
             .zip(&self.scalars[far]))
         .map(|((at, &column), &value)| (at, column, value))
+    }
+}
+
+/// The entries of some rows of a [`BlockMatrix`].
+#[derive(Debug)]
+pub struct MatrixRows<'m> {
+    pattern: &'m Pattern,
+    first_block: usize,
+    first_scalar: usize,
+    blocks: &'m mut [f64],
+    scalars: &'m mut [f64],
+}
+
+impl MatrixRows<'_> {
+    /// Adds a number times identity to the block on the diagonal of a row (local index).
+    ///
+    /// # Panics
+    /// If it is another row.
+    pub fn add_diagonal(&mut self, row: usize, value: f64) {
+        self.add_scalar(
+            ScalarSlot(ScalarPlace::Block(self.pattern.diagonal[row])),
+            value,
+        );
+    }
+
+    /// Sets every entry to zero.
+    pub fn clear(&mut self) {
+        self.blocks.fill(0.0);
+        self.scalars.fill(0.0);
+    }
+
+    /// Adds to a block.
+    ///
+    /// # Panics
+    /// If the slot is of another row.
+    #[inline]
+    pub fn add_block(&mut self, slot: BlockSlot, block: &DMat3) {
+        let start = 9 * (slot.0 as usize - self.first_block);
+        for (entry, value) in self.blocks[start..start + 9]
+            .iter_mut()
+            .zip(block.to_cols_array())
+        {
+            *entry += value;
+        }
+    }
+
+    /// Adds a scalar times identity.
+    ///
+    /// # Panics
+    /// If the slot is of another row.
+    #[inline]
+    pub fn add_scalar(&mut self, slot: ScalarSlot, value: f64) {
+        match slot.0 {
+            ScalarPlace::Scalar(at) => self.scalars[at as usize - self.first_scalar] += value,
+            ScalarPlace::Block(block) => {
+                let start = 9 * (block.0 as usize - self.first_block);
+                for axis in 0..3 {
+                    self.blocks[start + 4 * axis] += value;
+                }
+            }
+        }
     }
 }
 

@@ -29,6 +29,7 @@ use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 use super::reduction::dot;
 use super::suspect::{Suspect, agree};
 use super::{BlockMatrix, Halo, Preconditioner, Reduction, Rows};
+use crate::team::{Shares, Team, parts};
 
 /// The solver of one rank: exchange, sums and vectors, used again from step to step.
 #[derive(Clone, Debug)]
@@ -116,6 +117,19 @@ impl ModifiedCg {
         }
     }
 
+    /// The same solver, with the rows of the rank shared by a team: the same bits.
+    #[must_use]
+    pub fn with_team(mut self, team: &Team) -> Self {
+        self.reduction = self.reduction.with_team(team);
+        self
+    }
+
+    /// Which rows each thread of the rank works on.
+    #[must_use]
+    pub fn shares(&self) -> &Shares {
+        self.reduction.shares()
+    }
+
     /// Solves for the velocity change of the owned vertices, in m/s. Collective.
     ///
     /// `x` is the warm start and becomes the result; zeros are a cold start. In prescribed
@@ -144,7 +158,8 @@ impl ModifiedCg {
         loop {
             self.multiply_direction(comm, system, &mut progress)?;
             let (r, u, w) = (&self.r, &self.u, &self.w);
-            let carried = self.preconditioner.restrict_product(w);
+            let shares = self.reduction.shares();
+            let carried = self.preconditioner.restrict_product(w, shares);
             // γ = r·u, δ = u·A u
             let [gamma, delta] = self.reduction.sum_carrying(comm, carried, |patch| {
                 let u = &u[patch.clone()];
@@ -350,9 +365,8 @@ impl ModifiedCg {
         }
         system.filter.project(&mut self.r);
         let u = &mut self.u[..self.halo.owned_len()];
-        let patches = self.reduction.patches();
-        self.preconditioner
-            .restart(comm, system, patches, &self.r, u)
+        let of = (self.reduction.patches(), self.reduction.shares());
+        self.preconditioner.restart(comm, system, of, &self.r, u)
     }
 
     /// w = S A u.
@@ -371,10 +385,20 @@ impl ModifiedCg {
     /// w = A u; interior rows while the halo of u is under way.
     fn multiply(&mut self, comm: &mut dyn Comm, matrix: &BlockMatrix) -> Result<(), CommError> {
         self.halo.start(comm, &self.u)?;
-        matrix.multiply(&self.u, &mut self.w, Rows::Interior);
+        self.multiply_rows(matrix, Rows::Interior);
         self.halo.finish(comm, &mut self.u)?;
-        matrix.multiply(&self.u, &mut self.w, Rows::Border);
+        if comm.size() > 1 {
+            self.multiply_rows(matrix, Rows::Border);
+        }
         Ok(())
+    }
+
+    fn multiply_rows(&mut self, matrix: &BlockMatrix, rows: Rows) {
+        let (u, shares) = (&self.u, self.reduction.shares());
+        let work = parts(&mut self.w, &shares.elements).zip(&shares.elements);
+        shares.run(work, |(w, share)| {
+            matrix.multiply_share(u, w, share.start, rows)
+        });
     }
 
     /// One step along the search direction: p, s = A p, x, r and u for the next, in one pass over
@@ -382,28 +406,37 @@ impl ModifiedCg {
     fn advance(&mut self, system: &System<'_>, alpha: f64, beta: f64, x: &mut [DVec3]) {
         self.preconditioner.advance(alpha, beta);
         let u = &mut self.u[..self.halo.owned_len()];
-        if let Some(inverses) = self.preconditioner.pointwise() {
-            let rows = (u.iter_mut().zip(&self.w))
-                .zip(self.p.iter_mut().zip(&mut self.s))
-                .zip(x.iter_mut().zip(&mut self.r))
-                .zip(inverses);
-            for ((((u, w), (p, s)), (x, r)), inverse) in rows {
-                step((*u, *w), (alpha, beta), (p, s), (x, r));
-                *u = multiply(inverse, *r);
+        let (patches, shares) = (self.reduction.patches(), self.reduction.shares());
+        let (w, preconditioner) = (&self.w, &self.preconditioner);
+        let of = &shares.elements;
+        let work = (parts(u, of).zip(parts(&mut self.p, of)))
+            .zip(parts(&mut self.s, of).zip(parts(x, of)))
+            .zip(parts(&mut self.r, of).zip(of.iter().zip(&shares.ranges)));
+        shares.run(work, |(((u, p), (s, x)), (r, (rows, share)))| {
+            let w = &w[rows.clone()];
+            if let Some(inverses) = preconditioner.pointwise() {
+                let rows = (u.iter_mut().zip(w))
+                    .zip(p.iter_mut().zip(s))
+                    .zip(x.iter_mut().zip(r))
+                    .zip(&inverses[rows.clone()]);
+                for ((((u, w), (p, s)), (x, r)), inverse) in rows {
+                    step((*u, *w), (alpha, beta), (p, s), (x, r));
+                    *u = multiply(inverse, *r);
+                }
+                return;
             }
-            return;
-        }
-        for patch in self.reduction.patches() {
-            let of = patch.clone();
-            let rows = (u[of.clone()].iter().zip(&self.w[of.clone()]))
-                .zip(self.p[of.clone()].iter_mut().zip(&mut self.s[of.clone()]))
-                .zip(x[of.clone()].iter_mut().zip(&mut self.r[of]));
-            for (((u, w), (p, s)), (x, r)) in rows {
-                step((*u, *w), (alpha, beta), (p, s), (x, r));
+            for patch in &patches[share.clone()] {
+                let of = patch.start - rows.start..patch.end - rows.start;
+                let (u, r) = (&mut u[of.clone()], &mut r[of.clone()]);
+                let vertices = (u.iter().zip(&w[of.clone()]))
+                    .zip(p[of.clone()].iter_mut().zip(&mut s[of.clone()]))
+                    .zip(x[of].iter_mut().zip(&mut *r));
+                for (((u, w), (p, s)), (x, r)) in vertices {
+                    step((*u, *w), (alpha, beta), (p, s), (x, r));
+                }
+                preconditioner.apply(system.matrix, patch.clone(), r, u);
             }
-            self.preconditioner
-                .apply(system.matrix, patch.clone(), &self.r, u);
-        }
+        });
         self.preconditioner.project(system.filter, u);
     }
 

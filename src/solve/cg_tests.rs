@@ -28,6 +28,7 @@ struct Job {
     part: Part,
     filter: Filter,
     tolerance: Tolerance,
+    threads: usize,
     x: Vec<DVec3>,
     owned: std::ops::Range<usize>,
 }
@@ -45,13 +46,16 @@ fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sy
             part: sheet.system(ranks, rank, seed),
             filter: sheet.filter(ranks, rank, seed),
             tolerance: tight(),
+            threads: 1,
             x: vec![DVec3::ZERO; plan.owned().len()],
             owned: plan.owned(),
         };
         prepare(&mut job);
         let ownership = sheet.ownership(ranks);
         let preconditioner = sheet.preconditioner(job.preconditioner, ranks, rank);
-        let mut cg = ModifiedCg::new((&plan, &sheet.tree, &ownership), preconditioner, TAG);
+        let team = Team::new(job.threads).unwrap();
+        let cg = ModifiedCg::new((&plan, &sheet.tree, &ownership), preconditioner, TAG);
+        let mut cg = cg.with_team(&team);
         let Job {
             positions,
             part: Part { matrix, rhs },
@@ -248,9 +252,9 @@ fn iterations_grow_with_the_mesh_unless_there_are_two_levels() {
     }
 }
 
-/// The promise: any number of ranks, the same bits.
+/// The promise: any number of ranks and threads, the same bits.
 #[test]
-fn ranks_do_not_show_in_the_result() {
+fn ranks_and_threads_do_not_show_in_the_result() {
     let sheet = Sheet::new(40, 32);
     for kind in KINDS {
         let job = |job: &mut Job| {
@@ -262,11 +266,15 @@ fn ranks_do_not_show_in_the_result() {
             alone.as_ref().unwrap().iterations > 15,
             "{kind:?} {alone:?}"
         );
-        for ranks in [2, 3, 4, 7] {
-            let other = solve(&sheet, ranks, 5, job);
-            assert_eq!(other.0, alone, "{kind:?} {ranks} ranks");
-            assert_eq!(bits(&other.1), bits(&x), "{kind:?} {ranks} ranks");
-            assert_eq!(bits(&other.2), bits(&force), "{kind:?} {ranks} ranks");
+        for (ranks, threads) in [(2, 1), (3, 2), (4, 1), (7, 1), (1, 2), (1, 3), (2, 5)] {
+            let other = solve(&sheet, ranks, 5, |work| {
+                job(work);
+                work.threads = threads;
+            });
+            let of = format!("{kind:?}, {ranks} ranks of {threads} threads");
+            assert_eq!(other.0, alone, "{of}");
+            assert_eq!(bits(&other.1), bits(&x), "{of}");
+            assert_eq!(bits(&other.2), bits(&force), "{of}");
         }
     }
 }

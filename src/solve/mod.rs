@@ -45,7 +45,9 @@ mod suspect;
 mod testing;
 
 pub use block_jacobi::BlockJacobi;
-pub use block_matrix::{BlockMatrix, BlockSlot, Pattern, PatternError, Rows, ScalarSlot};
+pub use block_matrix::{
+    BlockMatrix, BlockSlot, MatrixRows, Pattern, PatternError, Rows, ScalarSlot,
+};
 pub use cg::ModifiedCg;
 pub use filter::Filter;
 pub use halo::Halo;

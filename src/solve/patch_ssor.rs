@@ -59,8 +59,7 @@ impl PatchSsor {
         Self { rows }
     }
 
-    /// Preconditions the residual of one patch: u = M r in its rows. Vectors are of the owned
-    /// vertices.
+    /// Preconditions the residual of one patch: u = M r. Vectors are of the vertices of the patch.
     pub(super) fn apply(
         &self,
         matrix: &BlockMatrix,
@@ -71,15 +70,17 @@ impl PatchSsor {
     ) {
         let inverses = jacobi.inverses();
         let range = |from: u32, to: u32| from as usize..to as usize;
+        let first = patch.start;
         for row in patch.clone() {
             let InPatch { near, far } = self.rows[row];
-            let before = matrix.row_part(range(near[0], near[1]), range(far[0], far[1]), u);
-            u[row] = multiply(&inverses[row], r[row] - before);
+            let before = matrix.row_part(range(near[0], near[1]), range(far[0], far[1]), u, first);
+            u[row - first] = multiply(&inverses[row], r[row - first] - before);
         }
         for row in patch.rev() {
             let InPatch { near, far } = self.rows[row];
-            let behind = matrix.row_part(range(near[1] + 1, near[2]), range(far[1], far[2]), u);
-            u[row] -= multiply(&inverses[row], behind);
+            let behind =
+                matrix.row_part(range(near[1] + 1, near[2]), range(far[1], far[2]), u, first);
+            u[row - first] -= multiply(&inverses[row], behind);
         }
     }
 }
@@ -104,7 +105,8 @@ mod tests {
         let mut u = vec![DVec3::NAN; 64];
         for patch in &patches {
             // What is outside the patch must not be read.
-            ssor.apply(&matrix, &jacobi, patch.clone(), &r, &mut u);
+            let (r, u) = (&r[patch.clone()], &mut u[patch.clone()]);
+            ssor.apply(&matrix, &jacobi, patch.clone(), r, u);
         }
         let dense = sheet.dense(6);
         let product = |i: usize, columns: &mut dyn Iterator<Item = usize>, x: &[DVec3]| {

@@ -22,6 +22,7 @@ use super::coarse::CoarseSpace;
 use super::patch_ssor::PatchSsor;
 use super::reduction::Carried;
 use super::{BlockJacobi, BlockMatrix, Filter, Halo, Pattern, System};
+use crate::team::{Shares, parts};
 
 /// The local level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,25 +133,29 @@ impl Preconditioner {
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,
-        patches: &[Range<usize>],
+        (patches, shares): (&[Range<usize>], &Shares),
         r: &[DVec3],
         u: &mut [DVec3],
     ) -> Result<(), CommError> {
         if let Some(coarse) = &mut self.coarse {
-            coarse.restart(comm, r)?;
+            coarse.restart(comm, r, shares)?;
         }
-        for patch in patches {
-            self.apply(system.matrix, patch.clone(), r, u);
-        }
+        let work = parts(u, &shares.elements).zip(&shares.ranges);
+        shares.run(work, |(u, share)| {
+            let patches = &patches[share.clone()];
+            for (patch, u) in patches.iter().zip(parts(u, patches)) {
+                self.apply(system.matrix, patch.clone(), &r[patch.clone()], u);
+            }
+        });
         self.project(system.filter, u);
         Ok(())
     }
 
     /// What is to travel with the scalar products of an iteration, for the projected product w.
-    pub(super) fn restrict_product(&mut self, w: &[DVec3]) -> Option<Carried<'_>> {
+    pub(super) fn restrict_product(&mut self, w: &[DVec3], shares: &Shares) -> Option<Carried<'_>> {
         self.coarse
             .as_mut()
-            .map(|coarse| coarse.restrict_product(w))
+            .map(|coarse| coarse.restrict_product(w, shares))
     }
 
     /// Follows s = w + β s, r −= α s on the coarse level.
@@ -165,7 +170,7 @@ impl Preconditioner {
         (self.ssor.is_none() && self.coarse.is_none()).then(|| self.jacobi.inverses())
     }
 
-    /// u = M r in the rows of one patch; [`Preconditioner::project`] must follow when all patches
+    /// u = M r of one patch, which the vectors are of; [`Preconditioner::project`] must follow when all patches
     /// are done.
     pub(super) fn apply(
         &self,
@@ -177,7 +182,7 @@ impl Preconditioner {
         match &self.ssor {
             Some(ssor) => ssor.apply(matrix, &self.jacobi, patch.clone(), r, u),
             None => {
-                let rows = u[patch.clone()].iter_mut().zip(&r[patch.clone()]);
+                let rows = u.iter_mut().zip(r);
                 for ((u, r), inverse) in rows.zip(&self.jacobi.inverses()[patch.clone()]) {
                     *u = multiply(inverse, *r);
                 }

@@ -12,6 +12,8 @@ use glam::DVec3;
 use weft_partition::{Ownership, PatchTree, TreeSum};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 
+use crate::team::{Shares, Team, parts};
+
 /// One rank's end of the sums.
 #[derive(Clone, Debug)]
 pub struct Reduction {
@@ -19,6 +21,8 @@ pub struct Reduction {
     sum: TreeSum,
     /// Owned vertices of each owned patch, counted from the first owned vertex.
     patches: Vec<Range<usize>>,
+    /// The patches that each thread of the rank adds up.
+    shares: Shares,
     subtree_counts: Vec<usize>,
 }
 
@@ -32,17 +36,31 @@ impl Reduction {
         let sum = TreeSum::new(ownership);
         let first = ownership.vertices(rank).start;
         let local = |vertices: Range<usize>| vertices.start - first..vertices.end - first;
+        let patches: Vec<_> = (ownership.patches(rank))
+            .map(|p| local(tree.patch_vertices(p)))
+            .collect();
         Self {
             rank,
-            patches: ownership
-                .patches(rank)
-                .map(|p| local(tree.patch_vertices(p)))
-                .collect(),
+            shares: Team::default().cut(&patches),
+            patches,
             subtree_counts: (0..ownership.ranks())
                 .map(|r| sum.subtrees(r).len())
                 .collect(),
             sum,
         }
+    }
+
+    /// The same sums, with the patches of the rank shared by a team.
+    #[must_use]
+    pub fn with_team(mut self, team: &Team) -> Self {
+        self.shares = team.cut(&self.patches);
+        self
+    }
+
+    /// What each thread of the rank adds up: patches by their place among those owned, and their vertices.
+    #[must_use]
+    pub fn shares(&self) -> &Shares {
+        &self.shares
     }
 
     /// The vertices of each owned patch, as ranges of a vector of owned vertices.
@@ -54,7 +72,7 @@ impl Reduction {
     /// Adds up K numbers of every patch over all patches. Collective; every rank gets the same
     /// bits.
     ///
-    /// `of_patch` is called once for each owned patch, in order, with its vertices.
+    /// `of_patch` is called once for each owned patch, with its vertices.
     ///
     /// # Errors
     /// The job was ended, or a rank sent another number of partial sums than its patches make
@@ -62,7 +80,7 @@ impl Reduction {
     pub fn sum<const K: usize>(
         &self,
         comm: &mut dyn Comm,
-        of_patch: impl FnMut(Range<usize>) -> [f64; K],
+        of_patch: impl Fn(Range<usize>) -> [f64; K] + Sync,
     ) -> Result<[f64; K], CommError> {
         self.sum_carrying(comm, None, of_patch)
     }
@@ -72,13 +90,15 @@ impl Reduction {
         &self,
         comm: &mut dyn Comm,
         mut carried: Option<Carried<'_>>,
-        mut of_patch: impl FnMut(Range<usize>) -> [f64; K],
+        of_patch: impl Fn(Range<usize>) -> [f64; K] + Sync,
     ) -> Result<[f64; K], CommError> {
-        let leaves: Vec<[f64; K]> = self
-            .patches
-            .iter()
-            .map(|patch| of_patch(patch.clone()))
-            .collect();
+        let mut leaves = vec![[0.0; K]; self.patches.len()];
+        let work = parts(&mut leaves, &self.shares.ranges).zip(&self.shares.ranges);
+        self.shares.run(work, |(leaves, share)| {
+            for (leaf, patch) in leaves.iter_mut().zip(&self.patches[share.clone()]) {
+                *leaf = of_patch(patch.clone());
+            }
+        });
         let mut own = Vec::new();
         self.sum
             .reduce_local(self.rank, &leaves, &mut own)

@@ -2,21 +2,35 @@
 //!
 //! `(M − h ∂f/∂v − h² ∂f/∂x) Δv = h (f₀ + h ∂f/∂x v₀)`, linearised once per step. Every rank goes
 //! through all elements that touch its rows, in the order of their global numbers, and adds to its own rows
-//! only: elements on a border are computed on both sides, and no row depends on where it is.
+//! only: elements on a border are computed on both sides, and no row depends on where it is. Threads of a rank share
+//! its rows in the same way.
+
+use std::ops::Range;
 
 use glam::DVec3;
 use weft_partition::HaloPlan;
 
 use super::world::World;
 use crate::physics::ClothModel;
-use crate::solve::{BlockMatrix, BlockSlot, ScalarSlot};
+use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, ScalarSlot};
+use crate::team::{Shares, parts};
 
 /// A rank's elements, with the places they add to.
 #[derive(Debug)]
 pub(super) struct Assembly {
+    /// Triangles that touch owned vertices, ascending, with the local indices of their corners.
+    triangles: Vec<(u32, [u32; 3])>,
+    shares: Shares,
+    /// What each thread of the rank fills.
+    parts: Vec<Part>,
+    first: usize,
+}
+
+/// The elements that touch a run of rows.
+#[derive(Debug)]
+struct Part {
     triangles: Vec<Triangle>,
     hinges: Vec<Hinge>,
-    first: usize,
 }
 
 #[derive(Debug)]
@@ -50,36 +64,101 @@ pub(super) struct Load {
 
 impl Assembly {
     /// Finds the elements that touch owned rows and their places in the matrix.
-    pub(super) fn new(world: &World, plan: &HaloPlan, matrix: &BlockMatrix) -> Self {
+    pub(super) fn new(
+        world: &World,
+        plan: &HaloPlan,
+        matrix: &BlockMatrix,
+        shares: &Shares,
+    ) -> Self {
         let owned = plan.owned();
-        let mine = |v: u32| owned.contains(&(v as usize));
-        let local = |v: u32| {
-            plan.local_index(v)
-                .expect("elements couple only what the matrix graph does") as u32
+        let mine = |v: &u32| owned.contains(&(*v as usize));
+        let local = local_in(plan);
+        let triangles = (0..).zip(world.model().triangles());
+        let touching = triangles.filter(|(_, t)| t.iter().any(mine));
+        let parts = shares.elements.iter().map(|share| {
+            let rows = owned.start + share.start..owned.start + share.end;
+            Part::new(world, plan, matrix, &rows)
+        });
+        Self {
+            triangles: touching.map(|(index, t)| (index, t.map(&local))).collect(),
+            parts: parts.collect(),
+            shares: shares.clone(),
+            first: owned.start,
+        }
+    }
+
+    /// Fills matrix (kg) and right-hand side (kg m/s) for positions and velocities with halo.
+    pub(super) fn assemble(
+        &self,
+        model: &ClothModel,
+        state: (&[DVec3], &[DVec3]),
+        load: &Load,
+        matrix: &mut BlockMatrix,
+        rhs: &mut [DVec3],
+    ) -> Result<(), Collapsed> {
+        let of = &self.shares.elements;
+        let mut outcomes = vec![Ok(()); of.len()];
+        let work = (matrix.rows_mut(of).into_iter().zip(parts(rhs, of)))
+            .zip(self.parts.iter().zip(of))
+            .zip(&mut outcomes);
+        self.shares
+            .run(work, |(((mut matrix, rhs), (part, rows)), outcome)| {
+                matrix.clear();
+                for (i, rhs) in rows.clone().zip(rhs.iter_mut()) {
+                    let mass = model.masses()[self.first + i];
+                    let drag = model.mass_damping(self.first + i);
+                    matrix.add_diagonal(i, mass * (1.0 + load.dt * drag));
+                    *rhs = (load.gravity - state.1[i] * drag) * (mass * load.dt);
+                }
+                *outcome = part.add(model, state, load.dt, &mut matrix, (rhs, rows.start));
+            });
+        // The first one, whoever came upon it.
+        let collapsed = outcomes.into_iter().filter_map(Result::err);
+        collapsed.min_by_key(|c| c.triangle).map_or(Ok(()), Err)
+    }
+
+    /// Triangles that touch owned vertices, ascending, with the local indices of their corners.
+    pub(super) fn triangles(&self) -> impl Iterator<Item = (u32, [u32; 3])> + '_ {
+        self.triangles.iter().copied()
+    }
+
+    /// The largest principal strain of this rank's triangles.
+    pub(super) fn largest_strain(&self, model: &ClothModel, x: &[DVec3]) -> f64 {
+        let strain = |&(index, corners): &(u32, [u32; 3])| {
+            let membrane = &model.membranes()[index as usize];
+            membrane
+                .deform(corners.map(|c| x[c as usize]))
+                .map_or(f64::INFINITY, |d| d.strain())
         };
+        self.triangles.iter().map(strain).fold(0.0, f64::max)
+    }
+}
+
+impl Part {
+    /// The elements that touch some rows, given by global numbers.
+    fn new(world: &World, plan: &HaloPlan, matrix: &BlockMatrix, rows: &Range<usize>) -> Self {
+        let mine = |v: &u32| rows.contains(&(*v as usize));
+        let local = local_in(plan);
         let pattern = matrix.pattern();
-        let model = world.model();
-        let triangles = (0..)
-            .zip(model.triangles())
-            .filter(|(_, t)| t.iter().any(|&v| mine(v)));
+        let triangles = (0..).zip(world.model().triangles());
+        let triangles = triangles.filter(|(_, t)| t.iter().any(mine));
         let triangles = triangles.map(|(index, t)| Triangle {
             index,
-            corners: t.map(local),
+            corners: t.map(&local),
             slots: t.map(|row| {
-                mine(row).then(|| {
+                mine(&row).then(|| {
                     let row = local(row) as usize;
                     t.map(|column| pattern.block_slot(row, column).expect("triangles are near"))
                 })
             }),
         });
-        let hinges = (0..)
-            .zip(model.hinges())
-            .filter(|(_, h)| h.vertices.iter().any(|&v| mine(v)));
+        let hinges = (0..).zip(world.model().hinges());
+        let hinges = hinges.filter(|(_, h)| h.vertices.iter().any(mine));
         let hinges = hinges.map(|(index, h)| Hinge {
             index,
-            corners: h.vertices.map(local),
+            corners: h.vertices.map(&local),
             slots: h.vertices.map(|row| {
-                mine(row).then(|| {
+                mine(&row).then(|| {
                     let row = local(row) as usize;
                     h.vertices.map(|column| {
                         pattern
@@ -92,31 +171,18 @@ impl Assembly {
         Self {
             triangles: triangles.collect(),
             hinges: hinges.collect(),
-            first: owned.start,
         }
     }
 
-    /// Fills matrix (kg) and right-hand side (kg m/s) for positions and velocities with halo.
-    pub(super) fn assemble(
+    /// Adds all elements; `rhs` is of the rows from the second number on, as local indices.
+    fn add(
         &self,
         model: &ClothModel,
         (x, v): (&[DVec3], &[DVec3]),
-        load: &Load,
-        matrix: &mut BlockMatrix,
-        rhs: &mut [DVec3],
+        dt: f64,
+        matrix: &mut MatrixRows<'_>,
+        (rhs, first): (&mut [DVec3], usize),
     ) -> Result<(), Collapsed> {
-        let dt = load.dt;
-        matrix.clear();
-        for (i, rhs) in rhs.iter_mut().enumerate() {
-            let mass = model.masses()[self.first + i];
-            let drag = model.mass_damping(self.first + i);
-            let slot = matrix.pattern().diagonal_slot(i);
-            matrix.add_block(
-                slot,
-                &glam::DMat3::from_diagonal(DVec3::splat(mass * (1.0 + dt * drag))),
-            );
-            *rhs = (load.gravity - v[i] * drag) * (mass * dt);
-        }
         for t in &self.triangles {
             let index = t.index as usize;
             let membrane = &model.membranes()[index];
@@ -134,7 +200,7 @@ impl Assembly {
                     matrix.add_block(slots[j], &(block * dt));
                     force -= block * v[t.corners[j] as usize];
                 }
-                rhs[t.corners[i] as usize] += force * dt;
+                rhs[t.corners[i] as usize - first] += force * dt;
             }
         }
         for h in &self.hinges {
@@ -149,25 +215,17 @@ impl Assembly {
                 for (slot, other) in slots.iter().zip(hinge.weights) {
                     matrix.add_scalar(*slot, weight * other * damped);
                 }
-                rhs[h.corners[i] as usize] -= pull * weight;
+                rhs[h.corners[i] as usize - first] -= pull * weight;
             }
         }
         Ok(())
     }
+}
 
-    /// Triangles that touch owned vertices, ascending, with the local indices of their corners.
-    pub(super) fn triangles(&self) -> impl Iterator<Item = (u32, [u32; 3])> + '_ {
-        self.triangles.iter().map(|t| (t.index, t.corners))
-    }
-
-    /// The largest principal strain of this rank's triangles.
-    pub(super) fn largest_strain(&self, model: &ClothModel, x: &[DVec3]) -> f64 {
-        let strain = |t: &Triangle| {
-            let membrane = &model.membranes()[t.index as usize];
-            membrane
-                .deform(t.corners.map(|c| x[c as usize]))
-                .map_or(f64::INFINITY, |d| d.strain())
-        };
-        self.triangles.iter().map(strain).fold(0.0, f64::max)
+/// The local index of a vertex that an element of the rank has.
+fn local_in(plan: &HaloPlan) -> impl Fn(u32) -> u32 + '_ {
+    |v| {
+        plan.local_index(v)
+            .expect("elements couple only what the matrix graph does") as u32
     }
 }

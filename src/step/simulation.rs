@@ -13,6 +13,7 @@
 use std::time::Duration;
 
 use glam::DVec3;
+use rayon::ThreadPoolBuildError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use weft_partition::{HaloPlan, Ownership, PartitionError};
@@ -31,6 +32,7 @@ use crate::solve::{
     BlockMatrix, Filter, ModifiedCg, Outcome, Pattern, PatternError, Preconditioner, Smoother,
     SolveError, System, Tolerance, TwoLevel,
 };
+use crate::team::Team;
 
 const CG_TAG: Tag = Tag(0x10);
 /// Residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram.
@@ -94,6 +96,9 @@ pub enum StepError {
     /// Messages failed.
     #[error(transparent)]
     Comm(#[from] CommError),
+    /// The system does not give as many threads as were asked for.
+    #[error("cannot start the threads of a rank: {0}")]
+    Threads(#[from] ThreadPoolBuildError),
     /// More ranks than patches, or none.
     #[error(transparent)]
     Partition(#[from] PartitionError),
@@ -214,14 +219,22 @@ impl<'w> Simulation<'w> {
         let graph = world.graph();
         let two_level = (world.aggregates()).map(|aggregates| TwoLevel { aggregates, graph });
         let preconditioner = Preconditioner::new(smoother, two_level, matrix.pattern(), partition);
+        // In virtual time ranks take turns on one thread, and their workers are modelled.
+        let threads = if comm.has_threads() {
+            options.workers
+        } else {
+            1
+        };
+        let team = Team::new(threads)?;
+        let cg = ModifiedCg::new(partition, preconditioner, CG_TAG).with_team(&team);
         let x = world.model().rest().to_vec();
         let v = world.start_velocities().to_vec();
         Ok(Self {
             world,
             options: *options,
-            cg: ModifiedCg::new(partition, preconditioner, CG_TAG),
             filter: Filter::new(owned),
-            assembly: Assembly::new(world, &plan, &matrix),
+            assembly: Assembly::new(world, &plan, &matrix, cg.shares()),
+            cg,
             bodies: BodyResponse::new(owned),
             corrections: Corrections::new(&plan),
             matrix,

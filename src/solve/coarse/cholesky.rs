@@ -6,7 +6,7 @@
 //! library that chooses its kernels at run time will do.
 //!
 //! Modes may be missing: of an aggregate that is constrained, or whose vertices are on one line or
-//! one point. A pivot that is tiny beside the entry it started from, or negative, is *dropped*, its
+//! one point. A pivot that is tiny beside the entry it started from, or nothing beside the largest of all, is *dropped*, its
 //! row and column with it, and its part of the solution is zero. What is solved then is the system
 //! of the modes that are left, and the answer stays symmetric and positive semidefinite in the
 //! right-hand side.
@@ -119,8 +119,14 @@ impl Cholesky {
         for (scale, block) in self.inverse.iter_mut().zip(&self.diagonal) {
             *scale = std::array::from_fn(|c| block[c][c]);
         }
+        let largest = self.inverse.as_flattened().iter().copied();
+        let nothing = NOTHING * largest.fold(0.0, f64::max);
         for column in 0..self.diagonal.len() {
-            factor_block(&mut self.diagonal[column], &mut self.inverse[column]);
+            factor_block(
+                &mut self.diagonal[column],
+                &mut self.inverse[column],
+                nothing,
+            );
             self.finish_column(column);
         }
     }
@@ -214,12 +220,12 @@ impl Cholesky {
 }
 
 /// Factors a block on the diagonal in place. `inverse` holds the entries that its pivots started
-/// from, and becomes the inverse pivots. Dropped pivots leave zeros below them.
-fn factor_block(block: &mut Block, inverse: &mut Six) {
+/// from, and becomes the inverse pivots. Dropped pivots, those up to `nothing` among them, leave zeros below them.
+fn factor_block(block: &mut Block, inverse: &mut Six, nothing: f64) {
     for c in 0..6 {
         let pivot = block[c][c];
         // Not a number is not greater either.
-        inverse[c] = if pivot > TINY * inverse[c].abs() {
+        inverse[c] = if pivot > nothing.max(TINY * inverse[c].abs()) {
             1.0 / pivot.sqrt()
         } else {
             0.0
@@ -263,6 +269,9 @@ const ZERO: Block = [[0.0; 6]; 6];
 
 /// The share of its first value below which a pivot is rounding, and its mode not there.
 const TINY: f64 = 1e-12;
+/// The share of the largest entry below which an entry on the diagonal is the square of a rounding error: a mode that
+/// slanted constraints leave nothing of but that.
+const NOTHING: f64 = 1e-20;
 
 #[cfg(test)]
 mod tests {

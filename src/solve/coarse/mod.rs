@@ -32,6 +32,7 @@ use self::galerkin::Galerkin;
 use self::modes::Modes;
 use super::reduction::Carried;
 use super::{BlockMatrix, Filter, Halo, Pattern};
+use crate::team::Shares;
 
 /// The amplitudes of the modes of an aggregate: translation, then rotation.
 type Six = [f64; 6];
@@ -121,9 +122,14 @@ impl CoarseSpace {
     }
 
     /// Restricts a residual that was computed and not updated, and solves for it. Collective.
-    pub(super) fn restart(&mut self, comm: &mut dyn Comm, r: &[DVec3]) -> Result<(), CommError> {
+    pub(super) fn restart(
+        &mut self,
+        comm: &mut dyn Comm,
+        r: &[DVec3],
+        shares: &Shares,
+    ) -> Result<(), CommError> {
         self.direction.fill([0.0; 6]);
-        self.modes.restrict(r, &mut self.restricted);
+        self.modes.restrict(r, &mut self.restricted, shares);
         if comm.size() > 1 {
             let bytes = bytemuck::cast_slice(self.restricted.as_flattened()).to_vec();
             share(
@@ -140,8 +146,8 @@ impl CoarseSpace {
     }
 
     /// Restricts w, a projected product with the matrix; what is to travel with the scalar products.
-    pub(super) fn restrict_product(&mut self, w: &[DVec3]) -> Carried<'_> {
-        self.modes.restrict(w, &mut self.restricted);
+    pub(super) fn restrict_product(&mut self, w: &[DVec3], shares: &Shares) -> Carried<'_> {
+        self.modes.restrict(w, &mut self.restricted, shares);
         Carried {
             own: self.restricted.as_flattened(),
             counts: &self.vector_counts,
@@ -161,7 +167,7 @@ impl CoarseSpace {
         self.cholesky.solve(&self.residual, &mut self.correction);
     }
 
-    /// Adds the motion of the aggregates to the vertices of a patch. Constrained directions are to
+    /// Adds the motion of the aggregates to the vertices of a patch, which `u` is of. Constrained directions are to
     /// be projected out afterwards.
     pub(super) fn add_correction(&self, patch: Range<usize>, u: &mut [DVec3]) {
         let own = &self.correction[self.owned.clone()];

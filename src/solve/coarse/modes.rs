@@ -22,10 +22,13 @@ use weft_runtime::comm::{Comm, CommError};
 
 use super::Six;
 use crate::solve::{Filter, Halo};
+use crate::team::{Shares, parts};
 
 /// The rigid motions of the aggregates that a rank owns or reads.
 #[derive(Clone, Debug)]
 pub(super) struct Modes {
+    /// The aggregates of each owned patch, counted from the first that is owned.
+    in_patch: Vec<Range<usize>>,
     /// The aggregate of each owned vertex, counted from the first that is owned.
     aggregate: Vec<u32>,
     /// How many vertices each owned aggregate has.
@@ -50,7 +53,12 @@ impl Modes {
             sizes[aggregate as usize] += 1;
         }
         let local = || vec![DVec3::ZERO; plan.local_len()];
+        let in_patch = ownership.patches(plan.rank()).map(|patch| {
+            let all = aggregates.in_patch(patch);
+            all.start - owned.start..all.end - owned.start
+        });
         Self {
+            in_patch: in_patch.collect(),
             aggregate,
             centroids: vec![DVec3::ZERO; owned.len()],
             radii: vec![0.0; owned.len()],
@@ -121,16 +129,26 @@ impl Modes {
     }
 
     /// Tᵀ v of every owned aggregate. For v = S v that is Pᵀ v.
-    pub(super) fn restrict(&self, vector: &[DVec3], out: &mut [Six]) {
-        out.fill([0.0; 6]);
-        for ((v, q), &a) in vector.iter().zip(&self.offsets).zip(&self.aggregate) {
-            add_moments(&mut out[a as usize], *q, *v);
-        }
+    pub(super) fn restrict(&self, vector: &[DVec3], out: &mut [Six], shares: &Shares) {
+        let owned = |patches: &Range<usize>| {
+            self.in_patch[patches.start].start..self.in_patch[patches.end - 1].end
+        };
+        let owned: Vec<Range<usize>> = shares.ranges.iter().map(owned).collect();
+        let work = parts(out, &owned).zip(&owned).zip(&shares.elements);
+        shares.run(work, |((out, owned), share)| {
+            out.fill([0.0; 6]);
+            let vertices = (vector[share.clone()].iter())
+                .zip(&self.offsets[share.clone()])
+                .zip(&self.aggregate[share.clone()]);
+            for ((v, q), &a) in vertices {
+                add_moments(&mut out[a as usize - owned.start], *q, *v);
+            }
+        });
     }
 
-    /// Adds T y to the vertices of a patch, y being of the owned aggregates.
+    /// Adds T y to the vertices of a patch, which `vector` is of; y is of the owned aggregates.
     pub(super) fn add_motion(&self, patch: Range<usize>, y: &[Six], vector: &mut [DVec3]) {
-        let rows = vector[patch.clone()]
+        let rows = vector
             .iter_mut()
             .zip(&self.offsets[patch.clone()])
             .zip(&self.aggregate[patch]);

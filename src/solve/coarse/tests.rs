@@ -5,6 +5,7 @@ use weft_runtime::comm::threads;
 use super::*;
 use crate::solve::testing::{KINDS, Noise, Sheet};
 use crate::solve::{Rows, System};
+use crate::team::Team;
 
 const TAG: Tag = Tag(5);
 const SEED: u64 = 12;
@@ -32,6 +33,16 @@ fn filter(sheet: &Sheet, ranks: usize, rank: usize) -> Filter {
 }
 
 /// Whatever rigid motions make up a displacement, the coarse level finds it from the forces.
+fn shares(sheet: &Sheet, ranks: usize, rank: usize) -> Shares {
+    let ownership = sheet.ownership(ranks);
+    let first = ownership.vertices(rank).start;
+    let patches: Vec<_> = (ownership.patches(rank))
+        .map(|p| sheet.tree.patch_vertices(p))
+        .map(|p| p.start - first..p.end - first)
+        .collect();
+    Team::default().cut(&patches)
+}
+
 #[test]
 fn rigid_motions_of_aggregates_are_found_exactly() {
     let sheet = Sheet::new(14, 4);
@@ -58,7 +69,9 @@ fn rigid_motions_of_aggregates_are_found_exactly() {
         matrix.multiply(&u, &mut force, Rows::All);
         filter.project(&mut force);
         let mut found = coarse.clone();
-        found.restart(&mut comm, &force).unwrap();
+        found
+            .restart(&mut comm, &force, &shares(&sheet, 1, 0))
+            .unwrap();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
             assert!((*found - *u).length() < 1e-10, "row {row}: {found} for {u}");
         }
@@ -74,6 +87,7 @@ fn every_preconditioner_is_symmetric_and_positive() {
     let mut halo = Halo::new(&sheet.plan(1, 0), TAG);
     let mut comm = Solo::new();
     let patches: Vec<_> = (0..4).map(|p| sheet.tree.patch_vertices(p)).collect();
+    let shares = shares(&sheet, 1, 0);
     let dot = |a: &[DVec3], b: &[DVec3]| -> f64 { a.iter().zip(b).map(|(a, b)| a.dot(*b)).sum() };
     for filter in [Filter::new(sheet.len()), filter(&sheet, 1, 0)] {
         let system = System {
@@ -93,7 +107,7 @@ fn every_preconditioner_is_symmetric_and_positive() {
                     filter.project(&mut r);
                     let mut u = vec![DVec3::ZERO; sheet.len()];
                     preconditioner
-                        .restart(&mut comm, &system, &patches, &r, &mut u)
+                        .restart(&mut comm, &system, (&patches, &shares), &r, &mut u)
                         .unwrap();
                     (r, u)
                 });
@@ -146,7 +160,9 @@ fn coarse_numbers_of_the_wrong_length_name_their_sender() {
             return None;
         }
         let zeros = vec![DVec3::ZERO; sheet.plan(2, 0).owned().len()];
-        coarse(&sheet, 2, 0).restart(comm, &zeros).err()
+        coarse(&sheet, 2, 0)
+            .restart(comm, &zeros, &shares(&sheet, 2, 0))
+            .err()
     })
     .unwrap();
     assert!(
