@@ -78,6 +78,18 @@ impl Team {
         });
     }
 
+    /// Cuts so many elements into as many shares as there are threads; fewer if there are few elements.
+    #[must_use]
+    pub fn cut_even(&self, elements: usize) -> Shares {
+        /// What is not worth waking a thread for.
+        const FEWEST: usize = 64;
+        let chunks: Vec<Range<usize>> = (0..elements)
+            .step_by(FEWEST)
+            .map(|start| start..(start + FEWEST).min(elements))
+            .collect();
+        self.cut(&chunks)
+    }
+
     /// Cuts a sequence of ranges that follow each other, such as the patches of a rank, into a run of them for each
     /// thread, of about as many elements each; fewer runs if there are fewer ranges.
     #[must_use]
@@ -122,6 +134,12 @@ pub struct Shares {
 }
 
 impl Shares {
+    /// The threads that share.
+    #[must_use]
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
     /// Works on all shares at once, see [`Team::run`].
     pub fn run<S: Send>(&self, shares: impl IntoIterator<Item = S>, work: impl Fn(S) + Sync) {
         self.team.run(shares, work);

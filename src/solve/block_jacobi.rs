@@ -8,6 +8,7 @@
 use glam::{DMat3, DVec3};
 
 use super::{BlockMatrix, Filter};
+use crate::team::{Shares, Team, parts};
 
 /// Inverted diagonal blocks of the owned rows.
 #[derive(Clone, Debug, Default)]
@@ -30,30 +31,34 @@ impl BlockJacobi {
             filter.len(),
             "a filter for the owned rows"
         );
-        let mut indefinite = None;
-        self.inverses.clear();
-        self.inverses.extend((0..filter.len()).map(|row| {
-            let block = matrix.diagonal_block(row);
-            let inverse = if filter.is_constrained(row) {
-                let free = filter.free(row);
-                let rest = DMat3::IDENTITY - free;
-                inverse(&(free * block * free + rest)).map(|inverse| free * inverse * free)
-            } else {
-                inverse(&block)
-            };
-            inverse.map_or_else(
-                || {
+        self.factor_shared(matrix, filter, &Team::default().cut_even(filter.len()))
+    }
+
+    /// [`BlockJacobi::factor`] on all threads of a rank.
+    pub(super) fn factor_shared(
+        &mut self,
+        matrix: &BlockMatrix,
+        filter: &Filter,
+        shares: &Shares,
+    ) -> Option<usize> {
+        self.inverses.resize(filter.len(), [0.0; 6]);
+        let mut indefinite = vec![None; shares.elements.len()];
+        let work = (parts(&mut self.inverses, &shares.elements).zip(&shares.elements))
+            .zip(&mut indefinite);
+        shares.run(work, |((inverses, rows), indefinite)| {
+            for (row, out) in rows.clone().zip(inverses) {
+                let inverse = inverse_in_free_directions(matrix, filter, row);
+                if inverse.is_none() {
                     indefinite.get_or_insert(row);
-                    [0.0; 6]
-                },
-                |m| {
+                }
+                *out = inverse.map_or([0.0; 6], |m| {
                     [
                         m.x_axis.x, m.x_axis.y, m.x_axis.z, m.y_axis.y, m.y_axis.z, m.z_axis.z,
                     ]
-                },
-            )
-        }));
-        indefinite
+                });
+            }
+        });
+        indefinite.into_iter().flatten().next()
     }
 
     /// Preconditions the residual of a row (local index).
@@ -69,6 +74,18 @@ impl BlockJacobi {
     /// The inverses of all rows, for loops over rows.
     pub(super) fn inverses(&self) -> &[[f64; 6]] {
         &self.inverses
+    }
+}
+
+/// The inverse of a diagonal block in the free directions of its row; `None` if it is not positive definite there.
+fn inverse_in_free_directions(matrix: &BlockMatrix, filter: &Filter, row: usize) -> Option<DMat3> {
+    let block = matrix.diagonal_block(row);
+    if filter.is_constrained(row) {
+        let free = filter.free(row);
+        let rest = DMat3::IDENTITY - free;
+        inverse(&(free * block * free + rest)).map(|inverse| free * inverse * free)
+    } else {
+        inverse(&block)
     }
 }
 

@@ -147,7 +147,8 @@ impl ModifiedCg {
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
         self.check_lengths(system, x)?;
-        let bad_block = self.preconditioner.factor(comm, &mut self.halo, system)?;
+        let shares = self.reduction.shares();
+        let bad_block = (self.preconditioner).factor(comm, &mut self.halo, system, shares)?;
         let mut progress = self.begin(comm, system, tolerance, bad_block, x)?;
 
         system.filter.enforce(x);

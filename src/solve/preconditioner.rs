@@ -114,8 +114,9 @@ impl Preconditioner {
         comm: &mut dyn Comm,
         halo: &mut Halo,
         system: &System<'_>,
+        shares: &Shares,
     ) -> Result<Option<usize>, CommError> {
-        let bad = self.jacobi.factor(system.matrix, system.filter);
+        let bad = (self.jacobi).factor_shared(system.matrix, system.filter, shares);
         if let Some(coarse) = &mut self.coarse {
             let System {
                 matrix,
@@ -123,7 +124,7 @@ impl Preconditioner {
                 positions,
                 ..
             } = *system;
-            coarse.factor(comm, halo, matrix, filter, positions)?;
+            coarse.factor(comm, halo, (matrix, filter, positions), shares)?;
         }
         Ok(bad)
     }

@@ -20,6 +20,8 @@ use crate::team::{Shares, parts};
 pub(super) struct Assembly {
     /// Triangles that touch owned vertices, ascending, with the local indices of their corners.
     triangles: Vec<(u32, [u32; 3])>,
+    /// Which of them each thread of the rank looks at.
+    triangle_shares: Shares,
     shares: Shares,
     /// What each thread of the rank fills.
     parts: Vec<Part>,
@@ -79,8 +81,10 @@ impl Assembly {
             let rows = owned.start + share.start..owned.start + share.end;
             Part::new(world, plan, matrix, &rows)
         });
+        let triangles: Vec<_> = touching.map(|(index, t)| (index, t.map(&local))).collect();
         Self {
-            triangles: touching.map(|(index, t)| (index, t.map(&local))).collect(),
+            triangle_shares: shares.team().cut_even(triangles.len()),
+            triangles,
             parts: parts.collect(),
             shares: shares.clone(),
             first: owned.start,
@@ -117,20 +121,38 @@ impl Assembly {
         collapsed.min_by_key(|c| c.triangle).map_or(Ok(()), Err)
     }
 
-    /// Triangles that touch owned vertices, ascending, with the local indices of their corners.
-    pub(super) fn triangles(&self) -> impl Iterator<Item = (u32, [u32; 3])> + '_ {
-        self.triangles.iter().copied()
+    /// Goes through the triangles that touch owned vertices on all threads of the rank: `visit` is called for each one
+    /// with the local indices of its corners, and what the thread collects; its runs follow each other in the order
+    /// of the triangles.
+    pub(super) fn collect<T: Send>(
+        &self,
+        collected: &mut Vec<T>,
+        empty: impl Fn() -> T,
+        visit: impl Fn(u32, [u32; 3], &mut T) + Sync,
+    ) {
+        let shares = &self.triangle_shares;
+        collected.resize_with(shares.elements.len(), empty);
+        let work = collected.iter_mut().zip(&shares.elements);
+        shares.run(work, |(collected, share)| {
+            for &(index, corners) in &self.triangles[share.clone()] {
+                visit(index, corners, collected);
+            }
+        });
     }
 
     /// The largest principal strain of this rank's triangles.
     pub(super) fn largest_strain(&self, model: &ClothModel, x: &[DVec3]) -> f64 {
-        let strain = |&(index, corners): &(u32, [u32; 3])| {
-            let membrane = &model.membranes()[index as usize];
-            membrane
-                .deform(corners.map(|c| x[c as usize]))
-                .map_or(f64::INFINITY, |d| d.strain())
-        };
-        self.triangles.iter().map(strain).fold(0.0, f64::max)
+        let mut largest = Vec::new();
+        self.collect(
+            &mut largest,
+            || 0.0_f64,
+            |index, corners, largest| {
+                let membrane = &model.membranes()[index as usize];
+                let deformation = membrane.deform(corners.map(|c| x[c as usize]));
+                *largest = largest.max(deformation.map_or(f64::INFINITY, |d| d.strain()));
+            },
+        );
+        largest.into_iter().fold(0.0, f64::max)
     }
 }
 

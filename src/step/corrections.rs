@@ -33,6 +33,8 @@ pub(super) struct Corrections {
     halo: Halo,
     impulses: Impulses,
     rows: Vec<Row>,
+    /// Rows of stretched triangles, as each thread of the rank finds them.
+    strained: Vec<Vec<Row>>,
 }
 
 /// What corrections read.
@@ -60,6 +62,7 @@ impl Corrections {
             halo: Halo::new(plan, TAG),
             impulses: Impulses::default(),
             rows: Vec::new(),
+            strained: Vec::new(),
         }
     }
 
@@ -100,11 +103,14 @@ impl Corrections {
             self.halo.start(comm, v)?;
             self.halo.finish(comm, v)?;
             self.rows.truncate(contact_rows);
-            for (triangle, corners) in with.assembly.triangles() {
-                let at = |values: &[DVec3]| corners.map(|c| values[c as usize]);
-                let rows = &mut self.rows;
-                strain_limit::push_rows(world.model(), triangle, at(with.x), at(v), dt, rows);
-            }
+            self.strained.iter_mut().for_each(Vec::clear);
+            let (x, ends) = (with.x, &*v);
+            with.assembly
+                .collect(&mut self.strained, Vec::new, |triangle, corners, rows| {
+                    let at = |values: &[DVec3]| corners.map(|c| values[c as usize]);
+                    strain_limit::push_rows(world.model(), triangle, at(x), at(ends), dt, rows);
+                });
+            self.rows.extend(self.strained.iter().flatten().copied());
             self.impulses.load(self.rows.iter().copied());
             let exchange = RowExchange::new(&self.impulses, with.ownership, me);
             self.enter(with, v);

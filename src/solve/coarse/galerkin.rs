@@ -15,6 +15,7 @@ use super::cholesky::LowerRows;
 use super::modes::{Modes, add_moments};
 use super::{Block, Six};
 use crate::solve::{BlockMatrix, Pattern};
+use crate::team::{Shares, parts};
 
 /// Where every entry of the owned rows goes.
 #[derive(Clone, Debug)]
@@ -27,8 +28,10 @@ pub(super) struct Galerkin {
     targets: Vec<u32>,
     /// Where the targets of each row start; one more than there are rows.
     starts: Vec<u32>,
-    /// Z of the row at hand, one for each of its targets, by columns.
-    sums: Vec<[DVec3; 6]>,
+    /// Where the blocks of each owned aggregate start, counted as targets are; one more than there are.
+    block_starts: Vec<usize>,
+    /// The most targets of a row.
+    most: usize,
 }
 
 impl Galerkin {
@@ -46,7 +49,12 @@ impl Galerkin {
             far: vec![SKIPPED; scalars],
             targets: Vec::new(),
             starts: vec![0],
-            sums: Vec::new(),
+            // Each row has a block, so that these are the starts of the owned ones, and their end.
+            block_starts: (lower.starts.iter())
+                .filter(|&&start| (owned.start..=owned.end).contains(&start))
+                .map(|start| start - owned.start)
+                .collect(),
+            most: 0,
         };
         let mut here: Vec<u32> = Vec::new();
         for (row, vertex) in plan.owned().enumerate() {
@@ -73,49 +81,75 @@ impl Galerkin {
             place(pattern.scalar_columns(row), &mut galerkin.far);
             galerkin.targets.extend(&here);
             galerkin.starts.push(galerkin.targets.len() as u32);
-            let most = galerkin.sums.len().max(here.len());
-            galerkin.sums.resize(most, [DVec3::ZERO; 6]);
+            galerkin.most = galerkin.most.max(here.len());
         }
         galerkin
     }
 
     /// Computes the owned blocks.
-    pub(super) fn assemble(&mut self, matrix: &BlockMatrix, modes: &Modes, owned: &mut [Block]) {
-        owned.fill([[0.0; 6]; 6]);
-        for (row, starts) in self.starts.windows(2).enumerate() {
-            let targets = &self.targets[starts[0] as usize..starts[1] as usize];
-            let sums = &mut self.sums[..targets.len()];
-            sums.fill([DVec3::ZERO; 6]);
-            for (at, column, block) in matrix.row_blocks(row) {
-                // Skipped entries have no sum to go to.
-                if let Some(sum) = sums.get_mut(self.near[at] as usize) {
-                    let column = column as usize;
-                    let block = match modes.projection(column) {
-                        Some(free) => block * free,
-                        None => block,
-                    };
-                    add_block(sum, &block, modes.offset(column));
+    pub(super) fn assemble(
+        &self,
+        matrix: &BlockMatrix,
+        modes: &Modes,
+        owned: &mut [Block],
+        shares: &Shares,
+    ) {
+        let starts = &self.block_starts;
+        let blocks: Vec<Range<usize>> = (modes.owned_by(shares).iter())
+            .map(|aggregates| starts[aggregates.start]..starts[aggregates.end])
+            .collect();
+        let work = (parts(owned, &blocks).zip(&blocks)).zip(&shares.elements);
+        shares.run(work, |((owned, blocks), rows)| {
+            owned.fill([[0.0; 6]; 6]);
+            // Z of the row at hand, one for each of its targets, by columns.
+            let mut sums = vec![[DVec3::ZERO; 6]; self.most];
+            for row in rows.clone() {
+                self.add_row(matrix, modes, row, &mut sums, (owned, blocks.start));
+            }
+        });
+    }
+
+    /// What a row adds to the blocks of its aggregate; `owned` begins with the block of the given number.
+    fn add_row(
+        &self,
+        matrix: &BlockMatrix,
+        modes: &Modes,
+        row: usize,
+        sums: &mut [[DVec3; 6]],
+        (owned, first): (&mut [Block], usize),
+    ) {
+        let targets = &self.targets[self.starts[row] as usize..self.starts[row + 1] as usize];
+        let sums = &mut sums[..targets.len()];
+        sums.fill([DVec3::ZERO; 6]);
+        for (at, column, block) in matrix.row_blocks(row) {
+            // Skipped entries have no sum to go to.
+            if let Some(sum) = sums.get_mut(self.near[at] as usize) {
+                let column = column as usize;
+                let block = match modes.projection(column) {
+                    Some(free) => block * free,
+                    None => block,
+                };
+                add_block(sum, &block, modes.offset(column));
+            }
+        }
+        for (at, column, value) in matrix.row_scalars(row) {
+            if let Some(sum) = sums.get_mut(self.far[at] as usize) {
+                let column = column as usize;
+                match modes.projection(column) {
+                    Some(free) => add_block(sum, &(value * free), modes.offset(column)),
+                    None => add_scalar(sum, value, modes.offset(column)),
                 }
             }
-            for (at, column, value) in matrix.row_scalars(row) {
-                if let Some(sum) = sums.get_mut(self.far[at] as usize) {
-                    let column = column as usize;
-                    match modes.projection(column) {
-                        Some(free) => add_block(sum, &(value * free), modes.offset(column)),
-                        None => add_scalar(sum, value, modes.offset(column)),
-                    }
-                }
-            }
-            let (free, q) = (modes.projection(row), modes.offset(row));
-            for (sum, &target) in sums.iter().zip(targets) {
-                for (column, z) in owned[target as usize].iter_mut().zip(sum) {
-                    let z = match free {
-                        Some(free) => free * *z,
-                        None => *z,
-                    };
-                    let column: &mut Six = column;
-                    add_moments(column, q, z);
-                }
+        }
+        let (free, q) = (modes.projection(row), modes.offset(row));
+        for (sum, &target) in sums.iter().zip(targets) {
+            for (column, z) in owned[target as usize - first].iter_mut().zip(sum) {
+                let z = match free {
+                    Some(free) => free * *z,
+                    None => *z,
+                };
+                let column: &mut Six = column;
+                add_moments(column, q, z);
             }
         }
     }

@@ -105,13 +105,12 @@ impl CoarseSpace {
         &mut self,
         comm: &mut dyn Comm,
         halo: &mut Halo,
-        matrix: &BlockMatrix,
-        filter: &Filter,
-        positions: &[DVec3],
+        (matrix, filter, positions): (&BlockMatrix, &Filter, &[DVec3]),
+        shares: &Shares,
     ) -> Result<(), CommError> {
         self.modes.place(comm, halo, positions, filter)?;
         let own = &mut self.matrix[self.owned_blocks.clone()];
-        self.galerkin.assemble(matrix, &self.modes, own);
+        self.galerkin.assemble(matrix, &self.modes, own, shares);
         if comm.size() > 1 {
             let bytes = bytemuck::cast_slice(own.as_flattened().as_flattened()).to_vec();
             let all = self.matrix.as_flattened_mut().as_flattened_mut();

@@ -52,7 +52,12 @@ fn rigid_motions_of_aggregates_are_found_exactly() {
     for filter in [Filter::new(sheet.len()), filter(&sheet, 1, 0)] {
         let mut coarse = coarse(&sheet, 1, 0);
         coarse
-            .factor(&mut comm, &mut halo, &matrix, &filter, &positions)
+            .factor(
+                &mut comm,
+                &mut halo,
+                (&matrix, &filter, &positions),
+                &shares(&sheet, 1, 0),
+            )
             .unwrap();
         let mut noise = Noise::new(2);
         let motion: Vec<Six> = (0..sheet.aggregates.count())
@@ -98,7 +103,7 @@ fn every_preconditioner_is_symmetric_and_positive() {
         };
         for kind in KINDS {
             let mut preconditioner = sheet.preconditioner(kind, 1, 0);
-            let bad = preconditioner.factor(&mut comm, &mut halo, &system);
+            let bad = preconditioner.factor(&mut comm, &mut halo, &system, &shares);
             assert_eq!(bad.unwrap(), None);
             let mut noise = Noise::new(8);
             for _ in 0..5 {
@@ -135,7 +140,12 @@ fn the_coarse_matrix_has_the_same_bits_on_any_number_of_ranks() {
             let matrix = sheet.system(ranks, rank, SEED).matrix;
             let (filter, positions) = (filter(&sheet, ranks, rank), sheet.positions(ranks, rank));
             coarse
-                .factor(comm, &mut halo, &matrix, &filter, &positions)
+                .factor(
+                    comm,
+                    &mut halo,
+                    (&matrix, &filter, &positions),
+                    &shares(&sheet, ranks, rank),
+                )
                 .unwrap();
             let numbers = coarse.matrix.as_flattened().as_flattened();
             numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
