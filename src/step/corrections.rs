@@ -18,6 +18,7 @@ use super::world::World;
 use crate::collide::Contact;
 use crate::collide::contact::PairKind;
 use crate::solve::Halo;
+use crate::team::Team;
 
 pub(super) const TAG: Tag = Tag(0x28);
 /// Times that strain rows are made anew.
@@ -57,10 +58,10 @@ pub(super) struct Pushed {
 }
 
 impl Corrections {
-    pub(super) fn new(plan: &HaloPlan) -> Self {
+    pub(super) fn new(plan: &HaloPlan, team: &Team) -> Self {
         Self {
             halo: Halo::new(plan, TAG),
-            impulses: Impulses::default(),
+            impulses: Impulses::with_team(team),
             rows: Vec::new(),
             strained: Vec::new(),
         }

@@ -20,6 +20,7 @@ use bytemuck::{Pod, Zeroable};
 use glam::{DMat3, DVec3};
 
 use crate::collide::contact::Contact;
+use crate::team::{Shares, Team, parts};
 
 /// Time in s in which a contact that is too close opens: fast enough to be seen nowhere, too slow for
 /// piled layers to be blown apart.
@@ -109,10 +110,27 @@ pub struct Impulses {
     tangential: Vec<DVec3>,
     /// Whether a row counts in the loads of its vertices.
     counted: Vec<bool>,
-    change: Vec<DVec3>,
+    /// What each row adds to its impulse in a round.
+    impulses: Vec<DVec3>,
+    /// The rows of each vertex, ascending, with the place of the vertex in them.
+    incident: Vec<(u32, u32)>,
+    /// Where those of each vertex start; one more than there are vertices.
+    starts: Vec<u32>,
+    team: Team,
+    row_shares: Shares,
+    vertex_shares: Shares,
 }
 
 impl Impulses {
+    /// Impulses that a team works on.
+    #[must_use]
+    pub fn with_team(team: &Team) -> Self {
+        Self {
+            team: team.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Takes other rows; those that share a vertex must come in the same order on every rank.
     pub fn load(&mut self, rows: impl IntoIterator<Item = Row>) {
         self.rows.clear();
@@ -145,8 +163,36 @@ impl Impulses {
         self.tangential.resize(self.rows.len(), DVec3::ZERO);
         self.counted.clear();
         self.counted.resize(self.rows.len(), false);
-        self.change.clear();
-        self.change.resize(self.vertices.len(), DVec3::ZERO);
+        self.impulses.clear();
+        self.impulses.resize(self.rows.len(), DVec3::ZERO);
+        self.list_incident();
+        self.row_shares = self.team.cut_even(self.rows.len());
+        self.vertex_shares = self.team.cut_even(self.vertices.len());
+    }
+
+    /// Lists the rows of each vertex.
+    fn list_incident(&mut self) {
+        let slots = |row: usize| &self.slots[row][..usize::from(self.rows[row].count)];
+        self.starts.clear();
+        self.starts.resize(self.vertices.len() + 1, 0);
+        for row in 0..self.rows.len() {
+            for &slot in slots(row) {
+                self.starts[slot as usize + 1] += 1;
+            }
+        }
+        for vertex in 0..self.vertices.len() {
+            self.starts[vertex + 1] += self.starts[vertex];
+        }
+        self.incident.clear();
+        self.incident
+            .resize(self.starts[self.vertices.len()] as usize, (0, 0));
+        let mut next = self.starts.clone();
+        for row in 0..self.rows.len() {
+            for (place, &slot) in slots(row).iter().enumerate() {
+                self.incident[next[slot as usize] as usize] = (row as u32, place as u32);
+                next[slot as usize] += 1;
+            }
+        }
     }
 
     /// The rows.
@@ -174,91 +220,110 @@ impl Impulses {
 
     /// Finds the rows that will push first. Loads are right afterwards where the vertex is owned.
     pub fn survey(&mut self) {
-        for (index, row) in self.rows.iter().enumerate() {
-            let slots = &self.slots[index][..usize::from(row.count)];
-            let relative = self.relative(row, slots);
-            self.counted[index] = relative.dot(row.normal) < row.least_rate;
-        }
-        self.sum_loads();
+        let (rows, slots, participants) = (&self.rows, &self.slots, &self.participants);
+        let of = &self.row_shares.elements;
+        let work = parts(&mut self.counted, of).zip(of);
+        self.row_shares.run(work, |(counted, share)| {
+            let rows = rows[share.clone()].iter().zip(&slots[share.clone()]);
+            for ((row, slots), counted) in rows.zip(counted) {
+                let slots = &slots[..usize::from(row.count)];
+                let relative = relative(participants, row, slots);
+                *counted = relative.dot(row.normal) < row.least_rate;
+            }
+        });
+        self.sum_up();
     }
 
     /// One round: all rows at once. Velocities and loads are right afterwards where the vertex is owned.
     ///
     /// Returns the largest rate in m/s that a row lacked before.
     pub fn round(&mut self) -> f64 {
-        let mut worst = 0.0_f64;
-        self.change.fill(DVec3::ZERO);
-        for (index, row) in self.rows.iter().enumerate() {
-            let slots = &self.slots[index][..usize::from(row.count)];
-            let relative = self.relative(row, slots);
-            let rate = relative.dot(row.normal);
-            if self.normal[index] <= 0.0 && rate >= row.least_rate {
-                self.counted[index] = false;
-                continue;
-            }
-            let mut give = DMat3::ZERO;
-            for (&slot, w) in slots.iter().zip(&row.weights) {
-                let p = &self.participants[slot as usize];
-                let own = if self.counted[index] { 0.0 } else { w.abs() };
-                give += p.mobility * (w.abs() * (p.load + own));
-            }
-            let along = (give * row.normal).dot(row.normal);
-            let trace = give.x_axis.x + give.y_axis.y + give.z_axis.z;
-            // What bodies hold along the normal cannot give way, but for rounding.
-            if along <= HELD * trace {
-                continue;
-            }
-            worst = worst.max(row.least_rate - rate);
-            let push = (self.normal[index] + (row.least_rate - rate) / along).max(0.0);
-            let sliding = relative - row.normal * rate;
-            // The direction that gives way most bounds the step, so that friction never overshoots.
-            let mut drag = self.tangential[index] - sliding / trace;
-            let limit = row.friction * push;
-            let size = drag.length();
-            if size > limit {
-                drag *= limit / size;
-            }
-            let impulse =
-                row.normal * (push - self.normal[index]) + (drag - self.tangential[index]);
-            self.normal[index] = push;
-            self.tangential[index] = drag;
-            self.counted[index] = push > 0.0;
-            for (&slot, &w) in slots.iter().zip(&row.weights) {
-                self.change[slot as usize] +=
-                    self.participants[slot as usize].mobility * (impulse * w);
-            }
-        }
-        for (p, change) in self.participants.iter_mut().zip(&self.change) {
-            p.velocity += *change;
-        }
-        self.sum_loads();
-        worst
+        let (rows, slots, participants) = (&self.rows, &self.slots, &self.participants);
+        let of = &self.row_shares.elements;
+        let mut worst = vec![0.0_f64; of.len()];
+        let work = (parts(&mut self.normal, of).zip(parts(&mut self.tangential, of)))
+            .zip(parts(&mut self.counted, of).zip(parts(&mut self.impulses, of)))
+            .zip(of.iter().zip(&mut worst));
+        self.row_shares
+            .run(work, |((sums, states), (share, worst))| {
+                let ((normal, tangential), (counted, impulses)) = (sums, states);
+                for (at, index) in share.clone().enumerate() {
+                    let row = &rows[index];
+                    let slots = &slots[index][..usize::from(row.count)];
+                    impulses[at] = DVec3::ZERO;
+                    let relative = relative(participants, row, slots);
+                    let rate = relative.dot(row.normal);
+                    if normal[at] <= 0.0 && rate >= row.least_rate {
+                        counted[at] = false;
+                        continue;
+                    }
+                    let mut give = DMat3::ZERO;
+                    for (&slot, w) in slots.iter().zip(&row.weights) {
+                        let p = &participants[slot as usize];
+                        let own = if counted[at] { 0.0 } else { w.abs() };
+                        give += p.mobility * (w.abs() * (p.load + own));
+                    }
+                    let along = (give * row.normal).dot(row.normal);
+                    let trace = give.x_axis.x + give.y_axis.y + give.z_axis.z;
+                    // What bodies hold along the normal cannot give way, but for rounding.
+                    if along <= HELD * trace {
+                        continue;
+                    }
+                    *worst = worst.max(row.least_rate - rate);
+                    let push = (normal[at] + (row.least_rate - rate) / along).max(0.0);
+                    let sliding = relative - row.normal * rate;
+                    // The direction that gives way most bounds the step, so that friction never overshoots.
+                    let mut drag = tangential[at] - sliding / trace;
+                    let limit = row.friction * push;
+                    let size = drag.length();
+                    if size > limit {
+                        drag *= limit / size;
+                    }
+                    impulses[at] = row.normal * (push - normal[at]) + (drag - tangential[at]);
+                    normal[at] = push;
+                    tangential[at] = drag;
+                    counted[at] = push > 0.0;
+                }
+            });
+        self.sum_up();
+        worst.into_iter().fold(0.0, f64::max)
     }
 
-    /// The combination of velocities that a row constrains.
-    fn relative(&self, row: &Row, slots: &[u32]) -> DVec3 {
-        let pairs = slots.iter().zip(&row.weights);
-        pairs.fold(-row.body_velocity, |sum, (&slot, &w)| {
-            sum + self.participants[slot as usize].velocity * w
-        })
-    }
-
-    fn sum_loads(&mut self) {
-        for p in &mut self.participants {
-            p.load = 0.0;
-        }
-        let counted = self.rows.iter().zip(&self.slots).zip(&self.counted);
-        for ((row, slots), _) in counted.filter(|(_, counted)| **counted) {
-            for (&slot, w) in slots[..usize::from(row.count)].iter().zip(&row.weights) {
-                self.participants[slot as usize].load += w.abs();
+    /// Adds the impulses of its rows to each vertex, in the order of the rows, and sums its load anew.
+    fn sum_up(&mut self) {
+        let (rows, incident, starts) = (&self.rows, &self.incident, &self.starts);
+        let (counted, impulses) = (&self.counted, &self.impulses);
+        let of = &self.vertex_shares.elements;
+        let work = parts(&mut self.participants, of).zip(of);
+        self.vertex_shares.run(work, |(participants, share)| {
+            for (p, vertex) in participants.iter_mut().zip(share.clone()) {
+                let (mut change, mut load) = (DVec3::ZERO, 0.0);
+                for &(row, place) in &incident[starts[vertex] as usize..starts[vertex + 1] as usize]
+                {
+                    let w = rows[row as usize].weights[place as usize];
+                    change += p.mobility * (impulses[row as usize] * w);
+                    if counted[row as usize] {
+                        load += w.abs();
+                    }
+                }
+                p.velocity += change;
+                p.load = load;
             }
-        }
+        });
     }
 
     /// Which rows pushed.
     pub fn pushing(&self) -> impl Iterator<Item = bool> + '_ {
         self.normal.iter().map(|push| *push > 0.0)
     }
+}
+
+/// The combination of velocities that a row constrains.
+fn relative(participants: &[Participant], row: &Row, slots: &[u32]) -> DVec3 {
+    let pairs = slots.iter().zip(&row.weights);
+    pairs.fold(-row.body_velocity, |sum, (&slot, &w)| {
+        sum + participants[slot as usize].velocity * w
+    })
 }
 
 #[cfg(test)]

@@ -236,7 +236,7 @@ impl<'w> Simulation<'w> {
             assembly: Assembly::new(world, &plan, &matrix, cg.shares()),
             cg,
             bodies: BodyResponse::new(owned),
-            corrections: Corrections::new(&plan),
+            corrections: Corrections::new(&plan, &team),
             matrix,
             local_x: vec![DVec3::ZERO; plan.local_len()],
             local_v: vec![DVec3::ZERO; plan.local_len()],
