@@ -5,6 +5,7 @@
 //! each a run of patches. What a share writes is its own, and whatever is added up is added per patch or per
 //! row, in the same order whoever does it: the number of threads shows in no bit.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -150,15 +151,19 @@ impl Shares {
 ///
 /// # Panics
 /// If the ranges do not, or the slice is shorter.
-pub fn parts<'s, 'r, T>(
+pub fn parts<'s, T, R: Borrow<Range<usize>>, I: IntoIterator<Item = R>>(
     slice: &'s mut [T],
-    ranges: &'r [Range<usize>],
-) -> impl Iterator<Item = &'s mut [T]> + use<'s, 'r, T> {
+    ranges: I,
+) -> impl Iterator<Item = &'s mut [T]> + use<'s, T, R, I> {
     let mut rest = slice;
-    let mut at = ranges.first().map_or(0, |range| range.start);
-    ranges.iter().map(move |range| {
-        assert_eq!(range.start, at, "ranges follow each other");
-        at = range.end;
+    let mut at = None;
+    ranges.into_iter().map(move |range| {
+        let range = range.borrow();
+        assert!(
+            at.is_none_or(|at| at == range.start),
+            "ranges follow each other"
+        );
+        at = Some(range.end);
         let (part, behind) = std::mem::take(&mut rest).split_at_mut(range.len());
         rest = behind;
         part

@@ -1,5 +1,6 @@
 //! Rank 0's outputs while ranks take steps: history, progress, frames, pictures.
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
 use glam::DVec3;
@@ -25,6 +26,8 @@ pub(super) struct Writer<'w> {
     history: HistoryWriter,
     series: Option<FrameSeries>,
     progress: Progress,
+    /// [`World::digest`], once it was needed.
+    digest: OnceCell<String>,
     /// Time of the next frame, as a multiple of the interval.
     next_frame: u64,
     triangles: Vec<[u32; 3]>,
@@ -86,6 +89,7 @@ impl<'w> Writer<'w> {
                 Show::Nothing => Progress::quiet(),
             }
             .after(step),
+            digest: OnceCell::new(),
             next_frame: header.map_or(0, |header| header.next_frame),
             triangles,
             camera: camera(world),
@@ -121,7 +125,7 @@ impl<'w> Writer<'w> {
             time_s: state.step as f64 * scene.time.step,
             vertices: state.positions.len() as u64,
             scene: scene.echo_of_trajectory(),
-            world: self.world.digest(),
+            world: self.digest.get_or_init(|| self.world.digest()).clone(),
             frames: self.frames as u64,
             next_frame: self.next_frame,
             deepest_m: self.deepest.is_finite().then_some(self.deepest),

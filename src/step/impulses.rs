@@ -112,6 +112,8 @@ pub struct Impulses {
     counted: Vec<bool>,
     /// What each row adds to its impulse in a round.
     impulses: Vec<DVec3>,
+    /// The largest rate that a row of each thread lacked.
+    worst: Vec<f64>,
     /// The rows of each vertex, ascending, with the place of the vertex in them.
     incident: Vec<(u32, u32)>,
     /// Where those of each vertex start; one more than there are vertices.
@@ -240,10 +242,11 @@ impl Impulses {
     pub fn round(&mut self) -> f64 {
         let (rows, slots, participants) = (&self.rows, &self.slots, &self.participants);
         let of = &self.row_shares.elements;
-        let mut worst = vec![0.0_f64; of.len()];
+        self.worst.clear();
+        self.worst.resize(of.len(), 0.0);
         let work = (parts(&mut self.normal, of).zip(parts(&mut self.tangential, of)))
             .zip(parts(&mut self.counted, of).zip(parts(&mut self.impulses, of)))
-            .zip(of.iter().zip(&mut worst));
+            .zip(of.iter().zip(&mut self.worst));
         self.row_shares
             .run(work, |((sums, states), (share, worst))| {
                 let ((normal, tangential), (counted, impulses)) = (sums, states);
@@ -286,7 +289,7 @@ impl Impulses {
                 }
             });
         self.sum_up();
-        worst.into_iter().fold(0.0, f64::max)
+        self.worst.iter().copied().fold(0.0, f64::max)
     }
 
     /// Adds the impulses of its rows to each vertex, in the order of the rows, and sums its load anew.

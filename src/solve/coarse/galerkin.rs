@@ -95,10 +95,11 @@ impl Galerkin {
         shares: &Shares,
     ) {
         let starts = &self.block_starts;
-        let blocks: Vec<Range<usize>> = (modes.owned_by(shares).iter())
-            .map(|aggregates| starts[aggregates.start]..starts[aggregates.end])
-            .collect();
-        let work = (parts(owned, &blocks).zip(&blocks)).zip(&shares.elements);
+        let blocks = || {
+            let owned = modes.owned_by(shares);
+            owned.map(|aggregates| starts[aggregates.start]..starts[aggregates.end])
+        };
+        let work = (parts(owned, blocks()).zip(blocks())).zip(&shares.elements);
         shares.run(work, |((owned, blocks), rows)| {
             owned.fill([[0.0; 6]; 6]);
             // Z of the row at hand, one for each of its targets, by columns.

@@ -129,17 +129,17 @@ impl Modes {
     }
 
     /// The owned aggregates that each thread's share of the patches consists of.
-    pub(super) fn owned_by(&self, shares: &Shares) -> Vec<Range<usize>> {
-        let owned = |patches: &Range<usize>| {
-            self.in_patch[patches.start].start..self.in_patch[patches.end - 1].end
-        };
-        shares.ranges.iter().map(owned).collect()
+    pub(super) fn owned_by(&self, shares: &Shares) -> impl Iterator<Item = Range<usize>> {
+        shares
+            .ranges
+            .iter()
+            .map(|patches| self.in_patch[patches.start].start..self.in_patch[patches.end - 1].end)
     }
 
     /// Tᵀ v of every owned aggregate. For v = S v that is Pᵀ v.
     pub(super) fn restrict(&self, vector: &[DVec3], out: &mut [Six], shares: &Shares) {
-        let owned = self.owned_by(shares);
-        let work = parts(out, &owned).zip(&owned).zip(&shares.elements);
+        let owned = || self.owned_by(shares);
+        let work = parts(out, owned()).zip(owned()).zip(&shares.elements);
         shares.run(work, |((out, owned), share)| {
             out.fill([0.0; 6]);
             let vertices = (vector[share.clone()].iter())
