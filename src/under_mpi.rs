@@ -13,8 +13,9 @@ use weft_runtime::comm::{Collectives as _, CommError, Rank};
 use weftwork::run::{Driver, note_failure, run_rank};
 use weftwork::step::World;
 
+use crate::cli::RunArguments;
 use crate::launcher::Launcher;
-use crate::{Failure, RunArguments, announcement, conclude, prepare, run_options, say, stopping};
+use crate::{Failure, announcement, conclude, prepare, run_options, say, stopping};
 
 impl From<Failure> for weft_mpi::Failure {
     fn from(failure: Failure) -> Self {

@@ -1,0 +1,219 @@
+//! The command line: what may be said on it, and what each word means.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
+use clap::{Parser, Subcommand, ValueEnum};
+use weft_runtime::POLICIES;
+use weft_runtime::policy::{SPLITS, VICTIMS};
+use weftwork::run::TraceSteps;
+
+/// Cloth on distributed memory: collision tests that ranks steal from each other.
+#[derive(Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  weft run scenes/quick.toml
+  weft run scenes/drape-floor.toml --ranks 4 --out runs/floor
+  weft run scenes/drape-free.toml --set cloth.material.bending=1e-3 --no-steal
+  mpirun -n 4 weft run scenes/drape-floor.toml --threads 2     (built with --features mpi)
+  weft run scenes/drape-floor.toml --out runs/floor --resume    (goes on where that run stopped)
+  weft check my-scene.toml
+  weft compare runs/floor runs/floor-on-16-ranks
+
+Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
+6 compare found a difference, 101 internal."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Simulates a scene.
+    Run(Box<RunArguments>),
+    /// Reads and checks a scene and its meshes, and prints all options in force.
+    Check {
+        /// The scene file.
+        scene: PathBuf,
+        /// Overrides a key of the scene, as in `time.step=2ms`.
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+        overrides: Vec<(String, String)>,
+    },
+    /// Says whether two runs are the same, and where they part if not.
+    Compare {
+        /// Directory of a run.
+        a: PathBuf,
+        /// Directory of another.
+        b: PathBuf,
+        /// Takes the runs as the same if no position in their frames differs by more, in m [default: to the bit].
+        #[arg(long, value_name = "METRES", value_parser = parse_tolerance)]
+        tolerance: Option<f64>,
+    },
+    /// Shows how a scene is cut into parts for ranks, and how else it could be.
+    Partition(PartitionArguments),
+    /// Writes the linear system of a scene's next step, for other solvers: A.mtx and b.mtx (MatrixMarket).
+    System {
+        /// The scene file.
+        scene: PathBuf,
+        /// The step after this state instead of the first one.
+        #[arg(long, value_name = "CHECKPOINT")]
+        state: Option<PathBuf>,
+        /// The directory to write into.
+        #[arg(long, default_value = ".")]
+        out: PathBuf,
+        /// Overrides a key of the scene, as in `time.step=2ms`.
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+        overrides: Vec<(String, String)>,
+    },
+    /// Lists the scenes in a folder.
+    Scenes {
+        /// The folder.
+        #[arg(default_value = "scenes")]
+        folder: PathBuf,
+    },
+    /// Says which version this is and what it was built with.
+    Info,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct PartitionArguments {
+    /// The scene file.
+    pub(crate) scene: PathBuf,
+    /// Number of parts, one for each rank.
+    #[arg(long, default_value_t = 12, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) parts: usize,
+    /// Also cuts by the coordinates of this state of the scene, and draws it.
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) state: Option<PathBuf>,
+    /// Draws the parts.
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "partition.png"
+    )]
+    pub(crate) picture: Option<PathBuf>,
+    /// Overrides a key of the scene, as in `partition.patches=64`.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    pub(crate) overrides: Vec<(String, String)>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct RunArguments {
+    /// The scene file.
+    pub(crate) scene: PathBuf,
+    /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2].
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) ranks: Option<usize>,
+    /// Workers per rank.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: u16,
+    /// Gives each rank one more thread, for messages alone: a task that runs long delays no other rank.
+    #[arg(long)]
+    pub(crate) progress_thread: bool,
+    /// How ranks talk to each other.
+    #[arg(long, value_enum, default_value_t = CommChoice::Auto)]
+    pub(crate) comm: CommChoice,
+    /// The network between ranks in virtual time.
+    #[arg(long, value_enum, default_value = "gigabit")]
+    pub(crate) network: NetworkChoice,
+    /// Takes so many steps, counted from time 0, instead of running to the scene's end.
+    #[arg(long, conflicts_with = "until")]
+    pub(crate) steps: Option<u64>,
+    /// Runs to this time in seconds instead of the scene's end.
+    #[arg(long)]
+    pub(crate) until: Option<f64>,
+    /// Directory for the outputs [default: runs/NAME].
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Goes on from the newest checkpoint in the output directory, or from this one.
+    #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, require_equals = true)]
+    pub(crate) resume: Option<Option<PathBuf>>,
+    /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGUSR1 and Ctrl-C do at once.
+    #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
+    pub(crate) max_hours: Option<Duration>,
+    /// Writes trace.json for ui.perfetto.dev, of all steps or of steps FROM to TO, both included.
+    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true, default_missing_value = "1..")]
+    pub(crate) trace: Option<TraceSteps>,
+    /// Overrides a key of the scene, as in `time.step=2ms`.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    pub(crate) overrides: Vec<(String, String)>,
+    /// Idle ranks ask nobody for work.
+    #[arg(long)]
+    pub(crate) no_steal: bool,
+    /// How ranks share the collision tests [default: the scene's].
+    #[arg(long, value_parser = names(POLICIES.iter().map(|(name, _, _)| *name)))]
+    pub(crate) policy: Option<String>,
+    /// What a running task gives away when it is split.
+    #[arg(long, value_parser = names(SPLITS.iter().map(|split| split.name())))]
+    pub(crate) split: Option<String>,
+    /// Whom an idle rank asks for tasks.
+    #[arg(long, value_parser = names(VICTIMS.iter().map(|rule| rule.name())))]
+    pub(crate) victims: Option<String>,
+    /// Seed of the choice of victims; does not change the result.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// What ranks that are MPI processes do while they wait [default: sleep, after a while].
+    #[cfg(feature = "mpi")]
+    #[arg(long, value_parser = names(weft_mpi::Idle::NAMED.iter().map(|(name, _)| *name)))]
+    pub(crate) idle: Option<String>,
+    /// Prints the result only.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CommChoice {
+    /// MPI under mpirun or srun, else threads, or solo for one rank.
+    Auto,
+    /// One rank.
+    Solo,
+    /// Every rank a thread of this process.
+    Threads,
+    /// Ranks in virtual time, in one thread: as many as there are patches.
+    Virtual,
+    /// Every rank an MPI process, started by mpirun or srun.
+    Mpi,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum NetworkChoice {
+    /// 7 us, 250 MB/s: a cluster of 2006.
+    #[value(name = "myrinet-2000")]
+    Myrinet2000,
+    /// 35 us, 125 MB/s.
+    Gigabit,
+    /// 1 us, 25 GB/s.
+    HdrInfiniband,
+}
+
+/// The names of a table, as values that an option takes.
+pub(crate) fn names(table: impl Iterator<Item = &'static str>) -> PossibleValuesParser {
+    PossibleValuesParser::new(table)
+}
+
+fn parse_hours(text: &str) -> Result<Duration, String> {
+    let hours: Option<f64> = text.parse().ok().filter(|&hours| hours > 0.0);
+    let time = hours.and_then(|hours| Duration::try_from_secs_f64(3600.0 * hours).ok());
+    time.ok_or_else(|| "wants a number of hours above zero, such as 0.5".to_owned())
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let tolerance = text.parse().ok();
+    tolerance
+        .filter(|t: &f64| t.is_finite() && *t >= 0.0)
+        .ok_or_else(|| "wants a distance in metres, as in 1e-9".to_owned())
+}
+
+fn parse_override(text: &str) -> Result<(String, String), String> {
+    text.split_once('=')
+        .filter(|(key, _)| !key.trim().is_empty())
+        .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))
+        .ok_or_else(|| "wants KEY=VALUE, as in time.step=2ms".to_owned())
+}

@@ -1,0 +1,207 @@
+//! The commands that are no run: they look at a scene, at runs that were, or at the program itself.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weft_partition::PartitionError;
+use weft_runtime::ScopeOptions;
+use weft_runtime::comm::solo::Solo;
+use weftwork::mesh::{build_body, build_cloth, check_spacing};
+use weftwork::output::write_system;
+use weftwork::report::{PartitionComparison, compare, partition_picture};
+use weftwork::run::{FEATURES, RunError, read_state};
+use weftwork::scene::Scene;
+use weftwork::step::{Simulation, State, StepError, World};
+
+use crate::cli::PartitionArguments;
+#[cfg(feature = "mpi")]
+use crate::under_mpi;
+use crate::{Failure, say};
+
+pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
+    let scene = load(path, overrides)?;
+    build(&scene)?;
+    say(scene.echo())
+}
+
+pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failure> {
+    let world = build(&load(&arguments.scene, &arguments.overrides)?)?;
+    let state = state_of(&world, arguments.state.as_deref())?;
+    let state = state.map(|state| state.positions);
+    let uncut = |error: PartitionError| Failure {
+        code: 3,
+        message: error.to_string(),
+    };
+    let comparison = PartitionComparison::new(&world, arguments.parts, state.as_deref());
+    let text = comparison.map_err(uncut)?.to_string();
+    if let Some(file) = &arguments.picture {
+        let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
+        let size = world.scene().output.picture_size;
+        let picture = partition_picture(&world, arguments.parts, &positions, size);
+        picture
+            .map_err(uncut)?
+            .write_to(file)
+            .map_err(|error| Failure {
+                code: 5,
+                message: error.to_string(),
+            })?;
+    }
+    say(text)
+}
+
+pub(crate) fn write_linear_system(
+    scene: &Path,
+    state: Option<&Path>,
+    out: &Path,
+    overrides: &[(String, String)],
+) -> Result<(), Failure> {
+    let world = build(&load(scene, overrides)?)?;
+    let state = state_of(&world, state)?;
+    let failed = |error: StepError| {
+        let error = RunError::from(error);
+        Failure {
+            code: error.exit_code(),
+            message: error.to_string(),
+        }
+    };
+    let mut simulation =
+        Simulation::new(&world, &Solo::new(), &ScopeOptions::default()).map_err(failed)?;
+    if let Some(state) = &state {
+        simulation.restore(state).map_err(failed)?;
+    }
+    let system = simulation.free_system().map_err(failed)?;
+    let plain = system.prefiltered(world.tree().new_to_old());
+    let [matrix, rhs] = write_system(out, &plain).map_err(|error| Failure {
+        code: 5,
+        message: error.to_string(),
+    })?;
+    say(format_args!(
+        "Wrote {} ({} rows, {} entries of the lower triangle) and {}\n",
+        matrix.display(),
+        plain.rhs.len(),
+        plain.entries.len(),
+        rhs.display(),
+    ))
+}
+
+/// The world of a scene.
+fn build(scene: &Scene) -> Result<World, Failure> {
+    World::build(scene).map_err(|error| Failure {
+        code: 3,
+        message: error.to_string(),
+    })
+}
+
+/// The state in a checkpoint, if one is named.
+fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<State>, Failure> {
+    let Some(path) = checkpoint else {
+        return Ok(None);
+    };
+    match read_state(path, world) {
+        Ok(checkpoint) => Ok(Some(checkpoint.state)),
+        Err(error) => Err(Failure {
+            code: error.exit_code(),
+            message: error.to_string(),
+        }),
+    }
+}
+
+/// Loads a scene and checks what its files hold.
+pub(crate) fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene, Failure> {
+    let invalid = |message: String| Failure { code: 3, message };
+    let scene = Scene::load(path, overrides).map_err(|e| invalid(e.to_string()))?;
+    for cloth in &scene.cloths {
+        let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
+        if scene.contact.self_collision {
+            check_spacing(&mesh, scene.contact.thickness)
+                .map_err(|e| invalid(format!("cloth `{}`: {e}", cloth.name)))?;
+        }
+    }
+    for body in &scene.bodies {
+        build_body(body).map_err(|e| invalid(e.to_string()))?;
+    }
+    Ok(scene)
+}
+
+pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result<(), Failure> {
+    let comparison = compare(a, b).map_err(|error| Failure {
+        code: 5,
+        message: error.to_string(),
+    })?;
+    say(&comparison)?;
+    let (same, verdict) = match (tolerance, comparison.farthest) {
+        (None, _) => (comparison.differs.is_empty(), String::new()),
+        (Some(most), Some(farthest)) => (
+            farthest <= most,
+            format!(": positions by up to {farthest:e} m, more than {most:e}"),
+        ),
+        (Some(_), None) => (
+            false,
+            ": no frame that both have, to hold against --tolerance".to_owned(),
+        ),
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Failure {
+        code: 6,
+        message: format!("{} and {} differ{verdict}", a.display(), b.display()),
+    })
+}
+
+pub(crate) fn list_scenes(folder: &Path) -> Result<(), Failure> {
+    let failure = |e: io::Error| Failure {
+        code: 5,
+        message: format!(
+            "cannot list {}: {e}; name a folder with scenes",
+            folder.display()
+        ),
+    };
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failure)? {
+        let path = entry.map_err(failure)?.path();
+        if path.extension().is_some_and(|e| e == "toml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let mut list = String::new();
+    for path in files {
+        let scene = Scene::load(&path, &[]);
+        let title = scene.map_or_else(|_| "(not valid; see `weft check`)".to_owned(), |s| s.title);
+        writeln!(list, "{:<28} {title}", path.display()).expect("strings take all that is written");
+    }
+    say(list)
+}
+
+pub(crate) fn info() -> String {
+    let list = |names: &[&str]| match names {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    };
+    format!(
+        "weft {version}\ncommit   {commit}\nprofile  {profile}\nfeatures {features}\n\
+         ranks    solo, threads, virtual{and_mpi}\nmpi      {mpi}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        commit = option_env!("WEFT_COMMIT").unwrap_or("not recorded"),
+        profile = if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+        features = list(FEATURES),
+        and_mpi = if cfg!(feature = "mpi") { ", mpi" } else { "" },
+        mpi = mpi_info(),
+    )
+}
+
+#[cfg(feature = "mpi")]
+fn mpi_info() -> String {
+    under_mpi::info()
+}
+
+#[cfg(not(feature = "mpi"))]
+fn mpi_info() -> String {
+    "not built in; for it, build with `--features mpi`".to_owned()
+}
