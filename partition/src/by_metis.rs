@@ -61,22 +61,14 @@ pub(crate) fn cut(graph: &Subgraph, parts: usize, seed: i32) -> Result<Vec<i32>,
 mod tests {
     use super::*;
     use crate::Quality;
+    use crate::testing::grid;
 
     const SIDE: u32 = 40;
-
-    fn grid() -> Graph {
-        let edges = (0..SIDE * SIDE).flat_map(|v| {
-            let right = (v % SIDE + 1 < SIDE).then_some((v, v + 1));
-            let down = (v + SIDE < SIDE * SIDE).then_some((v, v + SIDE));
-            right.into_iter().chain(down)
-        });
-        Graph::from_edges((SIDE * SIDE) as usize, edges).unwrap()
-    }
 
     /// Nothing cuts a square into k even parts with less than the isoperimetric bound; METIS comes near.
     #[test]
     fn parts_are_even_and_cut_little() {
-        let graph = grid();
+        let graph = grid(SIDE);
         for parts in [2, 5, 12] {
             let part_of = k_way(&graph, parts, 1).unwrap();
             let quality = Quality::new(&graph, &part_of, parts).unwrap();
@@ -95,7 +87,7 @@ mod tests {
 
     #[test]
     fn bad_counts_are_refused() {
-        let graph = grid();
+        let graph = grid(SIDE);
         for parts in [0, 1601] {
             let refused = k_way(&graph, parts, 1);
             assert!(matches!(refused, Err(PartitionError::PatchCount { .. })));

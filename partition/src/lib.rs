@@ -46,6 +46,8 @@ pub mod patch_tree;
 pub mod quality;
 pub mod rcb;
 mod subgraph;
+#[cfg(test)]
+mod testing;
 pub mod tree_sum;
 
 pub use aggregates::{AggregateOptions, Aggregates};

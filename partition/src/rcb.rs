@@ -107,17 +107,9 @@ fn along_the_longest_axis(positions: &[[f64; 3]], vertices: &[u32]) -> Vec<usize
 mod tests {
     use super::*;
     use crate::Quality;
+    use crate::testing::grid;
 
     const SIDE: u32 = 32;
-
-    fn grid() -> Graph {
-        let edges = (0..SIDE * SIDE).flat_map(|v| {
-            let right = (v % SIDE + 1 < SIDE).then_some((v, v + 1));
-            let down = (v + SIDE < SIDE * SIDE).then_some((v, v + SIDE));
-            right.into_iter().chain(down)
-        });
-        Graph::from_edges((SIDE * SIDE) as usize, edges).unwrap()
-    }
 
     fn flat(v: u32) -> [f64; 3] {
         [f64::from(v % SIDE), f64::from(v / SIDE), 0.0]
@@ -138,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_flat_square_is_cut_into_quarters() {
-        let graph = grid();
+        let graph = grid(SIDE);
         let positions: Vec<_> = graph.vertices().map(flat).collect();
         let quality = four(&graph, &positions);
         assert_eq!(quality.edge_cut, 2 * SIDE as usize);
@@ -148,7 +140,7 @@ mod tests {
 
     #[test]
     fn any_number_of_parts_is_even() {
-        let graph = grid();
+        let graph = grid(SIDE);
         let positions: Vec<_> = graph.vertices().map(flat).collect();
         for count in [1, 3, 12, 1024] {
             let part_of = parts(&graph, &positions, count).unwrap();
@@ -166,7 +158,7 @@ mod tests {
     /// graph.
     #[test]
     fn a_folded_sheet_is_cut_worse_than_by_its_graph() {
-        let graph = grid();
+        let graph = grid(SIDE);
         // Sixteen layers on top of each other, longer across the layers than along them.
         let folded: Vec<_> = (graph.vertices().map(flat))
             .map(|[x, y, _]| [0.01 * (x % 2.0), 0.001 * y, (x / 2.0).floor() * 1e-4])

@@ -24,11 +24,14 @@ use weft_runtime::comm::Comm;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::launch;
 use weft_runtime::trace::What;
-use weft_runtime::{Context, Registry, ScopeOptions, ScopeReport, Split, Step, Task, scope};
+use weft_runtime::{Context, Registry, ScopeOptions, ScopeReport, Step, Task, scope};
 
+#[path = "common/feeder.rs"]
+mod feeder;
 #[path = "../../benches/common/timing.rs"]
 mod timing;
 
+use feeder::Feeder;
 use timing::best;
 
 const TASKS: u32 = 20_000;
@@ -77,31 +80,6 @@ fn run(comm: &mut dyn Comm, tasks: u32, turns: u32) -> ScopeReport {
     })
     .expect("tasks that do not fail");
     report
-}
-
-/// Lives to be split: each piece is one of so many that are left.
-#[derive(Serialize, Deserialize)]
-struct Feeder(u64);
-
-impl Task<()> for Feeder {
-    const NAME: &'static str = "feeder";
-    type Output = ();
-
-    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), ()>) -> Step<()> {
-        cx.charge(u64::from(cx.budget()));
-        if self.0 <= 1 {
-            Step::Done(())
-        } else {
-            Step::More
-        }
-    }
-
-    fn split(&mut self, _how: Split) -> Option<Self> {
-        (self.0 > 1).then(|| {
-            self.0 -= 1;
-            Self(1)
-        })
-    }
 }
 
 /// What a steal takes.

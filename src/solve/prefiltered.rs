@@ -78,31 +78,25 @@ fn push_lower(entries: &mut Vec<(u32, u32, f64)>, [row, column]: [u32; 2], block
 
 #[cfg(test)]
 mod tests {
-    use glam::DVec3;
-    use weft_runtime::ScopeOptions;
-    use weft_runtime::comm::solo::Solo;
-
-    use crate::scene::Scene;
-    use crate::step::{Simulation, World};
+    use super::*;
+    use crate::solve::Rows;
+    use crate::solve::testing::Sheet;
 
     /// The solution of the plain system, by dense Cholesky, has the prescribed changes and leaves a residual in
     /// prescribed directions only.
     #[test]
     fn both_systems_have_the_same_solution() {
-        let text = "[[cloth]]\ngrid = { size = \"0.1 m\", vertices = 5 }\n\
-            pins = [{ nearest = [-0.05, -0.05, 0] }]\n\
-            material = { density = 0.15, stretch = 100, bending = 1e-4 }\n\
-            [contact]\nthickness = \"1 mm\"\n";
-        let world = World::build(&Scene::parse(text, None, &[]).unwrap()).unwrap();
-        let mut simulation =
-            Simulation::new(&world, &Solo::new(), &ScopeOptions::default()).unwrap();
-        let (x, v) = simulation.state_mut();
-        for (i, (x, v)) in x.iter_mut().zip(v).enumerate() {
-            x.z += 1e-3 * (i % 3) as f64;
-            *v = DVec3::new(0.1, 0.0, -0.2);
-        }
-        let system = simulation.free_system().unwrap();
-        let order: Vec<u32> = (0..25).rev().collect();
+        let sheet = Sheet::new(7, 4);
+        let count = sheet.len();
+        let part = sheet.system(1, 0, 3);
+        let (filter, positions) = (sheet.filter(1, 0, 3), sheet.positions(1, 0));
+        let system = System {
+            matrix: &part.matrix,
+            rhs: &part.rhs,
+            filter: &filter,
+            positions: &positions,
+        };
+        let order: Vec<u32> = (0..count as u32).rev().collect();
         let plain = system.prefiltered(&order);
 
         let n = plain.rhs.len();
@@ -112,24 +106,23 @@ mod tests {
         }
         let solution = solve(&mut lower, &plain.rhs);
         let at = |vertex: usize| DVec3::from_slice(&solution[3 * order[vertex] as usize..][..3]);
-        let solution: Vec<DVec3> = (0..25).map(at).collect();
+        let solution: Vec<DVec3> = (0..count).map(at).collect();
 
-        let mut product = vec![DVec3::ZERO; 25];
-        system
-            .matrix
-            .multiply(&solution, &mut product, crate::solve::Rows::All);
-        let largest = system.rhs.iter().map(|b| b.length()).fold(0.0, f64::max);
+        let mut product = vec![DVec3::ZERO; count];
+        part.matrix.multiply(&solution, &mut product, Rows::All);
+        let largest = part.rhs.iter().map(|b| b.length()).fold(0.0, f64::max);
         let mut constrained = 0;
-        for row in 0..25 {
-            let residual = system.filter.free(row) * (product[row] - system.rhs[row]);
+        for row in 0..count {
+            let residual = filter.free(row) * (product[row] - part.rhs[row]);
             assert!(residual.length() < 1e-10 * largest, "{row}: {residual}");
-            if system.filter.is_constrained(row) {
-                let off = solution[row] - system.filter.change(row);
+            if filter.is_constrained(row) {
+                let held = DMat3::IDENTITY - filter.free(row);
+                let off = held * solution[row] - filter.change(row);
                 assert!(off.length() < 1e-12, "{row}: {off}");
                 constrained += 1;
             }
         }
-        assert_eq!(constrained, 1);
+        assert!(constrained > 1, "{constrained}");
     }
 
     /// Dense Cholesky, of the lower triangle in `a`.

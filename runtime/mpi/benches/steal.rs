@@ -13,6 +13,8 @@
     reason = "a bench reads the clock and says what it saw"
 )]
 
+#[path = "../../benches/common/feeder.rs"]
+mod feeder;
 mod turns;
 
 use std::hint::black_box;
@@ -24,37 +26,13 @@ use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use weft_runtime::trace::What;
 use weft_runtime::{Context, Registry, ScopeOptions, Split, Step, Task, scope, wire};
 
+use feeder::Feeder;
 use turns::{Turns, bare};
 
 const ROUNDS: usize = 61;
 const STEALS: u32 = 500;
 /// Room for the events of a rank's trace.
 const EVENTS: usize = 100_000;
-
-/// Lives to be split: each piece is one of so many that are left.
-#[derive(Serialize, Deserialize)]
-struct Feeder(u64);
-
-impl Task<()> for Feeder {
-    const NAME: &'static str = "feeder";
-    type Output = ();
-
-    fn run(&mut self, _env: &(), cx: &mut Context<'_, (), ()>) -> Step<()> {
-        cx.charge(u64::from(cx.budget()));
-        if self.0 <= 1 {
-            Step::Done(())
-        } else {
-            Step::More
-        }
-    }
-
-    fn split(&mut self, _how: Split) -> Option<Self> {
-        (self.0 > 1).then(|| {
-            self.0 -= 1;
-            Self(1)
-        })
-    }
-}
 
 /// Shaped as what a thief sends and gets, which the runtime keeps to itself.
 #[derive(Serialize, Deserialize)]
