@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use weft_mpi::{Mpi, Options};
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use weft_runtime::trace::What;
-use weft_runtime::{Context, Registry, ScopeOptions, Split, Step, Task, scope, wire};
+use weft_runtime::{Registry, ScopeOptions, scope, wire};
 
 use feeder::Feeder;
 use turns::{Turns, bare};
