@@ -7,7 +7,7 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
-    Balance, ContactParameters, Material, Output, Partition, Preconditioner, Solver, Time,
+    Balance, ContactParameters, Culling, Material, Output, Partition, Preconditioner, Solver, Time,
 };
 
 /// Acceleration of gravity in m/s², z up.
@@ -61,6 +61,7 @@ impl Default for ContactParameters {
             thickness: 0.004,
             self_collision: true,
             self_friction: 0.3,
+            culling: Culling::Smooth,
             iterations: 100,
         }
     }
