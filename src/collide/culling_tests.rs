@@ -178,7 +178,7 @@ fn wavy(seed: u64, height: f64, squeeze: f64, speed: f64) -> impl FnMut(DVec3) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn smooth_or_not_the_contacts_are_those_of_brute_force(

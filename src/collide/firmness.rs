@@ -64,6 +64,12 @@ impl Gradients {
             }
             // Gershgorin's bound of the smaller eigenvalue of FᵀF.
             let stretch = u.length_squared().min(v.length_squared()) - u.dot(v).abs();
+            // Where that overflows nothing is known.
+            let stretch = if stretch.is_finite() {
+                stretch
+            } else {
+                f64::NEG_INFINITY
+            };
             bounds[STRETCH] = bounds[STRETCH].min(below(stretch));
         }
         Self { bounds }
@@ -76,7 +82,7 @@ impl Gradients {
         }
     }
 
-    /// The square of the firmness; negative or NaN if there is none.
+    /// The square of the firmness, or less; negative if there is none.
     fn firmness(&self) -> f32 {
         let at = |k: usize| f64::from(self.bounds[k]);
         let half = |k: usize| -0.5 * (at(k) + at(k + 8));
@@ -89,7 +95,12 @@ impl Gradients {
         }
         // What is within the box deviates from its middle by no more than the matrix of its half widths stretches.
         let deviation = 0.5 * (uu + vv + ((uu - vv) * (uu - vv) + 4.0 * uv * uv).sqrt());
-        below(at(STRETCH) - deviation)
+        let square = at(STRETCH) - deviation;
+        if square.is_finite() {
+            below(square)
+        } else {
+            NOT_FIRM
+        }
     }
 }
 
@@ -201,6 +212,11 @@ mod tests {
 
     #[test]
     fn nothing_is_not_firm() {
-        assert!(Gradients::NONE.firmness().partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater));
+        assert!(Gradients::NONE.firmness() < 0.0);
+        let at = |x: f64| [DVec3::ZERO, DVec3::X * x, DVec3::Y];
+        for x in [f64::NAN, f64::INFINITY, 1e200] {
+            let bounds = Gradients::of([DVec2::X, DVec2::Y], at(1.0), at(x));
+            assert!(bounds.firmness() < 0.0, "{x}");
+        }
     }
 }

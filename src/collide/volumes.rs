@@ -8,7 +8,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use glam::DVec3;
 
-use super::bvh::Bvh;
 use super::firmness::Gradients;
 use super::kdop::Kdop18;
 
