@@ -28,7 +28,7 @@ pub(super) fn cloth_pair(
     let faces = [surface.face(s), surface.face(t)];
     let of = |vertex: u32| &snap.vertex_volumes()[vertex as usize];
     // Near pairs are tested on their own.
-    let near_pairs = volumes.and(snap.near());
+    let near_pairs = volumes.and_then(|_| snap.near());
     for (owner, other, face) in [(0, 1, t), (1, 0, s)] {
         for vertex in faces[owner].owned_corners() {
             let near = |both: [&Kdop18; 2]| both[other].overlaps(of(vertex));
