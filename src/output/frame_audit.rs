@@ -153,7 +153,7 @@ mod tests {
                 p.x += 3.0;
             }
         }
-        assert_eq!((audit.frames, audit.pairs()), (2, 1));
+        assert_eq!((audit.frames, audit.pairs()), (2, 2));
         let part = read_triangles(&run.file(&audit.crossing[0].file)).unwrap();
         assert_eq!(part.triangles, triangles[..2]);
         std::fs::write(run.file("frames/crossings.000007.vtp"), "old").unwrap();
@@ -161,7 +161,7 @@ mod tests {
         std::fs::write(run.file(RunDirectory::RECORD), record).unwrap();
         assert_eq!(FrameAudit::of_run(root.path()).unwrap(), audit);
         assert!(!run.file("frames/crossings.000007.vtp").exists());
-        let said = "1 crossing pairs in 1 of 2 frames, most after step 3";
+        let said = "2 crossing pairs in 1 of 2 frames, most after step 3";
         assert!(audit.to_string().contains(said), "{audit}");
     }
 }
