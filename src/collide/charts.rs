@@ -542,3 +542,91 @@ fn hull(points: &mut [DVec2]) -> Vec<DVec2> {
     chain(&mut points.iter().rev().copied());
     hull
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collide::culling_tests::rest_shape;
+    use crate::mesh::TriMesh;
+
+    fn charts(mesh: &TriMesh) -> Charts {
+        let surface = Surface::new(&mesh.triangles, mesh.positions.len());
+        Charts::new(&surface, &mesh.positions)
+    }
+
+    /// Whether the block around what lies between two corners of the square that shapes are made from is whole.
+    fn is_whole(charts: &Charts, from: DVec2, to: DVec2) -> bool {
+        // The first triangle's first corner is the chart's origin, and the square's.
+        let place = charts.place_of(0, &[from, to]);
+        let (tile, block) = charts.block(place).unwrap();
+        charts.tiles()[tile as usize].whole[block as usize]
+    }
+
+    #[test]
+    fn what_is_convex_is_whole_and_nothing_else() {
+        let p = DVec2::new;
+        let corner = [p(0.02, 0.02), p(0.10, 0.08)];
+        let (border, middle) = (
+            [p(0.46, 0.02), p(0.54, 0.08)],
+            [p(0.46, 0.46), p(0.54, 0.50)],
+        );
+        for (shape, [from, to], expected) in [
+            (0, corner, true),
+            (0, border, true),
+            (0, middle, true),
+            // A hole: its rim, and within.
+            (1, corner, true),
+            (1, [p(0.28, 0.45), p(0.40, 0.50)], false),
+            (1, middle, false),
+            // A slit from the border to the middle, of no width.
+            (2, corner, true),
+            (2, border, false),
+            (2, middle, false),
+            // An L: the inner corner, and the end of an arm.
+            (3, corner, true),
+            (3, [p(0.36, 0.36), p(0.42, 0.42)], false),
+            (3, [p(0.02, 0.90), p(0.08, 0.95)], true),
+        ] {
+            let charts = charts(&rest_shape(shape));
+            assert_eq!(charts.charts.len(), 1);
+            let found = is_whole(&charts, from, to);
+            assert_eq!(found, expected, "shape {shape} from {from} to {to}");
+        }
+    }
+
+    #[test]
+    fn layers_in_one_plane_are_charts_of_their_own_and_a_tube_is_several() {
+        assert_eq!(charts(&rest_shape(6)).charts.len(), 2);
+        assert!(charts(&rest_shape(4)).charts.len() > 3);
+    }
+
+    /// A ramp that turns once and a half around itself, seen from above covers its plane twice in part.
+    #[test]
+    fn what_is_covered_twice_is_not_whole() {
+        let turns = 36;
+        let at = |k: u32, radius: f64| {
+            let angle = f64::from(k) * 0.25;
+            DVec3::new(radius * angle.cos(), radius * angle.sin(), 1e-3 * angle)
+        };
+        let mut mesh = TriMesh::default();
+        for k in 0..=turns {
+            mesh.positions.extend([at(k, 1.0), at(k, 2.0), at(k, 3.0)]);
+        }
+        for k in 0..turns {
+            let v = 3 * k;
+            for side in [0, 1] {
+                mesh.triangles.extend([
+                    [v + side, v + side + 1, v + side + 4],
+                    [v + side, v + side + 4, v + side + 3],
+                ]);
+            }
+        }
+        let charts = charts(&mesh);
+        assert_eq!(charts.charts.len(), 1);
+        // All corners in the ring's first quarter are covered again by the second turn.
+        let corners = charts.corners[0];
+        let place = charts.place_of(0, &corners);
+        let (tile, block) = charts.block(place).unwrap();
+        assert!(!charts.tiles()[tile as usize].whole[block as usize]);
+    }
+}

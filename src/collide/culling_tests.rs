@@ -17,7 +17,7 @@ const CELL: f64 = 1.0 / 16.0;
 const SHAPES: usize = 7;
 
 /// A rest shape: a square, with a hole, with a slit, an L, a tube, a bowl, two layers.
-fn rest_shape(which: usize) -> TriMesh {
+pub(super) fn rest_shape(which: usize) -> TriMesh {
     let mut mesh = grid(SIDE, 1.0);
     let center = |mesh: &TriMesh, t: &[u32; 3]| {
         t.iter().map(|&v| mesh.positions[v as usize]).sum::<DVec3>() / 3.0
