@@ -574,10 +574,9 @@ mod tests {
             (0, corner, true),
             (0, border, true),
             (0, middle, true),
-            // A hole: its rim, and within.
+            // A hole has a rim.
             (1, corner, true),
             (1, [p(0.28, 0.45), p(0.40, 0.50)], false),
-            (1, middle, false),
             // A slit from the border to the middle, of no width.
             (2, corner, true),
             (2, border, false),
