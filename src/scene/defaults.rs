@@ -7,7 +7,8 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
-    Balance, ContactParameters, Material, Output, Partition, Preconditioner, Solver, Time,
+    Balance, ContactParameters, Integrator, Material, Output, Partition, Preconditioner, Solver,
+    Time,
 };
 
 /// Acceleration of gravity in m/s², z up.
@@ -29,12 +30,14 @@ pub const EDGES_PER_RADIUS: f64 = 8.0;
 /// Triangles along the side of a plane.
 pub const EDGES_PER_PLANE: f64 = 32.0;
 
-/// 5 ms steps for 2 s.
+/// 5 ms steps for 2 s, never cut; where they are, the rule of thumb of a tenth [Bridson 2003 §1.3].
 impl Default for Time {
     fn default() -> Self {
         Self {
             step: 0.005,
             end: 2.0,
+            shortest: None,
+            strain_change: 0.1,
         }
     }
 }
@@ -62,17 +65,21 @@ impl Default for ContactParameters {
             self_collision: true,
             self_friction: 0.3,
             iterations: 100,
+            strain_change: None,
         }
     }
 }
 
-/// 1e-6 within 1000 iterations, two levels.
+/// 1e-6 within 1000 iterations, two levels; implicit Euler, linearised once.
 impl Default for Solver {
     fn default() -> Self {
         Self {
             tolerance: 1e-6,
             max_iterations: 1000,
             preconditioner: Preconditioner::TwoLevel,
+            integrator: Integrator::Euler,
+            newton: 1,
+            newton_tolerance: 1e-4,
         }
     }
 }

@@ -59,6 +59,10 @@ fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
     writeln!(out, "\n[time]")?;
     writeln!(out, "step = \"{:?} s\"", scene.time.step)?;
     writeln!(out, "end = \"{:?} s\"", scene.time.end)?;
+    if let Some(shortest) = scene.time.shortest {
+        writeln!(out, "shortest = \"{shortest:?} s\"")?;
+    }
+    writeln!(out, "strain_change = {:?}", scene.time.strain_change)?;
     for cloth in &scene.cloths {
         write_cloth(out, cloth)?;
     }
@@ -71,12 +75,23 @@ fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
     writeln!(out, "self_collision = {}", contact.self_collision)?;
     writeln!(out, "self_friction = {:?}", contact.self_friction)?;
     writeln!(out, "iterations = {}", contact.iterations)?;
+    if let Some(change) = contact.strain_change {
+        writeln!(out, "strain_change = {change:?}")?;
+    }
 
     writeln!(out, "\n[solver]")?;
     writeln!(out, "tolerance = {:?}", scene.solver.tolerance)?;
     writeln!(out, "max_iterations = {}", scene.solver.max_iterations)?;
     let preconditioner = scene.solver.preconditioner.name();
     writeln!(out, "preconditioner = \"{preconditioner}\"")?;
+    let integrator = scene.solver.integrator.name();
+    writeln!(out, "integrator = \"{integrator}\"")?;
+    writeln!(out, "newton = {}", scene.solver.newton)?;
+    writeln!(
+        out,
+        "newton_tolerance = {:?}",
+        scene.solver.newton_tolerance
+    )?;
 
     writeln!(out, "\n[partition]")?;
     if let Some(patches) = scene.partition.patches {

@@ -17,8 +17,8 @@ use super::objects::{Surroundings, body, cloth, generated_vertices};
 use super::quantity::{Dimension, Number, Short};
 use super::reader::{Problems, Range, Table};
 use super::{
-    Balance, ContactParameters, Output, Partition, Place, Preconditioner, Problem, Scene,
-    SceneError, Solver, Time, defaults,
+    Balance, ContactParameters, Integrator, Output, Partition, Place, Preconditioner, Problem,
+    Scene, SceneError, Solver, Time, defaults,
 };
 
 impl Scene {
@@ -222,7 +222,22 @@ fn read_time(table: &Table<'_>) -> Time {
         );
         table.note("step", message);
     }
-    Time { step, end }
+    let shortest = table.quantity("shortest", Dimension::TIME, Range::Positive);
+    if let Some(shortest) = shortest.filter(|&shortest| shortest > step) {
+        let message = format!(
+            "parts of {} s are longer than the steps, {shown_step} s, that they are cut from",
+            Number(shortest)
+        );
+        table.note("shortest", message);
+    }
+    Time {
+        step,
+        end,
+        shortest,
+        strain_change: table
+            .quantity("strain_change", Dimension::NUMBER, Range::Positive)
+            .unwrap_or(default.strain_change),
+    }
 }
 
 fn read_contact(table: &Table<'_>) -> ContactParameters {
@@ -238,12 +253,26 @@ fn read_contact(table: &Table<'_>) -> ContactParameters {
             .quantity("self_friction", Dimension::NUMBER, Range::NonNegative)
             .unwrap_or(default.self_friction),
         iterations: count_u32(table, "iterations", 1000).unwrap_or(default.iterations),
+        strain_change: table.quantity("strain_change", Dimension::NUMBER, Range::Positive),
     }
 }
 
 fn read_solver(table: &Table<'_>) -> Solver {
     let default = Solver::default();
     let preconditioners = Preconditioner::ALL.map(|choice| (choice.name(), choice));
+    let integrators = Integrator::ALL.map(|choice| (choice.name(), choice));
+    let integrator = table
+        .choice("integrator", &integrators)
+        .unwrap_or(default.integrator);
+    let newton = count_u32(table, "newton", 1000).unwrap_or(default.newton);
+    if newton > 1 && !integrator.is_implicit() {
+        let message = format!(
+            "the equations of \"{}\" are linear: there is nothing to iterate; leave it out, or take \
+             integrator = \"euler\" or \"bdf2\"",
+            integrator.name()
+        );
+        table.note("newton", message);
+    }
     Solver {
         tolerance: table
             .quantity("tolerance", Dimension::NUMBER, Range::HalfOpen(1e-15, 1.0))
@@ -253,6 +282,15 @@ fn read_solver(table: &Table<'_>) -> Solver {
         preconditioner: table
             .choice("preconditioner", &preconditioners)
             .unwrap_or(default.preconditioner),
+        integrator,
+        newton,
+        newton_tolerance: table
+            .quantity(
+                "newton_tolerance",
+                Dimension::NUMBER,
+                Range::HalfOpen(1e-15, 1.0),
+            )
+            .unwrap_or(default.newton_tolerance),
     }
 }
 

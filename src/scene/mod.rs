@@ -83,6 +83,11 @@ pub struct Time {
     pub step: f64,
     /// End of the simulation in s; the number of steps is `round(end / step)`.
     pub end: f64,
+    /// Shortest part in s into which a step that fails is cut; no step is cut if absent.
+    pub shortest: Option<f64>,
+    /// Relative change of length that an edge of the cloth may undergo in a part of a step; with
+    /// [`shortest`](Self::shortest), one that changes more has failed.
+    pub strain_change: f64,
 }
 
 /// One piece of cloth.
@@ -255,9 +260,11 @@ pub struct ContactParameters {
     pub self_friction: f64,
     /// Most rounds of impulses in a pass; a pass ends earlier when all rows are satisfied.
     pub iterations: u32,
+    /// Relative change of length in a step beyond which impulses damp an edge of the cloth; none if absent.
+    pub strain_change: Option<f64>,
 }
 
-/// Parameters of the linear solve.
+/// How motion is integrated and solved for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Solver {
     /// Residual, relative to the right-hand side, at which the solve stops.
@@ -266,6 +273,49 @@ pub struct Solver {
     pub max_iterations: u32,
     /// What makes the iterations fewer.
     pub preconditioner: Preconditioner,
+    /// The time integration.
+    pub integrator: Integrator,
+    /// Most linear systems that are solved for one step of an implicit method; 1: linearised once.
+    pub newton: u32,
+    /// Residual of the equations of motion, relative to that of the first linear system, at which more of
+    /// them are not needed.
+    pub newton_tolerance: f64,
+}
+
+/// Time integrations, by the names that scenes give them; [`crate::step`] has the formulas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Integrator {
+    /// Implicit Euler: first order, damps.
+    Euler,
+    /// Backward differences over two steps: second order, implicit.
+    Bdf2,
+    /// Semi-implicit Newmark: elasticity explicit, damping implicit, two solves [Selle et al. 2009].
+    Newmark,
+    /// Central differences: elasticity explicit, damping implicit, one solve [Bridson 2003, §1.5].
+    Central,
+}
+
+impl Integrator {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Euler, Self::Bdf2, Self::Newmark, Self::Central];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Euler => "euler",
+            Self::Bdf2 => "bdf2",
+            Self::Newmark => "newmark",
+            Self::Central => "central",
+        }
+    }
+
+    /// Whether elastic forces are those at the end of the step, so that steps may be longer than the time in
+    /// which a wave crosses a triangle.
+    #[must_use]
+    pub fn is_implicit(self) -> bool {
+        matches!(self, Self::Euler | Self::Bdf2)
+    }
 }
 
 /// Preconditioners of the linear solve, by the names that scenes give them.

@@ -23,6 +23,8 @@ gravity = ["1 m/s2", 0, -9.81]
 [time]
 step = "2 ms"
 end = "1.5 s"
+shortest = "0.1 ms"
+strain_change = "5 %"
 [[cloth]]
 name = "sheet"
 grid = { size = ["1 m", "50 cm"], vertices = [20, 30] }
@@ -65,10 +67,14 @@ thickness = "3 mm"
 self_collision = false
 self_friction = 0.1
 iterations = 7
+strain_change = 0.2
 [solver]
 tolerance = 1e-8
 max_iterations = 500
 preconditioner = "patch-ssor"
+integrator = "bdf2"
+newton = 12
+newton_tolerance = 1e-3
 [partition]
 patches = 64
 [balance]
@@ -131,7 +137,9 @@ fn every_key_arrives_in_si_units() {
         scene.time,
         Time {
             step: 0.002,
-            end: 1.5
+            end: 1.5,
+            shortest: Some(1e-4),
+            strain_change: 0.05,
         }
     );
     let [sheet, second] = scene.cloths.as_slice() else {
@@ -188,7 +196,18 @@ fn every_key_arrives_in_si_units() {
     assert_eq!(scene.balance.policy.split, Split::OLDEST);
     assert_eq!(scene.balance.ranks, Some(3));
     assert_eq!(scene.partition.patches, Some(64));
-    assert_eq!(scene.solver.preconditioner, Preconditioner::PatchSsor);
+    assert_eq!(
+        scene.solver,
+        Solver {
+            tolerance: 1e-8,
+            max_iterations: 500,
+            preconditioner: Preconditioner::PatchSsor,
+            integrator: Integrator::Bdf2,
+            newton: 12,
+            newton_tolerance: 1e-3,
+        }
+    );
+    assert_eq!(scene.contact.strain_change, Some(0.2));
     assert_eq!(scene.output.picture_size, [320, 200]);
 }
 
@@ -311,7 +330,31 @@ fn bad_scenes_are_refused_with_these_words() {
              vertices, a smaller contact.thickness, or contact.self_collision = false"
         ),
     );
+    // Integrators.
+    refused(
+        &cloth("[solver]\nintegrator = \"newton\""),
+        &[],
+        &format!(
+            "{ok}:5: solver.integrator: \"newton\" is none of \"euler\", \"bdf2\", \"newmark\", \
+             \"central\"; did you mean `newmark`?"
+        ),
+    );
+    refused(
+        &cloth("[solver]\nintegrator = \"newmark\"\nnewton = 5"),
+        &[],
+        &format!(
+            "{ok}:6: solver.newton: the equations of \"newmark\" are linear: there is nothing to iterate; \
+             leave it out, or take integrator = \"euler\" or \"bdf2\""
+        ),
+    );
     // Time.
+    refused(
+        &cloth("[time]\nstep = \"1 ms\"\nshortest = \"2 ms\""),
+        &[],
+        &format!(
+            "{ok}:6: time.shortest: parts of 0.002 s are longer than the steps, 0.001 s, that they are cut from"
+        ),
+    );
     refused(
         &cloth("[time]\nstep = 3"),
         &[],

@@ -1,6 +1,12 @@
-//! The linear system of an implicit Euler step, on the rows a rank owns [BW98, §3].
+//! The linear system of a part of a step, on the rows a rank owns [BW98, §3].
 //!
-//! `(M − h ∂f/∂v − h² ∂f/∂x) Δv = h (f₀ + h ∂f/∂x v₀)`, linearised once per step. Every rank goes
+//! For the change Δv of velocities v after which `M (v + Δv − v̂) = τ (f − D (v + Δv) + M g)`, with forces at positions
+//! that are X at no velocity and follow v by a time `shift`, Δv by a time `stiff`:
+//!
+//! `(M + τ D + τ stiff K) Δv = τ (f(X) − D v − shift K v + M g) + M (v̂ − v)`
+//!
+//! where K and D are stiffness and damping at X. Implicit Euler linearised where it begins is τ = stiff = shift = h, v̂ = v;
+//! Newton's method has X = x̂ + τ v and shift 0, explicit elasticity stiff = shift = 0 (`motion` has them all). Every rank goes
 //! through all elements that touch its rows, in the order of their global numbers, and adds to its own rows
 //! only: elements on a border are computed on both sides, and no row depends on where it is. Threads of a rank share
 //! its rows in the same way.
@@ -57,11 +63,18 @@ pub(super) struct Collapsed {
     pub(super) triangle: u32,
 }
 
-/// What a step adds to elasticity.
+/// What a system is made with beside elements; times in s.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load {
-    pub(super) dt: f64,
+pub(super) struct Load<'a> {
+    /// τ: how long forces act.
+    pub(super) tau: f64,
+    /// How far positions follow the change that is looked for.
+    pub(super) stiff: f64,
+    /// How far they follow the velocities that it is a change of.
+    pub(super) shift: f64,
     pub(super) gravity: DVec3,
+    /// v̂ − v of owned vertices, if they differ.
+    pub(super) toward: Option<&'a [DVec3]>,
 }
 
 impl Assembly {
@@ -91,12 +104,12 @@ impl Assembly {
         }
     }
 
-    /// Fills matrix (kg) and right-hand side (kg m/s) for positions and velocities with halo.
+    /// Fills matrix (kg) and right-hand side (kg m/s) for positions X and velocities v with halo.
     pub(super) fn assemble(
         &self,
         model: &ClothModel,
         state: (&[DVec3], &[DVec3]),
-        load: &Load,
+        load: &Load<'_>,
         matrix: &mut BlockMatrix,
         rhs: &mut [DVec3],
     ) -> Result<(), Collapsed> {
@@ -111,10 +124,13 @@ impl Assembly {
                 for (i, rhs) in rows.clone().zip(rhs.iter_mut()) {
                     let mass = model.masses()[self.first + i];
                     let drag = model.mass_damping(self.first + i);
-                    matrix.add_diagonal(i, mass * (1.0 + load.dt * drag));
-                    *rhs = (load.gravity - state.1[i] * drag) * (mass * load.dt);
+                    matrix.add_diagonal(i, mass * (1.0 + load.tau * drag));
+                    *rhs = (load.gravity - state.1[i] * drag) * (mass * load.tau);
+                    if let Some(toward) = load.toward {
+                        *rhs += toward[i] * mass;
+                    }
                 }
-                *outcome = part.add(model, state, load.dt, &mut matrix, (rhs, rows.start));
+                *outcome = part.add(model, state, load, &mut matrix, (rhs, rows.start));
             });
         // The first one, whoever came upon it.
         let collapsed = outcomes.into_iter().filter_map(Result::err);
@@ -138,6 +154,29 @@ impl Assembly {
                 visit(index, corners, collected);
             }
         });
+    }
+
+    /// The first of this rank's triangles that has no area any more when its corners, at `x` (m), have moved with `v` (m/s)
+    /// for `dt` (s).
+    pub(super) fn first_collapsed(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        dt: f64,
+    ) -> Result<(), Collapsed> {
+        let mut found = Vec::new();
+        self.collect(
+            &mut found,
+            || None,
+            |triangle, corners, found: &mut Option<u32>| {
+                let end = corners.map(|c| x[c as usize] + v[c as usize] * dt);
+                if model.membranes()[triangle as usize].deform(end).is_none() {
+                    found.get_or_insert(triangle);
+                }
+            },
+        );
+        let first = found.into_iter().flatten().min();
+        first.map_or(Ok(()), |triangle| Err(Collapsed { triangle }))
     }
 
     /// The largest principal strain of this rank's triangles.
@@ -201,10 +240,13 @@ impl Part {
         &self,
         model: &ClothModel,
         (x, v): (&[DVec3], &[DVec3]),
-        dt: f64,
+        load: &Load<'_>,
         matrix: &mut MatrixRows<'_>,
         (rhs, first): (&mut [DVec3], usize),
     ) -> Result<(), Collapsed> {
+        let Load {
+            tau, stiff, shift, ..
+        } = *load;
         for t in &self.triangles {
             let index = t.index as usize;
             let membrane = &model.membranes()[index];
@@ -213,29 +255,35 @@ impl Part {
                 .ok_or(Collapsed { triangle: t.index })?;
             let forces = membrane.forces(&deformation);
             let stiffness = membrane.stiffness(&deformation);
-            let damped = dt + model.triangle_damping(index);
+            let damping = model.triangle_damping(index);
             for i in 0..3 {
                 let Some(slots) = &t.slots[i] else { continue };
                 let mut force = forces[i];
                 for j in 0..3 {
-                    let block = stiffness.elastic(i, j) * damped + stiffness.geometric(i, j) * dt;
-                    matrix.add_block(slots[j], &(block * dt));
-                    force -= block * v[t.corners[j] as usize];
+                    let (elastic, geometric) = (stiffness.elastic(i, j), stiffness.geometric(i, j));
+                    let block = elastic * (stiff + damping) + geometric * stiff;
+                    matrix.add_block(slots[j], &(block * tau));
+                    let pull = if shift == stiff {
+                        block
+                    } else {
+                        elastic * (shift + damping) + geometric * shift
+                    };
+                    force -= pull * v[t.corners[j] as usize];
                 }
-                rhs[t.corners[i] as usize - first] += force * dt;
+                rhs[t.corners[i] as usize - first] += force * tau;
             }
         }
         for h in &self.hinges {
             let index = h.index as usize;
             let hinge = &model.hinges()[index];
             let at = |values: &[DVec3]| h.corners.map(|c| values[c as usize]);
-            let damped = dt + model.hinge_damping(index);
-            let pull = hinge.curvature(at(x)) + hinge.curvature(at(v)) * damped;
+            let damping = model.hinge_damping(index);
+            let pull = hinge.curvature(at(x)) + hinge.curvature(at(v)) * (shift + damping);
             for i in 0..4 {
                 let Some(slots) = &h.slots[i] else { continue };
-                let weight = hinge.weights[i] * dt;
+                let weight = hinge.weights[i] * tau;
                 for (slot, other) in slots.iter().zip(hinge.weights) {
-                    matrix.add_scalar(*slot, weight * other * damped);
+                    matrix.add_scalar(*slot, weight * other * (stiff + damping));
                 }
                 rhs[h.corners[i] as usize - first] -= pull * weight;
             }

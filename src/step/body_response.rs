@@ -115,27 +115,20 @@ impl BodyResponse {
         self.states.fill(VertexState::default());
         for c in &self.constraints {
             let i = c.local as usize;
-            let push = residual[i].dot(c.normal);
-            if push < 0.0 {
-                self.states[i].released = true;
-                continue;
+            self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
+        }
+    }
+
+    /// The same for the velocities at the end of a step, where others moved the vertices: those that were held then may be
+    /// released, and rub.
+    ///
+    /// `residual` is of the whole step.
+    pub fn settle_ends(&mut self, residual: &[DVec3], masses: &[f64], velocities: &mut [DVec3]) {
+        for c in &self.constraints {
+            let i = c.local as usize;
+            if self.states[i].held {
+                self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
             }
-            let limit = c.friction * push;
-            let sticking = if c.sticking {
-                (residual[i] - c.normal * push).length() <= limit
-            } else {
-                rub(
-                    &mut velocities[i],
-                    c.body_velocity,
-                    c.normal,
-                    limit / masses[i],
-                )
-            };
-            self.states[i] = VertexState {
-                held: true,
-                released: false,
-                sticking,
-            };
         }
     }
 
@@ -268,6 +261,30 @@ impl BodyResponse {
             friction: step.friction[contact.id.body as usize],
             sticking,
         })
+    }
+}
+
+impl Constraint {
+    /// What becomes of the contact that needed the impulse `residual` (kg m/s).
+    fn settle(&self, residual: DVec3, mass: f64, velocity: &mut DVec3) -> VertexState {
+        let push = residual.dot(self.normal);
+        if push < 0.0 {
+            return VertexState {
+                released: true,
+                ..VertexState::default()
+            };
+        }
+        let limit = self.friction * push;
+        let sticking = if self.sticking {
+            (residual - self.normal * push).length() <= limit
+        } else {
+            rub(velocity, self.body_velocity, self.normal, limit / mass)
+        };
+        VertexState {
+            held: true,
+            released: false,
+            sticking,
+        }
     }
 }
 
