@@ -6,6 +6,7 @@
 )]
 
 mod compare;
+mod failures;
 mod place;
 mod restart;
 mod trace;

@@ -61,7 +61,10 @@ pub fn curves() -> Vec<Curve> {
         y: Axis::logarithmic("relative error of ω²"),
         found: format!("order {:.2} in space", order(&points.map(|e| e[1]))),
         series: vec![
-            Series::known("second order", [h, h / 4.0].map(|a| [a, error * (a / h).powi(2)])),
+            Series::known(
+                "second order",
+                [h, h / 4.0].map(|a| [a, error * (a / h).powi(2)]),
+            ),
             Series::measured("herringbone grid", points),
         ],
     }]

@@ -62,9 +62,10 @@ pub fn amplitude(world: &World, s: &Simulation<'_>, mode: impl Fn(DVec3) -> DVec
 /// Linear and angular momentum.
 pub fn momenta(world: &World, s: &Simulation<'_>) -> [DVec3; 2] {
     let of = world.model().masses().iter().zip(s.positions());
-    of.zip(s.velocities()).fold([DVec3::ZERO; 2], |[p, l], ((&m, x), v)| {
-        [p + *v * m, l + x.cross(*v * m)]
-    })
+    of.zip(s.velocities())
+        .fold([DVec3::ZERO; 2], |[p, l], ((&m, x), v)| {
+            [p + *v * m, l + x.cross(*v * m)]
+        })
 }
 
 /// Kinetic and elastic energy in J.
@@ -77,7 +78,11 @@ pub fn energy(world: &World, s: &Simulation<'_>) -> f64 {
         .map(|(t, e)| e.energy(&e.deform(t.map(|v| x[v as usize])).unwrap()))
         .sum();
     let at = |v: u32| x[v as usize];
-    let bend: f64 = model.hinges().iter().map(|h| h.energy(h.vertices.map(at))).sum();
+    let bend: f64 = model
+        .hinges()
+        .iter()
+        .map(|h| h.energy(h.vertices.map(at)))
+        .sum();
     kinetic + stretch + bend
 }
 

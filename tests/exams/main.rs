@@ -12,10 +12,21 @@
 )]
 
 pub mod curve;
+mod drum;
+mod dynamics;
 mod rig;
+mod standing_wave;
+mod strip;
+mod tumbling;
 mod uniaxial;
 
 /// Every exam: the name of its pictures, and its curves.
 pub fn all() -> Vec<(&'static str, fn() -> Vec<curve::Curve>)> {
-    vec![("uniaxial", uniaxial::curves)]
+    vec![
+        ("uniaxial", uniaxial::curves),
+        ("standing-wave", standing_wave::curves),
+        ("drum", drum::curves),
+        ("strip", strip::curves),
+        ("tumbling", tumbling::curves),
+    ]
 }

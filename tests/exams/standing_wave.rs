@@ -38,7 +38,9 @@ fn measured(method: &str, h: f64, steps: usize, damping: [f64; 2]) -> Vec<[f64; 
     let world = world(method, h, &cloth, &material);
     let mut found = Vec::new();
     let start = |rest| (rest + mode(rest) * SIZE, DVec3::ZERO);
-    run(&world, steps, start, |s| found.push(amplitude(&world, s, mode)));
+    run(&world, steps, start, |s| {
+        found.push(amplitude(&world, s, mode))
+    });
     found
 }
 
@@ -117,7 +119,10 @@ fn every_step_is_that_of_the_oscillator() {
             for [x, v] in measured(method, h, 60, damping) {
                 let [known_x, known_v] = known.step(method, h);
                 let error = (x - known_x).abs().max((v - known_v).abs() / omega());
-                assert!(error < 1e-9 * SIZE, "{method}, {damping:?}: {x} not {known_x}");
+                assert!(
+                    error < 1e-9 * SIZE,
+                    "{method}, {damping:?}: {x} not {known_x}"
+                );
             }
         }
     }
@@ -131,7 +136,10 @@ fn energy_falls_as_theory_says() {
     let start = Oscillator::energy([SIZE, 0.0]);
     let energies = |method| {
         let found = measured(method, h, 800, [0.0; 2]);
-        found.into_iter().map(Oscillator::energy).collect::<Vec<_>>()
+        found
+            .into_iter()
+            .map(Oscillator::energy)
+            .collect::<Vec<_>>()
     };
     let mut known = start;
     for energy in energies("euler") {
@@ -141,10 +149,16 @@ fn energy_falls_as_theory_says() {
     // Over whole oscillations, from the second step on: the first is Euler's.
     let backward = energies("bdf2");
     let lost = (backward[100] / backward[799]).ln() / 699.0;
-    assert!((lost / (0.5 * square * square) - 1.0).abs() < 0.05, "{lost}");
+    assert!(
+        (lost / (0.5 * square * square) - 1.0).abs() < 0.05,
+        "{lost}"
+    );
     for method in ["newmark", "central"] {
         for energy in energies(method) {
-            assert!((energy / start - 1.0).abs() < 0.3 * square, "{method}: {energy}");
+            assert!(
+                (energy / start - 1.0).abs() < 0.3 * square,
+                "{method}: {energy}"
+            );
         }
     }
 }
@@ -167,7 +181,10 @@ fn integrators_are_of_their_orders() {
     for (method, known) in METHODS {
         let errors: Vec<f64> = errors(method).iter().map(|e| e[1]).collect();
         let order = order(&errors);
-        assert!((order - known).abs() < SLACK, "{method}: order {order}, {errors:?}");
+        assert!(
+            (order - known).abs() < SLACK,
+            "{method}: order {order}, {errors:?}"
+        );
     }
 }
 
@@ -189,7 +206,9 @@ pub fn curves() -> Vec<Curve> {
         let points = errors(method);
         let slope = order(&points.iter().map(|p| p[1]).collect::<Vec<_>>());
         found.push(format!("{method} {slope:.2}"));
-        let [first, .., last] = points[..] else { continue };
+        let [first, .., last] = points[..] else {
+            continue;
+        };
         if method == "euler" || method == "bdf2" {
             let line = [first[0], last[0]].map(|h| [h, last[1] * (h / last[0]).powf(known)]);
             orders.push(Series::known(format!("order {known}"), line));
@@ -201,7 +220,10 @@ pub fn curves() -> Vec<Curve> {
             title: "Energy of a standing wave".into(),
             x: Axis::linear("steps"),
             y: Axis::linear("energy, share of the first"),
-            found: format!("every step is that of the oscillator to 1e-9; ωh = {:.3}", square.sqrt()),
+            found: format!(
+                "every step is that of the oscillator to 1e-9; ωh = {:.3}",
+                square.sqrt()
+            ),
             series: decay,
         },
         Curve {

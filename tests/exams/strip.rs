@@ -35,7 +35,9 @@ fn swing(cells: usize, h: f64, steps: usize) -> Vec<f64> {
         2.0 * cell,
         cells + 1
     );
-    let material = format!("density = 0.15\nstretch = 1000\npoisson = 0\nbending = {RIGIDITY:?}\ndamping_stiffness = 0");
+    let material = format!(
+        "density = 0.15\nstretch = 1000\npoisson = 0\nbending = {RIGIDITY:?}\ndamping_stiffness = 0"
+    );
     let world = world("bdf2", h, &cloth, &material);
     let clamp = -0.5 * LENGTH + 0.5 * cell;
     let start = |rest: DVec3| {
@@ -90,7 +92,10 @@ pub fn curves() -> Vec<Curve> {
         title: "A clamped strip".into(),
         x: Axis::linear("time, s"),
         y: Axis::linear("deflection of the tip, mm"),
-        found: format!("frequency within {}", percent((frequency / omega - 1.0).abs())),
+        found: format!(
+            "frequency within {}",
+            percent((frequency / omega - 1.0).abs())
+        ),
         series: vec![
             Series::known("beam", line),
             Series::measured("20 cells along, bdf2", points),

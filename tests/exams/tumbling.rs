@@ -21,7 +21,8 @@ fn start(rest: DVec3) -> (DVec3, DVec3) {
 /// Positions at the end; and of energy, linear and angular momentum the largest changes on the way, as shares.
 fn tumble(method: &str, steps: usize) -> (Vec<DVec3>, [f64; 3]) {
     let cloth = "grid = { size = 1, vertices = 9 }";
-    let material = "density = 0.15\nstretch = 100\npoisson = 0.3\nbending = 1e-3\ndamping_stiffness = 0";
+    let material =
+        "density = 0.15\nstretch = 100\npoisson = 0.3\nbending = 1e-3\ndamping_stiffness = 0";
     let world = world(method, END / steps as f64, cloth, material);
     let mut begin = None;
     let mut end = Vec::new();
@@ -49,7 +50,11 @@ fn tumble(method: &str, steps: usize) -> (Vec<DVec3>, [f64; 3]) {
 fn errors(method: &str, exact: &[DVec3]) -> Vec<[f64; 2]> {
     let error = |n: usize| {
         let (x, _) = tumble(method, n);
-        let sum: f64 = x.iter().zip(exact).map(|(a, b)| a.distance_squared(*b)).sum();
+        let sum: f64 = x
+            .iter()
+            .zip(exact)
+            .map(|(a, b)| a.distance_squared(*b))
+            .sum();
         [END / n as f64, (sum / x.len() as f64).sqrt()]
     };
     [48, 96, 192].map(error).to_vec()
@@ -65,7 +70,10 @@ fn integrators_are_of_their_orders_where_nothing_is_linear() {
     for (method, known) in METHODS {
         let errors: Vec<f64> = errors(method, &exact).iter().map(|e| e[1]).collect();
         let order = order(&errors);
-        assert!((order - known).abs() < SLACK, "{method}: order {order}, {errors:?}");
+        assert!(
+            (order - known).abs() < SLACK,
+            "{method}: order {order}, {errors:?}"
+        );
     }
 }
 
@@ -87,7 +95,9 @@ pub fn curves() -> Vec<Curve> {
         let points = errors(method, &exact);
         let slope = order(&points.iter().map(|p| p[1]).collect::<Vec<_>>());
         found.push(format!("{method} {slope:.2}"));
-        let [first, .., last] = points[..] else { continue };
+        let [first, .., last] = points[..] else {
+            continue;
+        };
         if method == "euler" || method == "bdf2" {
             let line = [first[0], last[0]].map(|h| [h, last[1] * (h / last[0]).powf(known)]);
             series.push(Series::known(format!("order {known}"), line));
