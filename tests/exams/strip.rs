@@ -2,7 +2,7 @@
 //!
 //! Source: `ω = 1.875104² √(D/ρ)/L²` for the lowest mode of a cantilever (Rayleigh, Theory of Sound I, §173), with D the bending rigidity per
 //! width and ρ mass per area. Two columns of vertices are held: half of what bends at the second belongs to the clamp, so that L counts
-//! from half a cell before it.
+//! from half a cell before it. Hinges know nothing of the half triangles at free sides: the strip is softer by a share that falls with its width in cells.
 
 use glam::DVec3;
 
@@ -27,13 +27,14 @@ fn known(cells: usize) -> f64 {
 }
 
 /// The tip's deflection after each step of `h` (s).
-fn swing(cells: usize, h: f64, steps: usize) -> Vec<f64> {
+fn swing(cells: usize, across: usize, h: f64, steps: usize) -> Vec<f64> {
     let cell = LENGTH / cells as f64;
     let held = -0.5 * LENGTH + 1.5 * cell;
     let cloth = format!(
-        "grid = {{ size = [{LENGTH}, {:?}], vertices = [{}, 3] }}\npins = [{{ min = [-1, -1, -1], max = [{held:?}, 1, 1] }}]",
-        2.0 * cell,
-        cells + 1
+        "grid = {{ size = [{LENGTH}, {:?}], vertices = [{}, {}] }}\npins = [{{ min = [-1, -1, -1], max = [{held:?}, 1, 1] }}]",
+        across as f64 * cell,
+        cells + 1,
+        across + 1
     );
     let material = format!(
         "density = 0.15\nstretch = 1000\npoisson = 0\nbending = {RIGIDITY:?}\ndamping_stiffness = 0"
@@ -65,25 +66,25 @@ fn frequency(tip: &[f64], h: f64) -> f64 {
     2.0 * std::f64::consts::PI / (passages[1] - passages[0])
 }
 
-fn measured(cells: usize) -> (f64, Vec<f64>, f64) {
+fn measured(cells: usize, across: usize) -> (f64, Vec<f64>, f64) {
     let period = 2.0 * std::f64::consts::PI / known(cells);
     let h = period / 200.0;
-    let tip = swing(cells, h, 270);
+    let tip = swing(cells, across, h, 300);
     (frequency(&tip, h), tip, h)
 }
 
 #[test]
 fn a_clamped_strip_swings_as_a_beam() {
-    let (coarse, fine) = (measured(10).0 / known(10), measured(20).0 / known(20));
-    assert!((fine - 1.0).abs() < 0.01, "{coarse} {fine}");
-    assert!((fine - 1.0).abs() < (coarse - 1.0).abs(), "{coarse} {fine}");
+    let [narrow, wide] = [8, 16].map(|across| measured(10, across).0 / known(10) - 1.0);
+    assert!(wide.abs() < 0.02, "{narrow} {wide}");
+    assert!(wide.abs() < 0.6 * narrow.abs(), "{narrow} {wide}");
 }
 
 pub fn curves() -> Vec<Curve> {
-    let (frequency, tip, h) = measured(20);
+    let (frequency, tip, h) = measured(10, 16);
     let points = tip.iter().enumerate().step_by(6);
     let points = points.map(|(n, z)| [h * (n + 1) as f64, 1e3 * z]);
-    let omega = known(20);
+    let omega = known(10);
     let line = (0..=135).map(|n| {
         let t = 2.0 * h * f64::from(n);
         [t, 1e3 * SIZE * (omega * t).cos()]
@@ -98,7 +99,7 @@ pub fn curves() -> Vec<Curve> {
         ),
         series: vec![
             Series::known("beam", line),
-            Series::measured("20 cells along, bdf2", points),
+            Series::measured("10 by 16 cells, bdf2", points),
         ],
     }]
 }

@@ -22,7 +22,7 @@ fn start(rest: DVec3) -> (DVec3, DVec3) {
 fn tumble(method: &str, steps: usize) -> (Vec<DVec3>, [f64; 3]) {
     let cloth = "grid = { size = 1, vertices = 9 }";
     let material =
-        "density = 0.15\nstretch = 100\npoisson = 0.3\nbending = 1e-3\ndamping_stiffness = 0";
+        "density = 0.15\nstretch = 20\npoisson = 0.3\nbending = 1e-3\ndamping_stiffness = 0";
     let world = world(method, END / steps as f64, cloth, material);
     let mut begin = None;
     let mut end = Vec::new();
@@ -57,11 +57,11 @@ fn errors(method: &str, exact: &[DVec3]) -> Vec<[f64; 2]> {
             .sum();
         [END / n as f64, (sum / x.len() as f64).sqrt()]
     };
-    [48, 96, 192].map(error).to_vec()
+    [96, 192, 384].map(error).to_vec()
 }
 
 fn exact() -> Vec<DVec3> {
-    tumble("central", 1536).0
+    tumble("central", 3072).0
 }
 
 #[test]
@@ -77,13 +77,22 @@ fn integrators_are_of_their_orders_where_nothing_is_linear() {
     }
 }
 
+/// Linear momentum is kept; energy and angular momentum are to the order of the method, the latter to rounding by central differences,
+/// whose forces act at the positions between which velocities change.
 #[test]
 fn budgets_of_momentum_and_energy_are_kept() {
-    for (method, _) in METHODS {
-        let (_, [energy, linear, angular]) = tumble(method, 96);
-        let (_, [finer_energy, _, finer_angular]) = tumble(method, 192);
-        assert!(linear < 1e-10, "{method}: {linear}");
-        println!("{method} {energy} {finer_energy} {angular} {finer_angular}");
+    for (method, known) in METHODS {
+        let (_, coarse) = tumble(method, 192);
+        let (_, fine) = tumble(method, 384);
+        let [energy, _, angular] = [0, 1, 2].map(|k| order(&[coarse[k], fine[k]]));
+        assert!(fine[1] < 1e-8, "{method}: {}", fine[1]);
+        // What numerical damping takes of energy is of a higher order than the method where motion is smooth.
+        assert!(energy > known - SLACK, "{method}: {energy}");
+        if method == "central" {
+            assert!(fine[2] < 1e-13, "{}", fine[2]);
+        } else {
+            assert!((angular - known).abs() < SLACK, "{method}: {angular}");
+        }
     }
 }
 
