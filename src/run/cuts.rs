@@ -11,8 +11,8 @@ pub struct Cuts {
     pub halvings: u64,
     /// Steps in which that happened.
     pub steps: u64,
-    /// The first of them, and why.
-    pub first: Option<(u64, String)>,
+    /// Why, in the first of them.
+    pub first: Option<String>,
     /// The shortest part in s, if any step was taken in parts.
     pub shortest: Option<f64>,
     /// Parts that could not be halved any more and were accepted, though edges changed by more than
@@ -22,7 +22,7 @@ pub struct Cuts {
 
 impl Cuts {
     /// Adds a step.
-    pub(super) fn add(&mut self, step: u64, report: &StepReport) {
+    pub(super) fn add(&mut self, report: &StepReport) {
         self.rough += u64::from(report.rough);
         if report.parts > 1 {
             let shortest = self.shortest.unwrap_or(f64::INFINITY);
@@ -32,8 +32,7 @@ impl Cuts {
             self.halvings += u64::from(report.halvings);
             self.steps += 1;
             if self.first.is_none() {
-                let why = report.halved_because.clone().unwrap_or_default();
-                self.first = Some((step, why));
+                self.first.clone_from(&report.halved_because);
             }
         }
     }
@@ -41,9 +40,9 @@ impl Cuts {
     /// What a reader of the result must know.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        if let (Some((step, why)), Some(shortest)) = (&self.first, self.shortest) {
+        if let (Some(why), Some(shortest)) = (&self.first, self.shortest) {
             warnings.push(format!(
-                "{} steps were cut, {} halvings, the shortest part {:.3} ms; the first was step {step}: {why}",
+                "{} steps were cut, {} halvings, the shortest part {:.3} ms; the first: {why}",
                 self.steps,
                 self.halvings,
                 1e3 * shortest,
@@ -72,7 +71,7 @@ mod tests {
             shortest: 0.01,
             ..StepReport::default()
         };
-        cuts.add(1, &whole);
+        cuts.add(&whole);
         assert_eq!((cuts.clone(), cuts.warnings()), (Cuts::default(), vec![]));
         let cut = |because: &str, rough| StepReport {
             parts: 3,
@@ -82,8 +81,8 @@ mod tests {
             rough,
             ..StepReport::default()
         };
-        cuts.add(2, &cut("it fell", 0));
-        cuts.add(3, &cut("it fell again", 4));
+        cuts.add(&cut("step 2: it fell", 0));
+        cuts.add(&cut("it fell again", 4));
         assert_eq!(
             (cuts.halvings, cuts.steps, cuts.shortest),
             (4, 2, Some(0.0025))

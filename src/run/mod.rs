@@ -442,7 +442,7 @@ fn rank_loop(
             *sum += time;
         }
         totals.scope.add(&report.scope);
-        totals.cuts.add(simulation.step(), &report);
+        totals.cuts.add(&report);
         let strain = simulation.largest_strain();
         let asked = options.stop.asked(wall_clock(), Duration::ZERO);
         let own = RankStep {

@@ -32,16 +32,19 @@ fn names(message: &str, words: &[&str]) {
     }
 }
 
-/// Two layers of cloth are missing between these numbers: what is left of mass in a block of the matrix is lost by rounding.
+/// Beside such stiffness, such mass is lost by rounding: then nothing keeps the matrix definite.
 #[test]
 fn a_matrix_that_rounding_makes_indefinite_is_told() {
     let scene = SCENE
         .replace("density = \"0.15 kg/m2\"", "density = 1e-12")
         .replace("stretch = \"300 N/m\"", "stretch = 1e12")
-        .replace("center =", "rotation = [0.3, 0.2, 0.1]\ncenter =")
-        .replace("0.165]", "0.4]");
+        .replace(
+            "center = [0.03, 0.02, 0.165]",
+            "rotation = [0.3, 0.2, 0.1]\ncenter = [0.03, 0.02, 0.4]",
+        )
+        .replace("[contact]", "[contact]\nself_collision = false");
     let message = fails_alike(&scene, "");
-    names(&message, &["step 1:", "not positive definite"]);
+    names(&message, &["step ", "not positive definite"]);
 }
 
 #[test]
@@ -52,7 +55,7 @@ fn newton_that_may_not_go_on_is_told() {
     );
     names(
         &message,
-        &["step 1:", "Newton", "solver.newton", "cloth `napkin`"],
+        &["step ", "Newton", "solver.newton", "cloth `napkin`"],
     );
 }
 
@@ -104,7 +107,7 @@ fn a_vertex_without_mass_is_told_before_the_first_step() {
 #[test]
 fn a_run_that_may_cut_its_steps_goes_on() {
     let place = Place::new();
-    let few = "--set solver.max_iterations=8 --set solver.preconditioner=block-jacobi --set time.step=20ms";
+    let few = "--set solver.max_iterations=30 --set solver.tolerance=1e-4 --set solver.preconditioner=block-jacobi --set time.step=20ms";
     let (status, message) = place.fails(&format!("{RUN} {few}"));
     assert_eq!(status, 4, "{message}");
     let cut = format!("{RUN} {few} --set time.shortest=0.5ms --set output.checkpoint_interval=0");
