@@ -90,8 +90,9 @@ impl<'w> Simulation<'w> {
         self.foreseen
             .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
         let geometry = self.world.geometry();
-        let time = self.part_time();
-        let snapshot = Snapshot::new(&geometry, &self.x, &self.foreseen, time, self.dt);
+        let (time, dt) = (self.part_time(), self.dt);
+        let (x, v) = (&self.x, &self.foreseen);
+        let snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
         let (contacts, scope) =
             detect(comm, &snapshot, &self.ownership, &self.options).map_err(|source| {
                 StepError::Detect {

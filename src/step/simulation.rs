@@ -20,6 +20,7 @@ use super::report::StepReport;
 use super::row_exchange;
 use super::stride::Stride;
 use super::world::World;
+use crate::collide::Volumes;
 use crate::scene;
 use crate::solve::{
     BlockMatrix, Filter, ModifiedCg, Pattern, Preconditioner, Reduction, Smoother, System, TwoLevel,
@@ -65,6 +66,7 @@ pub struct Simulation<'w> {
     pub(super) v: Vec<DVec3>,
     /// Velocities with what gravity adds in the part: by them collisions are looked for.
     pub(super) foreseen: Vec<DVec3>,
+    pub(super) volumes: Volumes,
     /// Owned vertices and halo.
     pub(super) local_x: Vec<DVec3>,
     pub(super) local_v: Vec<DVec3>,
@@ -151,6 +153,7 @@ impl<'w> Simulation<'w> {
             further: vec![DVec3::ZERO; owned],
             force: vec![DVec3::ZERO; owned],
             foreseen: Vec::with_capacity(v.len()),
+            volumes: Volumes::default(),
             x,
             v,
             plan,

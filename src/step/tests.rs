@@ -11,7 +11,7 @@ use weft_runtime::{Interval, Policy, ScopeOptions, Split};
 
 use super::detect::detect;
 use super::{Simulation, StepError, World};
-use crate::collide::{Contact, Snapshot, brute_force};
+use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;
 
 fn world(text: &str) -> World {
@@ -580,8 +580,8 @@ fn ranks_that_steal_find_what_brute_force_finds() {
     let x: Vec<DVec3> = rest.iter().map(fold).collect();
     let v: Vec<DVec3> = rest.iter().map(|p| DVec3::new(p.y, -p.x, 0.5)).collect();
     let geometry = world.geometry();
-    let snapshot = || Snapshot::new(&geometry, &x, &v, 0.0, 0.005);
-    let expected = brute_force(&snapshot());
+    let mut volumes = Volumes::default();
+    let expected = brute_force(&Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005));
     assert!(expected.len() > 1000, "{}", expected.len());
     for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (7, 3), (16, 4)] {
         for split in [
@@ -605,7 +605,9 @@ fn ranks_that_steal_find_what_brute_force_finds() {
             let found = launch(ranks, |comm| {
                 let ownership = Ownership::new(world.tree(), ranks).unwrap();
                 let me = comm.rank().index();
-                let (contacts, report) = detect(comm, &snapshot(), &ownership, &options).unwrap();
+                let mut volumes = Volumes::default();
+                let snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
+                let (contacts, report) = detect(comm, &snapshot, &ownership, &options).unwrap();
                 let all = contacts.layers.into_iter().chain(contacts.vertex_body);
                 // Contacts go to all owners of their vertices; the first vertex's counts.
                 let counted =
@@ -769,5 +771,46 @@ fn a_triangle_that_has_collapsed_is_named_alike_on_all_ranks() {
     assert!(!named.is_empty());
     for error in named {
         assert_eq!(error.to_string(), alone.to_string());
+    }
+}
+
+/// A sheet falls flat on a floor while it drifts. It lands, neither bounces nor sinks, and slides as far as Coulomb's law says: at the impact friction
+/// takes its coefficient times the speed of landing, then its coefficient times gravity.
+#[test]
+fn a_sheet_lands_and_slides_to_rest_whatever_the_integrator() {
+    for integrator in ["euler", "bdf2", "newmark", "central"] {
+        let text = sheet(
+            9,
+            "center = [0, 0, 0.024]\nvelocity = [0.3, 0, 0]",
+            &format!(
+                "[[body]]\nshape = \"plane\"\nsurface = \"analytic\"\nfriction = 0.2\n[contact]\n\
+                 thickness = \"4 mm\"\n[solver]\nintegrator = \"{integrator}\"\n"
+            ),
+        );
+        let text = text
+            .replace("1000 N/m", "100 N/m")
+            .replace(r#"step = "5 ms""#, r#"step = "2 ms""#);
+        let world = world(&text);
+        let s = run(&world, 200, |s| {
+            let lowest = s.positions().iter().map(|x| x.z).fold(f64::MAX, f64::min);
+            assert!(lowest > 0.004 - 1e-9, "{integrator}: {lowest}");
+        });
+        let highest = s.positions().iter().map(|x| x.z).fold(f64::MIN, f64::max);
+        assert!(highest < 0.0042, "{integrator}: {highest}");
+        let fastest = (s.velocities().iter())
+            .map(|v| v.length())
+            .fold(0.0, f64::max);
+        assert!(fastest < 0.011, "{integrator}: {fastest}");
+        let landing = (2.0 * 9.81 * 0.02_f64).sqrt();
+        let after = 0.3 - 0.2 * landing;
+        let known = 0.3 * landing / 9.81 + after * after / (2.0 * 0.2 * 9.81);
+        let rest = world.model().rest();
+        let moved = s.positions().iter().zip(rest).map(|(x, rest)| x.x - rest.x);
+        let moved = moved.sum::<f64>() / rest.len() as f64;
+        println!("{integrator}: {moved} {known} {fastest} {highest}");
+        assert!(
+            (moved / known - 1.0).abs() < 0.15,
+            "{integrator}: {moved} not {known}"
+        );
     }
 }

@@ -7,7 +7,7 @@
 use glam::DVec3;
 
 use super::curve::{Axis, Curve, Series};
-use super::dynamics::{SLACK, amplitude, order, run, world};
+use super::dynamics::{amplitude, order, run, world};
 
 const STRAIN: f64 = 0.04;
 const TENSION: f64 = 100.0 * STRAIN / (1.0 + STRAIN) / 0.15;
@@ -49,7 +49,10 @@ fn a_drum_has_the_frequency_of_its_grid_and_converges_to_that_of_the_drum() {
     assert!((found / known - 1.0).abs() < 1e-5, "{found} not {known}");
     let errors = errors().map(|e| e[1]);
     let order = order(&errors);
-    assert!((order - 2.0).abs() < SLACK, "order {order}: {errors:?}");
+    assert!(
+        (order - 2.0).abs() < super::dynamics::SLACK,
+        "order {order}: {errors:?}"
+    );
 }
 
 pub fn curves() -> Vec<Curve> {

@@ -8,7 +8,7 @@
 use glam::DVec3;
 
 use super::curve::{Axis, Curve, Series};
-use super::dynamics::{METHODS, SLACK, amplitude, order, run, world};
+use super::dynamics::{METHODS, amplitude, order, run, world};
 
 const LENGTH: f64 = 0.4;
 const CELLS: usize = 16;
@@ -182,7 +182,7 @@ fn integrators_are_of_their_orders() {
         let errors: Vec<f64> = errors(method).iter().map(|e| e[1]).collect();
         let order = order(&errors);
         assert!(
-            (order - known).abs() < SLACK,
+            (order - known).abs() < super::dynamics::SLACK,
             "{method}: order {order}, {errors:?}"
         );
     }

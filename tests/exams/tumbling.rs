@@ -7,7 +7,7 @@
 use glam::DVec3;
 
 use super::curve::{Axis, Curve, Series};
-use super::dynamics::{METHODS, SLACK, energy, momenta, order, run, world};
+use super::dynamics::{METHODS, energy, momenta, order, run, world};
 
 const END: f64 = 0.048;
 
@@ -71,7 +71,7 @@ fn integrators_are_of_their_orders_where_nothing_is_linear() {
         let errors: Vec<f64> = errors(method, &exact).iter().map(|e| e[1]).collect();
         let order = order(&errors);
         assert!(
-            (order - known).abs() < SLACK,
+            (order - known).abs() < super::dynamics::SLACK,
             "{method}: order {order}, {errors:?}"
         );
     }
@@ -87,11 +87,17 @@ fn budgets_of_momentum_and_energy_are_kept() {
         let [energy, _, angular] = [0, 1, 2].map(|k| order(&[coarse[k], fine[k]]));
         assert!(fine[1] < 1e-8, "{method}: {}", fine[1]);
         // What numerical damping takes of energy is of a higher order than the method where motion is smooth.
-        assert!(energy > known - SLACK, "{method}: {energy}");
+        assert!(
+            energy > known - super::dynamics::SLACK,
+            "{method}: {energy}"
+        );
         if method == "central" {
             assert!(fine[2] < 1e-13, "{}", fine[2]);
         } else {
-            assert!((angular - known).abs() < SLACK, "{method}: {angular}");
+            assert!(
+                (angular - known).abs() < super::dynamics::SLACK,
+                "{method}: {angular}"
+            );
         }
     }
 }
