@@ -12,7 +12,9 @@ use weft_partition::HaloPlan;
 
 use super::world::World;
 use crate::physics::ClothModel;
-use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, ScalarSlot};
+use crate::physics::air::Air;
+use crate::physics::membrane::outer;
+use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, Pattern, ScalarSlot};
 use crate::team::{Shares, parts};
 
 /// A rank's elements, with the places they add to.
@@ -31,17 +33,22 @@ pub(super) struct Assembly {
 /// The elements that touch a run of rows.
 #[derive(Debug)]
 struct Part {
-    triangles: Vec<Triangle>,
+    triangles: Vec<Blocks<3>>,
     hinges: Vec<Hinge>,
+    folds: Vec<Blocks<4>>,
+    springs: Vec<Blocks<2>>,
+    /// Triangles that the air drags at.
+    panels: Vec<Blocks<3>>,
 }
 
+/// An element that couples its corners by 3x3 blocks.
 #[derive(Debug)]
-struct Triangle {
+struct Blocks<const N: usize> {
     index: u32,
     /// Local indices of the corners.
-    corners: [u32; 3],
+    corners: [u32; N],
     /// Where block `i, j` goes; `None` for rows of other ranks.
-    slots: [Option<[BlockSlot; 3]>; 3],
+    slots: [Option<[BlockSlot; N]>; N],
 }
 
 #[derive(Debug)]
@@ -62,6 +69,7 @@ pub(super) struct Collapsed {
 pub(super) struct Load {
     pub(super) dt: f64,
     pub(super) gravity: DVec3,
+    pub(super) air: Air,
 }
 
 impl Assembly {
@@ -114,7 +122,7 @@ impl Assembly {
                     matrix.add_diagonal(i, mass * (1.0 + load.dt * drag));
                     *rhs = (load.gravity - state.1[i] * drag) * (mass * load.dt);
                 }
-                *outcome = part.add(model, state, load.dt, &mut matrix, (rhs, rows.start));
+                *outcome = part.add(model, state, load, &mut matrix, (rhs, rows.start));
             });
         // The first one, whoever came upon it.
         let collapsed = outcomes.into_iter().filter_map(Result::err);
@@ -161,20 +169,21 @@ impl Part {
     fn new(world: &World, plan: &HaloPlan, matrix: &BlockMatrix, rows: &Range<usize>) -> Self {
         let mine = |v: &u32| rows.contains(&(*v as usize));
         let local = local_in(plan);
+        let model = world.model();
         let pattern = matrix.pattern();
-        let triangles = (0..).zip(world.model().triangles());
-        let triangles = triangles.filter(|(_, t)| t.iter().any(mine));
-        let triangles = triangles.map(|(index, t)| Triangle {
-            index,
-            corners: t.map(&local),
-            slots: t.map(|row| {
-                mine(&row).then(|| {
-                    let row = local(row) as usize;
-                    t.map(|column| pattern.block_slot(row, column).expect("triangles are near"))
-                })
-            }),
-        });
-        let hinges = (0..).zip(world.model().hinges());
+        let find = Find {
+            rows,
+            plan,
+            pattern,
+        };
+        let triangles = (0..).zip(model.triangles().iter().copied());
+        let elements = triangles
+            .clone()
+            .filter(|&(t, _)| model.is_element(t as usize));
+        let panels = triangles.filter(|&(t, _)| model.drag(t as usize) != [0.0; 2]);
+        let folds = (0..).zip(model.folds().iter().map(|f| f.vertices));
+        let springs = (0..).zip(model.springs().iter().map(|s| s.vertices));
+        let hinges = (0..).zip(model.hinges());
         let hinges = hinges.filter(|(_, h)| h.vertices.iter().any(mine));
         let hinges = hinges.map(|(index, h)| Hinge {
             index,
@@ -191,8 +200,11 @@ impl Part {
             }),
         });
         Self {
-            triangles: triangles.collect(),
+            triangles: find.blocks(elements),
             hinges: hinges.collect(),
+            folds: find.blocks(folds),
+            springs: find.blocks(springs),
+            panels: find.blocks(panels),
         }
     }
 
@@ -201,10 +213,11 @@ impl Part {
         &self,
         model: &ClothModel,
         (x, v): (&[DVec3], &[DVec3]),
-        dt: f64,
+        load: &Load,
         matrix: &mut MatrixRows<'_>,
         (rhs, first): (&mut [DVec3], usize),
     ) -> Result<(), Collapsed> {
+        let dt = load.dt;
         for t in &self.triangles {
             let index = t.index as usize;
             let membrane = &model.membranes()[index];
@@ -213,7 +226,12 @@ impl Part {
                 .ok_or(Collapsed { triangle: t.index })?;
             let forces = membrane.forces(&deformation);
             let stiffness = membrane.stiffness(&deformation);
-            let damped = dt + model.triangle_damping(index);
+            let [stretching, shearing] = model.triangle_damping(index);
+            let (stiffness, damped) = if stretching == shearing {
+                (stiffness, dt + stretching)
+            } else {
+                (stiffness.scaled(dt + stretching, dt + shearing), 1.0)
+            };
             for i in 0..3 {
                 let Some(slots) = &t.slots[i] else { continue };
                 let mut force = forces[i];
@@ -240,7 +258,117 @@ impl Part {
                 rhs[h.corners[i] as usize - first] -= pull * weight;
             }
         }
+        let rhs = &mut |corner: u32, impulse: DVec3| rhs[corner as usize - first] += impulse;
+        self.add_folds(model, (x, v), dt, matrix, rhs);
+        self.add_springs(model, (x, v), dt, matrix, rhs);
+        self.add_drag(model, (x, v), load, matrix, rhs);
         Ok(())
+    }
+
+    fn add_folds(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        dt: f64,
+        matrix: &mut MatrixRows<'_>,
+        rhs: &mut impl FnMut(u32, DVec3),
+    ) {
+        for f in &self.folds {
+            let fold = &model.folds()[f.index as usize];
+            let state = fold.state(f.corners.map(|c| x[c as usize]));
+            let damped = (dt + fold.damping) * state.stiffness;
+            let rate: f64 = (state.mode.iter().zip(f.corners))
+                .map(|(mode, c)| mode.dot(v[c as usize]))
+                .sum();
+            let moment = state.moment + damped * rate;
+            for i in 0..4 {
+                let Some(slots) = &f.slots[i] else { continue };
+                for (slot, mode) in slots.iter().zip(state.mode) {
+                    matrix.add_block(*slot, &(outer(state.mode[i], mode) * (damped * dt)));
+                }
+                rhs(f.corners[i], state.mode[i] * (-moment * dt));
+            }
+        }
+    }
+
+    fn add_springs(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        dt: f64,
+        matrix: &mut MatrixRows<'_>,
+        rhs: &mut impl FnMut(u32, DVec3),
+    ) {
+        for s in &self.springs {
+            let spring = &model.springs()[s.index as usize];
+            let state = spring.state(s.corners.map(|c| x[c as usize]));
+            let block = state.elastic * (dt + spring.damping) + state.geometric * dt;
+            let [v0, v1] = s.corners.map(|c| v[c as usize]);
+            let force = state.force + block * (v1 - v0);
+            for (i, sign) in [1.0, -1.0].into_iter().enumerate() {
+                let Some(slots) = &s.slots[i] else { continue };
+                for (j, slot) in slots.iter().enumerate() {
+                    let share = if i == j { dt } else { -dt };
+                    matrix.add_block(*slot, &(block * share));
+                }
+                rhs(s.corners[i], force * (sign * dt));
+            }
+        }
+    }
+
+    fn add_drag(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        load: &Load,
+        matrix: &mut MatrixRows<'_>,
+        rhs: &mut impl FnMut(u32, DVec3),
+    ) {
+        for p in &self.panels {
+            let at = |values: &[DVec3]| p.corners.map(|c| values[c as usize]);
+            let coefficients = model.drag(p.index as usize);
+            let drag = load.air.drag(at(x), at(v), coefficients);
+            let block = drag.resistance * (load.dt / 9.0);
+            for (corner, slots) in p.corners.into_iter().zip(&p.slots) {
+                let Some(slots) = slots else { continue };
+                for slot in slots {
+                    matrix.add_block(*slot, &block);
+                }
+                rhs(corner, drag.force * (load.dt / 3.0));
+            }
+        }
+    }
+}
+
+/// Finds the places of elements that touch some rows, given by global numbers.
+struct Find<'a> {
+    rows: &'a Range<usize>,
+    plan: &'a HaloPlan,
+    pattern: &'a Pattern,
+}
+
+impl Find<'_> {
+    fn blocks<const N: usize>(
+        &self,
+        elements: impl Iterator<Item = (u32, [u32; N])>,
+    ) -> Vec<Blocks<N>> {
+        let mine = |v: &u32| self.rows.contains(&(*v as usize));
+        let local = local_in(self.plan);
+        let touching = elements.filter(|(_, vertices)| vertices.iter().any(mine));
+        let places = |row: u32, vertices: [u32; N]| {
+            let row = local(row) as usize;
+            vertices.map(|column| {
+                let slot = self.pattern.block_slot(row, column);
+                slot.expect("what blocks couple is near")
+            })
+        };
+        touching
+            .map(|(index, vertices)| Blocks {
+                index,
+                corners: vertices.map(&local),
+                slots: vertices.map(|row| mine(&row).then(|| places(row, vertices))),
+            })
+            .collect()
     }
 }
 

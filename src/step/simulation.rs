@@ -448,6 +448,7 @@ impl<'w> Simulation<'w> {
         let load = Load {
             dt: self.dt(),
             gravity: self.world.scene().gravity,
+            air: self.world.scene().air,
         };
         let state = (&self.local_x[..], &self.local_v[..]);
         self.assembly
