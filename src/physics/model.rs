@@ -164,14 +164,11 @@ impl ClothModel {
                     cloth: name.to_owned(),
                     triangle: sides[0],
                 })?;
-                // What bends alike in all directions needs no warp.
+                // What bends alike in all directions needs no warp where there is none.
                 let [x0, x1, ..] = corners(vertices);
-                let warp = if material.bends_alike() {
-                    x1 - x0
-                } else {
-                    warp
-                };
-                let unfolded = unfolded(corners(vertices), warp);
+                let alike = material.bends_alike();
+                let unfolded = unfolded(corners(vertices), warp)
+                    .or_else(|| unfolded(corners(vertices), x1 - x0).filter(|_| alike));
                 let unfolded = unfolded.ok_or_else(|| PhysicsError::NoWarp {
                     cloth: name.to_owned(),
                     triangle: sides[0],

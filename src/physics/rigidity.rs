@@ -3,7 +3,7 @@
 //! A hinge feels curvature in directions that its four corners give. Bent to a cylinder with curvature `κ` along
 //! the direction `m`, it stores `½ q (κ m·a m)²`, with `a = ½ Σ kᵢ pᵢ pᵢᵀ` from its weights `k` and unfolded
 //! corners `p`. One prefactor for all, `D/(A₁ + A₂)`, makes herringbone grids right along their axes and 1.75
-//! times too stiff at 45° to them. Here each hinge has its own, not negative, such that the energy per area
+//! times too stiff at 45° to them. Here each hinge has its own, a tenth of the rigidity or more, such that the energy per area
 //! around each vertex comes as near as it can to `½ D(m) κ²` in all directions `m`, in the sense of least
 //! squares of relative errors over eight directions. On herringbone grids the exact solution exists (inside, a
 //! fourth for the diagonals), on irregular meshes the errors of directions are evened out; where all diagonals
@@ -12,7 +12,7 @@
 //! `D(m)` is that of a woven sheet in the axes of warp and weft, `D₁ c⁴ + D₂ s⁴ + 2H c² s²`, with `H = √(D₁D₂)`
 //! unless the rigidity on the bias is given (Huber's rule, by which equal rigidities give an isotropic sheet).
 //!
-//! The solution is that of a non-negative least-squares problem, by descent along one prefactor after the other
+//! The solution is that of a bounded least-squares problem, by descent along one prefactor after the other
 //! from the plain ones: the same on every rank.
 
 use glam::DVec2;
@@ -65,6 +65,7 @@ pub(super) fn fit(shapes: &[Shape], areas: &[f64], material: &Material) -> Vec<f
         0.25 * shape.felt[k] * shape.felt[k] / (areas[v as usize] * target[k].max(LEAST * most))
     };
     let plain = target.iter().sum::<f64>() / DIRECTIONS as f64;
+    let floor = FLOOR * target.iter().copied().fold(f64::INFINITY, f64::min);
     let mut rigidity = vec![plain; shapes.len()];
     let mut missing = vec![[1.0; DIRECTIONS]; areas.len()];
     for shape in shapes {
@@ -88,7 +89,7 @@ pub(super) fn fit(shapes: &[Shape], areas: &[f64], material: &Material) -> Vec<f
             if curvature <= 0.0 {
                 continue;
             }
-            let next = (*rigidity + slope / curvature).max(0.0);
+            let next = (*rigidity + slope / curvature).max(floor);
             let change = next - *rigidity;
             *rigidity = next;
             largest = largest.max(change.abs());
@@ -115,6 +116,9 @@ const DIRECTIONS: usize = 8;
 
 /// Least rigidity that errors are relative to, as a share of the largest.
 const LEAST: f64 = 0.01;
+
+/// Least prefactor as a share of the least rigidity: without any, triangles at borders would flap.
+const FLOOR: f64 = 0.1;
 
 /// Most rounds over all hinges.
 const SWEEPS: usize = 200;

@@ -2,39 +2,36 @@
 //!
 //! Keys that a model has no use for, and numbers that no sheet can have, are problems as well as wrong units.
 
-use super::fabrics::FABRICS;
 use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
 use super::{BendingModel, Material, MembraneModel};
 
-/// Reads the table; what is not said is that of the fabric, or of light cotton where it has a default.
+/// Reads the table.
 pub(super) fn material(table: &Table<'_>) -> Material {
-    let fabrics: Vec<_> = FABRICS.iter().map(|f| (f.name, f.material)).collect();
-    let fabric = table.choice("fabric", &fabrics);
-    let base = fabric.unwrap_or(Material::COTTON);
-    // A name that is no fabric is problem enough.
-    let required = |key: &'static str, example: &str| {
-        if !table.has("fabric") && !table.has(key) {
+    let base = Material::COTTON;
+    let density = table.required(
+        "density",
+        Dimension::AREA_DENSITY,
+        Range::Positive,
+        "density = \"0.15 kg/m2\"",
+    );
+    for (key, example) in [
+        ("stretch", "stretch = \"1000 N/m\""),
+        ("bending", "bending = \"1e-5 N m\""),
+    ] {
+        if !table.has(key) {
             table.note_missing(key, example);
         }
-    };
-    required("density", "density = \"0.15 kg/m2\"");
-    required("stretch", "stretch = \"1000 N/m\"");
-    required("bending", "bending = \"1e-5 N m\"");
-
+    }
     let membranes = MembraneModel::ALL.map(|model| (model.name(), model));
     let membrane = table.choice("model", &membranes).unwrap_or(base.membrane);
     let mut material = Material {
-        density: table
-            .quantity("density", Dimension::AREA_DENSITY, Range::Positive)
-            .unwrap_or(base.density),
+        density,
         membrane,
         stretch: table
             .pair("stretch", Dimension::STIFFNESS, Range::Positive)
             .unwrap_or(base.stretch),
-        shear: table
-            .quantity("shear", Dimension::STIFFNESS, Range::Positive)
-            .or(base.shear),
+        shear: table.quantity("shear", Dimension::STIFFNESS, Range::Positive),
         poisson: table
             .quantity("poisson", Dimension::NUMBER, Range::HalfOpen(0.0, 0.5))
             .unwrap_or(base.poisson),

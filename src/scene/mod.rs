@@ -30,7 +30,6 @@ pub mod defaults;
 mod document;
 mod echo;
 mod error;
-mod fabrics;
 pub mod load;
 mod material;
 mod nearest;
@@ -48,7 +47,6 @@ use weft_runtime::Policy;
 use crate::physics::air::Air;
 
 pub use error::{Place, Problem, SceneError};
-pub use fabrics::{FABRICS, Fabric};
 
 /// A checked scene.
 #[derive(Clone, Debug, PartialEq)]

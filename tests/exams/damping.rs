@@ -28,7 +28,7 @@ const MODELS: [&str; 3] = [
 
 /// Energy lost in a step by motion in a mode with a damping of 1 ms in another or the same, over what is known.
 fn loss(material: &str, mode: usize, damped: usize) -> f64 {
-    let step = 1e-9;
+    let step = 1e-6;
     let beta = |k: usize| if k == damped { 1e-3 } else { 0.0 };
     let material = format!(
         "density = 0.15\n{material}\ndamping_stretch = {}\ndamping_shear = {}\ndamping_bending = {}",

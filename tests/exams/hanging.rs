@@ -2,7 +2,7 @@
 //!
 //! Source: a bar under its own weight, Timoshenko, Strength of Materials I, § 1.5: `u(s) = ρ g (L s − s²/2)/Eh`.
 //! The corners carry other masses than the rest, so that the answer is not exact at nodes: second order in the
-//! size of cells.
+//! size of cells, or better.
 
 use glam::DVec3;
 
@@ -56,6 +56,6 @@ fn a_hanging_sheet_lengthens_by_its_weight_to_second_order() {
     let [coarse, fine] = [10, 20].map(errors);
     assert!(fine[0] < 2e-3, "{fine:?}");
     let order = (coarse[0] / fine[0]).log2();
-    assert!((1.6..2.4).contains(&order), "{order}");
+    assert!(order > 1.8, "{order}");
     assert!(coarse[1] < 1e-6 && fine[1] < 1e-6, "{coarse:?} {fine:?}");
 }

@@ -100,12 +100,12 @@ pub fn curves() -> Vec<Curve> {
 fn fitted_prefactors_bend_alike_in_all_directions_where_hinges_can() {
     for (name, mesh) in meshes() {
         let [low, high] = range(&ratios(&mesh, "bending = 1e-5\nbending_fit = true"));
-        let within = match name {
-            "herringbone" | "equilateral" => 0.95..1.05,
-            "irregular" => 0.9..1.1,
+        if name == "parallel diagonals" {
             // No prefactors make this one right.
-            _ => continue,
-        };
+            continue;
+        }
+        // Borders, which have no hinges, are a twelfth of these sheets.
+        let within = 0.9..1.1;
         assert!(
             within.contains(&low) && within.contains(&high),
             "{name}: {low} {high}"

@@ -99,9 +99,9 @@ fn a_falling_sheet_reaches_its_terminal_velocity() {
     assert!(error(&found, falling) < 0.02);
     // After a second it is there; what is left is not of the step.
     assert!((found[found.len() - 1][1] / terminal() - 1.0).abs() < 1e-4);
-    // First order in time.
+    // First order in time, or better.
     let order = (error(&found, falling) / error(&fall(0.0025), falling)).log2();
-    assert!((0.8..1.2).contains(&order), "{order}");
+    assert!(order > 0.9, "{order}");
     // Long steps do not throw it about.
     let long = fall(0.1);
     assert!(
