@@ -15,7 +15,7 @@ use std::time::Duration;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use glam::DVec3;
-use weftwork::collide::{Bvh, ClothSurface, Geometry, Kdop, Snapshot, Target, TestRun};
+use weftwork::collide::{Bvh, ClothSurface, Geometry, Kdop18, Snapshot, Target, TestRun, Volumes};
 
 #[path = "common/timing.rs"]
 mod timing;
@@ -85,7 +85,7 @@ impl Sheet {
         (0..).zip(self.triangles.iter().map(center)).collect()
     }
 
-    fn snapshot(&self) -> Snapshot<'_> {
+    fn snapshot<'a>(&'a self, volumes: &'a mut Volumes) -> Snapshot<'a> {
         let geometry = Geometry {
             cloth: &self.cloth,
             bodies: &[],
@@ -94,17 +94,19 @@ impl Sheet {
             reach: 0.0044,
             self_collision: true,
         };
-        Snapshot::new(&geometry, &self.x, &self.v, 0.0, 0.001)
+        Snapshot::new(&geometry, volumes, &self.x, &self.v, 0.0, 0.001)
     }
 
-    /// Volumes of all nodes, as a snapshot makes them.
-    fn refit(&self) -> Vec<Kdop> {
-        self.cloth.patches()[0].refit(|triangle| {
-            let t = self.triangles[triangle as usize];
-            let [a, b, c] = t.map(|v| self.x[v as usize]);
-            let [u, v, w] = t.map(|v| self.v[v as usize] * 0.001);
-            Kdop::around(&[a, b, c, a + u, b + v, c + w], 0.0022)
-        })
+    /// Volumes of all vertices and nodes, as a snapshot makes them.
+    fn refit(&self, vertices: &mut Vec<Kdop18>, volumes: &mut Vec<Kdop18>) {
+        let around = |(&x, &v): (&DVec3, &DVec3)| Kdop18::around(&[x, x + v * 0.001], 0.0022);
+        vertices.clear();
+        vertices.extend(self.x.iter().zip(&self.v).map(around));
+        let leaf = |triangle: u32| {
+            let [a, b, c] = self.triangles[triangle as usize].map(|v| &vertices[v as usize]);
+            a.union(b).union(c)
+        };
+        self.cloth.patches()[0].refit(leaf, volumes);
     }
 }
 
@@ -125,7 +127,7 @@ fn traverse(snapshot: &Snapshot<'_>) -> (u64, usize) {
 }
 
 /// Overlaps of a few volumes that stay in the nearest cache; returns how many were tested.
-fn bare_overlaps(volumes: &[Kdop]) -> u64 {
+fn bare_overlaps(volumes: &[Kdop18]) -> u64 {
     let near = &volumes[volumes.len() - volumes.len().min(128)..];
     let mut overlaps = 0_u64;
     for a in near {
@@ -149,15 +151,17 @@ fn build(bencher: Bencher<'_, '_>, side: usize) {
 #[divan::bench(args = SIDES, sample_count = 20, sample_size = 1)]
 fn refit(bencher: Bencher<'_, '_>, side: usize) {
     let sheet = Sheet::new(side);
+    let (mut vertices, mut volumes) = (Vec::new(), Vec::new());
     bencher
-        .counter(ItemsCount::new(sheet.cloth.patches()[0].nodes().len()))
-        .bench_local(|| sheet.refit());
+        .counter(ItemsCount::new(sheet.cloth.patches()[0].len()))
+        .bench_local(|| sheet.refit(&mut vertices, &mut volumes));
 }
 
 #[divan::bench(args = SIDES, sample_count = 10, sample_size = 1)]
 fn traversal(bencher: Bencher<'_, '_>, side: usize) {
     let sheet = Sheet::new(side);
-    let snapshot = sheet.snapshot();
+    let mut volumes = Volumes::default();
+    let snapshot = sheet.snapshot(&mut volumes);
     let (tests, _) = traverse(&snapshot);
     bencher
         .counter(ItemsCount::new(tests))
@@ -197,9 +201,9 @@ fn table() {
             each(sort.saturating_sub(copy), triangles),
         );
 
-        let volumes = sheet.refit();
+        let (mut vertices, mut volumes) = (Vec::new(), Vec::new());
+        let refit = best(20, || sheet.refit(&mut vertices, &mut volumes));
         let nodes = volumes.len() as u64;
-        let refit = best(20, || sheet.refit());
         let moved = best(20, || {
             // As many bytes in and out, in the order in which they lie.
             let sum: DVec3 = sheet.x.iter().zip(&sheet.v).map(|(x, v)| *x + *v).sum();
@@ -207,7 +211,8 @@ fn table() {
         });
         line("refit", nodes, refit, each(moved, nodes));
 
-        let snapshot = sheet.snapshot();
+        let mut room = Volumes::default();
+        let snapshot = sheet.snapshot(&mut room);
         let (tests, contacts) = traverse(&snapshot);
         let time = best(5, || traverse(&snapshot));
         let mut overlaps = 0;

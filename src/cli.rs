@@ -159,7 +159,8 @@ pub(crate) struct RunArguments {
     /// Seed of the choice of victims; does not change the result.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// What ranks that are MPI processes do while they wait [default: sleep, after a while].
+    /// What ranks that are MPI processes do while they wait [default: yield; sleep, where
+    /// there are fewer cores than workers].
     #[cfg(feature = "mpi")]
     #[arg(long, value_parser = names(weft_mpi::Idle::NAMED.iter().map(|(name, _)| *name)))]
     pub(crate) idle: Option<String>,

@@ -7,6 +7,7 @@ pub mod physics;
 pub mod report;
 pub mod run;
 pub mod scene;
+mod simd;
 pub mod solve;
 pub mod step;
 pub mod team;

@@ -3,12 +3,12 @@
 //! Every rank reads the scene and builds the world for itself; they agree on whether that went well, and that
 //! it was the same, before the first step. Rank 0 writes and speaks.
 
+use std::env;
 use std::io::{self, Write as _};
-use std::thread;
 use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
-use weft_mpi::{Mpi, Options};
+use weft_mpi::{Cores, Idle, Mpi, Options, WEFT_MPI_IDLE, roomy};
 use weft_runtime::comm::{Collectives as _, CommError, Rank};
 use weftwork::run::{Driver, note_failure, run_rank};
 use weftwork::step::World;
@@ -54,10 +54,12 @@ pub(crate) fn run_scene(
         .map_err(Failure::said)?;
     let same = compare(&mut mpi, arguments, &world);
     mpi.agree(same.map_err(Into::into)).map_err(Failure::said)?;
-    let cores = mpi.run(|comm| {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        comm.allgather((cores as u32).to_le_bytes().to_vec())
-    });
+    // Without the numbers of cores a rank waits as if it had to share them, and nobody is warned.
+    let cores = mpi.cores().unwrap_or_default();
+    if arguments.idle.is_none() && env::var_os(WEFT_MPI_IDLE).is_none() {
+        let idle = default_idle(&mpi, &cores, arguments);
+        mpi.set_idle(idle);
+    }
 
     let mut options = run_options(arguments, world.scene(), mpi.size(), Driver::Mpi, stop);
     options.hosts = mpi.hosts().to_vec();
@@ -68,11 +70,7 @@ pub(crate) fn run_scene(
         drop(say(announcement(world.scene(), &options)));
         drop(say(machine(&mpi)));
     }
-    if first
-        && let Some(warning) = cores
-            .ok()
-            .and_then(|cores| crowded(&mpi, &cores, arguments))
-    {
+    if first && let Some(warning) = crowded(&mpi, &cores, arguments) {
         drop(writeln!(io::stderr(), "warning: {warning}"));
     }
     let summary = mpi.job(
@@ -185,13 +183,21 @@ fn machine(mpi: &Mpi) -> String {
     )
 }
 
+/// Ranks that have a core for each of their threads never sleep; on a node with fewer cores, they make room.
+fn default_idle(mpi: &Mpi, cores: &[Cores], arguments: &RunArguments) -> Idle {
+    let threads = u32::from(arguments.threads) + u32::from(arguments.progress_thread);
+    if roomy(mpi.rank().index(), mpi.nodes(), cores, threads) {
+        Idle::YIELD
+    } else {
+        Idle::SLEEP
+    }
+}
+
 /// A rank that is bound to fewer cores than it has workers. The thread for messages shares theirs, if it must.
-fn crowded(mpi: &Mpi, cores: &[Vec<u8>], arguments: &RunArguments) -> Option<String> {
+fn crowded(mpi: &Mpi, cores: &[Cores], arguments: &RunArguments) -> Option<String> {
     let workers = u32::from(arguments.threads);
-    let cores = cores
-        .iter()
-        .map(|bytes| bytes.first_chunk().map_or(0, |&c| u32::from_le_bytes(c)));
-    let (rank, cores) = cores.enumerate().find(|&(_, cores)| cores < workers)?;
+    let counts = cores.iter().map(Cores::count);
+    let (rank, cores) = counts.enumerate().find(|&(_, cores)| cores < workers)?;
     let host = mpi.hosts().get(rank).map_or("", String::as_str);
     Some(format!(
         "rank {rank} on {host} has {workers} workers but may use {cores} of the cores: bind ranks to more \

@@ -6,7 +6,7 @@
 use glam::DVec3;
 
 use super::bvh::{Bvh, Node};
-use super::kdop::Kdop;
+use super::kdop::Kdop18;
 use super::surface::Surface;
 
 /// Pairs of an edge (its two vertices) and a triangle (its number) that cross and share no vertex.
@@ -15,9 +15,13 @@ pub fn crossings(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<([u32; 2], u32)> {
     let surface = Surface::new(triangles, x.len());
     let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
     let tree = Bvh::build((0..).zip(triangles).map(|(i, t)| (i, center(t))).collect());
-    let volumes = tree.refit(|t| Kdop::around(&triangles[t as usize].map(|v| x[v as usize]), 0.0));
+    let mut volumes = Vec::new();
+    tree.refit(
+        |t| Kdop18::around(&triangles[t as usize].map(|v| x[v as usize]), 0.0),
+        &mut volumes,
+    );
     let mut found = Vec::new();
-    let mut stack = if tree.nodes().is_empty() {
+    let mut stack = if tree.is_empty() {
         vec![]
     } else {
         vec![(0, 0)]
@@ -28,19 +32,19 @@ pub fn crossings(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<([u32; 2], u32)> {
                 stack.push((a, b));
             }
         };
-        match (tree.nodes()[a as usize], tree.nodes()[b as usize]) {
-            (Node::Inner(left, right), _) if a == b => {
-                push(left, left);
-                push(right, right);
-                push(left, right);
+        match (tree.node(a), tree.node(b)) {
+            (Node::Inner(first), _) if a == b => {
+                push(first, first);
+                push(first + 1, first + 1);
+                push(first, first + 1);
             }
-            (Node::Inner(left, right), _) => {
-                push(left, b);
-                push(right, b);
+            (Node::Inner(first), _) => {
+                push(first, b);
+                push(first + 1, b);
             }
-            (Node::Leaf(_), Node::Inner(left, right)) => {
-                push(a, left);
-                push(a, right);
+            (Node::Leaf(_), Node::Inner(first)) => {
+                push(a, first);
+                push(a, first + 1);
             }
             (Node::Leaf(s), Node::Leaf(t)) if s != t => {
                 for (owner, face) in [(s, t), (t, s)] {

@@ -6,7 +6,7 @@
 use glam::DVec3;
 
 use super::bvh::Bvh;
-use super::kdop::Kdop;
+use super::kdop::Kdop18;
 use super::surface::Surface;
 use crate::mesh::TriMesh;
 use crate::scene::Shape;
@@ -40,7 +40,7 @@ pub struct BodySurface {
     vertex_cones: Vec<f64>,
     pub(super) tree: Bvh,
     /// Volumes at rest, inflated by half the reach of contacts.
-    pub(super) volumes: Vec<Kdop>,
+    pub(super) volumes: Vec<Kdop18>,
 }
 
 /// A body given by its signed distance.
@@ -114,7 +114,10 @@ impl BodySurface {
             tree: Bvh::build(items),
             volumes: Vec::new(),
         };
-        body.volumes = body.swept(DVec3::ZERO, DVec3::ZERO, reach);
+        let mut volumes = Vec::new();
+        let at_rest = |t| body.swept(t, DVec3::ZERO, DVec3::ZERO, reach);
+        body.tree.refit(at_rest, &mut volumes);
+        body.volumes = volumes;
         body
     }
 
@@ -136,13 +139,11 @@ impl BodySurface {
         normal.dot(self.normals[face as usize]) >= cone - 1e-6
     }
 
-    /// Volumes of the body moved to `offset` and on by `step`, inflated by half of `reach`.
-    pub(super) fn swept(&self, offset: DVec3, step: DVec3, reach: f64) -> Vec<Kdop> {
-        self.tree.refit(|triangle| {
-            let t = self.surface.triangles()[triangle as usize];
-            let [a, b, c] = t.map(|v| self.positions[v as usize] + offset);
-            Kdop::around(&[a, b, c, a + step, b + step, c + step], 0.5 * reach)
-        })
+    /// Volume of a triangle of the body, moved to `offset` and on by `step`, inflated by half of `reach`.
+    pub(super) fn swept(&self, triangle: u32, offset: DVec3, step: DVec3, reach: f64) -> Kdop18 {
+        let t = self.surface.triangles()[triangle as usize];
+        let [a, b, c] = t.map(|v| self.positions[v as usize] + offset);
+        Kdop18::around(&[a, b, c, a + step, b + step, c + step], 0.5 * reach)
     }
 }
 

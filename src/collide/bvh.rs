@@ -2,7 +2,8 @@
 //!
 //! The topology comes from the rest shape, top down, by halving along the longest side [TB06 §4.2.1], so
 //! that subtrees stay compact pieces of cloth however it is folded. Nodes are numbered so that children
-//! follow their parent: one sweep backwards refits the whole tree.
+//! follow their parent, side by side: one sweep backwards refits the whole tree, and a test of a node reads both
+//! children's volumes together.
 
 use glam::DVec3;
 
@@ -11,8 +12,8 @@ use super::kdop::Kdop;
 /// A node's two children, or the triangle of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// Children, both with larger numbers than the node.
-    Inner(u32, u32),
+    /// The first of two children, the second being next; both have larger numbers than the node.
+    Inner(u32),
     /// One triangle.
     Leaf(u32),
 }
@@ -20,46 +21,72 @@ pub enum Node {
 /// A tree; node 0 is the root. Without triangles it has no nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bvh {
-    nodes: Vec<Node>,
+    /// First children, and triangles with [`LEAF`].
+    nodes: Vec<u32>,
 }
 
+/// Set for leaves.
+const LEAF: u32 = 1 << 31;
+
 impl Bvh {
-    /// Builds a tree over triangles, given by number and centre.
+    /// Builds a tree over triangles, given by number (below 2^31) and centre.
     #[must_use]
     pub fn build(mut items: Vec<(u32, DVec3)>) -> Self {
         let mut nodes = Vec::with_capacity((2 * items.len()).saturating_sub(1));
         if !items.is_empty() {
-            split(&mut items, &mut nodes);
+            nodes.push(0);
+            split(&mut items, &mut nodes, 0);
         }
         Self { nodes }
     }
 
-    /// The nodes; children follow parents.
+    /// How many nodes there are.
     #[must_use]
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
+    pub fn len(&self) -> usize {
+        self.nodes.len()
     }
 
-    /// Computes all volumes from those of the triangles.
+    /// Whether it is of no triangles.
     #[must_use]
-    pub fn refit(&self, leaf: impl Fn(u32) -> Kdop) -> Vec<Kdop> {
-        let mut volumes = vec![Kdop::EMPTY; self.nodes.len()];
-        for (index, node) in self.nodes.iter().enumerate().rev() {
-            volumes[index] = match *node {
-                Node::Inner(a, b) => volumes[a as usize].union(&volumes[b as usize]),
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[must_use]
+    #[inline]
+    pub fn node(&self, index: u32) -> Node {
+        let word = self.nodes[index as usize];
+        if word & LEAF == 0 {
+            Node::Inner(word)
+        } else {
+            Node::Leaf(word & !LEAF)
+        }
+    }
+
+    /// Computes all volumes, in the order of the nodes, from those of the triangles.
+    pub fn refit<const N: usize>(&self, leaf: impl Fn(u32) -> Kdop<N>, volumes: &mut Vec<Kdop<N>>) {
+        volumes.resize(self.nodes.len(), Kdop::EMPTY);
+        for index in (0..self.nodes.len()).rev() {
+            volumes[index] = match self.node(index as u32) {
+                Node::Inner(first) => {
+                    let first = first as usize;
+                    volumes[first].union(&volumes[first + 1])
+                }
                 Node::Leaf(triangle) => leaf(triangle),
             };
         }
-        volumes
     }
 }
 
-/// Appends the tree of `items` and returns its root.
-fn split(items: &mut [(u32, DVec3)], nodes: &mut Vec<Node>) -> u32 {
-    let index = nodes.len();
+/// Makes node `index` the tree of `items`.
+fn split(items: &mut [(u32, DVec3)], nodes: &mut Vec<u32>, index: usize) {
     if let [(triangle, _)] = items {
-        nodes.push(Node::Leaf(*triangle));
-        return index as u32;
+        nodes[index] = *triangle | LEAF;
+        return;
     }
     let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);
     for (_, center) in items.iter() {
@@ -73,18 +100,19 @@ fn split(items: &mut [(u32, DVec3)], nodes: &mut Vec<Node>) -> u32 {
     items.select_nth_unstable_by(middle, |a, b| {
         a.1[axis].total_cmp(&b.1[axis]).then(a.0.cmp(&b.0))
     });
-    nodes.push(Node::Leaf(u32::MAX));
+    let first = nodes.len();
+    nodes[index] = first as u32;
+    nodes.extend([0, 0]);
     let (left, right) = items.split_at_mut(middle);
     left.sort_unstable_by_key(|item| item.0);
     right.sort_unstable_by_key(|item| item.0);
-    let a = split(left, nodes);
-    let b = split(right, nodes);
-    nodes[index] = Node::Inner(a, b);
-    index as u32
+    split(left, nodes, first);
+    split(right, nodes, first + 1);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::kdop::Kdop18;
     use super::*;
 
     #[test]
@@ -93,15 +121,16 @@ mod tests {
             let center = |i: u32| DVec3::new(f64::from(i * 7919 % 101), f64::from(i % 13), 0.0);
             let tree = Bvh::build((0..n).map(|i| (i, center(i))).collect());
             let mut seen: Vec<u32> = Vec::new();
-            for (index, node) in tree.nodes().iter().enumerate() {
-                match *node {
+            for index in 0..tree.len() as u32 {
+                match tree.node(index) {
                     Node::Leaf(t) => seen.push(t),
-                    Node::Inner(a, b) => assert!(a as usize > index && b > a),
+                    Node::Inner(first) => assert!(first > index),
                 }
             }
             seen.sort_unstable();
             assert!(seen.into_iter().eq(0..n));
-            let volumes = tree.refit(|t| Kdop::around(&[center(t)], 0.0));
+            let mut volumes = Vec::new();
+            tree.refit(|t| Kdop18::around(&[center(t)], 0.0), &mut volumes);
             if let Some(root) = volumes.first() {
                 assert!((0..n).all(|i| root.contains(center(i))));
             }
@@ -111,6 +140,6 @@ mod tests {
     #[test]
     fn coincident_triangles_are_split_all_the_same() {
         let tree = Bvh::build((0..64).map(|i| (i, DVec3::ONE)).collect());
-        assert_eq!(tree.nodes().len(), 127);
+        assert_eq!(tree.len(), 127);
     }
 }

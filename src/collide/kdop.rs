@@ -1,76 +1,128 @@
-//! 18-DOPs: bounding volumes between nine pairs of parallel planes [TB06 §3.2].
+//! Bounding volumes between pairs of parallel planes: discrete orientation polytopes [KHM*98], of which
+//! cloth takes 18 planes [TB06 §3.2].
 //!
-//! The directions are the three axes and the six diagonals of coordinate planes. Extents are kept in f32,
-//! rounded outwards, so that a volume always contains what it was made from. Lower bounds and negated upper
-//! bounds lie in one array: union is a minimum, and two volumes overlap if no sum of a lower bound of one
+//! The directions are the three axes, then the six diagonals of coordinate planes, then the four of the cube. Extents
+//! are kept in f32, rounded outwards, so that a volume always contains what it was made from. Lower bounds and negated
+//! upper bounds lie in one array: union is a minimum, and two volumes are apart if a sum of a lower bound of one
 //! and a negated upper bound of the other is positive.
+//!
+//! * \[KHM*98\] Klosowski, Held, Mitchell, Sowizral, Zikan: Efficient collision detection using bounding volume
+//!   hierarchies of k-DOPs.
+
+use std::f64::consts::SQRT_2;
 
 use glam::DVec3;
 
-/// Pairs of planes.
-const PAIRS: usize = 9;
+/// The volume of cloth: 18 planes.
+pub type Kdop18 = Kdop<20>;
+/// A box along the axes: 6 planes.
+pub type Aabb = Kdop<8>;
+/// Axes and diagonals of the cube: 14 planes.
+pub type Kdop14 = Kdop<16>;
+/// All directions: 26 planes.
+pub type Kdop26 = Kdop<28>;
 
-/// A volume: nine lower bounds, then nine negated upper bounds, along the nine directions.
+/// A volume of `N - 2` planes: lower bounds along its directions, then negated upper bounds, then two numbers that are
+/// no planes and make the array a whole number of vector registers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kdop {
-    planes: [f32; 2 * PAIRS],
+#[repr(align(16))]
+pub struct Kdop<const N: usize> {
+    planes: [f32; N],
 }
 
-/// A point's coordinates along the nine directions (the diagonals have length √2).
-fn directions(p: DVec3) -> [f64; PAIRS] {
-    [
-        p.x,
-        p.y,
-        p.z,
-        p.x + p.y,
-        p.x + p.z,
-        p.y + p.z,
-        p.x - p.y,
-        p.x - p.z,
-        p.y - p.z,
-    ]
+/// A volume turned round, to be compared with many.
+#[derive(Clone, Copy, Debug)]
+pub struct Turned<const N: usize> {
+    planes: [f32; N],
+}
+
+/// What no plane is.
+const NONE: f32 = f32::NEG_INFINITY;
+/// Floats of a vector register that every machine has.
+const LANES: usize = 4;
+
+/// A point's coordinate along a direction, and the length of the direction.
+#[inline(always)]
+fn along(p: DVec3, direction: usize) -> (f64, f64) {
+    const SQRT_3: f64 = 1.732_050_807_568_877_2;
+    match direction {
+        0 => (p.x, 1.0),
+        1 => (p.y, 1.0),
+        2 => (p.z, 1.0),
+        3 => (p.x + p.y, SQRT_2),
+        4 => (p.x + p.z, SQRT_2),
+        5 => (p.y + p.z, SQRT_2),
+        6 => (p.x - p.y, SQRT_2),
+        7 => (p.x - p.z, SQRT_2),
+        8 => (p.y - p.z, SQRT_2),
+        9 => (p.x + p.y + p.z, SQRT_3),
+        10 => (p.x + p.y - p.z, SQRT_3),
+        11 => (p.x - p.y + p.z, SQRT_3),
+        _ => (p.x - p.y - p.z, SQRT_3),
+    }
 }
 
 /// An f32 below `d`, by no more than three units in the last place.
+#[inline(always)]
 fn below(d: f64) -> f32 {
     // Too large numbers become the largest, lest infinity less infinity be none.
-    let nearest = (d as f32).min(f32::MAX);
+    let nearest = d as f32;
+    let nearest = if nearest < f32::MAX {
+        nearest
+    } else {
+        f32::MAX
+    };
     nearest - nearest.abs() * f32::EPSILON - f32::MIN_POSITIVE
 }
 
-impl Kdop {
-    /// Contains nothing; the neutral element of [`Kdop::union`].
-    pub const EMPTY: Self = Self {
-        planes: [f32::INFINITY; 2 * PAIRS],
+impl<const N: usize> Kdop<N> {
+    /// Pairs of planes.
+    const PAIRS: usize = {
+        assert!(
+            N == 8 || N == 16 || N == 20 || N == 28,
+            "6, 14, 18 or 26 planes and two more"
+        );
+        N / 2 - 1
     };
+
+    /// Contains nothing; the neutral element of [`Kdop::union`].
+    pub const EMPTY: Self = {
+        let mut planes = [f32::INFINITY; N];
+        planes[N - 1] = NONE;
+        planes[N - 2] = NONE;
+        Self { planes }
+    };
+
+    /// The direction of a pair of planes.
+    #[inline(always)]
+    const fn direction(pair: usize) -> usize {
+        // 14 planes have the diagonals of the cube and not those of its sides.
+        if N == 16 && pair >= 3 { pair + 6 } else { pair }
+    }
 
     /// The smallest volume around all points within `radius` (m) of any of `points`.
     #[must_use]
+    #[inline]
     pub fn around(points: &[DVec3], radius: f64) -> Self {
-        let mut low = [f64::INFINITY; PAIRS];
-        let mut high = [f64::NEG_INFINITY; PAIRS];
-        for &p in points {
-            // Comparisons instead of `min`, which minds NaN: these become vector instructions.
-            for (k, d) in directions(p).into_iter().enumerate() {
-                low[k] = if d < low[k] { d } else { low[k] };
-                high[k] = if d > high[k] { d } else { high[k] };
+        let mut planes = [NONE; N];
+        for k in 0..Self::PAIRS {
+            let (mut low, mut high, mut length) = (f64::INFINITY, f64::NEG_INFINITY, 1.0);
+            for &p in points {
+                // Comparisons instead of `min`, which minds NaN: these become single instructions.
+                let (d, unit) = along(p, Self::direction(k));
+                low = if d < low { d } else { low };
+                high = if d > high { d } else { high };
+                length = unit;
             }
-        }
-        let mut planes = [0.0; 2 * PAIRS];
-        for k in 0..PAIRS {
-            let inflate = if k < 3 {
-                radius
-            } else {
-                radius * std::f64::consts::SQRT_2
-            };
-            planes[k] = below(low[k] - inflate);
-            planes[PAIRS + k] = below(-high[k] - inflate);
+            planes[k] = below(low - radius * length);
+            planes[Self::PAIRS + k] = below(-high - radius * length);
         }
         Self { planes }
     }
 
     /// The smallest volume that contains both.
     #[must_use]
+    #[inline]
     pub fn union(&self, other: &Self) -> Self {
         let mut planes = self.planes;
         for (mine, theirs) in planes.iter_mut().zip(&other.planes) {
@@ -80,24 +132,30 @@ impl Kdop {
         Self { planes }
     }
 
+    /// The volume to compare others with.
+    #[must_use]
+    #[inline]
+    pub fn turned(&self) -> Turned<N> {
+        let mut planes = [NONE; N];
+        planes[..Self::PAIRS].copy_from_slice(&self.planes[Self::PAIRS..2 * Self::PAIRS]);
+        planes[Self::PAIRS..2 * Self::PAIRS].copy_from_slice(&self.planes[..Self::PAIRS]);
+        Turned { planes }
+    }
+
     /// Whether no pair of planes separates the two.
     #[must_use]
+    #[inline]
     pub fn overlaps(&self, other: &Self) -> bool {
-        let (a, b) = (&self.planes, &other.planes);
-        let mut apart = false;
-        for k in 0..PAIRS {
-            apart |= (a[k] + b[PAIRS + k] > 0.0) | (b[k] + a[PAIRS + k] > 0.0);
-        }
-        !apart
+        self.turned().overlaps(other)
     }
 
     /// Whether the point lies inside all planes.
     #[must_use]
     pub fn contains(&self, p: DVec3) -> bool {
-        directions(p)
-            .into_iter()
-            .enumerate()
-            .all(|(k, d)| f64::from(self.planes[k]) <= d && d <= -f64::from(self.planes[PAIRS + k]))
+        (0..Self::PAIRS).all(|k| {
+            let (d, _) = along(p, Self::direction(k));
+            f64::from(self.planes[k]) <= d && d <= -f64::from(self.planes[Self::PAIRS + k])
+        })
     }
 
     /// Centre and half diagonal of its box along the axes, in m.
@@ -105,8 +163,27 @@ impl Kdop {
     pub fn ball(&self) -> (DVec3, f64) {
         let at = |k: usize| f64::from(self.planes[k]);
         let low = DVec3::new(at(0), at(1), at(2));
-        let high = -DVec3::new(at(PAIRS), at(PAIRS + 1), at(PAIRS + 2));
+        let high = -DVec3::new(at(Self::PAIRS), at(Self::PAIRS + 1), at(Self::PAIRS + 2));
         (0.5 * (low + high), 0.5 * (high - low).length())
+    }
+}
+
+impl<const N: usize> Turned<N> {
+    /// Whether no pair of planes separates the two.
+    #[must_use]
+    #[inline]
+    pub fn overlaps(&self, other: &Kdop<N>) -> bool {
+        let (mine, _) = self.planes.as_chunks::<LANES>();
+        let (theirs, _) = other.planes.as_chunks::<LANES>();
+        // The widest gap, of four pairs of planes at once.
+        let mut gap = [NONE; LANES];
+        for (a, b) in mine.iter().zip(theirs) {
+            for i in 0..LANES {
+                let sum = a[i] + b[i];
+                gap[i] = if sum > gap[i] { sum } else { gap[i] };
+            }
+        }
+        !gap.iter().any(|&gap| gap > 0.0)
     }
 }
 
@@ -125,7 +202,7 @@ mod tests {
         fn a_volume_contains_what_it_was_made_from(
             a in point(1e6), b in point(1e-6), c in point(1.0), radius in 0.0..0.1f64,
         ) {
-            let volume = Kdop::around(&[a, b, c], radius);
+            let volume = Kdop18::around(&[a, b, c], radius);
             for p in [a, b, c, (a + b + c) / 3.0] {
                 prop_assert!(volume.contains(p));
                 for d in [DVec3::X, DVec3::Y, DVec3::Z, DVec3::ONE.normalize()] {
@@ -138,7 +215,7 @@ mod tests {
         fn unions_contain_both_and_overlap_is_symmetric(
             a in point(1.0), b in point(1.0), c in point(1.0), d in point(1.0),
         ) {
-            let (one, two) = (Kdop::around(&[a, b], 0.1), Kdop::around(&[c, d], 0.1));
+            let (one, two) = (Kdop18::around(&[a, b], 0.1), Kdop18::around(&[c, d], 0.1));
             let both = one.union(&two);
             for p in [a, b, c, d] {
                 prop_assert!(both.contains(p));
@@ -146,8 +223,34 @@ mod tests {
             prop_assert_eq!(one.overlaps(&two), two.overlaps(&one));
             prop_assert!(both.overlaps(&one) && both.overlaps(&two));
             // A common point means overlap.
-            let shared = Kdop::around(&[a, c], 0.0);
+            let shared = Kdop18::around(&[a, c], 0.0);
             prop_assert!(shared.overlaps(&one) && shared.overlaps(&two));
+        }
+    }
+
+    fn holds<const N: usize>(points: &[DVec3], radius: f64) {
+        let volume = Kdop::<N>::around(points, radius);
+        for &p in points {
+            assert!(volume.contains(p), "{volume:?} {p}");
+        }
+        let turned = volume.turned();
+        assert!(turned.overlaps(&volume));
+        assert!(!turned.overlaps(&Kdop::EMPTY));
+        assert_eq!(volume.union(&Kdop::EMPTY), volume);
+        // The union of those around each point is that around all.
+        let each = points.iter().map(|&p| Kdop::around(&[p], radius));
+        assert_eq!(each.fold(Kdop::EMPTY, |a, b| a.union(&b)), volume);
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_of_planes_holds_its_points_and_is_the_union_of_its_parts(
+            a in point(1e3), b in point(1e-3), c in point(1.0), radius in 0.0..0.1f64,
+        ) {
+            holds::<8>(&[a, b, c], radius);
+            holds::<16>(&[a, b, c], radius);
+            holds::<20>(&[a, b, c], radius);
+            holds::<28>(&[a, b, c], radius);
         }
     }
 
@@ -174,9 +277,9 @@ mod tests {
 
     #[test]
     fn diagonals_separate_what_boxes_cannot() {
-        let one = Kdop::around(&[DVec3::ZERO, DVec3::new(1.0, 1.0, 0.0)], 0.0);
-        let two = Kdop::around(&[DVec3::new(0.9, 0.1, 0.0)], 0.0);
+        let one = Kdop18::around(&[DVec3::ZERO, DVec3::new(1.0, 1.0, 0.0)], 0.0);
+        let two = Kdop18::around(&[DVec3::new(0.9, 0.1, 0.0)], 0.0);
         assert!(!one.overlaps(&two));
-        assert!(!Kdop::EMPTY.overlaps(&one));
+        assert!(!Kdop18::EMPTY.overlaps(&one));
     }
 }

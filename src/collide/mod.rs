@@ -15,15 +15,17 @@ mod snapshot;
 mod solid;
 mod surface;
 mod test_run;
+mod volumes;
 
 pub use body::Body;
 pub use bvh::{Bvh, Node};
 pub use contact::Contact;
-pub use kdop::Kdop;
+pub use kdop::{Aabb, Kdop, Kdop14, Kdop18, Kdop26, Turned};
 pub use snapshot::{Geometry, Snapshot};
 pub use solid::Solid;
 pub use surface::{ClothSurface, Surface};
 pub use test_run::{Target, TestRun, brute_force};
+pub use volumes::Volumes;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use glam::DVec3;
 use super::body::{Analytic, BOUNDARY, BodySurface};
 use super::closest::{on_segments, on_triangle};
 use super::contact::{Contact, PairId, PairKind};
-use super::kdop::Kdop;
+use super::kdop::Kdop18;
 use super::snapshot::Snapshot;
 
 /// Tests what triangle `s` owns against `t` and the other way round.
@@ -20,25 +20,31 @@ use super::snapshot::Snapshot;
 pub(super) fn cloth_pair(
     snap: &Snapshot<'_>,
     [s, t]: [u32; 2],
-    volumes: Option<[&Kdop; 2]>,
+    volumes: Option<[&Kdop18; 2]>,
     out: &mut Vec<Contact>,
 ) {
     let surface = snap.cloth.surface();
-    for (owner, face, other) in [(s, t, 1), (t, s, 0)] {
-        for vertex in surface.owned_vertices(owner) {
-            let corners = surface.triangles()[face as usize];
-            let near = |both: [&Kdop; 2]| both[other].overlaps(snap.vertex_volume(vertex));
-            if !corners.contains(&vertex) && volumes.is_none_or(near) {
+    let faces = [surface.face(s), surface.face(t)];
+    let of = |vertex: u32| &snap.vertex_volumes()[vertex as usize];
+    for (owner, other, face) in [(0, 1, t), (1, 0, s)] {
+        for vertex in faces[owner].owned_corners() {
+            let near = |both: [&Kdop18; 2]| both[other].overlaps(of(vertex));
+            if !faces[other].corners.contains(&vertex) && volumes.is_none_or(near) {
                 vertex_face(snap, vertex, face, out);
             }
         }
     }
-    for a in surface.owned_edges(s) {
-        for b in surface.owned_edges(t) {
-            let ([p, q], [r, s]) = (surface.edges()[a as usize], surface.edges()[b as usize]);
-            let share = p == r || p == s || q == r || q == s;
-            let near = || snap.edge_volume(a).overlaps(snap.edge_volume(b));
+    let edges = faces[1].owned_edges();
+    for (i, [p, q]) in faces[0].owned_edges() {
+        let volume = of(p).union(of(q)).turned();
+        if volumes.is_some_and(|[_, other]| !volume.overlaps(other)) {
+            continue;
+        }
+        for (j, [u, v]) in edges.clone() {
+            let share = p == u || p == v || q == u || q == v;
+            let near = || volume.overlaps(&of(u).union(of(v)));
             if !share && (volumes.is_none() || near()) {
+                let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
                 edge_edge(snap, a.min(b), a.max(b), out);
             }
         }

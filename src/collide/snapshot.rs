@@ -1,18 +1,16 @@
 //! One step's geometry: everything that collision tests read.
 //!
-//! Volumes bound what a triangle sweeps over in the step, inflated by half the reach of contacts. A
-//! patch's volumes are made when a test first needs them, once per rank and step; they are a function of
-//! positions and velocities alone. So are those of vertices and edges, by which pairs of features are sorted
+//! Volumes bound what a triangle sweeps over in the step, inflated by half the reach of contacts; they are a function
+//! of positions and velocities alone. So are those of vertices, by which pairs of features are sorted
 //! out whose triangles meet, as those of neighbours always do.
-
-use std::sync::OnceLock;
 
 use glam::DVec3;
 
 use super::body::Body;
-use super::kdop::Kdop;
+use super::kdop::Kdop18;
 use super::surface::ClothSurface;
 use super::test_run::Target;
+use super::volumes::Volumes;
 
 /// Positions and motion of all cloth and bodies at the start of a step.
 #[derive(Debug)]
@@ -29,10 +27,7 @@ pub struct Snapshot<'a> {
     pub(super) thickness: f64,
     pub(super) reach: f64,
     self_collision: bool,
-    patch_volumes: Vec<OnceLock<Vec<Kdop>>>,
-    body_volumes: Vec<OnceLock<Vec<Kdop>>>,
-    vertex_volumes: OnceLock<Vec<Kdop>>,
-    edge_volumes: OnceLock<Vec<Kdop>>,
+    volumes: &'a Volumes,
 }
 
 /// What a step's geometry is made from.
@@ -54,16 +49,19 @@ pub struct Geometry<'a> {
 
 impl<'a> Snapshot<'a> {
     /// The geometry of a step from `time` to `time + dt`, with positions `x` and velocities `v` of all
-    /// cloth vertices.
+    /// cloth vertices. Their volumes are kept in `volumes`, for one snapshot at a time.
     #[must_use]
     pub fn new(
         geometry: &Geometry<'a>,
+        volumes: &'a mut Volumes,
         x: &'a [DVec3],
         v: &'a [DVec3],
         time: f64,
         dt: f64,
     ) -> Self {
-        let empty = |n: usize| (0..n).map(|_| OnceLock::new()).collect();
+        let cloth = geometry.cloth;
+        let (radius, bodies) = (0.5 * geometry.reach, geometry.bodies.len());
+        volumes.begin((x, v, dt), radius, cloth.patch_vertices(), bodies);
         Self {
             cloth: geometry.cloth,
             bodies: geometry.bodies,
@@ -75,10 +73,7 @@ impl<'a> Snapshot<'a> {
             thickness: geometry.thickness,
             reach: geometry.reach,
             self_collision: geometry.self_collision,
-            patch_volumes: empty(geometry.cloth.patches().len()),
-            body_volumes: empty(geometry.bodies.len()),
-            vertex_volumes: OnceLock::new(),
-            edge_volumes: OnceLock::new(),
+            volumes,
         }
     }
 
@@ -96,42 +91,30 @@ impl<'a> Snapshot<'a> {
         })
     }
 
+    /// Volume of the root of a patch's tree.
+    pub(super) fn patch_root(&self, patch: u32) -> &Kdop18 {
+        &self.volumes.roots[patch as usize]
+    }
+
     /// Volumes of a patch's tree.
-    pub(super) fn patch_volumes(&self, patch: u32) -> &[Kdop] {
-        self.patch_volumes[patch as usize].get_or_init(|| {
-            let triangles = self.cloth.surface().triangles();
-            self.cloth.patches()[patch as usize].refit(|triangle| {
-                let [a, b, c] = triangles[triangle as usize].map(|v| self.swept(v));
-                Kdop::around(&[a[0], b[0], c[0], a[1], b[1], c[1]], 0.5 * self.reach)
-            })
+    pub(super) fn patch_volumes(&self, patch: u32) -> &[Kdop18] {
+        let tree = &self.cloth.patches()[patch as usize];
+        let surface = self.cloth.surface();
+        let vertices = &self.volumes.vertices;
+        self.volumes.patches[patch as usize].of(tree, |triangle| {
+            let [a, b, c] = surface.face(triangle).corners;
+            let [a, b, c] = [a, b, c].map(|v| &vertices[v as usize]);
+            a.union(b).union(c)
         })
     }
 
-    /// Volume of a cloth vertex.
-    pub(super) fn vertex_volume(&self, vertex: u32) -> &Kdop {
-        let all =
-            || (0..self.x.len() as u32).map(|v| Kdop::around(&self.swept(v), 0.5 * self.reach));
-        &self.vertex_volumes.get_or_init(|| all().collect())[vertex as usize]
-    }
-
-    /// Volume of a cloth edge.
-    pub(super) fn edge_volume(&self, edge: u32) -> &Kdop {
-        let around = |&[a, b]: &[u32; 2]| {
-            let (a, b) = (self.swept(a), self.swept(b));
-            Kdop::around(&[a[0], b[0], a[1], b[1]], 0.5 * self.reach)
-        };
-        let all = || self.cloth.surface().edges().iter().map(around).collect();
-        &self.edge_volumes.get_or_init(all)[edge as usize]
-    }
-
-    /// Where a cloth vertex begins and where its velocity takes it.
-    fn swept(&self, vertex: u32) -> [DVec3; 2] {
-        let x = self.x[vertex as usize];
-        [x, x + self.v[vertex as usize] * self.dt]
+    /// Volume of each cloth vertex.
+    pub(super) fn vertex_volumes(&self) -> &[Kdop18] {
+        &self.volumes.vertices
     }
 
     /// Volumes of a body's tree; none for an analytic body.
-    pub(super) fn body_volumes(&self, body: u32) -> &[Kdop] {
+    pub(super) fn body_volumes(&self, body: u32) -> &[Kdop18] {
         let Body::Triangles(surface) = &self.bodies[body as usize] else {
             return &[];
         };
@@ -139,8 +122,10 @@ impl<'a> Snapshot<'a> {
         if velocity == DVec3::ZERO {
             return &surface.volumes;
         }
-        self.body_volumes[body as usize]
-            .get_or_init(|| surface.swept(self.body_offset(body), velocity * self.dt, self.reach))
+        let (offset, step) = (self.body_offset(body), velocity * self.dt);
+        self.volumes.bodies[body as usize].of(&surface.tree, |triangle| {
+            surface.swept(triangle, offset, step, self.reach)
+        })
     }
 
     /// How far a body has moved since time 0, in m.

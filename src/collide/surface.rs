@@ -14,8 +14,33 @@ pub struct Surface {
     triangles: Vec<[u32; 3]>,
     edges: Vec<[u32; 2]>,
     triangle_edges: Vec<[u32; 3]>,
+    faces: Vec<Face>,
+}
+
+/// A triangle, and which of its features it owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Face {
+    /// Its vertices.
+    pub(super) corners: [u32; 3],
     /// Bits 0 to 2: owns that corner; bits 3 to 5: owns the edge from that corner to the next.
-    owned: Vec<u8>,
+    owned: u32,
+}
+
+impl Face {
+    /// The corners it owns.
+    #[inline]
+    pub(super) fn owned_corners(self) -> impl Iterator<Item = u32> {
+        let owned = move |&k: &usize| self.owned & (1 << k) != 0;
+        (0..3).filter(owned).map(move |k| self.corners[k])
+    }
+
+    /// The edges it owns: the number of the corner where each begins, and its ends.
+    #[inline]
+    pub(super) fn owned_edges(self) -> impl Iterator<Item = (usize, [u32; 2])> + Clone {
+        let owned = move |&k: &usize| self.owned & (8 << k) != 0;
+        let ends = move |k| (k, [self.corners[k], self.corners[(k + 1) % 3]]);
+        (0..3).filter(owned).map(ends)
+    }
 }
 
 /// Cloth as collisions see it: one tree per patch.
@@ -26,6 +51,8 @@ pub struct ClothSurface {
     /// For each vertex, the lowest vertex of the piece of cloth that it belongs to.
     piece: Vec<u32>,
     patches: Vec<Bvh>,
+    /// The vertices of the triangles of each patch, ascending.
+    patch_vertices: Vec<Vec<u32>>,
 }
 
 impl Surface {
@@ -44,7 +71,7 @@ impl Surface {
         edges.dedup();
         let mut vertex_taken = vec![false; vertices];
         let mut edge_taken = vec![false; edges.len()];
-        let mut owned = Vec::with_capacity(triangles.len());
+        let mut faces = Vec::with_capacity(triangles.len());
         let mut triangle_edges = Vec::with_capacity(triangles.len());
         for t in triangles {
             let mut bits = 0;
@@ -59,14 +86,17 @@ impl Surface {
                     bits |= 8 << k;
                 }
             }
-            owned.push(bits);
+            faces.push(Face {
+                corners: *t,
+                owned: bits,
+            });
             triangle_edges.push(sides);
         }
         Self {
             triangles: triangles.to_vec(),
             edges,
             triangle_edges,
-            owned,
+            faces,
         }
     }
 
@@ -82,20 +112,21 @@ impl Surface {
         &self.edges
     }
 
+    /// A triangle with what it owns.
+    #[inline]
+    pub(super) fn face(&self, triangle: u32) -> Face {
+        self.faces[triangle as usize]
+    }
+
     /// The vertices that a triangle owns.
     pub fn owned_vertices(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
-        let t = triangle as usize;
-        (0..3)
-            .filter(move |k| self.owned[t] & (1 << k) != 0)
-            .map(move |k| self.triangles[t][k])
+        self.face(triangle).owned_corners()
     }
 
     /// The edges that a triangle owns.
     pub fn owned_edges(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
-        let t = triangle as usize;
-        (0..3)
-            .filter(move |k| self.owned[t] & (8 << k) != 0)
-            .map(move |k| self.triangle_edges[t][k])
+        let edges = self.face(triangle).owned_edges();
+        edges.map(move |(k, _)| self.triangle_edges[triangle as usize][k])
     }
 
     /// The edges of a triangle.
@@ -123,7 +154,15 @@ impl ClothSurface {
             let center = t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
             items[patch_of(lowest)].push((index, center));
         }
+        let vertices = |items: &Vec<(u32, DVec3)>| {
+            let triangles = items.iter().map(|&(t, _)| triangles[t as usize]);
+            let mut vertices: Vec<u32> = triangles.flatten().collect();
+            vertices.sort_unstable();
+            vertices.dedup();
+            vertices
+        };
         Self {
+            patch_vertices: items.iter().map(vertices).collect(),
             surface: Surface::new(triangles, rest.len()),
             rest: rest.to_vec(),
             piece: pieces(triangles, rest.len()),
@@ -153,6 +192,11 @@ impl ClothSurface {
     #[must_use]
     pub fn patches(&self) -> &[Bvh] {
         &self.patches
+    }
+
+    /// The vertices of the triangles of each patch, ascending.
+    pub(super) fn patch_vertices(&self) -> &[Vec<u32>] {
+        &self.patch_vertices
     }
 }
 

@@ -9,10 +9,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::body::Body;
-use super::bvh::Node;
+use super::body::{Analytic, Body};
+use super::bvh::{Bvh, Node};
 use super::contact::Contact;
-use super::kdop::Kdop;
+use super::kdop::{Kdop18, Turned};
 use super::narrow;
 use super::snapshot::Snapshot;
 
@@ -40,9 +40,22 @@ impl TestRun {
     /// The whole test of a target; `None` if its roots are apart.
     #[must_use]
     pub fn new(target: Target, snap: &Snapshot<'_>) -> Option<Self> {
-        let tree = Trees::of(target, snap);
-        let exists = !tree.first.is_empty() && (tree.analytic() || !tree.second.is_empty());
-        (exists && tree.meet(0, 0)).then(|| Self {
+        let root = |p: u32| snap.patch_root(p);
+        let meet = match target {
+            Target::Patch(p) => !snap.cloth.patches()[p as usize].is_empty(),
+            Target::Patches(p, q) => root(p).overlaps(root(q)),
+            Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
+                Body::Triangles(_) => {
+                    let root_of_body = snap.body_volumes(b).first();
+                    root_of_body.is_some_and(|body| root(p).overlaps(body))
+                }
+                Body::Analytic(solid) => {
+                    !snap.cloth.patches()[p as usize].is_empty()
+                        && near_solid(snap, (b, solid), root(p))
+                }
+            },
+        };
+        meet.then(|| Self {
             target,
             stack: vec![(0, 0)],
         })
@@ -63,14 +76,28 @@ impl TestRun {
         budget: u32,
         out: &mut Vec<Contact>,
     ) -> (u32, bool) {
-        let tree = Trees::of(self.target, snap);
-        let mut tests = 0;
-        while tests < budget {
-            let Some((a, b)) = self.stack.pop() else {
-                return (tests, true);
-            };
-            tests += tree.expand(a, b, &mut self.stack, out);
-        }
+        let patch = |p: u32| (&snap.cloth.patches()[p as usize], snap.patch_volumes(p));
+        let stack = &mut self.stack;
+        let tests = match self.target {
+            Target::Patch(p) => {
+                let leaf = |s, t, volumes| narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                advance::<true>([patch(p), patch(p)], stack, budget, leaf)
+            }
+            Target::Patches(p, q) => {
+                let leaf = |s, t, volumes| narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                advance::<false>([patch(p), patch(q)], stack, budget, leaf)
+            }
+            Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
+                Body::Triangles(solid) => {
+                    let leaf = |s, t, _| narrow::body_pair(snap, (b, solid), s, t, out);
+                    let body = (&solid.tree, snap.body_volumes(b));
+                    advance::<false>([patch(p), body], stack, budget, leaf)
+                }
+                Body::Analytic(solid) => {
+                    advance_solid(snap, patch(p), (b, solid), stack, budget, out)
+                }
+            },
+        };
         (tests, self.stack.is_empty())
     }
 
@@ -91,14 +118,14 @@ impl TestRun {
     #[must_use]
     pub fn is_valid(&self, snap: &Snapshot<'_>) -> bool {
         let patches = snap.cloth.patches();
-        let nodes = |p: u32| patches.get(p as usize).map(|tree| tree.nodes().len());
+        let nodes = |p: u32| patches.get(p as usize).map(Bvh::len);
         let (first, second) = match self.target {
             Target::Patch(p) => (nodes(p), nodes(p)),
             Target::Patches(p, q) if p < q => (nodes(p), nodes(q)),
             Target::Patches(..) => return false,
             Target::PatchBody(p, b) => {
                 let body = snap.bodies.get(b as usize).map(|body| match body {
-                    Body::Triangles(surface) => surface.tree.nodes().len(),
+                    Body::Triangles(surface) => surface.tree.len(),
                     Body::Analytic(_) => 1,
                 });
                 (nodes(p), body)
@@ -113,150 +140,106 @@ impl TestRun {
     }
 }
 
-/// The two hierarchies of a target.
-struct Trees<'a, 'b> {
-    snap: &'a Snapshot<'b>,
-    target: Target,
-    first: &'a [Node],
-    second: &'a [Node],
-    first_volumes: &'a [Kdop],
-    second_volumes: &'a [Kdop],
-}
+/// A hierarchy with the volumes of its nodes.
+type Tree<'a> = (&'a Bvh, &'a [Kdop18]);
 
-impl<'a, 'b> Trees<'a, 'b> {
-    fn of(target: Target, snap: &'a Snapshot<'b>) -> Self {
-        let patch = |p: u32| {
-            (
-                snap.cloth.patches()[p as usize].nodes(),
-                snap.patch_volumes(p),
-            )
-        };
-        let (first, second) = match target {
-            Target::Patch(p) => (patch(p), patch(p)),
-            Target::Patches(p, q) => (patch(p), patch(q)),
-            Target::PatchBody(p, b) => {
-                let body = match &snap.bodies[b as usize] {
-                    Body::Triangles(surface) => (surface.tree.nodes(), snap.body_volumes(b)),
-                    Body::Analytic(_) => (&[][..], &[][..]),
-                };
-                (patch(p), body)
-            }
-        };
-        Self {
-            snap,
-            target,
-            first: first.0,
-            second: second.0,
-            first_volumes: first.1,
-            second_volumes: second.1,
-        }
-    }
-
-    /// Whether the second object is given by a distance and not by a tree.
-    fn analytic(&self) -> bool {
-        matches!(self.target, Target::PatchBody(_, b)
-            if matches!(self.snap.bodies[b as usize], Body::Analytic(_)))
-    }
-
-    /// Whether the volumes of two nodes overlap.
-    fn meet(&self, a: u32, b: u32) -> bool {
-        let volume = &self.first_volumes[a as usize];
-        match self.target {
-            Target::PatchBody(_, body) => match &self.snap.bodies[body as usize] {
-                Body::Triangles(_) => volume.overlaps(&self.second_volumes[b as usize]),
-                Body::Analytic(solid) => {
-                    let velocity = self.snap.body_velocities[body as usize];
-                    let (center, radius) = volume.ball();
-                    let (gap, _) = solid.distance(center - self.snap.body_offset(body));
-                    gap <= radius + self.snap.reach + velocity.length() * self.snap.dt
-                }
-            },
-            _ => volume.overlaps(&self.second_volumes[b as usize]),
-        }
-    }
-
-    /// Expands one test: pushes the tests below it that overlap, or tests two triangles. Returns the
-    /// number of tests made.
-    fn expand(&self, a: u32, b: u32, stack: &mut Vec<(u32, u32)>, out: &mut Vec<Contact>) -> u32 {
-        if self.analytic() {
-            return self.expand_analytic(a, stack, out);
-        }
-        if matches!(self.target, Target::Patch(_)) && a == b {
-            // All pairs below one node: those below each child, and those between the children.
-            if let Node::Inner(left, right) = self.first[a as usize] {
-                if self.meet(left, right) {
-                    stack.push((left, right));
-                }
-                stack.push((left, left));
-                stack.push((right, right));
-            }
-            return 1;
-        }
-        let mut push = |a: u32, b: u32| {
-            if self.meet(a, b) {
+/// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
+///
+/// With `SELF` the two are one, and equal nodes stand for all pairs below. `leaf` is given pairs of triangles whose
+/// volumes overlap.
+fn advance<'a, const SELF: bool>(
+    [first, second]: [Tree<'a>; 2],
+    stack: &mut Vec<(u32, u32)>,
+    budget: u32,
+    mut leaf: impl FnMut(u32, u32, [&'a Kdop18; 2]),
+) -> u32 {
+    let volume = |(_, volumes): Tree<'a>, node: u32| &volumes[node as usize];
+    let mut tests = 0;
+    while tests < budget {
+        let Some((a, b)) = stack.pop() else { break };
+        let mut push = |turned: &Turned<20>, a: u32, b: u32| {
+            if turned.overlaps(volume(second, b)) {
                 stack.push((a, b));
             }
         };
-        match (self.first[a as usize], self.second[b as usize]) {
+        if SELF && a == b {
+            // All pairs below one node: those below each child, and those between the children.
+            if let Node::Inner(child) = first.0.node(a) {
+                push(&volume(first, child).turned(), child, child + 1);
+                stack.extend([(child, child), (child + 1, child + 1)]);
+            }
+            tests += 1;
+            continue;
+        }
+        tests += match (first.0.node(a), second.0.node(b)) {
             (Node::Leaf(s), Node::Leaf(t)) => {
-                let volumes = [
-                    &self.first_volumes[a as usize],
-                    &self.second_volumes[b as usize],
-                ];
-                self.leaves([s, t], volumes, out);
+                leaf(s, t, [volume(first, a), volume(second, b)]);
                 1
             }
-            (Node::Leaf(_), Node::Inner(left, right)) => {
-                push(a, left);
-                push(a, right);
+            (Node::Leaf(_), Node::Inner(child)) => {
+                let turned = volume(first, a).turned();
+                push(&turned, a, child);
+                push(&turned, a, child + 1);
                 2
             }
-            (Node::Inner(left, right), Node::Leaf(_)) => {
-                push(left, b);
-                push(right, b);
-                2
-            }
-            (Node::Inner(left, right), Node::Inner(low, high)) => {
-                push(left, low);
-                push(left, high);
-                push(right, low);
-                push(right, high);
-                4
-            }
-        }
-    }
-
-    fn expand_analytic(&self, a: u32, stack: &mut Vec<(u32, u32)>, out: &mut Vec<Contact>) -> u32 {
-        match self.first[a as usize] {
-            Node::Inner(left, right) => {
-                for child in [left, right] {
-                    if self.meet(child, 0) {
-                        stack.push((child, 0));
+            (Node::Inner(child), Node::Leaf(_)) => {
+                let turned = volume(second, b).turned();
+                for child in [child, child + 1] {
+                    if turned.overlaps(volume(first, child)) {
+                        stack.push((child, b));
                     }
                 }
                 2
             }
-            Node::Leaf(t) => {
-                if let Target::PatchBody(_, body) = self.target
-                    && let Body::Analytic(solid) = &self.snap.bodies[body as usize]
-                {
-                    narrow::analytic(self.snap, (body, solid), t, out);
+            (Node::Inner(child), Node::Inner(other)) => {
+                for child in [child, child + 1] {
+                    let turned = volume(first, child).turned();
+                    push(&turned, child, other);
+                    push(&turned, child, other + 1);
                 }
-                1
+                4
             }
-        }
+        };
     }
+    tests
+}
 
-    fn leaves(&self, [s, t]: [u32; 2], volumes: [&Kdop; 2], out: &mut Vec<Contact>) {
-        match self.target {
-            Target::PatchBody(_, body) => {
-                if let Body::Triangles(solid) = &self.snap.bodies[body as usize] {
-                    narrow::body_pair(self.snap, (body, solid), s, t, out);
+/// As [`advance`], for a hierarchy against a body without one.
+fn advance_solid(
+    snap: &Snapshot<'_>,
+    (tree, volumes): Tree<'_>,
+    (body, solid): (u32, &Analytic),
+    stack: &mut Vec<(u32, u32)>,
+    budget: u32,
+    out: &mut Vec<Contact>,
+) -> u32 {
+    let mut tests = 0;
+    while tests < budget {
+        let Some((a, _)) = stack.pop() else { break };
+        match tree.node(a) {
+            Node::Inner(child) => {
+                for child in [child, child + 1] {
+                    if near_solid(snap, (body, solid), &volumes[child as usize]) {
+                        stack.push((child, 0));
+                    }
                 }
+                tests += 2;
             }
-            _ => narrow::cloth_pair(self.snap, [s, t], Some(volumes), out),
+            Node::Leaf(triangle) => {
+                narrow::analytic(snap, (body, solid), triangle, out);
+                tests += 1;
+            }
         }
     }
+    tests
+}
+
+/// Whether what a volume holds may come within reach of a solid.
+fn near_solid(snap: &Snapshot<'_>, (body, solid): (u32, &Analytic), volume: &Kdop18) -> bool {
+    let velocity = snap.body_velocities[body as usize];
+    let (center, radius) = volume.ball();
+    let (gap, _) = solid.distance(center - snap.body_offset(body));
+    gap <= radius + snap.reach + velocity.length() * snap.dt
 }
 
 /// All contacts of a step by testing every pair of triangles: slow, simple, the reference.

@@ -78,7 +78,7 @@ impl Case {
         }
     }
 
-    fn snapshot(&self) -> Snapshot<'_> {
+    fn snapshot<'a>(&'a self, volumes: &'a mut Volumes) -> Snapshot<'a> {
         let geometry = Geometry {
             cloth: &self.cloth,
             bodies: &self.bodies,
@@ -87,12 +87,13 @@ impl Case {
             reach: REACH,
             self_collision: true,
         };
-        Snapshot::new(&geometry, &self.x, &self.v, 0.1, 0.02)
+        Snapshot::new(&geometry, volumes, &self.x, &self.v, 0.1, 0.02)
     }
 
     /// All contacts through trees; runs are split and interleaved as `seed` says.
     fn through_trees(&self, seed: u64, budget: u32) -> Vec<Contact> {
-        let snap = self.snapshot();
+        let mut volumes = Volumes::default();
+        let snap = self.snapshot(&mut volumes);
         let mut random = Random(seed | 1);
         let mut runs: Vec<TestRun> = snap
             .targets()
@@ -151,7 +152,7 @@ proptest! {
         let case = Case::new(seed, patches, |p, random| {
             p + DVec3::new(0.0, 0.0, 0.15) + random.vector(crumple)
         });
-        let expected = brute_force(&case.snapshot());
+        let expected = brute_force(&case.snapshot(&mut Volumes::default()));
         assert_same(&case.through_trees(seed, budget), &expected);
     }
 }
@@ -172,7 +173,7 @@ fn degenerate_shapes_are_no_exception() {
     ];
     for (index, shape) in shapes.into_iter().enumerate() {
         let case = Case::new(index as u64 + 1, 4, |p, _| shape(p));
-        let expected = brute_force(&case.snapshot());
+        let expected = brute_force(&case.snapshot(&mut Volumes::default()));
         assert_same(&case.through_trees(7, 64), &expected);
         for c in &expected {
             assert!(
@@ -193,7 +194,8 @@ fn degenerate_shapes_are_no_exception() {
 #[test]
 fn a_flat_sheet_wants_nothing_pushed() {
     let case = Case::new(3, 4, |p, _| p + DVec3::new(0.0, 0.0, 10.0));
-    let snap = case.snapshot();
+    let mut volumes = Volumes::default();
+    let snap = case.snapshot(&mut volumes);
     for c in brute_force(&snap) {
         assert!(c.gap >= c.target * (1.0 - 1e-12), "{c:?}");
     }
@@ -220,7 +222,8 @@ fn contacts_with_bodies_measure_their_distance() {
 #[test]
 fn runs_that_name_what_does_not_exist_are_invalid() {
     let case = Case::new(1, 3, |p, _| p);
-    let snap = case.snapshot();
+    let mut volumes = Volumes::default();
+    let snap = case.snapshot(&mut volumes);
     for text in [
         r#"{"target":{"Patch":3},"stack":[[0,0]]}"#,
         r#"{"target":{"Patches":[1,0]},"stack":[]}"#,

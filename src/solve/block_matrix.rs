@@ -18,6 +18,8 @@ use glam::{DMat3, DVec3};
 use thiserror::Error;
 use weft_partition::{Graph, HaloPlan};
 
+use super::pages::Paged;
+use crate::simd::{Lanes, Loop, widest};
 use crate::team::parts;
 
 /// Why a pattern could not be made.
@@ -93,8 +95,10 @@ pub struct Pattern {
 struct Columns {
     /// Where the entries of each row start; one more than there are rows.
     starts: Vec<u32>,
-    local: Vec<u32>,
+    local: Paged<u32>,
     global: Vec<u32>,
+    /// What `local` is made of, while rows are added.
+    added: Vec<u32>,
 }
 
 impl Pattern {
@@ -130,7 +134,7 @@ impl Pattern {
             let add = |columns: &mut Columns, column: u32| -> Result<(), PatternError> {
                 let missing = PatternError::NotRead { row, column };
                 let local = plan.local_index(column).ok_or(missing)?;
-                columns.local.push(as_u32(local)?);
+                columns.added.push(as_u32(local)?);
                 columns.global.push(column);
                 Ok(())
             };
@@ -139,7 +143,7 @@ impl Pattern {
             }
             pattern
                 .diagonal
-                .push(BlockSlot(as_u32(pattern.blocks.local.len())?));
+                .push(BlockSlot(as_u32(pattern.blocks.global.len())?));
             add(&mut pattern.blocks, row)?;
             for &column in &near[before..] {
                 add(&mut pattern.blocks, column)?;
@@ -156,7 +160,7 @@ impl Pattern {
             let reads_halo = [&pattern.blocks, &pattern.scalars]
                 .into_iter()
                 .any(|columns| {
-                    columns.local[columns.row(index)]
+                    columns.added[columns.row(index)]
                         .iter()
                         .any(|&c| c as usize >= owned.len())
                 });
@@ -169,6 +173,8 @@ impl Pattern {
                 index,
             );
         }
+        pattern.blocks.finish();
+        pattern.scalars.finish();
         Ok(pattern)
     }
 
@@ -193,7 +199,7 @@ impl Pattern {
     /// How many blocks and scalars are stored.
     #[must_use]
     pub fn entry_counts(&self) -> (usize, usize) {
-        (self.blocks.local.len(), self.scalars.local.len())
+        (self.blocks.global.len(), self.scalars.global.len())
     }
 
     /// Where the block of an owned row (local index) and a column (global number) is; `None` if
@@ -250,14 +256,20 @@ impl Columns {
     fn new() -> Self {
         Self {
             starts: vec![0],
-            local: Vec::new(),
+            local: Paged::default(),
             global: Vec::new(),
+            added: Vec::new(),
         }
     }
 
     fn end_row(&mut self) -> Result<(), PatternError> {
-        self.starts.push(as_u32(self.local.len())?);
+        self.starts.push(as_u32(self.global.len())?);
         Ok(())
+    }
+
+    /// To be called when all rows are there.
+    fn finish(&mut self) {
+        self.local = std::mem::take(&mut self.added).as_slice().into();
     }
 
     fn row(&self, row: usize) -> Range<usize> {
@@ -278,8 +290,8 @@ impl Columns {
 pub struct BlockMatrix {
     pattern: Pattern,
     /// Blocks by columns, nine numbers each, and [`PADDING`].
-    blocks: Vec<f64>,
-    scalars: Vec<f64>,
+    blocks: Paged<f64>,
+    scalars: Paged<f64>,
 }
 
 impl BlockMatrix {
@@ -289,8 +301,8 @@ impl BlockMatrix {
         let (blocks, scalars) = pattern.entry_counts();
         Self {
             pattern,
-            blocks: vec![0.0; 9 * blocks + PADDING],
-            scalars: vec![0.0; scalars],
+            blocks: Paged::zeros(9 * blocks + PADDING),
+            scalars: Paged::zeros(scalars),
         }
     }
 
@@ -452,50 +464,24 @@ impl BlockMatrix {
     }
 
     /// The kernel, for all rows alike; `y` is of the rows of the run.
-    #[inline]
     fn multiply_run(&self, x: &[DVec3], y: &mut [DVec3], run: Range<usize>) {
-        let Pattern {
-            blocks, scalars, ..
-        } = &self.pattern;
-        for (row, y) in run.zip(y) {
-            *y = self.row_part(blocks.row(row), scalars.row(row), x, 0);
-        }
+        let matrix = self.entries();
+        widest(Product { matrix, x, y, run });
     }
 
-    /// The product of some blocks and some scalars of a row with `x`, whose first entry is that of column `first`, in
-    /// the order of their columns.
-    ///
-    /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
-    /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
-    /// and the loop fits vector units. Nothing is fused: Rust rounds every product and every sum,
-    /// on any target.
-    #[inline(always)]
-    pub(super) fn row_part(
-        &self,
-        near: Range<usize>,
-        far: Range<usize>,
-        x: &[DVec3],
-        first: usize,
-    ) -> DVec3 {
+    /// What loops over rows read.
+    pub(super) fn entries(&self) -> Entries<'_> {
         let Pattern {
             blocks, scalars, ..
         } = &self.pattern;
-        let values = &self.blocks[9 * near.start..9 * near.end + PADDING];
-        let (mut a, mut b, mut c) = ([0.0; 4], [0.0; 4], [0.0; 4]);
-        for (block, &column) in values.windows(10).step_by(9).zip(&blocks.local[near]) {
-            let x = x[column as usize - first];
-            for i in 0..4 {
-                a[i] += block[i] * x.x;
-                b[i] += block[3 + i] * x.y;
-                c[i] += block[6 + i] * x.z;
-            }
+        Entries {
+            block_starts: &blocks.starts,
+            block_columns: &blocks.local,
+            blocks: &self.blocks,
+            scalar_starts: &scalars.starts,
+            scalar_columns: &scalars.local,
+            scalars: &self.scalars,
         }
-        let mut d = DVec3::ZERO;
-        for (&value, &column) in self.scalars[far.clone()].iter().zip(&scalars.local[far]) {
-            d += value * x[column as usize - first];
-        }
-        let sum = |i: usize| (a[i] + b[i]) + c[i];
-        DVec3::new(sum(0), sum(1), sum(2)) + d
     }
 
     /// The blocks of a row (local index): where each stands, its column as a local index, its value.
@@ -515,6 +501,80 @@ impl BlockMatrix {
             .zip(&columns.local[far.clone()])
             .zip(&self.scalars[far]))
         .map(|((at, &column), &value)| (at, column, value))
+    }
+}
+
+/// The entries of a [`BlockMatrix`] as slices.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entries<'m> {
+    block_starts: &'m [u32],
+    block_columns: &'m [u32],
+    blocks: &'m [f64],
+    scalar_starts: &'m [u32],
+    scalar_columns: &'m [u32],
+    scalars: &'m [f64],
+}
+
+impl Entries<'_> {
+    /// The product of some blocks and some scalars of a row with `x`, whose first entry is that of column `first`, in
+    /// the order of their columns.
+    ///
+    /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
+    /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
+    /// and the loop fits vector units.
+    #[inline(always)]
+    pub(super) fn row_part(
+        &self,
+        lanes: impl Lanes,
+        near: Range<usize>,
+        far: Range<usize>,
+        x: &[DVec3],
+        first: usize,
+    ) -> DVec3 {
+        let values = &self.blocks[9 * near.start..9 * near.end + PADDING];
+        let zero = lanes.splat(0.0);
+        let (mut a, mut b, mut c) = (zero, zero, zero);
+        let columns = &self.block_columns[near];
+        for (block, &column) in values.array_windows::<10>().step_by(9).zip(columns) {
+            let x = x[column as usize - first];
+            let [p @ .., _, _, _, _, _, _] = block;
+            let [_, _, _, q @ .., _, _, _] = block;
+            let [_, _, _, _, _, _, r @ ..] = block;
+            a = lanes.add_product(a, lanes.load(p), lanes.splat(x.x));
+            b = lanes.add_product(b, lanes.load(q), lanes.splat(x.y));
+            c = lanes.add_product(c, lanes.load(r), lanes.splat(x.z));
+        }
+        let mut d = DVec3::ZERO;
+        let columns = &self.scalar_columns[far.clone()];
+        for (&value, &column) in self.scalars[far].iter().zip(columns) {
+            d += value * x[column as usize - first];
+        }
+        let [a, b, c] = [a, b, c].map(|sum| lanes.store(sum));
+        let sum = |i: usize| (a[i] + b[i]) + c[i];
+        DVec3::new(sum(0), sum(1), sum(2)) + d
+    }
+}
+
+/// The product of a run of rows.
+struct Product<'a> {
+    matrix: Entries<'a>,
+    x: &'a [DVec3],
+    y: &'a mut [DVec3],
+    run: Range<usize>,
+}
+
+impl Loop for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        let Self { matrix, x, y, run } = self;
+        let row = |starts: &[u32], row: usize| starts[row] as usize..starts[row + 1] as usize;
+        for (index, y) in run.zip(y) {
+            let near = row(matrix.block_starts, index);
+            let far = row(matrix.scalar_starts, index);
+            *y = matrix.row_part(lanes, near, far, x, 0);
+        }
     }
 }
 
@@ -673,7 +733,7 @@ mod tests {
             matrix.block(matrix.pattern().block_slot(0, 1).unwrap()),
             2.0 * DMat3::IDENTITY
         );
-        assert_eq!(matrix.scalars, [3.0, 0.0]);
+        assert_eq!(*matrix.scalars, [3.0, 0.0]);
         assert_eq!(matrix.pattern().scalar_slot(0, 5), None);
         assert_eq!(matrix.pattern().scalar_slot(99, 0), None);
         matrix.clear();

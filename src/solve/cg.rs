@@ -26,6 +26,7 @@ use weft_runtime::comm::{Comm, CommError, Tag};
 
 use super::block_jacobi::multiply;
 use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
+use super::pages::Paged;
 use super::reduction::dot;
 use super::suspect::{Suspect, agree};
 use super::{BlockMatrix, Halo, Preconditioner, Reduction, Rows};
@@ -41,16 +42,16 @@ pub struct ModifiedCg {
     first_row: u32,
     preconditioner: Preconditioner,
     /// u = M r, with halo.
-    u: Vec<DVec3>,
+    u: Paged<DVec3>,
     /// w = S A u.
-    w: Vec<DVec3>,
+    w: Paged<DVec3>,
     /// r = S (b − A x).
-    r: Vec<DVec3>,
+    r: Paged<DVec3>,
     /// The search direction, and s = S A p by recurrence.
-    p: Vec<DVec3>,
-    s: Vec<DVec3>,
+    p: Paged<DVec3>,
+    s: Paged<DVec3>,
     /// A x − b, not projected.
-    force: Vec<DVec3>,
+    force: Paged<DVec3>,
 }
 
 /// What leads from one iteration to the next.
@@ -101,14 +102,14 @@ impl ModifiedCg {
             "plan and ownership differ"
         );
         let start = |patch| tree.patch_vertices(patch).start as u32;
-        let zeros = || vec![DVec3::ZERO; owned];
+        let zeros = || Paged::zeros(owned);
         Self {
             halo: Halo::new(plan, tag),
             reduction: Reduction::new(tree, ownership, plan.rank()),
             patch_starts: (0..tree.patch_count()).map(start).collect(),
             first_row: plan.owned().start as u32,
             preconditioner,
-            u: vec![DVec3::ZERO; plan.local_len()],
+            u: Paged::zeros(plan.local_len()),
             w: zeros(),
             r: zeros(),
             p: zeros(),

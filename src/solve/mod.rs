@@ -36,6 +36,7 @@ mod coarse;
 pub mod filter;
 pub mod halo;
 pub mod outcome;
+mod pages;
 mod patch_ssor;
 pub mod preconditioner;
 mod prefiltered;

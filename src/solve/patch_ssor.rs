@@ -19,7 +19,8 @@ use std::ops::Range;
 use glam::DVec3;
 
 use super::block_jacobi::{BlockJacobi, multiply};
-use super::block_matrix::{BlockMatrix, Pattern};
+use super::block_matrix::{BlockMatrix, Entries, Pattern};
+use crate::simd::{Lanes, Loop, widest};
 
 /// Which entries of each owned row lie in its patch.
 #[derive(Clone, Debug)]
@@ -68,18 +69,52 @@ impl PatchSsor {
         r: &[DVec3],
         u: &mut [DVec3],
     ) {
-        let inverses = jacobi.inverses();
+        widest(Sweeps {
+            rows: &self.rows,
+            inverses: jacobi.inverses(),
+            matrix: matrix.entries(),
+            patch,
+            r,
+            u,
+        });
+    }
+}
+
+/// Both sweeps over a patch.
+struct Sweeps<'a> {
+    rows: &'a [InPatch],
+    inverses: &'a [[f64; 6]],
+    matrix: Entries<'a>,
+    patch: Range<usize>,
+    r: &'a [DVec3],
+    u: &'a mut [DVec3],
+}
+
+impl Loop for Sweeps<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        let Self {
+            rows,
+            inverses,
+            matrix,
+            patch,
+            r,
+            u,
+        } = self;
         let range = |from: u32, to: u32| from as usize..to as usize;
         let first = patch.start;
         for row in patch.clone() {
-            let InPatch { near, far } = self.rows[row];
-            let before = matrix.row_part(range(near[0], near[1]), range(far[0], far[1]), u, first);
+            let InPatch { near, far } = rows[row];
+            let (near, far) = (range(near[0], near[1]), range(far[0], far[1]));
+            let before = matrix.row_part(lanes, near, far, u, first);
             u[row - first] = multiply(&inverses[row], r[row - first] - before);
         }
         for row in patch.rev() {
-            let InPatch { near, far } = self.rows[row];
-            let behind =
-                matrix.row_part(range(near[1] + 1, near[2]), range(far[1], far[2]), u, first);
+            let InPatch { near, far } = rows[row];
+            let (near, far) = (range(near[1] + 1, near[2]), range(far[1], far[2]));
+            let behind = matrix.row_part(lanes, near, far, u, first);
             u[row - first] -= multiply(&inverses[row], behind);
         }
     }

@@ -26,7 +26,7 @@ use super::corrections::{self, Correcting, Corrections};
 use super::detect::{Contacts, detect};
 use super::row_exchange;
 use super::world::World;
-use crate::collide::{Contact, Snapshot};
+use crate::collide::{Contact, Snapshot, Volumes};
 use crate::scene;
 use crate::solve::{
     BlockMatrix, Filter, ModifiedCg, Outcome, Pattern, PatternError, Preconditioner, Smoother,
@@ -185,6 +185,7 @@ pub struct Simulation<'w> {
     pub(super) v: Vec<DVec3>,
     /// Velocities with what gravity adds in the step: by them collisions are looked for.
     foreseen: Vec<DVec3>,
+    volumes: Volumes,
     /// Owned vertices and halo.
     local_x: Vec<DVec3>,
     local_v: Vec<DVec3>,
@@ -243,6 +244,7 @@ impl<'w> Simulation<'w> {
             rhs: vec![DVec3::ZERO; owned],
             change: vec![DVec3::ZERO; owned],
             foreseen: Vec::with_capacity(v.len()),
+            volumes: Volumes::default(),
             x,
             v,
             plan,
@@ -393,7 +395,9 @@ impl<'w> Simulation<'w> {
         self.foreseen
             .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
         let geometry = self.world.geometry();
-        let snapshot = Snapshot::new(&geometry, &self.x, &self.foreseen, self.time(), self.dt());
+        let (time, dt) = (self.time(), self.dt());
+        let (x, v) = (&self.x, &self.foreseen);
+        let snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
         let (contacts, scope) =
             detect(comm, &snapshot, &self.ownership, &self.options).map_err(|source| {
                 StepError::Detect {

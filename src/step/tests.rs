@@ -11,7 +11,7 @@ use weft_runtime::{Interval, Policy, ScopeOptions, Split};
 
 use super::detect::detect;
 use super::{Simulation, World};
-use crate::collide::{Contact, Snapshot, brute_force};
+use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;
 
 fn world(text: &str) -> World {
@@ -415,8 +415,8 @@ fn ranks_that_steal_find_what_brute_force_finds() {
     let x: Vec<DVec3> = rest.iter().map(fold).collect();
     let v: Vec<DVec3> = rest.iter().map(|p| DVec3::new(p.y, -p.x, 0.5)).collect();
     let geometry = world.geometry();
-    let snapshot = || Snapshot::new(&geometry, &x, &v, 0.0, 0.005);
-    let expected = brute_force(&snapshot());
+    let mut volumes = Volumes::default();
+    let expected = brute_force(&Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005));
     assert!(expected.len() > 1000, "{}", expected.len());
     for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (7, 3), (16, 4)] {
         for split in [
@@ -440,7 +440,9 @@ fn ranks_that_steal_find_what_brute_force_finds() {
             let found = launch(ranks, |comm| {
                 let ownership = Ownership::new(world.tree(), ranks).unwrap();
                 let me = comm.rank().index();
-                let (contacts, report) = detect(comm, &snapshot(), &ownership, &options).unwrap();
+                let mut volumes = Volumes::default();
+                let snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
+                let (contacts, report) = detect(comm, &snapshot, &ownership, &options).unwrap();
                 let all = contacts.layers.into_iter().chain(contacts.vertex_body);
                 // Contacts go to all owners of their vertices; the first vertex's counts.
                 let counted =

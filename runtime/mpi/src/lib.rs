@@ -26,12 +26,14 @@
 //! one file, `raw.rs`, with all `unsafe` code of the workspace.
 
 mod comm;
+mod cores;
 mod end;
 mod idle;
 mod raw;
 mod spare;
 mod start;
 
+pub use cores::{Cores, roomy};
 pub use end::{Failure, INTERNAL};
 pub use idle::{Idle, UnknownIdle};
-pub use start::{Mpi, Options, StartError, library};
+pub use start::{Mpi, Options, StartError, WEFT_MPI_IDLE, library};

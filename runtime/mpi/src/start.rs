@@ -10,12 +10,16 @@ use thiserror::Error;
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 
 use crate::comm::{MpiComm, kind};
+use crate::cores::Cores;
 use crate::end::{self, Failure, INTERNAL};
 use crate::idle::{Idle, UnknownIdle};
 use crate::raw::Lane;
 
 /// Longest piece of a message that MPI gets at once, in bytes. It counts them with 31 bits.
 const LONGEST_PIECE: usize = 1 << 30;
+
+/// The variable of the environment with the name of an [`Idle`].
+pub const WEFT_MPI_IDLE: &str = "WEFT_MPI_IDLE";
 
 /// How ranks use MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +47,7 @@ impl Options {
     /// A variable holds something else.
     pub fn from_env() -> Result<Self, StartError> {
         let mut options = Self::default();
-        if let Some(name) = std::env::var_os("WEFT_MPI_IDLE") {
+        if let Some(name) = std::env::var_os(WEFT_MPI_IDLE) {
             options.idle = name.to_string_lossy().parse()?;
         }
         if let Some(text) = std::env::var_os("WEFT_MPI_PIECE") {
@@ -203,7 +207,16 @@ impl Mpi {
         self.options
     }
 
-    /// Changes what ranks do while they wait.
+    /// The cores that each rank may use. Collective.
+    ///
+    /// # Errors
+    /// A rank has ended the job.
+    pub fn cores(&mut self) -> Result<Vec<Cores>, CommError> {
+        let cores = self.run(|comm| comm.allgather(Cores::here().to_bytes()))?;
+        Ok(cores.iter().map(|bytes| Cores::from_bytes(bytes)).collect())
+    }
+
+    /// Changes what this rank does while it waits.
     pub fn set_idle(&mut self, idle: Idle) {
         self.options.idle = idle;
     }

@@ -1,0 +1,140 @@
+//! Loops compiled twice: for any processor of its kind, and for those with wider vectors, chosen when they run.
+//!
+//! Four lanes of f64 stand side by side. Nothing is fused and no lanes are added up: each lane rounds every product and
+//! every sum as plain code does, and the bits are the same on every machine.
+
+/// Arithmetic of four lanes.
+pub(crate) trait Lanes: Copy {
+    /// Four numbers.
+    type Four: Copy;
+
+    /// All lanes alike.
+    fn splat(self, value: f64) -> Self::Four;
+    /// Four numbers that follow each other.
+    fn load(self, values: &[f64; 4]) -> Self::Four;
+    /// sum + a b, rounded twice.
+    fn add_product(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// The numbers.
+    fn store(self, four: Self::Four) -> [f64; 4];
+}
+
+/// A loop over lanes. What it calls must be inlined into it, or is compiled for any processor.
+pub(crate) trait Loop {
+    /// What comes out.
+    type Output;
+
+    /// Runs it; to be marked `#[inline(always)]`.
+    fn run<L: Lanes>(self, lanes: L) -> Self::Output;
+}
+
+/// Runs a loop with the widest vectors that the processor has.
+#[inline]
+pub(crate) fn widest<W: Loop>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = pulp::x86::V3::try_new() {
+        return pulp::Simd::vectorize(avx2, wide::With(work, avx2));
+    }
+    work.run(Plain)
+}
+
+/// Lanes that the compiler makes vectors of, where it sees any.
+#[derive(Clone, Copy)]
+struct Plain;
+
+impl Lanes for Plain {
+    type Four = [f64; 4];
+
+    #[inline(always)]
+    fn splat(self, value: f64) -> [f64; 4] {
+        [value; 4]
+    }
+
+    #[inline(always)]
+    fn load(self, values: &[f64; 4]) -> [f64; 4] {
+        *values
+    }
+
+    #[inline(always)]
+    fn add_product(self, mut sum: [f64; 4], a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+        for i in 0..4 {
+            sum[i] += a[i] * b[i];
+        }
+        sum
+    }
+
+    #[inline(always)]
+    fn store(self, four: [f64; 4]) -> [f64; 4] {
+        four
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use pulp::x86::V3;
+    use pulp::{Simd, WithSimd, f64x4};
+
+    use super::{Lanes, Loop};
+
+    /// A loop, and the proof that the processor has the instructions.
+    pub(super) struct With<W>(pub(super) W, pub(super) V3);
+
+    impl<W: Loop> WithSimd for With<W> {
+        type Output = W::Output;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> W::Output {
+            self.0.run(self.1)
+        }
+    }
+
+    impl Lanes for V3 {
+        type Four = f64x4;
+
+        #[inline(always)]
+        fn splat(self, value: f64) -> f64x4 {
+            self.splat_f64s(value)
+        }
+
+        #[inline(always)]
+        fn load(self, values: &[f64; 4]) -> f64x4 {
+            pulp::cast(*values)
+        }
+
+        #[inline(always)]
+        fn add_product(self, sum: f64x4, a: f64x4, b: f64x4) -> f64x4 {
+            self.add_f64s(sum, self.mul_f64s(a, b))
+        }
+
+        #[inline(always)]
+        fn store(self, four: f64x4) -> [f64; 4] {
+            pulp::cast(four)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Sums<'a>(&'a [[f64; 4]]);
+
+    impl Loop for Sums<'_> {
+        type Output = [f64; 4];
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> [f64; 4] {
+            let first = lanes.splat(1.0 / 3.0);
+            let add = |sum, four| lanes.add_product(sum, lanes.load(four), first);
+            lanes.store(self.0.iter().fold(first, add))
+        }
+    }
+
+    #[test]
+    fn any_width_has_the_same_bits() {
+        let fours: Vec<[f64; 4]> = (1..500)
+            .map(|i| [1.0, -0.7, 1e-9, 1e9].map(|x| x / f64::from(i)))
+            .collect();
+        let bits = |sums: [f64; 4]| sums.map(f64::to_bits);
+        assert_eq!(bits(widest(Sums(&fours))), bits(Sums(&fours).run(Plain)));
+    }
+}
