@@ -20,6 +20,7 @@ use super::{
     Balance, ContactParameters, Integrator, Output, Partition, Place, Preconditioner, Problem,
     Scene, SceneError, Solver, Time, defaults,
 };
+use crate::physics::air::Air;
 
 impl Scene {
     /// Reads and checks the scene file at `path`, with overrides given as key and value.
@@ -114,6 +115,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let name = name(&root, path);
     let time = root.table("time", read_time);
     let gravity = root.vector("gravity", Dimension::ACCELERATION, Range::Any);
+    let air = root.table("air", read_air);
     let contact = root.table("contact", read_contact);
     let solver = root.table("solver", read_solver);
     let partition = root.table("partition", read_partition);
@@ -151,6 +153,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         sha256: String::new(),
         time,
         gravity: gravity.unwrap_or(defaults::GRAVITY),
+        air,
         cloths,
         bodies: bodies.into_iter().flatten().collect(),
         contact,
@@ -237,6 +240,18 @@ fn read_time(table: &Table<'_>) -> Time {
         strain_change: table
             .quantity("strain_change", Dimension::NUMBER, Range::Positive)
             .unwrap_or(default.strain_change),
+    }
+}
+
+fn read_air(table: &Table<'_>) -> Air {
+    let default = Air::default();
+    Air {
+        wind: table
+            .vector("wind", Dimension::SPEED, Range::Any)
+            .unwrap_or(default.wind),
+        density: table
+            .quantity("density", Dimension::DENSITY, Range::NonNegative)
+            .unwrap_or(default.density),
     }
 }
 

@@ -18,7 +18,9 @@ use weft_partition::HaloPlan;
 
 use super::world::World;
 use crate::physics::ClothModel;
-use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, ScalarSlot};
+use crate::physics::air::Air;
+use crate::physics::membrane::outer;
+use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, Pattern, ScalarSlot};
 use crate::team::{Shares, parts};
 
 /// A rank's elements, with the places they add to.
@@ -37,17 +39,22 @@ pub(super) struct Assembly {
 /// The elements that touch a run of rows.
 #[derive(Debug)]
 struct Part {
-    triangles: Vec<Triangle>,
+    triangles: Vec<Blocks<3>>,
     hinges: Vec<Hinge>,
+    folds: Vec<Blocks<4>>,
+    springs: Vec<Blocks<2>>,
+    /// Triangles that the air drags at.
+    panels: Vec<Blocks<3>>,
 }
 
+/// An element that couples its corners by 3x3 blocks.
 #[derive(Debug)]
-struct Triangle {
+struct Blocks<const N: usize> {
     index: u32,
     /// Local indices of the corners.
-    corners: [u32; 3],
+    corners: [u32; N],
     /// Where block `i, j` goes; `None` for rows of other ranks.
-    slots: [Option<[BlockSlot; 3]>; 3],
+    slots: [Option<[BlockSlot; N]>; N],
 }
 
 #[derive(Debug)]
@@ -75,6 +82,7 @@ pub(super) struct Load<'a> {
     pub(super) gravity: DVec3,
     /// v̂ − v of owned vertices, if they differ.
     pub(super) toward: Option<&'a [DVec3]>,
+    pub(super) air: Air,
 }
 
 impl Assembly {
@@ -170,7 +178,8 @@ impl Assembly {
             || None,
             |triangle, corners, found: &mut Option<u32>| {
                 let end = corners.map(|c| x[c as usize] + v[c as usize] * dt);
-                if model.membranes()[triangle as usize].deform(end).is_none() {
+                let index = triangle as usize;
+                if model.is_element(index) && model.membranes()[index].deform(end).is_none() {
                     found.get_or_insert(triangle);
                 }
             },
@@ -200,20 +209,21 @@ impl Part {
     fn new(world: &World, plan: &HaloPlan, matrix: &BlockMatrix, rows: &Range<usize>) -> Self {
         let mine = |v: &u32| rows.contains(&(*v as usize));
         let local = local_in(plan);
+        let model = world.model();
         let pattern = matrix.pattern();
-        let triangles = (0..).zip(world.model().triangles());
-        let triangles = triangles.filter(|(_, t)| t.iter().any(mine));
-        let triangles = triangles.map(|(index, t)| Triangle {
-            index,
-            corners: t.map(&local),
-            slots: t.map(|row| {
-                mine(&row).then(|| {
-                    let row = local(row) as usize;
-                    t.map(|column| pattern.block_slot(row, column).expect("triangles are near"))
-                })
-            }),
-        });
-        let hinges = (0..).zip(world.model().hinges());
+        let find = Find {
+            rows,
+            plan,
+            pattern,
+        };
+        let triangles = (0..).zip(model.triangles().iter().copied());
+        let elements = triangles
+            .clone()
+            .filter(|&(t, _)| model.is_element(t as usize));
+        let panels = triangles.filter(|&(t, _)| model.drag(t as usize) != [0.0; 2]);
+        let folds = (0..).zip(model.folds().iter().map(|f| f.vertices));
+        let springs = (0..).zip(model.springs().iter().map(|s| s.vertices));
+        let hinges = (0..).zip(model.hinges());
         let hinges = hinges.filter(|(_, h)| h.vertices.iter().any(mine));
         let hinges = hinges.map(|(index, h)| Hinge {
             index,
@@ -230,8 +240,11 @@ impl Part {
             }),
         });
         Self {
-            triangles: triangles.collect(),
+            triangles: find.blocks(elements),
             hinges: hinges.collect(),
+            folds: find.blocks(folds),
+            springs: find.blocks(springs),
+            panels: find.blocks(panels),
         }
     }
 
@@ -255,19 +268,27 @@ impl Part {
                 .ok_or(Collapsed { triangle: t.index })?;
             let forces = membrane.forces(&deformation);
             let stiffness = membrane.stiffness(&deformation);
-            let damping = model.triangle_damping(index);
+            let [stretching, shearing] = model.triangle_damping(index);
+            // What follows by a time, with damping, and by how much.
+            let after = |time: f64| {
+                if stretching == shearing {
+                    (stiffness, time + stretching)
+                } else {
+                    (stiffness.scaled(time + stretching, time + shearing), 1.0)
+                }
+            };
+            let change = after(stiff);
+            let begun = (shift != stiff).then(|| after(shift));
             for i in 0..3 {
                 let Some(slots) = &t.slots[i] else { continue };
                 let mut force = forces[i];
                 for j in 0..3 {
-                    let (elastic, geometric) = (stiffness.elastic(i, j), stiffness.geometric(i, j));
-                    let block = elastic * (stiff + damping) + geometric * stiff;
+                    let geometric = stiffness.geometric(i, j);
+                    let block = change.0.elastic(i, j) * change.1 + geometric * stiff;
                     matrix.add_block(slots[j], &(block * tau));
-                    let pull = if shift == stiff {
-                        block
-                    } else {
-                        elastic * (shift + damping) + geometric * shift
-                    };
+                    let pull = begun.as_ref().map_or(block, |(elastic, share)| {
+                        elastic.elastic(i, j) * *share + geometric * shift
+                    });
                     force -= pull * v[t.corners[j] as usize];
                 }
                 rhs[t.corners[i] as usize - first] += force * tau;
@@ -288,7 +309,120 @@ impl Part {
                 rhs[h.corners[i] as usize - first] -= pull * weight;
             }
         }
+        let rhs = &mut |corner: u32, impulse: DVec3| rhs[corner as usize - first] += impulse;
+        self.add_folds(model, (x, v), load, matrix, rhs);
+        self.add_springs(model, (x, v), load, matrix, rhs);
+        self.add_drag(model, (x, v), load, matrix, rhs);
         Ok(())
+    }
+
+    fn add_folds(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        load: &Load<'_>,
+        matrix: &mut MatrixRows<'_>,
+        rhs: &mut impl FnMut(u32, DVec3),
+    ) {
+        for f in &self.folds {
+            let fold = &model.folds()[f.index as usize];
+            let state = fold.state(f.corners.map(|c| x[c as usize]));
+            let damped = (load.stiff + fold.damping) * state.stiffness;
+            let begun = (load.shift + fold.damping) * state.stiffness;
+            let rate: f64 = (state.mode.iter().zip(f.corners))
+                .map(|(mode, c)| mode.dot(v[c as usize]))
+                .sum();
+            let moment = state.moment + begun * rate;
+            for i in 0..4 {
+                let Some(slots) = &f.slots[i] else { continue };
+                for (slot, mode) in slots.iter().zip(state.mode) {
+                    matrix.add_block(*slot, &(outer(state.mode[i], mode) * (damped * load.tau)));
+                }
+                rhs(f.corners[i], state.mode[i] * (-moment * load.tau));
+            }
+        }
+    }
+
+    fn add_springs(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        load: &Load<'_>,
+        matrix: &mut MatrixRows<'_>,
+        rhs: &mut impl FnMut(u32, DVec3),
+    ) {
+        for s in &self.springs {
+            let spring = &model.springs()[s.index as usize];
+            let state = spring.state(s.corners.map(|c| x[c as usize]));
+            let after =
+                |time: f64| state.elastic * (time + spring.damping) + state.geometric * time;
+            let (block, begun) = (after(load.stiff), after(load.shift));
+            let [v0, v1] = s.corners.map(|c| v[c as usize]);
+            let force = state.force + begun * (v1 - v0);
+            for (i, sign) in [1.0, -1.0].into_iter().enumerate() {
+                let Some(slots) = &s.slots[i] else { continue };
+                for (j, slot) in slots.iter().enumerate() {
+                    let share = if i == j { load.tau } else { -load.tau };
+                    matrix.add_block(*slot, &(block * share));
+                }
+                rhs(s.corners[i], force * (sign * load.tau));
+            }
+        }
+    }
+
+    fn add_drag(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        load: &Load<'_>,
+        matrix: &mut MatrixRows<'_>,
+        rhs: &mut impl FnMut(u32, DVec3),
+    ) {
+        for p in &self.panels {
+            let at = |values: &[DVec3]| p.corners.map(|c| values[c as usize]);
+            let coefficients = model.drag(p.index as usize);
+            let drag = load.air.drag(at(x), at(v), coefficients);
+            let block = drag.resistance * (load.tau / 9.0);
+            for (corner, slots) in p.corners.into_iter().zip(&p.slots) {
+                let Some(slots) = slots else { continue };
+                for slot in slots {
+                    matrix.add_block(*slot, &block);
+                }
+                rhs(corner, drag.force * (load.tau / 3.0));
+            }
+        }
+    }
+}
+
+/// Finds the places of elements that touch some rows, given by global numbers.
+struct Find<'a> {
+    rows: &'a Range<usize>,
+    plan: &'a HaloPlan,
+    pattern: &'a Pattern,
+}
+
+impl Find<'_> {
+    fn blocks<const N: usize>(
+        &self,
+        elements: impl Iterator<Item = (u32, [u32; N])>,
+    ) -> Vec<Blocks<N>> {
+        let mine = |v: &u32| self.rows.contains(&(*v as usize));
+        let local = local_in(self.plan);
+        let touching = elements.filter(|(_, vertices)| vertices.iter().any(mine));
+        let places = |row: u32, vertices: [u32; N]| {
+            let row = local(row) as usize;
+            vertices.map(|column| {
+                let slot = self.pattern.block_slot(row, column);
+                slot.expect("what blocks couple is near")
+            })
+        };
+        touching
+            .map(|(index, vertices)| Blocks {
+                index,
+                corners: vertices.map(&local),
+                slots: vertices.map(|row| mine(&row).then(|| places(row, vertices))),
+            })
+            .collect()
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Constraint {
 pub struct BodyResponse {
     states: Vec<VertexState>,
     constraints: Vec<Constraint>,
+    /// What friction took of velocities at impacts, in m/s.
+    jolts: Vec<(u32, DVec3)>,
 }
 
 /// What a step's response needs to know beside the contacts.
@@ -77,6 +79,7 @@ impl BodyResponse {
         Self {
             states: vec![VertexState::default(); owned],
             constraints: Vec::new(),
+            jolts: Vec::new(),
         }
     }
 
@@ -113,10 +116,26 @@ impl BodyResponse {
     /// `residual` is `A Δv − b` on owned vertices in kg m/s; `velocities` are the new ones.
     pub fn settle(&mut self, residual: &[DVec3], masses: &[f64], velocities: &mut [DVec3]) {
         self.states.fill(VertexState::default());
+        self.jolts.clear();
         for c in &self.constraints {
             let i = c.local as usize;
+            let before = velocities[i];
             self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
+            let rubbed = velocities[i] - before;
+            if rubbed != DVec3::ZERO {
+                // Of what the body pushes, the part that changes the speed of approach.
+                let push = residual[i].dot(c.normal);
+                let impact = (masses[i] * c.change.dot(c.normal) / push).clamp(0.0, 1.0);
+                self.jolts.push((c.local, rubbed * impact));
+            }
         }
+    }
+
+    /// Which share of friction's work was an impact's in the last [`settle`](Self::settle), and no steady force's: changes of velocity in m/s, by
+    /// the vertex's index among those owned.
+    #[must_use]
+    pub fn jolts(&self) -> &[(u32, DVec3)] {
+        &self.jolts
     }
 
     /// The same for the velocities at the end of a step, where others moved the vertices: those that were held then may be

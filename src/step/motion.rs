@@ -24,7 +24,7 @@
 //! **Contacts** act on w, for it is w that must not take one layer through another, and change u by as much, as an impulse within the
 //! part: δ. BDF2 would carry a jump of velocity on, by b times its size; so δ is added to v₋ too, as if the impulse had always been there: the past is
 //! shifted. Momentum stays what it was, and where contacts push steadily the method keeps its balance. Directions that bodies or pins
-//! prescribe have no past at all: x̂ and v̂ are set to what a constant velocity would make of them. Newmark's second solve starts
+//! prescribe have no past at all, and what friction takes at an impact is such a δ, while steady friction is a force: x̂ and v̂ are set to what a constant velocity would make of them. Newmark's second solve starts
 //! from v* = v + δ, that of central differences from the corrected w [Bridson 2003, §2.3]; what bodies hold in
 //! the first solve keeps in the second the velocity it has there.
 
@@ -192,7 +192,7 @@ impl Motion {
 
     /// From the velocities u that were found to w, in place, before contacts act on it; `x` as in
     /// [`Motion::begin`].
-    pub(super) fn average(&mut self, h: f64, x: &[DVec3], u: &mut [DVec3]) {
+    pub(super) fn average(&mut self, h: f64, x: &[DVec3], u: &mut [DVec3], jolts: &[(u32, DVec3)]) {
         if !self.has_ends() {
             return;
         }
@@ -200,6 +200,10 @@ impl Motion {
         if self.integrator == Integrator::Bdf2 && self.past.length > 0.0 {
             for ((u, ahead), x) in u.iter_mut().zip(&self.ahead_x).zip(x) {
                 *u = (*ahead - *x) / h + *u * (self.tau / h);
+            }
+            // All of a jolt moves the vertex, of which u has brought τ/h.
+            for (i, jolt) in jolts {
+                u[*i as usize] += *jolt * (1.0 - self.tau / h);
             }
         }
         self.free.copy_from_slice(u);
@@ -274,7 +278,13 @@ impl Motion {
 
     /// Keeps what the next part needs of this one, which began with owned positions `x` and velocities `v` and whose
     /// vertices moved with `w`.
-    pub(super) fn keep(&mut self, h: f64, (x, v): (&[DVec3], &[DVec3]), w: &[DVec3]) {
+    pub(super) fn keep(
+        &mut self,
+        h: f64,
+        (x, v): (&[DVec3], &[DVec3]),
+        w: &[DVec3],
+        jolts: &[(u32, DVec3)],
+    ) {
         if self.integrator != Integrator::Bdf2 {
             return;
         }
@@ -282,6 +292,9 @@ impl Motion {
         self.past.x.copy_from_slice(x);
         for (i, past) in self.past.v.iter_mut().enumerate() {
             *past = v[i] + (w[i] - self.free[i]);
+        }
+        for (i, jolt) in jolts {
+            self.past.v[*i as usize] += *jolt;
         }
     }
 }

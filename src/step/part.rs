@@ -176,6 +176,7 @@ impl<'w> Simulation<'w> {
             stiff,
             shift: stiff,
             gravity: self.world.scene().gravity,
+            air: self.world.scene().air,
             toward: None,
         };
         let state = (&self.local_x[..], &self.local_v[..]);
@@ -190,6 +191,7 @@ impl<'w> Simulation<'w> {
             stiff,
             shift: 0.0,
             gravity: self.world.scene().gravity,
+            air: self.world.scene().air,
             toward: Some(&self.motion.toward),
         };
         let state = (&self.motion.x[..], &self.motion.v[..]);
@@ -276,7 +278,8 @@ impl<'w> Simulation<'w> {
             *velocity += *change;
         }
         self.bodies.settle(&self.force, masses, velocities);
-        self.motion.average(self.dt, &self.local_x, velocities);
+        self.motion
+            .average(self.dt, &self.local_x, velocities, self.bodies.jolts());
         let limit = self.world.scene().contact.strain_change;
         let with = Correcting {
             world: self.world,
@@ -404,7 +407,8 @@ impl<'w> Simulation<'w> {
             self.check_finite(bytes, theirs.start)?;
         }
         let begin = (&self.x[owned.clone()], &self.v[owned]);
-        self.motion.keep(dt, begin, &self.local_v[..n]);
+        self.motion
+            .keep(dt, begin, &self.local_v[..n], self.bodies.jolts());
         for (rank, bytes) in gathered.iter().enumerate() {
             let theirs = self.ownership.vertices(rank);
             let (x, v) = bytes.split_at(bytes.len() / 2);

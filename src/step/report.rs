@@ -80,7 +80,7 @@ impl StepReport {
         self.clamped += part.clamped;
         self.rough += part.rough;
         self.scope.add(&part.scope);
-        self.scope.trace = part.scope.trace.or(self.scope.trace.take());
+        self.scope.trace = part.scope.trace.or_else(|| self.scope.trace.take());
         for (sum, time) in self.times.iter_mut().zip(part.times) {
             *sum += time;
         }

@@ -438,14 +438,14 @@ const WAYS: [Way; 6] = [
     },
     Way {
         name: "newmark",
-        time: r#"step = "0.1 ms""#,
+        time: r#"step = "0.2 ms""#,
         solver: r#"integrator = "newmark""#,
         contact: "",
         steps: 130,
     },
     Way {
         name: "central",
-        time: r#"step = "0.1 ms""#,
+        time: r#"step = "0.2 ms""#,
         solver: r#"integrator = "central""#,
         contact: "",
         steps: 130,
@@ -460,7 +460,9 @@ impl Way {
         );
         if self.steps > 100 {
             // Short steps begin near the ball, falling.
-            text = text.replace("0.22]", "0.208]\nvelocity = [0, 0, -2]");
+            text = text
+                .replace("0.22]", "0.208]\nvelocity = [0, 0, -2]")
+                .replace("1000 N/m", "200 N/m");
         }
         world(&format!("{text}[solver]\n{}\n", self.solver))
     }

@@ -11,19 +11,46 @@
     reason = "tests use the tests, the example the curves"
 )]
 
+mod bias;
+mod biaxial;
+mod buckling;
+mod cantilever;
+mod catenary;
 pub mod curve;
+mod damping;
 mod drum;
 mod dynamics;
+mod elastica;
+mod hanging;
+mod orientation;
+mod patch;
+mod rest_angles;
 mod rig;
+mod shear;
+mod springs;
 mod standing_wave;
 mod strip;
+mod terminal;
 mod tumbling;
 mod uniaxial;
 
 /// Every exam: the name of its pictures, and its curves.
 pub fn all() -> Vec<(&'static str, fn() -> Vec<curve::Curve>)> {
     vec![
+        ("patch", patch::curves),
         ("uniaxial", uniaxial::curves),
+        ("biaxial", biaxial::curves),
+        ("shear", shear::curves),
+        ("bias", bias::curves),
+        ("springs", springs::curves),
+        ("hanging", hanging::curves),
+        ("catenary", catenary::curves),
+        ("orientation", orientation::curves),
+        ("cantilever", cantilever::curves),
+        ("buckling", buckling::curves),
+        ("rest_angles", rest_angles::curves),
+        ("terminal", terminal::curves),
+        ("damping", damping::curves),
         ("standing-wave", standing_wave::curves),
         ("drum", drum::curves),
         ("strip", strip::curves),

@@ -1,0 +1,372 @@
+//! Tasks and those who run them: this thread between messages, and workers that are other threads.
+
+use std::panic;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Scope, ScopeError};
+use crate::parcel::{Badge, Cargo, Job, Outcome};
+use crate::scheduler::{GroupId, Line, Ticket, Work as _};
+use crate::sync::{AtomicBool, Ordering, Sender};
+use crate::task::{Erased, Host, Site, Stopped};
+use crate::trace::What;
+use crate::worker::{Order, Ran, Report, Slice, run_slice, split};
+
+/// Most tasks that are run between two looks at messages, and how long that may take: with less than half
+/// of it the next batch is twice as large, with more than all of it half as large.
+const LARGEST_BATCH: u32 = 64;
+const BATCH_TIME: Duration = Duration::from_micros(8);
+
+/// A worker that is another thread, as the main thread sees it.
+pub(super) struct Hand<E: ?Sized> {
+    pub(super) orders: Sender<Order<E>>,
+    pub(super) split_wanted: Arc<AtomicBool>,
+    /// Its tasks, the innermost last.
+    pub(super) frames: Vec<Frame>,
+}
+
+impl<E: ?Sized> Hand<E> {
+    /// Whether it runs a task, rather than wait for one.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.frames.last(), Some(Frame::Runs))
+    }
+}
+
+pub(super) enum Frame {
+    Runs,
+    WaitsIn(Arc<Line>),
+}
+
+/// What a slice charged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Charged {
+    units: u64,
+    /// By all slices of the task on this rank.
+    in_all: u64,
+    done: bool,
+}
+
+impl<E: ?Sized + Sync> Host<E> for Scope<'_, E> {
+    fn group(&mut self, parent: &Ticket) -> Arc<Line> {
+        self.numbers.group(self.comm.rank(), Some(parent.line()))
+    }
+
+    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome> {
+        self.wait_for(site, badge, group).unwrap_or_else(|error| {
+            self.failure = Some(error);
+            panic::resume_unwind(Box::new(Stopped))
+        })
+    }
+
+    fn cancel(&mut self, group: &Arc<Line>) {
+        self.note(What::Cancelled);
+        self.scheduler.cancel(group);
+    }
+}
+
+impl<E: ?Sized + Sync> Scope<'_, E> {
+    /// Runs tasks on this thread for a while; false if there was none.
+    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    pub(super) fn work(
+        &mut self,
+        within: Option<GroupId>,
+        nested: bool,
+    ) -> Result<bool, ScopeError> {
+        let (begin, away) = (Instant::now(), self.away);
+        let most = if nested || self.recorder.is_on() {
+            1
+        } else {
+            self.batch
+        };
+        let (mut units, mut tasks) = (0, 0);
+        let mut last_done = None;
+        while tasks < most && units < u64::from(self.slice) {
+            let job = match self.current.take() {
+                Some(job) => job,
+                None => match self.scheduler.next_task(within) {
+                    Some((ticket, cargo)) => {
+                        let job = self.job(ticket, cargo);
+                        self.note_begin(0, &job);
+                        job
+                    }
+                    None => break,
+                },
+            };
+            tasks += 1;
+            let charged = self.slice(job)?;
+            units += charged.units;
+            last_done = charged.done.then_some(charged.in_all);
+            if !charged.done {
+                break;
+            }
+        }
+        if tasks == 0 {
+            return Ok(false);
+        }
+        let took = begin.elapsed().saturating_sub(self.away - away);
+        let busy = self.comm.compute(units, took);
+        if let Some(units) = last_done {
+            self.note_end(0, units);
+        }
+        self.report.busy[0] += busy;
+        if busy > BATCH_TIME {
+            self.batch = (self.batch / 2).max(1);
+        } else if 2 * busy < BATCH_TIME && tasks == self.batch {
+            self.batch = (self.batch * 2).min(LARGEST_BATCH);
+        }
+        Ok(true)
+    }
+
+    /// Runs a task for a slice.
+    pub(super) fn slice(&mut self, mut job: Job<E>) -> Result<Charged, ScopeError> {
+        let mut site = self.sites.pop().unwrap_or_else(|| {
+            let wanted = Arc::clone(&self.split_wanted);
+            Site::new(self.comm.rank(), 0, self.slice, wanted)
+        });
+        let env = self.env;
+        let ran = run_slice(&mut job, env, &mut site, self);
+        if ran == Ran::Stopped {
+            let failure = self.failure.take();
+            return Err(failure.unwrap_or_else(|| ScopeError::Body("its tasks stopped".to_owned())));
+        }
+        let units = site.charged;
+        self.heard.ran = Some(job.badge.kind);
+        job.badge.charged += units;
+        let charged = Charged {
+            units,
+            in_all: job.badge.charged,
+            done: ran == Ran::Done,
+        };
+        self.pick_up(&mut site, &job.badge)?;
+        self.sites.push(site);
+        if charged.done {
+            self.report.tasks += 1;
+            self.scheduler.finished(&job.badge.ticket);
+            return Ok(charged);
+        }
+        if self.split_wanted.load(Ordering::Relaxed) {
+            self.split_wanted.store(false, Ordering::Relaxed);
+            self.split_job(&mut job);
+        }
+        self.current = Some(job);
+        Ok(charged)
+    }
+
+    /// Splits a task that is between two slices.
+    pub(super) fn split_job(&mut self, job: &mut Job<E>) {
+        if let Some(piece) = split(job, self.how, self.comm.rank()) {
+            self.note(What::Split { worker: 0 });
+            self.scheduler.split_off(&job.badge.ticket, piece);
+        }
+    }
+
+    pub(super) fn put_back(&mut self, job: Job<E>) {
+        self.note_end(0, job.badge.charged);
+        let (kind, rank) = (job.badge.kind, self.comm.rank());
+        let cargo = match job.badge.failed {
+            Some(why) => Cargo::failed(kind, job.body.name(), rank, why),
+            None => Cargo::new(kind, job.body, rank),
+        };
+        self.scheduler.put_back(job.badge.ticket, cargo);
+    }
+
+    /// Makes a task ready to run.
+    pub(super) fn job(&mut self, ticket: Ticket, cargo: Cargo<E>) -> Job<E> {
+        let mut blocks = Vec::new();
+        for name in cargo.needs() {
+            // The scheduler has seen that it is here.
+            blocks.extend(self.scheduler.block(name).map(|bytes| (*name, bytes)));
+        }
+        Job {
+            badge: Badge {
+                ticket,
+                kind: cargo.kind,
+                blocks,
+                charged: 0,
+                failed: None,
+            },
+            body: cargo.body,
+        }
+    }
+
+    /// Hands what a task of this thread has left to the scheduler.
+    pub(super) fn pick_up(&mut self, site: &mut Site<E>, badge: &Badge) -> Result<(), ScopeError> {
+        self.report.work += site.charged;
+        site.charged = 0;
+        for (line, task) in site.forked.drain(..) {
+            self.put(&badge.ticket, badge.kind, line, task)?;
+        }
+        for value in site.results.drain(..) {
+            let kind = badge.kind;
+            self.scheduler
+                .produced(&badge.ticket, Outcome { kind, value });
+        }
+        Ok(())
+    }
+
+    /// Puts a task that another, of that kind, has forked into that one's group, or one that it made.
+    pub(super) fn put(
+        &mut self,
+        parent: &Ticket,
+        kind: u16,
+        line: Option<Arc<Line>>,
+        body: Box<dyn Erased<E>>,
+    ) -> Result<(), ScopeError> {
+        let cargo = self.cargo(body, Some(kind))?;
+        match line {
+            None => {
+                self.report.hyperforks += 1;
+                self.scheduler.fork(parent.clone(), cargo);
+            }
+            Some(line) => {
+                let ticket = self.scheduler.ticket(&line, Some(parent));
+                self.scheduler.fork(ticket, cargo);
+            }
+        }
+        Ok(())
+    }
+
+    /// A task of this thread waits for a result of a group that it made.
+    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    pub(super) fn wait_for(
+        &mut self,
+        site: &mut Site<E>,
+        badge: &Badge,
+        group: &Arc<Line>,
+    ) -> Result<Option<Outcome>, ScopeError> {
+        let begin = Instant::now();
+        let charged = site.charged;
+        self.pick_up(site, badge)?;
+        if charged > 0 {
+            self.report.busy[0] += self.comm.compute(charged, Duration::ZERO);
+        }
+        if let Some(outcome) = self.scheduler.next_result(group) {
+            return Ok(Some(outcome));
+        }
+        self.note(What::WaitBegin { worker: 0 });
+        self.scheduler.begins_to_wait();
+        let joined = loop {
+            if self.scheduler.is_exhausted(group) {
+                break None;
+            }
+            self.turn(Some(group.group()), true)?;
+            if let Some(outcome) = self.scheduler.next_result(group) {
+                break Some(outcome);
+            }
+        };
+        self.scheduler.ends_waiting();
+        if let Some(job) = self.current.take() {
+            self.put_back(job);
+        }
+        self.note(What::WaitEnd { worker: 0 });
+        self.away += begin.elapsed();
+        Ok(joined)
+    }
+
+    /// The number of the first worker that is another thread.
+    pub(super) fn first_hand(&self) -> usize {
+        usize::from(self.works)
+    }
+
+    /// Gives workers that are threads something to do; true if there was anything.
+    pub(super) fn give_orders(&mut self) -> bool {
+        let mut any = false;
+        for index in 0..self.hands.len() {
+            let order = match self.hands[index].frames.last() {
+                Some(Frame::Runs) => None,
+                None => {
+                    let task = self.scheduler.next_task(None);
+                    task.map(|(ticket, cargo)| Order::Run(self.job(ticket, cargo)))
+                }
+                Some(Frame::WaitsIn(line)) => {
+                    let line = Arc::clone(line);
+                    if let Some(outcome) = self.scheduler.next_result(&line) {
+                        Some(Order::Joined(Some(outcome)))
+                    } else if self.scheduler.is_exhausted(&line) {
+                        Some(Order::Joined(None))
+                    } else {
+                        let task = self.scheduler.next_task(Some(line.group()));
+                        task.map(|(ticket, cargo)| Order::Run(self.job(ticket, cargo)))
+                    }
+                }
+            };
+            let hand = &mut self.hands[index];
+            match &order {
+                None => continue,
+                Some(Order::Run(job)) => {
+                    hand.frames.push(Frame::Runs);
+                    self.note_begin(index + self.first_hand(), job);
+                }
+                Some(Order::Joined(_)) => {
+                    if let Some(Frame::WaitsIn(_)) = hand.frames.pop() {
+                        self.scheduler.ends_waiting();
+                    }
+                    let worker = (index + self.first_hand()) as u16;
+                    self.note(What::WaitEnd { worker });
+                }
+            }
+            any = true;
+            // A worker ends only when this channel does.
+            order.map(|order| self.hands[index].orders.send(order).is_ok());
+        }
+        any
+    }
+
+    /// What a worker that is a thread says.
+    pub(super) fn hear(&mut self, report: Report<E>) -> Result<(), ScopeError> {
+        match report {
+            Report::Slice(worker, slice) => self.take(worker, slice),
+            Report::Waits(worker, line) => {
+                self.scheduler.begins_to_wait();
+                self.note(What::WaitBegin {
+                    worker: worker as u16,
+                });
+                let hand = worker - self.first_hand();
+                self.hands[hand].frames.push(Frame::WaitsIn(line));
+                Ok(())
+            }
+            Report::Cancel(line) => {
+                self.note(What::Cancelled);
+                self.scheduler.cancel(&line);
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands what a slice of another thread left to the scheduler.
+    pub(super) fn take(&mut self, worker: usize, slice: Slice<E>) -> Result<(), ScopeError> {
+        self.report.busy[worker] += slice.busy;
+        self.report.work += slice.charged;
+        for (line, task) in slice.forked {
+            self.put(&slice.ticket, slice.kind, line, task)?;
+        }
+        if let Some(piece) = slice.piece {
+            self.note(What::Split {
+                worker: worker as u16,
+            });
+            self.scheduler.split_off(&slice.ticket, piece);
+        }
+        for value in slice.results {
+            let kind = slice.kind;
+            self.scheduler
+                .produced(&slice.ticket, Outcome { kind, value });
+        }
+        if slice.done {
+            self.report.tasks += 1;
+            self.note_end(worker, slice.charged);
+            let hand = worker - self.first_hand();
+            self.hands[hand].frames.pop();
+            self.scheduler.finished(&slice.ticket);
+        }
+        Ok(())
+    }
+
+    /// Asks every busy worker of this rank to give something away.
+    pub(super) fn ask_for_splits(&self) {
+        self.split_wanted
+            .store(self.current.is_some(), Ordering::Relaxed);
+        for hand in self.hands.iter().filter(|hand| hand.is_busy()) {
+            hand.split_wanted.store(true, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! A scope: the stretch of a program in which ranks fork, join and steal together.
+//!
+//! This is the driver of a rank's [scheduler](crate::scheduler) over any [`Comm`]: it feeds it messages
+//! and what tasks leave behind, and carries out what it decides. The rank's main thread is the only one that
+//! sends and receives. It is also worker 0, and looks after messages between batches of its own tasks, so a
+//! task that returns in time delays nobody; or, as a [progress thread](ScopeOptions::progress_thread), it runs
+//! none, and no task delays anybody.
+
+mod hands;
+mod notes;
+mod outcome;
+mod program;
+mod turn;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, atomic};
+use std::time::Duration;
+
+use crate::block::{BlockName, Bytes};
+use crate::comm::{Comm, Rank, Tag};
+use crate::group::Group;
+use crate::parcel::{Cargo, Job, Outcome, Parcel};
+use crate::policy::{ScopeOptions, Split};
+use crate::scheduler::{GroupId, Scheduler};
+use crate::sync::{self, AtomicBool, Ordering, Receiver, unbounded};
+use crate::task::{Erased, Registry, Site, Task, TaskError};
+use crate::trace::{Recorder, What};
+use crate::worker::{Numbers, Report, Worker};
+
+pub use outcome::{ScopeError, ScopeReport};
+
+use hands::Hand;
+use notes::{Heard, Watch};
+use program::{compare_programs, open_tag};
+
+/// A rank's side of a scope.
+pub struct Scope<'a, E: ?Sized> {
+    comm: &'a mut dyn Comm,
+    /// Tells its groups from those of other scopes.
+    number: u64,
+    tag: Tag,
+    registry: &'a Registry<E>,
+    env: &'a E,
+    scheduler: Scheduler<Cargo<E>, Outcome>,
+    /// Whether this thread is worker 0.
+    works: bool,
+    /// The task of this thread between two slices.
+    current: Option<Job<E>>,
+    sites: Vec<Site<E>>,
+    split_wanted: Arc<AtomicBool>,
+    how: Split,
+    slice: u32,
+    batch: u32,
+    /// Time this thread has spent in joins of tasks.
+    away: Duration,
+    hands: Vec<Hand<E>>,
+    /// Turns through the hands that wait.
+    turn: usize,
+    reports: Receiver<Report<E>>,
+    numbers: Numbers,
+    /// What was lent, by lease, if it may have to be run again.
+    kept: Option<BTreeMap<u64, (Rank, Vec<Parcel>)>>,
+    /// Why tasks were [stopped](Stopped).
+    failure: Option<ScopeError>,
+    recorder: Recorder,
+    heard: Heard,
+    watch: Watch,
+    report: ScopeReport,
+}
+
+/// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that goes on.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<E: ?Sized> fmt::Debug for Scope<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.scheduler.describe())
+    }
+}
+
+/// Runs `body` on this rank while it works with all others on the tasks that any of them forks.
+///
+/// Collective: every rank calls it, with the same registry. It returns when no task is left on any rank.
+/// Tasks run in `env`, which they only read. The second value says what this rank did.
+///
+/// # Errors
+/// Those of the body, of messages, and of ranks that do not fit together. The job is then ended on every
+/// rank, so that nobody waits.
+pub fn scope<'a, E: ?Sized + Sync, R>(
+    comm: &'a mut dyn Comm,
+    registry: &'a Registry<E>,
+    env: &'a E,
+    options: &ScopeOptions,
+    body: impl FnOnce(&mut Scope<'a, E>) -> Result<R, ScopeError>,
+) -> Result<(R, ScopeReport), ScopeError> {
+    let refused = match options.workers {
+        0 => Some(ScopeError::NoWorkers),
+        1 if !options.progress_thread => None,
+        _ => (!comm.has_threads()).then_some(ScopeError::NoThreads),
+    };
+    if let Some(error) = refused {
+        comm.abort(&error.to_string());
+        return Err(error);
+    }
+    let begin = comm.now();
+    let tag = open_tag(comm);
+    comm.tolerate_deaths(options.recover);
+    compare_programs(comm, registry, options.recover)?;
+    let rank = comm.rank();
+    let stop = AtomicBool::new(false);
+    let (report_to, reports) = unbounded();
+    let numbers = Numbers::default();
+    sync::scope(|threads| {
+        let _over = Over(&stop);
+        let mut hands = Vec::new();
+        for index in usize::from(!options.progress_thread)..options.workers {
+            let split_wanted = Arc::new(AtomicBool::new(false));
+            let (orders, inbox) = unbounded();
+            let worker = Worker {
+                rank,
+                index,
+                budget: options.slice.max(1),
+                how: options.policy.split,
+                env,
+                orders: inbox,
+                reports: report_to.clone(),
+                split_wanted: Arc::clone(&split_wanted),
+                stop: &stop,
+                numbers: numbers.clone(),
+                away: Duration::ZERO,
+            };
+            let name = format!("worker {index} of rank {}", rank.0);
+            sync::spawn(threads, name, move || worker.work()).map_err(|error| {
+                comm.abort("it could not start its workers");
+                ScopeError::Workers(error.to_string())
+            })?;
+            hands.push(Hand {
+                orders,
+                split_wanted,
+                frames: Vec::new(),
+            });
+        }
+        let ranks = comm.size() as u32;
+        let scheduler = Scheduler::new(rank, ranks, options, &|rank| comm.node_of(rank));
+        let recorder = options
+            .trace
+            .map_or_else(Recorder::off, Recorder::with_capacity);
+        let mut scope = Scope {
+            number: SCOPES.fetch_add(1, Ordering::Relaxed),
+            tag,
+            registry,
+            env,
+            scheduler,
+            works: !options.progress_thread,
+            current: None,
+            sites: Vec::new(),
+            split_wanted: Arc::new(AtomicBool::new(false)),
+            how: options.policy.split,
+            slice: options.slice.max(1),
+            batch: 1,
+            away: Duration::ZERO,
+            hands,
+            turn: 0,
+            reports,
+            numbers,
+            kept: options.recover.then(BTreeMap::new),
+            failure: None,
+            recorder,
+            heard: Heard {
+                at: comm.now(),
+                ..Heard::default()
+            },
+            watch: Watch {
+                after: options.watch,
+                moved: comm.now(),
+            },
+            report: ScopeReport {
+                busy: vec![Duration::ZERO; options.workers],
+                ..ScopeReport::default()
+            },
+            comm,
+        };
+        scope.note(What::ScopeBegin);
+        let outcome = body(&mut scope).and_then(|value| scope.finish().map(|()| value));
+        match outcome {
+            Ok(value) => {
+                scope.note(What::ScopeEnd);
+                scope.comm.tolerate_deaths(false);
+                scope.comm.close(tag);
+                let mut report = scope.report;
+                report.count(scope.scheduler.counts());
+                report.elapsed = scope.comm.now().saturating_sub(begin);
+                let kinds = registry.names().map(str::to_owned).collect();
+                report.trace = options.trace.is_some().then(|| {
+                    let trace = scope.recorder.into_trace(rank, options.workers, kinds);
+                    trace.under(&options.policy)
+                });
+                Ok((value, report))
+            }
+            Err(error) => {
+                scope.comm.abort(&error.to_string());
+                Err(error)
+            }
+        }
+    })
+}
+
+impl<E: ?Sized + Sync> Scope<'_, E> {
+    /// Makes a collective group; every rank makes its groups in the same order.
+    pub fn group<O>(&mut self) -> Group<O> {
+        Group::new(self.scheduler.group(), Some(self.number))
+    }
+
+    /// Makes a group of this rank alone: only it forks into the group and joins it.
+    pub fn rooted_group<O>(&mut self) -> Group<O> {
+        let line = self.numbers.group(self.comm.rank(), None);
+        Group::new(line, Some(self.number))
+    }
+
+    /// Puts a task into a group; its results, and those of all its descendants, come to this rank. A group
+    /// that was cancelled takes tasks and drops them.
+    ///
+    /// # Errors
+    /// The kind of task is not registered, or a join of this collective group has answered `None`.
+    pub fn fork<T: Task<E>>(
+        &mut self,
+        group: &Group<T::Output>,
+        task: T,
+    ) -> Result<(), ScopeError> {
+        self.must_own(group)?;
+        let line = &group.line;
+        if let GroupId::Collective(_) = line.group()
+            && !line.is_cancelled()
+            && self.scheduler.is_exhausted(line)
+        {
+            return Err(ScopeError::Exhausted(T::NAME));
+        }
+        let cargo = self.cargo(Box::new(task), None)?;
+        let ticket = self.scheduler.ticket(line, None);
+        self.scheduler.fork(ticket, cargo);
+        Ok(())
+    }
+
+    /// The next result of the group's tasks that were forked here, from whichever comes first.
+    ///
+    /// While it waits, the rank runs and steals tasks of this group and its descendants; a result is handed
+    /// out as soon as the one that runs on this thread ends its slice and waits in no join. `None` means that
+    /// every task of the group has finished on every rank and all results were taken. A task that failed is
+    /// an inner `Err`.
+    ///
+    /// # Errors
+    /// The scope cannot go on; see [`ScopeError`].
+    pub fn join<O: Send + 'static>(
+        &mut self,
+        group: &Group<O>,
+    ) -> Result<Option<Result<O, TaskError>>, ScopeError> {
+        self.must_own(group)?;
+        let line = &group.line;
+        if let Some(outcome) = self.scheduler.next_result(line) {
+            return Ok(Some(outcome.typed()));
+        }
+        self.note(What::JoinBegin);
+        let within = line.group();
+        if let Some(job) = self
+            .current
+            .take_if(|job| !job.badge.ticket.line().is_within(within))
+        {
+            self.put_back(job);
+        }
+        let joined = loop {
+            self.scheduler.waits_in(within);
+            if self.scheduler.is_exhausted(line) {
+                break None;
+            }
+            self.turn(Some(within), false)?;
+            if let Some(outcome) = self.scheduler.next_result(line) {
+                break Some(outcome.typed());
+            }
+        };
+        self.scheduler.goes_on();
+        self.note(What::JoinEnd);
+        Ok(joined)
+    }
+
+    /// Cancels a group, with all groups that its tasks made: tasks that wait in a pool are dropped on every
+    /// rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join goes on to hand
+    /// out what was found, then ends.
+    ///
+    /// # Errors
+    /// The scope cannot go on.
+    pub fn cancel<O>(&mut self, group: &Group<O>) -> Result<(), ScopeError> {
+        self.must_own(group)?;
+        self.note(What::Cancelled);
+        self.scheduler.cancel(&group.line);
+        self.flush()
+    }
+
+    /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.
+    /// A newer version replaces an older one. To be called before this rank's next join: whoever asks while
+    /// it waits there, or later, for something it has not published is refused.
+    ///
+    /// # Errors
+    /// This version, or a newer one, was published before.
+    pub fn publish(
+        &mut self,
+        id: u64,
+        version: u32,
+        bytes: impl Into<Bytes>,
+    ) -> Result<BlockName, ScopeError> {
+        let name = self.scheduler.publish(id, version, bytes.into())?;
+        self.flush()?;
+        Ok(name)
+    }
+
+    fn must_own<O>(&self, group: &Group<O>) -> Result<(), ScopeError> {
+        if group.scope == Some(self.number) {
+            return Ok(());
+        }
+        Err(ScopeError::Foreign(group.line.group().to_string()))
+    }
+
+    /// This rank.
+    #[must_use]
+    pub fn rank(&self) -> Rank {
+        self.comm.rank()
+    }
+
+    /// How many ranks take part.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.comm.size()
+    }
+
+    /// Works for others until the scope is done everywhere.
+    fn finish(&mut self) -> Result<(), ScopeError> {
+        self.scheduler.body_ended();
+        while !self.scheduler.may_leave() {
+            self.turn(None, false)?;
+        }
+        self.flush()
+    }
+
+    /// A task that the body has forked, or a task of that kind.
+    fn cargo(&self, body: Box<dyn Erased<E>>, by: Option<u16>) -> Result<Cargo<E>, ScopeError> {
+        let kind = self.registry.kind_of(&*body);
+        let kind = kind.ok_or_else(|| ScopeError::Unregistered {
+            task: body.name(),
+            rank: self.comm.rank(),
+            by: by.and_then(|kind| self.registry.kind(kind).ok().map(|kind| kind.name)),
+        })?;
+        Ok(Cargo::new(kind, body, self.comm.rank()))
+    }
+}
+
+/// Numbers the scopes of this process.
+static SCOPES: atomic::AtomicU64 = atomic::AtomicU64::new(0);

@@ -1,0 +1,192 @@
+//! What a scope leaves behind: an error, or what a rank did in it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::block::BlockError;
+use crate::comm::{CommError, Rank};
+use crate::scheduler::Counts;
+use crate::task::TaskError;
+use crate::trace::Trace;
+
+/// Why a scope could not go on.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ScopeError {
+    /// A message could not be sent or received.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// A task failed, and the body passed the error on.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// Ranks know different kinds of tasks: they run different programs.
+    #[error(
+        "rank {} registered the tasks [{theirs}], rank {} registered [{ours}]; run the same program on \
+         every rank",
+        other.0, rank.0
+    )]
+    Registries {
+        /// The rank that noticed.
+        rank: Rank,
+        /// The rank that differs.
+        other: Rank,
+        /// What this rank registered.
+        ours: String,
+        /// What that rank registered.
+        theirs: String,
+    },
+    /// A task of a kind that was not registered.
+    #[error(
+        "task `{task}`, forked on rank {} by {}, is not registered; add `.with::<…>()` to the registry",
+        rank.0, forker(*by)
+    )]
+    Unregistered {
+        /// Its name.
+        task: &'static str,
+        /// The rank that forked it.
+        rank: Rank,
+        /// The task that forked it, if it was not the body.
+        by: Option<&'static str>,
+    },
+    /// A block could not be published.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    /// A scope without workers can do nothing.
+    #[error("a rank needs at least one worker")]
+    NoWorkers,
+    /// The system gives no more threads.
+    #[error("a worker could not be started: {0}; take fewer")]
+    Workers(String),
+    /// A task was forked into a collective group of which every rank knows that nothing will come any more.
+    #[error(
+        "task `{0}` was forked into a group that was joined to its end; make another group for it"
+    )]
+    Exhausted(&'static str),
+    /// A group of another scope, or one that a task made.
+    #[error("{0} was not made by this scope's body: make a group in the scope it is used in")]
+    Foreign(String),
+    /// Ranks were told different things of how to take part.
+    #[error(
+        "`recover` is {ours} on rank {} and {} on rank {}; give every rank the same options",
+        rank.0, !ours, other.0
+    )]
+    Options {
+        /// The rank that noticed.
+        rank: Rank,
+        /// The rank that differs.
+        other: Rank,
+        /// Whether this rank was to survive deaths.
+        ours: bool,
+    },
+    /// A rank returned while this one is in a scope: it took no part, or this one takes part in one more.
+    #[error(
+        "rank {} returned without taking part in this scope; every rank must call scope equally often",
+        rank.0
+    )]
+    Absent {
+        /// The rank that is gone.
+        rank: Rank,
+    },
+    /// Every rank's body waits in a join, or has ended, and nothing is left that could end a wait.
+    #[error(
+        "no rank can go on: {0}; make and join collective groups in the same order on every rank"
+    )]
+    Stuck(String),
+    /// Ranks in virtual time have no threads.
+    #[error(
+        "a rank in virtual time has one worker and no thread for messages; take more ranks instead"
+    )]
+    NoThreads,
+    /// What the body had to say.
+    #[error("{0}")]
+    Body(String),
+}
+
+/// What a rank did in a scope.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScopeReport {
+    /// Tasks that finished here, pieces included.
+    pub tasks: u64,
+    /// Children hyperforked here.
+    pub hyperforks: u64,
+    /// Pieces that tasks running here gave away.
+    pub splits: u64,
+    /// Units of work that tasks charged here.
+    pub work: u64,
+    /// Steal requests this rank sent.
+    pub requests: u64,
+    /// Requests of its own that brought tasks.
+    pub served: u64,
+    /// Requests of its own that brought nothing.
+    pub refused: u64,
+    /// Answers that came after the time-out.
+    pub late: u64,
+    /// Tasks stolen by this rank.
+    pub tasks_in: u64,
+    /// Tasks stolen from this rank.
+    pub tasks_out: u64,
+    /// Tasks dropped here because their group was cancelled.
+    pub dropped: u64,
+    /// Tasks run again because a rank died that had them.
+    pub reruns: u64,
+    /// Blocks fetched from other ranks.
+    pub fetches: u64,
+    /// Blocks served to other ranks.
+    pub blocks_served: u64,
+    /// Bytes this rank sent for the protocol.
+    pub bytes: u64,
+    /// Time each worker spent in tasks.
+    pub busy: Vec<Duration>,
+    /// Time from start to end of the scope.
+    pub elapsed: Duration,
+    /// What happened when, if [`ScopeOptions::trace`] asked for it.
+    pub trace: Option<Trace>,
+}
+
+impl ScopeReport {
+    /// Adds what the same rank did in another scope.
+    pub fn add(&mut self, other: &Self) {
+        self.tasks += other.tasks;
+        self.hyperforks += other.hyperforks;
+        self.splits += other.splits;
+        self.work += other.work;
+        self.requests += other.requests;
+        self.served += other.served;
+        self.refused += other.refused;
+        self.late += other.late;
+        self.tasks_in += other.tasks_in;
+        self.tasks_out += other.tasks_out;
+        self.dropped += other.dropped;
+        self.reruns += other.reruns;
+        self.fetches += other.fetches;
+        self.blocks_served += other.blocks_served;
+        self.bytes += other.bytes;
+        if self.busy.len() < other.busy.len() {
+            self.busy.resize(other.busy.len(), Duration::ZERO);
+        }
+        for (mine, theirs) in self.busy.iter_mut().zip(&other.busy) {
+            *mine += *theirs;
+        }
+        self.elapsed += other.elapsed;
+    }
+
+    pub(super) fn count(&mut self, counts: Counts) {
+        self.requests = counts.requests;
+        self.served = counts.served;
+        self.refused = counts.refused;
+        self.late = counts.late;
+        self.tasks_in = counts.tasks_in;
+        self.tasks_out = counts.tasks_out;
+        self.splits = counts.splits;
+        self.dropped = counts.dropped;
+        self.reruns = counts.reruns;
+        self.fetches = counts.fetches;
+        self.blocks_served = counts.blocks_served;
+    }
+}
+
+/// Who forked a task, for people.
+fn forker(by: Option<&'static str>) -> String {
+    by.map_or_else(|| "the body".to_owned(), |name| format!("task `{name}`"))
+}

@@ -1,0 +1,231 @@
+//! A turn of the main thread: messages, decisions, and then a batch of tasks or a nap.
+
+use std::time::Duration;
+
+use super::hands::{Frame, Hand};
+use super::{Scope, ScopeError};
+use crate::comm::{CommError, Rank};
+use crate::parcel::{self, Cargo, Outcome, Parcel, Receipt};
+use crate::scheduler::GroupId;
+use crate::scheduler::message::Message;
+use crate::trace::What;
+use crate::wire;
+
+/// Longest time an idle rank sleeps before it looks around again.
+const NAP: Duration = Duration::from_micros(200);
+/// And the shortest.
+const SHORTEST_NAP: Duration = Duration::from_nanos(500);
+/// The same while its own workers are busy: their reports do not wake it.
+const SHORT_NAP: Duration = Duration::from_micros(10);
+
+impl<E: ?Sized + Sync> Scope<'_, E> {
+    /// One round: messages, what other workers left, decisions, and a batch of tasks or a nap. This thread
+    /// runs only tasks within that group; `nested`: for a task that waits.
+    pub(super) fn turn(&mut self, within: Option<GroupId>, nested: bool) -> Result<(), ScopeError> {
+        let mut progress = self.receive()?;
+        if !self.hands.is_empty() {
+            while let Ok(report) = self.reports.try_recv() {
+                self.hear(report)?;
+                progress = true;
+            }
+        }
+        let now = self.comm.now();
+        if self.recorder.is_on() {
+            self.note_pool(now);
+        }
+        self.scheduler.tick(now);
+        let anybody_busy = self.current.is_some() || self.hands.iter().any(Hand::is_busy);
+        if anybody_busy && self.scheduler.wants_split(now) {
+            self.ask_for_splits();
+        }
+        progress |= self.give_orders();
+        self.flush()?;
+        if self.works && self.work(within, nested)? {
+            self.watch.moved = now;
+            return Ok(());
+        }
+        self.look_for_work(now, within);
+        // In the tree of waves none leaves before those above it know the end, and tell it.
+        if self.kept.is_none() && !self.scheduler.may_leave() {
+            let mut near = self.scheduler.near();
+            if let Some(rank) = near.find(|&rank| self.comm.has_left(rank)) {
+                return Err(ScopeError::Absent { rank });
+            }
+        }
+        if let Some(who) = self.scheduler.stuck() {
+            return Err(ScopeError::Stuck(who.to_owned()));
+        }
+        self.flush()?;
+        if progress {
+            self.watch.moved = now;
+        } else if !self.scheduler.may_leave() {
+            self.complain(now);
+            let nap = if self.hands.iter().any(Hand::is_busy) {
+                SHORT_NAP
+            } else {
+                self.scheduler
+                    .next_deadline(now)
+                    .map_or(NAP, |at| at.saturating_sub(now).clamp(SHORTEST_NAP, NAP))
+            };
+            self.comm.wait(nap)?;
+        }
+        Ok(())
+    }
+
+    /// Somebody here has nothing to do: asks for something that he may run.
+    pub(super) fn look_for_work(&mut self, now: Duration, within: Option<GroupId>) {
+        let restless = self.hands.iter().any(|hand| hand.frames.is_empty());
+        if restless {
+            self.scheduler.idle(now, None);
+        } else if self.works {
+            self.scheduler.idle(now, within);
+        } else {
+            // Those that wait in a join of a task's group may need what others have of it.
+            let waits = |hand: &Hand<E>| match hand.frames.last() {
+                Some(Frame::WaitsIn(line)) => Some(line.group()),
+                _ => None,
+            };
+            self.turn = self.turn.wrapping_add(1);
+            let from = self.turn % self.hands.len().max(1);
+            let (before, after) = self.hands.split_at(from);
+            match after.iter().chain(before).find_map(waits) {
+                Some(group) => self.scheduler.idle(now, Some(group)),
+                None => self.scheduler.settle(),
+            }
+        }
+    }
+
+    /// Reads messages; true if there were any that move something.
+    pub(super) fn receive(&mut self) -> Result<bool, ScopeError> {
+        let mut progress = false;
+        let silent_until = self.recorder.is_on().then(|| self.comm.now());
+        let mut requests = 0;
+        while let Some(message) = self.comm.try_recv(self.tag)? {
+            let from = message.from;
+            let malformed = |what: String| CommError::Malformed { from, what };
+            let message: Message<Parcel, Receipt> =
+                wire::decode(&message.bytes).map_err(malformed)?;
+            let rank = self.comm.rank();
+            let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
+            requests += u32::from(matches!(message, Message::StealRequest(_)));
+            progress |= self.sees(from, &message);
+            let now = self.comm.now();
+            self.scheduler
+                .receive(from, message, now)
+                .map_err(|v| CommError::Malformed {
+                    from: v.from,
+                    what: v.what,
+                })?;
+        }
+        if let Some(now) = silent_until {
+            self.note_deafness(now, requests);
+        }
+        if self.kept.is_some() {
+            for rank in self.comm.deaths() {
+                // What it was just lent is kept as it is sent.
+                self.flush()?;
+                self.note(What::Died { rank: rank.0 });
+                self.scheduler.lose(rank);
+                self.run_again()?;
+            }
+        }
+        Ok(progress)
+    }
+
+    /// Looks at a message before the scheduler gets it; true if it is more than idle talk.
+    pub(super) fn sees(&mut self, from: Rank, message: &Message<Cargo<E>, Outcome>) -> bool {
+        match message {
+            Message::StealRequest(within) => {
+                // Split now what runs here, or the thief gets nothing.
+                if self.scheduler.wants_split_on_request()
+                    && let Some(mut job) = self.current.take()
+                {
+                    if within.is_none_or(|group| job.badge.ticket.line().is_within(group)) {
+                        self.split_job(&mut job);
+                    }
+                    self.current = Some(job);
+                }
+                false
+            }
+            Message::StealAnswer(bundles) => {
+                let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
+                self.note(What::Answered {
+                    victim: from.0,
+                    tasks,
+                });
+                tasks > 0
+            }
+            Message::Gift(bundles) => {
+                let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
+                self.note(What::Got {
+                    victim: from.0,
+                    tasks,
+                });
+                true
+            }
+            Message::Returned { lease, .. } => {
+                if let Some(kept) = &mut self.kept {
+                    kept.remove(lease);
+                }
+                true
+            }
+            Message::Report(_, _, results) => !results.is_empty(),
+            Message::Wave(_) | Message::Lifeline(_) => false,
+            _ => true,
+        }
+    }
+
+    /// Takes back what dead ranks had.
+    pub(super) fn run_again(&mut self) -> Result<(), ScopeError> {
+        while let Some(lease) = self.scheduler.rerun() {
+            let kept = self.kept.as_mut().and_then(|kept| kept.remove(&lease));
+            let Some((home, parcels)) = kept else {
+                continue;
+            };
+            let rank = self.comm.rank();
+            let tasks = parcels
+                .into_iter()
+                .map(|parcel| parcel::open(parcel, self.registry, rank))
+                .collect::<Result<_, _>>()
+                .map_err(|what| CommError::Malformed { from: rank, what })?;
+            self.scheduler.restore(lease, home, tasks);
+        }
+        Ok(())
+    }
+
+    /// Sends what the scheduler wants sent.
+    pub(super) fn flush(&mut self) -> Result<(), ScopeError> {
+        while let Some((to, message)) = self.scheduler.outgoing() {
+            let message = parcel::pack(message, self.registry, self.comm.rank());
+            match &message {
+                Message::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
+                Message::StealAnswer(bundles) | Message::Gift(bundles) => {
+                    let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
+                    let thief = to.0;
+                    self.note(match &message {
+                        Message::Gift(_) => What::Gifted { thief, tasks },
+                        _ => What::Gave { thief, tasks },
+                    });
+                    if let Some(kept) = &mut self.kept {
+                        kept.extend(bundles.iter().map(|b| (b.lease, (b.home, b.tasks.clone()))));
+                    }
+                }
+                Message::Results(results) => {
+                    let count = results.len() as u32;
+                    self.note(What::Results { to: to.0, count });
+                }
+                Message::Revoked(lease) => {
+                    if let Some(kept) = &mut self.kept {
+                        kept.remove(lease);
+                    }
+                }
+                _ => {}
+            }
+            let bytes = wire::encode(&message)
+                .map_err(|what| ScopeError::Body(format!("a message cannot be encoded: {what}")))?;
+            self.report.bytes += bytes.len() as u64;
+            self.comm.send(to, self.tag, bytes)?;
+        }
+        Ok(())
+    }
+}
