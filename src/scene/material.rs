@@ -44,7 +44,7 @@ pub(super) fn material(table: &Table<'_>) -> Material {
         drag: ["drag_normal", "drag_tangential"].map(|key| {
             table
                 .quantity(key, Dimension::NUMBER, Range::NonNegative)
-                .unwrap_or(base.drag[usize::from(key == "drag_tangential")])
+                .unwrap_or_else(|| base.drag[usize::from(key == "drag_tangential")])
         }),
         ..base
     };

@@ -59,13 +59,10 @@ fn newton_that_may_not_go_on_is_told() {
     );
 }
 
-/// Faster than numbers go within a few steps.
+/// Explicit elasticity in steps far too long: faster than numbers go within some of them.
 #[test]
 fn a_position_that_is_no_number_is_told() {
-    let scene = SCENE
-        .replace("stretch = \"300 N/m\"", "stretch = 1e9")
-        .replace("[solver]", "")
-        .replace("step = \"4 ms\"", "step = \"4 ms\"")
+    let scene = SCENE.replace("stretch = \"300 N/m\"", "stretch = 1e9")
         + "\n[solver]\nintegrator = \"central\"\n";
     let message = fails_alike(&scene, "--set time.end=4");
     names(&message, &["step "]);
