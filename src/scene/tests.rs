@@ -303,7 +303,11 @@ fn materials_that_cannot_be_are_refused() {
         "model",
         "did you mean",
     );
-    refused_material("stretch = 100\nbending = 0\nshear = 0", "shear", "greater than 0");
+    refused_material(
+        "stretch = 100\nbending = 0\nshear = 0",
+        "shear",
+        "greater than 0",
+    );
 }
 
 #[test]
