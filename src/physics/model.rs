@@ -173,7 +173,12 @@ impl ClothModel {
                     cloth: name.to_owned(),
                     triangle: sides[0],
                 })?;
-                shapes.push(Shape::new(vertices, unit.weights, unfolded));
+                // Laid flat, the first triangle is left of its edge; seen from the front it may be right of it.
+                let [a, b, ..] = vertices;
+                let [p, q, r] = mesh.triangles[sides[0]];
+                let front = [[p, q], [q, r], [r, p]].contains(&[a, b]);
+                let seen = unfolded.map(|p| if front { p } else { DVec2::new(p.x, -p.y) });
+                shapes.push(Shape::new(vertices, unit.weights, seen));
             }
             let areas = self.masses[first as usize..].iter();
             let areas: Vec<f64> = areas.map(|mass| mass / material.density).collect();
@@ -668,6 +673,22 @@ pub(crate) mod tests {
         for (mass, &v) in model.masses().iter().zip(&new) {
             assert_eq!(*mass, renamed.masses()[v as usize]);
         }
+    }
+
+    #[test]
+    fn woven_cloth_without_a_warp_is_named() {
+        let woven = Material {
+            stretch: [1000.0, 500.0],
+            ..COTTON
+        };
+        let error = ClothModel::default()
+            .add("flag", &grid(3, 1.0), &woven, DVec3::Z)
+            .unwrap_err();
+        let expected = PhysicsError::NoWarp {
+            cloth: "flag".into(),
+            triangle: 0,
+        };
+        assert_eq!(error, expected);
     }
 
     #[test]

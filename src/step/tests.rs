@@ -335,6 +335,29 @@ fn the_state_does_not_depend_on_ranks_with_patches_swept_either() {
     the_state_is_the_same_everywhere(&world(&text));
 }
 
+#[test]
+fn the_state_of_woven_cloth_in_wind_does_not_depend_on_ranks_either() {
+    let membrane = "stretch = [1000, 600]\nshear = 60\ndamping_shear = \"2 ms\"\ndrag_normal = 1.2\n\
+                    drag_tangential = 0.1";
+    let text = drape()
+        .replace("stretch = \"1000 N/m\"", membrane)
+        .replace("bending = \"1e-5 N m\"", "bending = [2e-5, 1e-5]");
+    the_state_is_the_same_everywhere(&world(&(text + "[air]\nwind = [1, 0, 0]\n")));
+}
+
+#[test]
+fn the_state_of_sprung_and_folding_cloth_does_not_depend_on_ranks_either() {
+    let text = drape()
+        .replace(
+            "stretch = \"1000 N/m\"",
+            "model = \"springs\"\nstretch = 500",
+        )
+        .replace("poisson = 0.3", "bending_model = \"dihedral\"");
+    the_state_is_the_same_everywhere(&world(&text));
+    let text = text.replace("\"dihedral\"", "\"springs\"");
+    the_state_is_the_same_everywhere(&world(&text));
+}
+
 fn the_state_is_the_same_everywhere(world: &World) {
     let expected = state_after(world, 60, &mut Solo::new(), &ScopeOptions::default());
     for (ranks, workers, steal, seed) in [

@@ -48,7 +48,6 @@ pub fn all() -> Vec<(&'static str, fn() -> Vec<curve::Curve>)> {
         ("orientation", orientation::curves),
         ("cantilever", cantilever::curves),
         ("buckling", buckling::curves),
-        ("rest_angles", rest_angles::curves),
         ("terminal", terminal::curves),
         ("damping", damping::curves),
         ("standing-wave", standing_wave::curves),

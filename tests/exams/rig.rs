@@ -126,7 +126,7 @@ pub fn forces(world: &World, x: &[DVec3]) -> Vec<DVec3> {
     world.model().elastic_forces(x).unwrap()
 }
 
-const MOST_STEPS: usize = 2000;
+const MOST_STEPS: usize = 10_000;
 
 /// A flat rectangle from the origin on, with herringbone diagonals and inner vertices moved by up to a third
 /// of a cell, always alike.
