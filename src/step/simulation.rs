@@ -163,7 +163,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// From now on keeps so many events of each step's collision scope, in its report
-    /// ([`ScopeReport::trace`]); `None`: none.
+    /// ([`weft_runtime::ScopeReport::trace`]); `None`: none.
     pub fn record(&mut self, events: Option<usize>) {
         self.options.trace = events;
     }
