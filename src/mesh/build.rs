@@ -6,7 +6,7 @@ use glam::DVec3;
 
 use super::{
     MeshError, TriMesh, capsule, check_body, check_cloth, cuboid, grid, icosphere, plane,
-    read_mesh, shirt,
+    read_mesh, rotation_matrix, shirt,
 };
 use crate::scene::{Body, Cloth, ClothSource, Shape, Surface, defaults};
 
@@ -45,6 +45,21 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
         Ok(mesh)
     };
     build().map_err(|error| named("cloth", &cloth.name, error))
+}
+
+/// The direction of a cloth's warp at its place at time 0, a unit vector; each triangle takes the part of it that
+/// is in its own plane.
+///
+/// As `weave` says in the mesh's own axes, or along x of a grid, upwards in a shirt (from hem to shoulder, as
+/// garments are cut), along x of a mesh that was read.
+pub fn warp(cloth: &Cloth) -> DVec3 {
+    let (own, rotation) = match &cloth.source {
+        ClothSource::Grid { rotation, .. } | ClothSource::File { rotation, .. } => {
+            (DVec3::X, rotation)
+        }
+        ClothSource::Shirt { rotation, .. } => (DVec3::Z, rotation),
+    };
+    rotation_matrix(*rotation) * cloth.weave.unwrap_or(own)
 }
 
 /// The surface of a body at time 0 as triangles, in m, checked.

@@ -26,7 +26,7 @@ mod stl;
 
 use glam::{DMat3, DVec3};
 
-pub use build::{build_body, build_cloth};
+pub use build::{build_body, build_cloth, warp};
 pub use check::{check_body, check_cloth, check_spacing};
 pub use error::{Fault, FaultKind, MeshError};
 pub use grid::{grid, plane};

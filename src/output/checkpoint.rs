@@ -3,13 +3,15 @@
 //! | bytes | what |
 //! |---|---|
 //! | 8 | `WEFTCKPT` |
-//! | 4 | version of this layout, 1 |
+//! | 4 | version of this layout: 1, or 2 with what an integrator looks back at |
 //! | 4 | length h of the header |
 //! | h | the header, JSON: [`Header`] |
 //! | 24 n | positions in m, three numbers of 64 bits per vertex |
 //! | 24 n | velocities in m/s, likewise |
 //! | 24 n | velocity changes of the last solve in m/s, likewise |
 //! | n | contact with bodies: 1 held, 2 released, 4 sticking, added up |
+//! | 24 n | in layout 2: positions before the last part of a step, in m |
+//! | 24 n | in layout 2: velocities then, as the integrator takes them, in m/s |
 //! | 32 | SHA-256 of all before |
 //!
 //! All numbers are little-endian; the n vertices are in the order of the scene's own. A file is complete or
@@ -24,11 +26,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{OutputError, RunDirectory};
-use crate::step::State;
 use crate::step::body_response::VertexState;
+use crate::step::{Past, State};
 
 const MAGIC: [u8; 8] = *b"WEFTCKPT";
-const VERSION: u32 = 1;
+/// The layout without a past, and the one with it.
+const VERSIONS: [u32; 2] = [1, 2];
 /// Bytes before the header.
 const PREFIX: usize = 16;
 /// Bytes of the sum at the end.
@@ -37,6 +40,8 @@ const SUM: usize = 32;
 const LONGEST_HEADER: u32 = 16 << 20;
 /// Bytes per vertex.
 const PER_VERTEX: u64 = 3 * 24 + 1;
+/// Bytes per vertex of the past.
+const PER_PAST: u64 = 2 * 24;
 /// Vertices whose numbers are converted at once.
 const CHUNK: usize = 4096;
 
@@ -72,6 +77,12 @@ pub struct Header {
     pub deepest_m: Option<f64>,
     /// Largest principal strain of any step so far.
     pub strain: f64,
+    /// [`State::stride`].
+    #[serde(default)]
+    pub stride: [u32; 2],
+    /// [`Past::length`] in s; in layout 2 only.
+    #[serde(default)]
+    pub past_s: Option<f64>,
 }
 
 impl Checkpoint {
@@ -93,7 +104,12 @@ impl Checkpoint {
             what,
         };
         let vertices = self.header.vertices;
-        if !(self.state.is_of(vertices as usize) && self.state.step == self.header.step) {
+        let past = self.state.past.as_ref();
+        if !(self.state.is_of(vertices as usize)
+            && self.state.step == self.header.step
+            && self.state.stride == self.header.stride
+            && past.map(|past| past.length) == self.header.past_s)
+        {
             let what = "the state is not of the header's vertices and step";
             return Err(inconsistent(what.to_owned()));
         }
@@ -105,7 +121,7 @@ impl Checkpoint {
         run.write(&Self::file(self.header.step), |out| {
             let mut out = Summed::new(out);
             out.write_all(&MAGIC)?;
-            out.write_all(&VERSION.to_le_bytes())?;
+            out.write_all(&VERSIONS[usize::from(past.is_some())].to_le_bytes())?;
             out.write_all(&length.to_le_bytes())?;
             out.write_all(&header)?;
             for vectors in [
@@ -117,6 +133,10 @@ impl Checkpoint {
             }
             let flags: Vec<u8> = self.state.contacts.iter().map(to_flags).collect();
             out.write_all(&flags)?;
+            if let Some(past) = past {
+                write_vectors(&mut out, &past.positions)?;
+                write_vectors(&mut out, &past.velocities)?;
+            }
             out.finish()
         })?;
         for (_, older) in all(run.path())?.into_iter().rev().skip(2) {
@@ -155,11 +175,12 @@ impl Checkpoint {
         if prefix[..8] != MAGIC {
             return Err(malformed("it is not a checkpoint".to_owned()));
         }
-        if version != VERSION {
+        let Some(with_past) = VERSIONS.iter().position(|known| *known == version) else {
+            let [plain, with_past] = VERSIONS;
             return Err(malformed(format!(
-                "it is a checkpoint of layout {version}, and this program reads {VERSION}"
+                "it is a checkpoint of layout {version}, and this program reads {plain} and {with_past}"
             )));
-        }
+        };
         let ends_early = || malformed("it is damaged: its length is wrong".to_owned());
         if length > LONGEST_HEADER || u64::from(length) > there - PREFIX as u64 {
             return Err(ends_early());
@@ -169,7 +190,16 @@ impl Checkpoint {
         let header: Header = serde_json::from_slice(&header_bytes)
             .map_err(|e| malformed(format!("it is damaged: its header: {e}")))?;
         // Nothing is allocated for what the file is too short to hold.
-        let promised = header.vertices.checked_mul(PER_VERTEX);
+        let past_s = header.past_s;
+        if past_s.is_some() != (with_past > 0)
+            || past_s.is_some_and(|length| !(length.is_finite() && length > 0.0))
+        {
+            return Err(malformed(
+                "it is damaged: the length of its last part".to_owned(),
+            ));
+        }
+        let per_vertex = PER_VERTEX + with_past as u64 * PER_PAST;
+        let promised = header.vertices.checked_mul(per_vertex);
         let whole = promised.and_then(|n| n.checked_add((PREFIX + SUM) as u64 + u64::from(length)));
         if whole != Some(there) {
             return Err(ends_early());
@@ -191,7 +221,16 @@ impl Checkpoint {
         let n = header.vertices as usize;
         let (positions, body) = body.split_at(24 * n);
         let (velocities, body) = body.split_at(24 * n);
-        let (changes, flags) = body.split_at(24 * n);
+        let (changes, body) = body.split_at(24 * n);
+        let (flags, body) = body.split_at(n);
+        let past = past_s.map(|length| {
+            let (positions, velocities) = body.split_at(24 * n);
+            Past {
+                length,
+                positions: vectors(positions),
+                velocities: vectors(velocities),
+            }
+        });
         let contacts = flags.iter().map(|&flags| from_flags(flags));
         let contacts: Option<Vec<VertexState>> = contacts.collect();
         let state = State {
@@ -200,10 +239,15 @@ impl Checkpoint {
             velocities: vectors(velocities),
             changes: vectors(changes),
             contacts: contacts.ok_or_else(|| malformed("it has unknown contacts".to_owned()))?,
+            stride: header.stride,
+            past,
         };
         let numbers = [&state.positions, &state.velocities, &state.changes];
+        let past = state.past.iter();
+        let past = past.flat_map(|past| [&past.positions, &past.velocities]);
         if !numbers
             .into_iter()
+            .chain(past)
             .flatten()
             .all(|vector| vector.is_finite())
         {
@@ -328,6 +372,8 @@ mod tests {
                 next_frame: 4,
                 deepest_m: Some(-1e-4),
                 strain: 0.01,
+                stride: [2, 1],
+                past_s: None,
             },
             state: State {
                 step,
@@ -335,8 +381,21 @@ mod tests {
                 velocities: vectors(2.0),
                 changes: vectors(3.0),
                 contacts: vec![contact(5), contact(2)],
+                stride: [2, 1],
+                past: None,
             },
         }
+    }
+
+    /// As an integrator that looks back leaves it.
+    fn with_past(mut of: Checkpoint) -> Checkpoint {
+        of.header.past_s = Some(0.002);
+        of.state.past = Some(Past {
+            length: 0.002,
+            positions: vec![DVec3::new(0.5, -0.0, 7.0), DVec3::ONE],
+            velocities: vec![DVec3::splat(1.0 / 3.0), DVec3::NEG_X],
+        });
+        of
     }
 
     fn run() -> (tempfile::TempDir, RunDirectory) {
@@ -355,6 +414,9 @@ mod tests {
         assert_eq!(read, written);
         let bits = |c: &Checkpoint| c.state.positions[0].to_array().map(f64::to_bits);
         assert_eq!(bits(&read), bits(&written));
+        let written = with_past(checkpoint(8));
+        let path = written.write(&run).unwrap();
+        assert_eq!(Checkpoint::read(&path).unwrap(), written);
     }
 
     /// The layout is what the book says: read here without the reader.
@@ -374,6 +436,12 @@ mod tests {
         assert_eq!(bytes[16 + h + 144..][..2], [5, 2]);
         let sum = Sha256::digest(&bytes[..bytes.len() - 32]);
         assert_eq!(bytes[bytes.len() - 32..], sum[..]);
+
+        let bytes = fs::read(with_past(checkpoint(8)).write(&run).unwrap()).unwrap();
+        assert_eq!(&bytes[..12], b"WEFTCKPT\x02\0\0\0");
+        let h = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+        assert_eq!(bytes.len(), 16 + h + 5 * 48 + 2 + 32);
+        assert_eq!(bytes[16 + h + 146..][..8], 0.5f64.to_le_bytes());
     }
 
     #[test]
@@ -415,9 +483,16 @@ mod tests {
     proptest! {
         /// Neither a flipped bit, nor a lost end, nor more of it, nor rubbish is taken for a checkpoint.
         #[test]
-        fn damage_is_noticed(at in 0usize..600, bit in 0u8..8, cut in 0usize..600, more in 1usize..40) {
+        fn damage_is_noticed(
+            at in 0usize..600,
+            bit in 0u8..8,
+            cut in 0usize..600,
+            more in 1usize..40,
+            past in any::<bool>(),
+        ) {
             let (_root, run) = run();
-            let path = checkpoint(7).write(&run).unwrap();
+            let whole = if past { with_past(checkpoint(7)) } else { checkpoint(7) };
+            let path = whole.write(&run).unwrap();
             let good = fs::read(&path).unwrap();
             let mut flipped = good.clone();
             let at = at % good.len();
@@ -432,10 +507,10 @@ mod tests {
         }
 
         #[test]
-        fn rubbish_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), ours in any::<bool>()) {
+        fn rubbish_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), ours in 0usize..3) {
             let (_root, run) = run();
             let path = run.file("state.000001.ckpt");
-            let prefix: &[u8] = if ours { b"WEFTCKPT\x01\0\0\0" } else { b"" };
+            let prefix = [&b""[..], b"WEFTCKPT\x01\0\0\0", b"WEFTCKPT\x02\0\0\0"][ours];
             fs::write(&path, [prefix, &bytes].concat()).unwrap();
             prop_assert!(Checkpoint::read(&path).is_err());
         }

@@ -67,6 +67,12 @@ history_row! {
     max_strain: f64,
     /// Kinetic energy in J.
     kinetic_J: f64,
+    /// Linear systems solved.
+    systems: u32,
+    /// Parts that the step was taken in; more than 1 if it was cut.
+    parts: u32,
+    /// Parts that failed and were halved.
+    halvings: u32,
 }
 
 impl HistoryRow {
@@ -196,8 +202,9 @@ mod tests {
         assert_eq!(
             fs::read_to_string(run.file("history.csv")).unwrap(),
             "step,time_s,cg_iterations,cg_residual,contacts,constraints,impulses,tasks,splits,\
-             steals,tests,physics_s,collide_s,solve_s,response_s,max_speed,max_strain,kinetic_J\n\
-             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0\n"
+             steals,tests,physics_s,collide_s,solve_s,response_s,max_speed,max_strain,kinetic_J,\
+             systems,parts,halvings\n\
+             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0\n"
         );
     }
 

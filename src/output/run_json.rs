@@ -210,6 +210,12 @@ pub struct ResultRecord {
     pub max_penetration_m: Option<f64>,
     /// Greatest principal strain of a triangle: elongation relative to its rest length.
     pub max_strain: Option<f64>,
+    /// Parts of steps that failed and were halved.
+    #[serde(default)]
+    pub halvings: Option<u64>,
+    /// The shortest part of a step in s, if any step was cut.
+    #[serde(default)]
+    pub shortest_part_s: Option<f64>,
 }
 
 impl RunRecord {
@@ -361,6 +367,8 @@ mod tests {
             steps: 200,
             max_penetration_m: None,
             max_strain: Some(0.1),
+            halvings: Some(3),
+            shortest_part_s: Some(5e-4),
         });
         record.exit = Some(0);
         record.write(&run).unwrap();

@@ -1,18 +1,32 @@
 //! What cloth is made of: masses, in-plane elasticity, bending, and the forces and stiffness they give.
 //!
 //! Data flows from a triangle mesh at rest to a [`ClothModel`] (global, the same on every rank), and
-//! from positions to forces and stiffness blocks. The in-plane part is the corotational linear finite
-//! element of \[EKS03\] ([`membrane`]), bending is the quadratic model of \[BWHZG06\] ([`bending`]).
+//! from positions to forces and stiffness blocks.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`membrane`] | in the plane: corotational linear finite elements \[EKS03\], isotropic or woven |
+//! | [`spring`] | in the plane and against bending: springs \[SSIF09\] |
+//! | [`bending`] | the quadratic model of \[BWHZG06\] for flat cloth |
+//! | [`fold`] | the angle between triangles, with a rest angle \[Bridson 2003, §1.4\] |
+//! | [`rigidity`] | prefactors of both from the mesh |
+//! | [`air`] | drag |
 //!
 //! Not here: who owns which vertex, time steps, contacts.
 //!
 //! * \[EKS03\] Etzmuß, Keckeisen, Straßer: A fast finite element solution for cloth modelling.
 //! * \[BWHZG06\] Bergou, Wardetzky, Harmon, Zorin, Grinspun: A quadratic bending model for inextensible
 //!   surfaces.
+//! * \[SSIF09\] Selle, Su, Irving, Fedkiw: Robust high-resolution cloth using parallelism, history-based
+//!   collisions, and accurate friction.
 
+pub mod air;
 pub mod bending;
+pub mod fold;
 pub mod membrane;
 mod model;
+pub mod rigidity;
+pub mod spring;
 #[cfg(test)]
 pub(crate) use model::tests;
 

@@ -2,13 +2,16 @@
 //!
 //! Every rank builds the same model; the partition then says which part of it a rank works on.
 
-use glam::DVec3;
+use glam::{DVec2, DVec3};
 use thiserror::Error;
 
 use super::bending::Hinge;
-use super::membrane::RestTriangle;
+use super::fold::Fold;
+use super::membrane::{RestTriangle, in_plane};
+use super::rigidity::{self, Shape};
+use super::spring::Spring;
 use crate::mesh::TriMesh;
-use crate::scene::Material;
+use crate::scene::{BendingModel, Material, MembraneModel};
 
 /// Why a cloth cannot be simulated.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -31,49 +34,58 @@ pub enum PhysicsError {
         /// The vertex's index in that cloth's mesh.
         vertex: usize,
     },
+    /// Woven cloth whose warp cannot be laid into a triangle.
+    #[error(
+        "triangle {triangle} of cloth `{cloth}` is perpendicular to its warp; give the cloth another `weave`"
+    )]
+    NoWarp {
+        /// The cloth's name.
+        cloth: String,
+        /// The triangle's index in that cloth's mesh.
+        triangle: usize,
+    },
     /// More vertices than numbers for them.
     #[error("the cloths have more than {} vertices together", u32::MAX)]
     TooLarge,
 }
 
-/// Masses, triangles and hinges of all cloths, vertices numbered cloth after cloth.
+/// Masses, triangles and bending elements of all cloths, vertices numbered cloth after cloth.
 #[derive(Clone, Debug, Default)]
 pub struct ClothModel {
     triangles: Vec<[u32; 3]>,
     rest: Vec<DVec3>,
     membranes: Vec<RestTriangle>,
     hinges: Vec<Hinge>,
+    folds: Vec<Fold>,
+    springs: Vec<Spring>,
     masses: Vec<f64>,
-    /// `[mass-proportional in 1/s, stiffness-proportional in s]` per cloth, and the cloth of each vertex,
-    /// triangle and hinge.
-    damping: Vec<[f64; 2]>,
     /// Per cloth.
-    strain_limits: Vec<f64>,
+    materials: Vec<Material>,
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
     cloth_of_hinge: Vec<u32>,
 }
 
 impl ClothModel {
-    /// Adds a cloth whose rest shape is `mesh`; its vertices follow those already there.
+    /// Adds a cloth whose rest shape is `mesh`; its vertices follow those already there. `warp` is the
+    /// direction of its warp, which each triangle takes its part in its own plane of.
     ///
     /// # Errors
-    /// Triangles without area and vertices without mass, by cloth and index.
+    /// Triangles without area, or without a warp, and vertices without mass, by cloth and index.
     pub fn add(
         &mut self,
         name: &str,
         mesh: &TriMesh,
         material: &Material,
+        warp: DVec3,
     ) -> Result<(), PhysicsError> {
         let total = self.masses.len() + mesh.positions.len();
         if u32::try_from(total).is_err() {
             return Err(PhysicsError::TooLarge);
         }
         let first = self.masses.len() as u32;
-        let cloth = self.damping.len() as u32;
-        self.damping
-            .push([material.damping_mass, material.damping_stiffness]);
-        self.strain_limits.push(material.strain_limit);
+        let cloth = self.materials.len() as u32;
+        self.materials.push(*material);
         self.rest.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
         self.cloth_of_vertex.resize(total, cloth);
@@ -82,8 +94,16 @@ impl ClothModel {
             triangle,
         };
         for (index, corners) in mesh.triangles.iter().enumerate() {
-            let points = corners.map(|v| mesh.positions[v as usize]);
-            let membrane = RestTriangle::new(points, material).ok_or_else(|| flat(index))?;
+            let points = mesh.corners(*corners);
+            let membrane = RestTriangle::new(points, material, warp).ok_or_else(|| {
+                if RestTriangle::new(points, &Material::COTTON, warp).is_none() {
+                    return flat(index);
+                }
+                PhysicsError::NoWarp {
+                    cloth: name.to_owned(),
+                    triangle: index,
+                }
+            })?;
             // A third of a triangle's mass sits at each corner.
             let share = material.density * membrane.area() / 3.0;
             for &v in corners {
@@ -99,13 +119,95 @@ impl ClothModel {
                 vertex,
             });
         }
-        for (vertices, sides) in interior_edges(&mesh.triangles) {
-            let points = vertices.map(|v| mesh.positions[v as usize]);
+        if material.membrane == MembraneModel::Springs {
+            self.add_edges(mesh, material, first);
+        }
+        self.add_bending(name, mesh, material, warp, first)
+    }
+
+    /// A spring along each edge of a cloth whose vertices begin at `first`.
+    fn add_edges(&mut self, mesh: &TriMesh, material: &Material, first: u32) {
+        let sides = sides(&mesh.triangles);
+        for beside in sides.chunk_by(|a, b| a.0 == b.0) {
+            let areas: f64 = beside
+                .iter()
+                .map(|side| {
+                    let [a, b, c] = mesh.corners(mesh.triangles[side.2]);
+                    0.5 * (b - a).cross(c - a).length()
+                })
+                .sum();
+            let edge = beside[0].0;
+            let ends = edge.map(|v| mesh.positions[v as usize]);
+            let spring = Spring::edge(edge.map(|v| first + v), ends, areas, material.stretch[0]);
+            self.springs.push(spring.damped(material.damping[0]));
+        }
+    }
+
+    /// What resists bending of a cloth whose vertices begin at `first`.
+    fn add_bending(
+        &mut self,
+        name: &str,
+        mesh: &TriMesh,
+        material: &Material,
+        warp: DVec3,
+        first: u32,
+    ) -> Result<(), PhysicsError> {
+        let inner = interior_edges(&mesh.triangles);
+        let corners = |vertices: [u32; 4]| vertices.map(|v| mesh.positions[v as usize]);
+        // Without a fit, hinges have the sheet's rigidity.
+        let mut rigidities = vec![material.bending[0]; inner.len()];
+        if material.bending_fit {
+            let mut shapes = Vec::with_capacity(inner.len());
+            for &(vertices, sides) in &inner {
+                let unit = Hinge::new(vertices, corners(vertices), 1.0);
+                let unit = unit.ok_or_else(|| PhysicsError::FlatTriangle {
+                    cloth: name.to_owned(),
+                    triangle: sides[0],
+                })?;
+                // What bends alike in all directions needs no warp where there is none.
+                let [x0, x1, ..] = corners(vertices);
+                let alike = material.bends_alike();
+                let unfolded = unfolded(corners(vertices), warp)
+                    .or_else(|| unfolded(corners(vertices), x1 - x0).filter(|_| alike));
+                let unfolded = unfolded.ok_or_else(|| PhysicsError::NoWarp {
+                    cloth: name.to_owned(),
+                    triangle: sides[0],
+                })?;
+                // Laid flat, the first triangle is left of its edge; seen from the front it may be right of it.
+                let [a, b, ..] = vertices;
+                let [p, q, r] = mesh.triangles[sides[0]];
+                let front = [[p, q], [q, r], [r, p]].contains(&[a, b]);
+                let seen = unfolded.map(|p| if front { p } else { DVec2::new(p.x, -p.y) });
+                shapes.push(Shape::new(vertices, unit.weights, seen));
+            }
+            let areas = self.masses[first as usize..].iter();
+            let areas: Vec<f64> = areas.map(|mass| mass / material.density).collect();
+            rigidities = rigidity::fit(&shapes, &areas, material);
+        }
+        for (&(vertices, sides), rigidity) in inner.iter().zip(rigidities) {
+            let points = corners(vertices);
             let global = vertices.map(|v| first + v);
-            let hinge =
-                Hinge::new(global, points, material.bending).ok_or_else(|| flat(sides[0]))?;
-            self.hinges.push(hinge);
-            self.cloth_of_hinge.push(cloth);
+            match material.bending_model {
+                BendingModel::Quadratic => {
+                    let hinge = Hinge::new(global, points, rigidity);
+                    self.hinges
+                        .push(hinge.ok_or_else(|| PhysicsError::FlatTriangle {
+                            cloth: name.to_owned(),
+                            triangle: sides[0],
+                        })?);
+                    self.cloth_of_hinge.push(self.materials.len() as u32 - 1);
+                }
+                BendingModel::Dihedral => {
+                    let q = rigidity * slenderness(points);
+                    self.folds
+                        .push(Fold::new(global, points, q, material.damping[2]));
+                }
+                BendingModel::Springs => {
+                    let q = rigidity * slenderness(points);
+                    let spring = Spring::across(global, points, q, material.bending_radius);
+                    self.springs.push(spring.damped(material.damping[2]));
+                }
+            }
         }
         Ok(())
     }
@@ -140,6 +242,24 @@ impl ClothModel {
                 ..*h
             })
             .collect();
+        let mut folds: Vec<Fold> = self
+            .folds
+            .iter()
+            .map(|f| Fold {
+                vertices: f.vertices.map(|v| new[v as usize]),
+                ..*f
+            })
+            .collect();
+        folds.sort_by_key(|f| f.vertices.iter().copied().min());
+        let mut springs: Vec<Spring> = self
+            .springs
+            .iter()
+            .map(|s| Spring {
+                vertices: s.vertices.map(|v| new[v as usize]),
+                ..*s
+            })
+            .collect();
+        springs.sort_by_key(|s| s.vertices.iter().copied().min());
         let by_triangle = order_by(&triangles, |t| t.iter().copied().min());
         let by_hinge = order_by(&hinges, |h| h.vertices.iter().copied().min());
         Self {
@@ -154,14 +274,16 @@ impl ClothModel {
             masses: moved(&self.masses),
             rest,
             cloth_of_vertex,
-            damping: self.damping.clone(),
-            strain_limits: self.strain_limits.clone(),
+            folds,
+            springs,
+            materials: self.materials.clone(),
         }
     }
 
-    /// Pairs of vertices whose positions a triangle couples, then those that only a hinge couples.
+    /// Pairs of vertices that triangles, folds and springs couple, then those that only a hinge couples.
     ///
-    /// Each pair once, lower vertex first, sorted. Both together are the graph of the system matrix.
+    /// The first have 3x3 blocks in the system matrix, the others scalars times the identity. Each pair once,
+    /// lower vertex first, sorted. Both together are the graph of the matrix.
     #[must_use]
     pub fn couplings(&self) -> (Vec<[u32; 2]>, Vec<[u32; 2]>) {
         let mut near: Vec<[u32; 2]> = self
@@ -169,15 +291,17 @@ impl ClothModel {
             .iter()
             .flat_map(|&[a, b, c]| [ordered(a, b), ordered(b, c), ordered(c, a)])
             .collect();
+        near.extend(self.folds.iter().flat_map(|f| pairs(f.vertices)));
+        near.extend(self.springs.iter().map(|s| {
+            let [a, b] = s.vertices;
+            ordered(a, b)
+        }));
         near.sort_unstable();
         near.dedup();
         let mut far: Vec<[u32; 2]> = self
             .hinges
             .iter()
-            .flat_map(|h| {
-                let [a, b, c, d] = h.vertices;
-                [[a, b], [a, c], [a, d], [b, c], [b, d], [c, d]].map(|[i, j]| ordered(i, j))
-            })
+            .flat_map(|h| pairs(h.vertices))
             .filter(|pair| near.binary_search(pair).is_err())
             .collect();
         far.sort_unstable();
@@ -203,10 +327,86 @@ impl ClothModel {
         &self.membranes
     }
 
-    /// Bending elements.
+    /// Bending elements of cloth with the quadratic model.
     #[must_use]
     pub fn hinges(&self) -> &[Hinge] {
         &self.hinges
+    }
+
+    /// Bending elements with rest angles.
+    #[must_use]
+    pub fn folds(&self) -> &[Fold] {
+        &self.folds
+    }
+
+    /// Springs along and across edges.
+    #[must_use]
+    pub fn springs(&self) -> &[Spring] {
+        &self.springs
+    }
+
+    /// Whether a triangle is a finite element; if not, springs are in its place.
+    #[must_use]
+    pub fn is_element(&self, triangle: usize) -> bool {
+        self.material_of(triangle).membrane == MembraneModel::FiniteElements
+    }
+
+    /// Drag coefficients of a triangle, along its normal and in its plane.
+    #[must_use]
+    pub fn drag(&self, triangle: usize) -> [f64; 2] {
+        self.material_of(triangle).drag
+    }
+
+    fn material_of(&self, triangle: usize) -> &Material {
+        &self.materials[self.cloth_of_triangle[triangle] as usize]
+    }
+
+    /// Elastic energy in J at positions `x` in m; `None` if a triangle has collapsed.
+    #[must_use]
+    pub fn elastic_energy(&self, x: &[DVec3]) -> Option<f64> {
+        let mut energy = 0.0;
+        for (index, (t, membrane)) in self.triangles.iter().zip(&self.membranes).enumerate() {
+            if self.is_element(index) {
+                energy += membrane.energy(&membrane.deform(at(*t, x))?);
+            }
+        }
+        let hinges = self.hinges.iter().map(|h| h.energy(at(h.vertices, x)));
+        let folds = self.folds.iter().map(|f| f.energy(at(f.vertices, x)));
+        let springs = self.springs.iter().map(|s| s.energy(at(s.vertices, x)));
+        Some(energy + hinges.sum::<f64>() + folds.sum::<f64>() + springs.sum::<f64>())
+    }
+
+    /// Elastic forces on all vertices in N at positions `x` in m; `None` if a triangle has collapsed.
+    #[must_use]
+    pub fn elastic_forces(&self, x: &[DVec3]) -> Option<Vec<DVec3>> {
+        let mut forces = vec![DVec3::ZERO; x.len()];
+        for (index, (t, membrane)) in self.triangles.iter().zip(&self.membranes).enumerate() {
+            if self.is_element(index) {
+                let deformation = membrane.deform(at(*t, x))?;
+                for (&v, force) in t.iter().zip(membrane.forces(&deformation)) {
+                    forces[v as usize] += force;
+                }
+            }
+        }
+        for h in &self.hinges {
+            let pull = h.curvature(at(h.vertices, x));
+            for (v, weight) in h.vertices.into_iter().zip(h.weights) {
+                forces[v as usize] -= pull * weight;
+            }
+        }
+        for f in &self.folds {
+            let state = f.state(at(f.vertices, x));
+            for (v, mode) in f.vertices.into_iter().zip(state.mode) {
+                forces[v as usize] -= mode * state.moment;
+            }
+        }
+        for s in &self.springs {
+            let force = s.state(at(s.vertices, x)).force;
+            let [a, b] = s.vertices.map(|v| v as usize);
+            forces[a] += force;
+            forces[b] -= force;
+        }
+        Some(forces)
     }
 
     /// Lumped masses in kg.
@@ -218,25 +418,26 @@ impl ClothModel {
     /// Mass-proportional damping of a vertex's cloth in 1/s.
     #[must_use]
     pub fn mass_damping(&self, vertex: usize) -> f64 {
-        self.damping[self.cloth_of_vertex[vertex] as usize][0]
+        self.materials[self.cloth_of_vertex[vertex] as usize].damping_mass
     }
 
-    /// Stiffness-proportional damping of a triangle's cloth in s.
+    /// Stiffness-proportional damping of a triangle's stretching and shearing in s.
     #[must_use]
-    pub fn triangle_damping(&self, triangle: usize) -> f64 {
-        self.damping[self.cloth_of_triangle[triangle] as usize][1]
+    pub fn triangle_damping(&self, triangle: usize) -> [f64; 2] {
+        let [stretch, shear, _] = self.material_of(triangle).damping;
+        [stretch, shear]
     }
 
     /// Largest principal strain that a triangle's cloth bears.
     #[must_use]
     pub fn strain_limit(&self, triangle: usize) -> f64 {
-        self.strain_limits[self.cloth_of_triangle[triangle] as usize]
+        self.material_of(triangle).strain_limit
     }
 
     /// Stiffness-proportional damping of a hinge's cloth in s.
     #[must_use]
     pub fn hinge_damping(&self, hinge: usize) -> f64 {
-        self.damping[self.cloth_of_hinge[hinge] as usize][1]
+        self.materials[self.cloth_of_hinge[hinge] as usize].damping[2]
     }
 
     /// The cloth each vertex belongs to, by its index in the scene.
@@ -257,8 +458,47 @@ fn order_by<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
     order
 }
 
-/// Edges between two triangles: their ends, the corners opposite, and the triangles' indices.
-fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2])> {
+/// The six pairs of four vertices.
+fn pairs([a, b, c, d]: [u32; 4]) -> [[u32; 2]; 6] {
+    [[a, b], [a, c], [a, d], [b, c], [b, d], [c, d]].map(|[i, j]| ordered(i, j))
+}
+
+/// Where some vertices are.
+fn at<const N: usize>(vertices: [u32; N], x: &[DVec3]) -> [DVec3; N] {
+    vertices.map(|v| x[v as usize])
+}
+
+/// `|e|²/(A₁ + A₂)` of an inner edge and the corners opposite: by how much the moment of a fold exceeds rigidity.
+fn slenderness([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
+    let edge = x1 - x0;
+    let areas = 0.5 * (edge.cross(x2 - x0).length() + edge.cross(x3 - x0).length());
+    edge.length_squared() / areas
+}
+
+/// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular to both
+/// triangles or cancels.
+fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
+    let edge = x1 - x0;
+    let length = edge.length();
+    let beside = |p: DVec3, sign: f64| {
+        let height = edge.cross(p - x0).length();
+        DVec2::new(edge.dot(p - x0), sign * height) / length
+    };
+    let flat = [
+        DVec2::ZERO,
+        DVec2::new(length, 0.0),
+        beside(x2, 1.0),
+        beside(x3, -1.0),
+    ];
+    // What in_plane calls across points to the third corner.
+    let upper = in_plane([x0, x1, x2], warp)?;
+    let lower = in_plane([x0, x1, x3], warp)?;
+    let along = (upper + DVec2::new(lower.x, -lower.y)).try_normalize()?;
+    Some(flat.map(|p| DVec2::new(p.dot(along), along.perp_dot(p))))
+}
+
+/// Edges of triangles, the same beside each other: their ends, the corner opposite, and the triangle's index.
+fn sides(triangles: &[[u32; 3]]) -> Vec<([u32; 2], u32, usize)> {
     let mut sides: Vec<([u32; 2], u32, usize)> = triangles
         .iter()
         .enumerate()
@@ -272,6 +512,11 @@ fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2])> {
         .collect();
     sides.sort_unstable();
     sides
+}
+
+/// Edges between two triangles: their ends, the corners opposite, and the triangles' indices.
+fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2])> {
+    sides(triangles)
         .windows(2)
         .filter(|pair| pair[0].0 == pair[1].0)
         .map(|pair| {
@@ -287,13 +532,8 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) const COTTON: Material = Material {
-        density: 0.15,
-        stretch: 1000.0,
-        poisson: 0.3,
-        bending: 1e-5,
-        damping_mass: 0.0,
-        damping_stiffness: 0.0,
-        strain_limit: 0.1,
+        damping: [0.0; 3],
+        ..Material::COTTON
     };
 
     /// A square sheet of `n` by `n` vertices in the plane z = 0, one corner at the origin.
@@ -322,7 +562,7 @@ pub(crate) mod tests {
 
     pub(crate) fn model_of(mesh: &TriMesh) -> ClothModel {
         let mut model = ClothModel::default();
-        model.add("sheet", mesh, &COTTON).unwrap();
+        model.add("sheet", mesh, &COTTON, DVec3::X).unwrap();
         model
     }
 
@@ -436,11 +676,27 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn woven_cloth_without_a_warp_is_named() {
+        let woven = Material {
+            stretch: [1000.0, 500.0],
+            ..COTTON
+        };
+        let error = ClothModel::default()
+            .add("flag", &grid(3, 1.0), &woven, DVec3::Z)
+            .unwrap_err();
+        let expected = PhysicsError::NoWarp {
+            cloth: "flag".into(),
+            triangle: 0,
+        };
+        assert_eq!(error, expected);
+    }
+
+    #[test]
     fn bad_elements_are_named() {
         let mut mesh = grid(3, 1.0);
         mesh.positions.push(DVec3::ONE);
         let error = ClothModel::default()
-            .add("flag", &mesh, &COTTON)
+            .add("flag", &mesh, &COTTON, DVec3::X)
             .unwrap_err();
         assert_eq!(
             error,
@@ -452,7 +708,7 @@ pub(crate) mod tests {
         let mut mesh = grid(3, 1.0);
         mesh.triangles.push([0, 1, 2]);
         let error = ClothModel::default()
-            .add("flag", &mesh, &COTTON)
+            .add("flag", &mesh, &COTTON, DVec3::X)
             .unwrap_err();
         assert_eq!(
             error,

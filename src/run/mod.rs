@@ -3,6 +3,7 @@
 //! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need. All that
 //! decides the trajectory is below it, in [`crate::step`].
 
+mod cuts;
 mod pace;
 mod resume;
 mod stop;
@@ -22,6 +23,7 @@ use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOption
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, wire};
 
+pub use self::cuts::Cuts;
 use self::pace::{Decision, Pace};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
@@ -141,6 +143,8 @@ pub struct RunSummary {
     pub strain: f64,
     /// Pairs of an edge and a triangle of the cloth that cross in the last state.
     pub crossings: usize,
+    /// How steps were cut.
+    pub cuts: Cuts,
     /// Limits that the result breaks, each a sentence.
     pub warnings: Vec<String>,
     /// The step that the run went on from.
@@ -252,6 +256,7 @@ struct RankTotals {
     times: [Duration; PHASES.len()],
     scope: ScopeReport,
     loop_time: Duration,
+    cuts: Cuts,
     stopped: Option<Cause>,
     last: Option<Last>,
     trace: Option<TraceSummary>,
@@ -444,6 +449,7 @@ fn rank_loop(
         times: [Duration::ZERO; PHASES.len()],
         scope: ScopeReport::default(),
         loop_time: Duration::ZERO,
+        cuts: Cuts::default(),
         stopped: None,
         last: None,
         trace: None,
@@ -460,6 +466,7 @@ fn rank_loop(
             *sum += time;
         }
         totals.scope.add(&report.scope);
+        totals.cuts.add(&report);
         let strain = simulation.largest_strain();
         let asked = options.stop.asked(wall_clock(), Duration::ZERO);
         let own = RankStep {

@@ -102,7 +102,10 @@ pub(super) fn summarise(
     let last = ranks.iter().find_map(|r| r.last.clone());
     let last = last.expect("rank 0 came to its end, for no rank failed");
     let trace = ranks.iter().find_map(|r| r.trace.clone());
+    // Every rank has seen the same.
+    let cuts = ranks.first().map(|r| r.cuts.clone()).unwrap_or_default();
     let mut warnings = warnings(world, &last);
+    warnings.extend(cuts.warnings());
     warnings.extend(trace.as_ref().and_then(untraced));
     RunSummary {
         hash: last.hash,
@@ -112,6 +115,7 @@ pub(super) fn summarise(
         phases: PhaseTable::new(phases, useful.collect(), loop_time.as_secs_f64()),
         balance: Balance::new(&scopes, options.threads),
         frames: last.frames,
+        cuts,
         warnings,
         deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
         strain: last.strain,
@@ -195,6 +199,8 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
         steps: summary.steps,
         max_penetration_m: summary.deepest.map(|d| d.max(0.0)),
         max_strain: Some(summary.strain),
+        halvings: Some(summary.cuts.halvings),
+        shortest_part_s: summary.cuts.shortest,
     });
     record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());

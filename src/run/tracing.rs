@@ -125,7 +125,7 @@ const OUTPUTS: u16 = 1;
 const FIRST_PHASE: u16 = 2;
 const FIRST_WAIT: u16 = FIRST_PHASE + PHASES.len() as u16;
 /// What can be waited for.
-const WAITS: [&str; 9] = [
+const WAITS: [&str; 10] = [
     "message",
     "barrier",
     "broadcast",
@@ -135,6 +135,7 @@ const WAITS: [&str; 9] = [
     "solve halo",
     "impulse rows",
     "response halo",
+    "motion halo",
 ];
 const COUNTERS: [&str; 4] = ["tests", "CG iterations", "contacts", "impulses"];
 /// Events that frame a step: itself, its phases, counters, and the outputs after it.

@@ -132,6 +132,8 @@ impl<'w> Writer<'w> {
             next_frame: self.next_frame,
             deepest_m: self.deepest.is_finite().then_some(self.deepest),
             strain: self.strain,
+            stride: state.stride,
+            past_s: state.past.as_ref().map(|past| past.length),
         };
         Checkpoint { header, state }.write(&self.directory)?;
         Ok(())
@@ -351,5 +353,8 @@ fn row(world: &World, simulation: &Simulation<'_>, ranks: &[RankStep]) -> Histor
         max_speed: speeds.fold(0.0, f64::max),
         max_strain: ranks.iter().map(|r| r.strain).fold(0.0, f64::max),
         kinetic_J: kinetic.map(|(m, v)| 0.5 * m * v.length_squared()).sum(),
+        systems: first.systems,
+        parts: first.parts,
+        halvings: first.halvings,
     }
 }

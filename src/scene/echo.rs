@@ -7,7 +7,10 @@ use std::time::Duration;
 use glam::DVec3;
 use weft_runtime::Interval;
 
-use super::{Balance, Body, Cloth, ClothSource, Output, Pin, Scene, Shape, Surface};
+use super::{
+    Balance, BendingModel, Body, Cloth, ClothSource, Material, MembraneModel, Output, Pin, Scene,
+    Shape, Surface,
+};
 
 impl Scene {
     /// All effective options, defaults and overrides included, as TOML that parses back to an equal
@@ -58,9 +61,17 @@ fn write_scene(out: &mut String, scene: &Scene, of_trajectory: bool) -> std::fmt
     writeln!(out, "name = {}", quoted(&scene.name))?;
     writeln!(out, "gravity = {} # m/s2", vector(scene.gravity))?;
 
+    writeln!(out, "\n[air]")?;
+    writeln!(out, "wind = {} # m/s", vector(scene.air.wind))?;
+    writeln!(out, "density = \"{:?} kg/m3\"", scene.air.density)?;
+
     writeln!(out, "\n[time]")?;
     writeln!(out, "step = \"{:?} s\"", scene.time.step)?;
     writeln!(out, "end = \"{:?} s\"", scene.time.end)?;
+    if let Some(shortest) = scene.time.shortest {
+        writeln!(out, "shortest = \"{shortest:?} s\"")?;
+    }
+    writeln!(out, "strain_change = {:?}", scene.time.strain_change)?;
     for cloth in &scene.cloths {
         write_cloth(out, cloth)?;
     }
@@ -76,12 +87,23 @@ fn write_scene(out: &mut String, scene: &Scene, of_trajectory: bool) -> std::fmt
         writeln!(out, "culling = \"{}\"", contact.culling.name())?;
     }
     writeln!(out, "iterations = {}", contact.iterations)?;
+    if let Some(change) = contact.strain_change {
+        writeln!(out, "strain_change = {change:?}")?;
+    }
 
     writeln!(out, "\n[solver]")?;
     writeln!(out, "tolerance = {:?}", scene.solver.tolerance)?;
     writeln!(out, "max_iterations = {}", scene.solver.max_iterations)?;
     let preconditioner = scene.solver.preconditioner.name();
     writeln!(out, "preconditioner = \"{preconditioner}\"")?;
+    let integrator = scene.solver.integrator.name();
+    writeln!(out, "integrator = \"{integrator}\"")?;
+    writeln!(out, "newton = {}", scene.solver.newton)?;
+    writeln!(
+        out,
+        "newton_tolerance = {:?}",
+        scene.solver.newton_tolerance
+    )?;
 
     writeln!(out, "\n[partition]")?;
     if let Some(patches) = scene.partition.patches {
@@ -187,18 +209,55 @@ fn write_cloth(out: &mut String, cloth: &Cloth) -> std::fmt::Result {
         }
         writeln!(out, "]")?;
     }
-    let material = &cloth.material;
+    if let Some(weave) = cloth.weave {
+        writeln!(out, "weave = {}", vector(weave))?;
+    }
+    write_material(out, &cloth.material)
+}
+
+fn write_material(out: &mut String, material: &Material) -> std::fmt::Result {
+    let pair = |[warp, weft]: [f64; 2], unit: &str| {
+        if warp == weft {
+            format!("\"{warp:?} {unit}\"")
+        } else {
+            format!("[\"{warp:?} {unit}\", \"{weft:?} {unit}\"]")
+        }
+    };
     writeln!(out, "[cloth.material]")?;
     writeln!(out, "density = \"{:?} kg/m2\"", material.density)?;
-    writeln!(out, "stretch = \"{:?} N/m\"", material.stretch)?;
-    writeln!(out, "poisson = {:?}", material.poisson)?;
-    writeln!(out, "bending = \"{:?} N m\"", material.bending)?;
+    writeln!(out, "model = \"{}\"", material.membrane.name())?;
+    writeln!(out, "stretch = {}", pair(material.stretch, "N/m"))?;
+    if let Some(shear) = material.shear {
+        writeln!(out, "shear = \"{shear:?} N/m\"")?;
+    }
+    // Springs have the ratio of their mesh.
+    if material.membrane == MembraneModel::FiniteElements {
+        writeln!(out, "poisson = {:?}", material.poisson)?;
+    }
+    let bending = material.bending_model;
+    writeln!(out, "bending_model = \"{}\"", bending.name())?;
+    writeln!(out, "bending = {}", pair(material.bending, "N m"))?;
+    if let Some(bias) = material.bending_bias {
+        writeln!(out, "bending_bias = \"{bias:?} N m\"")?;
+    }
+    writeln!(out, "bending_fit = {}", material.bending_fit)?;
+    if bending == BendingModel::Springs {
+        writeln!(out, "bending_radius = \"{:?} m\"", material.bending_radius)?;
+    }
     writeln!(out, "damping_mass = \"{:?} 1/s\"", material.damping_mass)?;
-    writeln!(
-        out,
-        "damping_stiffness = \"{:?} s\"",
-        material.damping_stiffness
-    )?;
+    let [stretch, shear, bending] = material.damping;
+    if [shear, bending] == [stretch; 2] {
+        writeln!(out, "damping_stiffness = \"{stretch:?} s\"")?;
+    } else {
+        writeln!(out, "damping_stretch = \"{stretch:?} s\"")?;
+        if material.membrane == MembraneModel::FiniteElements {
+            writeln!(out, "damping_shear = \"{shear:?} s\"")?;
+        }
+        writeln!(out, "damping_bending = \"{bending:?} s\"")?;
+    }
+    let [normal, tangential] = material.drag;
+    writeln!(out, "drag_normal = {normal:?}")?;
+    writeln!(out, "drag_tangential = {tangential:?}")?;
     writeln!(out, "strain_limit = {:?}", material.strain_limit)
 }
 

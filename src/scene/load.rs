@@ -17,9 +17,10 @@ use super::objects::{Surroundings, body, cloth, generated_vertices};
 use super::quantity::{Dimension, Number, Short};
 use super::reader::{Problems, Range, Table};
 use super::{
-    Balance, ContactParameters, Culling, Output, Partition, Place, Preconditioner, Problem, Scene,
-    SceneError, Solver, Time, defaults,
+    Balance, ContactParameters, Culling, Integrator, Output, Partition, Place, Preconditioner,
+    Problem, Scene, SceneError, Solver, Time, defaults,
 };
+use crate::physics::air::Air;
 
 impl Scene {
     /// Reads and checks the scene file at `path`, with overrides given as key and value.
@@ -114,6 +115,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let name = name(&root, path);
     let time = root.table("time", read_time);
     let gravity = root.vector("gravity", Dimension::ACCELERATION, Range::Any);
+    let air = root.table("air", read_air);
     let contact = root.table("contact", read_contact);
     let solver = root.table("solver", read_solver);
     let partition = root.table("partition", read_partition);
@@ -151,6 +153,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         sha256: String::new(),
         time,
         gravity: gravity.unwrap_or(defaults::GRAVITY),
+        air,
         cloths,
         bodies: bodies.into_iter().flatten().collect(),
         contact,
@@ -222,7 +225,34 @@ fn read_time(table: &Table<'_>) -> Time {
         );
         table.note("step", message);
     }
-    Time { step, end }
+    let shortest = table.quantity("shortest", Dimension::TIME, Range::Positive);
+    if let Some(shortest) = shortest.filter(|&shortest| shortest > step) {
+        let message = format!(
+            "parts of {} s are longer than the steps, {shown_step} s, that they are cut from",
+            Number(shortest)
+        );
+        table.note("shortest", message);
+    }
+    Time {
+        step,
+        end,
+        shortest,
+        strain_change: table
+            .quantity("strain_change", Dimension::NUMBER, Range::Positive)
+            .unwrap_or(default.strain_change),
+    }
+}
+
+fn read_air(table: &Table<'_>) -> Air {
+    let default = Air::default();
+    Air {
+        wind: table
+            .vector("wind", Dimension::SPEED, Range::Any)
+            .unwrap_or(default.wind),
+        density: table
+            .quantity("density", Dimension::DENSITY, Range::NonNegative)
+            .unwrap_or(default.density),
+    }
 }
 
 fn read_contact(table: &Table<'_>) -> ContactParameters {
@@ -244,12 +274,26 @@ fn read_contact(table: &Table<'_>) -> ContactParameters {
             )
             .unwrap_or(default.culling),
         iterations: count_u32(table, "iterations", 1000).unwrap_or(default.iterations),
+        strain_change: table.quantity("strain_change", Dimension::NUMBER, Range::Positive),
     }
 }
 
 fn read_solver(table: &Table<'_>) -> Solver {
     let default = Solver::default();
     let preconditioners = Preconditioner::ALL.map(|choice| (choice.name(), choice));
+    let integrators = Integrator::ALL.map(|choice| (choice.name(), choice));
+    let integrator = table
+        .choice("integrator", &integrators)
+        .unwrap_or(default.integrator);
+    let newton = count_u32(table, "newton", 1000).unwrap_or(default.newton);
+    if newton > 1 && !integrator.is_implicit() {
+        let message = format!(
+            "the equations of \"{}\" are linear: there is nothing to iterate; leave it out, or take \
+             integrator = \"euler\" or \"bdf2\"",
+            integrator.name()
+        );
+        table.note("newton", message);
+    }
     Solver {
         tolerance: table
             .quantity("tolerance", Dimension::NUMBER, Range::HalfOpen(1e-15, 1.0))
@@ -259,6 +303,15 @@ fn read_solver(table: &Table<'_>) -> Solver {
         preconditioner: table
             .choice("preconditioner", &preconditioners)
             .unwrap_or(default.preconditioner),
+        integrator,
+        newton,
+        newton_tolerance: table
+            .quantity(
+                "newton_tolerance",
+                Dimension::NUMBER,
+                Range::HalfOpen(1e-15, 1.0),
+            )
+            .unwrap_or(default.newton_tolerance),
     }
 }
 

@@ -31,6 +31,7 @@ mod document;
 mod echo;
 mod error;
 pub mod load;
+mod material;
 mod nearest;
 mod objects;
 mod quantity;
@@ -42,6 +43,8 @@ use std::path::PathBuf;
 
 use glam::DVec3;
 use weft_runtime::Policy;
+
+use crate::physics::air::Air;
 
 pub use error::{Place, Problem, SceneError};
 
@@ -60,6 +63,8 @@ pub struct Scene {
     pub time: Time,
     /// Acceleration in m/s².
     pub gravity: DVec3,
+    /// The air, for cloths that have drag coefficients.
+    pub air: Air,
     /// At least one cloth.
     pub cloths: Vec<Cloth>,
     /// Bodies the cloths collide with.
@@ -83,6 +88,11 @@ pub struct Time {
     pub step: f64,
     /// End of the simulation in s; the number of steps is `round(end / step)`.
     pub end: f64,
+    /// Shortest part in s into which a step that fails is cut; no step is cut if absent.
+    pub shortest: Option<f64>,
+    /// Relative change of length that an edge of the cloth may undergo in a part of a step; with
+    /// [`shortest`](Self::shortest), one that changes more has failed.
+    pub strain_change: f64,
 }
 
 /// One piece of cloth.
@@ -94,6 +104,9 @@ pub struct Cloth {
     pub source: ClothSource,
     /// What it is made of.
     pub material: Material,
+    /// Direction of its warp in the mesh's own axes, before any rotation; a unit vector. If absent, that of
+    /// [`crate::mesh::warp`].
+    pub weave: Option<DVec3>,
     /// Initial velocity in m/s.
     pub velocity: DVec3,
     /// Vertices that are held.
@@ -138,23 +151,113 @@ pub enum ClothSource {
     },
 }
 
-/// Properties of a cloth, per area or per width, isotropic.
+/// Properties of a cloth, per area or per width. Where there are two, they are along warp and weft.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Material {
     /// Areal density in kg/m².
     pub density: f64,
+    /// What resists stretching and shearing.
+    pub membrane: MembraneModel,
     /// Membrane stiffness (Young's modulus times thickness) in N/m.
-    pub stretch: f64,
-    /// Poisson's ratio in the plane, in [0, 0.5).
+    pub stretch: [f64; 2],
+    /// Shear stiffness (modulus times thickness) in N/m; if absent, that of [`Self::shear_modulus`].
+    pub shear: Option<f64>,
+    /// Poisson's ratio in the plane, in [0, 0.5): contraction along the weft of cloth pulled along its warp.
     pub poisson: f64,
+    /// What resists bending.
+    pub bending_model: BendingModel,
     /// Bending rigidity in N m.
-    pub bending: f64,
+    pub bending: [f64; 2],
+    /// Bending rigidity at 45° to warp and weft in N m; if absent, Huber's (see [`crate::physics::rigidity`]).
+    pub bending_bias: Option<f64>,
+    /// Whether each hinge has its own prefactor, found from the mesh.
+    pub bending_fit: bool,
+    /// Radius of curvature in m at which bending springs have the rigidity.
+    pub bending_radius: f64,
     /// Mass-proportional damping in 1/s.
     pub damping_mass: f64,
-    /// Stiffness-proportional damping in s.
-    pub damping_stiffness: f64,
+    /// Stiffness-proportional damping of stretching, shearing, bending, in s.
+    pub damping: [f64; 3],
     /// Largest strain that the cloth bears, dimensionless.
     pub strain_limit: f64,
+    /// Drag coefficients in the air, of motion along the normal and in the plane.
+    pub drag: [f64; 2],
+}
+
+impl Material {
+    /// Whether the plane has no directions: then the law of an isotropic sheet is used.
+    #[must_use]
+    pub fn is_isotropic(&self) -> bool {
+        let [warp, weft] = self.stretch;
+        let [stretch, shear, _] = self.damping;
+        warp == weft && self.shear.is_none() && stretch == shear
+    }
+
+    /// Whether bending has no directions.
+    #[must_use]
+    pub fn bends_alike(&self) -> bool {
+        let [warp, weft] = self.bending;
+        warp == weft && self.bending_bias.is_none_or(|bias| bias == warp)
+    }
+
+    /// Shear modulus times thickness in N/m: as given, or `√(E₁E₂) / 2(1 + √(ν₁₂ν₂₁))`, which is that of an
+    /// isotropic sheet for equal moduli (Huber's rule).
+    #[must_use]
+    pub fn shear_modulus(&self) -> f64 {
+        let [warp, weft] = self.stretch;
+        self.shear.unwrap_or_else(|| {
+            0.5 * (warp * weft).sqrt() / (1.0 + self.poisson * (weft / warp).sqrt())
+        })
+    }
+}
+
+/// What resists stretching and shearing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MembraneModel {
+    /// Corotational linear finite elements.
+    FiniteElements,
+    /// Springs along edges.
+    Springs,
+}
+
+impl MembraneModel {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::FiniteElements, Self::Springs];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FiniteElements => "finite-elements",
+            Self::Springs => "springs",
+        }
+    }
+}
+
+/// What resists bending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BendingModel {
+    /// A quadratic form of positions, for cloth that is flat at rest.
+    Quadratic,
+    /// By angles between triangles; those of the mesh are at rest.
+    Dihedral,
+    /// Springs across edges.
+    Springs,
+}
+
+impl BendingModel {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Quadratic, Self::Dihedral, Self::Springs];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quadratic => "quadratic",
+            Self::Dihedral => "dihedral",
+            Self::Springs => "springs",
+        }
+    }
 }
 
 /// Vertices that are held fixed.
@@ -257,6 +360,8 @@ pub struct ContactParameters {
     pub culling: Culling,
     /// Most rounds of impulses in a pass; a pass ends earlier when all rows are satisfied.
     pub iterations: u32,
+    /// Relative change of length in a step beyond which impulses damp an edge of the cloth; none if absent.
+    pub strain_change: Option<f64>,
 }
 
 /// Which tests of cloth against itself are left out, by the names that scenes give them. The contacts are the same.
@@ -282,7 +387,7 @@ impl Culling {
     }
 }
 
-/// Parameters of the linear solve.
+/// How motion is integrated and solved for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Solver {
     /// Residual, relative to the right-hand side, at which the solve stops.
@@ -291,6 +396,49 @@ pub struct Solver {
     pub max_iterations: u32,
     /// What makes the iterations fewer.
     pub preconditioner: Preconditioner,
+    /// The time integration.
+    pub integrator: Integrator,
+    /// Most linear systems that are solved for one step of an implicit method; 1: linearised once.
+    pub newton: u32,
+    /// Residual of the equations of motion, relative to that of the first linear system, at which more of
+    /// them are not needed.
+    pub newton_tolerance: f64,
+}
+
+/// Time integrations, by the names that scenes give them; [`crate::step`] has the formulas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Integrator {
+    /// Implicit Euler: first order, damps.
+    Euler,
+    /// Backward differences over two steps: second order, implicit.
+    Bdf2,
+    /// Semi-implicit Newmark: elasticity explicit, damping implicit, two solves [Selle et al. 2009].
+    Newmark,
+    /// Central differences: elasticity explicit, damping implicit, one solve [Bridson 2003, §1.5].
+    Central,
+}
+
+impl Integrator {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Euler, Self::Bdf2, Self::Newmark, Self::Central];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Euler => "euler",
+            Self::Bdf2 => "bdf2",
+            Self::Newmark => "newmark",
+            Self::Central => "central",
+        }
+    }
+
+    /// Whether elastic forces are those at the end of the step, so that steps may be longer than the time in
+    /// which a wave crosses a triangle.
+    #[must_use]
+    pub fn is_implicit(self) -> bool {
+        matches!(self, Self::Euler | Self::Bdf2)
+    }
 }
 
 /// Preconditioners of the linear solve, by the names that scenes give them.

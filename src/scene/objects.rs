@@ -8,6 +8,7 @@ use glam::DVec3;
 
 use super::error::{did_you_mean, nearest_file};
 use super::load::{LONGEST_NAME, MOST_VERTICES};
+use super::material::material;
 use super::quantity::{Dimension, Short};
 use super::reader::{Range, Table};
 use super::{Body, Cloth, ClothSource, Material, Pin, Shape, Surface, defaults};
@@ -85,6 +86,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         } else {
             Material::COTTON
         },
+        weave: direction(table, "weave", "[1, 0, 0]"),
         velocity: table
             .vector("velocity", Dimension::SPEED, Range::Any)
             .unwrap_or(DVec3::ZERO),
@@ -227,42 +229,6 @@ fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: f64
     }
 }
 
-fn material(table: &Table<'_>) -> Material {
-    let default = Material::COTTON;
-    Material {
-        density: table.required(
-            "density",
-            Dimension::AREA_DENSITY,
-            Range::Positive,
-            "density = \"0.15 kg/m2\"",
-        ),
-        stretch: table.required(
-            "stretch",
-            Dimension::STIFFNESS,
-            Range::Positive,
-            "stretch = \"1000 N/m\"",
-        ),
-        poisson: table
-            .quantity("poisson", Dimension::NUMBER, Range::HalfOpen(0.0, 0.5))
-            .unwrap_or(default.poisson),
-        bending: table.required(
-            "bending",
-            Dimension::RIGIDITY,
-            Range::NonNegative,
-            "bending = \"1e-5 N m\"",
-        ),
-        damping_mass: table
-            .quantity("damping_mass", Dimension::RATE, Range::NonNegative)
-            .unwrap_or(default.damping_mass),
-        damping_stiffness: table
-            .quantity("damping_stiffness", Dimension::TIME, Range::NonNegative)
-            .unwrap_or(default.damping_stiffness),
-        strain_limit: table
-            .quantity("strain_limit", Dimension::NUMBER, Range::Positive)
-            .unwrap_or(default.strain_limit),
-    }
-}
-
 fn pin(table: &Table<'_>) -> Pin {
     let point = |key| table.vector(key, Dimension::LENGTH, Range::Any);
     match (point("nearest"), point("min"), point("max")) {
@@ -307,7 +273,7 @@ fn shape(kind: Kind, table: &Table<'_>, surroundings: &Surroundings<'_>) -> (Sha
                 .unwrap_or(defaults::PLANE_EXTENT);
             let shape = Shape::Plane {
                 point: point_or_zero(table, "point"),
-                normal: normal(table),
+                normal: direction(table, "normal", "[0, 0, 1]").unwrap_or(DVec3::Z),
                 extent,
             };
             (shape, extent / defaults::EDGES_PER_PLANE)
@@ -378,23 +344,21 @@ fn surface(kind: Kind, table: &Table<'_>, default_edge: f64) -> Surface {
     }
 }
 
-/// A unit vector; one that is a unit vector already keeps its bits.
-fn normal(table: &Table<'_>) -> DVec3 {
-    let Some(normal) = table.vector("normal", Dimension::NUMBER, Range::Any) else {
-        return DVec3::Z;
-    };
-    let length = normal.length();
+/// A unit vector, or `None` if absent; one that is a unit vector already keeps its bits.
+fn direction(table: &Table<'_>, key: &'static str, example: &str) -> Option<DVec3> {
+    let vector = table.vector(key, Dimension::NUMBER, Range::Any)?;
+    let length = vector.length();
     if length < LEAST_NORMAL {
         table.note(
-            "normal",
-            "has no direction; it wants a vector such as [0, 0, 1]",
+            key,
+            format!("has no direction; it wants a vector such as {example}"),
         );
     }
-    if (length - 1.0).abs() <= 4.0 * f64::EPSILON {
-        normal
+    Some(if (length - 1.0).abs() <= 4.0 * f64::EPSILON {
+        vector
     } else {
-        normal / length
-    }
+        vector / length
+    })
 }
 
 fn point_or_zero(table: &Table<'_>, key: &'static str) -> DVec3 {

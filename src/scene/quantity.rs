@@ -49,7 +49,8 @@ impl Dimension {
     const AREA: Self = Self::new(2, 0, 0, 0);
     const FORCE: Self = Self::new(1, 1, -2, 0);
     const PRESSURE: Self = Self::new(-1, 1, -2, 0);
-    const DENSITY: Self = Self::new(-3, 1, 0, 0);
+    /// kg/m³.
+    pub(super) const DENSITY: Self = Self::new(-3, 1, 0, 0);
 
     const fn new(metre: i8, kilogram: i8, second: i8, radian: i8) -> Self {
         Self {

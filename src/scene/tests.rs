@@ -23,6 +23,8 @@ gravity = ["1 m/s2", 0, -9.81]
 [time]
 step = "2 ms"
 end = "1.5 s"
+shortest = "0.1 ms"
+strain_change = "5 %"
 [[cloth]]
 name = "sheet"
 grid = { size = ["1 m", "50 cm"], vertices = [20, 30] }
@@ -65,10 +67,14 @@ thickness = "3 mm"
 self_collision = false
 self_friction = 0.1
 iterations = 7
+strain_change = 0.2
 [solver]
 tolerance = 1e-8
 max_iterations = 500
 preconditioner = "patch-ssor"
+integrator = "bdf2"
+newton = 12
+newton_tolerance = 1e-3
 [partition]
 patches = 64
 [balance]
@@ -131,7 +137,9 @@ fn every_key_arrives_in_si_units() {
         scene.time,
         Time {
             step: 0.002,
-            end: 1.5
+            end: 1.5,
+            shortest: Some(1e-4),
+            strain_change: 0.05,
         }
     );
     let [sheet, second] = scene.cloths.as_slice() else {
@@ -151,13 +159,10 @@ fn every_key_arrives_in_si_units() {
     assert_eq!(
         sheet.material,
         Material {
-            density: 0.15,
-            stretch: 1000.0,
             poisson: 0.25,
-            bending: 0.0,
+            bending: [0.0; 2],
             damping_mass: 0.1,
-            damping_stiffness: 0.001,
-            strain_limit: 0.1,
+            ..Material::COTTON
         }
     );
     assert_eq!(sheet.velocity, DVec3::new(0.0, 0.0, -1.0));
@@ -188,8 +193,140 @@ fn every_key_arrives_in_si_units() {
     assert_eq!(scene.balance.policy.split, Split::OLDEST);
     assert_eq!(scene.balance.ranks, Some(3));
     assert_eq!(scene.partition.patches, Some(64));
-    assert_eq!(scene.solver.preconditioner, Preconditioner::PatchSsor);
+    assert_eq!(
+        scene.solver,
+        Solver {
+            tolerance: 1e-8,
+            max_iterations: 500,
+            preconditioner: Preconditioner::PatchSsor,
+            integrator: Integrator::Bdf2,
+            newton: 12,
+            newton_tolerance: 1e-3,
+        }
+    );
+    assert_eq!(scene.contact.strain_change, Some(0.2));
     assert_eq!(scene.output.picture_size, [320, 200]);
+}
+
+/// Woven, sprung and folding cloth.
+const MODELS: &str = r#"
+[air]
+wind = ["3 m/s", 0, 0]
+[[cloth]]
+grid = { size = 1, vertices = 5 }
+weave = [0, 2, 0]
+[cloth.material]
+density = 0.1
+stretch = ["2 kN/m", "500 N/m"]
+shear = "40 N/m"
+poisson = 0.2
+bending = ["2e-5 N m", "5e-6 N m"]
+bending_bias = "1e-5 N m"
+damping_stiffness = "2 ms"
+damping_shear = "5 ms"
+drag_normal = 1.2
+drag_tangential = 0.05
+[[cloth]]
+grid = { size = 1, vertices = 5 }
+[cloth.material]
+density = 0.1
+model = "springs"
+stretch = 100
+bending_model = "springs"
+bending = 1e-5
+bending_radius = "3 cm"
+damping_bending = "1 ms"
+[[cloth]]
+grid = { size = 1, vertices = 5 }
+material = { density = 0.1, stretch = 100, bending = 1e-5, bending_model = "dihedral" }
+"#;
+
+#[test]
+fn materials_have_models_and_directions() {
+    let scene = parse(MODELS).unwrap();
+    assert_eq!(scene.air.wind, DVec3::new(3.0, 0.0, 0.0));
+    let woven = &scene.cloths[0];
+    assert_eq!(woven.weave, Some(DVec3::Y));
+    assert_eq!(
+        woven.material,
+        Material {
+            density: 0.1,
+            stretch: [2000.0, 500.0],
+            shear: Some(40.0),
+            poisson: 0.2,
+            bending: [2e-5, 5e-6],
+            bending_bias: Some(1e-5),
+            bending_fit: true,
+            damping: [0.002, 0.005, 0.002],
+            drag: [1.2, 0.05],
+            ..Material::COTTON
+        }
+    );
+    let sprung = &scene.cloths[1].material;
+    assert_eq!(sprung.membrane, MembraneModel::Springs);
+    assert_eq!(sprung.bending_model, BendingModel::Springs);
+    assert_eq!(sprung.bending_radius, 0.03);
+    let folding = &scene.cloths[2].material;
+    assert!(folding.bending_fit && folding.is_isotropic() && !woven.material.is_isotropic());
+    assert_echoes(&scene);
+}
+
+/// `material` must be refused with one problem, this one.
+#[track_caller]
+fn refused_material(material: &str, key: &str, message: &str) {
+    let text = format!(
+        "[[cloth]]\ngrid = {{ size = 1, vertices = 5 }}\n[cloth.material]\ndensity = 0.1\n{material}"
+    );
+    let error = parse(&text).expect_err("must be refused");
+    let [problem] = error.problems() else {
+        panic!("one problem, not {error}")
+    };
+    assert_eq!(problem.key, format!("cloth.material.{key}"));
+    assert!(problem.message.contains(message), "{}", problem.message);
+}
+
+#[test]
+fn materials_that_cannot_be_are_refused() {
+    refused_material(
+        "stretch = [100, 3000]\nbending = 0",
+        "poisson",
+        "would gain energy",
+    );
+    refused_material(
+        "stretch = 100\nbending = [4e-5, 1e-5]\nbending_bias = 1e-6",
+        "bending_bias",
+        "must be at least 2.5e-6 N m",
+    );
+    refused_material(
+        "stretch = 100\nbending = [4e-5, 1e-5]\nbending_fit = false",
+        "bending_fit",
+        "take `true`",
+    );
+    refused_material(
+        "stretch = 100\nbending = 1e-5\nbending_radius = 1",
+        "bending_radius",
+        "bending springs",
+    );
+    refused_material(
+        "stretch = [100, 200]\nbending = 0\nmodel = \"springs\"",
+        "stretch",
+        "one stiffness",
+    );
+    for key in ["shear = 10", "poisson = 0.2", "damping_shear = 0"] {
+        let name = key.split(' ').next().unwrap();
+        let material = format!("stretch = 100\nbending = 0\nmodel = \"springs\"\n{key}");
+        refused_material(&material, name, "from the mesh");
+    }
+    refused_material(
+        "stretch = 100\nbending = 0\nmodel = \"spring\"",
+        "model",
+        "did you mean",
+    );
+    refused_material(
+        "stretch = 100\nbending = 0\nshear = 0",
+        "shear",
+        "greater than 0",
+    );
 }
 
 #[test]
@@ -311,7 +448,31 @@ fn bad_scenes_are_refused_with_these_words() {
              vertices, a smaller contact.thickness, or contact.self_collision = false"
         ),
     );
+    // Integrators.
+    refused(
+        &cloth("[solver]\nintegrator = \"newton\""),
+        &[],
+        &format!(
+            "{ok}:5: solver.integrator: \"newton\" is none of \"euler\", \"bdf2\", \"newmark\", \
+             \"central\""
+        ),
+    );
+    refused(
+        &cloth("[solver]\nintegrator = \"newmark\"\nnewton = 5"),
+        &[],
+        &format!(
+            "{ok}:6: solver.newton: the equations of \"newmark\" are linear: there is nothing to iterate; \
+             leave it out, or take integrator = \"euler\" or \"bdf2\""
+        ),
+    );
     // Time.
+    refused(
+        &cloth("[time]\nstep = \"1 ms\"\nshortest = \"2 ms\""),
+        &[],
+        &format!(
+            "{ok}:6: time.shortest: parts of 0.002 s are longer than the steps, 0.001 s, that they are cut from"
+        ),
+    );
     refused(
         &cloth("[time]\nstep = 3"),
         &[],
@@ -366,7 +527,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &cloth("[wind]\nspeed = 1"),
         &[],
         &format!(
-            "{ok}:4: wind: unknown key; here can be `balance`, `body`, `cloth`, `contact`, \
+            "{ok}:4: wind: unknown key; here can be `air`, `balance`, `body`, `cloth`, `contact`, \
              `gravity`, `name`, `output`, `partition`, `solver`, `time`, `title`"
         ),
     );
@@ -386,7 +547,7 @@ fn overrides_replace_and_add_and_are_named_in_errors() {
     let scene = Scene::parse(FULL, None, &overrides).unwrap();
     assert_eq!(scene.time.step, 0.002);
     assert_eq!(scene.solver.max_iterations, 77);
-    assert_eq!(scene.cloths[0].material.bending, 1e-4);
+    assert_eq!(scene.cloths[0].material.bending, [1e-4; 2]);
     let ClothSource::Grid { vertices, .. } = scene.cloths[1].source else {
         panic!("a grid")
     };

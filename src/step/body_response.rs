@@ -55,6 +55,8 @@ pub struct Constraint {
 pub struct BodyResponse {
     states: Vec<VertexState>,
     constraints: Vec<Constraint>,
+    /// What friction took of velocities at impacts, in m/s.
+    jolts: Vec<(u32, DVec3)>,
 }
 
 /// What a step's response needs to know beside the contacts.
@@ -77,6 +79,7 @@ impl BodyResponse {
         Self {
             states: vec![VertexState::default(); owned],
             constraints: Vec::new(),
+            jolts: Vec::new(),
         }
     }
 
@@ -113,29 +116,38 @@ impl BodyResponse {
     /// `residual` is `A Δv − b` on owned vertices in kg m/s; `velocities` are the new ones.
     pub fn settle(&mut self, residual: &[DVec3], masses: &[f64], velocities: &mut [DVec3]) {
         self.states.fill(VertexState::default());
+        self.jolts.clear();
         for c in &self.constraints {
             let i = c.local as usize;
-            let push = residual[i].dot(c.normal);
-            if push < 0.0 {
-                self.states[i].released = true;
-                continue;
+            let before = velocities[i];
+            self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
+            let rubbed = velocities[i] - before;
+            if rubbed != DVec3::ZERO {
+                // Of what the body pushes, the part that changes the speed of approach.
+                let push = residual[i].dot(c.normal);
+                let impact = (masses[i] * c.change.dot(c.normal) / push).clamp(0.0, 1.0);
+                self.jolts.push((c.local, rubbed * impact));
             }
-            let limit = c.friction * push;
-            let sticking = if c.sticking {
-                (residual[i] - c.normal * push).length() <= limit
-            } else {
-                rub(
-                    &mut velocities[i],
-                    c.body_velocity,
-                    c.normal,
-                    limit / masses[i],
-                )
-            };
-            self.states[i] = VertexState {
-                held: true,
-                released: false,
-                sticking,
-            };
+        }
+    }
+
+    /// Which share of friction's work was an impact's in the last [`settle`](Self::settle), and no steady force's: changes of velocity in m/s, by
+    /// the vertex's index among those owned.
+    #[must_use]
+    pub fn jolts(&self) -> &[(u32, DVec3)] {
+        &self.jolts
+    }
+
+    /// The same for the velocities at the end of a step, where others moved the vertices: those that were held then may be
+    /// released, and rub.
+    ///
+    /// `residual` is of the whole step.
+    pub fn settle_ends(&mut self, residual: &[DVec3], masses: &[f64], velocities: &mut [DVec3]) {
+        for c in &self.constraints {
+            let i = c.local as usize;
+            if self.states[i].held {
+                self.states[i] = c.settle(residual[i], masses[i], &mut velocities[i]);
+            }
         }
     }
 
@@ -268,6 +280,30 @@ impl BodyResponse {
             friction: step.friction[contact.id.body as usize],
             sticking,
         })
+    }
+}
+
+impl Constraint {
+    /// What becomes of the contact that needed the impulse `residual` (kg m/s).
+    fn settle(&self, residual: DVec3, mass: f64, velocity: &mut DVec3) -> VertexState {
+        let push = residual.dot(self.normal);
+        if push < 0.0 {
+            return VertexState {
+                released: true,
+                ..VertexState::default()
+            };
+        }
+        let limit = self.friction * push;
+        let sticking = if self.sticking {
+            (residual - self.normal * push).length() <= limit
+        } else {
+            rub(velocity, self.body_velocity, self.normal, limit / mass)
+        };
+        VertexState {
+            held: true,
+            released: false,
+            sticking,
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! What the linear solve did not foresee, put right by impulses: layers that meet, cloth that is pulled into
-//! bodies, triangles that stretch too far.
+//! bodies, triangles that stretch too far, edges that change too fast.
 //!
 //! In: velocities after the solve. Out: velocities that contacts and the strain limit accept, as far as
 //! the rounds get. A few passes, for strain rows are linear at the velocities a pass begins with.
@@ -11,6 +11,7 @@ use weft_runtime::comm::{Comm, CommError, Tag, all_reduce};
 use super::assembly::Assembly;
 use super::body_response::{BodyResponse, least_rate};
 use super::detect::Contacts;
+use super::edges::Edges;
 use super::impulses::{Impulses, Row};
 use super::row_exchange::RowExchange;
 use super::strain_limit;
@@ -46,8 +47,12 @@ pub(super) struct Correcting<'a> {
     pub(super) plan: &'a HaloPlan,
     pub(super) assembly: &'a Assembly,
     pub(super) bodies: &'a BodyResponse,
-    /// Positions at the start of the step, with halo.
+    /// Edges whose change of length is limited, and to which share in a step of `time.step`.
+    pub(super) edges: Option<(&'a Edges, f64)>,
+    /// Positions at the start of the part, with halo.
     pub(super) x: &'a [DVec3],
+    /// Length of the part in s.
+    pub(super) dt: f64,
 }
 
 /// Rows that pushed, of those whose first vertex the rank owns.
@@ -55,6 +60,7 @@ pub(super) struct Correcting<'a> {
 pub(super) struct Pushed {
     pub(super) contacts: u64,
     pub(super) triangles: u64,
+    pub(super) edges: u64,
 }
 
 impl Corrections {
@@ -75,8 +81,7 @@ impl Corrections {
         contacts: &Contacts,
         v: &mut [DVec3],
     ) -> Result<Pushed, CommError> {
-        let world = with.world;
-        let dt = world.scene().time.step;
+        let (world, dt) = (with.world, with.dt);
         let settings = &world.scene().contact;
         let owned = with.plan.owned();
         let me = comm.rank().index();
@@ -112,6 +117,10 @@ impl Corrections {
                     strain_limit::push_rows(world.model(), triangle, at(x), at(ends), dt, rows);
                 });
             self.rows.extend(self.strained.iter().flatten().copied());
+            let strain_rows = contact_rows..self.rows.len();
+            if let Some((edges, limit)) = with.edges {
+                edges.push_rows(limit, (x, ends), dt, &mut self.rows);
+            }
             self.impulses.load(self.rows.iter().copied());
             let exchange = RowExchange::new(&self.impulses, with.ownership, me);
             self.enter(with, v);
@@ -140,7 +149,9 @@ impl Corrections {
                     .count() as u64
             };
             pushed.contacts = pushed.contacts.max(count(0..contact_rows));
-            pushed.triangles = pushed.triangles.max(count(contact_rows..self.rows.len()));
+            let rate_rows = strain_rows.end..self.rows.len();
+            pushed.triangles = pushed.triangles.max(count(strain_rows));
+            pushed.edges = pushed.edges.max(count(rate_rows));
         }
         Ok(pushed)
     }

@@ -2,20 +2,46 @@
 //!
 //! [`World`] is a scene made ready, the same on every rank; a [`Simulation`] is one rank's share of its
 //! state, and [`Simulation::advance`] the step.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `world` | what does not change |
+//! | `simulation` | a rank's share of the state; steps |
+//! | `stride` | in how many parts a step is taken |
+//! | `part` | the part of a step, from contacts to the new state |
+//! | `motion` | integrators |
+//! | `assembly` | the linear system |
+//! | `newton` | systems one after the other, until the equations are met |
+//! | `detect` | contacts, found by tasks |
+//! | [`body_response`] | how bodies act |
+//! | `corrections`, [`impulses`], `row_exchange` | what impulses put right |
+//! | `strain_limit`, `edges` | cloth that stretches too far or too fast |
+//! | `state` | the state for checkpoints |
+//! | `error`, `fault`, `report` | what is said of a step |
 
 mod assembly;
 pub mod body_response;
 mod corrections;
 mod detect;
+mod edges;
+mod error;
+mod fault;
 pub mod impulses;
+mod motion;
+mod newton;
+mod part;
+mod report;
 mod row_exchange;
 mod simulation;
 mod state;
 mod strain_limit;
+mod stride;
 #[cfg(test)]
 mod tests;
 mod world;
 
-pub use simulation::{PHASES, Simulation, StepError, StepReport, exchange_name};
-pub use state::State;
+pub use error::{GaveUp, Named, StepError};
+pub use report::{PHASES, StepReport};
+pub use simulation::{Simulation, exchange_name};
+pub use state::{Past, State};
 pub use world::{World, WorldError};

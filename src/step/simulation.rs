@@ -1,135 +1,33 @@
-//! One rank's share of a simulation, and the step that all ranks take together.
+//! One rank's share of a simulation, and the steps that all ranks take together.
 //!
 //! Every rank holds positions and velocities of all vertices as they were when the step began (48 B each);
-//! it computes those of the vertices it owns. The step, after [TB06 §3 and §4] and [BW98]:
-//!
-//! 1. detect: tasks find the contacts of the step;
-//! 2. constrain: vertices near bodies lose directions;
-//! 3. assemble and solve the implicit step for the velocity change;
-//! 4. respond: constraints are held or released, friction acts, impulses correct what the solve did not
-//!    foresee, nothing enters a body;
-//! 5. move, and share the new state.
-
-use std::time::Duration;
+//! it computes those of the vertices it owns. A step is taken in one part, or, where the scene allows it and the whole fails,
+//! in several that end where it would have ended (`stride`); a part is what [TB06 §3 and §4] and [BW98] call a step
+//! (`part`).
 
 use glam::DVec3;
-use rayon::ThreadPoolBuildError;
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use weft_partition::{HaloPlan, Ownership, PartitionError};
-use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
-use weft_runtime::{ScopeError, ScopeOptions, ScopeReport};
+use weft_partition::{HaloPlan, Ownership};
+use weft_runtime::ScopeOptions;
+use weft_runtime::comm::{Comm, Tag};
 
-use super::assembly::{Assembly, Load};
-use super::body_response::{BodyResponse, StepContext};
-use super::corrections::{self, Correcting, Corrections};
-use super::detect::{Contacts, detect};
+use super::assembly::Assembly;
+use super::body_response::{BodyResponse, VertexState};
+use super::corrections::{self, Corrections};
+use super::edges::Edges;
+use super::error::{Named, StepError};
+use super::motion::{self, Motion};
+use super::report::StepReport;
 use super::row_exchange;
+use super::stride::Stride;
 use super::world::World;
-use crate::collide::{Contact, Snapshot, Volumes};
+use crate::collide::Volumes;
 use crate::scene;
 use crate::solve::{
-    BlockMatrix, Filter, ModifiedCg, Outcome, Pattern, PatternError, Preconditioner, Smoother,
-    SolveError, System, Tolerance, TwoLevel,
+    BlockMatrix, Filter, ModifiedCg, Pattern, Preconditioner, Reduction, Smoother, System, TwoLevel,
 };
 use crate::team::Team;
 
 const CG_TAG: Tag = Tag(0x10);
-/// Residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram.
-const NEGLIGIBLE: f64 = 1e-12;
-
-/// Why a step could not be taken.
-#[derive(Debug, Error)]
-pub enum StepError {
-    /// The linear solve failed.
-    #[error("step {step}: {source}")]
-    Solve {
-        /// The step, from 1.
-        step: u64,
-        /// What the solver says; its vertex in the order of the scene's vertices.
-        source: SolveError,
-    },
-    /// Collision tasks failed.
-    #[error("step {step}: {source}")]
-    Detect {
-        /// The step, from 1.
-        step: u64,
-        /// What the runtime says.
-        source: ScopeError,
-    },
-    /// A triangle has no area any more.
-    #[error(
-        "step {step}: a triangle collapsed at vertex {vertex} of patch {patch} (cloth `{cloth}`); take a \
-         shorter time.step"
-    )]
-    Collapsed {
-        /// The step, from 1.
-        step: u64,
-        /// A corner, in the order of the scene's vertices.
-        vertex: u32,
-        /// Its patch.
-        patch: usize,
-        /// Its cloth's name.
-        cloth: String,
-    },
-    /// A state to go on from that is not of this scene.
-    #[error("the state to go on from is not of {vertices} vertices, as this scene is")]
-    OtherState {
-        /// Vertices of the scene.
-        vertices: usize,
-    },
-    /// A position or velocity is not finite.
-    #[error(
-        "step {step}: vertex {vertex} of patch {patch} (cloth `{cloth}`) is no longer at a finite \
-         position; take a shorter time.step"
-    )]
-    NonFinite {
-        /// The step, from 1.
-        step: u64,
-        /// The vertex, in the order of the scene's vertices.
-        vertex: u32,
-        /// Its patch.
-        patch: usize,
-        /// Its cloth's name.
-        cloth: String,
-    },
-    /// Messages failed.
-    #[error(transparent)]
-    Comm(#[from] CommError),
-    /// The system does not give as many threads as were asked for.
-    #[error("cannot start the threads of a rank: {0}")]
-    Threads(#[from] ThreadPoolBuildError),
-    /// More ranks than patches, or none.
-    #[error(transparent)]
-    Partition(#[from] PartitionError),
-    /// The matrix is too large for its numbering.
-    #[error(transparent)]
-    Pattern(#[from] PatternError),
-}
-
-impl StepError {
-    /// Whether this only says that another rank ended the job.
-    #[must_use]
-    pub fn is_echo(&self) -> bool {
-        let echo =
-            |error: &CommError| matches!(error, CommError::Aborted { .. } | CommError::Left { .. });
-        match self {
-            Self::Comm(error)
-            | Self::Solve {
-                source: SolveError::Comm(error),
-                ..
-            }
-            | Self::Detect {
-                source: ScopeError::Comm(error),
-                ..
-            } => echo(error),
-            _ => false,
-        }
-    }
-}
-
-/// The phases of a step, in order.
-pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
 
 /// What a step exchanges with messages of this tag, beside collectives.
 #[must_use]
@@ -138,33 +36,9 @@ pub fn exchange_name(tag: Tag) -> Option<&'static str> {
         CG_TAG => "solve halo",
         row_exchange::TAG => "impulse rows",
         corrections::TAG => "response halo",
+        motion::TAG => "motion halo",
         _ => return None,
     })
-}
-
-/// What a rank saw of a step.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StepReport {
-    /// Iterations of the solve.
-    pub iterations: u32,
-    /// Its residual, as a share of what was allowed.
-    pub residual: f64,
-    /// Contacts whose first vertex this rank owns.
-    pub contacts: u64,
-    /// Vertices of this rank that bodies constrain.
-    pub constraints: u64,
-    /// Contacts that pushed, of those whose first vertex this rank owns.
-    pub impulses: u64,
-    /// Triangles held at the strain limit, of those whose first vertex this rank owns.
-    pub strain_limited: u64,
-    /// Vertices of this rank that had to be kept out of bodies after the solve.
-    pub clamped: u64,
-    /// What its workers did.
-    pub scope: ScopeReport,
-    /// When it began, on the rank's clock.
-    pub began: Duration,
-    /// Time spent in each of [`PHASES`], which follow each other.
-    pub times: [Duration; PHASES.len()],
 }
 
 /// One rank's share of the state.
@@ -172,26 +46,45 @@ pub struct StepReport {
 pub struct Simulation<'w> {
     pub(super) world: &'w World,
     pub(super) ownership: Ownership,
-    plan: HaloPlan,
-    options: ScopeOptions,
-    matrix: BlockMatrix,
-    cg: ModifiedCg,
-    filter: Filter,
-    assembly: Assembly,
+    pub(super) plan: HaloPlan,
+    pub(super) options: ScopeOptions,
+    pub(super) matrix: BlockMatrix,
+    pub(super) cg: ModifiedCg,
+    pub(super) reduction: Reduction,
+    pub(super) filter: Filter,
+    pub(super) assembly: Assembly,
     pub(super) bodies: BodyResponse,
-    corrections: Corrections,
-    /// All vertices, at the start of the step.
+    pub(super) corrections: Corrections,
+    pub(super) motion: Motion,
+    /// Those whose change of length matters, if it does.
+    pub(super) edges: Option<Edges>,
+    pub(super) stride: Stride,
+    /// Length of the part in s.
+    pub(super) dt: f64,
+    /// All vertices, at the start of the part.
     pub(super) x: Vec<DVec3>,
     pub(super) v: Vec<DVec3>,
-    /// Velocities with what gravity adds in the step: by them collisions are looked for.
-    foreseen: Vec<DVec3>,
-    volumes: Volumes,
+    /// Velocities with what gravity adds in the part: by them collisions are looked for.
+    pub(super) foreseen: Vec<DVec3>,
+    pub(super) volumes: Volumes,
     /// Owned vertices and halo.
-    local_x: Vec<DVec3>,
-    local_v: Vec<DVec3>,
-    rhs: Vec<DVec3>,
+    pub(super) local_x: Vec<DVec3>,
+    pub(super) local_v: Vec<DVec3>,
+    pub(super) rhs: Vec<DVec3>,
+    /// The velocity change that the part's solve has found, from which that of the next one starts.
     pub(super) change: Vec<DVec3>,
+    /// Changes of further solves, which start from nothing.
+    pub(super) further: Vec<DVec3>,
+    /// `A Δv − b` of the last solve, in kg m/s.
+    pub(super) force: Vec<DVec3>,
     pub(super) step: u64,
+}
+
+/// What a part changes before it is known to be good.
+#[derive(Debug, Default)]
+struct Kept {
+    change: Vec<DVec3>,
+    contacts: Vec<VertexState>,
 }
 
 impl<'w> Simulation<'w> {
@@ -228,6 +121,15 @@ impl<'w> Simulation<'w> {
         };
         let team = Team::new(threads)?;
         let cg = ModifiedCg::new(partition, preconditioner, CG_TAG).with_team(&team);
+        let reduction = Reduction::new(world.tree(), &ownership, plan.rank()).with_team(&team);
+        let scene::Scene {
+            time,
+            contact,
+            solver,
+            ..
+        } = world.scene();
+        let stride = Stride::new(time);
+        let watched = stride.cuts() || contact.strain_change.is_some();
         let x = world.model().rest().to_vec();
         let v = world.start_velocities().to_vec();
         Ok(Self {
@@ -238,11 +140,18 @@ impl<'w> Simulation<'w> {
             cg,
             bodies: BodyResponse::new(owned),
             corrections: Corrections::new(&plan, &team),
+            reduction,
+            motion: Motion::new(solver.integrator, solver.newton > 1, &plan),
+            edges: watched.then(|| Edges::new(world.model().triangles(), &plan)),
+            stride,
+            dt: time.step,
             matrix,
             local_x: vec![DVec3::ZERO; plan.local_len()],
             local_v: vec![DVec3::ZERO; plan.local_len()],
             rhs: vec![DVec3::ZERO; owned],
             change: vec![DVec3::ZERO; owned],
+            further: vec![DVec3::ZERO; owned],
+            force: vec![DVec3::ZERO; owned],
             foreseen: Vec::with_capacity(v.len()),
             volumes: Volumes::default(),
             x,
@@ -254,7 +163,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// From now on keeps so many events of each step's collision scope, in its report
-    /// ([`ScopeReport::trace`]); `None`: none.
+    /// ([`weft_runtime::ScopeReport::trace`]); `None`: none.
     pub fn record(&mut self, events: Option<usize>) {
         self.options.trace = events;
     }
@@ -295,10 +204,12 @@ impl<'w> Simulation<'w> {
         &self.v
     }
 
-    /// Positions and velocities of all vertices, to start from another state than the scene's.
+    /// Positions and velocities of all vertices, to start from another state than the scene's: without a past, for
+    /// integrators that have one.
     ///
     /// The same must be done on every rank.
     pub fn state_mut(&mut self) -> (&mut [DVec3], &mut [DVec3]) {
+        self.motion.forget();
         (&mut self.x, &mut self.v)
     }
 
@@ -316,7 +227,7 @@ impl<'w> Simulation<'w> {
             .largest_strain(self.world.model(), &self.local_x)
     }
 
-    /// The linear system of the next step as it would be without contacts, the rows of this rank: to
+    /// The linear system of the next step of implicit Euler as it would be without contacts, the rows of this rank: to
     /// look at it, or to measure solvers with.
     ///
     /// # Errors
@@ -324,7 +235,9 @@ impl<'w> Simulation<'w> {
     pub fn free_system(&mut self) -> Result<System<'_>, StepError> {
         self.load_local();
         self.hold_pins();
-        self.assemble()?;
+        let dt = self.world.scene().time.step;
+        self.assemble_here((dt, dt))
+            .map_err(|collapsed| self.collapsed_at(collapsed.triangle))?;
         Ok(System {
             matrix: &self.matrix,
             rhs: &self.rhs,
@@ -333,39 +246,50 @@ impl<'w> Simulation<'w> {
         })
     }
 
+    /// One step, in as many parts as it needs.
     fn try_advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
-        let mut clock = Clock::start(comm);
         let mut report = StepReport {
-            began: clock.0,
+            began: comm.now(),
+            shortest: f64::INFINITY,
             ..StepReport::default()
         };
-        let contacts = self.detect(comm, &mut report)?;
-        report.times[0] = clock.lap(comm);
-
-        self.load_local();
-        self.constrain(&contacts, &mut report);
-        self.assemble()?;
-        report.times[1] = clock.lap(comm);
-
-        let outcome = self.solve(comm)?;
-        report.iterations = outcome.iterations;
-        report.residual = if outcome.allowed > 0.0 {
-            outcome.residual / outcome.allowed
-        } else {
-            0.0
-        };
-        report.times[2] = clock.lap(comm);
-
-        self.respond(comm, &contacts, &mut report)?;
-        report.times[3] = clock.lap(comm);
-
-        self.share(comm)?;
-        report.times[4] = clock.lap(comm);
+        let mut kept = Kept::default();
+        loop {
+            self.dt = self.stride.length(self.world.scene().time.step);
+            if self.stride.can_halve() {
+                kept.change.clone_from(&self.change);
+                kept.contacts.clear();
+                kept.contacts.extend_from_slice(self.bodies.states());
+            }
+            let mut part = StepReport::default();
+            let outcome = self.take_part(comm, &mut part);
+            report.add(part);
+            match outcome {
+                Ok(()) => {
+                    report.parts += 1;
+                    report.shortest = report.shortest.min(self.dt);
+                    if self.stride.succeed() {
+                        break;
+                    }
+                }
+                Err(error) if error.is_of_length() && self.stride.halve() => {
+                    self.change.copy_from_slice(&kept.change);
+                    self.bodies.states_mut().copy_from_slice(&kept.contacts);
+                    report.halvings += 1;
+                    report
+                        .halved_because
+                        .get_or_insert_with(|| error.to_string());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.step += 1;
         Ok(report)
     }
 
-    fn dt(&self) -> f64 {
-        self.world.scene().time.step
+    /// Simulated time at the start of the part in s.
+    pub(super) fn part_time(&self) -> f64 {
+        (self.step as f64 + self.stride.passed()) * self.world.scene().time.step
     }
 
     pub(super) fn owned(&self) -> std::ops::Range<usize> {
@@ -373,7 +297,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// Copies what this rank's elements read.
-    fn load_local(&mut self) {
+    pub(super) fn load_local(&mut self) {
         let owned = self.owned();
         let n = owned.len();
         self.local_x[..n].copy_from_slice(&self.x[owned.clone()]);
@@ -384,223 +308,15 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    fn detect(
-        &mut self,
-        comm: &mut dyn Comm,
-        report: &mut StepReport,
-    ) -> Result<Contacts, StepError> {
-        let fall = self.world.scene().gravity * self.dt();
-        let motion = self.v.iter().zip(self.world.pinned());
-        self.foreseen.clear();
-        self.foreseen
-            .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
-        let geometry = self.world.geometry();
-        let (time, dt) = (self.time(), self.dt());
-        let (x, v) = (&self.x, &self.foreseen);
-        let snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
-        let (contacts, scope) =
-            detect(comm, &snapshot, &self.ownership, &self.options).map_err(|source| {
-                StepError::Detect {
-                    step: self.step + 1,
-                    source,
-                }
-            })?;
-        let owned = self.owned();
-        let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
-        let layers = contacts.layers.iter().filter(counted_here).count();
-        report.contacts = (contacts.vertex_body.len() + layers) as u64;
-        report.scope = scope;
-        Ok(contacts)
-    }
-
-    /// What the response to bodies needs to know.
-    fn context(&self) -> StepContext<'w> {
-        StepContext {
-            dt: self.dt(),
-            gravity: self.world.scene().gravity,
-            first: self.owned().start as u32,
-            friction: self.world.friction(),
-        }
-    }
-
-    /// Fills the filter: pins, then contacts with bodies.
-    fn constrain(&mut self, contacts: &Contacts, report: &mut StepReport) {
-        let owned = self.owned();
-        let pinned = &self.world.pinned()[owned.clone()];
-        let velocities = &self.v[owned];
-        let context = self.context();
-        self.bodies
-            .constrain(&contacts.vertex_body, velocities, pinned, &context);
-        self.hold_pins();
-        for c in self.bodies.constraints() {
-            self.filter.constrain(c.local as usize, c.free, c.change);
-        }
-        report.constraints = self.bodies.constraints().len() as u64;
-    }
-
-    /// Empties the filter but for pins.
-    fn hold_pins(&mut self) {
-        let owned = self.owned();
-        let pinned = self.world.pinned()[owned.clone()].iter().enumerate();
-        self.filter.clear();
-        for (row, _) in pinned.filter(|&(_, &pinned)| pinned) {
-            self.filter.fix(row, -self.v[owned.start + row]);
-        }
-    }
-
-    fn assemble(&mut self) -> Result<(), StepError> {
-        let load = Load {
-            dt: self.dt(),
-            gravity: self.world.scene().gravity,
-        };
-        let state = (&self.local_x[..], &self.local_v[..]);
-        self.assembly
-            .assemble(
-                self.world.model(),
-                state,
-                &load,
-                &mut self.matrix,
-                &mut self.rhs,
-            )
-            .map_err(|collapsed| {
-                let vertex = self.world.model().triangles()[collapsed.triangle as usize][0];
-                let (vertex, patch, cloth) = self.name(vertex as usize);
-                StepError::Collapsed {
-                    step: self.step + 1,
-                    vertex,
-                    patch,
-                    cloth,
-                }
-            })
-    }
-
-    fn solve(&mut self, comm: &mut dyn Comm) -> Result<Outcome, StepError> {
-        let scene::Solver {
-            tolerance,
-            max_iterations,
-            ..
-        } = self.world.scene().solver;
-        let system = System {
-            matrix: &self.matrix,
-            rhs: &self.rhs,
-            filter: &self.filter,
-            positions: &self.local_x[..self.plan.owned().len()],
-        };
-        let tolerance = Tolerance {
-            relative: tolerance,
-            absolute: NEGLIGIBLE,
-            max_iterations,
-        };
-        self.cg
-            .solve(comm, &system, &tolerance, &mut self.change)
-            .map_err(|source| StepError::Solve {
-                step: self.step + 1,
-                source: source.renumbered(|vertex| self.world.tree().new_to_old()[vertex as usize]),
-            })
-    }
-
-    /// New velocities of owned vertices, in `local_v`.
-    fn respond(
-        &mut self,
-        comm: &mut dyn Comm,
-        contacts: &Contacts,
-        report: &mut StepReport,
-    ) -> Result<(), StepError> {
-        let owned = self.owned();
-        let n = owned.len();
-        let masses = &self.world.model().masses()[owned.clone()];
-        let pinned = &self.world.pinned()[owned];
-        let velocities = &mut self.local_v[..n];
-        for (velocity, change) in velocities.iter_mut().zip(&self.change) {
-            *velocity += *change;
-        }
-        self.bodies
-            .settle(self.cg.constraint_force(), masses, velocities);
-        let with = Correcting {
-            world: self.world,
-            ownership: &self.ownership,
-            plan: &self.plan,
-            assembly: &self.assembly,
-            bodies: &self.bodies,
-            x: &self.local_x,
-        };
-        let pushed = self
-            .corrections
-            .apply(comm, &with, contacts, &mut self.local_v)?;
-        report.impulses = pushed.contacts;
-        report.strain_limited = pushed.triangles;
-        let context = self.context();
-        let velocities = &mut self.local_v[..n];
-        let clamped = self
-            .bodies
-            .clamp(&contacts.vertex_body, velocities, pinned, &context);
-        report.clamped = clamped as u64;
-        Ok(())
-    }
-
-    /// Moves the owned vertices and gives every rank the new state.
-    fn share(&mut self, comm: &mut dyn Comm) -> Result<(), StepError> {
-        let owned = self.owned();
-        let n = owned.len();
-        let dt = self.dt();
-        for i in 0..n {
-            self.local_x[i] += self.local_v[i] * dt;
-            if !(self.local_x[i].is_finite() && self.local_v[i].is_finite()) {
-                let (vertex, patch, cloth) = self.name(owned.start + i);
-                return Err(StepError::NonFinite {
-                    step: self.step + 1,
-                    vertex,
-                    patch,
-                    cloth,
-                });
-            }
-        }
-        let mut bytes = Vec::with_capacity(2 * n * size_of::<DVec3>());
-        bytes.extend_from_slice(bytemuck::cast_slice(&self.local_x[..n]));
-        bytes.extend_from_slice(bytemuck::cast_slice(&self.local_v[..n]));
-        for (rank, bytes) in comm.allgather(bytes)?.into_iter().enumerate() {
-            let theirs = self.ownership.vertices(rank);
-            let half = theirs.len() * size_of::<DVec3>();
-            if bytes.len() != 2 * half {
-                let what = format!("{} bytes for {} vertices", bytes.len(), theirs.len());
-                return Err(CommError::Malformed {
-                    from: Rank(rank as u32),
-                    what,
-                }
-                .into());
-            }
-            let (x, v) = bytes.split_at(half);
-            bytemuck::cast_slice_mut(&mut self.x[theirs.clone()]).copy_from_slice(x);
-            bytemuck::cast_slice_mut(&mut self.v[theirs]).copy_from_slice(v);
-        }
-        self.step += 1;
-        Ok(())
-    }
-
     /// A vertex for people: its number in the scene, its patch, its cloth.
-    fn name(&self, vertex: usize) -> (u32, usize, String) {
+    pub(super) fn name(&self, vertex: usize) -> Named {
         let tree = self.world.tree();
         let cloth = self.world.model().cloth_of_vertex()[vertex] as usize;
-        let name = self.world.scene().cloths[cloth].name.clone();
-        (
-            tree.new_to_old()[vertex],
-            tree.patch_of(vertex as u32),
-            name,
-        )
-    }
-}
-
-/// Laps of the driver's clock.
-struct Clock(Duration);
-
-impl Clock {
-    fn start(comm: &dyn Comm) -> Self {
-        Self(comm.now())
-    }
-
-    fn lap(&mut self, comm: &dyn Comm) -> Duration {
-        let now = comm.now();
-        now.saturating_sub(std::mem::replace(&mut self.0, now))
+        Named {
+            vertex: tree.new_to_old()[vertex],
+            patch: tree.patch_of(vertex as u32),
+            cloth: self.world.scene().cloths[cloth].name.clone(),
+        }
     }
 }
 

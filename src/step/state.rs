@@ -1,8 +1,8 @@
 //! All that the next step depends on, gathered from the ranks and given back to them.
 //!
-//! Beside positions and velocities a step remembers two things: the velocity change that its solve found,
-//! from which the next solve starts, and what each vertex's contact with bodies was. Forgetting either
-//! would give a trajectory that is as good, but another one.
+//! Beside positions and velocities a step remembers the velocity change that its solve found,
+//! from which the next solve starts, what each vertex's contact with bodies was, into what parts it was cut, and, for integrators that look back,
+//! the state before. Forgetting any of it would give a trajectory that is as good, but another one.
 
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,8 @@ use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use weft_runtime::wire;
 
 use super::body_response::VertexState;
-use super::simulation::{Simulation, StepError};
+use super::error::StepError;
+use super::simulation::Simulation;
 
 /// The state between two steps: one entry per vertex in the order of the scene's own vertices, so that it
 /// fits any number of ranks.
@@ -26,7 +27,25 @@ pub struct State {
     pub changes: Vec<DVec3>,
     /// What contacts with bodies were.
     pub contacts: Vec<VertexState>,
+    /// How often the present part of a step is halved, and how many in a row went well since that changed.
+    pub stride: [u32; 2],
+    /// What the integrator looks back at, if it does.
+    pub past: Option<Past>,
 }
+
+/// The state before the last part of a step, as the integrator wants it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Past {
+    /// Length of that part in s.
+    pub length: f64,
+    /// Positions in m.
+    pub positions: Vec<DVec3>,
+    /// Velocities in m/s.
+    pub velocities: Vec<DVec3>,
+}
+
+/// What a rank sends of its share: changes, contacts, and the past.
+type Theirs = (Vec<DVec3>, Vec<VertexState>, Vec<DVec3>, Vec<DVec3>);
 
 impl State {
     /// Whether there is one of everything for each of `vertices`.
@@ -38,7 +57,10 @@ impl State {
             self.changes.len(),
             self.contacts.len(),
         ];
-        lengths == [vertices; 4]
+        let of_past = (self.past.as_ref()).map_or([vertices; 2], |past| {
+            [past.positions.len(), past.velocities.len()]
+        });
+        lengths == [vertices; 4] && of_past == [vertices; 2]
     }
 }
 
@@ -49,24 +71,31 @@ impl Simulation<'_> {
     /// Messages failed.
     pub fn gather_state(&self, comm: &mut dyn Comm) -> Result<Option<State>, CommError> {
         let malformed = |from| move |what| CommError::Malformed { from, what };
-        let own = wire::encode(&(&self.change, self.bodies.states()));
+        let past = &self.motion.past;
+        let own = wire::encode(&(&self.change, self.bodies.states(), &past.x, &past.v));
         let gathered = comm.gather(Rank(0), own.map_err(malformed(comm.rank()))?)?;
         let Some(gathered) = gathered else {
             return Ok(None);
         };
         let mut changes: Vec<DVec3> = Vec::with_capacity(self.x.len());
         let mut contacts: Vec<VertexState> = Vec::with_capacity(self.x.len());
+        let (mut past_x, mut past_v): (Vec<DVec3>, Vec<DVec3>) = (Vec::new(), Vec::new());
         // Ranks own ranges of vertices, in the order of ranks.
         for (from, bytes) in (0..).map(Rank).zip(&gathered) {
-            let (their_changes, their_contacts): (Vec<DVec3>, Vec<VertexState>) =
+            let (their_changes, their_contacts, their_x, their_v): Theirs =
                 wire::decode(bytes).map_err(malformed(from))?;
             let expected = self.ownership.vertices(from.index()).len();
-            if [their_changes.len(), their_contacts.len()] != [expected; 2] {
+            let looks_back = if past.x.is_empty() { 0 } else { expected };
+            if [their_changes.len(), their_contacts.len()] != [expected; 2]
+                || [their_x.len(), their_v.len()] != [looks_back; 2]
+            {
                 let what = format!("a state that is not of its {expected} vertices");
                 return Err(CommError::Malformed { from, what });
             }
             changes.extend(their_changes);
             contacts.extend(their_contacts);
+            past_x.extend(their_x);
+            past_v.extend(their_v);
         }
         Ok(Some(State {
             step: self.step,
@@ -74,6 +103,12 @@ impl Simulation<'_> {
             velocities: self.world.original_order(&self.v),
             changes: self.world.original_order(&changes),
             contacts: self.world.original_order(&contacts),
+            stride: self.stride.between_steps(),
+            past: (past.length > 0.0).then(|| Past {
+                length: past.length,
+                positions: self.world.original_order(&past_x),
+                velocities: self.world.original_order(&past_v),
+            }),
         }))
     }
 
@@ -99,6 +134,18 @@ impl Simulation<'_> {
         for (local, contact) in self.bodies.states_mut().iter_mut().enumerate() {
             *contact = state.contacts[old(first + local)];
         }
+        self.motion.forget();
+        if let Some(past) = &state.past
+            && self.motion.looks_back()
+        {
+            let own = &mut self.motion.past;
+            own.length = past.length;
+            for (local, (x, v)) in own.x.iter_mut().zip(&mut own.v).enumerate() {
+                *x = past.positions[old(first + local)];
+                *v = past.velocities[old(first + local)];
+            }
+        }
+        self.stride.restore(state.stride);
         self.step = state.step;
         Ok(())
     }

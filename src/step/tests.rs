@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use glam::DVec3;
 use weft_partition::Ownership;
-use weft_runtime::comm::Comm;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::launch;
+use weft_runtime::comm::{Comm, all_reduce};
 use weft_runtime::{Interval, Policy, ScopeOptions, Split};
 
 use super::detect::detect;
-use super::{Simulation, World};
+use super::{Simulation, StepError, World};
 use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;
 
@@ -335,16 +335,31 @@ fn the_state_does_not_depend_on_ranks_with_patches_swept_either() {
     the_state_is_the_same_everywhere(&world(&text));
 }
 
+#[test]
+fn the_state_of_woven_cloth_in_wind_does_not_depend_on_ranks_either() {
+    let membrane = "stretch = [1000, 600]\nshear = 60\ndamping_shear = \"2 ms\"\ndrag_normal = 1.2\n\
+                    drag_tangential = 0.1";
+    let text = drape()
+        .replace("stretch = \"1000 N/m\"", membrane)
+        .replace("bending = \"1e-5 N m\"", "bending = [2e-5, 1e-5]");
+    the_state_is_the_same_everywhere(&world(&(text + "[air]\nwind = [1, 0, 0]\n")));
+}
+
+#[test]
+fn the_state_of_sprung_and_folding_cloth_does_not_depend_on_ranks_either() {
+    let text = drape()
+        .replace(
+            "stretch = \"1000 N/m\"",
+            "model = \"springs\"\nstretch = 500",
+        )
+        .replace("poisson = 0.3", "bending_model = \"dihedral\"");
+    the_state_is_the_same_everywhere(&world(&text));
+    let text = text.replace("\"dihedral\"", "\"springs\"");
+    the_state_is_the_same_everywhere(&world(&text));
+}
+
 fn the_state_is_the_same_everywhere(world: &World) {
-    let state = |comm: &mut dyn Comm, options: &ScopeOptions| {
-        let mut s = Simulation::new(world, &*comm, options).unwrap();
-        for _ in 0..60 {
-            s.advance(comm).unwrap();
-        }
-        let bits = |v: &[DVec3]| bytemuck::cast_slice::<DVec3, u64>(v).to_vec();
-        (bits(s.positions()), bits(s.velocities()))
-    };
-    let expected = state(&mut Solo::new(), &ScopeOptions::default());
+    let expected = state_after(world, 60, &mut Solo::new(), &ScopeOptions::default());
     for (ranks, workers, steal, seed) in [
         (2, 1, true, 1),
         (3, 2, true, 2),
@@ -361,11 +376,186 @@ fn the_state_is_the_same_everywhere(world: &World) {
             seed,
             ..ScopeOptions::default()
         };
-        for got in launch(ranks, |comm| state(comm, &options)).unwrap() {
+        for got in launch(ranks, |comm| state_after(world, 60, comm, &options)).unwrap() {
             assert!(
                 got == expected,
                 "{ranks} ranks, {workers} workers, stealing {steal}"
             );
+        }
+    }
+}
+
+/// Bits of positions and velocities, and what a test must not miss.
+type Bits = (Vec<u64>, Vec<u64>, Seen);
+
+/// How often there was something: what every rank counts alike, and whether bodies and layers pushed at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Seen {
+    halvings: u32,
+    systems: u32,
+    constrained: bool,
+    pushed: bool,
+}
+
+fn state_after(world: &World, steps: u32, comm: &mut dyn Comm, options: &ScopeOptions) -> Bits {
+    let mut s = Simulation::new(world, &*comm, options).unwrap();
+    let seen = take(&mut s, steps, comm);
+    bits(&s, seen)
+}
+
+fn bits(s: &Simulation<'_>, seen: Seen) -> Bits {
+    let bits = |v: &[DVec3]| bytemuck::cast_slice::<DVec3, u64>(v).to_vec();
+    (bits(s.positions()), bits(s.velocities()), seen)
+}
+
+fn take(s: &mut Simulation<'_>, steps: u32, comm: &mut dyn Comm) -> Seen {
+    let mut seen = Seen::default();
+    for _ in 0..steps {
+        let report = s.advance(comm).unwrap();
+        let mut any = |count: u64| all_reduce(comm, count as f64, |a, b| a + b).unwrap() > 0.0;
+        seen.constrained |= any(report.constraints);
+        seen.pushed |= any(report.impulses);
+        seen.halvings += report.halvings;
+        seen.systems += report.systems;
+    }
+    seen
+}
+
+/// A way to integrate: what it adds to [`drape`], and so many steps until there is contact of every kind.
+struct Way {
+    name: &'static str,
+    time: &'static str,
+    solver: &'static str,
+    contact: &'static str,
+    steps: u32,
+}
+
+const WAYS: [Way; 6] = [
+    Way {
+        name: "bdf2",
+        time: r#"step = "5 ms""#,
+        solver: r#"integrator = "bdf2""#,
+        contact: "",
+        steps: 40,
+    },
+    Way {
+        name: "bdf2, cut",
+        time: r#"step = "10 ms", shortest = "0.5 ms", strain_change = 0.02"#,
+        solver: r#"integrator = "bdf2""#,
+        contact: "",
+        steps: 16,
+    },
+    Way {
+        name: "euler, Newton, cut",
+        time: r#"step = "5 ms", shortest = "1 ms""#,
+        solver: "newton = 20",
+        contact: "",
+        steps: 30,
+    },
+    Way {
+        name: "euler, damped edges",
+        time: r#"step = "5 ms""#,
+        solver: "",
+        contact: "strain_change = 0.01",
+        steps: 40,
+    },
+    Way {
+        name: "newmark",
+        time: r#"step = "0.2 ms""#,
+        solver: r#"integrator = "newmark""#,
+        contact: "",
+        steps: 130,
+    },
+    Way {
+        name: "central",
+        time: r#"step = "0.2 ms""#,
+        solver: r#"integrator = "central""#,
+        contact: "",
+        steps: 130,
+    },
+];
+
+impl Way {
+    fn world(&self) -> World {
+        let mut text = drape().replace(r#"step = "5 ms""#, self.time).replace(
+            "thickness = \"4 mm\"",
+            &format!("thickness = \"4 mm\"\n{}", self.contact),
+        );
+        if self.steps > 100 {
+            // Short steps begin near the ball, falling.
+            text = text
+                .replace("0.22]", "0.208]\nvelocity = [0, 0, -2]")
+                .replace("1000 N/m", "200 N/m");
+        }
+        world(&format!("{text}[solver]\n{}\n", self.solver))
+    }
+}
+
+#[test]
+fn no_integrator_depends_on_ranks() {
+    for way in &WAYS {
+        let world = way.world();
+        let options = ScopeOptions::default();
+        let expected = state_after(&world, way.steps, &mut Solo::new(), &options);
+        let seen = expected.2;
+        assert!(seen.constrained && seen.pushed, "{}: no contact", way.name);
+        assert_eq!(
+            seen.halvings > 0,
+            way.name.contains("cut"),
+            "{}: {seen:?}",
+            way.name
+        );
+        match way.name {
+            "euler, Newton, cut" => assert!(seen.systems > way.steps, "{seen:?}"),
+            "newmark" => assert_eq!(seen.systems, 2 * way.steps),
+            "central" | "bdf2" => assert_eq!(seen.systems, way.steps),
+            _ => {}
+        }
+        for (ranks, workers) in [(3, 1), (2, 2)] {
+            let options = ScopeOptions {
+                workers,
+                ..ScopeOptions::default()
+            };
+            for got in launch(ranks, |comm| state_after(&world, way.steps, comm, &options)).unwrap()
+            {
+                assert!(got == expected, "{}: {ranks} ranks {:?}", way.name, got.2);
+            }
+        }
+    }
+}
+
+/// All that the next step depends on is in the state, whoever goes on from it.
+#[test]
+fn every_integrator_goes_on_from_its_state_on_other_ranks() {
+    for way in &WAYS {
+        let world = way.world();
+        let options = ScopeOptions::default();
+        let half = way.steps / 2 + 3;
+        let mut comm = Solo::new();
+        let mut s = Simulation::new(&world, &comm, &options).unwrap();
+        take(&mut s, half, &mut comm);
+        let state = s.gather_state(&mut comm).unwrap().unwrap();
+        assert_eq!(state.past.is_some(), way.name.contains("bdf2"));
+        take(&mut s, way.steps - half, &mut comm);
+        let expected = bits(&s, Seen::default());
+        for got in launch(3, |comm| {
+            let mut s = Simulation::new(&world, comm, &options).unwrap();
+            s.restore(&state).unwrap();
+            take(&mut s, way.steps - half, comm);
+            let again = s.gather_state(comm).unwrap();
+            (bits(&s, Seen::default()), again)
+        })
+        .unwrap()
+        {
+            assert!(got.0 == expected, "{}", way.name);
+            if let Some(again) = got.1 {
+                assert_eq!(
+                    again,
+                    s.gather_state(&mut comm).unwrap().unwrap(),
+                    "{}",
+                    way.name
+                );
+            }
         }
     }
 }
@@ -487,4 +677,164 @@ fn a_stretched_triangle_is_brought_to_its_limit_and_no_momentum_appears() {
         (after - before).length() < 1e-7 * before.length(),
         "{before} {after}"
     );
+}
+
+/// The sheet with a corner that is torn away: how far its edges change their length in one step of 5 ms, as a share, with its momentum
+/// before and after.
+fn torn_edges(contact: &str) -> (f64, DVec3, DVec3, u64) {
+    let text = sheet(
+        11,
+        "",
+        &format!("[solver]\ntolerance = 1e-10\n[contact]\niterations = 1000\n{contact}"),
+    )
+    .replace("time =", "gravity = [0, 0, 0]\ntime =")
+    .replace(
+        "bending = \"1e-5 N m\"",
+        "bending = \"1e-5 N m\"\nstrain_limit = 10",
+    )
+    .replace("1000 N/m", "1 N/m");
+    let world = world(&text);
+    let mut comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    let (x, v) = s.state_mut();
+    let corner = x.iter().position(|x| x.x + x.y < -0.99).unwrap();
+    v[corner] = DVec3::new(-6.0, -4.5, 0.0);
+    let before = momentum(&world, &s).0;
+    let report = s.advance(&mut comm).unwrap();
+    let (rest, x) = (world.model().rest(), s.positions());
+    let changes = world
+        .model()
+        .triangles()
+        .iter()
+        .flat_map(|&[a, b, c]| [[a, b], [b, c], [c, a]]);
+    let changes = changes.map(|ends| {
+        let [a, b] = ends.map(|end| end as usize);
+        ((x[a] - x[b]).length() / (rest[a] - rest[b]).length() - 1.0).abs()
+    });
+    (
+        changes.fold(0.0, f64::max),
+        before,
+        momentum(&world, &s).0,
+        report.rate_limited,
+    )
+}
+
+#[test]
+fn edges_change_no_faster_than_allowed() {
+    let (free, _, _, none) = torn_edges("");
+    assert!(free > 0.15 && none == 0, "{free}");
+    let (held, before, after, pushed) = torn_edges("strain_change = 0.1");
+    assert!(held < 0.12 && pushed > 0, "{held}");
+    assert!(
+        (after - before).length() < 1e-7 * before.length(),
+        "{before} {after}"
+    );
+}
+
+/// A collapsing triangle, and what a step does that may be cut.
+#[test]
+fn a_step_that_fails_is_cut_and_ends_where_it_would_have_ended() {
+    let text = |time: &str| {
+        sheet(9, "", "[contact]\nself_collision = false")
+            .replace("time =", "gravity = [0, 0, 0]\ntime =")
+            .replace("1000 N/m", "1 N/m")
+            .replace(r#"step = "5 ms""#, time)
+    };
+    // Pressed together by a third within a step of 20 ms.
+    let press = |world: &World| {
+        let mut comm = Solo::new();
+        let mut s = Simulation::new(world, &comm, &ScopeOptions::default()).unwrap();
+        let (x, v) = s.state_mut();
+        for (x, v) in x.iter().zip(v) {
+            v.x = -x.x * 15.0;
+        }
+        let report = s.advance(&mut comm).unwrap();
+        (report, s.time(), s.step())
+    };
+    let (whole, ..) = press(&world(&text(r#"step = "20 ms""#)));
+    assert_eq!((whole.parts, whole.halvings), (1, 0));
+    let (cut, time, step) = press(&world(&text(
+        r#"step = "20 ms", shortest = "1 ms", strain_change = 0.1"#,
+    )));
+    assert!(
+        cut.parts > 1 && cut.halvings > 0 && cut.rough == 0,
+        "{cut:?}"
+    );
+    assert_eq!((time, step), (0.02, 1));
+    let why = cut.halved_because.unwrap();
+    for word in ["step 1", "vertex", "patch", "cloth0", "time.strain_change"] {
+        assert!(why.contains(word), "{why}");
+    }
+    let (rough, ..) = press(&world(&text(
+        r#"step = "20 ms", shortest = "10 ms", strain_change = 0.001"#,
+    )));
+    assert!(rough.rough > 0 && rough.shortest == 0.01, "{rough:?}");
+}
+
+#[test]
+fn a_triangle_that_has_collapsed_is_named_alike_on_all_ranks() {
+    let text = sheet(24, "", "[contact]\nself_collision = false");
+    let world = world(&text);
+    let fail = |comm: &mut dyn Comm| {
+        let mut s = Simulation::new(&world, &*comm, &ScopeOptions::default()).unwrap();
+        let (x, _) = s.state_mut();
+        // Two triangles of different ranks, each drawn to a line.
+        for t in [7, world.model().triangles().len() - 3] {
+            let [a, b, c] = world.model().triangles()[t].map(|v| v as usize);
+            x[a] = 0.5 * (x[b] + x[c]);
+        }
+        s.advance(comm).unwrap_err()
+    };
+    let alone = fail(&mut Solo::new());
+    let StepError::Collapsed { step: 1, ref at } = alone else {
+        panic!("{alone}")
+    };
+    assert!(at.cloth == "cloth0", "{at}");
+    // Who is told by another first has no more to say.
+    let errors = launch(3, fail).unwrap();
+    let named: Vec<_> = errors.iter().filter(|error| !error.is_echo()).collect();
+    assert!(!named.is_empty());
+    for error in named {
+        assert_eq!(error.to_string(), alone.to_string());
+    }
+}
+
+/// A sheet falls flat on a floor while it drifts. It lands, neither bounces nor sinks, and slides as far as Coulomb's law says: at the impact friction
+/// takes its coefficient times the speed of landing, then its coefficient times gravity.
+#[test]
+fn a_sheet_lands_and_slides_to_rest_whatever_the_integrator() {
+    for integrator in ["euler", "bdf2", "newmark", "central"] {
+        let text = sheet(
+            9,
+            "center = [0, 0, 0.024]\nvelocity = [0.3, 0, 0]",
+            &format!(
+                "[[body]]\nshape = \"plane\"\nsurface = \"analytic\"\nfriction = 0.2\n[contact]\n\
+                 thickness = \"4 mm\"\n[solver]\nintegrator = \"{integrator}\"\n"
+            ),
+        );
+        let text = text
+            .replace("1000 N/m", "100 N/m")
+            .replace(r#"step = "5 ms""#, r#"step = "2 ms""#);
+        let world = world(&text);
+        let s = run(&world, 200, |s| {
+            let lowest = s.positions().iter().map(|x| x.z).fold(f64::MAX, f64::min);
+            assert!(lowest > 0.004 - 1e-9, "{integrator}: {lowest}");
+        });
+        let highest = s.positions().iter().map(|x| x.z).fold(f64::MIN, f64::max);
+        assert!(highest < 0.0042, "{integrator}: {highest}");
+        let fastest = (s.velocities().iter())
+            .map(|v| v.length())
+            .fold(0.0, f64::max);
+        assert!(fastest < 0.011, "{integrator}: {fastest}");
+        let landing = (2.0 * 9.81 * 0.02_f64).sqrt();
+        let after = 0.3 - 0.2 * landing;
+        let known = 0.3 * landing / 9.81 + after * after / (2.0 * 0.2 * 9.81);
+        let rest = world.model().rest();
+        let moved = s.positions().iter().zip(rest).map(|(x, rest)| x.x - rest.x);
+        let moved = moved.sum::<f64>() / rest.len() as f64;
+        assert!(
+            (moved / known - 1.0).abs() < 0.05,
+            "{integrator}: {moved} not {known}"
+        );
+    }
 }

@@ -10,7 +10,7 @@ use weft_partition::{
 use crate::collide::audit::crossings;
 use crate::collide::body::{Analytic, BodySurface};
 use crate::collide::{Body, ClothSurface, Geometry, Solid};
-use crate::mesh::{MeshError, TriMesh, build_body, build_cloth};
+use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
 use crate::physics::{ClothModel, PhysicsError};
 use crate::scene::{Culling, Pin, Preconditioner, Scene, Surface};
 
@@ -108,7 +108,7 @@ impl World {
         let (mut pinned, mut velocities) = (Vec::new(), Vec::new());
         for cloth in &scene.cloths {
             let mesh = build_cloth(cloth)?;
-            model.add(&cloth.name, &mesh, &cloth.material)?;
+            model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
             let held = held_vertices(&mesh, &cloth.pins).map_err(|pin| WorldError::EmptyPin {
                 cloth: cloth.name.clone(),
                 pin,

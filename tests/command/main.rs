@@ -7,6 +7,7 @@
 
 mod audit;
 mod compare;
+mod failures;
 mod place;
 mod restart;
 mod trace;

@@ -1,0 +1,154 @@
+//! Reads `material` of a `[[cloth]]`.
+//!
+//! Keys that a model has no use for, and numbers that no sheet can have, are problems as well as wrong units.
+
+use super::quantity::{Dimension, Number};
+use super::reader::{Range, Table};
+use super::{BendingModel, Material, MembraneModel};
+
+/// Reads the table.
+pub(super) fn material(table: &Table<'_>) -> Material {
+    let base = Material::COTTON;
+    let density = table.required(
+        "density",
+        Dimension::AREA_DENSITY,
+        Range::Positive,
+        "density = \"0.15 kg/m2\"",
+    );
+    for (key, example) in [
+        ("stretch", "stretch = \"1000 N/m\""),
+        ("bending", "bending = \"1e-5 N m\""),
+    ] {
+        if !table.has(key) {
+            table.note_missing(key, example);
+        }
+    }
+    let membranes = MembraneModel::ALL.map(|model| (model.name(), model));
+    let membrane = table.choice("model", &membranes).unwrap_or(base.membrane);
+    let mut material = Material {
+        density,
+        membrane,
+        stretch: table
+            .pair("stretch", Dimension::STIFFNESS, Range::Positive)
+            .unwrap_or(base.stretch),
+        shear: table.quantity("shear", Dimension::STIFFNESS, Range::Positive),
+        poisson: table
+            .quantity("poisson", Dimension::NUMBER, Range::HalfOpen(0.0, 0.5))
+            .unwrap_or(base.poisson),
+        damping_mass: table
+            .quantity("damping_mass", Dimension::RATE, Range::NonNegative)
+            .unwrap_or(base.damping_mass),
+        strain_limit: table
+            .quantity("strain_limit", Dimension::NUMBER, Range::Positive)
+            .unwrap_or(base.strain_limit),
+        drag: ["drag_normal", "drag_tangential"].map(|key| {
+            table
+                .quantity(key, Dimension::NUMBER, Range::NonNegative)
+                .unwrap_or_else(|| base.drag[usize::from(key == "drag_tangential")])
+        }),
+        ..base
+    };
+    read_bending(table, &mut material);
+    read_damping(table, &mut material);
+    check_membrane(table, &material);
+    material
+}
+
+fn read_bending(table: &Table<'_>, material: &mut Material) {
+    let models = BendingModel::ALL.map(|model| (model.name(), model));
+    if let Some(model) = table.choice("bending_model", &models) {
+        material.bending_model = model;
+    }
+    if let Some(bending) = table.pair("bending", Dimension::RIGIDITY, Range::NonNegative) {
+        material.bending = bending;
+        material.bending_bias = None;
+    }
+    if let Some(bias) = table.quantity("bending_bias", Dimension::RIGIDITY, Range::NonNegative) {
+        material.bending_bias = Some(bias);
+        let [warp, weft] = material.bending;
+        // D₁c⁴ + D₂s⁴ + 2Hc²s² is negative nowhere if H ≥ −√(D₁D₂), and 2H = 4 bias − D₁ − D₂.
+        let least = 0.25 * (warp.sqrt() - weft.sqrt()).powi(2);
+        if bias < least {
+            let message = format!(
+                "must be at least {} N m with {} and {} N m along warp and weft, or cloth would gain energy \
+                 bent between them",
+                Number(least),
+                Number(warp),
+                Number(weft)
+            );
+            table.note("bending_bias", message);
+        }
+    }
+    let alike = material.bends_alike();
+    let fit = table.boolean("bending_fit");
+    material.bending_fit =
+        fit.unwrap_or(!alike || material.bending_model != BendingModel::Quadratic);
+    if fit == Some(false) && !alike && material.bending.iter().all(|b| b.is_finite()) {
+        table.note(
+            "bending_fit",
+            "a rigidity that depends on the direction is had by a fit to the mesh; take `true`",
+        );
+    }
+    let radius = table.quantity("bending_radius", Dimension::LENGTH, Range::Positive);
+    if radius.is_some() && material.bending_model != BendingModel::Springs {
+        table.note(
+            "bending_radius",
+            "is of bending springs; take bending_model = \"springs\", or leave it out",
+        );
+    }
+    material.bending_radius = radius.unwrap_or(material.bending_radius);
+}
+
+/// `damping_stiffness` is for all that have none of their own.
+fn read_damping(table: &Table<'_>, material: &mut Material) {
+    let time = |key| table.quantity(key, Dimension::TIME, Range::NonNegative);
+    if let Some(all) = time("damping_stiffness") {
+        material.damping = [all; 3];
+    }
+    let [stretch, shear, bending] = material.damping;
+    let stretch = time("damping_stretch").unwrap_or(stretch);
+    let bending = time("damping_bending").unwrap_or(bending);
+    let own = time("damping_shear");
+    let springs = material.membrane == MembraneModel::Springs;
+    let shear = if springs {
+        stretch
+    } else {
+        own.unwrap_or(shear)
+    };
+    material.damping = [stretch, shear, bending];
+    if springs && own.is_some() {
+        table.note("damping_shear", SPRINGS_ONLY);
+    }
+}
+
+fn check_membrane(table: &Table<'_>, material: &Material) {
+    let [warp, weft] = material.stretch;
+    if !(warp.is_finite() && weft.is_finite()) {
+        return;
+    }
+    if material.membrane == MembraneModel::Springs {
+        for key in ["shear", "poisson"] {
+            if table.has(key) {
+                table.note(key, SPRINGS_ONLY);
+            }
+        }
+        if warp != weft || material.shear.is_some() && !table.has("shear") {
+            table.note(
+                "stretch",
+                "springs have one stiffness; give one number, or take model = \"finite-elements\"",
+            );
+        }
+        return;
+    }
+    let most = (warp / weft).sqrt();
+    if material.poisson >= most {
+        let message = format!(
+            "must be less than √(warp/weft) of `stretch`, {}, or cloth would gain energy when pulled",
+            Number(most)
+        );
+        table.note("poisson", message);
+    }
+}
+
+const SPRINGS_ONLY: &str = "springs along edges take this from the mesh; leave it out, or take \
+                            model = \"finite-elements\"";

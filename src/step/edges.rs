@@ -1,0 +1,109 @@
+//! How fast edges of the cloth change their lengths: damped by impulses, or told so that the step is cut.
+//!
+//! Deformations of more than a tenth in one step are better avoided: by shorter steps, or, where accuracy is lost already, by
+//! impulses along edges that reduce the strain rate to what is allowed, just as those that reduce strain
+//! [Bridson 2003, §1.3]. The three edges of a triangle together miss no deformation of it.
+
+use glam::DVec3;
+use weft_partition::HaloPlan;
+
+use super::fault::Fault;
+use super::impulses::Row;
+
+/// Rows are made from this share of the limit on: those that neighbours' impulses may bring to it.
+const WATCHED: f64 = 0.5;
+
+/// The edges that touch a rank's vertices, ascending: global and local numbers of their ends.
+#[derive(Debug)]
+pub(super) struct Edges(Vec<([u32; 2], [u32; 2])>);
+
+impl Edges {
+    /// The edges of all triangles of the scene.
+    pub(super) fn new(triangles: &[[u32; 3]], plan: &HaloPlan) -> Self {
+        let owned = plan.owned();
+        let mine = |v: &u32| owned.contains(&(*v as usize));
+        let sides = triangles
+            .iter()
+            .flat_map(|&[a, b, c]| [[a, b], [b, c], [c, a]]);
+        let mut edges: Vec<[u32; 2]> = sides
+            .filter(|ends| ends.iter().any(mine))
+            .map(|[a, b]| [a.min(b), a.max(b)])
+            .collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let local = |v: u32| {
+            let index = plan.local_index(v);
+            index.expect("triangles couple only what the matrix graph does") as u32
+        };
+        Self(
+            edges
+                .into_iter()
+                .map(|ends| (ends, ends.map(local)))
+                .collect(),
+        )
+    }
+
+    /// Appends rows for edges whose length would change by about `limit` of it, or more, within `dt` (s). Positions `x` (m) and velocities `v`
+    /// (m/s) are local.
+    pub(super) fn push_rows(
+        &self,
+        limit: f64,
+        (x, v): (&[DVec3], &[DVec3]),
+        dt: f64,
+        rows: &mut Vec<Row>,
+    ) {
+        for (ends, local) in &self.0 {
+            let [a, b] = local.map(|end| end as usize);
+            let along = x[b] - x[a];
+            let length = along.length();
+            if length <= 0.0 {
+                continue;
+            }
+            let normal = along / length;
+            let rate = (v[b] - v[a]).dot(normal);
+            let allowed = limit * length / dt;
+            if rate.abs() < WATCHED * allowed {
+                continue;
+            }
+            // Lengthening: −rate ≥ −allowed; shortening: rate ≥ −allowed.
+            let sign = if rate > 0.0 { 1.0 } else { -1.0 };
+            rows.push(Row {
+                count: 2,
+                vertices: [ends[0], ends[1], 0, 0],
+                weights: [sign, -sign, 0.0, 0.0],
+                normal,
+                body_velocity: DVec3::ZERO,
+                least_rate: -allowed,
+                friction: 0.0,
+            });
+        }
+    }
+
+    /// The edge whose length changes by the largest share from `x` to `x + dt v`, if that is more than `limit`: its key is
+    /// minus the share, its vertex an end.
+    pub(super) fn most_changed(
+        &self,
+        limit: f64,
+        (x, v): (&[DVec3], &[DVec3]),
+        dt: f64,
+    ) -> Option<Fault> {
+        let changed = self.0.iter().filter_map(|(ends, local)| {
+            let [a, b] = local.map(|end| end as usize);
+            let before = x[b] - x[a];
+            let after = before + (v[b] - v[a]) * dt;
+            let (before, after) = (before.length(), after.length());
+            let change = (after - before).abs() / before;
+            // What is no number has changed too much.
+            let within = change <= limit;
+            (!within).then(|| Fault {
+                key: if change.is_nan() {
+                    f64::NEG_INFINITY
+                } else {
+                    -change
+                },
+                vertex: ends[0],
+            })
+        });
+        changed.reduce(Fault::worse)
+    }
+}

@@ -1,0 +1,178 @@
+//! Why a step could not be taken, and whether a shorter one might.
+
+use std::fmt;
+
+use rayon::ThreadPoolBuildError;
+use thiserror::Error;
+use weft_partition::PartitionError;
+use weft_runtime::ScopeError;
+use weft_runtime::comm::CommError;
+
+use crate::solve::{PatternError, SolveError};
+
+/// A vertex for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its number in the order of the scene's vertices.
+    pub vertex: u32,
+    /// Its patch.
+    pub patch: usize,
+    /// The name of its cloth.
+    pub cloth: String,
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            vertex,
+            patch,
+            cloth,
+        } = self;
+        write!(f, "vertex {vertex} of patch {patch} (cloth `{cloth}`)")
+    }
+}
+
+/// Why Newton's method was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// The equations were not met after `solver.newton` linear systems.
+    Limit,
+    /// No share of the last step made the residual smaller.
+    Stalled,
+}
+
+impl fmt::Display for GaveUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Limit => "allow more with solver.newton",
+            Self::Stalled => "no share of the last step makes it smaller",
+        })
+    }
+}
+
+/// Why a step could not be taken; the same on every rank but for those of messages.
+#[derive(Debug, Error)]
+pub enum StepError {
+    /// The linear solve failed.
+    #[error("step {step}: {source}")]
+    Solve {
+        /// The step, from 1.
+        step: u64,
+        /// What the solver says; its vertex in the order of the scene's vertices.
+        source: SolveError,
+    },
+    /// Newton's method did not meet the equations of motion.
+    #[error(
+        "step {step}: no convergence of Newton's method after {systems} linear systems: residual \
+         {residual:.3e}, allowed {allowed:.3e}, largest at {at}; {why}, take a larger \
+         solver.newton_tolerance or a shorter time.step"
+    )]
+    Newton {
+        /// The step, from 1.
+        step: u64,
+        /// Linear systems solved.
+        systems: u32,
+        /// The last residual, in √J.
+        residual: f64,
+        /// The residual that was allowed.
+        allowed: f64,
+        /// The vertex with the largest share of it.
+        at: Named,
+        /// Why it was not tried further.
+        why: GaveUp,
+    },
+    /// Collision tasks failed.
+    #[error("step {step}: {source}")]
+    Detect {
+        /// The step, from 1.
+        step: u64,
+        /// What the runtime says.
+        source: ScopeError,
+    },
+    /// A triangle has no area any more.
+    #[error("step {step}: a triangle collapsed at {at}; take a shorter time.step")]
+    Collapsed {
+        /// The step, from 1.
+        step: u64,
+        /// A corner.
+        at: Named,
+    },
+    /// An edge changed its length by more than `time.strain_change`. Only where steps are halved.
+    #[error(
+        "step {step}: an edge at {at} changed its length by {:.1} %, more than time.strain_change",
+        100.0 * .change
+    )]
+    StrainChange {
+        /// The step, from 1.
+        step: u64,
+        /// An end of it.
+        at: Named,
+        /// By which share.
+        change: f64,
+    },
+    /// A state to go on from that is not of this scene.
+    #[error("the state to go on from is not of {vertices} vertices, as this scene is")]
+    OtherState {
+        /// Vertices of the scene.
+        vertices: usize,
+    },
+    /// A position or velocity is not finite.
+    #[error("step {step}: {at} is no longer at a finite position; take a shorter time.step")]
+    NonFinite {
+        /// The step, from 1.
+        step: u64,
+        /// The vertex.
+        at: Named,
+    },
+    /// Messages failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// The system does not give as many threads as were asked for.
+    #[error("cannot start the threads of a rank: {0}")]
+    Threads(#[from] ThreadPoolBuildError),
+    /// More ranks than patches, or none.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
+    /// The matrix is too large for its numbering.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+}
+
+impl StepError {
+    /// Whether this only says that another rank ended the job.
+    #[must_use]
+    pub fn is_echo(&self) -> bool {
+        let echo =
+            |error: &CommError| matches!(error, CommError::Aborted { .. } | CommError::Left { .. });
+        match self {
+            Self::Comm(error)
+            | Self::Solve {
+                source: SolveError::Comm(error),
+                ..
+            }
+            | Self::Detect {
+                source: ScopeError::Comm(error),
+                ..
+            } => echo(error),
+            _ => false,
+        }
+    }
+
+    /// Whether a shorter step might not fail so. Such errors are the same on every rank.
+    #[must_use]
+    pub fn is_of_length(&self) -> bool {
+        match self {
+            Self::Solve { source, .. } => matches!(
+                source,
+                SolveError::NotConverged { .. }
+                    | SolveError::Indefinite { .. }
+                    | SolveError::NonFinite { .. }
+            ),
+            Self::Newton { .. }
+            | Self::Collapsed { .. }
+            | Self::StrainChange { .. }
+            | Self::NonFinite { .. } => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Which place to name, when ranks have come upon different ones: an error is the same on all of them.
+
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::wire;
+
+/// A place at which something is wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fault {
+    /// The least of all is named.
+    pub(super) key: f64,
+    /// A vertex, as numbered in the patch tree; decides between equal keys.
+    pub(super) vertex: u32,
+}
+
+impl Fault {
+    /// The one to be named.
+    pub(super) fn worse(self, other: Self) -> Self {
+        let order = (self.key.total_cmp(&other.key)).then(self.vertex.cmp(&other.vertex));
+        if order.is_le() { self } else { other }
+    }
+}
+
+/// The fault to be named of those that ranks have found, the same on all; `None` if there is none. Collective.
+pub(super) fn agree(comm: &mut dyn Comm, own: Option<Fault>) -> Result<Option<Fault>, CommError> {
+    if comm.size() == 1 {
+        return Ok(own);
+    }
+    let malformed = |from| move |what| CommError::Malformed { from, what };
+    let own = wire::encode(&own.map(|fault| (fault.key, fault.vertex)));
+    let all = comm.allgather(own.map_err(malformed(comm.rank()))?)?;
+    let mut named: Option<Fault> = None;
+    for (from, bytes) in (0..).map(Rank).zip(&all) {
+        let fault: Option<(f64, u32)> = wire::decode(bytes).map_err(malformed(from))?;
+        let fault = fault.map(|(key, vertex)| Fault { key, vertex });
+        named = match (named, fault) {
+            (Some(a), Some(b)) => Some(a.worse(b)),
+            (a, b) => a.or(b),
+        };
+    }
+    Ok(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_runtime::comm::threads;
+
+    use super::*;
+
+    #[test]
+    fn ranks_name_the_least_and_some_have_none() {
+        let found = [None, Some((-2.0, 9)), Some((1.0, 3)), Some((-2.0, 8))];
+        let named = threads::launch(4, |comm| {
+            let own = found[comm.rank().index()].map(|(key, vertex)| Fault { key, vertex });
+            agree(comm, own).unwrap().map(|fault| fault.vertex)
+        });
+        assert_eq!(named.unwrap(), [Some(8); 4]);
+        let nothing = threads::launch(2, |comm| agree(comm, None).unwrap()).unwrap();
+        assert_eq!(nothing, [None, None]);
+    }
+}

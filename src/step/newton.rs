@@ -1,0 +1,159 @@
+//! Newton's method on the equations of an implicit part, for those who want them met rather than linearised once.
+//!
+//! The residual of velocities u is what the equation of `motion` leaves, `τ (f(X) − D(X) u + M g) − M (u − v̂)`, which is the
+//! right-hand side of the system linearised there. It is measured by the kinetic energy that it would give to each vertex alone,
+//! `√Σ |S r|²/m` in √J, with S the constrained directions taken out.
+//!
+//! * **Start**: the solution of the first system, taken whole.
+//! * **Step**: the solution of the system at the last iterate; its whole, or the half, quarter, ... down to [`LEAST_SHARE`] of it,
+//!   the first with a residual smaller than the last one's by [`WORTHWHILE`] times the share. A share at which a triangle collapses is too large.
+//! * **Stop**: the residual is at most `solver.newton_tolerance` times that of the part's first right-hand side, or negligible. It fails when no
+//!   share serves, or when `solver.newton` systems were solved.
+//!
+//! The matrix leaves out how forces turn with their triangles and compression, so that it stays positive definite; convergence is
+//! linear then, the faster the smaller strains are.
+
+use glam::DVec3;
+use weft_runtime::comm::Comm;
+
+use super::error::{GaveUp, StepError};
+use super::fault::{self, Fault};
+use super::part::NEGLIGIBLE;
+use super::report::StepReport;
+use super::simulation::Simulation;
+
+/// The smallest share of a step that is tried.
+const LEAST_SHARE: f64 = 1.0 / 128.0;
+/// By how much, times its share, a step must make the residual smaller.
+const WORTHWHILE: f64 = 1e-4;
+
+impl Simulation<'_> {
+    /// Goes on from the solution of the first system until the equations are met. Collective.
+    pub(super) fn iterate(
+        &mut self,
+        comm: &mut dyn Comm,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
+        let solver = self.world.scene().solver;
+        // The first right-hand side: assembled where the part begins, and not changed by its solve.
+        let first = self.residual(comm)?;
+        let allowed = (solver.newton_tolerance * first).max(NEGLIGIBLE);
+        self.hold_still();
+        let mut residual = self.look(comm)?.unwrap_or(f64::INFINITY);
+        loop {
+            report.newton_residual = residual / allowed;
+            if residual <= allowed {
+                for (force, rhs) in self.force.iter_mut().zip(&self.rhs) {
+                    *force = -*rhs;
+                }
+                return Ok(());
+            }
+            let why = if report.systems >= solver.newton {
+                GaveUp::Limit
+            } else if residual.is_finite() {
+                let outcome = self.solve_further(comm)?;
+                report.note(&outcome);
+                match self.search(comm, residual)? {
+                    Some(smaller) => {
+                        residual = smaller;
+                        continue;
+                    }
+                    None => GaveUp::Stalled,
+                }
+            } else {
+                GaveUp::Stalled
+            };
+            return Err(self.not_converged(comm, report.systems, (residual, allowed), why)?);
+        }
+    }
+
+    /// Takes the largest share of the last solution that makes the residual smaller; `None` if none does. Collective.
+    fn search(&mut self, comm: &mut dyn Comm, last: f64) -> Result<Option<f64>, StepError> {
+        let mut share = 1.0;
+        // Each trial takes back half of what the one before had added; at first there is nothing to take back.
+        let mut added = 0.0;
+        while share >= LEAST_SHARE {
+            for (change, further) in self.change.iter_mut().zip(&self.further) {
+                *change += *further * (share - added);
+            }
+            added = share;
+            if let Some(residual) = self.look(comm)?
+                && residual <= last * (1.0 - WORTHWHILE * share)
+            {
+                return Ok(Some(residual));
+            }
+            share *= 0.5;
+        }
+        Ok(None)
+    }
+
+    /// Linearises at the present change; its residual, or `None` if a triangle has collapsed there or it is no number.
+    /// Collective.
+    fn look(&mut self, comm: &mut dyn Comm) -> Result<Option<f64>, StepError> {
+        let owned = self.plan.owned();
+        self.motion
+            .linearise_at(comm, &self.v[owned], &self.change)?;
+        let tau = self.motion.tau;
+        let collapsed = self.assemble_there((tau, tau));
+        match self.agree_on_collapse(comm, collapsed) {
+            Ok(()) => {}
+            Err(StepError::Collapsed { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let residual = self.residual(comm)?;
+        Ok(residual.is_finite().then_some(residual))
+    }
+
+    /// The residual of the system as it is assembled, in √J. Collective.
+    fn residual(&self, comm: &mut dyn Comm) -> Result<f64, StepError> {
+        let [sum] = self.reduction.sum(comm, |patch| {
+            [patch
+                .map(|i| self.kick(i))
+                .fold(0.0, |sum, kick| sum + kick)]
+        })?;
+        Ok(sum.sqrt())
+    }
+
+    /// What the residual of an owned vertex would give to it alone, in J, doubled.
+    fn kick(&self, i: usize) -> f64 {
+        let free: DVec3 = self.filter.free(i) * self.rhs[i];
+        free.length_squared() / self.world.model().masses()[self.plan.owned().start + i]
+    }
+
+    /// Keeps what is prescribed as the first system has solved it.
+    fn hold_still(&mut self) {
+        let owned = self.owned();
+        let pinned = self.world.pinned()[owned].iter().enumerate();
+        self.filter.clear();
+        for (row, _) in pinned.filter(|&(_, &pinned)| pinned) {
+            self.filter.fix(row, DVec3::ZERO);
+        }
+        for c in self.bodies.constraints() {
+            self.filter.constrain(c.local as usize, c.free, DVec3::ZERO);
+        }
+    }
+
+    /// Names the vertex that lacks most. Collective.
+    fn not_converged(
+        &self,
+        comm: &mut dyn Comm,
+        systems: u32,
+        (residual, allowed): (f64, f64),
+        why: GaveUp,
+    ) -> Result<StepError, StepError> {
+        let first = self.plan.owned().start as u32;
+        let own = (0..self.rhs.len()).map(|i| Fault {
+            key: -self.kick(i),
+            vertex: first + i as u32,
+        });
+        let worst = fault::agree(comm, own.reduce(Fault::worse))?;
+        Ok(StepError::Newton {
+            step: self.step + 1,
+            systems,
+            residual,
+            allowed,
+            at: self.name(worst.map_or(0, |fault| fault.vertex as usize)),
+            why,
+        })
+    }
+}

@@ -1,0 +1,443 @@
+//! A part of a step, which is the whole step unless that was cut; after [TB06 §3 and §4] and [BW98]:
+//!
+//! 1. detect: tasks find the contacts of the part;
+//! 2. constrain: vertices near bodies lose directions;
+//! 3. assemble and solve for the velocity change, once or until the equations are met (`newton`);
+//! 4. respond: constraints are held or released, friction acts, impulses correct what the solve did not
+//!    foresee, nothing enters a body; methods that move vertices with other velocities than they end with find the latter;
+//! 5. move, and share the new state.
+//!
+//! Nothing of the state is replaced before the last, so that a part can be taken back.
+
+use glam::DVec3;
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+
+use super::assembly::{Collapsed, Load};
+use super::body_response::StepContext;
+use super::corrections::Correcting;
+use super::detect::{Contacts, detect};
+use super::error::StepError;
+use super::fault::{self, Fault};
+use super::report::{Clock, StepReport};
+use super::simulation::Simulation;
+use crate::collide::{Contact, Snapshot};
+use crate::scene::{Integrator, Scene};
+use crate::solve::{Outcome, SolveError, System, Tolerance};
+
+/// Residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram.
+pub(super) const NEGLIGIBLE: f64 = 1e-12;
+
+/// The system that the last assembly made, of fields that a solve leaves alone.
+macro_rules! system {
+    ($simulation:ident) => {
+        System {
+            matrix: &$simulation.matrix,
+            rhs: &$simulation.rhs,
+            filter: &$simulation.filter,
+            positions: &$simulation.local_x[..$simulation.plan.owned().len()],
+        }
+    };
+}
+
+impl<'w> Simulation<'w> {
+    /// Takes the part of length `dt` and gives every rank the new state. Collective.
+    pub(super) fn take_part(
+        &mut self,
+        comm: &mut dyn Comm,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
+        let mut clock = Clock::start(comm);
+        let contacts = self.detect(comm, report)?;
+        report.times[0] = clock.lap(comm);
+
+        self.load_local();
+        self.constrain(&contacts, report);
+        self.begin_motion(comm)?;
+        let collapsed = self.assemble_motion();
+        self.agree_on_collapse(comm, collapsed)?;
+        report.times[1] = clock.lap(comm);
+
+        if self.motion.integrator == Integrator::Central {
+            self.step_explicitly();
+        } else {
+            let outcome = self.solve(comm)?;
+            report.note(&outcome);
+            self.force.copy_from_slice(self.cg.constraint_force());
+            if self.world.scene().solver.newton > 1 {
+                self.iterate(comm, report)?;
+            }
+        }
+        report.times[2] = clock.lap(comm);
+
+        self.respond(comm, &contacts, report)?;
+        self.check_changes(comm, report)?;
+        self.find_ends(comm, report)?;
+        report.times[3] = clock.lap(comm);
+
+        self.share(comm)?;
+        report.times[4] = clock.lap(comm);
+        Ok(())
+    }
+
+    fn detect(
+        &mut self,
+        comm: &mut dyn Comm,
+        report: &mut StepReport,
+    ) -> Result<Contacts, StepError> {
+        let fall = self.world.scene().gravity * self.dt;
+        let motion = self.v.iter().zip(self.world.pinned());
+        self.foreseen.clear();
+        self.foreseen
+            .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
+        let geometry = self.world.geometry();
+        let (time, dt) = (self.part_time(), self.dt);
+        let (x, v) = (&self.x, &self.foreseen);
+        let snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
+        let (contacts, scope) =
+            detect(comm, &snapshot, &self.ownership, &self.options).map_err(|source| {
+                StepError::Detect {
+                    step: self.step + 1,
+                    source,
+                }
+            })?;
+        let owned = self.owned();
+        let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
+        let layers = contacts.layers.iter().filter(counted_here).count();
+        report.contacts = (contacts.vertex_body.len() + layers) as u64;
+        report.scope = scope;
+        Ok(contacts)
+    }
+
+    /// What the response to bodies needs to know.
+    fn context(&self) -> StepContext<'w> {
+        StepContext {
+            dt: self.dt,
+            gravity: self.world.scene().gravity,
+            first: self.owned().start as u32,
+            friction: self.world.friction(),
+        }
+    }
+
+    /// Fills the filter: pins, then contacts with bodies.
+    fn constrain(&mut self, contacts: &Contacts, report: &mut StepReport) {
+        let owned = self.owned();
+        let pinned = &self.world.pinned()[owned.clone()];
+        let velocities = &self.v[owned];
+        let context = self.context();
+        self.bodies
+            .constrain(&contacts.vertex_body, velocities, pinned, &context);
+        self.hold_pins();
+        for c in self.bodies.constraints() {
+            self.filter.constrain(c.local as usize, c.free, c.change);
+        }
+        report.constraints = self.bodies.constraints().len() as u64;
+    }
+
+    /// Empties the filter but for pins.
+    pub(super) fn hold_pins(&mut self) {
+        let owned = self.owned();
+        let pinned = self.world.pinned()[owned.clone()].iter().enumerate();
+        self.filter.clear();
+        for (row, _) in pinned.filter(|&(_, &pinned)| pinned) {
+            self.filter.fix(row, -self.v[owned.start + row]);
+        }
+    }
+
+    /// What the integrator makes of the start of the part. Collective.
+    fn begin_motion(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
+        self.motion.begin(self.dt, &self.local_x, &self.local_v);
+        for c in self.bodies.constraints() {
+            let i = c.local as usize;
+            let (x, v) = (self.local_x[i], self.local_v[i]);
+            self.motion.hold(i, c.free, (x, v, v + c.change), self.dt);
+        }
+        self.motion.share_ahead(comm)
+    }
+
+    /// The first system of the part.
+    fn assemble_motion(&mut self) -> Result<(), Collapsed> {
+        let tau = self.motion.tau;
+        match self.motion.integrator {
+            // Linearised where the part begins.
+            Integrator::Euler => self.assemble_here((tau, tau)),
+            Integrator::Newmark | Integrator::Central => self.assemble_here((tau, 0.0)),
+            // Where it would end at the velocities it begins with: nearer by one order.
+            Integrator::Bdf2 => {
+                self.motion.linearise(&self.local_v);
+                self.assemble_there((tau, tau))
+            }
+        }
+    }
+
+    /// The system linearised at the start of the part, for τ and the time by which positions follow velocities (s).
+    pub(super) fn assemble_here(&mut self, (tau, stiff): (f64, f64)) -> Result<(), Collapsed> {
+        let load = Load {
+            tau,
+            stiff,
+            shift: stiff,
+            gravity: self.world.scene().gravity,
+            air: self.world.scene().air,
+            toward: None,
+        };
+        let state = (&self.local_x[..], &self.local_v[..]);
+        let (matrix, rhs) = (&mut self.matrix, &mut self.rhs);
+        (self.assembly).assemble(self.world.model(), state, &load, matrix, rhs)
+    }
+
+    /// The system linearised where the motion says, likewise.
+    pub(super) fn assemble_there(&mut self, (tau, stiff): (f64, f64)) -> Result<(), Collapsed> {
+        let load = Load {
+            tau,
+            stiff,
+            shift: 0.0,
+            gravity: self.world.scene().gravity,
+            air: self.world.scene().air,
+            toward: Some(&self.motion.toward),
+        };
+        let state = (&self.motion.x[..], &self.motion.v[..]);
+        let (matrix, rhs) = (&mut self.matrix, &mut self.rhs);
+        (self.assembly).assemble(self.world.model(), state, &load, matrix, rhs)
+    }
+
+    /// Fails on all ranks if a triangle has collapsed on one. Collective.
+    pub(super) fn agree_on_collapse(
+        &self,
+        comm: &mut dyn Comm,
+        own: Result<(), Collapsed>,
+    ) -> Result<(), StepError> {
+        // The first of all triangles is named.
+        let own = own.err().map(|collapsed| Fault {
+            key: f64::from(collapsed.triangle),
+            vertex: collapsed.triangle,
+        });
+        match fault::agree(comm, own)? {
+            None => Ok(()),
+            Some(Fault {
+                vertex: triangle, ..
+            }) => Err(self.collapsed_at(triangle)),
+        }
+    }
+
+    pub(super) fn collapsed_at(&self, triangle: u32) -> StepError {
+        let corner = self.world.model().triangles()[triangle as usize][0];
+        StepError::Collapsed {
+            step: self.step + 1,
+            at: self.name(corner as usize),
+        }
+    }
+
+    /// Solves for the velocity change of the part, from that of the last one. Collective.
+    fn solve(&mut self, comm: &mut dyn Comm) -> Result<Outcome, StepError> {
+        let (system, tolerance) = (system!(self), tolerance(self.world.scene()));
+        let outcome = self.cg.solve(comm, &system, &tolerance, &mut self.change);
+        outcome.map_err(|source| self.unsolved(source))
+    }
+
+    /// Solves for the change of a further system, from nothing. Collective.
+    pub(super) fn solve_further(&mut self, comm: &mut dyn Comm) -> Result<Outcome, StepError> {
+        self.further.fill(DVec3::ZERO);
+        let (system, tolerance) = (system!(self), tolerance(self.world.scene()));
+        let outcome = self.cg.solve(comm, &system, &tolerance, &mut self.further);
+        outcome.map_err(|source| self.unsolved(source))
+    }
+
+    fn unsolved(&self, source: SolveError) -> StepError {
+        StepError::Solve {
+            step: self.step + 1,
+            source: source.renumbered(|vertex| self.world.tree().new_to_old()[vertex as usize]),
+        }
+    }
+
+    /// The velocity change by the forces at the start alone; nothing is solved.
+    fn step_explicitly(&mut self) {
+        let owned = self.owned();
+        let masses = &self.world.model().masses()[owned];
+        for ((change, rhs), mass) in self.change.iter_mut().zip(&self.rhs).zip(masses) {
+            *change = *rhs / *mass;
+        }
+        self.filter.enforce(&mut self.change);
+        let forces = self.force.iter_mut().zip(&self.change).zip(&self.rhs);
+        for (((force, change), rhs), mass) in forces.zip(masses) {
+            *force = *change * *mass - *rhs;
+        }
+    }
+
+    /// Velocities with which owned vertices move, in `local_v`.
+    fn respond(
+        &mut self,
+        comm: &mut dyn Comm,
+        contacts: &Contacts,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
+        let owned = self.owned();
+        let n = owned.len();
+        let masses = &self.world.model().masses()[owned.clone()];
+        let pinned = &self.world.pinned()[owned];
+        let velocities = &mut self.local_v[..n];
+        for (velocity, change) in velocities.iter_mut().zip(&self.change) {
+            *velocity += *change;
+        }
+        self.bodies.settle(&self.force, masses, velocities);
+        self.motion
+            .average(self.dt, &self.local_x, velocities, self.bodies.jolts());
+        let limit = self.world.scene().contact.strain_change;
+        let with = Correcting {
+            world: self.world,
+            ownership: &self.ownership,
+            plan: &self.plan,
+            assembly: &self.assembly,
+            bodies: &self.bodies,
+            edges: self.edges.as_ref().zip(limit),
+            x: &self.local_x,
+            dt: self.dt,
+        };
+        let pushed = self
+            .corrections
+            .apply(comm, &with, contacts, &mut self.local_v)?;
+        report.impulses = pushed.contacts;
+        report.strain_limited = pushed.triangles;
+        report.rate_limited = pushed.edges;
+        let context = self.context();
+        let velocities = &mut self.local_v[..n];
+        let clamped = self
+            .bodies
+            .clamp(&contacts.vertex_body, velocities, pinned, &context);
+        report.clamped = clamped as u64;
+        self.motion.pushed(velocities);
+        Ok(())
+    }
+
+    /// Where steps may be cut: fails if a triangle ends collapsed, or an edge changes its length by too much while a shorter part could
+    /// be tried. Collective.
+    fn check_changes(
+        &mut self,
+        comm: &mut dyn Comm,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
+        let Some(edges) = self.edges.as_ref().filter(|_| self.stride.cuts()) else {
+            return Ok(());
+        };
+        self.motion.share_velocities(comm, &mut self.local_v)?;
+        let state = (&self.local_x[..], &self.local_v[..]);
+        let limit = self.world.scene().time.strain_change;
+        let changed = edges.most_changed(limit, state, self.dt);
+        let collapsed = self
+            .assembly
+            .first_collapsed(self.world.model(), state, self.dt);
+        self.agree_on_collapse(comm, collapsed)?;
+        let Some(fault) = fault::agree(comm, changed)? else {
+            return Ok(());
+        };
+        if !self.stride.can_halve() {
+            report.rough = 1;
+            return Ok(());
+        }
+        Err(StepError::StrainChange {
+            step: self.step + 1,
+            at: self.name(fault.vertex as usize),
+            change: -fault.key,
+        })
+    }
+
+    /// The velocities at the end, where a second solve finds them. Collective.
+    fn find_ends(&mut self, comm: &mut dyn Comm, report: &mut StepReport) -> Result<(), StepError> {
+        if self.motion.integrator.is_implicit() {
+            return Ok(());
+        }
+        let owned = self.owned();
+        let begin = (&self.x[owned.clone()], &self.v[owned.clone()]);
+        self.motion
+            .second(comm, self.dt, (&self.local_x, begin.1), &mut self.local_v)?;
+        let collapsed = self.assemble_there((self.motion.tau, 0.0));
+        self.agree_on_collapse(comm, collapsed)?;
+
+        let times = self.motion.extrapolation();
+        let (from, to) = (&self.motion.v, &self.local_v);
+        let states = self.bodies.states();
+        let pinned = self.world.pinned()[owned.clone()].iter().enumerate();
+        self.filter.clear();
+        for (i, _) in pinned.filter(|&(_, &pinned)| pinned) {
+            self.filter.fix(i, (to[i] - from[i]) / times);
+        }
+        // What a body holds ends with the velocity with which it moved.
+        let held = self.bodies.constraints().iter();
+        for c in held.filter(|c| states[c.local as usize].held) {
+            let i = c.local as usize;
+            self.filter.constrain(i, c.free, (to[i] - from[i]) / times);
+        }
+        let outcome = self.solve_further(comm)?;
+        report.note(&outcome);
+        self.motion.finish(&self.further);
+        let forces = self.force.iter_mut().zip(self.cg.constraint_force());
+        forces.for_each(|(force, half)| *force = *half * times);
+        let masses = &self.world.model().masses()[owned];
+        self.bodies
+            .settle_ends(&self.force, masses, &mut self.motion.ends);
+        Ok(())
+    }
+
+    /// Moves the owned vertices and gives every rank the new state. Collective.
+    fn share(&mut self, comm: &mut dyn Comm) -> Result<(), StepError> {
+        let owned = self.owned();
+        let n = owned.len();
+        let dt = self.dt;
+        for (x, v) in self.local_x[..n].iter_mut().zip(&self.local_v) {
+            *x += *v * dt;
+        }
+        let ends = if self.motion.has_ends() {
+            &self.motion.ends
+        } else {
+            &self.local_v[..n]
+        };
+        let mut bytes = Vec::with_capacity(2 * n * size_of::<DVec3>());
+        bytes.extend_from_slice(bytemuck::cast_slice(&self.local_x[..n]));
+        bytes.extend_from_slice(bytemuck::cast_slice(ends));
+        let gathered = comm.allgather(bytes)?;
+        for (rank, bytes) in gathered.iter().enumerate() {
+            let theirs = self.ownership.vertices(rank);
+            let half = theirs.len() * size_of::<DVec3>();
+            if bytes.len() != 2 * half {
+                let what = format!("{} bytes for {} vertices", bytes.len(), theirs.len());
+                return Err(CommError::Malformed {
+                    from: Rank(rank as u32),
+                    what,
+                }
+                .into());
+            }
+            self.check_finite(bytes, theirs.start)?;
+        }
+        let begin = (&self.x[owned.clone()], &self.v[owned]);
+        self.motion
+            .keep(dt, begin, &self.local_v[..n], self.bodies.jolts());
+        for (rank, bytes) in gathered.iter().enumerate() {
+            let theirs = self.ownership.vertices(rank);
+            let (x, v) = bytes.split_at(bytes.len() / 2);
+            bytemuck::cast_slice_mut(&mut self.x[theirs.clone()]).copy_from_slice(x);
+            bytemuck::cast_slice_mut(&mut self.v[theirs]).copy_from_slice(v);
+        }
+        Ok(())
+    }
+
+    /// Fails if the new state of a rank, whose first vertex is given, is not all numbers: on every rank, for all look at all.
+    fn check_finite(&self, bytes: &[u8], first: usize) -> Result<(), StepError> {
+        let size = size_of::<DVec3>();
+        let finite = |bytes: &[u8]| bytemuck::pod_read_unaligned::<DVec3>(bytes).is_finite();
+        let (x, v) = bytes.split_at(bytes.len() / 2);
+        let mut vertices = x.chunks_exact(size).zip(v.chunks_exact(size));
+        match vertices.position(|(x, v)| !(finite(x) && finite(v))) {
+            None => Ok(()),
+            Some(at) => Err(StepError::NonFinite {
+                step: self.step + 1,
+                at: self.name(first + at),
+            }),
+        }
+    }
+}
+
+fn tolerance(scene: &Scene) -> Tolerance {
+    Tolerance {
+        relative: scene.solver.tolerance,
+        absolute: NEGLIGIBLE,
+        max_iterations: scene.solver.max_iterations,
+    }
+}

@@ -1,0 +1,102 @@
+//! What a rank saw of a step.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weft_runtime::ScopeReport;
+use weft_runtime::comm::Comm;
+
+use crate::solve::Outcome;
+
+/// The phases of a step, in order.
+pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
+
+/// What a rank saw of a step. Of one that was taken in parts, times and counts of work are sums, also over parts that
+/// were taken back; contacts and constraints are those of the last part.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// Iterations of the linear solves.
+    pub iterations: u32,
+    /// The residual of the last one, as a share of what was allowed.
+    pub residual: f64,
+    /// Linear systems solved.
+    pub systems: u32,
+    /// The residual at which Newton's method stopped, as a share of what was allowed; 0 if systems are solved once.
+    pub newton_residual: f64,
+    /// Parts that the step was taken in; 1 unless it was cut.
+    pub parts: u32,
+    /// Parts that failed, were taken back and halved.
+    pub halvings: u32,
+    /// Why the first of them was halved.
+    pub halved_because: Option<String>,
+    /// Parts that were accepted because none may be shorter, though an edge changed by more than
+    /// `time.strain_change`.
+    pub rough: u32,
+    /// Length of the shortest part in s.
+    pub shortest: f64,
+    /// Contacts whose first vertex this rank owns.
+    pub contacts: u64,
+    /// Vertices of this rank that bodies constrain.
+    pub constraints: u64,
+    /// Contacts that pushed, of those whose first vertex this rank owns.
+    pub impulses: u64,
+    /// Triangles held at the strain limit, of those whose first vertex this rank owns.
+    pub strain_limited: u64,
+    /// Edges whose change of length was damped, of those whose first vertex this rank owns.
+    pub rate_limited: u64,
+    /// Vertices of this rank that had to be kept out of bodies after the solve.
+    pub clamped: u64,
+    /// What its workers did; its trace is that of the last part.
+    pub scope: ScopeReport,
+    /// When it began, on the rank's clock.
+    pub began: Duration,
+    /// Time spent in each of [`PHASES`], which follow each other.
+    pub times: [Duration; PHASES.len()],
+}
+
+impl StepReport {
+    /// Takes note of a linear solve.
+    pub(super) fn note(&mut self, outcome: &Outcome) {
+        self.systems += 1;
+        self.iterations += outcome.iterations;
+        self.residual = if outcome.allowed > 0.0 {
+            outcome.residual / outcome.allowed
+        } else {
+            0.0
+        };
+    }
+
+    /// Adds a part of the step, also one that failed.
+    pub(super) fn add(&mut self, part: Self) {
+        self.iterations += part.iterations;
+        self.residual = part.residual;
+        self.systems += part.systems;
+        self.newton_residual = part.newton_residual;
+        self.contacts = part.contacts;
+        self.constraints = part.constraints;
+        self.impulses += part.impulses;
+        self.strain_limited += part.strain_limited;
+        self.rate_limited += part.rate_limited;
+        self.clamped += part.clamped;
+        self.rough += part.rough;
+        self.scope.add(&part.scope);
+        self.scope.trace = part.scope.trace.or_else(|| self.scope.trace.take());
+        for (sum, time) in self.times.iter_mut().zip(part.times) {
+            *sum += time;
+        }
+    }
+}
+
+/// Laps of the driver's clock.
+pub(super) struct Clock(pub(super) Duration);
+
+impl Clock {
+    pub(super) fn start(comm: &dyn Comm) -> Self {
+        Self(comm.now())
+    }
+
+    pub(super) fn lap(&mut self, comm: &dyn Comm) -> Duration {
+        let now = comm.now();
+        now.saturating_sub(std::mem::replace(&mut self.0, now))
+    }
+}

@@ -1,0 +1,58 @@
+//! Exams: scenes whose answers are known from mechanics, each with its source.
+//!
+//! One module an exam. Its tests hold the answer to a stated tolerance, its `curves` are what the book
+//! shows of it; `cargo run --example exams` draws them into `docs/src/exams`. To add an exam, write its
+//! module and name it in [`all`].
+#![allow(
+    dead_code,
+    missing_debug_implementations,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests use the tests, the example the curves"
+)]
+
+mod bias;
+mod biaxial;
+mod buckling;
+mod cantilever;
+mod catenary;
+pub mod curve;
+mod damping;
+mod drum;
+mod dynamics;
+mod elastica;
+mod hanging;
+mod orientation;
+mod patch;
+mod rest_angles;
+mod rig;
+mod shear;
+mod springs;
+mod standing_wave;
+mod strip;
+mod terminal;
+mod tumbling;
+mod uniaxial;
+
+/// Every exam: the name of its pictures, and its curves.
+pub fn all() -> Vec<(&'static str, fn() -> Vec<curve::Curve>)> {
+    vec![
+        ("patch", patch::curves),
+        ("uniaxial", uniaxial::curves),
+        ("biaxial", biaxial::curves),
+        ("shear", shear::curves),
+        ("bias", bias::curves),
+        ("springs", springs::curves),
+        ("hanging", hanging::curves),
+        ("catenary", catenary::curves),
+        ("orientation", orientation::curves),
+        ("cantilever", cantilever::curves),
+        ("buckling", buckling::curves),
+        ("terminal", terminal::curves),
+        ("damping", damping::curves),
+        ("standing-wave", standing_wave::curves),
+        ("drum", drum::curves),
+        ("strip", strip::curves),
+        ("tumbling", tumbling::curves),
+    ]
+}

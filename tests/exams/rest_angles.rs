@@ -1,0 +1,40 @@
+//! Rest angles: cloth that is curved at rest and bends by dihedral angles stays as it is; with the quadratic model,
+//! which takes the rest shape as flat, it unbends.
+//!
+//! Source: [Bridson 2003, §1.4].
+
+use std::f64::consts::FRAC_PI_2;
+
+use glam::DVec3;
+use weftwork::mesh::{TriMesh, grid};
+
+use super::rig::{Rig, forces};
+
+const RADIUS: f64 = 0.1;
+
+/// A quarter of a ring.
+fn quarter() -> TriMesh {
+    let centre = DVec3::new(0.5, 0.0, 0.0);
+    let mut mesh = grid([1.0, 0.3], [25, 9], centre, DVec3::ZERO).unwrap();
+    for p in &mut mesh.positions {
+        let (sin, cos) = (p.x * FRAC_PI_2).sin_cos();
+        *p = DVec3::new(RADIUS * sin, 0.1 * p.y, RADIUS * (1.0 - cos));
+    }
+    mesh
+}
+
+/// The largest elastic force on a vertex of the ring as it was made, in N.
+fn largest_force(model: &str) -> f64 {
+    let material =
+        format!("density = 0.15\nstretch = 200\nbending = 1e-5\nbending_model = \"{model}\"");
+    let world = Rig::new("", material).world_of(&quarter());
+    let forces = forces(&world, world.model().rest());
+    forces.iter().map(|f| f.length()).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_curved_strip_is_at_rest_with_its_own_angles_only() {
+    let (dihedral, quadratic) = (largest_force("dihedral"), largest_force("quadratic"));
+    assert!(quadratic > 1e-4, "{quadratic}");
+    assert!(dihedral < 1e-9 * quadratic, "{dihedral} {quadratic}");
+}
