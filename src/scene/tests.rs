@@ -484,7 +484,7 @@ fn bad_scenes_are_refused_with_these_words() {
         &cloth("[wind]\nspeed = 1"),
         &[],
         &format!(
-            "{ok}:4: wind: unknown key; here can be `balance`, `body`, `cloth`, `contact`, \
+            "{ok}:4: wind: unknown key; here can be `air`, `balance`, `body`, `cloth`, `contact`, \
              `gravity`, `name`, `output`, `partition`, `solver`, `time`, `title`"
         ),
     );
