@@ -195,6 +195,7 @@ fn passes(name: &str) {
 #[test]
 fn a_strip_bends_as_the_elastica() {
     passes("quadratic");
+    passes("mesh turned by 90°");
 }
 
 #[test]
@@ -206,9 +207,7 @@ fn woven_strips_bend_as_the_elastica() {
 }
 
 #[test]
-#[ignore = "not held yet"]
-fn strips_of_turned_meshes_bend_as_the_elastica() {
-    for way in WAYS.iter().filter(|way| way.turn != 0.0) {
-        passes(way.name);
-    }
+#[ignore = "off by 4 % of the length"]
+fn a_strip_cut_on_the_bias_of_its_mesh_bends_as_the_elastica() {
+    passes("mesh turned by 45°, fitted");
 }
