@@ -23,6 +23,7 @@ Examples:
   weft run scenes/drape-floor.toml --out runs/floor --resume    (goes on where that run stopped)
   weft check my-scene.toml
   weft compare runs/floor runs/floor-on-16-ranks
+  weft audit runs/floor
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
 6 compare found a difference, 101 internal."
@@ -53,6 +54,14 @@ pub(crate) enum Command {
         /// Takes the runs as the same if no position in their frames differs by more, in m [default: to the bit].
         #[arg(long, value_name = "METRES", value_parser = parse_tolerance)]
         tolerance: Option<f64>,
+    },
+    /// Looks in the frames of a run for cloth that crosses itself, and writes what does beside them.
+    Audit {
+        /// Directory of the run.
+        run: PathBuf,
+        /// Fails if there is any (exit code 4).
+        #[arg(long)]
+        strict: bool,
     },
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
@@ -141,6 +150,10 @@ pub(crate) struct RunArguments {
     /// Writes trace.json for ui.perfetto.dev, of all steps or of steps FROM to TO, both included.
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true, default_missing_value = "1..")]
     pub(crate) trace: Option<TraceSteps>,
+    /// Looks in every frame for cloth that crosses itself, and writes what does beside it; with =strict a crossing is
+    /// a failure (exit code 4).
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "count")]
+    pub(crate) audit: Option<AuditChoice>,
     /// Overrides a key of the scene, as in `time.step=2ms`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub(crate) overrides: Vec<(String, String)>,
@@ -181,6 +194,14 @@ pub(crate) enum CommChoice {
     Virtual,
     /// Every rank an MPI process, started by mpirun or srun.
     Mpi,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum AuditChoice {
+    /// Crossings are told.
+    Count,
+    /// A crossing is a failure.
+    Strict,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

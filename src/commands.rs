@@ -8,7 +8,7 @@ use weft_partition::PartitionError;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
-use weftwork::output::write_system;
+use weftwork::output::{FrameAudit, write_system};
 use weftwork::report::{PartitionComparison, compare, partition_picture};
 use weftwork::run::{FEATURES, RunError, read_state};
 use weftwork::scene::Scene;
@@ -148,6 +148,28 @@ pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result
         code: 6,
         message: format!("{} and {} differ{verdict}", a.display(), b.display()),
     })
+}
+
+pub(crate) fn audit_run(run: &Path, strict: bool) -> Result<(), Failure> {
+    let audit = FrameAudit::of_run(run).map_err(|error| Failure {
+        code: 5,
+        message: error.to_string(),
+    })?;
+    let mut text = format!("{audit}\n");
+    for frame in &audit.crossing {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "step {:>6}: {} pairs, {}",
+            frame.step, frame.pairs, frame.file
+        );
+    }
+    say(text)?;
+    if strict && !audit.crossing.is_empty() {
+        let message = format!("the cloth of {} crosses itself", run.display());
+        return Err(Failure { code: 4, message });
+    }
+    Ok(())
 }
 
 pub(crate) fn list_scenes(folder: &Path) -> Result<(), Failure> {

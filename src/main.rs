@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use weft_runtime::comm::virtual_time::Network;
-use weftwork::run::{Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run};
+use weftwork::run::{Audit, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run};
 use weftwork::scene::Scene;
 
-use self::cli::{Arguments, CommChoice, Command, NetworkChoice, RunArguments};
+use self::cli::{Arguments, AuditChoice, CommChoice, Command, NetworkChoice, RunArguments};
 use self::commands::{
-    check_scene, compare_runs, info, list_scenes, load, show_partition, write_linear_system,
+    audit_run, check_scene, compare_runs, info, list_scenes, load, show_partition,
+    write_linear_system,
 };
 use self::launcher::Launcher;
 
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
             overrides,
         } => write_linear_system(&scene, state.as_deref(), &out, &overrides),
         Command::Scenes { folder } => list_scenes(&folder),
+        Command::Audit { run, strict } => audit_run(&run, strict),
         Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),
     };
     match outcome {
@@ -229,6 +231,10 @@ fn run_options(
             .map(|checkpoint| checkpoint.map_or(Resume::Newest, Resume::From)),
         stop,
         trace: arguments.trace,
+        audit: arguments.audit.map(|choice| match choice {
+            AuditChoice::Count => Audit::Count,
+            AuditChoice::Strict => Audit::Strict,
+        }),
         progress: if arguments.quiet {
             Show::Nothing
         } else if io::stderr().is_terminal() {
@@ -271,7 +277,9 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     } else {
         report(summary, options)
     };
-    say(format_args!("{report}state hash {}\n", summary.hash))
+    say(format_args!("{report}state hash {}\n", summary.hash))?;
+    let failure = summary.audit_failure(options);
+    failure.map_or(Ok(()), |message| Err(Failure { code: 4, message }))
 }
 
 /// Writes to standard output. A reader that has gone, as `head` goes, is not an error.
@@ -321,7 +329,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
     format!(
         "\n{phases}\n{balance}\n\
          State: {depth} in any frame, strain at most {strain:.2} %, {crossings} crossing pairs in the \
-         last state\n\
+         last state\n{audit}\
          Wrote {out}: run.json history.csv and {frames} frames\n\
          {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n{trace}",
         phases = summary.phases,
@@ -336,6 +344,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         resumed = (summary.resumed_from)
             .map(|step| format!(", the first {step} in an earlier run"))
             .unwrap_or_default(),
+        audit = (summary.audit.as_ref()).map_or_else(String::new, |audit| format!("{audit}\n")),
         trace = summary.trace.as_ref().map(traced).unwrap_or_default(),
     )
 }

@@ -64,7 +64,7 @@ fn along(p: DVec3, direction: usize) -> (f64, f64) {
 
 /// An f32 below `d`, by no more than three units in the last place.
 #[inline(always)]
-fn below(d: f64) -> f32 {
+pub(super) fn below(d: f64) -> f32 {
     // Too large numbers become the largest, lest infinity less infinity be none.
     let nearest = d as f32;
     let nearest = if nearest < f32::MAX {

@@ -7,10 +7,13 @@
 pub mod audit;
 pub mod body;
 mod bvh;
+mod charts;
 mod closest;
 pub mod contact;
+mod firmness;
 mod kdop;
 mod narrow;
+mod near;
 mod snapshot;
 mod solid;
 mod surface;
@@ -27,5 +30,7 @@ pub use surface::{ClothSurface, Surface};
 pub use test_run::{Target, TestRun, brute_force};
 pub use volumes::Volumes;
 
+#[cfg(test)]
+mod culling_tests;
 #[cfg(test)]
 mod tests;

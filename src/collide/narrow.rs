@@ -11,6 +11,7 @@ use super::body::{Analytic, BOUNDARY, BodySurface};
 use super::closest::{on_segments, on_triangle};
 use super::contact::{Contact, PairId, PairKind};
 use super::kdop::Kdop18;
+use super::near::NearPair;
 use super::snapshot::Snapshot;
 
 /// Tests what triangle `s` owns against `t` and the other way round.
@@ -26,10 +27,15 @@ pub(super) fn cloth_pair(
     let surface = snap.cloth.surface();
     let faces = [surface.face(s), surface.face(t)];
     let of = |vertex: u32| &snap.vertex_volumes()[vertex as usize];
+    // Near pairs are tested on their own.
+    let near_pairs = volumes.and_then(|_| snap.near());
     for (owner, other, face) in [(0, 1, t), (1, 0, s)] {
         for vertex in faces[owner].owned_corners() {
             let near = |both: [&Kdop18; 2]| both[other].overlaps(of(vertex));
-            if !faces[other].corners.contains(&vertex) && volumes.is_none_or(near) {
+            if !faces[other].corners.contains(&vertex)
+                && volumes.is_none_or(near)
+                && near_pairs.is_none_or(|near| !near.has_face(vertex, face))
+            {
                 vertex_face(snap, vertex, face, out);
             }
         }
@@ -45,8 +51,30 @@ pub(super) fn cloth_pair(
             let near = || volume.overlaps(&of(u).union(of(v)));
             if !share && (volumes.is_none() || near()) {
                 let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
-                edge_edge(snap, a.min(b), a.max(b), out);
+                if near_pairs.is_none_or(|near| !near.has_edges(a, b)) {
+                    edge_edge(snap, a.min(b), a.max(b), out);
+                }
             }
+        }
+    }
+}
+
+/// Tests a pair of features that are near at rest.
+pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Contact>) {
+    let surface = snap.cloth.surface();
+    let of = |vertex: u32| &snap.vertex_volumes()[vertex as usize];
+    if pair.edges {
+        let [one, two] = [pair.a, pair.b].map(|e| {
+            let [p, q] = surface.edges()[e as usize];
+            of(p).union(of(q))
+        });
+        if one.overlaps(&two) {
+            edge_edge(snap, pair.a, pair.b, out);
+        }
+    } else {
+        let [a, b, c] = surface.face(pair.b).corners.map(of);
+        if a.union(b).union(c).overlaps(of(pair.a)) {
+            vertex_face(snap, pair.a, pair.b, out);
         }
     }
 }

@@ -7,10 +7,17 @@
 use glam::DVec3;
 
 use super::body::Body;
+use super::charts::{self, Place};
+use super::firmness::{self, Gradients};
 use super::kdop::Kdop18;
-use super::surface::ClothSurface;
+use super::near::{Near, NearPairs};
+use super::surface::{ClothSurface, Culling};
 use super::test_run::Target;
 use super::volumes::Volumes;
+
+/// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
+/// 10⁸ times the reach from the origin.
+const ROUNDING: f64 = 1e-5;
 
 /// Positions and motion of all cloth and bodies at the start of a step.
 #[derive(Debug)]
@@ -27,6 +34,8 @@ pub struct Snapshot<'a> {
     pub(super) thickness: f64,
     pub(super) reach: f64,
     self_collision: bool,
+    /// With the squared firmness from which on features that are not near stay apart.
+    culling: Option<(&'a Culling, f32)>,
     volumes: &'a Volumes,
 }
 
@@ -61,8 +70,17 @@ impl<'a> Snapshot<'a> {
     ) -> Self {
         let cloth = geometry.cloth;
         let (radius, bodies) = (0.5 * geometry.reach, geometry.bodies.len());
-        volumes.begin((x, v, dt), radius, cloth.patch_vertices(), bodies);
+        let culling = cloth.culling().and_then(|culling| {
+            // Squared, with room for what rounding does.
+            let keeps =
+                |distance: f64| geometry.reach * geometry.reach * (1.0 + ROUNDING) / distance;
+            let distance = culling.distance * culling.distance;
+            (keeps(distance) < 1.0).then_some((culling, keeps(distance) as f32))
+        });
+        let tiles = culling.map_or(0, |(culling, _)| culling.charts.tiles().len());
+        volumes.begin((x, v, dt), radius, cloth.patch_vertices(), bodies, tiles);
         Self {
+            culling,
             cloth: geometry.cloth,
             bodies: geometry.bodies,
             body_velocities: geometry.body_velocities,
@@ -101,10 +119,73 @@ impl<'a> Snapshot<'a> {
         let tree = &self.cloth.patches()[patch as usize];
         let surface = self.cloth.surface();
         let vertices = &self.volumes.vertices;
-        self.volumes.patches[patch as usize].of(tree, |triangle| {
+        let around = |triangle| {
             let [a, b, c] = surface.face(triangle).corners;
             let [a, b, c] = [a, b, c].map(|v| &vertices[v as usize]);
             a.union(b).union(c)
+        };
+        self.volumes.patches[patch as usize].of(|volumes| tree.refit(around, volumes))
+    }
+
+    /// Where the nodes of a patch's tree lie at rest; nothing if no test is to be left out.
+    pub(super) fn places(&self, patch: u32) -> &'a [Place] {
+        self.culling
+            .map_or(&[], |(culling, _)| &culling.places[patch as usize])
+    }
+
+    /// Whether features in a place at rest stay out of reach of each other, but for those that are near.
+    #[inline]
+    pub(super) fn stays_apart(&self, place: Place) -> bool {
+        let Some((culling, enough)) = self.culling else {
+            return false;
+        };
+        let block = culling.charts.block(place);
+        block.is_some_and(|block| self.firmness(culling, block) > enough)
+    }
+
+    /// The features that are close at rest already, and which of them are out of reach of each other.
+    pub(super) fn near(&self) -> Option<&'a Near> {
+        self.culling.map(|(culling, _)| &culling.near)
+    }
+
+    /// The near pairs of a patch.
+    pub(super) fn near_pairs(&self, patch: u32) -> Option<&'a NearPairs> {
+        self.near().map(|near| near.of_patch(patch))
+    }
+
+    /// The square of the distance at rest, in m², from which on features in a block stay out of reach.
+    pub(super) fn apart_from(&self, block: (u32, u32)) -> f32 {
+        let Some((culling, _)) = self.culling.filter(|_| block.0 != charts::NONE) else {
+            return f32::INFINITY;
+        };
+        let firmness = f64::from(self.firmness(culling, block));
+        if firmness > 0.0 {
+            (self.reach * self.reach * (1.0 + ROUNDING) / firmness) as f32
+        } else {
+            f32::INFINITY
+        }
+    }
+
+    /// The squared firmness of a block.
+    #[inline]
+    fn firmness(&self, culling: &Culling, (tile, block): (u32, u32)) -> f32 {
+        let kept = &self.volumes.firmness[tile as usize];
+        kept.of(|out| {
+            let own = &culling.charts.tiles()[tile as usize];
+            let next = own
+                .next
+                .map(|t| (t != charts::NONE).then(|| self.gradients(culling, t)));
+            firmness::firmness(own, self.gradients(culling, tile), next, out);
+        })[block as usize]
+    }
+
+    fn gradients(&self, culling: &Culling, tile: u32) -> &[Gradients] {
+        let corners = |t| self.cloth.surface().face(t).corners;
+        let charts = &culling.charts;
+        self.volumes.gradients[tile as usize].of(|out| {
+            let of = &charts.tiles()[tile as usize];
+            let motion = (self.x, self.v, self.dt);
+            firmness::gradients(of, |t| charts.inverse(t), corners, motion, out);
         })
     }
 
@@ -123,9 +204,8 @@ impl<'a> Snapshot<'a> {
             return &surface.volumes;
         }
         let (offset, step) = (self.body_offset(body), velocity * self.dt);
-        self.volumes.bodies[body as usize].of(&surface.tree, |triangle| {
-            surface.swept(triangle, offset, step, self.reach)
-        })
+        let swept = |triangle| surface.swept(triangle, offset, step, self.reach);
+        self.volumes.bodies[body as usize].of(|volumes| surface.tree.refit(swept, volumes))
     }
 
     /// How far a body has moved since time 0, in m.

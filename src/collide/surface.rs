@@ -6,7 +6,9 @@
 
 use glam::DVec3;
 
-use super::bvh::Bvh;
+use super::bvh::{Bvh, Node};
+use super::charts::{Charts, Place};
+use super::near::Near;
 
 /// Triangles with their features.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +32,14 @@ impl Face {
     /// The corners it owns.
     #[inline]
     pub(super) fn owned_corners(self) -> impl Iterator<Item = u32> {
+        self.owned_corners_at().map(|(_, vertex)| vertex)
+    }
+
+    /// The corners it owns, each after its number, 0 to 2.
+    #[inline]
+    pub(super) fn owned_corners_at(self) -> impl Iterator<Item = (usize, u32)> {
         let owned = move |&k: &usize| self.owned & (1 << k) != 0;
-        (0..3).filter(owned).map(move |k| self.corners[k])
+        (0..3).filter(owned).map(move |k| (k, self.corners[k]))
     }
 
     /// The edges it owns: the number of the corner where each begins, and its ends.
@@ -53,7 +61,22 @@ pub struct ClothSurface {
     patches: Vec<Bvh>,
     /// The vertices of the triangles of each patch, ascending.
     patch_vertices: Vec<Vec<u32>>,
+    culling: Option<Culling>,
 }
+
+/// What leaving out tests needs to know of the rest shape.
+#[derive(Clone, Debug)]
+pub(super) struct Culling {
+    pub(super) charts: Charts,
+    pub(super) near: Near,
+    /// For each patch, where the nodes of its tree lie.
+    pub(super) places: Vec<Vec<Place>>,
+    /// Pairs that are farther apart at rest are not near, in m.
+    pub(super) distance: f64,
+}
+
+/// Pairs are near that are closer at rest than this times the reach.
+const NEAR: f64 = 1.5;
 
 impl Surface {
     /// Finds the features of triangles over `vertices` vertices.
@@ -167,7 +190,48 @@ impl ClothSurface {
             rest: rest.to_vec(),
             piece: pieces(triangles, rest.len()),
             patches: items.into_iter().map(Bvh::build).collect(),
+            culling: None,
         }
+    }
+
+    /// Prepares for leaving out tests of cloth that is smooth, for contacts within `reach` (m): the contacts are the
+    /// same. Does nothing to a mesh with too many features that are as close at rest.
+    #[must_use]
+    pub fn with_culling(mut self, reach: f64) -> Self {
+        let mut patch_of = vec![0; self.surface.triangles.len()];
+        for (patch, tree) in self.patches.iter().enumerate() {
+            for node in 0..tree.len() as u32 {
+                if let Node::Leaf(triangle) = tree.node(node) {
+                    patch_of[triangle as usize] = patch;
+                }
+            }
+        }
+        let distance = NEAR * reach;
+        let charts = Charts::new(&self.surface, &self.rest);
+        let patch_of = |t: u32| patch_of[t as usize];
+        let near = Near::find(
+            &self.surface,
+            &charts,
+            distance,
+            patch_of,
+            self.patches.len(),
+        );
+        self.culling = near.map(|near| Culling {
+            places: self
+                .patches
+                .iter()
+                .map(|tree| charts.places(tree))
+                .collect(),
+            charts: charts.without_cells(),
+            near,
+            distance,
+        });
+        self
+    }
+
+    /// What [`Self::with_culling`] found.
+    pub(super) fn culling(&self) -> Option<&Culling> {
+        self.culling.as_ref()
     }
 
     /// Triangles and features.

@@ -7,10 +7,13 @@
 //!
 //! Not here: who gives to whom and when.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::body::{Analytic, Body};
 use super::bvh::{Bvh, Node};
+use super::charts::Place;
 use super::contact::Contact;
 use super::kdop::{Kdop18, Turned};
 use super::narrow;
@@ -27,12 +30,17 @@ pub enum Target {
     PatchBody(u32, u32),
 }
 
+/// Added to the first number of a test, it stands for groups of near pairs of a patch: from there on, before the second.
+const NEAR: u32 = 1 << 31;
+/// Groups of near pairs that are tested at once.
+const GROUPS: u32 = 64;
+
 /// A test under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRun {
     target: Target,
     /// Untried tests, oldest first: a node of each tree (for a patch against itself, equal nodes stand for
-    /// all pairs below; for an analytic body the second is 0).
+    /// all pairs below; for an analytic body the second is 0; see [`NEAR`]).
     stack: Vec<(u32, u32)>,
 }
 
@@ -55,10 +63,14 @@ impl TestRun {
                 }
             },
         };
-        meet.then(|| Self {
-            target,
-            stack: vec![(0, 0)],
-        })
+        let mut stack = vec![(0, 0)];
+        if let Target::Patch(p) = target {
+            let groups = snap.near_pairs(p).map_or(0, |near| near.groups().len());
+            if groups > 0 {
+                stack.push((NEAR, groups as u32));
+            }
+        }
+        meet.then_some(Self { target, stack })
     }
 
     /// What is tested.
@@ -80,18 +92,36 @@ impl TestRun {
         let stack = &mut self.stack;
         let tests = match self.target {
             Target::Patch(p) => {
+                let places = snap.places(p);
+                let cull = |a: u32, b: u32| culls(snap, (places, a), (places, b));
+                let mut tests = 0;
+                while let Some(&(first, end)) = stack.last().filter(|test| test.0 & NEAR != 0) {
+                    let first = first & !NEAR;
+                    let cut = end.min(first + GROUPS);
+                    stack.pop();
+                    if cut < end {
+                        stack.push((cut | NEAR, end));
+                    }
+                    test_near(snap, p, first..cut, out);
+                    tests += cut - first;
+                    if tests >= budget {
+                        return (tests, stack.is_empty());
+                    }
+                }
                 let leaf = |s, t, volumes| narrow::cloth_pair(snap, [s, t], Some(volumes), out);
-                advance::<true>([patch(p), patch(p)], stack, budget, leaf)
+                tests + advance::<true>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
             }
             Target::Patches(p, q) => {
+                let places = [snap.places(p), snap.places(q)];
+                let cull = |a: u32, b: u32| culls(snap, (places[0], a), (places[1], b));
                 let leaf = |s, t, volumes| narrow::cloth_pair(snap, [s, t], Some(volumes), out);
-                advance::<false>([patch(p), patch(q)], stack, budget, leaf)
+                advance::<false>([patch(p), patch(q)], stack, budget, leaf, cull)
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
                     let leaf = |s, t, _| narrow::body_pair(snap, (b, solid), s, t, out);
                     let body = (&solid.tree, snap.body_volumes(b));
-                    advance::<false>([patch(p), body], stack, budget, leaf)
+                    advance::<false>([patch(p), body], stack, budget, leaf, |_, _| false)
                 }
                 Body::Analytic(solid) => {
                     advance_solid(snap, patch(p), (b, solid), stack, budget, out)
@@ -134,9 +164,46 @@ impl TestRun {
         let (Some(first), Some(second)) = (first, second) else {
             return false;
         };
-        self.stack
-            .iter()
-            .all(|&(a, b)| (a as usize) < first && (b as usize) < second)
+        let near = match self.target {
+            Target::Patch(p) => snap.near_pairs(p).map_or(0, |near| near.groups().len()),
+            _ => 0,
+        };
+        // Near pairs come first: those are the newest.
+        let newest = self.stack.len().saturating_sub(1);
+        self.stack.iter().enumerate().all(|(index, &(a, b))| {
+            if a & NEAR != 0 {
+                index == newest && a & !NEAR <= b && b as usize <= near
+            } else {
+                (a as usize) < first && (b as usize) < second
+            }
+        })
+    }
+}
+
+/// Whether all that is below two nodes, or below one if they are equal, stays out of reach but for near pairs.
+#[inline]
+fn culls(snap: &Snapshot<'_>, first: (&[Place], u32), second: (&[Place], u32)) -> bool {
+    let of = |(places, node): (&[Place], u32)| places.get(node as usize).copied();
+    let places = of(first).zip(of(second));
+    places.is_some_and(|(a, b)| snap.stays_apart(a.join(b)))
+}
+
+/// Tests groups of near pairs of a patch.
+fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut Vec<Contact>) {
+    let Some(near) = snap.near_pairs(patch) else {
+        return;
+    };
+    for index in groups {
+        let group = &near.groups()[index as usize];
+        let apart = snap.apart_from(group.block);
+        if group.square > apart {
+            continue;
+        }
+        for pair in near.pairs(index as usize) {
+            if pair.square <= apart {
+                narrow::near_pair(snap, pair, out);
+            }
+        }
     }
 }
 
@@ -146,19 +213,20 @@ type Tree<'a> = (&'a Bvh, &'a [Kdop18]);
 /// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
 ///
 /// With `SELF` the two are one, and equal nodes stand for all pairs below. `leaf` is given pairs of triangles whose
-/// volumes overlap.
+/// volumes overlap; pairs of nodes that `cull` knows to be apart are left out.
 fn advance<'a, const SELF: bool>(
     [first, second]: [Tree<'a>; 2],
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
     mut leaf: impl FnMut(u32, u32, [&'a Kdop18; 2]),
+    cull: impl Fn(u32, u32) -> bool,
 ) -> u32 {
     let volume = |(_, volumes): Tree<'a>, node: u32| &volumes[node as usize];
     let mut tests = 0;
     while tests < budget {
         let Some((a, b)) = stack.pop() else { break };
         let mut push = |turned: &Turned<20>, a: u32, b: u32| {
-            if turned.overlaps(volume(second, b)) {
+            if turned.overlaps(volume(second, b)) && !cull(a, b) {
                 stack.push((a, b));
             }
         };
@@ -166,7 +234,12 @@ fn advance<'a, const SELF: bool>(
             // All pairs below one node: those below each child, and those between the children.
             if let Node::Inner(child) = first.0.node(a) {
                 push(&volume(first, child).turned(), child, child + 1);
-                stack.extend([(child, child), (child + 1, child + 1)]);
+                stack.extend(
+                    [child, child + 1]
+                        .into_iter()
+                        .filter(|&c| !cull(c, c))
+                        .map(|c| (c, c)),
+                );
             }
             tests += 1;
             continue;
@@ -185,7 +258,7 @@ fn advance<'a, const SELF: bool>(
             (Node::Inner(child), Node::Leaf(_)) => {
                 let turned = volume(second, b).turned();
                 for child in [child, child + 1] {
-                    if turned.overlaps(volume(first, child)) {
+                    if turned.overlaps(volume(first, child)) && !cull(child, b) {
                         stack.push((child, b));
                     }
                 }

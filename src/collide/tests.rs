@@ -13,17 +13,17 @@ const THICKNESS: f64 = 0.02;
 const REACH: f64 = 0.03;
 
 /// A small pseudo-random sequence; the tests say with which seed.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn unit(&mut self) -> f64 {
+    pub(super) fn unit(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    fn vector(&mut self, scale: f64) -> DVec3 {
+    pub(super) fn vector(&mut self, scale: f64) -> DVec3 {
         DVec3::new(self.unit() - 0.5, self.unit() - 0.5, self.unit() - 0.5) * (2.0 * scale)
     }
 }
@@ -50,7 +50,8 @@ impl Case {
         let v = (0..n).map(|_| random.vector(1.0)).collect();
         let cloth = ClothSurface::new(&mesh.triangles, &mesh.positions, patches, |v| {
             v as usize * patches / n
-        });
+        })
+        .with_culling(REACH);
         let corners = [
             DVec3::new(0.2, 0.2, 0.0),
             DVec3::new(0.9, 0.2, 0.0),
@@ -128,7 +129,7 @@ impl Case {
 }
 
 /// Equal to the last bit.
-fn assert_same(found: &[Contact], expected: &[Contact]) {
+pub(super) fn assert_same(found: &[Contact], expected: &[Contact]) {
     let missing = expected
         .iter()
         .find(|c| found.binary_search_by_key(&c.id, |f| f.id).is_err());

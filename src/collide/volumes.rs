@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use glam::DVec3;
 
-use super::bvh::Bvh;
+use super::firmness::Gradients;
 use super::kdop::Kdop18;
 
 /// Room for the volumes of a step; see [`Snapshot::new`](super::Snapshot::new).
@@ -17,15 +17,18 @@ pub struct Volumes {
     pub(super) vertices: Vec<Kdop18>,
     /// Of the tree over each patch.
     pub(super) roots: Vec<Kdop18>,
-    pub(super) patches: Vec<Refitted>,
-    pub(super) bodies: Vec<Refitted>,
+    pub(super) patches: Vec<Kept<Kdop18>>,
+    pub(super) bodies: Vec<Kept<Kdop18>>,
+    /// Of each tile of the cloth's charts: gradients of cells, squared firmness of blocks.
+    pub(super) gradients: Vec<Kept<Gradients>>,
+    pub(super) firmness: Vec<Kept<f32>>,
 }
 
-/// Volumes of a tree, once somebody has asked for them.
-#[derive(Debug, Default)]
-pub(super) struct Refitted {
-    volumes: OnceLock<Vec<Kdop18>>,
-    room: Mutex<Vec<Kdop18>>,
+/// Volumes of a tree, or the like, once somebody has asked for them.
+#[derive(Debug)]
+pub(super) struct Kept<T> {
+    values: OnceLock<Vec<T>>,
+    room: Mutex<Vec<T>>,
 }
 
 impl Volumes {
@@ -37,6 +40,7 @@ impl Volumes {
         radius: f64,
         patch_vertices: &[Vec<u32>],
         bodies: usize,
+        tiles: usize,
     ) {
         let around = |(&x, &v): (&DVec3, &DVec3)| Kdop18::around(&[x, x + v * dt], radius);
         self.vertices.clear();
@@ -47,30 +51,42 @@ impl Volumes {
             self.roots
                 .push(volumes.fold(Kdop18::EMPTY, |a, b| a.union(b)));
         }
-        for (trees, count) in [
-            (&mut self.patches, patch_vertices.len()),
-            (&mut self.bodies, bodies),
-        ] {
-            trees.resize_with(count, Refitted::default);
-            trees.iter_mut().for_each(Refitted::forget);
+        forget(&mut self.patches, patch_vertices.len());
+        forget(&mut self.bodies, bodies);
+        forget(&mut self.gradients, tiles);
+        forget(&mut self.firmness, tiles);
+    }
+}
+
+fn forget<T>(all: &mut Vec<Kept<T>>, count: usize) {
+    all.resize_with(count, Kept::default);
+    all.iter_mut().for_each(Kept::forget);
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self {
+            values: OnceLock::new(),
+            room: Mutex::default(),
         }
     }
 }
 
-impl Refitted {
+impl<T> Kept<T> {
     fn forget(&mut self) {
-        if let Some(volumes) = self.volumes.take() {
-            *self.room.get_mut().unwrap_or_else(PoisonError::into_inner) = volumes;
+        if let Some(values) = self.values.take() {
+            *self.room.get_mut().unwrap_or_else(PoisonError::into_inner) = values;
         }
     }
 
-    /// The volumes of the nodes of `tree`, made of those of its triangles if this is the first time.
-    pub(super) fn of(&self, tree: &Bvh, leaf: impl Fn(u32) -> Kdop18) -> &[Kdop18] {
-        self.volumes.get_or_init(|| {
+    /// The values, which `fill` writes in place of others if this is the first time.
+    #[inline]
+    pub(super) fn of(&self, fill: impl FnOnce(&mut Vec<T>)) -> &[T] {
+        self.values.get_or_init(|| {
             let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut volumes = std::mem::take(&mut *room);
-            tree.refit(leaf, &mut volumes);
-            volumes
+            let mut values = std::mem::take(&mut *room);
+            fill(&mut values);
+            values
         })
     }
 }

@@ -19,6 +19,7 @@
 pub mod checkpoint;
 mod directory;
 mod error;
+mod frame_audit;
 mod frames;
 mod history;
 mod matrix_market;
@@ -34,6 +35,7 @@ mod vtp_read;
 pub use checkpoint::Checkpoint;
 pub use directory::RunDirectory;
 pub use error::OutputError;
+pub use frame_audit::{CrossingFrame, FrameAudit};
 pub use frames::{Frame, FrameSeries};
 pub use history::{HistoryRow, HistoryWriter};
 pub use matrix_market::write_system;
@@ -47,4 +49,4 @@ pub use run_json::{
 pub use state_hash::{StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};
-pub use vtp_read::read_points;
+pub use vtp_read::{read_points, read_triangles};

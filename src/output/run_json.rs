@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{OutputError, RunDirectory, StateHash};
+use super::{FrameAudit, OutputError, RunDirectory, StateHash};
 
 /// Everything about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct RunRecord {
     /// The step of the checkpoint from which the run went on; what is measured is of the time since.
     #[serde(default)]
     pub resumed_from: Option<u64>,
+    /// Where the cloth of its frames crosses itself, if they were audited; of the frames since it went on.
+    #[serde(default)]
+    pub audit: Option<FrameAudit>,
     /// The trace, if there is one.
     #[serde(default)]
     pub trace: Option<TraceRecord>,
@@ -236,6 +239,7 @@ impl RunRecord {
             balance: None,
             result: None,
             resumed_from: None,
+            audit: None,
             trace: None,
             stopped: None,
             warnings: Vec::new(),

@@ -1,4 +1,5 @@
-//! Reads back the vertices of a frame that [`write_vtp`](super::write_vtp) wrote: what comparing runs needs.
+//! Reads back the vertices and triangles of a frame that [`write_vtp`](super::write_vtp) wrote: what comparing and
+//! auditing runs need.
 //!
 //! Not here: other arrays, and files of other programs.
 
@@ -8,6 +9,7 @@ use std::path::Path;
 use glam::DVec3;
 
 use super::OutputError;
+use crate::mesh::TriMesh;
 
 /// What stands before the first appended block.
 const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
@@ -17,28 +19,65 @@ const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
 /// # Errors
 /// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours, or not all of it.
 pub fn read_points(path: &Path) -> Result<Vec<DVec3>, OutputError> {
+    read(path, points)
+}
+
+/// The vertices and triangles of a frame.
+///
+/// # Errors
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours, or not all of it.
+pub fn read_triangles(path: &Path) -> Result<TriMesh, OutputError> {
+    read(path, |file| {
+        let positions = points(file)?;
+        let triangles = triangles(file)?;
+        let exists = |v: &u32| (*v as usize) < positions.len();
+        let all = triangles.iter().flatten().all(exists);
+        all.then_some(TriMesh {
+            positions,
+            triangles,
+        })
+    })
+}
+
+fn read<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, OutputError> {
     let file = fs::read(path).map_err(OutputError::read(path))?;
-    points(&file).ok_or_else(|| OutputError::Malformed {
+    parse(&file).ok_or_else(|| OutputError::Malformed {
         path: path.to_owned(),
         what: "it is no frame that weft wrote, or not all of it".to_owned(),
     })
 }
 
 fn points(file: &[u8]) -> Option<Vec<DVec3>> {
-    let start = file.windows(MARK.len()).position(|w| w == MARK)?;
-    let xml = std::str::from_utf8(&file[..start]).ok()?;
-    let count: usize = attribute(element(xml, "<Piece ")?, "NumberOfPoints")?;
-    let (_, array) = xml.split_once("<Points>")?;
-    let offset: usize = attribute(element(array, "<DataArray ")?, "offset")?;
-    let block = file[start + MARK.len()..].get(offset..)?;
-    let (length, rest) = block.split_first_chunk::<8>()?;
-    let bytes = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let (bytes, count) = block(file, "<Points>", "NumberOfPoints")?;
     let (vectors, left) = bytes.as_chunks::<24>();
     let real = |bytes: &[u8]| bytes.first_chunk().map_or(0.0, |&b| f64::from_le_bytes(b));
     let points = vectors
         .iter()
         .map(|v| DVec3::new(real(&v[..8]), real(&v[8..16]), real(&v[16..])));
     (vectors.len() == count && left.is_empty()).then(|| points.collect())
+}
+
+fn triangles(file: &[u8]) -> Option<Vec<[u32; 3]>> {
+    let (bytes, count) = block(file, "<Polys>", "NumberOfPolys")?;
+    let (triangles, left) = bytes.as_chunks::<12>();
+    let whole = |bytes: &[u8]| bytes.first_chunk().map_or(0, |&b| u32::from_le_bytes(b));
+    let triangles = triangles
+        .iter()
+        .map(|t| [whole(&t[..4]), whole(&t[4..8]), whole(&t[8..])]);
+    (triangles.len() == count && left.is_empty()).then(|| triangles.collect())
+}
+
+/// The first block of an element, and a count that the piece has.
+fn block<'a>(file: &'a [u8], of: &str, count: &str) -> Option<(&'a [u8], usize)> {
+    let start = file.windows(MARK.len()).position(|w| w == MARK)?;
+    let xml = std::str::from_utf8(&file[..start]).ok()?;
+    let count: usize = attribute(element(xml, "<Piece ")?, count)?;
+    let (_, array) = xml.split_once(of)?;
+    let offset: usize = attribute(element(array, "<DataArray ")?, "offset")?;
+    let block = file[start + MARK.len()..].get(offset..)?;
+    let (length, rest) = block.split_first_chunk::<8>()?;
+    let bytes = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    Some((bytes, count))
 }
 
 /// The first element that begins so, up to its end.

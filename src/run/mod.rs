@@ -30,7 +30,7 @@ use self::summary::{complete, partition_record, record, summarise};
 use self::tracing::Tracer;
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::writer::Writer;
-use crate::output::{Checkpoint, OutputError, RunDirectory, RunRecord, StateHash};
+use crate::output::{Checkpoint, FrameAudit, OutputError, RunDirectory, RunRecord, StateHash};
 use crate::report::{Balance, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, Simulation, State, StepError, StepReport, World, WorldError};
@@ -85,6 +85,8 @@ pub struct RunOptions {
     pub stop: Stop,
     /// Steps to trace.
     pub trace: Option<TraceSteps>,
+    /// Whether frames are looked at for cloth that crosses itself.
+    pub audit: Option<Audit>,
     /// How to show progress: a bar, lines, or nothing.
     pub progress: Show,
     /// The command line, for the record.
@@ -93,6 +95,15 @@ pub struct RunOptions {
     pub hosts: Vec<String>,
     /// What the MPI library says about itself, if there is one.
     pub mpi: Option<String>,
+}
+
+/// What is done about cloth that crosses itself in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audit {
+    /// It is told.
+    Count,
+    /// The run counts as failed.
+    Strict,
 }
 
 /// How progress is shown.
@@ -136,6 +147,8 @@ pub struct RunSummary {
     pub resumed_from: Option<u64>,
     /// Why it stopped before its end, if it did; the last state is then in a checkpoint.
     pub stopped: Option<Cause>,
+    /// What was found in frames, if they were looked at.
+    pub audit: Option<FrameAudit>,
     /// What came of tracing, if it was asked for.
     pub trace: Option<TraceSummary>,
 }
@@ -180,6 +193,16 @@ pub enum RunError {
     /// This function starts all ranks, but those of MPI are started by its launcher.
     #[error("ranks that are MPI processes are started by mpirun or srun")]
     NotHere,
+}
+
+impl RunSummary {
+    /// What is wrong with a run that went well but for its audit, if it was to be strict.
+    #[must_use]
+    pub fn audit_failure(&self, options: &RunOptions) -> Option<String> {
+        let audit = (self.audit.as_ref()).filter(|_| options.audit == Some(Audit::Strict))?;
+        (!audit.crossing.is_empty())
+            .then(|| format!("{audit}; take a shorter time.step or a larger contact.thickness"))
+    }
 }
 
 impl RunError {
@@ -240,6 +263,7 @@ struct Last {
     hash: StateHash,
     steps: u64,
     crossings: usize,
+    audit: Option<FrameAudit>,
     frames: usize,
     deepest: f64,
     strain: f64,
@@ -265,7 +289,7 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     let outcome =
         run_ranks(&world, options, &start).map(|ranks| summarise(&world, options, &start, &ranks));
     match &outcome {
-        Ok(summary) => complete(&mut record, summary),
+        Ok(summary) => complete(&mut record, summary, options),
         Err(error) => record.fail(error.exit_code(), error.to_string()),
     }
     let written = record.write(&start.directory);
@@ -298,7 +322,7 @@ pub fn run_rank(
         return Ok(None);
     };
     let summary = summarise(world, options, start, &totals);
-    complete(record, &summary);
+    complete(record, &summary, options);
     record.write(&start.directory)?;
     Ok(Some(summary))
 }

@@ -116,6 +116,7 @@ pub(super) fn summarise(
         deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
         strain: last.strain,
         crossings: last.crossings,
+        audit: last.audit,
         resumed_from: start.checkpoint.as_ref().map(|c| c.header.step),
         stopped: ranks.iter().find_map(|rank| rank.stopped),
         trace,
@@ -183,7 +184,7 @@ fn trace_record(trace: &TraceSummary) -> TraceRecord {
     }
 }
 
-pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary) {
+pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &RunOptions) {
     record.loop_s = Some(summary.loop_time.as_secs_f64());
     record.phases = summary.phases.records();
     record.efficiency = summary.phases.efficiency();
@@ -198,5 +199,9 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary) {
     record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());
     record.warnings.clone_from(&summary.warnings);
+    record.audit.clone_from(&summary.audit);
     record.exit = Some(0);
+    if let Some(message) = summary.audit_failure(options) {
+        record.fail(4, message);
+    }
 }

@@ -10,7 +10,7 @@ use crate::collide::audit::crossings;
 use crate::mesh::TriMesh;
 use crate::output::checkpoint::Header;
 use crate::output::{
-    Camera, Checkpoint, DataArray, Frame, FrameSeries, HistoryRow, HistoryWriter, Item,
+    Camera, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter, Item,
     OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
 };
 use crate::scene::Shape;
@@ -35,6 +35,7 @@ pub(super) struct Writer<'w> {
     frames: usize,
     deepest: f64,
     strain: f64,
+    audit: Option<FrameAudit>,
 }
 
 impl<'w> Writer<'w> {
@@ -98,6 +99,7 @@ impl<'w> Writer<'w> {
                 .and_then(|h| h.deepest_m)
                 .unwrap_or(f64::NEG_INFINITY),
             strain: header.map_or(0.0, |header| header.strain),
+            audit: options.audit.map(|_| FrameAudit::default()),
         })
     }
 
@@ -170,6 +172,9 @@ impl<'w> Writer<'w> {
             })
             .collect();
         self.write_frame(simulation, &x, &moving)?;
+        if let Some(audit) = &mut self.audit {
+            audit.look(&self.directory, simulation.step(), &x, &self.triangles)?;
+        }
         if output.pictures {
             let picture = self.picture(&x, &moving);
             picture.write(
@@ -280,6 +285,7 @@ impl<'w> Writer<'w> {
             hash: state_hash(simulation.step(), &x, &v),
             steps: simulation.step(),
             crossings: crossings(&x, &self.triangles).len(),
+            audit: self.audit,
             frames: self.frames,
             deepest: self.deepest,
             strain: self.strain,

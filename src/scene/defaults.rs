@@ -7,8 +7,12 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
+<<<<<<< HEAD
     Balance, BendingModel, ContactParameters, Material, MembraneModel, Output, Partition,
     Preconditioner, Solver, Time,
+=======
+    Balance, ContactParameters, Culling, Material, Output, Partition, Preconditioner, Solver, Time,
+>>>>>>> main
 };
 use crate::physics::air::Air;
 
@@ -80,6 +84,7 @@ impl Default for ContactParameters {
             thickness: 0.004,
             self_collision: true,
             self_friction: 0.3,
+            culling: Culling::Smooth,
             iterations: 100,
         }
     }

@@ -22,12 +22,12 @@ impl Scene {
     pub fn echo(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = write_scene(&mut text, self);
+        let _ = write_scene(&mut text, self, false);
         text
     }
 
     /// The part of [`Self::echo`] on which the trajectory depends: equal for scenes that differ in title,
-    /// end, balance, output and the folders of meshes only.
+    /// end, balance, output, culling and the folders of meshes only.
     pub fn echo_of_trajectory(&self) -> String {
         let mut scene = self.clone();
         scene.title = String::new();
@@ -50,11 +50,13 @@ impl Scene {
                 bare(path);
             }
         }
-        scene.echo()
+        let mut text = String::new();
+        let _ = write_scene(&mut text, &scene, true);
+        text
     }
 }
 
-fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
+fn write_scene(out: &mut String, scene: &Scene, of_trajectory: bool) -> std::fmt::Result {
     writeln!(out, "title = {}", quoted(&scene.title))?;
     writeln!(out, "name = {}", quoted(&scene.name))?;
     writeln!(out, "gravity = {} # m/s2", vector(scene.gravity))?;
@@ -77,6 +79,9 @@ fn write_scene(out: &mut String, scene: &Scene) -> std::fmt::Result {
     writeln!(out, "thickness = \"{:?} m\"", contact.thickness)?;
     writeln!(out, "self_collision = {}", contact.self_collision)?;
     writeln!(out, "self_friction = {:?}", contact.self_friction)?;
+    if !of_trajectory {
+        writeln!(out, "culling = \"{}\"", contact.culling.name())?;
+    }
     writeln!(out, "iterations = {}", contact.iterations)?;
 
     writeln!(out, "\n[solver]")?;

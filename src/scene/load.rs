@@ -17,7 +17,7 @@ use super::objects::{Surroundings, body, cloth, generated_vertices};
 use super::quantity::{Dimension, Number, Short};
 use super::reader::{Problems, Range, Table};
 use super::{
-    Balance, ContactParameters, Output, Partition, Place, Preconditioner, Problem, Scene,
+    Balance, ContactParameters, Culling, Output, Partition, Place, Preconditioner, Problem, Scene,
     SceneError, Solver, Time, defaults,
 };
 use crate::physics::air::Air;
@@ -252,6 +252,12 @@ fn read_contact(table: &Table<'_>) -> ContactParameters {
         self_friction: table
             .quantity("self_friction", Dimension::NUMBER, Range::NonNegative)
             .unwrap_or(default.self_friction),
+        culling: table
+            .choice(
+                "culling",
+                &Culling::ALL.map(|choice| (choice.name(), choice)),
+            )
+            .unwrap_or(default.culling),
         iterations: count_u32(table, "iterations", 1000).unwrap_or(default.iterations),
     }
 }

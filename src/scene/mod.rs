@@ -351,8 +351,33 @@ pub struct ContactParameters {
     pub self_collision: bool,
     /// Coulomb's coefficient of friction of cloth on cloth.
     pub self_friction: f64,
+    /// Which tests of cloth against itself are left out.
+    pub culling: Culling,
     /// Most rounds of impulses in a pass; a pass ends earlier when all rows are satisfied.
     pub iterations: u32,
+}
+
+/// Which tests of cloth against itself are left out, by the names that scenes give them. The contacts are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Culling {
+    /// Those within pieces that are shown to be too smooth to touch themselves.
+    Smooth,
+    /// None.
+    None,
+}
+
+impl Culling {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Smooth, Self::None];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Smooth => "smooth",
+            Self::None => "none",
+        }
+    }
 }
 
 /// Parameters of the linear solve.

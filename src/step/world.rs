@@ -12,7 +12,7 @@ use crate::collide::body::{Analytic, BodySurface};
 use crate::collide::{Body, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
 use crate::physics::{ClothModel, PhysicsError};
-use crate::scene::{Pin, Preconditioner, Scene, Surface};
+use crate::scene::{Culling, Pin, Preconditioner, Scene, Surface};
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
 /// motion that a step starts with.
@@ -149,6 +149,10 @@ impl World {
             |vertex| tree.patch_of(vertex),
         );
         let reach = scene.contact.thickness * (1.0 + MARGIN);
+        let surface = match scene.contact.culling {
+            Culling::Smooth if scene.contact.self_collision => surface.with_culling(reach),
+            _ => surface,
+        };
         let bodies = scene.bodies.iter().zip(&body_meshes).map(|(body, mesh)| {
             match (body.surface, Analytic::new(&body.shape)) {
                 (Surface::Analytic, Some(analytic)) => Body::Analytic(analytic),

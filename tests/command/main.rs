@@ -5,6 +5,7 @@
     reason = "a test that cannot start a process has failed"
 )]
 
+mod audit;
 mod compare;
 mod place;
 mod restart;
@@ -64,6 +65,7 @@ fn ranks_workers_seeds_and_policies_leave_the_same_hash() {
         "--comm threads --ranks 1",
         "--comm virtual --ranks 8 --seed 7",
         "--comm virtual --ranks 5 --network hdr-infiniband",
+        "--ranks 2 --set contact.culling=none",
     ] {
         assert_eq!(hash(options), first, "{options}");
     }

@@ -1,0 +1,631 @@
+//! Charts: the rest shape laid out in planes, under a grid of cells.
+//!
+//! A chart is a connected set of triangles whose rest normals differ little from the first one's, projected along
+//! it: a flat cloth is one chart, a tube a few. Deformation gradients are taken with respect to it. Cells are about as
+//! large as two triangles; a *block* is two by two cells of some level, where those of a level are twice as wide as
+//! those of the level below. Every rectangle is covered by a block that is hardly more than twice as wide.
+//!
+//! A block is *whole* if the chart's triangles fill a convex part of it once: any two points there are joined by a
+//! segment within the chart. That is all that [`super::firmness`] asks of the rest shape.
+
+use glam::{DVec2, DVec3};
+
+use super::bvh::{Bvh, Node};
+use super::surface::Surface;
+
+/// Levels of cells; a block has from 2 to 32 cells along a side.
+pub(super) const LEVELS: u32 = 5;
+/// Cells along the side of a tile, the piece of a chart that is computed at once: one cell of the highest level.
+pub(super) const TILE: u32 = 1 << (LEVELS - 1);
+/// Blocks whose lowest cell lies in a tile, of all levels.
+pub(super) const BLOCKS: usize = first_of_level(LEVELS);
+/// Stands for no chart, block or tile.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Cosine of the widest angle between normals of a chart.
+const STEEP: f64 = 0.9;
+/// Share of a cell's width or area that counts as nothing.
+const NOTHING: f64 = 1e-9;
+
+/// Where the cells and blocks of a level begin among those of a tile.
+pub(super) const fn first_of_level(level: u32) -> usize {
+    let (mut first, mut k) = (0, 0);
+    while k < level {
+        first += ((TILE >> k) * (TILE >> k)) as usize;
+        k += 1;
+    }
+    first
+}
+
+/// The cells of a chart that the bounding rectangle of something touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    chart: u32,
+    low: [u16; 2],
+    high: [u16; 2],
+}
+
+impl Place {
+    /// In no chart.
+    pub(super) const NOWHERE: Self = Self {
+        chart: NONE,
+        low: [u16::MAX; 2],
+        high: [0; 2],
+    };
+
+    /// Of both together.
+    #[inline]
+    pub(super) fn join(self, other: Self) -> Self {
+        if self.chart != other.chart {
+            return Self::NOWHERE;
+        }
+        Self {
+            chart: self.chart,
+            low: [0, 1].map(|k| self.low[k].min(other.low[k])),
+            high: [0, 1].map(|k| self.high[k].max(other.high[k])),
+        }
+    }
+
+    /// Grown by so many cells on all sides.
+    fn grown(self, by: u16, chart: &Chart) -> Self {
+        Self {
+            chart: self.chart,
+            low: self.low.map(|low| low.saturating_sub(by)),
+            high: [0, 1].map(|k| {
+                self.high[k]
+                    .saturating_add(by)
+                    .min((chart.cells[k] - 1) as u16)
+            }),
+        }
+    }
+}
+
+/// One chart's grid.
+#[derive(Clone, Debug)]
+struct Chart {
+    origin: DVec2,
+    /// Width of a cell in m.
+    width: f64,
+    cells: [u32; 2],
+    /// Tiles in a row.
+    row: u32,
+    first_tile: u32,
+}
+
+impl Chart {
+    fn cell(&self, p: DVec2) -> [u16; 2] {
+        let at = (p - self.origin) / self.width;
+        [at.x as u16, at.y as u16]
+    }
+
+    fn corner(&self, cell: [u32; 2]) -> DVec2 {
+        self.origin + DVec2::new(f64::from(cell[0]), f64::from(cell[1])) * self.width
+    }
+}
+
+/// A square of cells of a chart.
+#[derive(Clone, Debug)]
+pub(super) struct Tile {
+    /// Triangles that touch it, each with its lowest and highest cell: x, y, x, y.
+    pub(super) triangles: Vec<(u32, [u8; 4])>,
+    /// For each block, whether it is whole.
+    pub(super) whole: Vec<bool>,
+    /// The tiles to the right, above, and right above.
+    pub(super) next: [u32; 3],
+}
+
+/// All charts of a surface.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Charts {
+    charts: Vec<Chart>,
+    tiles: Vec<Tile>,
+    /// For each triangle: where it lies, its corners in the chart in m, and the inverse of its edges.
+    places: Vec<Place>,
+    corners: Vec<[DVec2; 3]>,
+    inverses: Vec<[DVec2; 2]>,
+    /// For each chart and cell, the triangles that touch it.
+    in_cells: Vec<Vec<Vec<u32>>>,
+}
+
+impl Charts {
+    /// Lays out the triangles of a surface.
+    pub(super) fn new(surface: &Surface, rest: &[DVec3]) -> Self {
+        let n = surface.triangles().len();
+        let mut charts = Self {
+            places: vec![Place::NOWHERE; n],
+            corners: vec![[DVec2::ZERO; 3]; n],
+            inverses: vec![[DVec2::ZERO; 2]; n],
+            ..Self::default()
+        };
+        let mut at_edge: Vec<Vec<u32>> = vec![Vec::new(); surface.edges().len()];
+        for t in 0..n as u32 {
+            for edge in surface.edges_of(t) {
+                at_edge[edge as usize].push(t);
+            }
+        }
+        let mut seen = vec![false; n];
+        for seed in 0..n as u32 {
+            if !seen[seed as usize] {
+                let members = charts.flatten(surface, rest, &at_edge, seed, &mut seen);
+                charts.add(surface, &at_edge, &members);
+            }
+        }
+        charts
+    }
+
+    /// Finds the chart of a triangle, ascending, and computes its corners.
+    fn flatten(
+        &mut self,
+        surface: &Surface,
+        rest: &[DVec3],
+        at_edge: &[Vec<u32>],
+        seed: u32,
+        seen: &mut [bool],
+    ) -> Vec<u32> {
+        let corners = |t: u32| surface.triangles()[t as usize].map(|v| rest[v as usize]);
+        let normal = |[a, b, c]: [DVec3; 3]| (b - a).cross(c - a).normalize_or_zero();
+        let [from, to, _] = corners(seed);
+        let up = normal(corners(seed));
+        let along = (to - from).normalize_or_zero();
+        let across = up.cross(along);
+        seen[seed as usize] = true;
+        let mut members = vec![seed];
+        let mut at = 0;
+        while let Some(&t) = members.get(at) {
+            at += 1;
+            self.corners[t as usize] =
+                corners(t).map(|p| DVec2::new((p - from).dot(along), (p - from).dot(across)));
+            for edge in surface.edges_of(t) {
+                let [s, r] = at_edge[edge as usize][..] else {
+                    continue;
+                };
+                let other = if s == t { r } else { s };
+                if !seen[other as usize] && normal(corners(other)).dot(up) >= STEEP {
+                    seen[other as usize] = true;
+                    members.push(other);
+                }
+            }
+        }
+        members.sort_unstable();
+        members
+    }
+
+    /// Makes a chart of triangles that have corners; none if they have no area, or lie too far apart for a grid.
+    fn add(&mut self, surface: &Surface, at_edge: &[Vec<u32>], members: &[u32]) {
+        let (mut low, mut high) = (DVec2::INFINITY, DVec2::NEG_INFINITY);
+        let mut area = 0.0;
+        for &t in members {
+            let corners = self.corners[t as usize];
+            area += area_of(&corners);
+            low = corners.iter().fold(low, |low, &p| low.min(p));
+            high = corners.iter().fold(high, |high, &p| high.max(p));
+        }
+        let width = (2.0 * area / members.len() as f64).sqrt();
+        let cells = (high - low) / width + 2.0;
+        let most = 64.0 * members.len() as f64 + 1024.0;
+        let fits = cells.max_element() < f64::from(u16::MAX) && cells.x * cells.y <= most;
+        if !(fits && members.len() > 1 && width > 0.0) {
+            return;
+        }
+        let number = self.charts.len() as u32;
+        let cells = [cells.x as u32, cells.y as u32];
+        let chart = Chart {
+            // Grids whose lines lie where those of the cells would touch as few cells as others do.
+            origin: low - 0.5 * width,
+            width,
+            cells,
+            row: cells[0].div_ceil(TILE),
+            first_tile: self.tiles.len() as u32,
+        };
+        let mut in_cells = vec![Vec::new(); (cells[0] * cells[1]) as usize];
+        for &t in members {
+            let corners = self.corners[t as usize];
+            let [a, b, c] = corners;
+            let place = place(&chart, number, &corners);
+            self.places[t as usize] = place;
+            // Columns of the inverse of the matrix whose columns are the edges from the first corner.
+            let (e, f) = (b - a, c - a);
+            let inverse = [DVec2::new(f.y, -e.y), DVec2::new(-f.x, e.x)];
+            self.inverses[t as usize] = inverse.map(|column| column / e.perp_dot(f));
+            for_cells(place, |x, y| in_cells[(y * cells[0] + x) as usize].push(t));
+        }
+        // Edges with nothing of the chart on their other side, as seen by their triangle.
+        let mut borders: Vec<Vec<[DVec2; 2]>> = vec![Vec::new(); in_cells.len()];
+        for &t in members {
+            for (k, &edge) in surface.edges_of(t).iter().enumerate() {
+                let inside = |&other: &u32| members.binary_search(&other).is_ok();
+                let around = &at_edge[edge as usize];
+                if !(around.len() == 2 && around.iter().all(inside)) {
+                    let ends = [0, 1].map(|i| self.corners[t as usize][(k + i) % 3]);
+                    for_cells(place(&chart, number, &ends), |x, y| {
+                        borders[(y * cells[0] + x) as usize].push(ends);
+                    });
+                }
+            }
+        }
+        self.charts.push(chart);
+        self.in_cells.push(in_cells);
+        self.add_tiles(number, &borders);
+    }
+
+    fn add_tiles(&mut self, number: u32, borders: &[Vec<[DVec2; 2]>]) {
+        let chart = &self.charts[number as usize];
+        let (in_cells, cells) = (&self.in_cells[number as usize], chart.cells);
+        let (columns, rows) = (chart.row, cells[1].div_ceil(TILE));
+        let index = |x: u32, y: u32| (y * cells[0] + x) as usize;
+        // How much of each cell triangles cover, as a share of it.
+        let covered: Vec<f64> = (0..cells[0] * cells[1])
+            .map(|cell| {
+                let low = chart.corner([cell % cells[0], cell / cells[0]]);
+                let parts = in_cells[cell as usize]
+                    .iter()
+                    .map(|&t| area_of(&clip(&self.corners[t as usize], low, low + chart.width)));
+                parts.sum::<f64>() / (chart.width * chart.width)
+            })
+            .collect();
+        for tile in 0..columns * rows {
+            let (column, row) = (tile % columns, tile / columns);
+            let next = |x: u32, y: u32| {
+                let exists = x < columns && y < rows;
+                if exists {
+                    chart.first_tile + y * columns + x
+                } else {
+                    NONE
+                }
+            };
+            let [left, bottom] = [column * TILE, row * TILE];
+            let ends = [0, 1].map(|k| ([left, bottom][k] + TILE).min(cells[k]));
+            let mut triangles: Vec<u32> = (bottom..ends[1])
+                .flat_map(|y| (left..ends[0]).map(move |x| (x, y)))
+                .flat_map(|(x, y)| in_cells[index(x, y)].iter().copied())
+                .collect();
+            triangles.sort_unstable();
+            triangles.dedup();
+            let within = |t: u32| {
+                let Place { low, high, .. } = self.places[t as usize];
+                let cell =
+                    |c: u16, start: u32| u32::from(c).saturating_sub(start).min(TILE - 1) as u8;
+                let [x, y] = [left, bottom];
+                (
+                    t,
+                    [
+                        cell(low[0], x),
+                        cell(low[1], y),
+                        cell(high[0], x),
+                        cell(high[1], y),
+                    ],
+                )
+            };
+            let mut whole = Vec::with_capacity(BLOCKS);
+            for level in 0..LEVELS {
+                let side = TILE >> level;
+                for block in 0..side * side {
+                    let low = [
+                        left + ((block % side) << level),
+                        bottom + ((block / side) << level),
+                    ];
+                    let high = low.map(|low| low + (2 << level));
+                    let cut = [0, 1].map(|k| high[k].min(cells[k]));
+                    let all = (low[1]..cut[1]).flat_map(|y| (low[0]..cut[0]).map(move |x| (x, y)));
+                    let border = all.clone().any(|(x, y)| !borders[index(x, y)].is_empty());
+                    whole.push(if border {
+                        let mut triangles: Vec<u32> = all
+                            .clone()
+                            .flat_map(|(x, y)| in_cells[index(x, y)].iter().copied())
+                            .collect();
+                        triangles.sort_unstable();
+                        triangles.dedup();
+                        let borders = all.flat_map(|(x, y)| &borders[index(x, y)]);
+                        let corners = triangles.iter().map(|&t| &self.corners[t as usize]);
+                        is_convex(
+                            corners,
+                            borders,
+                            [chart.corner(low), chart.corner(high)],
+                            chart.width,
+                        )
+                    } else {
+                        // No border within: it is filled or empty.
+                        cut == high
+                            && all
+                                .map(|(x, y)| (covered[index(x, y)] - 1.0).abs())
+                                .all(|d| d < NOTHING)
+                    });
+                }
+            }
+            self.tiles.push(Tile {
+                triangles: triangles.into_iter().map(within).collect(),
+                whole,
+                next: [
+                    next(column + 1, row),
+                    next(column, row + 1),
+                    next(column + 1, row + 1),
+                ],
+            });
+        }
+    }
+
+    /// All tiles.
+    pub(super) fn tiles(&self) -> &[Tile] {
+        &self.tiles
+    }
+
+    /// Columns of the inverse of the matrix of a triangle's edges in its chart.
+    #[inline]
+    pub(super) fn inverse(&self, triangle: u32) -> [DVec2; 2] {
+        self.inverses[triangle as usize]
+    }
+
+    /// A triangle's corners in its chart, in m.
+    pub(super) fn corners(&self, triangle: u32) -> [DVec2; 3] {
+        self.corners[triangle as usize]
+    }
+
+    /// Where a triangle lies.
+    pub(super) fn place(&self, triangle: u32) -> Place {
+        self.places[triangle as usize]
+    }
+
+    /// Where some points of a triangle's chart lie.
+    pub(super) fn place_of(&self, triangle: u32, points: &[DVec2]) -> Place {
+        let chart = self.places[triangle as usize].chart;
+        self.charts
+            .get(chart as usize)
+            .map_or(Place::NOWHERE, |grid| place(grid, chart, points))
+    }
+
+    /// Where the nodes of a tree lie.
+    pub(super) fn places(&self, tree: &Bvh) -> Vec<Place> {
+        let mut places = vec![Place::NOWHERE; tree.len()];
+        for index in (0..tree.len()).rev() {
+            places[index] = match tree.node(index as u32) {
+                Node::Inner(child) => {
+                    let child = child as usize;
+                    places[child].join(places[child + 1])
+                }
+                Node::Leaf(triangle) => self.place(triangle),
+            };
+        }
+        places
+    }
+
+    /// Adds the triangles of the same chart that may be within `distance` (m) of one, itself included, and perhaps
+    /// others; some more than once.
+    pub(super) fn around(&self, triangle: u32, distance: f64, out: &mut Vec<u32>) {
+        let place = self.place(triangle);
+        let Some(chart) = self.charts.get(place.chart as usize) else {
+            return;
+        };
+        let by = (distance / chart.width).ceil().min(f64::from(u16::MAX)) as u16;
+        let in_cells = &self.in_cells[place.chart as usize];
+        for_cells(place.grown(by, chart), |x, y| {
+            out.extend(&in_cells[(y * chart.cells[0] + x) as usize]);
+        });
+    }
+
+    /// Forgets what only finding pairs needs.
+    pub(super) fn without_cells(mut self) -> Self {
+        self.in_cells = Vec::new();
+        self.corners = Vec::new();
+        self
+    }
+
+    /// The smallest block that covers a place, as its tile and its number there; whether it is whole is the tile's to
+    /// say.
+    #[inline]
+    pub(super) fn block(&self, place: Place) -> Option<(u32, u32)> {
+        let chart = self.charts.get(place.chart as usize)?;
+        let [low, high] = [place.low, place.high].map(|cell| cell.map(u32::from));
+        let span = (high[0] - low[0]).max(high[1] - low[1]);
+        // Cells that are as wide as the span, or half of that if its ends lie well.
+        let wide = u32::BITS - span.saturating_sub(1).leading_zeros();
+        let fits = |level: u32| (0..2).all(|k| high[k] >> level <= (low[k] >> level) + 1);
+        let level = if wide > 0 && fits(wide - 1) {
+            wide - 1
+        } else {
+            wide
+        };
+        if level >= LEVELS {
+            return None;
+        }
+        let tile = chart.first_tile + low[1] / TILE * chart.row + low[0] / TILE;
+        let [x, y] = low.map(|low| (low % TILE) >> level);
+        Some((tile, first_of_level(level) as u32 + y * (TILE >> level) + x))
+    }
+}
+
+/// The cells around points.
+fn place(chart: &Chart, number: u32, points: &[DVec2]) -> Place {
+    let low = points.iter().fold(DVec2::INFINITY, |low, &p| low.min(p));
+    let high = points
+        .iter()
+        .fold(DVec2::NEG_INFINITY, |high, &p| high.max(p));
+    Place {
+        chart: number,
+        low: chart.cell(low),
+        high: chart.cell(high),
+    }
+}
+
+fn for_cells(place: Place, mut each: impl FnMut(u32, u32)) {
+    for y in place.low[1]..=place.high[1] {
+        for x in place.low[0]..=place.high[0] {
+            each(u32::from(x), u32::from(y));
+        }
+    }
+}
+
+/// Signed area of a polygon, positive counter-clockwise.
+fn area_of(corners: &[DVec2]) -> f64 {
+    let Some(&first) = corners.first() else {
+        return 0.0;
+    };
+    let fans = corners
+        .windows(2)
+        .map(|w| (w[0] - first).perp_dot(w[1] - first));
+    0.5 * fans.sum::<f64>()
+}
+
+/// The part of a convex polygon within a rectangle [Sutherland & Hodgman 1974].
+fn clip(corners: &[DVec2], low: DVec2, high: DVec2) -> Vec<DVec2> {
+    let mut polygon = corners.to_vec();
+    for side in 0..4 {
+        // How far inside of a side a point is.
+        let inside = |p: DVec2| match side {
+            0 => p.x - low.x,
+            1 => high.x - p.x,
+            2 => p.y - low.y,
+            _ => high.y - p.y,
+        };
+        let mut cut = Vec::with_capacity(polygon.len() + 1);
+        for (i, &p) in polygon.iter().enumerate() {
+            let q = polygon[(i + 1) % polygon.len()];
+            let (a, b) = (inside(p), inside(q));
+            if a >= 0.0 {
+                cut.push(p);
+            }
+            if (a > 0.0 && b < 0.0) || (a < 0.0 && b > 0.0) {
+                cut.push(p.lerp(q, a / (a - b)));
+            }
+        }
+        polygon = cut;
+    }
+    polygon
+}
+
+/// Whether triangles fill a convex part of a rectangle once: what of them lies there is on the inner side of all
+/// borders, and their areas sum to that of their convex hull.
+fn is_convex<'a>(
+    triangles: impl Iterator<Item = &'a [DVec2; 3]>,
+    borders: impl Iterator<Item = &'a [DVec2; 2]>,
+    [low, high]: [DVec2; 2],
+    width: f64,
+) -> bool {
+    let mut points = Vec::new();
+    let mut area = 0.0;
+    for corners in triangles {
+        let part = clip(corners, low, high);
+        area += area_of(&part);
+        points.extend(part);
+    }
+    let hull = hull(&mut points);
+    let whole = area_of(&hull);
+    let tolerance = NOTHING * width;
+    let mut sound = true;
+    for [p, q] in borders {
+        let along = (*q - *p).normalize_or_zero();
+        let met = |r: &DVec2| along.perp_dot(*r - *p) >= -tolerance;
+        sound = sound && hull.iter().all(met);
+    }
+    sound && whole > tolerance * width && (area - whole).abs() <= NOTHING * whole.max(width * width)
+}
+
+/// The convex hull of points, counter-clockwise, by Andrew's monotone chain.
+fn hull(points: &mut [DVec2]) -> Vec<DVec2> {
+    points.sort_unstable_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
+    let mut hull: Vec<DVec2> = Vec::new();
+    let mut chain = |points: &mut dyn Iterator<Item = DVec2>| {
+        let start = hull.len();
+        for p in points {
+            while hull.len() >= start + 2 {
+                let (a, b) = (hull[hull.len() - 2], hull[hull.len() - 1]);
+                if (b - a).perp_dot(p - a) > 0.0 {
+                    break;
+                }
+                hull.pop();
+            }
+            hull.push(p);
+        }
+        // The last point begins the other half.
+        hull.pop();
+    };
+    chain(&mut points.iter().copied());
+    chain(&mut points.iter().rev().copied());
+    hull
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collide::culling_tests::rest_shape;
+    use crate::mesh::TriMesh;
+
+    fn charts(mesh: &TriMesh) -> Charts {
+        let surface = Surface::new(&mesh.triangles, mesh.positions.len());
+        Charts::new(&surface, &mesh.positions)
+    }
+
+    /// Whether the block around what lies between two corners of the square that shapes are made from is whole.
+    fn is_whole(charts: &Charts, from: DVec2, to: DVec2) -> bool {
+        // The first triangle's first corner is the chart's origin, and the square's.
+        let place = charts.place_of(0, &[from, to]);
+        let (tile, block) = charts.block(place).unwrap();
+        charts.tiles()[tile as usize].whole[block as usize]
+    }
+
+    #[test]
+    fn what_is_convex_is_whole_and_nothing_else() {
+        let p = DVec2::new;
+        let corner = [p(0.02, 0.02), p(0.10, 0.08)];
+        let (border, middle) = (
+            [p(0.46, 0.02), p(0.54, 0.08)],
+            [p(0.46, 0.46), p(0.54, 0.50)],
+        );
+        for (shape, [from, to], expected) in [
+            (0, corner, true),
+            (0, border, true),
+            (0, middle, true),
+            // A hole has a rim.
+            (1, corner, true),
+            (1, [p(0.28, 0.45), p(0.40, 0.50)], false),
+            // A slit from the border to the middle, of no width.
+            (2, corner, true),
+            (2, border, false),
+            (2, middle, false),
+            // An L: the inner corner, and the end of an arm.
+            (3, corner, true),
+            (3, [p(0.36, 0.36), p(0.42, 0.42)], false),
+            (3, [p(0.02, 0.90), p(0.08, 0.95)], true),
+        ] {
+            let charts = charts(&rest_shape(shape));
+            assert_eq!(charts.charts.len(), 1);
+            let found = is_whole(&charts, from, to);
+            assert_eq!(found, expected, "shape {shape} from {from} to {to}");
+        }
+    }
+
+    #[test]
+    fn layers_in_one_plane_are_charts_of_their_own_and_a_tube_is_several() {
+        assert_eq!(charts(&rest_shape(6)).charts.len(), 2);
+        assert!(charts(&rest_shape(4)).charts.len() > 3);
+    }
+
+    /// A ramp that turns once and a half around itself, seen from above covers its plane twice in part.
+    #[test]
+    fn what_is_covered_twice_is_not_whole() {
+        let turns = 36;
+        let at = |k: u32, radius: f64| {
+            let angle = f64::from(k) * 0.25;
+            DVec3::new(radius * angle.cos(), radius * angle.sin(), 1e-3 * angle)
+        };
+        let mut mesh = TriMesh::default();
+        for k in 0..=turns {
+            mesh.positions.extend([at(k, 1.0), at(k, 2.0), at(k, 3.0)]);
+        }
+        for k in 0..turns {
+            let v = 3 * k;
+            for side in [0, 1] {
+                mesh.triangles.extend([
+                    [v + side, v + side + 1, v + side + 4],
+                    [v + side, v + side + 4, v + side + 3],
+                ]);
+            }
+        }
+        let charts = charts(&mesh);
+        assert_eq!(charts.charts.len(), 1);
+        // All corners in the ring's first quarter are covered again by the second turn.
+        let corners = charts.corners[0];
+        let place = charts.place_of(0, &corners);
+        let (tile, block) = charts.block(place).unwrap();
+        assert!(!charts.tiles()[tile as usize].whole[block as usize]);
+    }
+}

@@ -1,0 +1,256 @@
+//! Leaving tests out changes no contact: against brute force on smooth, folded and crumpled cloth, on rest shapes with
+//! holes, slits, seams and bends, with cells from much larger than the reach to smaller.
+
+use glam::{DQuat, DVec3};
+use proptest::prelude::*;
+
+use super::tests::{Random, assert_same};
+use super::*;
+use crate::mesh::TriMesh;
+use crate::physics::tests::grid;
+
+/// Vertices along a side of the unit square that rest shapes are made from.
+const SIDE: usize = 17;
+const CELL: f64 = 1.0 / 16.0;
+
+/// Names of rest shapes, for [`rest_shape`].
+const SHAPES: usize = 7;
+
+/// A rest shape: a square, with a hole, with a slit, an L, a tube, a bowl, two layers.
+pub(super) fn rest_shape(which: usize) -> TriMesh {
+    let mut mesh = grid(SIDE, 1.0);
+    let center = |mesh: &TriMesh, t: &[u32; 3]| {
+        t.iter().map(|&v| mesh.positions[v as usize]).sum::<DVec3>() / 3.0
+    };
+    let keep = |mesh: &mut TriMesh, inside: &dyn Fn(DVec3) -> bool| {
+        let whole = mesh.clone();
+        mesh.triangles.retain(|t| inside(center(&whole, t)));
+    };
+    match which {
+        1 => keep(&mut mesh, &|p| {
+            (p - DVec3::new(0.5, 0.5, 0.0)).length() > 0.2
+        }),
+        2 => {
+            // Triangles right of the middle, up to half way, take copies of the vertices there.
+            let mut copies = std::collections::BTreeMap::new();
+            let whole = mesh.clone();
+            for t in &mut mesh.triangles {
+                if center(&whole, t).x < 0.5 {
+                    continue;
+                }
+                for v in t {
+                    let p = whole.positions[*v as usize];
+                    if (p.x - 0.5).abs() < 1e-9 && p.y < 0.55 {
+                        *v = *copies.entry(*v).or_insert_with(|| {
+                            mesh.positions.push(p);
+                            mesh.positions.len() as u32 - 1
+                        });
+                    }
+                }
+            }
+        }
+        3 => keep(&mut mesh, &|p| p.x < 0.4 || p.y < 0.4),
+        4 => {
+            for p in &mut mesh.positions {
+                let angle = 5.0 * p.x;
+                *p = DVec3::new(angle.cos(), p.y * 5.0, angle.sin()) / 5.0;
+            }
+        }
+        5 => {
+            for p in &mut mesh.positions {
+                p.z = 0.4 * ((p.x - 0.5).powi(2) + (p.y - 0.5).powi(2));
+            }
+        }
+        6 => {
+            let (other, n) = (mesh.clone(), mesh.positions.len() as u32);
+            mesh.positions
+                .extend(other.positions.iter().map(|&p| p + 0.3 * DVec3::Z));
+            mesh.triangles
+                .extend(other.triangles.iter().map(|t| t.map(|v| v + n)));
+        }
+        _ => {}
+    }
+    mesh
+}
+
+struct Case {
+    cloth: [ClothSurface; 2],
+    x: Vec<DVec3>,
+    v: Vec<DVec3>,
+    reach: f64,
+    dt: f64,
+}
+
+impl Case {
+    fn new(
+        mesh: &TriMesh,
+        patches: usize,
+        reach: f64,
+        shape: impl FnMut(DVec3) -> (DVec3, DVec3),
+    ) -> Self {
+        let n = mesh.positions.len();
+        let plain = ClothSurface::new(&mesh.triangles, &mesh.positions, patches, |v| {
+            v as usize * patches / n
+        });
+        let culled = plain.clone().with_culling(reach);
+        assert!(culled.culling().is_some());
+        let (x, v) = mesh.positions.iter().copied().map(shape).unzip();
+        Self {
+            cloth: [plain, culled],
+            x,
+            v,
+            reach,
+            dt: 0.01,
+        }
+    }
+
+    fn geometry<'a>(&self, cloth: &'a ClothSurface) -> Geometry<'a> {
+        Geometry {
+            cloth,
+            bodies: &[],
+            body_velocities: &[],
+            thickness: self.reach / 1.5,
+            reach: self.reach,
+            self_collision: true,
+        }
+    }
+
+    /// Contacts found with and without leaving tests out, and how many tests each took.
+    fn found(&self) -> [(Vec<Contact>, u32); 2] {
+        [0, 1].map(|k| {
+            let mut volumes = Volumes::default();
+            let geometry = self.geometry(&self.cloth[k]);
+            let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.v, 0.0, self.dt);
+            let mut out = Vec::new();
+            let mut tests = 0;
+            for target in snap.targets() {
+                if let Some(mut run) = TestRun::new(target, &snap) {
+                    let mut done = false;
+                    while !done {
+                        let (made, now) = run.advance(&snap, 100, &mut out);
+                        (tests, done) = (tests + made, now);
+                        assert!(run.is_valid(&snap));
+                    }
+                }
+            }
+            out.sort_unstable_by_key(|c| c.id);
+            assert!(out.windows(2).all(|w| w[0].id != w[1].id), "tested twice");
+            (out, tests)
+        })
+    }
+
+    /// Compares with brute force; how many contacts there are, and tests without and with leaving some out.
+    fn check(&self) -> (usize, [u32; 2]) {
+        let geometry = self.geometry(&self.cloth[0]);
+        let mut volumes = Volumes::default();
+        let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.v, 0.0, self.dt);
+        let expected = brute_force(&snap);
+        let [(plain, all), (culled, fewer)] = self.found();
+        assert_same(&plain, &expected);
+        assert_same(&culled, &expected);
+        (expected.len(), [all, fewer])
+    }
+}
+
+/// A motion of the rest shape: waves of some heights and lengths, squeezed, turned, moving.
+fn wavy(seed: u64, height: f64, squeeze: f64, speed: f64) -> impl FnMut(DVec3) -> (DVec3, DVec3) {
+    let mut random = Random(seed | 1);
+    let turn = DQuat::from_euler(
+        glam::EulerRot::XYZ,
+        6.0 * random.unit(),
+        6.0 * random.unit(),
+        6.0 * random.unit(),
+    );
+    let waves: Vec<(DVec3, DVec3, f64)> = (0..4)
+        .map(|_| (random.vector(1.0), random.vector(9.0), 6.0 * random.unit()))
+        .collect();
+    move |p| {
+        let sum = |shift: f64| {
+            let wave = |(d, k, phase): &(DVec3, DVec3, f64)| *d * (k.dot(p) + phase + shift).sin();
+            waves.iter().map(wave).sum::<DVec3>()
+        };
+        let place = p * squeeze + sum(0.0) * height;
+        (
+            turn * place,
+            turn * sum(1.0) * speed + random.vector(0.1 * speed),
+        )
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn smooth_or_not_the_contacts_are_those_of_brute_force(
+        seed in any::<u64>(), which in 0..SHAPES, patches in 1usize..7, share in 0.2..1.3f64,
+        height in 0.0..0.3f64, squeeze in 0.5..1.1f64, speed in 0.0..3.0f64,
+    ) {
+        let mesh = rest_shape(which);
+        Case::new(&mesh, patches, share * CELL, wavy(seed, height, squeeze, speed)).check();
+    }
+
+    #[test]
+    fn crumpled_cloth_is_no_exception(
+        seed in any::<u64>(), which in 0..SHAPES, patches in 1usize..7, share in 0.2..1.3f64,
+        crumple in 0.0..0.2f64,
+    ) {
+        let mut random = Random(seed | 1);
+        let shape = |p| (p + random.vector(crumple), random.vector(1.0));
+        Case::new(&rest_shape(which), patches, share * CELL, shape).check();
+    }
+}
+
+#[test]
+fn smooth_cloth_takes_few_tests() {
+    // Cells of 10 mm, reach 6 mm, as in the scenes.
+    let mesh = rest_shape(0);
+    let (none, [all, fewer]) = Case::new(&mesh, 4, 0.6 * CELL, |p| (p, DVec3::Z)).check();
+    assert_eq!(none, 0);
+    assert!(fewer * 20 < all, "{fewer} of {all}");
+    let bent = |p: DVec3| {
+        let angle = 2.0 * p.x;
+        (
+            DVec3::new(angle.sin(), 2.0 * p.y, angle.cos()) * 0.5,
+            DVec3::Z,
+        )
+    };
+    let (none, [all, fewer]) = Case::new(&mesh, 4, 0.6 * CELL, bent).check();
+    assert_eq!(none, 0);
+    assert!(fewer * 4 < all, "{fewer} of {all}");
+}
+
+#[test]
+fn folds_and_degenerate_shapes_are_no_exception() {
+    let mesh = rest_shape(0);
+    let shapes: [fn(DVec3) -> DVec3; 9] = [
+        |p| p,
+        |p| DVec3::new((p.x - 0.5).abs(), p.y, 0.0),
+        |p| DVec3::new((p.x - 0.5).abs(), p.y, 0.02 * (p.x - 0.5).signum()),
+        |p| DVec3::new(p.x + p.y, 0.0, 0.0),
+        |_| DVec3::splat(0.3),
+        |p| DVec3::new(p.x * 1e-9, p.y, p.x * 1e-3),
+        |p| p + DVec3::splat(1e5),
+        |p| p * 1e-8,
+        |p| p * 1e8,
+    ];
+    for shape in shapes {
+        for share in [0.6, 1.1] {
+            Case::new(&mesh, 4, share * CELL, |p| (shape(p), DVec3::ZERO)).check();
+        }
+    }
+}
+
+#[test]
+fn what_is_close_at_rest_is_found_however_flat_the_cloth() {
+    // Squeezed by a quarter, corners come within reach of the faces across a diagonal.
+    let case = Case::new(&rest_shape(0), 3, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
+    let (contacts, _) = case.check();
+    assert!(contacts > 200, "{contacts}");
+}
+
+#[test]
+fn a_rest_shape_too_fine_for_the_reach_is_tested_in_full() {
+    let mesh = rest_shape(0);
+    let cloth = ClothSurface::new(&mesh.triangles, &mesh.positions, 1, |_| 0);
+    assert!(cloth.with_culling(8.0 * CELL).culling().is_none());
+}

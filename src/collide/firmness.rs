@@ -1,0 +1,222 @@
+//! How firmly a piece of cloth keeps its points apart: the bound by which self-collision tests are left out.
+//!
+//! Take a block of a chart ([`super::charts`]) that is whole, `f` the motion of its points, piecewise linear with
+//! gradients `F`, and a linear map `A`. If at the start and at the end of the step, in every triangle and for every
+//! unit vector `u`, `|F u|² ≥ s` and `|F u − A u|² ≤ e`, then for any two points of the block, at any time of the
+//! step,
+//!
+//! ```text
+//! |f(p) − f(q)| ≥ √(s − e) |p − q|
+//! ```
+//!
+//! with `|p − q|` their distance in the chart. For `2 F u·A u = |F u|² + |A u|² − |F u − A u|² ≥ s − e + |A u|²`, which is at
+//! least `2 √(s − e) |A u|`; this holds for gradients between start and end too, as they are in between and it is
+//! linear in `F`; and `f(p) − f(q)` is the integral of `F (p − q)` along the segment from `q` to `p`, which lies in the
+//! block. So points come no closer than `√(s − e)`, the *firmness*, times their distance at rest.
+//!
+//! This stands for the normal cones and the contour condition of [VM94] and [Pro97]: where normals differ by up to α
+//! and nothing else happens, `s − e` is about cos² α. But it also bounds distances, which contacts within reach need and
+//! cones do not; it bounds all that lies between the start and the end of the step; and where the rest shape is convex
+//! there is no contour to test.
+//!
+//! `A` is the middle of a box around all gradients, which is refitted like a volume: boxes of cells, then of the larger
+//! cells above them, a tile at a time as tests ask for it.
+//!
+//! * \[VM94\] Volino, Magnenat-Thalmann: Efficient self-collision detection on smoothly discretized surface animations
+//!   using geometrical shape regularity.
+//! * \[Pro97\] Provot: Collision and self-collision handling in cloth model dedicated to design garments.
+
+use glam::{DVec2, DVec3};
+
+use super::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
+use super::kdop::below;
+
+/// Firmness of what is not whole: points there may be anywhere.
+const NOT_FIRM: f32 = -1.0;
+/// Numbers of a gradient.
+const ENTRIES: usize = 6;
+/// Where the least squared stretch is kept.
+const STRETCH: usize = 6;
+
+/// Bounds of gradients: the least of each entry and the least squared stretch, then the negated greatest of each entry;
+/// all f32 rounded downwards, so that joining is a minimum.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Gradients {
+    bounds: [f32; 16],
+}
+
+impl Gradients {
+    const NONE: Self = Self {
+        bounds: [f32::INFINITY; 16],
+    };
+
+    /// Those of a triangle at the start and at the end of a step.
+    #[inline]
+    fn of(inverse: [DVec2; 2], start: [DVec3; 3], end: [DVec3; 3]) -> Self {
+        let mut bounds = [f32::INFINITY; 16];
+        for [a, b, c] in [start, end] {
+            let (e, f) = (b - a, c - a);
+            let [u, v] = inverse.map(|column| e * column.x + f * column.y);
+            for (k, entry) in [u.x, u.y, u.z, v.x, v.y, v.z].into_iter().enumerate() {
+                bounds[k] = bounds[k].min(below(entry));
+                bounds[k + 8] = bounds[k + 8].min(below(-entry));
+            }
+            // Gershgorin's bound of the smaller eigenvalue of FᵀF.
+            let stretch = u.length_squared().min(v.length_squared()) - u.dot(v).abs();
+            // Where that overflows nothing is known.
+            let stretch = if stretch.is_finite() {
+                stretch
+            } else {
+                f64::NEG_INFINITY
+            };
+            bounds[STRETCH] = bounds[STRETCH].min(below(stretch));
+        }
+        Self { bounds }
+    }
+
+    #[inline]
+    fn join(&mut self, other: &Self) {
+        for (mine, theirs) in self.bounds.iter_mut().zip(&other.bounds) {
+            *mine = if *theirs < *mine { *theirs } else { *mine };
+        }
+    }
+
+    /// The square of the firmness, or less; negative if there is none.
+    fn firmness(&self) -> f32 {
+        let at = |k: usize| f64::from(self.bounds[k]);
+        let half = |k: usize| -0.5 * (at(k) + at(k + 8));
+        let (mut uu, mut vv, mut uv) = (0.0, 0.0, 0.0);
+        for k in 0..ENTRIES / 2 {
+            let (u, v) = (half(k), half(k + 3));
+            uu += u * u;
+            vv += v * v;
+            uv += u * v;
+        }
+        // What is within the box deviates from its middle by no more than the matrix of its half widths stretches.
+        let deviation = 0.5 * (uu + vv + ((uu - vv) * (uu - vv) + 4.0 * uv * uv).sqrt());
+        let square = at(STRETCH) - deviation;
+        if square.is_finite() {
+            below(square)
+        } else {
+            NOT_FIRM
+        }
+    }
+}
+
+/// Bounds of the gradients in each cell of a tile, level by level, for a step of `dt`.
+pub(super) fn gradients(
+    tile: &Tile,
+    inverse: impl Fn(u32) -> [DVec2; 2],
+    corners: impl Fn(u32) -> [u32; 3],
+    (x, v, dt): (&[DVec3], &[DVec3], f64),
+    out: &mut Vec<Gradients>,
+) {
+    out.clear();
+    out.resize(BLOCKS, Gradients::NONE);
+    for &(triangle, [x0, y0, x1, y1]) in &tile.triangles {
+        let corners = corners(triangle).map(|v| v as usize);
+        let start = corners.map(|i| x[i]);
+        let end = corners.map(|i| x[i] + v[i] * dt);
+        let bounds = Gradients::of(inverse(triangle), start, end);
+        for y in y0..=y1 {
+            for x in x0..=x1 {
+                out[usize::from(y) * TILE as usize + usize::from(x)].join(&bounds);
+            }
+        }
+    }
+    for level in 1..LEVELS {
+        let (side, below) = (TILE >> level, first_of_level(level - 1));
+        let row = 2 * side as usize;
+        for cell in 0..(side * side) as usize {
+            let (x, y) = (cell % side as usize, cell / side as usize);
+            let first = below + 2 * y * row + 2 * x;
+            let mut bounds = out[first];
+            for other in [first + 1, first + row, first + row + 1] {
+                bounds.join(&{ out[other] });
+            }
+            out[first_of_level(level) + cell] = bounds;
+        }
+    }
+}
+
+/// The squared firmness of each block of a tile, from the gradients of its cells and of the tiles to the right, above, and
+/// right above, as far as there are any.
+pub(super) fn firmness(
+    tile: &Tile,
+    own: &[Gradients],
+    next: [Option<&[Gradients]>; 3],
+    out: &mut Vec<f32>,
+) {
+    out.clear();
+    for level in 0..LEVELS {
+        let (side, first) = ((TILE >> level) as usize, first_of_level(level));
+        for block in 0..side * side {
+            if !tile.whole[first + block] {
+                out.push(NOT_FIRM);
+                continue;
+            }
+            let (x, y) = (block % side, block / side);
+            let mut bounds = own[first + block];
+            for (right, above) in [(1, 0), (0, 1), (1, 1)] {
+                let (i, j) = (x + right, y + above);
+                let from = match (i == side, j == side) {
+                    (false, false) => Some(own),
+                    (true, false) => next[0],
+                    (false, true) => next[1],
+                    (true, true) => next[2],
+                };
+                if let Some(from) = from {
+                    bounds.join(&from[first + j % side * side + i % side]);
+                }
+            }
+            out.push(bounds.firmness());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gradients of a sheet that bends by up to `angle` either way about an axis in its plane.
+    fn bent(angle: f64, axis: DVec2) -> Gradients {
+        let mut all = Gradients::NONE;
+        for k in -20..=20 {
+            let turned = glam::DQuat::from_axis_angle(
+                DVec3::new(axis.x, axis.y, 0.0).normalize(),
+                angle * f64::from(k) / 20.0,
+            );
+            let tilted = glam::DQuat::from_euler(glam::EulerRot::XYZ, 0.7, -0.4, 1.1);
+            let corners = [DVec3::ZERO, DVec3::X, DVec3::Y].map(|p| tilted * (turned * p));
+            all.join(&Gradients::of([DVec2::X, DVec2::Y], corners, corners));
+        }
+        all
+    }
+
+    #[test]
+    fn a_rigid_sheet_is_firm_and_a_bent_one_about_as_the_cosine() {
+        assert!((bent(0.0, DVec2::X).firmness() - 1.0).abs() < 1e-5);
+        for angle in [0.1f64, 0.3, 0.5, 0.8] {
+            for axis in [DVec2::X, DVec2::Y, DVec2::new(1.0, 2.0)] {
+                let (found, cosine) = (f64::from(bent(angle, axis).firmness()), angle.cos());
+                assert!(found <= cosine * cosine + 1e-5, "{angle}: {found}");
+                assert!(
+                    found >= cosine * cosine - 0.35 * angle * angle,
+                    "{angle}: {found}"
+                );
+            }
+        }
+        assert!(bent(1.6, DVec2::X).firmness() < 0.0);
+    }
+
+    #[test]
+    fn nothing_is_not_firm() {
+        assert!(Gradients::NONE.firmness() < 0.0);
+        let at = |x: f64| [DVec3::ZERO, DVec3::X * x, DVec3::Y];
+        for x in [f64::NAN, f64::INFINITY, 1e200] {
+            let bounds = Gradients::of([DVec2::X, DVec2::Y], at(1.0), at(x));
+            assert!(bounds.firmness() < 0.0, "{x}");
+        }
+    }
+}
