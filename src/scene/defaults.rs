@@ -7,12 +7,8 @@ use glam::DVec3;
 use weft_runtime::Policy;
 
 use super::{
-<<<<<<< HEAD
-    Balance, BendingModel, ContactParameters, Material, MembraneModel, Output, Partition,
+    Balance, BendingModel, ContactParameters, Culling, Material, MembraneModel, Output, Partition,
     Preconditioner, Solver, Time,
-=======
-    Balance, ContactParameters, Culling, Material, Output, Partition, Preconditioner, Solver, Time,
->>>>>>> main
 };
 use crate::physics::air::Air;
 
