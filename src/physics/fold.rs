@@ -79,7 +79,7 @@ impl Fold {
             m1 * length,
             m2 * length,
         ];
-        let half = 0.5 * n1.cross(n2).dot(along).atan2(n1.dot(n2));
+        let half = 0.5 * n2.cross(n1).dot(along).atan2(n1.dot(n2));
         FoldState {
             mode,
             moment: 2.0 * self.stiffness * (half.sin() - self.rest),
@@ -92,7 +92,7 @@ impl Fold {
 fn angle([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
     let (n1, n2) = ((x2 - x0).cross(x2 - x1), (x3 - x1).cross(x3 - x0));
     let along = (x1 - x0).normalize_or_zero();
-    n1.cross(n2).dot(along).atan2(n1.dot(n2))
+    n2.cross(n1).dot(along).atan2(n1.dot(n2))
 }
 
 #[cfg(test)]

@@ -41,10 +41,13 @@ pub(super) fn material(table: &Table<'_>) -> Material {
         strain_limit: table
             .quantity("strain_limit", Dimension::NUMBER, Range::Positive)
             .unwrap_or(base.strain_limit),
-        drag: ["drag_normal", "drag_tangential"].map(|key| {
-            table
-                .quantity(key, Dimension::NUMBER, Range::NonNegative)
-                .unwrap_or_else(|| base.drag[usize::from(key == "drag_tangential")])
+        drag: [
+            ("drag_normal", base.drag[0]),
+            ("drag_tangential", base.drag[1]),
+        ]
+        .map(|(key, default)| {
+            let drag = table.quantity(key, Dimension::NUMBER, Range::NonNegative);
+            drag.unwrap_or(default)
         }),
         ..base
     };

@@ -14,7 +14,9 @@ use super::curve::{Axis, Curve, Series, percent, worst};
 use super::rig::Rig;
 
 /// Stretching along the warp, shearing, bending: velocity fields in m/s.
-const MODES: [(&str, fn(DVec3) -> DVec3); 3] = [
+type Mode = (&'static str, fn(DVec3) -> DVec3);
+
+const MODES: [Mode; 3] = [
     ("stretch", |p| DVec3::X * (1e-4 * p.x)),
     ("shear", |p| DVec3::new(p.y, p.x, 0.0) * 1e-4),
     ("bending", |p| DVec3::Z * (1e-2 * p.x * p.x)),
@@ -84,15 +86,13 @@ pub fn curves() -> Vec<Curve> {
 #[test]
 fn each_mode_has_its_own_damping() {
     for material in MODELS {
-        for mode in 0..3 {
-            for damped in 0..3 {
+        for (mode, (name, _)) in MODES.iter().enumerate() {
+            for (damped, (other, _)) in MODES.iter().enumerate() {
                 let found = loss(material, mode, damped);
                 let expected = f64::from(u8::from(mode == damped));
                 assert!(
                     (found - expected).abs() < 1e-2,
-                    "{material}: {} damped by that of {}: {found}",
-                    MODES[mode].0,
-                    MODES[damped].0
+                    "{material}: {name} damped by that of {other}: {found}"
                 );
             }
         }

@@ -34,8 +34,11 @@ mod terminal;
 mod tumbling;
 mod uniaxial;
 
-/// Every exam: the name of its pictures, and its curves.
-pub fn all() -> Vec<(&'static str, fn() -> Vec<curve::Curve>)> {
+/// The name of an exam's pictures, and its curves.
+pub type Exam = (&'static str, fn() -> Vec<curve::Curve>);
+
+/// Every exam.
+pub fn all() -> Vec<Exam> {
     vec![
         ("patch", patch::curves),
         ("uniaxial", uniaxial::curves),
