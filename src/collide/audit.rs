@@ -1,7 +1,7 @@
 //! Counting crossings: edges of the cloth that pass through its triangles.
 //!
 //! A frame without crossings is one in which cloth does not cut through itself. On which side of a plane a point lies is
-//! the sign of a determinant, which is told exactly [She97]: first with an error bound, and where that leaves a doubt
+//! the sign of a determinant, which is told exactly \[She97\]: first with an error bound, and where that leaves a doubt
 //! with as many digits as it takes. So a crossing is one whatever the rounding, for the positions that a frame holds.
 //! Features that only touch do not cross.
 //!
