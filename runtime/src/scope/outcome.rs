@@ -140,7 +140,7 @@ pub struct ScopeReport {
     pub busy: Vec<Duration>,
     /// Time from start to end of the scope.
     pub elapsed: Duration,
-    /// What happened when, if [`ScopeOptions::trace`] asked for it.
+    /// What happened when, if [`ScopeOptions::trace`](crate::ScopeOptions::trace) asked for it.
     pub trace: Option<Trace>,
 }
 
