@@ -6,6 +6,8 @@ use weft_runtime::comm::solo::Solo;
 use weftwork::scene::Scene;
 use weftwork::step::{Simulation, World};
 
+use super::curve::Series;
+
 /// The integrators, with their order.
 pub const METHODS: [(&str, f64); 4] = [
     ("euler", 1.0),
@@ -96,3 +98,24 @@ pub fn order(errors: &[f64]) -> f64 {
 
 /// Orders are held to this.
 pub const SLACK: f64 = 0.15;
+
+/// The errors of every method by step, with lines of the orders they should have; and the slopes found.
+pub fn orders(errors: impl Fn(&'static str) -> Vec<[f64; 2]>) -> (Vec<Series>, String) {
+    let mut series = Vec::new();
+    let mut slopes = Vec::new();
+    for (method, known) in METHODS {
+        let points = errors(method);
+        let slope = order(&points.iter().map(|p| p[1]).collect::<Vec<_>>());
+        slopes.push(format!("{method} {slope:.2}"));
+        let [first, .., last] = points[..] else {
+            continue;
+        };
+        // One line for each order.
+        if method == "euler" || method == "bdf2" {
+            let line = [first[0], last[0]].map(|h| [h, last[1] * (h / last[0]).powf(known)]);
+            series.push(Series::known(format!("order {known}"), line));
+        }
+        series.push(Series::measured(method, points));
+    }
+    (series, format!("slopes: {}", slopes.join(", ")))
+}

@@ -6,8 +6,8 @@
 
 use glam::DVec3;
 
-use super::curve::{Axis, Curve, Series};
-use super::dynamics::{METHODS, energy, momenta, order, run, world};
+use super::curve::{Axis, Curve};
+use super::dynamics::{energy, momenta, orders, run, world};
 
 const END: f64 = 0.048;
 
@@ -67,9 +67,9 @@ fn exact() -> Vec<DVec3> {
 #[test]
 fn integrators_are_of_their_orders_where_nothing_is_linear() {
     let exact = exact();
-    for (method, known) in METHODS {
+    for (method, known) in super::dynamics::METHODS {
         let errors: Vec<f64> = errors(method, &exact).iter().map(|e| e[1]).collect();
-        let order = order(&errors);
+        let order = super::dynamics::order(&errors);
         assert!(
             (order - known).abs() < super::dynamics::SLACK,
             "{method}: order {order}, {errors:?}"
@@ -81,10 +81,10 @@ fn integrators_are_of_their_orders_where_nothing_is_linear() {
 /// whose forces act at the positions between which velocities change.
 #[test]
 fn budgets_of_momentum_and_energy_are_kept() {
-    for (method, known) in METHODS {
+    for (method, known) in super::dynamics::METHODS {
         let (_, coarse) = tumble(method, 192);
         let (_, fine) = tumble(method, 384);
-        let [energy, _, angular] = [0, 1, 2].map(|k| order(&[coarse[k], fine[k]]));
+        let [energy, _, angular] = [0, 1, 2].map(|k| super::dynamics::order(&[coarse[k], fine[k]]));
         assert!(fine[1] < 1e-8, "{method}: {}", fine[1]);
         // What numerical damping takes of energy is of a higher order than the method where motion is smooth.
         assert!(
@@ -104,26 +104,12 @@ fn budgets_of_momentum_and_energy_are_kept() {
 
 pub fn curves() -> Vec<Curve> {
     let exact = exact();
-    let mut series = Vec::new();
-    let mut found = Vec::new();
-    for (method, known) in METHODS {
-        let points = errors(method, &exact);
-        let slope = order(&points.iter().map(|p| p[1]).collect::<Vec<_>>());
-        found.push(format!("{method} {slope:.2}"));
-        let [first, .., last] = points[..] else {
-            continue;
-        };
-        if method == "euler" || method == "bdf2" {
-            let line = [first[0], last[0]].map(|h| [h, last[1] * (h / last[0]).powf(known)]);
-            series.push(Series::known(format!("order {known}"), line));
-        }
-        series.push(Series::measured(method, points));
-    }
+    let (series, found) = orders(|method| errors(method, &exact));
     vec![Curve {
         title: "Orders in time of a sheet that tumbles".into(),
         x: Axis::logarithmic("step, s"),
         y: Axis::logarithmic("error of positions, m"),
-        found: format!("slopes: {}", found.join(", ")),
+        found,
         series,
     }]
 }
