@@ -150,6 +150,10 @@ pub(crate) struct RunArguments {
     /// Writes trace.json for ui.perfetto.dev, of all steps or of steps FROM to TO, both included.
     #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true, default_missing_value = "1..")]
     pub(crate) trace: Option<TraceSteps>,
+    /// Records shape and cost of the collision tests of some steps [default: the last 8] into record.weftrec, for `weft
+    /// study`. Wants one rank.
+    #[arg(long, value_name = "FROM..TO", num_args = 0..=1, require_equals = true)]
+    pub(crate) record: Option<Option<TraceSteps>>,
     /// Looks in every frame for cloth that crosses itself, and writes what does beside it; with =strict a crossing is
     /// a failure (exit code 4).
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "count")]

@@ -126,6 +126,8 @@ fn run_scene(
         .or(scene.balance.ranks)
         .unwrap_or_else(|| match arguments.comm {
             CommChoice::Solo => 1,
+            // Records are of one rank.
+            _ if arguments.record.is_some() => 1,
             _ => std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 16)),
         });
     let driver = match arguments.comm {
@@ -231,6 +233,7 @@ fn run_options(
             .map(|checkpoint| checkpoint.map_or(Resume::Newest, Resume::From)),
         stop,
         trace: arguments.trace,
+        record: arguments.record,
         audit: arguments.audit.map(|choice| match choice {
             AuditChoice::Count => Audit::Count,
             AuditChoice::Strict => Audit::Strict,

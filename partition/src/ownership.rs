@@ -128,6 +128,18 @@ impl Ownership {
         owner(&self.first_patch, patch)
     }
 
+    /// Of two patches, the one whose owner does what concerns both: either in turn.
+    #[must_use]
+    pub fn patch_of_pair(low: usize, high: usize) -> usize {
+        if (low + high).is_multiple_of(2) { low } else { high }
+    }
+
+    /// The rank at which what concerns two patches is done.
+    #[must_use]
+    pub fn rank_of_pair(&self, low: usize, high: usize) -> usize {
+        self.rank_of_patch(Self::patch_of_pair(low, high))
+    }
+
     /// The rank that owns a vertex, given in the numbering of the tree. Vertices beyond the last
     /// count as the last rank's.
     #[must_use]
@@ -181,6 +193,13 @@ pub(crate) mod tests {
         let ownership = Ownership::new(&tree, 4).unwrap();
         let owned: Vec<_> = (0..4).map(|rank| ownership.patches(rank)).collect();
         assert_eq!(owned, [0..2, 2..4, 4..6, 6..8]);
+    }
+
+    #[test]
+    fn pairs_of_patches_go_to_either_owner_in_turn() {
+        let ownership = Ownership::new(&tree_of(&[1; 4]), 4).unwrap();
+        let homes: Vec<_> = (1..4).map(|other| ownership.rank_of_pair(0, other)).collect();
+        assert_eq!(homes, [1, 0, 3]);
     }
 
     #[test]

@@ -76,6 +76,19 @@ pub(super) fn below(d: f64) -> f32 {
 }
 
 impl<const N: usize> Kdop<N> {
+    /// How many numbers it is.
+    pub(crate) const NUMBERS: usize = N;
+
+    /// As numbers.
+    pub(crate) fn numbers(&self) -> &[f32; N] {
+        &self.planes
+    }
+
+    /// From the numbers of one.
+    pub(crate) fn from_numbers(planes: [f32; N]) -> Self {
+        Self { planes }
+    }
+
     /// Pairs of planes.
     const PAIRS: usize = {
         assert!(

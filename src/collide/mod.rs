@@ -27,6 +27,7 @@ pub use kdop::{Aabb, Kdop, Kdop14, Kdop18, Kdop26, Turned};
 pub use snapshot::{Geometry, Snapshot};
 pub use solid::Solid;
 pub use surface::{ClothSurface, Surface};
+pub(crate) use test_run::{Made, Single};
 pub use test_run::{Target, TestRun, brute_force};
 pub use volumes::Volumes;
 

@@ -26,7 +26,7 @@ pub(super) fn cloth_pair(
 ) {
     let surface = snap.cloth.surface();
     let faces = [surface.face(s), surface.face(t)];
-    let of = |vertex: u32| &snap.vertex_volumes()[vertex as usize];
+    let of = |vertex: u32| snap.vertex_volume(vertex);
     // Near pairs are tested on their own.
     let near_pairs = volumes.and_then(|_| snap.near());
     for (owner, other, face) in [(0, 1, t), (1, 0, s)] {
@@ -62,7 +62,7 @@ pub(super) fn cloth_pair(
 /// Tests a pair of features that are near at rest.
 pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Contact>) {
     let surface = snap.cloth.surface();
-    let of = |vertex: u32| &snap.vertex_volumes()[vertex as usize];
+    let of = |vertex: u32| snap.vertex_volume(vertex);
     if pair.edges {
         let [one, two] = [pair.a, pair.b].map(|e| {
             let [p, q] = surface.edges()[e as usize];

@@ -4,6 +4,8 @@
 //! of positions and velocities alone. So are those of vertices, by which pairs of features are sorted
 //! out whose triangles meet, as those of neighbours always do.
 
+use std::ops::Range;
+
 use glam::DVec3;
 
 use super::body::Body;
@@ -69,7 +71,7 @@ impl<'a> Snapshot<'a> {
         dt: f64,
     ) -> Self {
         let cloth = geometry.cloth;
-        let (radius, bodies) = (0.5 * geometry.reach, geometry.bodies.len());
+        let bodies = geometry.bodies.len();
         let culling = cloth.culling().and_then(|culling| {
             // Squared, with room for what rounding does.
             let keeps =
@@ -78,7 +80,7 @@ impl<'a> Snapshot<'a> {
             (keeps(distance) < 1.0).then_some((culling, keeps(distance) as f32))
         });
         let tiles = culling.map_or(0, |(culling, _)| culling.charts.tiles().len());
-        volumes.begin((x, v, dt), radius, cloth.patch_vertices(), bodies, tiles);
+        volumes.begin(cloth.patches().len(), bodies, tiles);
         Self {
             culling,
             cloth: geometry.cloth,
@@ -109,19 +111,66 @@ impl<'a> Snapshot<'a> {
         })
     }
 
+    /// Those of the targets that are done at these patches, in the same order; of two patches, `home` says at which.
+    pub(crate) fn targets_at(
+        &self,
+        own: Range<usize>,
+        home: impl Fn(usize, usize) -> usize,
+    ) -> Vec<Target> {
+        let patches = self.cloth.patches().len();
+        let mut targets = Vec::new();
+        for p in own {
+            if self.self_collision {
+                targets.push(Target::Patch(p as u32));
+                let pairs = (0..p).map(|q| (q, p)).chain((p + 1..patches).map(|q| (p, q)));
+                let here = pairs.filter(|&(low, high)| home(low, high) == p);
+                targets.extend(here.map(|(low, high)| Target::Patches(low as u32, high as u32)));
+            }
+            let bodies = 0..self.bodies.len() as u32;
+            targets.extend(bodies.map(|body| Target::PatchBody(p as u32, body)));
+        }
+        targets.sort_unstable_by_key(|target| match *target {
+            Target::Patch(p) => (p, 0, 0),
+            Target::Patches(p, q) => (p, 1, q),
+            Target::PatchBody(p, b) => (p, 2, b),
+        });
+        targets
+    }
+
     /// Volume of the root of a patch's tree.
     pub(super) fn patch_root(&self, patch: u32) -> &Kdop18 {
-        &self.volumes.roots[patch as usize]
+        let vertices = &self.cloth.patch_vertices()[patch as usize];
+        let root = self.volumes.roots[patch as usize].of(|root| {
+            let volumes = vertices.iter().map(|&v| self.vertex_volume(v));
+            root.clear();
+            root.push(volumes.fold(Kdop18::EMPTY, |a, b| a.union(b)));
+        });
+        &root[0]
+    }
+
+    /// The volumes around these patches, as numbers.
+    pub(crate) fn roots(&self, patches: Range<usize>) -> Vec<[f32; Kdop18::NUMBERS]> {
+        let roots = patches.map(|patch| *self.patch_root(patch as u32).numbers());
+        roots.collect()
+    }
+
+    /// Takes the volumes around patches, the first of which is given, from whoever has made them of the same positions.
+    pub(crate) fn take_roots(&self, first: usize, roots: &[[f32; Kdop18::NUMBERS]]) {
+        for (kept, numbers) in self.volumes.roots[first..].iter().zip(roots) {
+            kept.of(|root| {
+                root.clear();
+                root.push(Kdop18::from_numbers(*numbers));
+            });
+        }
     }
 
     /// Volumes of a patch's tree.
     pub(super) fn patch_volumes(&self, patch: u32) -> &[Kdop18] {
         let tree = &self.cloth.patches()[patch as usize];
         let surface = self.cloth.surface();
-        let vertices = &self.volumes.vertices;
         let around = |triangle| {
             let [a, b, c] = surface.face(triangle).corners;
-            let [a, b, c] = [a, b, c].map(|v| &vertices[v as usize]);
+            let [a, b, c] = [a, b, c].map(|v| self.vertex_volume(v));
             a.union(b).union(c)
         };
         self.volumes.patches[patch as usize].of(|volumes| tree.refit(around, volumes))
@@ -189,9 +238,22 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Volume of each cloth vertex.
-    pub(super) fn vertex_volumes(&self) -> &[Kdop18] {
-        &self.volumes.vertices
+    /// Volume of a cloth vertex.
+    #[inline]
+    pub(super) fn vertex_volume(&self, vertex: u32) -> &Kdop18 {
+        let (patch, at) = self.cloth.slot(vertex);
+        let kept = &self.volumes.vertices[patch as usize];
+        &kept.of(|volumes| self.measure(patch, volumes))[at as usize]
+    }
+
+    /// The volumes of a patch's vertices: what is within half the reach of their ways.
+    fn measure(&self, patch: u32, volumes: &mut Vec<Kdop18>) {
+        let around = |&vertex: &u32| {
+            let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
+            Kdop18::around(&[x, x + v * self.dt], 0.5 * self.reach)
+        };
+        volumes.clear();
+        volumes.extend(self.cloth.own_vertices(patch).iter().map(around));
     }
 
     /// Volumes of a body's tree; none for an analytic body.

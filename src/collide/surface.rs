@@ -61,6 +61,9 @@ pub struct ClothSurface {
     patches: Vec<Bvh>,
     /// The vertices of the triangles of each patch, ascending.
     patch_vertices: Vec<Vec<u32>>,
+    /// The vertices of each patch itself, and for each vertex its patch and its place there.
+    own_vertices: Vec<Vec<u32>>,
+    slots: Vec<(u32, u32)>,
     culling: Option<Culling>,
 }
 
@@ -177,6 +180,13 @@ impl ClothSurface {
             let center = t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
             items[patch_of(lowest)].push((index, center));
         }
+        let mut own_vertices = vec![Vec::new(); patches];
+        let slots = (0..rest.len() as u32).map(|vertex| {
+            let patch = patch_of(vertex);
+            own_vertices[patch].push(vertex);
+            (patch as u32, own_vertices[patch].len() as u32 - 1)
+        });
+        let slots = slots.collect();
         let vertices = |items: &Vec<(u32, DVec3)>| {
             let triangles = items.iter().map(|&(t, _)| triangles[t as usize]);
             let mut vertices: Vec<u32> = triangles.flatten().collect();
@@ -186,6 +196,8 @@ impl ClothSurface {
         };
         Self {
             patch_vertices: items.iter().map(vertices).collect(),
+            own_vertices,
+            slots,
             surface: Surface::new(triangles, rest.len()),
             rest: rest.to_vec(),
             piece: pieces(triangles, rest.len()),
@@ -259,8 +271,19 @@ impl ClothSurface {
     }
 
     /// The vertices of the triangles of each patch, ascending.
-    pub(super) fn patch_vertices(&self) -> &[Vec<u32>] {
+    pub(crate) fn patch_vertices(&self) -> &[Vec<u32>] {
         &self.patch_vertices
+    }
+
+    /// The vertices of a patch itself, ascending.
+    pub(super) fn own_vertices(&self, patch: u32) -> &[u32] {
+        &self.own_vertices[patch as usize]
+    }
+
+    /// The patch of a vertex, and its place there.
+    #[inline]
+    pub(super) fn slot(&self, vertex: u32) -> (u32, u32) {
+        self.slots[vertex as usize]
     }
 }
 

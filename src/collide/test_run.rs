@@ -30,6 +30,28 @@ pub enum Target {
     PatchBody(u32, u32),
 }
 
+/// How many tests were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// In all.
+    pub(crate) tests: u32,
+    /// Of leaves.
+    pub(crate) leaves: u32,
+    /// Of groups of near pairs.
+    pub(crate) near: u32,
+}
+
+/// What a single test was of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Single {
+    /// Groups of near pairs.
+    Near,
+    /// A node and itself.
+    Itself,
+    /// Two nodes.
+    Pair,
+}
+
 /// Added to the first number of a test, it stands for groups of near pairs of a patch: from there on, before the second.
 const NEAR: u32 = 1 << 31;
 /// Groups of near pairs that are tested at once.
@@ -88,6 +110,18 @@ impl TestRun {
         budget: u32,
         out: &mut Vec<Contact>,
     ) -> (u32, bool) {
+        let (made, done) = self.advance_counting(snap, budget, out);
+        (made.tests, done)
+    }
+
+    /// The same; tells of what kinds the tests were.
+    pub(crate) fn advance_counting(
+        &mut self,
+        snap: &Snapshot<'_>,
+        budget: u32,
+        out: &mut Vec<Contact>,
+    ) -> (Made, bool) {
+        let (mut leaves, mut near) = (0, 0);
         let patch = |p: u32| (&snap.cloth.patches()[p as usize], snap.patch_volumes(p));
         let stack = &mut self.stack;
         let tests = match self.target {
@@ -104,31 +138,63 @@ impl TestRun {
                     }
                     test_near(snap, p, first..cut, out);
                     tests += cut - first;
+                    near = tests;
                     if tests >= budget {
-                        return (tests, stack.is_empty());
+                        let made = Made { tests, leaves, near };
+                        return (made, stack.is_empty());
                     }
                 }
-                let leaf = |s, t, volumes| narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                let leaf = |s, t, volumes| {
+                    leaves += 1;
+                    narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                };
                 tests + advance::<true>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
             }
             Target::Patches(p, q) => {
                 let places = [snap.places(p), snap.places(q)];
                 let cull = |a: u32, b: u32| culls(snap, (places[0], a), (places[1], b));
-                let leaf = |s, t, volumes| narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                let leaf = |s, t, volumes| {
+                    leaves += 1;
+                    narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                };
                 advance::<false>([patch(p), patch(q)], stack, budget, leaf, cull)
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
-                    let leaf = |s, t, _| narrow::body_pair(snap, (b, solid), s, t, out);
+                    let leaf = |s, t, _| {
+                        leaves += 1;
+                        narrow::body_pair(snap, (b, solid), s, t, out);
+                    };
                     let body = (&solid.tree, snap.body_volumes(b));
                     advance::<false>([patch(p), body], stack, budget, leaf, |_, _| false)
                 }
                 Body::Analytic(solid) => {
-                    advance_solid(snap, patch(p), (b, solid), stack, budget, out)
+                    let made = advance_solid(snap, patch(p), (b, solid), stack, budget, out);
+                    leaves = made.leaves;
+                    made.tests
                 }
             },
         };
-        (tests, self.stack.is_empty())
+        let made = Made { tests, leaves, near };
+        (made, self.stack.is_empty())
+    }
+
+    /// Makes the next test alone, and says what it was and how many it led to; `None` when done. For records of the
+    /// shape of a run.
+    pub(crate) fn make_one(
+        &mut self,
+        snap: &Snapshot<'_>,
+        out: &mut Vec<Contact>,
+    ) -> Option<(Made, usize, Single)> {
+        let &(a, b) = self.stack.last()?;
+        let before = self.stack.len() - 1;
+        let single = match self.target {
+            _ if a & NEAR != 0 => Single::Near,
+            Target::Patch(_) if a == b => Single::Itself,
+            _ => Single::Pair,
+        };
+        let (made, _) = self.advance_counting(snap, 1, out);
+        Some((made, self.stack.len() - before, single))
     }
 
     /// Gives pending tests away, as another run of the same target: those that `take` takes out of the
@@ -285,8 +351,8 @@ fn advance_solid(
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
     out: &mut Vec<Contact>,
-) -> u32 {
-    let mut tests = 0;
+) -> Made {
+    let (mut tests, mut leaves) = (0, 0);
     while tests < budget {
         let Some((a, _)) = stack.pop() else { break };
         match tree.node(a) {
@@ -301,10 +367,15 @@ fn advance_solid(
             Node::Leaf(triangle) => {
                 narrow::analytic(snap, (body, solid), triangle, out);
                 tests += 1;
+                leaves += 1;
             }
         }
     }
-    tests
+    Made {
+        tests,
+        leaves,
+        near: 0,
+    }
 }
 
 /// Whether what a volume holds may come within reach of a solid.

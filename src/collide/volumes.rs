@@ -1,12 +1,10 @@
 //! The bounding volumes of a step: of vertices, and of the trees over patches and moving bodies.
 //!
 //! What bounds a vertex's motion bounds, joined with that of the others, an edge's and a triangle's. So only vertices
-//! are measured; all else is unions. A tree is refitted when a test first needs it, once per rank and step, for a rank
-//! looks below the roots of few patches that are not its own. The room is kept from step to step.
+//! are measured; all else is unions. Whatever belongs to a patch is made when a test first needs it, once per rank and step, for
+//! a rank looks at few patches that are not its own. The room is kept from step to step.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
-
-use glam::DVec3;
 
 use super::firmness::Gradients;
 use super::kdop::Kdop18;
@@ -14,9 +12,10 @@ use super::kdop::Kdop18;
 /// Room for the volumes of a step; see [`Snapshot::new`](super::Snapshot::new).
 #[derive(Debug, Default)]
 pub struct Volumes {
-    pub(super) vertices: Vec<Kdop18>,
-    /// Of the tree over each patch.
-    pub(super) roots: Vec<Kdop18>,
+    /// Of the vertices of each patch.
+    pub(super) vertices: Vec<Kept<Kdop18>>,
+    /// Of each patch as a whole: one value.
+    pub(super) roots: Vec<Kept<Kdop18>>,
     pub(super) patches: Vec<Kept<Kdop18>>,
     pub(super) bodies: Vec<Kept<Kdop18>>,
     /// Of each tile of the cloth's charts: gradients of cells, squared firmness of blocks.
@@ -32,26 +31,11 @@ pub(super) struct Kept<T> {
 }
 
 impl Volumes {
-    /// Forgets the last step, and measures the vertices of this one: those within `radius` (m) of their way from `x`
-    /// on with velocity `v` for `dt`.
-    pub(super) fn begin(
-        &mut self,
-        (x, v, dt): (&[DVec3], &[DVec3], f64),
-        radius: f64,
-        patch_vertices: &[Vec<u32>],
-        bodies: usize,
-        tiles: usize,
-    ) {
-        let around = |(&x, &v): (&DVec3, &DVec3)| Kdop18::around(&[x, x + v * dt], radius);
-        self.vertices.clear();
-        self.vertices.extend(x.iter().zip(v).map(around));
-        self.roots.clear();
-        for vertices in patch_vertices {
-            let volumes = vertices.iter().map(|&v| &self.vertices[v as usize]);
-            self.roots
-                .push(volumes.fold(Kdop18::EMPTY, |a, b| a.union(b)));
-        }
-        forget(&mut self.patches, patch_vertices.len());
+    /// Forgets the last step.
+    pub(super) fn begin(&mut self, patches: usize, bodies: usize, tiles: usize) {
+        forget(&mut self.vertices, patches);
+        forget(&mut self.roots, patches);
+        forget(&mut self.patches, patches);
         forget(&mut self.bodies, bodies);
         forget(&mut self.gradients, tiles);
         forget(&mut self.firmness, tiles);

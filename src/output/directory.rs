@@ -228,7 +228,11 @@ fn is_own_file(folder: &str, name: &str) -> bool {
             "." => {
                 matches!(
                     name,
-                    RunDirectory::RECORD | "history.csv" | "frames.pvd" | "trace.json"
+                    RunDirectory::RECORD
+                        | "history.csv"
+                        | "frames.pvd"
+                        | "trace.json"
+                        | "record.weftrec"
                 ) || (name.starts_with("state.") && name.ends_with(".ckpt"))
             }
             "frames" => name.ends_with(".vtp"),

@@ -4,7 +4,9 @@
 //! decides the trajectory is below it, in [`crate::step`].
 
 mod cuts;
+mod modelled;
 mod pace;
+mod recording;
 mod resume;
 mod stop;
 mod summary;
@@ -22,8 +24,13 @@ use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, wire};
+use weft_study::record::RecordError;
+use weft_study::shape::ShapeError;
 
 pub use self::cuts::Cuts;
+pub use self::modelled::{ModelledStep, run_modelled};
+pub use self::recording::RECORD_FILE;
+use self::recording::Recorder;
 use self::pace::{Decision, Pace};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
@@ -87,6 +94,8 @@ pub struct RunOptions {
     pub stop: Stop,
     /// Steps to trace.
     pub trace: Option<TraceSteps>,
+    /// Whether to record shape and cost of tests, and of which steps if not of the last.
+    pub record: Option<Option<TraceSteps>>,
     /// Whether frames are looked at for cloth that crosses itself.
     pub audit: Option<Audit>,
     /// How to show progress: a bar, lines, or nothing.
@@ -183,6 +192,18 @@ pub enum RunError {
     /// Messages failed.
     #[error(transparent)]
     Comm(#[from] CommError),
+    /// A record could not be written.
+    #[error(transparent)]
+    RecordFile(#[from] RecordError),
+    /// A step does not fit into a record.
+    #[error("the step cannot be recorded: {0}")]
+    Record(ShapeError),
+    /// Several ranks are to be recorded.
+    #[error(
+        "a run is recorded on one rank, and studied on any number: use --ranks 1 with --record, and then \
+         `weft study` with --ranks"
+    )]
+    RecordRanks,
     /// One rank cannot be several.
     #[error("one rank alone cannot be {0} ranks; leave out `--comm solo` or `--ranks`")]
     SoloRanks(usize),
@@ -214,7 +235,10 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::SoloRanks(_) | Self::NothingToTrace { .. } | Self::NotHere => 2,
+            Self::SoloRanks(_)
+            | Self::NothingToTrace { .. }
+            | Self::RecordRanks
+            | Self::NotHere => 2,
             Self::World(_) | Self::OtherScene { .. } | Self::Step(StepError::Partition(_)) => 3,
             // A task that panicked is an error in the program.
             Self::Step(StepError::Detect {
@@ -222,7 +246,8 @@ impl RunError {
                 ..
             }) => 101,
             Self::Step(_) => 4,
-            Self::Output(_) => 5,
+            Self::Record(_) => 4,
+            Self::Output(_) | Self::RecordFile(_) => 5,
             Self::Launch(
                 LaunchError::NoRanks | LaunchError::Options(_) | LaunchError::TooMany { .. },
             ) => 2,
@@ -335,7 +360,11 @@ pub fn run_rank(
 /// Makes sure that the steps to be traced are steps of the run.
 fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
     let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
-    match options.trace.map(|trace| trace.from()) {
+    if options.record.is_some() && options.ranks != 1 {
+        return Err(RunError::RecordRanks);
+    }
+    let recorded = options.record.flatten();
+    match options.trace.or(recorded).map(|trace| trace.from()) {
         Some(from) if from > steps => Err(RunError::NothingToTrace { from, steps }),
         _ => Ok(()),
     }
@@ -444,6 +473,10 @@ fn rank_loop(
         .transpose()?;
     let mut pace = Pace::new(&scene.output, &options.stop, wall_clock());
     let mut tracer = Tracer::start(options, comm)?;
+    let recorder = options.record.zip(start);
+    let mut recorder = recorder
+        .map(|(wanted, start)| Recorder::start(world, wanted, &start.directory, steps))
+        .transpose()?;
     let begin = comm.now();
     let mut totals = RankTotals {
         times: [Duration::ZERO; PHASES.len()],
@@ -458,10 +491,17 @@ fn rank_loop(
         writer.frame(&simulation, steps == 0)?;
     }
     while simulation.step() < steps && totals.stopped.is_none() {
+        if let Some(recorder) = &mut recorder {
+            let origin = wall_clock();
+            recorder.before(&mut simulation, &|| origin.elapsed())?;
+        }
         let report = match &mut tracer {
             Some(tracer) => tracer.advance(&mut simulation, comm)?,
             None => simulation.advance(comm)?,
         };
+        if let Some(recorder) = &mut recorder {
+            recorder.after(&report)?;
+        }
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;
         }
@@ -500,6 +540,9 @@ fn rank_loop(
     totals.loop_time = comm.now().saturating_sub(begin);
     if let Some(tracer) = tracer {
         totals.trace = tracer.finish(comm, start.map(|start| &start.directory))?;
+    }
+    if let Some(recorder) = recorder {
+        recorder.finish()?;
     }
     totals.last = writer.map(|writer| writer.end(&simulation));
     Ok(gather(comm, &totals)?.unwrap_or_default())

@@ -44,6 +44,12 @@ impl TraceSteps {
         to: u64::MAX,
     };
 
+    /// These, both included.
+    #[must_use]
+    pub fn between(from: u64, to: u64) -> Self {
+        Self { from, to }
+    }
+
     /// The first.
     #[must_use]
     pub fn from(&self) -> u64 {

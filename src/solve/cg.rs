@@ -20,6 +20,8 @@
 //! number of ranks, errors too. Every decision is made from numbers that all ranks share, so all
 //! ranks leave together.
 
+use std::time::Duration;
+
 use glam::DVec3;
 use weft_partition::{HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError, Tag};
@@ -41,6 +43,8 @@ pub struct ModifiedCg {
     patch_starts: Vec<u32>,
     first_row: u32,
     preconditioner: Preconditioner,
+    /// What an iteration charges to the clock of a modelled machine, in its units.
+    product_cost: u64,
     /// u = M r, with halo.
     u: Paged<DVec3>,
     /// w = S A u.
@@ -109,6 +113,7 @@ impl ModifiedCg {
             patch_starts: (0..tree.patch_count()).map(start).collect(),
             first_row: plan.owned().start as u32,
             preconditioner,
+            product_cost: 0,
             u: Paged::zeros(plan.local_len()),
             w: zeros(),
             r: zeros(),
@@ -129,6 +134,11 @@ impl ModifiedCg {
     #[must_use]
     pub fn shares(&self) -> &Shares {
         self.reduction.shares()
+    }
+
+    /// From now on charges so many units for each iteration: for virtual ranks whose computation is modelled.
+    pub fn charge_products(&mut self, units: u64) {
+        self.product_cost = units;
     }
 
     /// Solves for the velocity change of the owned vertices, in m/s. Collective.
@@ -388,6 +398,9 @@ impl ModifiedCg {
     fn multiply(&mut self, comm: &mut dyn Comm, matrix: &BlockMatrix) -> Result<(), CommError> {
         self.halo.start(comm, &self.u)?;
         self.multiply_rows(matrix, Rows::Interior);
+        if self.product_cost > 0 {
+            comm.compute(self.product_cost, Duration::ZERO);
+        }
         self.halo.finish(comm, &mut self.u)?;
         if comm.size() > 1 {
             self.multiply_rows(matrix, Rows::Border);

@@ -4,9 +4,12 @@
 //! In: velocities after the solve. Out: velocities that contacts and the strain limit accept, as far as
 //! the rounds get. A few passes, for strain rows are linear at the velocities a pass begins with.
 
+use std::time::Duration;
+
 use glam::{DMat3, DVec3};
 use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::comm::{Comm, CommError, Tag, all_reduce};
+use weft_study::prices::{Prices, ns};
 
 use super::assembly::Assembly;
 use super::body_response::{BodyResponse, least_rate};
@@ -53,6 +56,8 @@ pub(super) struct Correcting<'a> {
     pub(super) x: &'a [DVec3],
     /// Length of the part in s.
     pub(super) dt: f64,
+    /// What computing costs on a modelled machine, and the work of this rank's vertices.
+    pub(super) prices: Option<(&'a Prices, f64)>,
 }
 
 /// Rows that pushed, of those whose first vertex the rank owns.
@@ -61,6 +66,12 @@ pub(super) struct Pushed {
     pub(super) contacts: u64,
     pub(super) triangles: u64,
     pub(super) edges: u64,
+    /// Passes, rounds in them, and rounds after which ranks asked each other how far they are.
+    pub(super) passes: u32,
+    pub(super) rounds: u32,
+    pub(super) looks: u32,
+    /// Time spent in rounds.
+    pub(super) rounds_time: Duration,
 }
 
 impl Corrections {
@@ -108,6 +119,9 @@ impl Corrections {
         for _ in 0..PASSES {
             self.halo.start(comm, v)?;
             self.halo.finish(comm, v)?;
+            if let Some((prices, weight)) = with.prices {
+                comm.compute(ns(prices.respond, weight) / PASSES as u64, Duration::ZERO);
+            }
             self.rows.truncate(contact_rows);
             self.strained.iter_mut().for_each(Vec::clear);
             let (x, ends) = (with.x, &*v);
@@ -126,14 +140,24 @@ impl Corrections {
             self.enter(with, v);
             exchange.refresh(comm, self.impulses.participants_mut())?;
             self.impulses.survey();
+            pushed.passes += 1;
+            let began = comm.now();
             let settled = SETTLED * settings.thickness / dt;
             for round in 1..=settings.iterations {
                 exchange.refresh(comm, self.impulses.participants_mut())?;
                 let worst = self.impulses.round();
-                if round % LOOK_EVERY == 0 && all_reduce(comm, worst, f64::max)? <= settled {
-                    break;
+                if let Some((prices, _)) = with.prices {
+                    comm.compute(ns(prices.row, contact_rows as f64), Duration::ZERO);
+                }
+                pushed.rounds += 1;
+                if round % LOOK_EVERY == 0 {
+                    pushed.looks += 1;
+                    if all_reduce(comm, worst, f64::max)? <= settled {
+                        break;
+                    }
                 }
             }
+            pushed.rounds_time += comm.now().saturating_sub(began);
             let vertices = self.impulses.vertices().iter();
             for (p, &vertex) in self.impulses.participants().iter().zip(vertices) {
                 if owned.contains(&(vertex as usize)) {

@@ -4,6 +4,10 @@
 //! contact to the owners of its vertices. What a rank ends up with, sorted, depends on positions and
 //! velocities only.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use weft_partition::Ownership;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
@@ -11,9 +15,10 @@ use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope, wire,
 };
+use weft_study::prices::{Counts, Prices, ns};
 
 use crate::collide::contact::PairKind;
-use crate::collide::{Contact, Snapshot, Target, TestRun};
+use crate::collide::{Contact, Geometry, Kdop18, Made, Snapshot, Target, TestRun};
 
 /// In traces, bodies have numbers from here on; those below are patches.
 const FIRST_BODY: u32 = 1_000_000;
@@ -33,15 +38,71 @@ struct Collide {
     found: Vec<Contact>,
 }
 
-impl<'a> Task<Snapshot<'a>> for Collide {
+/// What a rank's tasks read.
+pub(super) struct Tested<'a> {
+    snapshot: &'a Snapshot<'a>,
+    pricing: Option<Pricing<'a>>,
+}
+
+/// What tests cost on a modelled machine.
+struct Pricing<'a> {
+    prices: &'a Prices,
+    geometry: &'a Geometry<'a>,
+    /// The patches whose vertices this rank has measured at the start.
+    own: Range<usize>,
+    /// For each patch, whether this rank has made ready what tests read.
+    ready: Vec<AtomicBool>,
+}
+
+impl Pricing<'_> {
+    /// What tests of a target cost, in ns, with what had to be made ready for them.
+    fn of(&self, target: Target, made: Made, contacts: usize) -> u64 {
+        let mut cost = 0.0;
+        let mut ready = |patch: u32| {
+            let index = patch as usize;
+            if !self.ready[index].swap(true, Ordering::Relaxed) {
+                let cloth = self.geometry.cloth;
+                cost += self.prices.node * cloth.patches()[index].len() as f64;
+                if !self.own.contains(&index) {
+                    cost += self.prices.vertex * cloth.patch_vertices()[index].len() as f64;
+                }
+            }
+        };
+        let prices = match target {
+            Target::Patch(p) => {
+                ready(p);
+                &self.prices.cloth
+            }
+            Target::Patches(p, q) => {
+                ready(p);
+                ready(q);
+                &self.prices.cloth
+            }
+            Target::PatchBody(p, _) => {
+                ready(p);
+                &self.prices.body
+            }
+        };
+        let counts = Counts {
+            volumes: u64::from(made.tests - made.leaves - made.near),
+            leaves: u64::from(made.leaves),
+            near: u64::from(made.near),
+            contacts: contacts as u64,
+        };
+        (prices.of(&counts) + cost).round() as u64
+    }
+}
+
+impl<'a> Task<Tested<'a>> for Collide {
     const NAME: &'static str = "collide";
     type Output = Vec<Contact>;
 
     fn run(
         &mut self,
-        snapshot: &Snapshot<'a>,
-        cx: &mut Context<'_, Snapshot<'a>, Self::Output>,
+        tested: &Tested<'a>,
+        cx: &mut Context<'_, Tested<'a>, Self::Output>,
     ) -> Step<Self::Output> {
+        let snapshot = tested.snapshot;
         if !self.checked {
             // The panic becomes this task's error, with its name and rank.
             assert!(
@@ -50,8 +111,12 @@ impl<'a> Task<Snapshot<'a>> for Collide {
             );
             self.checked = true;
         }
-        let (tests, done) = self.run.advance(snapshot, cx.budget(), &mut self.found);
-        cx.charge(u64::from(tests));
+        let before = self.found.len();
+        let (made, done) = (self.run).advance_counting(snapshot, cx.budget(), &mut self.found);
+        cx.charge(match &tested.pricing {
+            None => u64::from(made.tests),
+            Some(pricing) => pricing.of(self.run.target(), made, self.found.len() - before),
+        });
         if done {
             return Step::Done(std::mem::take(&mut self.found));
         }
@@ -96,18 +161,30 @@ pub(super) struct Contacts {
 /// Finds the contacts of a step. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
-    snapshot: &Snapshot<'_>,
+    (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     ownership: &Ownership,
     options: &ScopeOptions,
+    prices: Option<&Prices>,
 ) -> Result<(Contacts, ScopeReport), ScopeError> {
-    let me = comm.rank().index();
+    let own = ownership.patches(comm.rank().index());
+    share_roots(comm, snapshot, geometry, ownership, prices)?;
+    let targets = snapshot.targets_at(own.clone(), Ownership::patch_of_pair);
+    let tested = Tested {
+        snapshot,
+        pricing: prices.map(|prices| Pricing {
+            prices,
+            geometry,
+            own,
+            ready: geometry.cloth.patches().iter().map(|_| AtomicBool::new(false)).collect(),
+        }),
+    };
+    if let Some(prices) = prices {
+        comm.compute(ns(prices.target, targets.len() as f64), Duration::ZERO);
+    }
     let registry = Registry::new().with::<Collide>();
-    let (found, report) = scope(comm, &registry, snapshot, options, |s| {
+    let (found, report) = scope(comm, &registry, &tested, options, |s| {
         let group = s.group();
-        for target in snapshot
-            .targets()
-            .filter(|&t| forked_by(t, ownership) == me)
-        {
+        for target in targets {
             if let Some(run) = TestRun::new(target, snapshot) {
                 s.fork(
                     &group,
@@ -127,22 +204,45 @@ pub(super) fn detect(
         Ok(found)
     })?;
     let contacts = route(comm, found, ownership)?;
+    if let Some(prices) = prices {
+        let held = contacts.vertex_body.len() + contacts.layers.len();
+        comm.compute(ns(prices.contact, held as f64), Duration::ZERO);
+    }
     Ok((contacts, report))
 }
 
-/// The rank that forks a top-level test: an owner of one of its patches, both in turn.
-fn forked_by(target: Target, ownership: &Ownership) -> usize {
-    let patch = match target {
-        Target::Patch(p) | Target::PatchBody(p, _) => p,
-        Target::Patches(p, q) => {
-            if (p + q).is_multiple_of(2) {
-                p
-            } else {
-                q
-            }
+/// Gives every rank the volumes around all patches: each measures those of its own.
+fn share_roots(
+    comm: &mut dyn Comm,
+    snapshot: &Snapshot<'_>,
+    geometry: &Geometry<'_>,
+    ownership: &Ownership,
+    prices: Option<&Prices>,
+) -> Result<(), ScopeError> {
+    let own = ownership.patches(comm.rank().index());
+    if let Some(prices) = prices {
+        let around = geometry.cloth.patch_vertices()[own.clone()].iter().map(Vec::len);
+        comm.compute(ns(prices.vertex, around.sum::<usize>() as f64), Duration::ZERO);
+    }
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
+    for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
+        let theirs = ownership.patches(rank);
+        let roots: Vec<[f32; Kdop18::NUMBERS]> = bytes
+            .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
+            .map(bytemuck::pod_read_unaligned)
+            .collect();
+        if roots.as_flattened().len() * size_of::<f32>() != bytes.len() || roots.len() != theirs.len()
+        {
+            let from = Rank(rank as u32);
+            let what = format!("{} bytes for the volumes of {} patches", bytes.len(), theirs.len());
+            return Err(CommError::Malformed { from, what }.into());
         }
-    };
-    ownership.rank_of_patch(patch as usize)
+        snapshot.take_roots(theirs.start, &roots);
+    }
+    Ok(())
 }
 
 /// Sends each contact to the owners of its vertices, and sorts what arrives.

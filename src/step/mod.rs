@@ -17,6 +17,7 @@
 //! | `corrections`, [`impulses`], `row_exchange` | what impulses put right |
 //! | `strain_limit`, `edges` | cloth that stretches too far or too fast |
 //! | `state` | the state for checkpoints |
+//! | `recording` | what a step tests and costs, for studies |
 //! | `error`, `fault`, `report` | what is said of a step |
 
 mod assembly;
@@ -30,6 +31,7 @@ pub mod impulses;
 mod motion;
 mod newton;
 mod part;
+mod recording;
 mod report;
 mod row_exchange;
 mod simulation;
@@ -41,6 +43,7 @@ mod tests;
 mod world;
 
 pub use error::{GaveUp, Named, StepError};
+pub use recording::{Tested, header};
 pub use report::{PHASES, StepReport};
 pub use simulation::{Simulation, exchange_name};
 pub use state::{Past, State};

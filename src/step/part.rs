@@ -9,8 +9,11 @@
 //!
 //! Nothing of the state is replaced before the last, so that a part can be taken back.
 
+use std::time::Duration;
+
 use glam::DVec3;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_study::prices::{Prices, ns};
 
 use super::assembly::{Collapsed, Load};
 use super::body_response::StepContext;
@@ -54,6 +57,7 @@ impl<'w> Simulation<'w> {
         self.constrain(&contacts, report);
         self.begin_motion(comm)?;
         let collapsed = self.assemble_motion();
+        self.pay(comm, |prices| prices.assemble, self.own_weight());
         self.agree_on_collapse(comm, collapsed)?;
         report.times[1] = clock.lap(comm);
 
@@ -84,21 +88,22 @@ impl<'w> Simulation<'w> {
         comm: &mut dyn Comm,
         report: &mut StepReport,
     ) -> Result<Contacts, StepError> {
-        let fall = self.world.scene().gravity * self.dt;
-        let motion = self.v.iter().zip(self.world.pinned());
-        self.foreseen.clear();
-        self.foreseen
-            .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
+        self.foresee();
         let geometry = self.world.geometry();
         let (time, dt) = (self.part_time(), self.dt);
         let (x, v) = (&self.x, &self.foreseen);
         let snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
         let (contacts, scope) =
-            detect(comm, &snapshot, &self.ownership, &self.options).map_err(|source| {
-                StepError::Detect {
-                    step: self.step + 1,
-                    source,
-                }
+            detect(
+                comm,
+                (&snapshot, &geometry),
+                &self.ownership,
+                &self.options,
+                self.prices.as_ref(),
+            )
+            .map_err(|source| StepError::Detect {
+                step: self.step + 1,
+                source,
             })?;
         let owned = self.owned();
         let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
@@ -106,6 +111,29 @@ impl<'w> Simulation<'w> {
         report.contacts = (contacts.vertex_body.len() + layers) as u64;
         report.scope = scope;
         Ok(contacts)
+    }
+
+    /// The velocities by which collisions are looked for.
+    pub(super) fn foresee(&mut self) {
+        let fall = self.world.scene().gravity * self.dt;
+        let motion = self.v.iter().zip(self.world.pinned());
+        self.foreseen.clear();
+        self.foreseen
+            .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
+    }
+
+    /// On a modelled machine, computes what the price says for each of so many things.
+    fn pay(&self, comm: &mut dyn Comm, price: impl Fn(&Prices) -> f64, count: f64) {
+        if let Some(prices) = &self.prices {
+            comm.compute(ns(price(prices), count), Duration::ZERO);
+        }
+    }
+
+    /// The work of this rank's vertices in the solve.
+    pub(super) fn own_weight(&self) -> f64 {
+        let patches = self.ownership.patches(self.plan.rank());
+        let weights = patches.map(|patch| self.world.tree().patch_weight(patch));
+        weights.sum::<u64>() as f64
     }
 
     /// What the response to bodies needs to know.
@@ -290,6 +318,7 @@ impl<'w> Simulation<'w> {
             edges: self.edges.as_ref().zip(limit),
             x: &self.local_x,
             dt: self.dt,
+            prices: self.prices.as_ref().map(|prices| (prices, self.own_weight())),
         };
         let pushed = self
             .corrections
@@ -297,6 +326,10 @@ impl<'w> Simulation<'w> {
         report.impulses = pushed.contacts;
         report.strain_limited = pushed.triangles;
         report.rate_limited = pushed.edges;
+        report.rounds += pushed.rounds;
+        report.looks += pushed.looks;
+        report.passes += pushed.passes;
+        report.rounds_time += pushed.rounds_time;
         let context = self.context();
         let velocities = &mut self.local_v[..n];
         let clamped = self
@@ -406,6 +439,8 @@ impl<'w> Simulation<'w> {
             }
             self.check_finite(bytes, theirs.start)?;
         }
+        let vertices = self.x.len() as f64;
+        self.pay(comm, |prices| prices.share, vertices);
         let begin = (&self.x[owned.clone()], &self.v[owned]);
         self.motion
             .keep(dt, begin, &self.local_v[..n], self.bodies.jolts());

@@ -17,6 +17,8 @@ pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share
 pub struct StepReport {
     /// Iterations of the linear solves.
     pub iterations: u32,
+    /// Products with the matrix in them, those that look at the residual included.
+    pub products: u32,
     /// The residual of the last one, as a share of what was allowed.
     pub residual: f64,
     /// Linear systems solved.
@@ -46,6 +48,14 @@ pub struct StepReport {
     pub rate_limited: u64,
     /// Vertices of this rank that had to be kept out of bodies after the solve.
     pub clamped: u64,
+    /// Passes in which rows of impulses were collected.
+    pub passes: u32,
+    /// Rounds of impulses in all passes, the same on all ranks.
+    pub rounds: u32,
+    /// Rounds after which ranks asked each other how far they are.
+    pub looks: u32,
+    /// Time spent in rounds.
+    pub rounds_time: Duration,
     /// What its workers did; its trace is that of the last part.
     pub scope: ScopeReport,
     /// When it began, on the rank's clock.
@@ -59,6 +69,7 @@ impl StepReport {
     pub(super) fn note(&mut self, outcome: &Outcome) {
         self.systems += 1;
         self.iterations += outcome.iterations;
+        self.products += outcome.products;
         self.residual = if outcome.allowed > 0.0 {
             outcome.residual / outcome.allowed
         } else {
@@ -69,6 +80,11 @@ impl StepReport {
     /// Adds a part of the step, also one that failed.
     pub(super) fn add(&mut self, part: Self) {
         self.iterations += part.iterations;
+        self.products += part.products;
+        self.passes += part.passes;
+        self.rounds += part.rounds;
+        self.looks += part.looks;
+        self.rounds_time += part.rounds_time;
         self.residual = part.residual;
         self.systems += part.systems;
         self.newton_residual = part.newton_residual;

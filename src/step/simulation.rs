@@ -9,6 +9,7 @@ use glam::DVec3;
 use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Comm, Tag};
+use weft_study::prices::{Prices, ns};
 
 use super::assembly::Assembly;
 use super::body_response::{BodyResponse, VertexState};
@@ -78,6 +79,8 @@ pub struct Simulation<'w> {
     /// `A Δv − b` of the last solve, in kg m/s.
     pub(super) force: Vec<DVec3>,
     pub(super) step: u64,
+    /// What computing costs, on a modelled machine.
+    pub(super) prices: Option<Prices>,
 }
 
 /// What a part changes before it is known to be good.
@@ -159,6 +162,7 @@ impl<'w> Simulation<'w> {
             plan,
             ownership,
             step: 0,
+            prices: None,
         })
     }
 
@@ -166,6 +170,14 @@ impl<'w> Simulation<'w> {
     /// ([`weft_runtime::ScopeReport::trace`]); `None`: none.
     pub fn record(&mut self, events: Option<usize>) {
         self.options.trace = events;
+    }
+
+    /// From now on charges what computing costs to the clock of the rank, in ns, instead of counting tests: for virtual ranks with
+    /// [modelled](weft_runtime::comm::virtual_time::Computation::Modelled) computation of 1 ns a unit. `None`: no more. The same on every rank.
+    pub fn price(&mut self, prices: Option<Prices>) {
+        self.prices = prices;
+        let product = prices.map_or(0, |prices| ns(prices.product, self.own_weight()));
+        self.cg.charge_products(product);
     }
 
     /// Takes one step. Collective.

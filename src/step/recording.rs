@@ -1,0 +1,280 @@
+//! What a step tests, costs and sends, for a record that others replay without the physics.
+//!
+//! On one rank, before a step is taken, its top-level tests are made three times for the time they take, and once, test by
+//! test, for their shape. The step itself then knows nothing of it. What the other phases cost is read off the
+//! step's report and divided by what they worked on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use glam::DVec3;
+use weft_runtime::wire;
+use weft_study::prices::{Counts, Prices, TestPrices};
+use weft_study::record::{Against, Border, Header, Patch, Route, Step, Task};
+use weft_study::shape::{Kind, ShapeError, Tree, Visit};
+
+use super::report::StepReport;
+use super::simulation::Simulation;
+use super::world::World;
+use crate::collide::contact::{PairId, PairKind};
+use crate::collide::{Contact, Single, Snapshot, Target, TestRun, Volumes};
+
+/// How often tests are made for their time; the least counts.
+const REPEATS: usize = 3;
+/// Bytes of a vertex of the new state in a message: position and velocity.
+const STATE_BYTES: u32 = 48;
+
+/// The part of a record that does not change from step to step.
+#[must_use]
+pub fn header(world: &World) -> Header {
+    let (tree, geometry) = (world.tree(), world.geometry());
+    let patch = |p: usize| Patch {
+        vertices: tree.patch_vertices(p).len() as u32,
+        around: geometry.cloth.patch_vertices()[p].len() as u32,
+        nodes: geometry.cloth.patches()[p].len() as u32,
+        weight: tree.patch_weight(p),
+    };
+    let any = Contact {
+        id: PairId {
+            kind: PairKind::VertexFace,
+            body: 0,
+            a: 0,
+            b: 0,
+        },
+        count: 1,
+        vertices: [0; 4],
+        weights: [0.0; 4],
+        normal: DVec3::ZERO,
+        gap: 0.0,
+        target: 0.0,
+        body_velocity: DVec3::ZERO,
+    };
+    let bytes = |contacts: &[Contact]| wire::encode(&contacts).map_or(0, |bytes| bytes.len());
+    let contact_bytes = bytes(&[any]) - bytes(&[]);
+    let graph = world.graph();
+    let readers = graph.vertices().map(|vertex| {
+        let others = graph.neighbours(vertex).iter();
+        (vertex, others.map(|&other| tree.patch_of(other) as u32).collect())
+    });
+    Header {
+        program: format!("weft {}", env!("CARGO_PKG_VERSION")),
+        scene: world.scene().name.clone(),
+        title: world.scene().title.clone(),
+        bodies: geometry.bodies.len() as u32,
+        self_collision: geometry.self_collision,
+        patches: (0..tree.patch_count()).map(patch).collect(),
+        borders: borders(world, readers),
+        contact_bytes: contact_bytes as u32,
+        state_bytes: STATE_BYTES,
+    }
+}
+
+/// Vertices by their patch and the other patches that read them.
+fn borders(
+    world: &World,
+    readers: impl Iterator<Item = (u32, BTreeSet<u32>)>,
+) -> Vec<Border> {
+    let mut classes: BTreeMap<(u32, Vec<u32>), u32> = BTreeMap::new();
+    for (vertex, readers) in readers {
+        let owner = world.tree().patch_of(vertex) as u32;
+        let others: Vec<u32> = readers.into_iter().filter(|&p| p != owner).collect();
+        if !others.is_empty() {
+            *classes.entry((owner, others)).or_default() += 1;
+        }
+    }
+    let border = |((owner, readers), vertices)| Border { owner, readers, vertices };
+    classes.into_iter().map(border).collect()
+}
+
+/// The tests of a step that is still to be taken.
+#[derive(Debug)]
+pub struct Tested {
+    step: Step,
+    /// What the tests of the step took, all in all.
+    time: Duration,
+    contacts: usize,
+}
+
+impl Simulation<'_> {
+    /// Makes the tests of the next step, for a record. `clock` tells the time. On one rank.
+    ///
+    /// # Errors
+    /// More tests than a record has room for.
+    pub fn make_tests(&mut self, clock: &dyn Fn() -> Duration) -> Result<Tested, ShapeError> {
+        self.dt = self.stride.length(self.world.scene().time.step);
+        self.foresee();
+        let geometry = self.world.geometry();
+        let (time, dt) = (self.part_time(), self.dt);
+        let patches = self.world.tree().patch_count();
+        let around: usize = geometry.cloth.patch_vertices().iter().map(Vec::len).sum();
+        let nodes: usize = geometry.cloth.patches().iter().map(|tree| tree.len()).sum();
+
+        let (mut least, mut warm) = ([f64::INFINITY; 3], Vec::new());
+        let mut runs: Vec<TestRun> = Vec::new();
+        let mut volumes = Volumes::default();
+        let mut targets = 0;
+        let mut counted = Vec::new();
+        for _ in 0..REPEATS {
+            let snap =
+                Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+            let lap = |began: Duration| (clock() - began).as_nanos() as f64;
+            let mut mark = clock();
+            drop(snap.roots(0..patches));
+            least[0] = least[0].min(lap(mark));
+            mark = clock();
+            let all: Vec<Target> = snap.targets().collect();
+            runs = all.iter().filter_map(|&target| TestRun::new(target, &snap)).collect();
+            least[1] = least[1].min(lap(mark));
+            targets = all.len();
+            warm.resize(runs.len(), f64::INFINITY);
+            let mut found = Vec::new();
+            let mut once = |least: &mut [f64]| {
+                let mut sum = 0.0;
+                counted.clear();
+                for (run, least) in runs.iter().zip(least) {
+                    let mut run = run.clone();
+                    found.clear();
+                    mark = clock();
+                    let (made, _) = run.advance_counting(&snap, u32::MAX, &mut found);
+                    let took = lap(mark);
+                    *least = least.min(took);
+                    sum += took;
+                    counted.push(Counts {
+                        volumes: u64::from(made.tests - made.leaves - made.near),
+                        leaves: u64::from(made.leaves),
+                        near: u64::from(made.near),
+                        contacts: found.len() as u64,
+                    });
+                }
+                sum
+            };
+            // The first tests of a patch make ready what they read; the second time it is there.
+            let cold = once(&mut vec![f64::INFINITY; runs.len()]);
+            least[2] = least[2].min(cold);
+            once(&mut warm);
+        }
+        let [roots, looked, cold] = least;
+        let tests: f64 = warm.iter().sum();
+
+        let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+        let mut step = Step {
+            number: self.step + 1,
+            ..Step::default()
+        };
+        let mut needed: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        let mut contacts = 0;
+        for run in runs {
+            let (task, found) = shape(self.world, run, &snap)?;
+            for contact in &found {
+                let vertices = &contact.vertices[..usize::from(contact.count)];
+                let patches = vertices.iter().map(|&v| self.world.tree().patch_of(v) as u32);
+                let patches: Vec<u32> = patches.collect();
+                for &vertex in vertices {
+                    needed.entry(vertex).or_default().extend(&patches);
+                }
+            }
+            contacts += found.len();
+            step.tasks.push(task);
+        }
+        step.rows = borders(self.world, needed.into_iter());
+        let is_body = |task: &&Task| matches!(task.against, Against::Body(_));
+        let timed = |body: bool| {
+            let all = step.tasks.iter().zip(counted.iter().zip(&warm));
+            let of = all.filter(|(task, _)| is_body(task) == body);
+            of.map(|(_, (counts, time))| (*counts, *time)).collect::<Vec<_>>()
+        };
+        let (cloth, cloth_off) = TestPrices::fit(&timed(false));
+        let (body, body_off) = TestPrices::fit(&timed(true));
+        let of_cloth: f64 = timed(false).iter().map(|(_, time)| time).sum();
+        let share = if tests > 0.0 { of_cloth / tests } else { 1.0 };
+        step.price_error = cloth_off * share + body_off * (1.0 - share);
+        step.prices = Prices {
+            cloth,
+            body,
+            target: looked / targets.max(1) as f64,
+            vertex: roots / around.max(1) as f64,
+            node: (cold - tests).max(0.0) / nodes.max(1) as f64,
+            ..Prices::default()
+        };
+        let time = Duration::from_nanos((roots + looked + cold) as u64);
+        Ok(Tested { step, time, contacts })
+    }
+}
+
+impl Tested {
+    /// The record of the step, now that it has been taken.
+    #[must_use]
+    pub fn complete(self, report: &StepReport, world: &World) -> Step {
+        let mut step = self.step;
+        let ns = |time: Duration| time.as_nanos() as f64;
+        let [collide, assemble, solve, respond, share] = report.times.map(ns);
+        let vertices = world.model().masses().len() as f64;
+        let weight: u64 = (0..world.tree().patch_count()).map(|p| world.tree().patch_weight(p)).sum();
+        let weight = weight as f64;
+        let contacts = self.contacts as f64;
+        let rounds = if contacts > 0.0 { ns(report.rounds_time) } else { 0.0 };
+        let per = |time: f64, count: f64| if count > 0.0 { time / count } else { 0.0 };
+        step.measured = report.times.map(ns);
+        step.products = report.products;
+        step.rounds = report.rounds;
+        step.looks = report.looks;
+        step.passes = report.passes;
+        step.prices = Prices {
+            // What the phase took beyond its tests.
+            contact: per((collide - ns(self.time)).max(0.0), contacts),
+            assemble: per(assemble, weight),
+            product: per(solve, weight * f64::from(report.products)),
+            row: per(rounds, contacts * f64::from(report.rounds)),
+            respond: per(respond - rounds, weight),
+            share: per(share, vertices),
+            ..step.prices
+        };
+        step
+    }
+}
+
+/// A task with its tests, made one by one, and what they found.
+fn shape(
+    world: &World,
+    mut run: TestRun,
+    snap: &Snapshot<'_>,
+) -> Result<(Task, Vec<Contact>), ShapeError> {
+    let target = run.target();
+    let (mut visits, mut found) = (Vec::new(), Vec::new());
+    let mut contacts = 0;
+    while let Some((made, children, single)) = run.make_one(snap, &mut found) {
+        let kind = match single {
+            Single::Near => Kind::Near,
+            Single::Itself => Kind::Itself,
+            Single::Pair if made.leaves > 0 => Kind::Leaf,
+            Single::Pair if made.tests > 2 => Kind::Inner,
+            Single::Pair => Kind::Half,
+        };
+        visits.push(Visit {
+            kind,
+            children: children as u32,
+            tests: made.tests,
+            contacts: (found.len() - contacts) as u32,
+        });
+        contacts = found.len();
+    }
+    let mut routes: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+    for contact in &found {
+        let vertices = contact.vertices[..usize::from(contact.count)].iter();
+        let patches: BTreeSet<u32> = vertices.map(|&v| world.tree().patch_of(v) as u32).collect();
+        *routes.entry(patches.into_iter().collect()).or_default() += 1;
+    }
+    let route = |(patches, contacts)| Route { patches, contacts };
+    let (patch, against) = match target {
+        Target::Patch(p) => (p, Against::Itself),
+        Target::Patches(p, q) => (p, Against::Patch(q)),
+        Target::PatchBody(p, body) => (p, Against::Body(body)),
+    };
+    let task = Task {
+        patch,
+        against,
+        tree: Tree::from_visits(visits)?,
+        routes: routes.into_iter().map(route).collect(),
+    };
+    Ok((task, found))
+}

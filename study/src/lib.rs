@@ -1,0 +1,40 @@
+//! Studies of load balancing, without physics.
+//!
+//! A run is *recorded*: the shape of its collision tests, node by node, with what each kind of test costs, and what the other
+//! phases of a step cost and send. The record is *replayed* on any number of virtual ranks: the collision phase by the
+//! real scheduler of [`weft_runtime`] with a real policy, over tasks that walk recorded trees and charge recorded
+//! costs; the data-parallel phases, where nothing is decided, by computing clocks. A *sweep* replays one record at many points
+//! (ranks, policies, networks, seeds), keeps what it has done, and makes tables and plots of it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`shape`] | trees of tests: a nibble a test on disk, four bytes in memory |
+//! | [`record`] | the file: header, steps, prices; versioned, checksummed, streamed |
+//! | [`prices`] | what a unit of each kind of work costs, and how that is fitted to measured times |
+//! | [`layout`] | who owns, computes and sends what on a number of ranks |
+//! | [`replay`] | a recorded step on virtual ranks |
+//! | [`bounds`] | what no schedule can beat |
+//! | [`plan`] | the points of a sweep |
+//! | [`sweep`] | doing them, resumably |
+//! | [`stats`] | mean, spread, confidence |
+//! | [`tables`] | CSV and JSON |
+//! | [`chart`] | plots as SVG and PNG |
+//! | [`synthetic`] | records of cloths that nobody has simulated |
+//!
+//! Known here: neither cloth nor geometry. A patch is a number of vertices, a contact a number of bytes.
+
+pub mod bounds;
+pub mod chart;
+pub mod layout;
+pub mod plan;
+pub mod prices;
+pub mod record;
+pub mod replay;
+pub mod shape;
+pub mod stats;
+pub mod sweep;
+pub mod synthetic;
+pub mod tables;
+
+/// The phases of a step, in order.
+pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];

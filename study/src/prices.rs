@@ -1,0 +1,228 @@
+//! What a unit of each kind of work costs, in ns, and how that is found out.
+//!
+//! The times of whole tasks are known, and how many tests of each kind they made; prices are what explains the times
+//! best: least squares without negative prices. The other phases are measured as they are, and divided by what they
+//! worked on. A virtual rank that charges these prices is a machine like the one that was measured, without its noise.
+
+use serde::{Deserialize, Serialize};
+
+use crate::shape::{Kind, Visit};
+
+/// Prices in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// Of tests of cloth with cloth.
+    pub cloth: TestPrices,
+    /// Of tests of cloth with bodies.
+    pub body: TestPrices,
+    /// Looking whether two roots meet.
+    pub target: f64,
+    /// Volumes of a vertex's motion; each rank measures those that its tests read.
+    pub vertex: f64,
+    /// A node of a patch's tree, and what else a rank makes of a patch when it first tests it.
+    pub node: f64,
+    /// Sending a contact to where it belongs, and sorting it in there.
+    pub contact: f64,
+    /// Assembling the system, for each unit of a vertex's work in the solve.
+    pub assemble: f64,
+    /// An iteration of the solve, for each unit of work.
+    pub product: f64,
+    /// A row of impulses in a round.
+    pub row: f64,
+    /// What else responds, for each unit of work.
+    pub respond: f64,
+    /// Taking in a vertex of the new state.
+    pub share: f64,
+}
+
+/// Prices of collision tests in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TestPrices {
+    /// A test of two volumes.
+    pub volumes: f64,
+    /// A test of two leaves.
+    pub leaf: f64,
+    /// A test of a group of near pairs.
+    pub near: f64,
+    /// A contact found.
+    pub contact: f64,
+}
+
+/// How many tests of each kind were made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Tests of two volumes.
+    pub volumes: u64,
+    /// Tests of two leaves.
+    pub leaves: u64,
+    /// Tests of groups of near pairs.
+    pub near: u64,
+    /// Contacts found.
+    pub contacts: u64,
+}
+
+impl Counts {
+    /// Adds a test.
+    #[inline]
+    pub fn add(&mut self, visit: Visit) {
+        let tests = u64::from(visit.tests);
+        match visit.kind {
+            Kind::Inner | Kind::Half | Kind::Itself => self.volumes += tests,
+            Kind::Leaf => self.leaves += tests,
+            Kind::Near => self.near += tests,
+        }
+        self.contacts += u64::from(visit.contacts);
+    }
+
+    /// Tests of all kinds.
+    #[must_use]
+    pub fn tests(&self) -> u64 {
+        self.volumes + self.leaves + self.near
+    }
+
+    fn features(&self) -> [f64; 4] {
+        [self.volumes, self.leaves, self.near, self.contacts].map(|count| count as f64)
+    }
+}
+
+impl TestPrices {
+    /// What tests cost, in ns.
+    #[must_use]
+    #[inline]
+    pub fn of(&self, counts: &Counts) -> f64 {
+        let prices = [self.volumes, self.leaf, self.near, self.contact];
+        let pairs = prices.iter().zip(counts.features());
+        pairs.map(|(price, count)| price * count).sum()
+    }
+
+    /// The prices that explain the measured times (ns) of tasks best; second, the share of the sum of times that they are off by.
+    #[must_use]
+    pub fn fit(tasks: &[(Counts, f64)]) -> (Self, f64) {
+        let found = non_negative(tasks.iter().map(|(counts, time)| (counts.features(), *time)));
+        let [volumes, leaf, near, contact] = found;
+        let mut prices = Self { volumes, leaf, near, contact };
+        let total: f64 = tasks.iter().map(|(_, time)| time).sum();
+        let explained: f64 = tasks.iter().map(|(counts, _)| prices.of(counts)).sum();
+        if explained > 0.0 {
+            // All of the time is accounted for, whatever the single tasks say.
+            let scale = total / explained;
+            for price in [
+                &mut prices.volumes,
+                &mut prices.leaf,
+                &mut prices.near,
+                &mut prices.contact,
+            ] {
+                *price *= scale;
+            }
+        }
+        let off = tasks.iter().map(|(counts, time)| (prices.of(counts) - time).abs());
+        let off = if total > 0.0 { off.sum::<f64>() / total } else { 0.0 };
+        (prices, off)
+    }
+}
+
+/// Least squares in four unknowns that are not negative, by coordinate descent on the normal equations.
+fn non_negative(rows: impl Iterator<Item = ([f64; 4], f64)>) -> [f64; 4] {
+    let (mut a, mut b) = ([[0.0; 4]; 4], [0.0; 4]);
+    for (row, value) in rows {
+        // A task's time is uncertain by about a share of it: large ones must not be all that counts.
+        let weight = 1.0 / (value + 1e3);
+        for i in 0..4 {
+            b[i] += weight * row[i] * value;
+            for j in 0..4 {
+                a[i][j] += weight * row[i] * row[j];
+            }
+        }
+    }
+    let mut x = [0.0_f64; 4];
+    for _ in 0..10_000 {
+        for i in 0..4 {
+            if a[i][i] > 0.0 {
+                let others: f64 = (0..4).filter(|&j| j != i).map(|j| a[i][j] * x[j]).sum();
+                x[i] = ((b[i] - others) / a[i][i]).max(0.0);
+            }
+        }
+    }
+    x
+}
+
+impl Prices {
+    /// The median of several, price by price: what a machine costs that was disturbed now and then.
+    #[must_use]
+    pub fn median(all: &[Self]) -> Self {
+        let of = |price: fn(&Self) -> f64| {
+            let mut values: Vec<f64> = all.iter().map(price).collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or_default()
+        };
+        let tests = |kind: fn(&Self) -> TestPrices| {
+            let of = |price: fn(&TestPrices) -> f64| {
+                let mut values: Vec<f64> = all.iter().map(|p| price(&kind(p))).collect();
+                values.sort_by(f64::total_cmp);
+                values.get(values.len() / 2).copied().unwrap_or_default()
+            };
+            TestPrices {
+                volumes: of(|p| p.volumes),
+                leaf: of(|p| p.leaf),
+                near: of(|p| p.near),
+                contact: of(|p| p.contact),
+            }
+        };
+        Self {
+            cloth: tests(|p| p.cloth),
+            body: tests(|p| p.body),
+            target: of(|p| p.target),
+            vertex: of(|p| p.vertex),
+            node: of(|p| p.node),
+            contact: of(|p| p.contact),
+            assemble: of(|p| p.assemble),
+            product: of(|p| p.product),
+            row: of(|p| p.row),
+            respond: of(|p| p.respond),
+            share: of(|p| p.share),
+        }
+    }
+}
+
+/// A price times a number, as whole ns.
+#[must_use]
+pub fn ns(price: f64, count: f64) -> u64 {
+    (price * count).round().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_found_again() {
+        let truth = TestPrices { volumes: 12.0, leaf: 300.0, near: 0.0, contact: 80.0 };
+        let tasks: Vec<_> = (1..60_u64)
+            .map(|i| {
+                let counts = Counts {
+                    volumes: i * 37 % 101 * 10,
+                    leaves: i * 13 % 29,
+                    near: 0,
+                    contacts: i * 5 % 11,
+                };
+                (counts, truth.of(&counts))
+            })
+            .collect();
+        let (found, off) = TestPrices::fit(&tasks);
+        assert!(off < 1e-6, "{found:?}, off by {off}");
+        assert!((found.leaf - truth.leaf).abs() < 1e-3);
+        assert_eq!(found.near, 0.0);
+    }
+
+    #[test]
+    fn no_price_is_negative_and_all_time_is_accounted_for() {
+        let counts = |volumes, leaves| Counts { volumes, leaves, ..Counts::default() };
+        // More leaves, less time: no price explains that.
+        let tasks = [(counts(100, 0), 1000.0), (counts(100, 50), 500.0)];
+        let (found, _) = TestPrices::fit(&tasks);
+        assert!(found.leaf >= 0.0 && found.volumes >= 0.0);
+        let total: f64 = tasks.iter().map(|(counts, _)| found.of(counts)).sum();
+        assert!((total - 1500.0).abs() < 1e-6);
+        assert_eq!(TestPrices::fit(&[]).0, TestPrices::default());
+    }
+}

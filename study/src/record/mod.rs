@@ -1,0 +1,240 @@
+//! The record of a run: what its steps test, cost and send.
+//!
+//! A file `*.weftrec`: `WEFTREC` and a version byte, then pieces: a letter that says what it is, its length (8 bytes, little-endian), its
+//! bytes, and the first 8 bytes of their SHA-256.
+//!
+//! | piece | holds |
+//! |---|---|
+//! | `H` | the [`Header`], first |
+//! | `S` | a [`Step`] without its tasks |
+//! | `T` | some of its tasks, with their trees; as many such pieces as it takes |
+//! | `E` | the [`End`], last: without it the file was cut off |
+//!
+//! Writing and reading hold one step at a time. Bytes that somebody else has made or damaged are refused, not believed.
+
+mod read;
+mod write;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use self::read::Record;
+pub use self::write::RecordWriter;
+use crate::prices::{Counts, Prices};
+use crate::shape::Tree;
+
+const MAGIC: [u8; 7] = *b"WEFTREC";
+const VERSION: u8 = 1;
+/// Largest piece.
+const LARGEST: u64 = 1 << 30;
+/// Bytes of a piece's sum.
+const SUM: usize = 8;
+/// Bytes of tasks after which a new piece begins.
+const PIECE: usize = 4 << 20;
+
+/// What does not change from step to step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// The program that wrote it.
+    pub program: String,
+    /// The scene's name.
+    pub scene: String,
+    /// The scene's title.
+    pub title: String,
+    /// Bodies that cloth is tested against.
+    pub bodies: u32,
+    /// Whether cloth is tested against cloth.
+    pub self_collision: bool,
+    /// The patches, in order; a power of two.
+    pub patches: Vec<Patch>,
+    /// Vertices that the solve reads across borders of patches.
+    pub borders: Vec<Border>,
+    /// Bytes of a contact in a message.
+    pub contact_bytes: u32,
+    /// Bytes of a vertex of the new state in a message.
+    pub state_bytes: u32,
+}
+
+/// A patch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patch {
+    /// Vertices.
+    pub vertices: u32,
+    /// Vertices of its triangles, some of which are of other patches.
+    pub around: u32,
+    /// Nodes of its tree.
+    pub nodes: u32,
+    /// Work of its vertices in the solve.
+    pub weight: u64,
+}
+
+/// Vertices of a patch that just these other patches read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Border {
+    /// The patch.
+    pub owner: u32,
+    /// The others, ascending.
+    pub readers: Vec<u32>,
+    /// How many vertices.
+    pub vertices: u32,
+}
+
+/// A step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its number, from 1.
+    pub number: u64,
+    /// What the phases took when it was recorded, on one rank, in ns.
+    pub measured: [f64; 5],
+    /// Products with the matrix in the solve; each is an iteration, or looks at the residual.
+    pub products: u32,
+    /// Rounds of impulses.
+    pub rounds: u32,
+    /// Rounds after which ranks asked each other how far they are.
+    pub looks: u32,
+    /// Passes that rows of impulses were collected in.
+    pub passes: u32,
+    /// Vertices of contacts that other patches' contacts need.
+    pub rows: Vec<Border>,
+    /// What things cost in this step.
+    pub prices: Prices,
+    /// How far single tasks were off the prices, as a share of all time.
+    pub price_error: f64,
+    /// Its top-level tasks, in the order in which they are forked.
+    #[serde(skip)]
+    pub tasks: Vec<Task>,
+}
+
+/// A top-level task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// A patch.
+    pub patch: u32,
+    /// What it was tested against.
+    pub against: Against,
+    /// Its tests.
+    pub tree: Tree,
+    /// Contacts found, by the patches of their vertices.
+    pub routes: Vec<Route>,
+}
+
+/// What a patch is tested against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Against {
+    /// Itself.
+    #[default]
+    Itself,
+    /// Another patch, with a higher number.
+    Patch(u32),
+    /// A body.
+    Body(u32),
+}
+
+/// Contacts of the same patches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The patches that own vertices of them, ascending; no other is told.
+    pub patches: Vec<u32>,
+    /// How many.
+    pub contacts: u32,
+}
+
+/// What is known at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// Steps in the record.
+    pub steps: u32,
+    /// The median of the prices of all steps.
+    pub prices: Prices,
+}
+
+impl Step {
+    /// Tests of all its tasks.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for visit in self.tasks.iter().flat_map(|task| task.tree.visits()) {
+            counts.add(visit);
+        }
+        counts
+    }
+}
+
+impl Header {
+    /// Vertices of the cloth.
+    #[must_use]
+    pub fn vertices(&self) -> u64 {
+        self.patches.iter().map(|patch| u64::from(patch.vertices)).sum()
+    }
+
+    /// What is wrong with it, if anything; a sentence.
+    fn check(&self) -> Result<(), String> {
+        let patches = self.patches.len();
+        if !patches.is_power_of_two() {
+            return Err(format!("{patches} patches, which is no power of two"));
+        }
+        if self.patches.iter().any(|patch| patch.vertices == 0) {
+            return Err("a patch without vertices".to_owned());
+        }
+        check_borders(&self.borders, patches)
+    }
+}
+
+fn check_borders(borders: &[Border], patches: usize) -> Result<(), String> {
+    let exists = |&patch: &u32| (patch as usize) < patches;
+    let good = |border: &Border| exists(&border.owner) && border.readers.iter().all(exists);
+    if borders.iter().all(good) {
+        Ok(())
+    } else {
+        Err("a border of a patch that does not exist".to_owned())
+    }
+}
+
+/// Why there is no record.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// It cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is something else.
+    #[error("{} is no record of a run; make one with `weft run SCENE --record`", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another version of the format.
+    #[error("{} has version {found} of the format, this program reads {VERSION}; record the run again", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u8,
+    },
+    /// It ends too early.
+    #[error("{} was cut off: the run that recorded it did not end; record it again", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was changed, or never right.
+    #[error("{} is damaged: {what}; record the run again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How.
+        what: String,
+    },
+    /// Nothing was recorded.
+    #[error("{} holds no step: the run ended before the first that was to be recorded", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}

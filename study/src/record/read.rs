@@ -1,0 +1,245 @@
+//! Reading a record, a step at a time.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+use weft_runtime::wire;
+
+use super::{
+    Against, End, Header, LARGEST, MAGIC, RecordError, Route, SUM, Step, Task, VERSION,
+    check_borders,
+};
+use crate::shape::{ShapeError, Tree, read_number};
+
+/// A record that can be read.
+#[derive(Debug)]
+pub struct Record {
+    path: PathBuf,
+    file: BufReader<File>,
+    header: Header,
+    end: End,
+    /// Where the pieces of each step are.
+    steps: Vec<Vec<Piece>>,
+    digest: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    letter: u8,
+    at: u64,
+    length: u64,
+}
+
+impl Record {
+    /// Opens one: reads its header and end, and finds its steps.
+    ///
+    /// # Errors
+    /// It is no record, of another version, cut off, damaged, or empty.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        let io = |source| RecordError::Io { path: path.to_owned(), source };
+        let file = File::open(path).map_err(io)?;
+        let size = file.metadata().map_err(io)?.len();
+        let mut record = Self {
+            path: path.to_owned(),
+            file: BufReader::new(file),
+            header: Header::default(),
+            end: End::default(),
+            steps: Vec::new(),
+            digest: String::new(),
+        };
+        let mut start = [0; MAGIC.len() + 1];
+        let foreign = || RecordError::Foreign { path: path.to_owned() };
+        record.file.read_exact(&mut start).map_err(|_| foreign())?;
+        if start[..MAGIC.len()] != MAGIC {
+            return Err(foreign());
+        }
+        if start[MAGIC.len()] != VERSION {
+            return Err(RecordError::Version {
+                path: path.to_owned(),
+                found: start[MAGIC.len()],
+            });
+        }
+        let pieces = record.pieces(size)?;
+        let mut sums = Sha256::new();
+        for piece in &pieces {
+            sums.update(record.bytes_at(piece.at + piece.length, SUM as u64)?);
+        }
+        record.digest = sums.finalize()[..8].iter().map(|b| format!("{b:02x}")).collect();
+        let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
+            return Err(record.truncated());
+        };
+        if last.letter != b'E' {
+            return Err(record.truncated());
+        }
+        if first.letter != b'H' {
+            return Err(record.damaged("it does not begin with a header"));
+        }
+        record.header = record.read(*first)?;
+        record.header.check().map_err(|what| record.damaged(&what))?;
+        record.end = record.read(*last)?;
+        for piece in &pieces[1..pieces.len() - 1] {
+            match (piece.letter, record.steps.last_mut()) {
+                (b'S', _) => record.steps.push(vec![*piece]),
+                (b'T', Some(step)) => step.push(*piece),
+                _ => return Err(record.damaged("a piece that is out of place")),
+            }
+        }
+        if record.steps.len() != record.end.steps as usize {
+            return Err(record.damaged("a step is missing"));
+        }
+        if record.steps.is_empty() {
+            return Err(RecordError::Empty { path: path.to_owned() });
+        }
+        Ok(record)
+    }
+
+    /// What does not change from step to step.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What is known at the end.
+    #[must_use]
+    pub fn end(&self) -> &End {
+        &self.end
+    }
+
+    /// How many steps there are, at least one.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Tells records apart.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Reads a step.
+    ///
+    /// # Errors
+    /// It is damaged.
+    ///
+    /// # Panics
+    /// If there is no such step.
+    pub fn step(&mut self, index: usize) -> Result<Step, RecordError> {
+        let pieces = self.steps[index].clone();
+        let mut step: Step = self.read(pieces[0])?;
+        let patches = self.header.patches.len();
+        check_borders(&step.rows, patches).map_err(|what| self.damaged(&what))?;
+        for piece in &pieces[1..] {
+            let bytes = self.payload(*piece)?;
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let task = read_task(&mut rest).map_err(|e| self.damaged(&e.to_string()))?;
+                if !exists(&task, &self.header) {
+                    return Err(self.damaged("a task of a patch or body that does not exist"));
+                }
+                step.tasks.push(task);
+            }
+        }
+        Ok(step)
+    }
+
+    /// Finds all pieces.
+    fn pieces(&mut self, size: u64) -> Result<Vec<Piece>, RecordError> {
+        let mut pieces = Vec::new();
+        let mut at = MAGIC.len() as u64 + 1;
+        while at < size {
+            let head = self.bytes_at(at, 9)?;
+            let mut length = [0; 8];
+            length.copy_from_slice(&head[1..]);
+            let length = u64::from_le_bytes(length);
+            at += 9;
+            if length > LARGEST {
+                return Err(self.damaged("a piece of impossible length"));
+            }
+            pieces.push(Piece { letter: head[0], at, length });
+            at += length + SUM as u64;
+            if at > size {
+                return Err(self.truncated());
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn read<T: DeserializeOwned>(&mut self, piece: Piece) -> Result<T, RecordError> {
+        let bytes = self.payload(piece)?;
+        wire::decode(&bytes).map_err(|what| self.damaged(&what))
+    }
+
+    fn payload(&mut self, piece: Piece) -> Result<Vec<u8>, RecordError> {
+        let mut bytes = self.bytes_at(piece.at, piece.length + SUM as u64)?;
+        let sum = bytes.split_off(piece.length as usize);
+        if Sha256::digest(&bytes)[..SUM] != sum[..] {
+            return Err(self.damaged("a sum is wrong"));
+        }
+        Ok(bytes)
+    }
+
+    fn bytes_at(&mut self, at: u64, length: u64) -> Result<Vec<u8>, RecordError> {
+        let mut bytes = vec![0; length as usize];
+        let read = self
+            .file
+            .seek(SeekFrom::Start(at))
+            .and_then(|_| self.file.read_exact(&mut bytes));
+        read.map_err(|source| match source.kind() {
+            ErrorKind::UnexpectedEof => self.truncated(),
+            _ => RecordError::Io { path: self.path.clone(), source },
+        })?;
+        Ok(bytes)
+    }
+
+    fn truncated(&self) -> RecordError {
+        RecordError::Truncated { path: self.path.clone() }
+    }
+
+    fn damaged(&self, what: &str) -> RecordError {
+        RecordError::Damaged {
+            path: self.path.clone(),
+            what: what.to_owned(),
+        }
+    }
+}
+
+fn read_task(bytes: &mut &[u8]) -> Result<Task, ShapeError> {
+    let small = |bytes: &mut &[u8]| {
+        read_number(bytes).and_then(|n| u32::try_from(n).map_err(|_| ShapeError::TooLarge))
+    };
+    let patch = small(bytes)?;
+    let (kind, other) = (small(bytes)?, small(bytes)?);
+    let against = match kind {
+        0 => Against::Itself,
+        1 => Against::Patch(other),
+        2 => Against::Body(other),
+        _ => return Err(ShapeError::Code),
+    };
+    let tree = Tree::read(bytes)?;
+    let mut routes = Vec::new();
+    for _ in 0..small(bytes)? {
+        let count = small(bytes)?;
+        // A contact has at most four vertices.
+        if count > 4 {
+            return Err(ShapeError::TooLarge);
+        }
+        let patches = (0..count).map(|_| small(bytes)).collect::<Result<_, _>>()?;
+        routes.push(Route { patches, contacts: small(bytes)? });
+    }
+    Ok(Task { patch, against, tree, routes })
+}
+
+fn exists(task: &Task, header: &Header) -> bool {
+    let patch = |patch: u32| (patch as usize) < header.patches.len();
+    let against = match task.against {
+        Against::Itself => true,
+        Against::Patch(other) => patch(other) && other > task.patch,
+        Against::Body(body) => body < header.bodies,
+    };
+    let mut told = task.routes.iter().flat_map(|route| &route.patches);
+    patch(task.patch) && against && told.all(|&p| patch(p))
+}

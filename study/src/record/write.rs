@@ -1,0 +1,141 @@
+//! Writing a record, a step at a time.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use weft_runtime::wire;
+
+use super::{Against, End, Header, MAGIC, PIECE, RecordError, SUM, Step, Task, VERSION};
+use crate::prices::Prices;
+use crate::shape::write_number;
+
+/// A record that is being written; the file gets its name when it is complete.
+#[derive(Debug)]
+pub struct RecordWriter {
+    path: PathBuf,
+    partial: PathBuf,
+    file: BufWriter<File>,
+    prices: Vec<Prices>,
+}
+
+impl RecordWriter {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn create(path: &Path, header: &Header) -> Result<Self, RecordError> {
+        let partial = path.with_extension("weftrec.partial");
+        let io = |source| RecordError::Io { path: partial.clone(), source };
+        let file = BufWriter::new(File::create(&partial).map_err(io)?);
+        let mut writer = Self {
+            path: path.to_owned(),
+            partial,
+            file,
+            prices: Vec::new(),
+        };
+        let bytes = writer.encode(header)?;
+        writer.io(|file| {
+            file.write_all(&MAGIC)?;
+            file.write_all(&[VERSION])
+        })?;
+        writer.piece(b'H', &bytes)?;
+        Ok(writer)
+    }
+
+    /// Adds a step.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn step(&mut self, step: &Step) -> Result<(), RecordError> {
+        let bytes = self.encode(step)?;
+        self.piece(b'S', &bytes)?;
+        let mut bytes = Vec::new();
+        for task in &step.tasks {
+            write_task(task, &mut bytes);
+            if bytes.len() >= PIECE {
+                self.piece(b'T', &bytes)?;
+                bytes.clear();
+            }
+        }
+        if !bytes.is_empty() {
+            self.piece(b'T', &bytes)?;
+        }
+        self.prices.push(step.prices);
+        Ok(())
+    }
+
+    /// Steps so far.
+    #[must_use]
+    pub fn steps(&self) -> usize {
+        self.prices.len()
+    }
+
+    /// Completes it and gives it its name.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(mut self) -> Result<PathBuf, RecordError> {
+        let end = End {
+            steps: self.prices.len() as u32,
+            prices: Prices::median(&self.prices),
+        };
+        let bytes = self.encode(&end)?;
+        self.piece(b'E', &bytes)?;
+        self.io(|file| {
+            file.flush()?;
+            file.get_ref().sync_all()
+        })?;
+        let rename = fs::rename(&self.partial, &self.path);
+        rename.map_err(|source| RecordError::Io { path: self.path.clone(), source })?;
+        Ok(self.path)
+    }
+
+    fn encode<T: serde::Serialize>(&self, value: &T) -> Result<Vec<u8>, RecordError> {
+        wire::encode(value).map_err(|what| RecordError::Io {
+            path: self.partial.clone(),
+            source: io::Error::other(what),
+        })
+    }
+
+    fn piece(&mut self, letter: u8, bytes: &[u8]) -> Result<(), RecordError> {
+        let sum = Sha256::digest(bytes);
+        self.io(|file| {
+            file.write_all(&[letter])?;
+            file.write_all(&(bytes.len() as u64).to_le_bytes())?;
+            file.write_all(bytes)?;
+            file.write_all(&sum[..SUM])
+        })
+    }
+
+    fn io(
+        &mut self,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), RecordError> {
+        write(&mut self.file).map_err(|source| RecordError::Io {
+            path: self.partial.clone(),
+            source,
+        })
+    }
+}
+
+fn write_task(task: &Task, out: &mut Vec<u8>) {
+    write_number(out, u64::from(task.patch));
+    let (kind, other) = match task.against {
+        Against::Itself => (0, 0),
+        Against::Patch(patch) => (1, patch),
+        Against::Body(body) => (2, body),
+    };
+    write_number(out, kind);
+    write_number(out, u64::from(other));
+    task.tree.write(out);
+    write_number(out, task.routes.len() as u64);
+    for route in &task.routes {
+        write_number(out, route.patches.len() as u64);
+        for &patch in &route.patches {
+            write_number(out, u64::from(patch));
+        }
+        write_number(out, u64::from(route.contacts));
+    }
+}

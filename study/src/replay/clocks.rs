@@ -1,0 +1,171 @@
+//! Clocks of ranks that compute and send in a pattern that nobody has to decide: the data-parallel phases.
+//!
+//! What [`weft_runtime::comm::virtual_time`] would find out by running each rank, computed for all at once. A message
+//! costs what it costs there: its sender is busy for the overhead and may send again after the gap, it arrives after latency and transfer,
+//! and taking it costs the overhead again.
+
+use weft_runtime::comm::virtual_time::{Link, Network};
+
+/// The clocks of all ranks, in ns.
+#[derive(Clone, Debug)]
+pub(super) struct Clocks {
+    pub(super) now: Vec<u64>,
+    /// When each may send again.
+    free: Vec<u64>,
+    link: Link,
+    /// Time in messages so far: what a clock gained beyond computing.
+    pub(super) talked: Vec<u64>,
+}
+
+impl Clocks {
+    pub(super) fn new(now: Vec<u64>, network: &Network) -> Self {
+        let ranks = now.len();
+        Self {
+            free: vec![0; ranks],
+            talked: vec![0; ranks],
+            link: network.far,
+            now,
+        }
+    }
+
+    fn ns(time: std::time::Duration) -> u64 {
+        time.as_nanos() as u64
+    }
+
+    /// Every rank computes.
+    pub(super) fn compute(&mut self, time: impl Fn(usize) -> u64) {
+        for (rank, now) in self.now.iter_mut().enumerate() {
+            *now += time(rank);
+        }
+    }
+
+    /// Sends a message; when it arrives.
+    fn send(&mut self, from: usize, bytes: u64) -> u64 {
+        let now = &mut self.now[from];
+        *now += Self::ns(self.link.overhead);
+        let sent = (*now).max(self.free[from]);
+        self.free[from] = sent + Self::ns(self.link.gap);
+        let transfer = (bytes as f64 * self.link.ns_per_byte) as u64;
+        sent + (Self::ns(self.link.latency) + transfer).max(1)
+    }
+
+    fn take(&mut self, rank: usize, arrival: u64) {
+        self.now[rank] = self.now[rank].max(arrival) + Self::ns(self.link.overhead);
+    }
+
+    /// Runs something that only talks, and books its time as that.
+    fn talk(&mut self, run: impl FnOnce(&mut Self)) {
+        let before = self.now.clone();
+        run(self);
+        for ((talked, now), before) in self.talked.iter_mut().zip(&self.now).zip(before) {
+            *talked += now - before;
+        }
+    }
+
+    /// Messages between neighbours, sorted by sender and then receiver: all send, `between` is computed, all receive.
+    pub(super) fn exchange(
+        &mut self,
+        messages: &[(u32, u32, u64)],
+        bytes: u64,
+        between: impl Fn(usize) -> u64,
+    ) {
+        let mut arrivals = Vec::with_capacity(messages.len());
+        self.talk(|clocks| {
+            for &(from, to, count) in messages {
+                let arrival = clocks.send(from as usize, count * bytes);
+                arrivals.push((to as usize, arrival));
+            }
+        });
+        self.compute(between);
+        self.talk(|clocks| {
+            for (to, arrival) in arrivals {
+                clocks.take(to, arrival);
+            }
+        });
+    }
+
+    /// A gather to all, by dissemination, of so many bytes from each rank.
+    pub(super) fn allgather(&mut self, bytes: impl Fn(usize) -> u64) {
+        let n = self.now.len();
+        if n < 2 {
+            return;
+        }
+        /// Bytes of a block's length.
+        const HEAD: u64 = 8;
+        // Sums over ranks from 0 on, twice round.
+        let mut sums = vec![0; 2 * n + 1];
+        for i in 0..2 * n {
+            sums[i + 1] = sums[i] + HEAD + bytes(i % n);
+        }
+        let mut arrivals = vec![0; n];
+        self.talk(|clocks| {
+            let mut held = 1;
+            while held < n {
+                let count = held.min(n - held);
+                for me in 0..n {
+                    let to = (me + n - held) % n;
+                    arrivals[to] = clocks.send(me, sums[me + count] - sums[me]);
+                }
+                for (me, &arrival) in arrivals.iter().enumerate() {
+                    clocks.take(me, arrival);
+                }
+                held += count;
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use weft_runtime::comm::virtual_time::{Computation, VirtualOptions, launch};
+    use weft_runtime::comm::{Collectives as _, Tag};
+
+    use super::*;
+
+    fn machine(network: Network) -> VirtualOptions {
+        VirtualOptions {
+            network,
+            computation: Computation::Modelled { unit: Duration::from_nanos(1) },
+            ..VirtualOptions::default()
+        }
+    }
+
+    /// Computed clocks are those of ranks that really run, to the ns or nearly.
+    #[test]
+    fn clocks_are_those_of_ranks_that_run() {
+        for network in [Network::MYRINET_2000, Network::GIGABIT, Network::HDR_INFINIBAND] {
+            for ranks in [2_usize, 3, 8, 13] {
+                let bytes = |rank: usize| 16 + 100 * (rank as u64 % 3);
+                let work = |rank: usize| 1000 * (1 + rank as u64 * 7 % 5);
+                let outcome = launch(ranks, &machine(network), |comm| {
+                    let me = comm.rank().index();
+                    for _ in 0..3 {
+                        comm.compute(work(me), Duration::ZERO);
+                        comm.allgather(vec![0; bytes(me) as usize]).unwrap();
+                        // A ring.
+                        let next = weft_runtime::comm::Rank(((me + 1) % ranks) as u32);
+                        let last = weft_runtime::comm::Rank(((me + ranks - 1) % ranks) as u32);
+                        comm.send(next, Tag(1), vec![0; 200]).unwrap();
+                        comm.recv_from(last, Tag(1)).unwrap();
+                    }
+                });
+                let outcome = outcome.unwrap();
+                let mut clocks = Clocks::new(vec![0; ranks], &network);
+                let mut ring: Vec<_> = (0..ranks as u32)
+                    .map(|me| (me, (me + 1) % ranks as u32, 1))
+                    .collect();
+                ring.sort_unstable();
+                for _ in 0..3 {
+                    clocks.compute(work);
+                    clocks.allgather(bytes);
+                    clocks.exchange(&ring, 200, |_| 0);
+                }
+                let truth = outcome.makespan().as_nanos() as f64;
+                let found = *clocks.now.iter().max().unwrap() as f64;
+                assert!((found / truth - 1.0).abs() < 0.02, "{ranks} ranks: {found} ns, not {truth} ns");
+            }
+        }
+    }
+}

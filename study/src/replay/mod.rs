@@ -1,0 +1,285 @@
+//! A recorded step on virtual ranks.
+//!
+//! The collision phase is played: the scheduler of [`weft_runtime`] runs on every rank, with its policy, over a modelled network, and
+//! its tasks walk recorded trees. The other phases, in which nothing is decided, are computed ([`clocks`](self)): who
+//! computes how long follows from the layout, who sends what to whom too. Same record, same machine, same seed: same
+//! times, to the ns.
+//!
+//! What a replay leaves out: caches, memory bandwidth, anything that other programs do, and rows of impulses that strain
+//! limits add (their cost is in what else responds, evenly). Prices are those of one rank.
+
+mod clocks;
+mod tests_task;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use thiserror::Error;
+use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
+use weft_runtime::comm::threads::LaunchError;
+use weft_runtime::comm::{Collectives as _, Comm};
+use weft_runtime::trace::Trace;
+use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scope};
+
+use self::clocks::Clocks;
+use self::tests_task::{Env, Tests};
+use crate::PHASES;
+use crate::layout::Layout;
+use crate::prices::{Prices, ns};
+use crate::record::{Header, Step};
+
+/// Bytes of a vertex in an exchange of the solve.
+const VECTOR: u64 = 24;
+/// Bytes of a vertex in a round of impulses: a velocity and how it gives way.
+const PARTICIPANT: u64 = 96;
+/// Bytes of a rank's partial sum of both scalar products of an iteration.
+const PARTIAL: u64 = 16;
+/// Bytes in which ranks agree that nothing is wrong.
+const AGREED: u64 = 2;
+/// Small gathers of a solve beside its iterations.
+const SOLVE_GATHERS: u32 = 2;
+/// Stack of a rank in bytes.
+const STACK: usize = 64 << 10;
+
+/// What a record is replayed on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// What messages cost.
+    pub network: Network,
+    /// How ranks share tests.
+    pub policy: Policy,
+    /// Seed of the choice of victims.
+    pub seed: u64,
+    /// Whether only collisions are of interest.
+    pub collide_only: bool,
+    /// Events to keep of each rank's collision phase.
+    pub trace: Option<usize>,
+}
+
+/// What a step took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepTimes {
+    /// Of each phase, the slowest rank's time in ns.
+    pub phases: [u64; PHASES.len()],
+    /// Of each phase, what all ranks computed, in ns; the rest of their time they talked or waited.
+    pub computed: [u64; PHASES.len()],
+    /// The whole step: the slowest rank's time in ns.
+    pub whole: u64,
+    /// What the collision phase computed on the rank that did most, in ns.
+    pub heaviest: u64,
+    /// Tests made.
+    pub tests: u64,
+    /// Contacts found.
+    pub contacts: u64,
+    /// ns that tasks charged.
+    pub charged: u64,
+    /// Tasks run, pieces included.
+    pub tasks: u64,
+    /// Splits.
+    pub splits: u64,
+    /// Requests, and those that brought tasks.
+    pub requests: [u64; 2],
+    /// Tasks that moved.
+    pub moved: u64,
+    /// Messages and bytes of the collision phase's scope.
+    pub traffic: [u64; 2],
+    /// The ranks' clocks at the end, less the smallest.
+    pub skew: Vec<u64>,
+}
+
+/// Why a step could not be replayed.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// Virtual ranks could not run.
+    #[error("virtual ranks cannot be run: {0}")]
+    Launch(#[from] LaunchError),
+    /// The runtime failed.
+    #[error("the runtime failed in a replay: {0}")]
+    Scope(#[from] ScopeError),
+}
+
+/// Replays a step; ranks begin with that skew (ns; none if empty). Second, the traces, if asked for.
+///
+/// # Errors
+/// More ranks than there is memory for, or an error in the runtime.
+pub fn replay(
+    header: &Header,
+    layout: &Layout,
+    step: &Step,
+    prices: &Prices,
+    machine: &Machine,
+    skew: &[u64],
+) -> Result<(StepTimes, Vec<Trace>), ReplayError> {
+    let ranks = layout.ranks.len();
+    let forks = layout.forks(step);
+    let options = ScopeOptions {
+        policy: machine.policy,
+        seed: machine.seed,
+        trace: machine.trace,
+        watch: None,
+        ..ScopeOptions::default()
+    };
+    let virtual_ranks = VirtualOptions {
+        network: machine.network,
+        computation: Computation::Modelled { unit: Duration::from_nanos(1) },
+        seed: machine.seed,
+        stack: STACK,
+        ..VirtualOptions::default()
+    };
+    let start = |rank: usize| skew.get(rank).copied().unwrap_or_default();
+    let body = |comm: &mut dyn Comm| {
+        let rank = comm.rank().index();
+        comm.compute(start(rank), Duration::ZERO);
+        let env = Env {
+            header,
+            step,
+            prices,
+            ready: header.patches.iter().map(|_| AtomicBool::new(false)).collect(),
+            measured: layout.ownership().patches(rank),
+            tally: [const { AtomicU64::new(0) }; 3],
+        };
+        play(comm, &env, layout, &forks[rank], &options)
+    };
+    let outcome = launch(ranks, &virtual_ranks, body)?;
+    let mut times = StepTimes::default();
+    times.traffic = [outcome.messages, outcome.bytes];
+    let (mut ends, mut traces) = (Vec::with_capacity(ranks), Vec::new());
+    for (rank, played) in outcome.results.into_iter().enumerate() {
+        let (end, tally, mut report) = played?;
+        ends.push(end.as_nanos() as u64);
+        let own = before_tests(layout, prices, rank) + tally[2];
+        times.heaviest = times.heaviest.max(own);
+        times.computed[0] += own;
+        times.tests += tally[0];
+        times.contacts += tally[1];
+        times.charged += tally[2];
+        times.tasks += report.tasks;
+        times.splits += report.splits;
+        times.requests[0] += report.requests;
+        times.requests[1] += report.served;
+        times.moved += report.tasks_in;
+        traces.extend(report.trace.take());
+    }
+    let mut clocks = Clocks::new(ends, &machine.network);
+    let starts: Vec<u64> = (0..ranks).map(start).collect();
+    finish(&mut clocks, &starts, (header, layout, step, prices), machine, &mut times);
+    Ok((times, traces))
+}
+
+/// What a rank does before its first test, in ns.
+fn before_tests(layout: &Layout, prices: &Prices, rank: usize) -> u64 {
+    let share = &layout.ranks[rank];
+    ns(prices.vertex, share.around as f64) + ns(prices.target, share.targets as f64)
+}
+
+/// A rank's collision phase up to the end of its scope: when that is, what its tasks did, and what the runtime did.
+fn play(
+    comm: &mut dyn Comm,
+    env: &Env<'_>,
+    layout: &Layout,
+    forks: &[u32],
+    options: &ScopeOptions,
+) -> Result<(Duration, [u64; 3], ScopeReport), ScopeError> {
+    let rank = comm.rank().index();
+    let share = &layout.ranks[rank];
+    comm.compute(ns(env.prices.vertex, share.around as f64), Duration::ZERO);
+    if comm.size() > 1 {
+        comm.allgather(vec![0; share.roots as usize])?;
+    }
+    comm.compute(ns(env.prices.target, share.targets as f64), Duration::ZERO);
+    let registry = Registry::new().with::<Tests>();
+    let ((), report) = scope(comm, &registry, env, options, |s| {
+        let group = s.group();
+        for &number in forks {
+            s.fork(&group, Tests::new(number, env.step))?;
+        }
+        while let Some(found) = s.join(&group)? {
+            found?;
+        }
+        Ok(())
+    })?;
+    let tally = [0, 1, 2].map(|at: usize| env.tally[at].load(Ordering::Relaxed));
+    Ok((comm.now(), tally, report))
+}
+
+/// The rest of the step: contacts go where they belong, and the data-parallel phases follow.
+fn finish(
+    clocks: &mut Clocks,
+    starts: &[u64],
+    (header, layout, step, prices): (&Header, &Layout, &Step, &Prices),
+    machine: &Machine,
+    times: &mut StepTimes,
+) {
+    let ranks = layout.ranks.len();
+    let weight = |rank: usize| layout.ranks[rank].weight as f64;
+    let mut begin = starts.to_vec();
+    let mut lap = |clocks: &Clocks, times: &mut StepTimes, phase: usize| {
+        let laps = clocks.now.iter().zip(&begin).map(|(now, begin)| now - begin);
+        times.phases[phase] = laps.max().unwrap_or_default();
+        begin.clone_from(&clocks.now);
+    };
+    // A phase's computing, on all ranks.
+    let sum = |time: &dyn Fn(usize) -> u64| (0..ranks).map(time).sum::<u64>();
+
+    let (sent, held) = layout.contacts(step);
+    let mut letters = vec![0_u64; ranks];
+    for &(from, _, _) in &sent {
+        letters[from as usize] += 4;
+    }
+    clocks.allgather(|rank| letters[rank]);
+    let sort = |rank: usize| ns(prices.contact, held[rank] as f64);
+    clocks.exchange(&sent, u64::from(header.contact_bytes), |_| 0);
+    clocks.compute(sort);
+    times.computed[0] += sum(&sort);
+    lap(clocks, times, 0);
+    if !machine.collide_only {
+        let assemble = |rank: usize| ns(prices.assemble, weight(rank));
+        clocks.compute(assemble);
+        clocks.allgather(|_| AGREED);
+        times.computed[1] = sum(&assemble);
+        lap(clocks, times, 1);
+
+        for _ in 0..SOLVE_GATHERS {
+            clocks.allgather(|_| AGREED);
+        }
+        let product = |rank: usize| ns(prices.product, weight(rank));
+        for _ in 0..step.products {
+            clocks.exchange(&layout.halo, VECTOR, product);
+            clocks.allgather(|rank| PARTIAL * layout.ranks[rank].partials);
+        }
+        times.computed[2] = u64::from(step.products) * sum(&product);
+        lap(clocks, times, 2);
+
+        let rows = layout.rows(step);
+        let respond = |rank: usize| ns(prices.respond, weight(rank)) / u64::from(step.passes.max(1));
+        let row = |rank: usize| ns(prices.row, held[rank] as f64);
+        for pass in 0..step.passes {
+            clocks.exchange(&layout.halo, VECTOR, |_| 0);
+            clocks.compute(respond);
+            clocks.exchange(&rows, PARTICIPANT, |_| 0);
+            let of_pass = |all: u32| all / step.passes + u32::from(pass < all % step.passes);
+            let looks = of_pass(step.looks);
+            for round in 0..of_pass(step.rounds) {
+                clocks.exchange(&rows, PARTICIPANT, |_| 0);
+                clocks.compute(row);
+                if round < looks {
+                    clocks.allgather(|_| 8);
+                }
+            }
+        }
+        times.computed[3] =
+            u64::from(step.passes) * sum(&respond) + u64::from(step.rounds) * sum(&row);
+        lap(clocks, times, 3);
+
+        let vertices = header.vertices() as f64;
+        let take = |_: usize| ns(prices.share, vertices);
+        clocks.allgather(|rank| layout.ranks[rank].vertices * u64::from(header.state_bytes));
+        clocks.compute(take);
+        times.computed[4] = sum(&take);
+        lap(clocks, times, 4);
+    }
+    let whole = clocks.now.iter().zip(starts).map(|(end, start)| end - start);
+    times.whole = whole.max().unwrap_or_default();
+    let first = clocks.now.iter().copied().min().unwrap_or_default();
+    times.skew = clocks.now.iter().map(|now| now - first).collect();
+}
