@@ -1,1 +1,85 @@
-//! soon
+//! What no schedule can beat: the work shared evenly, the longest piece, the messages that follow each other.
+
+use weft_runtime::Policy;
+use weft_runtime::comm::virtual_time::Network;
+
+use crate::layout::Layout;
+use crate::prices::{Counts, Prices};
+use crate::record::{Against, Header, Step};
+
+/// Least times of the collision phase of a step, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bounds {
+    /// All that one rank would compute, over the ranks.
+    pub work: f64,
+    /// The longest piece that the policy cannot share: what a rank forks if it shares nothing, a task if tasks are not split, else
+    /// making ready the patches of the slice that costs most.
+    pub longest: f64,
+    /// The collectives of the phase, one after the other.
+    pub latency: f64,
+}
+
+impl Bounds {
+    /// The largest of them.
+    #[must_use]
+    pub fn time(&self) -> f64 {
+        self.work.max(self.longest).max(self.latency)
+    }
+}
+
+/// What a task costs on a rank that has made nothing ready, in ns: its tests, and before them.
+fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f64) {
+    let task = &step.tasks[number];
+    let mut counts = Counts::default();
+    for visit in task.tree.visits() {
+        counts.add(visit);
+    }
+    let node = |patch: u32| prices.node * f64::from(header.patches[patch as usize].nodes);
+    match task.against {
+        Against::Itself => (prices.cloth.of(&counts), node(task.patch)),
+        Against::Patch(other) => (prices.cloth.of(&counts), node(task.patch) + node(other)),
+        Against::Body(_) => (prices.body.of(&counts), node(task.patch)),
+    }
+}
+
+/// The bounds of a step's collision phase.
+#[must_use]
+pub fn bounds(
+    header: &Header,
+    layout: &Layout,
+    step: &Step,
+    prices: &Prices,
+    (policy, network): (&Policy, &Network),
+) -> Bounds {
+    let ranks = layout.ranks.len();
+    let costs: Vec<(f64, f64)> =
+        (0..step.tasks.len()).map(|number| cost(header, step, prices, number)).collect();
+    let tests: f64 = costs.iter().map(|(tests, _)| tests).sum();
+    // At least one rank makes each patch ready that anything is tested with.
+    let mut used = vec![false; header.patches.len()];
+    for task in &step.tasks {
+        used[task.patch as usize] = true;
+        if let Against::Patch(other) = task.against {
+            used[other as usize] = true;
+        }
+    }
+    let ready = header.patches.iter().zip(used).filter(|(_, used)| *used);
+    let ready: f64 = ready.map(|(patch, _)| prices.node * f64::from(patch.nodes)).sum();
+    let begin: f64 = layout.ranks.iter().map(|share| {
+        prices.vertex * share.around as f64 + prices.target * share.targets as f64
+    }).sum();
+    let work = (tests + ready + begin) / ranks as f64;
+    let longest = if !policy.steal {
+        let forked = |forks: Vec<u32>| forks.iter().map(|&n| costs[n as usize].0).sum::<f64>();
+        layout.forks(step).into_iter().map(forked).fold(0.0, f64::max)
+    } else if policy.split.gives_nothing() {
+        costs.iter().map(|(tests, ready)| tests + ready).fold(0.0, f64::max)
+    } else {
+        costs.iter().map(|&(_, ready)| ready).fold(0.0, f64::max)
+    };
+    let rounds = (ranks as f64).log2().ceil();
+    let hop = network.far.latency + 2 * network.far.overhead;
+    // Volumes of patches, comparing programs, the end of the scope there and back, and whom contacts go to.
+    let latency = 4.0 * rounds * hop.as_nanos() as f64;
+    Bounds { work, longest, latency }
+}

@@ -1,1 +1,230 @@
-//! soon
+//! The points of a sweep, and how they are named.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use weft_runtime::comm::virtual_time::Network;
+use weft_runtime::{POLICIES, Policy};
+
+/// The networks that have names.
+pub const NETWORKS: [(&str, Network); 3] = [
+    ("myrinet-2000", Network::MYRINET_2000),
+    ("gigabit", Network::GIGABIT),
+    ("hdr-infiniband", Network::HDR_INFINIBAND),
+];
+
+/// What is swept: each with each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Numbers of ranks.
+    pub ranks: Vec<usize>,
+    /// Names of policies.
+    pub policies: Vec<String>,
+    /// Names of networks.
+    pub networks: Vec<String>,
+    /// How often each point is repeated, with other seeds.
+    pub repeat: u32,
+    /// Whether only the collision phase is of interest.
+    pub collide_only: bool,
+}
+
+/// A point of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Point {
+    /// Which record it is of, by its place among those of the sweep.
+    pub record: usize,
+    /// The network's name.
+    pub network: String,
+    /// The policy's name.
+    pub policy: String,
+    /// Ranks.
+    pub ranks: usize,
+    /// Which repetition, from 0.
+    pub repeat: u32,
+}
+
+/// Why something is no plan.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PlanError {
+    /// A list of numbers that is none.
+    #[error("`{0}` is no number of ranks; give numbers from 1 on with commas between, as in 1,2,4, or 1..64 for powers of two")]
+    Ranks(String),
+    /// Nothing to do.
+    #[error("no {0} to study")]
+    Nothing(&'static str),
+    /// A name that nothing has.
+    #[error("there is no {what} `{name}`{}; there are {known}", nearest.as_ref().map_or_else(String::new, |n| format!(", did you mean `{n}`?")))]
+    Unknown {
+        /// What kind of thing.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The nearest that there is.
+        nearest: Option<String>,
+        /// All that there are.
+        known: String,
+    },
+}
+
+impl Plan {
+    /// Checks names and numbers.
+    ///
+    /// # Errors
+    /// What is wrong, with the nearest right name.
+    pub fn check(&self) -> Result<(), PlanError> {
+        for (what, empty) in [
+            ("ranks", self.ranks.is_empty()),
+            ("policies", self.policies.is_empty()),
+            ("networks", self.networks.is_empty()),
+            ("repetitions", self.repeat == 0),
+        ] {
+            if empty {
+                return Err(PlanError::Nothing(what));
+            }
+        }
+        if self.ranks.contains(&0) {
+            return Err(PlanError::Ranks("0".to_owned()));
+        }
+        for name in &self.policies {
+            policy(name)?;
+        }
+        for name in &self.networks {
+            network(name)?;
+        }
+        Ok(())
+    }
+
+    /// All points of so many records; the smallest numbers of ranks first, so that something can be seen early.
+    #[must_use]
+    pub fn points(&self, records: usize) -> Vec<Point> {
+        let mut ranks = self.ranks.clone();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let mut points = Vec::new();
+        for ranks in ranks {
+            for record in 0..records {
+                for network in &self.networks {
+                    for policy in &self.policies {
+                        points.extend((0..self.repeat).map(|repeat| Point {
+                            record,
+                            network: network.clone(),
+                            policy: policy.clone(),
+                            ranks,
+                            repeat,
+                        }));
+                    }
+                }
+            }
+        }
+        points
+    }
+}
+
+impl Point {
+    /// Its name in files: letters, digits, dashes and dots.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Self { record, network, policy, ranks, repeat } = self;
+        format!("{record}.{network}.{policy}.{ranks:06}.{repeat}")
+    }
+}
+
+/// Numbers of ranks: `1,2,4`, or `1..64` for the powers of two from one to the other.
+///
+/// # Errors
+/// Something that is no number from 1 on.
+pub fn parse_ranks(text: &str) -> Result<Vec<usize>, PlanError> {
+    let number = |text: &str| match text.trim().parse::<usize>() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(PlanError::Ranks(text.trim().to_owned())),
+    };
+    let mut ranks = Vec::new();
+    for part in text.split(',') {
+        match part.split_once("..") {
+            None => ranks.push(number(part)?),
+            Some((from, to)) => {
+                let (mut next, to) = (number(from)?, number(to)?);
+                if next > to {
+                    return Err(PlanError::Ranks(part.trim().to_owned()));
+                }
+                while next < to {
+                    ranks.push(next);
+                    next = next.saturating_mul(2);
+                }
+                ranks.push(to);
+            }
+        }
+    }
+    Ok(ranks)
+}
+
+/// The policy of this name.
+///
+/// # Errors
+/// There is none.
+pub fn policy(name: &str) -> Result<Policy, PlanError> {
+    let names = POLICIES.iter().map(|(name, _, _)| *name);
+    Policy::by_name(name).ok_or_else(|| unknown("policy", name, names))
+}
+
+/// The network of this name.
+///
+/// # Errors
+/// There is none.
+pub fn network(name: &str) -> Result<Network, PlanError> {
+    let found = NETWORKS.iter().find(|(known, _)| *known == name);
+    let names = NETWORKS.iter().map(|(name, _)| *name);
+    found.map(|(_, network)| *network).ok_or_else(|| unknown("network", name, names))
+}
+
+fn unknown<'a>(
+    what: &'static str,
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> PlanError {
+    let near = names.clone().map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
+    let nearest = near.filter(|(distance, _)| *distance <= 3).map(|(_, known)| known.to_owned());
+    let name = name.to_owned();
+    let known = names.collect::<Vec<_>>().join(", ");
+    PlanError::Unknown { what, name, nearest, known }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_numbers_and_powers_of_two() {
+        assert_eq!(parse_ranks("1,3, 8"), Ok(vec![1, 3, 8]));
+        assert_eq!(parse_ranks("1..12"), Ok(vec![1, 2, 4, 8, 12]));
+        assert_eq!(parse_ranks("16..16,3"), Ok(vec![16, 3]));
+        for bad in ["0", "", "1,,2", "8..4", "-1", "many", "0..4"] {
+            assert!(parse_ranks(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_is_told_the_nearest_right_one() {
+        let text = policy("every-othr").unwrap_err().to_string();
+        assert!(text.contains("did you mean `every-other`?"), "{text}");
+        let text = network("token-ring").unwrap_err().to_string();
+        assert!(!text.contains("did you mean") && text.contains("gigabit"), "{text}");
+    }
+
+    #[test]
+    fn points_are_each_with_each_and_have_names_of_their_own() {
+        let plan = Plan {
+            ranks: vec![4, 1, 4],
+            policies: vec!["static".into(), "paper".into()],
+            networks: vec!["gigabit".into()],
+            repeat: 3,
+            collide_only: false,
+        };
+        plan.check().unwrap();
+        let points = plan.points(2);
+        assert_eq!(points.len(), 2 * 2 * 2 * 3);
+        assert_eq!((points[0].ranks, points[23].ranks), (1, 4));
+        let names: std::collections::BTreeSet<_> = points.iter().map(Point::name).collect();
+        assert_eq!(names.len(), points.len());
+        assert_eq!(Plan { repeat: 0, ..plan }.check(), Err(PlanError::Nothing("repetitions")));
+    }
+}

@@ -1,1 +1,392 @@
-//! soon
+//! A sweep: every point of a plan is measured once, kept in a file of its own, and never done again.
+//!
+//! A point's file names what it was measured of; if that has changed the point is done anew. So a sweep that was stopped goes on where it
+//! was, and one whose plan has grown does what is new. Points are independent of each other and share the cores of this machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::PHASES;
+use crate::bounds::bounds;
+use crate::layout::{Layout, LayoutError};
+use crate::plan::{self, Plan, PlanError, Point};
+use crate::record::{Record, RecordError};
+use crate::replay::{Machine, ReplayError, replay};
+use crate::synthetic::{copied_header, copied_step};
+
+/// Changes when what is in the file of a point means something else.
+const FORMAT: u32 = 1;
+
+/// What a point took; times in ns, sums over the steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Steps.
+    pub steps: u32,
+    /// Of each phase, the slowest rank's time.
+    pub phases: [f64; PHASES.len()],
+    /// Of each phase, what all ranks computed; the rest of their time they talked or waited. Zeros if not known.
+    pub computed: [f64; PHASES.len()],
+    /// Whole steps, the slowest rank's time.
+    pub whole: f64,
+    /// Least times of the collision phase: work over ranks, longest piece, latency. Zeros if not known.
+    pub bounds: [f64; 3],
+    /// What the rank computed in the collision phase that computed most.
+    pub heaviest: f64,
+    /// Collision tests.
+    pub tests: u64,
+    /// Tasks, splits, requests for tasks, requests that brought some, tasks that moved.
+    pub balance: [u64; 5],
+    /// Messages and bytes of the collision phase's scope.
+    pub traffic: [u64; 2],
+}
+
+/// What points are measured of.
+pub trait Source: Sync {
+    /// What it is called in tables.
+    fn name(&self) -> &str;
+    /// Its title.
+    fn title(&self) -> &str;
+    /// Tells it from others, and from itself when it has changed.
+    fn digest(&self) -> String;
+    /// Measures a point.
+    ///
+    /// # Errors
+    /// It cannot be.
+    fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError>;
+}
+
+/// A point that is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    format: u32,
+    source: String,
+    /// Which.
+    pub point: Point,
+    /// What it took.
+    pub measured: Measured,
+}
+
+/// How far a sweep is.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// The point that was done last.
+    pub last: &'a Point,
+    /// Points done, those found done included.
+    pub done: usize,
+    /// All points.
+    pub total: usize,
+    /// About how long the rest will take.
+    pub left: Duration,
+}
+
+/// All that came of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// Name and title of each source.
+    pub sources: Vec<(String, String)>,
+    /// What one rank takes, for each source.
+    pub alone: Vec<Measured>,
+    /// All points, in the order of the plan.
+    pub points: Vec<Done>,
+    /// Points that had been done before.
+    pub found: usize,
+    /// Points that were done of something that has changed since, and were done again.
+    pub stale: usize,
+}
+
+/// Why a sweep ended early. What is done stays done.
+#[derive(Debug, Error)]
+pub enum SweepError {
+    /// The plan makes no sense.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Too many ranks.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// A record cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A replay failed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The output directory.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A directory that holds something else.
+    #[error("{} holds files, but no study; choose another --out", path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A run of the scene failed.
+    #[error("{what}")]
+    Run {
+        /// What it said.
+        what: String,
+        /// Its exit code.
+        code: u8,
+    },
+}
+
+impl SweepError {
+    /// The exit code of the command.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Plan(_) | Self::Layout(_) => 2,
+            Self::Record(_) | Self::Io { .. } | Self::Foreign { .. } => 5,
+            Self::Replay(ReplayError::Launch(_)) => 2,
+            Self::Replay(_) => 101,
+            Self::Run { code, .. } => *code,
+        }
+    }
+}
+
+/// Measures all points of a plan that are not done yet, on so many threads.
+///
+/// # Errors
+/// The first thing that went wrong.
+#[expect(clippy::disallowed_methods, reason = "a driver reads the clock, for the time left")]
+pub fn sweep(
+    plan: &Plan,
+    sources: &[&dyn Source],
+    out: &Path,
+    threads: usize,
+    progress: &(dyn Fn(&Progress<'_>) + Sync),
+) -> Result<Results, SweepError> {
+    plan.check()?;
+    let folder = out.join("points");
+    prepare(out, &folder)?;
+    let points = plan.points(sources.len());
+    // One rank, for whom no policy and no network matters, is what all are compared with.
+    let alone = (0..sources.len()).map(|record| Point {
+        record,
+        network: plan.networks[0].clone(),
+        policy: "static".to_owned(),
+        ranks: 1,
+        repeat: 0,
+    });
+    let all: Vec<Point> = alone.chain(points).collect();
+    let digests: Vec<String> = sources.iter().map(|source| source.digest()).collect();
+    let key = |point: &Point| {
+        let kind = if plan.collide_only { "collide" } else { "whole" };
+        format!("{} {kind}", digests[point.record])
+    };
+    let mut stale = 0;
+    let kept: Vec<Option<Done>> = all
+        .iter()
+        .map(|point| {
+            let done = read(&folder, point)?;
+            let same = |done: &Done| {
+                done.format == FORMAT && done.source == key(point) && done.point == *point
+            };
+            stale += usize::from(done.as_ref().is_some_and(|done| !same(done)));
+            Ok(done.filter(same))
+        })
+        .collect::<Result<_, SweepError>>()?;
+    let found = kept.iter().flatten().count();
+    let weight = |point: &Point| (point.ranks + 8) as f64;
+    let todo: Vec<usize> = (0..all.len()).filter(|&at| kept[at].is_none()).collect();
+    let ahead: f64 = todo.iter().map(|&at| weight(&all[at])).sum();
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let state = Mutex::new((kept, None::<SweepError>, 0.0_f64));
+    let began = Instant::now();
+    let work = || {
+        while !failed.load(Ordering::Relaxed)
+            && let Some(&at) = todo.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            let point = &all[at];
+            let outcome = sources[point.record].measure(point, plan).and_then(|measured| {
+                let done = Done {
+                    format: FORMAT,
+                    source: key(point),
+                    point: point.clone(),
+                    measured,
+                };
+                write(&folder, &done).map(|()| done)
+            });
+            let Ok(mut state) = state.lock() else { return };
+            match outcome {
+                Ok(done) => {
+                    state.0[at] = Some(done);
+                    state.2 += weight(point);
+                    let rest = (ahead - state.2).max(0.0) / state.2;
+                    progress(&Progress {
+                        last: point,
+                        done: state.0.iter().flatten().count(),
+                        total: all.len(),
+                        left: began.elapsed().mul_f64(rest),
+                    });
+                }
+                Err(error) => {
+                    failed.store(true, Ordering::Relaxed);
+                    state.1.get_or_insert(error);
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.min(todo.len()).max(1) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let (kept, error, _) = state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(error) = error {
+        return Err(error);
+    }
+    let mut done: Vec<Done> = kept.into_iter().flatten().collect();
+    let points = done.split_off(sources.len().min(done.len()));
+    let name = |source: &&dyn Source| (source.name().to_owned(), source.title().to_owned());
+    Ok(Results {
+        sources: sources.iter().map(name).collect(),
+        alone: done.into_iter().map(|done| done.measured).collect(),
+        points,
+        found,
+        stale,
+    })
+}
+
+/// Makes the directory, unless it is somebody else's.
+fn prepare(out: &Path, folder: &Path) -> Result<(), SweepError> {
+    let io = |source| SweepError::Io { path: out.to_owned(), source };
+    let is_ours = folder.is_dir() || out.join("record.weftrec").is_file();
+    if out.is_dir() && !is_ours && fs::read_dir(out).map_err(io)?.next().is_some() {
+        return Err(SweepError::Foreign { path: out.to_owned() });
+    }
+    fs::create_dir_all(folder).map_err(io)
+}
+
+fn read(folder: &Path, point: &Point) -> Result<Option<Done>, SweepError> {
+    let path = folder.join(point.name() + ".json");
+    match fs::read(&path) {
+        // What cannot be read is done again.
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(SweepError::Io { path, source }),
+    }
+}
+
+/// Writes a point's file under another name and renames it: it is whole or absent.
+fn write(folder: &Path, done: &Done) -> Result<(), SweepError> {
+    let path = folder.join(done.point.name() + ".json");
+    let partial = path.with_extension("partial");
+    let text = serde_json::to_vec_pretty(done).map_err(std::io::Error::other);
+    let written = text
+        .and_then(|text| fs::write(&partial, text))
+        .and_then(|()| fs::rename(&partial, &path));
+    written.map_err(|source| SweepError::Io { path, source })
+}
+
+/// A record as a source: points are replays.
+#[derive(Debug)]
+pub struct Replayed {
+    path: PathBuf,
+    name: String,
+    title: String,
+    digest: String,
+    copies: u32,
+}
+
+impl Replayed {
+    /// Opens a record.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        let record = Record::open(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            name: record.header().scene.clone(),
+            title: record.header().title.clone(),
+            digest: record.digest().to_owned(),
+            copies: 1,
+        })
+    }
+
+    /// The same in so many copies, a power of two; see [`crate::synthetic`].
+    #[must_use]
+    pub fn copied(mut self, copies: u32) -> Self {
+        if copies > 1 {
+            self.name = format!("{}-x{copies}", self.name);
+        }
+        self.copies = copies;
+        self
+    }
+
+    /// The same under another name in tables.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+}
+
+impl Source for Replayed {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn digest(&self) -> String {
+        format!("replay {} x{}", self.digest, self.copies)
+    }
+
+    fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
+        let mut record = Record::open(&self.path)?;
+        let header = copied_header(record.header(), self.copies);
+        let layout = Layout::new(&header, point.ranks)?;
+        let machine = Machine {
+            network: plan::network(&point.network)?,
+            policy: plan::policy(&point.policy)?,
+            seed: u64::from(point.repeat),
+            collide_only: plan.collide_only,
+            trace: None,
+        };
+        let prices = record.end().prices;
+        let mut skew = Vec::new();
+        let mut all = Measured::default();
+        for index in 0..record.steps() {
+            let step = copied_step(&mut record, index, self.copies)?;
+            let (times, _) = replay(&header, &layout, &step, &prices, &machine, &skew)?;
+            let bounds = bounds(&header, &layout, &step, &prices, (&machine.policy, &machine.network));
+            for phase in 0..PHASES.len() {
+                all.phases[phase] += times.phases[phase] as f64;
+                all.computed[phase] += times.computed[phase] as f64;
+            }
+            let bounds = [bounds.work, bounds.longest, bounds.latency];
+            for (sum, bound) in all.bounds.iter_mut().zip(bounds) {
+                *sum += bound;
+            }
+            let [requests, served] = times.requests;
+            let balance = [times.tasks, times.splits, requests, served, times.moved];
+            for (sum, count) in all.balance.iter_mut().zip(balance) {
+                *sum += count;
+            }
+            for (sum, count) in all.traffic.iter_mut().zip(times.traffic) {
+                *sum += count;
+            }
+            all.steps += 1;
+            all.whole += times.whole as f64;
+            all.heaviest += times.heaviest as f64;
+            all.tests += times.tests;
+            skew = times.skew;
+        }
+        Ok(all)
+    }
+}

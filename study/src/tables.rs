@@ -1,1 +1,209 @@
-//! soon
+//! What came of a sweep, as rows: for CSV, JSON, plots and people.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::PHASES;
+use crate::plan::Plan;
+use crate::stats::Summary;
+use crate::sweep::{Measured, Results};
+
+/// What is told of a phase, or of whole steps, at one point of the plan; means over its repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Whose record it is.
+    pub scene: String,
+    /// The network.
+    pub network: String,
+    /// The policy.
+    pub policy: String,
+    /// A phase, or `step`.
+    pub phase: &'static str,
+    /// Ranks.
+    pub ranks: usize,
+    /// Repetitions.
+    pub repeats: usize,
+    /// Time of a step in ms: its mean, standard deviation, and half the width of its 95 % interval.
+    pub time_ms: f64,
+    /// The standard deviation.
+    pub deviation_ms: f64,
+    /// Half the width of the interval that holds the mean with 95 % probability.
+    pub confidence_ms: f64,
+    /// What one rank takes over what these take.
+    pub speedup: f64,
+    /// Speed-up over ranks.
+    pub efficiency: f64,
+    /// Least time in ms that the work, shared evenly, takes.
+    pub work_bound_ms: f64,
+    /// Least time in ms for the longest piece; 0 where there are no pieces.
+    pub longest_bound_ms: f64,
+    /// Least time in ms for the messages that follow each other; 0 where that is not known.
+    pub latency_bound_ms: f64,
+    /// The best speed-up that these allow.
+    pub bound: f64,
+    /// Share of the ranks' time in which they do not compute: they talk or wait.
+    pub not_computing: f64,
+}
+
+/// All rows of a sweep.
+#[must_use]
+pub fn rows(plan: &Plan, results: &Results) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut at = 0;
+    // Repetitions of a point follow each other.
+    while let Some(first) = results.points.get(at) {
+        let group: Vec<&Measured> = results.points[at..]
+            .iter()
+            .take_while(|done| {
+                let point = &done.point;
+                let of = &first.point;
+                (point.record, point.ranks) == (of.record, of.ranks)
+                    && point.network == of.network
+                    && point.policy == of.policy
+            })
+            .map(|done| &done.measured)
+            .collect();
+        at += group.len();
+        let phases = if plan.collide_only { 1 } else { PHASES.len() };
+        for phase in 0..phases {
+            rows.push(row(results, &first.point, &group, Some(phase)));
+        }
+        if !plan.collide_only {
+            rows.push(row(results, &first.point, &group, None));
+        }
+    }
+    rows
+}
+
+fn row(
+    results: &Results,
+    point: &crate::plan::Point,
+    group: &[&Measured],
+    phase: Option<usize>,
+) -> Row {
+    let ms = |of: &Measured, ns: f64| ns / 1e6 / f64::from(of.steps.max(1));
+    let time = |of: &Measured| ms(of, phase.map_or(of.whole, |phase| of.phases[phase]));
+    let computed = |of: &Measured| {
+        ms(of, phase.map_or_else(|| of.computed.iter().sum(), |phase| of.computed[phase]))
+    };
+    let alone = &results.alone[point.record];
+    let times: Vec<f64> = group.iter().map(|of| time(of)).collect();
+    let times = Summary::of(&times);
+    let mean = |value: &dyn Fn(&Measured) -> f64| {
+        Summary::of(&group.iter().map(|of| value(of)).collect::<Vec<_>>()).mean
+    };
+    let ranks = point.ranks as f64;
+    let bounds = |at: usize| if phase == Some(0) { mean(&|of| ms(of, of.bounds[at])) } else { 0.0 };
+    let work = if phase == Some(0) { bounds(0) } else { mean(&computed) / ranks };
+    let (longest, latency) = (bounds(1), bounds(2));
+    let least = work.max(longest).max(latency);
+    let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+    let speedup = over(time(alone), times.mean);
+    Row {
+        scene: results.sources[point.record].0.clone(),
+        network: point.network.clone(),
+        policy: point.policy.clone(),
+        phase: phase.map_or("step", |phase| PHASES[phase]),
+        ranks: point.ranks,
+        repeats: times.count,
+        time_ms: times.mean,
+        deviation_ms: times.deviation,
+        confidence_ms: times.confidence,
+        speedup,
+        efficiency: speedup / ranks,
+        work_bound_ms: work,
+        longest_bound_ms: longest,
+        latency_bound_ms: latency,
+        bound: over(time(alone), least).min(ranks),
+        not_computing: (1.0 - over(mean(&computed), ranks * times.mean)).clamp(0.0, 1.0),
+    }
+}
+
+/// As CSV, with a line of names.
+#[must_use]
+pub fn csv(rows: &[Row]) -> String {
+    let mut text = "scene,network,policy,phase,ranks,repeats,time_ms,deviation_ms,confidence_ms,speedup,efficiency,\
+                    work_bound_ms,longest_bound_ms,latency_bound_ms,speedup_bound,not_computing\n"
+        .to_owned();
+    for row in rows {
+        let name = |name: &str| {
+            if name.contains([',', '"', '\n']) {
+                format!("\"{}\"", name.replace('"', "\"\""))
+            } else {
+                name.to_owned()
+            }
+        };
+        // Strings take all that is written.
+        let _ = writeln!(
+            text,
+            "{},{},{},{},{},{},{:.6},{:.6},{:.6},{:.4},{:.4},{:.6},{:.6},{:.6},{:.4},{:.4}",
+            name(&row.scene),
+            row.network,
+            row.policy,
+            row.phase,
+            row.ranks,
+            row.repeats,
+            row.time_ms,
+            row.deviation_ms,
+            row.confidence_ms,
+            row.speedup,
+            row.efficiency,
+            row.work_bound_ms,
+            row.longest_bound_ms,
+            row.latency_bound_ms,
+            row.bound,
+            row.not_computing,
+        );
+    }
+    text
+}
+
+/// For people: efficiencies of one phase, a table for each scene and network, policies side by side.
+#[must_use]
+pub fn text(rows: &[Row], phase: &str) -> String {
+    let mut out = String::new();
+    let of_phase: Vec<&Row> = rows.iter().filter(|row| row.phase == phase).collect();
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for row in &of_phase {
+        if !seen.contains(&(&row.scene, &row.network)) {
+            seen.push((&row.scene, &row.network));
+        }
+    }
+    for (scene, network) in seen {
+        let here: Vec<&&Row> =
+            of_phase.iter().filter(|r| r.scene == scene && r.network == network).collect();
+        let mut policies: Vec<&str> = Vec::new();
+        let mut ranks: Vec<usize> = Vec::new();
+        for row in &here {
+            if !policies.contains(&row.policy.as_str()) {
+                policies.push(&row.policy);
+            }
+            if !ranks.contains(&row.ranks) {
+                ranks.push(row.ranks);
+            }
+        }
+        let _ = write!(out, "{scene}, {network}: efficiency of `{phase}` in %\n  ranks");
+        for policy in &policies {
+            let _ = write!(out, " | {policy:>12}");
+        }
+        let _ = writeln!(out, " |   best possible");
+        for ranks in ranks {
+            let _ = write!(out, "  {ranks:>5}");
+            let mut bound = 0.0_f64;
+            for policy in &policies {
+                let row = here.iter().find(|r| r.ranks == ranks && r.policy == *policy);
+                match row {
+                    Some(row) => {
+                        bound = bound.max(row.bound / row.ranks as f64);
+                        let _ = write!(out, " | {:>12.1}", 100.0 * row.efficiency);
+                    }
+                    None => out.push_str(" |            -"),
+                }
+            }
+            let _ = writeln!(out, " | {:>15.1}", 100.0 * bound);
+        }
+        out.push('\n');
+    }
+    out
+}

@@ -17,7 +17,7 @@ use std::time::Duration;
 use thiserror::Error;
 use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
 use weft_runtime::comm::threads::LaunchError;
-use weft_runtime::comm::{Collectives as _, Comm};
+use weft_runtime::comm::Comm;
 use weft_runtime::trace::Trace;
 use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scope};
 
@@ -127,9 +127,15 @@ pub fn replay(
         ..VirtualOptions::default()
     };
     let start = |rank: usize| skew.get(rank).copied().unwrap_or_default();
+    let starts: Vec<u64> = (0..ranks).map(start).collect();
+    let mut clocks = Clocks::new(starts.clone(), &machine.network);
+    clocks.compute(|rank| ns(prices.vertex, layout.ranks[rank].around as f64));
+    clocks.allgather(|rank| layout.ranks[rank].roots);
+    clocks.compute(|rank| ns(prices.target, layout.ranks[rank].targets as f64));
+    let begins = clocks.now;
     let body = |comm: &mut dyn Comm| {
         let rank = comm.rank().index();
-        comm.compute(start(rank), Duration::ZERO);
+        comm.compute(begins[rank], Duration::ZERO);
         let env = Env {
             header,
             step,
@@ -138,7 +144,7 @@ pub fn replay(
             measured: layout.ownership().patches(rank),
             tally: [const { AtomicU64::new(0) }; 3],
         };
-        play(comm, &env, layout, &forks[rank], &options)
+        play(comm, &env, &forks[rank], &options)
     };
     let outcome = launch(ranks, &virtual_ranks, body)?;
     let mut times = StepTimes::default();
@@ -161,7 +167,6 @@ pub fn replay(
         traces.extend(report.trace.take());
     }
     let mut clocks = Clocks::new(ends, &machine.network);
-    let starts: Vec<u64> = (0..ranks).map(start).collect();
     finish(&mut clocks, &starts, (header, layout, step, prices), machine, &mut times);
     Ok((times, traces))
 }
@@ -176,17 +181,9 @@ fn before_tests(layout: &Layout, prices: &Prices, rank: usize) -> u64 {
 fn play(
     comm: &mut dyn Comm,
     env: &Env<'_>,
-    layout: &Layout,
     forks: &[u32],
     options: &ScopeOptions,
 ) -> Result<(Duration, [u64; 3], ScopeReport), ScopeError> {
-    let rank = comm.rank().index();
-    let share = &layout.ranks[rank];
-    comm.compute(ns(env.prices.vertex, share.around as f64), Duration::ZERO);
-    if comm.size() > 1 {
-        comm.allgather(vec![0; share.roots as usize])?;
-    }
-    comm.compute(ns(env.prices.target, share.targets as f64), Duration::ZERO);
     let registry = Registry::new().with::<Tests>();
     let ((), report) = scope(comm, &registry, env, options, |s| {
         let group = s.group();
