@@ -500,7 +500,8 @@ fn rank_loop(
             None => simulation.advance(comm)?,
         };
         if let Some(recorder) = &mut recorder {
-            recorder.after(&report)?;
+            let origin = wall_clock();
+            recorder.after(&report, &mut simulation, &|| origin.elapsed())?;
         }
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;

@@ -16,24 +16,22 @@ pub const RECORD_FILE: &str = "record.weftrec";
 
 /// A record under way.
 #[derive(Debug)]
-pub(super) struct Recorder<'w> {
-    world: &'w World,
+pub(super) struct Recorder {
     steps: TraceSteps,
     writer: RecordWriter,
     tested: Option<Tested>,
 }
 
-impl<'w> Recorder<'w> {
+impl Recorder {
     /// Begins a record of these steps; of the last of so many, if none are named.
     pub(super) fn start(
-        world: &'w World,
+        world: &World,
         wanted: Option<TraceSteps>,
         directory: &RunDirectory,
         last: u64,
     ) -> Result<Self, RecordError> {
         let from = last.saturating_sub(LAST - 1).max(1);
         Ok(Self {
-            world,
             steps: wanted.unwrap_or(TraceSteps::between(from, last)),
             writer: RecordWriter::create(&directory.file(RECORD_FILE), &header(world))?,
             tested: None,
@@ -53,11 +51,16 @@ impl<'w> Recorder<'w> {
     }
 
     /// After it.
-    pub(super) fn after(&mut self, report: &StepReport) -> Result<(), RecordError> {
+    pub(super) fn after(
+        &mut self,
+        report: &StepReport,
+        simulation: &mut Simulation<'_>,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<(), RecordError> {
         let Some(tested) = self.tested.take() else {
             return Ok(());
         };
-        self.writer.step(&tested.complete(report, self.world))
+        self.writer.step(&tested.complete(report, simulation, clock))
     }
 
     /// Completes the file; how many steps it holds.

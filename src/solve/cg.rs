@@ -43,7 +43,8 @@ pub struct ModifiedCg {
     patch_starts: Vec<u32>,
     first_row: u32,
     preconditioner: Preconditioner,
-    /// What an iteration charges to the clock of a modelled machine, in its units.
+    /// What a solve and a product charge to the clock of a modelled machine, in its units.
+    solve_cost: u64,
     product_cost: u64,
     /// u = M r, with halo.
     u: Paged<DVec3>,
@@ -113,6 +114,7 @@ impl ModifiedCg {
             patch_starts: (0..tree.patch_count()).map(start).collect(),
             first_row: plan.owned().start as u32,
             preconditioner,
+            solve_cost: 0,
             product_cost: 0,
             u: Paged::zeros(plan.local_len()),
             w: zeros(),
@@ -136,9 +138,16 @@ impl ModifiedCg {
         self.reduction.shares()
     }
 
-    /// From now on charges so many units for each iteration: for virtual ranks whose computation is modelled.
-    pub fn charge_products(&mut self, units: u64) {
-        self.product_cost = units;
+    /// From now on charges so many units for each solve and for each product: for virtual ranks whose computation is modelled.
+    pub fn charge(&mut self, solve: u64, product: u64) {
+        self.solve_cost = solve;
+        self.product_cost = product;
+    }
+
+    /// Between solves: of the coarse level of the preconditioner, if it has one, the blocks of its matrix, and how long factoring it
+    /// and solving with it take, by this clock. That is what does not become less with more ranks.
+    pub fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<(usize, [Duration; 2])> {
+        self.preconditioner.time_coarse(clock)
     }
 
     /// Solves for the velocity change of the owned vertices, in m/s. Collective.
@@ -160,6 +169,9 @@ impl ModifiedCg {
         self.check_lengths(system, x)?;
         let shares = self.reduction.shares();
         let bad_block = (self.preconditioner).factor(comm, &mut self.halo, system, shares)?;
+        if self.solve_cost > 0 {
+            comm.compute(self.solve_cost, Duration::ZERO);
+        }
         let mut progress = self.begin(comm, system, tolerance, bad_block, x)?;
 
         system.filter.enforce(x);

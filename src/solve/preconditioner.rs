@@ -12,6 +12,7 @@
 //! mesh, positions and constraints alone: the same bits on any number of ranks.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership, PatchTree};
@@ -127,6 +128,13 @@ impl Preconditioner {
             coarse.factor(comm, halo, (matrix, filter, positions), shares)?;
         }
         Ok(bad)
+    }
+
+    /// Of the coarse level, if there is one: blocks of its matrix, and how long what every rank does for itself takes, see
+    /// [`CoarseSpace::time`].
+    pub(super) fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<(usize, [Duration; 2])> {
+        let coarse = self.coarse.as_mut()?;
+        Some((coarse.matrix_blocks(), coarse.time(clock)))
     }
 
     /// u = M r for a residual that was computed and not updated; r is projected. Collective.

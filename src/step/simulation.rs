@@ -176,8 +176,12 @@ impl<'w> Simulation<'w> {
     /// [modelled](weft_runtime::comm::virtual_time::Computation::Modelled) computation of 1 ns a unit. `None`: no more. The same on every rank.
     pub fn price(&mut self, prices: Option<Prices>) {
         self.prices = prices;
-        let product = prices.map_or(0, |prices| ns(prices.product, self.own_weight()));
-        self.cg.charge_products(product);
+        let charge = prices.map(|prices| {
+            let product = ns(prices.product, self.own_weight());
+            (ns(prices.coarse_factor, 1.0), product + ns(prices.coarse_solve, 1.0))
+        });
+        let (solve, product) = charge.unwrap_or_default();
+        self.cg.charge(solve, product);
     }
 
     /// Takes one step. Collective.

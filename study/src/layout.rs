@@ -33,6 +33,8 @@ pub struct RankShare {
     pub targets: u64,
     /// Partial sums that it sends in a reduction.
     pub partials: u64,
+    /// Unknowns of the coarse level of the solve.
+    pub aggregates: u64,
     /// Bytes of the volumes around its patches.
     pub roots: u64,
 }
@@ -93,6 +95,7 @@ impl Layout {
                 weight: own.iter().map(|p| p.weight).sum(),
                 targets: count * (pairs + u64::from(header.bodies)),
                 partials: sums.subtrees(rank).len() as u64,
+                aggregates: u64::from(header.aggregates) * count / patches,
                 roots: ROOT_BYTES * count,
             }
         });

@@ -27,6 +27,10 @@ pub struct Prices {
     pub assemble: f64,
     /// An iteration of the solve, for each unit of work.
     pub product: f64,
+    /// Factoring the coarse matrix of the solve, on every rank.
+    pub coarse_factor: f64,
+    /// Solving with it, in each product, on every rank.
+    pub coarse_solve: f64,
     /// A row of impulses in a round.
     pub row: f64,
     /// What else responds, for each unit of work.
@@ -177,6 +181,8 @@ impl Prices {
             contact: of(|p| p.contact),
             assemble: of(|p| p.assemble),
             product: of(|p| p.product),
+            coarse_factor: of(|p| p.coarse_factor),
+            coarse_solve: of(|p| p.coarse_solve),
             row: of(|p| p.row),
             respond: of(|p| p.respond),
             share: of(|p| p.share),

@@ -12,6 +12,7 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
     Header {
         title: format!("{copies} times: {}", header.title),
         patches: header.patches.iter().copied().cycle().take(patches * copies as usize).collect(),
+        aggregates: header.aggregates * copies,
         borders: (0..copies)
             .flat_map(|copy| moved(&header.borders, copy * patches as u32))
             .collect(),

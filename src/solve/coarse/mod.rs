@@ -23,6 +23,8 @@ mod modes;
 
 use std::ops::Range;
 
+use std::time::Duration;
+
 use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
@@ -171,6 +173,20 @@ impl CoarseSpace {
     pub(super) fn add_correction(&self, patch: Range<usize>, u: &mut [DVec3]) {
         let own = &self.correction[self.owned.clone()];
         self.modes.add_motion(patch, own, u);
+    }
+
+    /// How many blocks of 6x6 numbers the coarse matrix has, its lower half.
+    pub(super) fn matrix_blocks(&self) -> usize {
+        self.matrix.len()
+    }
+
+    /// What every rank does for itself: how long the last matrix takes to be factored, and a system to be solved, by this clock.
+    pub(super) fn time(&mut self, clock: &dyn Fn() -> Duration) -> [Duration; 2] {
+        let began = clock();
+        self.cholesky.factor(&self.matrix);
+        let factored = clock();
+        self.cholesky.solve(&self.residual, &mut self.correction);
+        [factored - began, clock() - factored]
     }
 
     /// How many blocks of 6x6 numbers the factor has.

@@ -51,6 +51,8 @@ pub struct Header {
     pub patches: Vec<Patch>,
     /// Vertices that the solve reads across borders of patches.
     pub borders: Vec<Border>,
+    /// Unknowns of the coarse level of the solve, six numbers each; about as many in each patch.
+    pub aggregates: u32,
     /// Bytes of a contact in a message.
     pub contact_bytes: u32,
     /// Bytes of a vertex of the new state in a message.
@@ -90,6 +92,8 @@ pub struct Step {
     pub measured: [f64; 5],
     /// Products with the matrix in the solve; each is an iteration, or looks at the residual.
     pub products: u32,
+    /// Linear systems solved.
+    pub systems: u32,
     /// Rounds of impulses.
     pub rounds: u32,
     /// Rounds after which ranks asked each other how far they are.

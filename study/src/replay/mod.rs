@@ -34,6 +34,9 @@ const VECTOR: u64 = 24;
 const PARTICIPANT: u64 = 96;
 /// Bytes of a rank's partial sum of both scalar products of an iteration.
 const PARTIAL: u64 = 16;
+/// Bytes of a coarse unknown, and of its row in the lower half of the coarse matrix: four blocks in a sheet.
+const SIX: u64 = 48;
+const COARSE_ROW: u64 = 4 * 6 * SIX;
 /// Bytes in which ranks agree that nothing is wrong.
 const AGREED: u64 = 2;
 /// Small gathers of a solve beside its iterations.
@@ -239,12 +242,24 @@ fn finish(
         for _ in 0..SOLVE_GATHERS {
             clocks.allgather(|_| AGREED);
         }
-        let product = |rank: usize| ns(prices.product, weight(rank));
+        let coarse = |rank: usize| layout.ranks[rank].aggregates;
+        let factor = |_: usize| ns(prices.coarse_factor, 1.0);
+        if header.aggregates > 0 {
+            for _ in 0..step.systems {
+                // Positions of the halo; what each rank has of the matrix; then all factor it alike.
+                clocks.exchange(&layout.halo, VECTOR, |_| 0);
+                clocks.allgather(|rank| COARSE_ROW * coarse(rank));
+                clocks.compute(factor);
+            }
+        }
+        let product =
+            |rank: usize| ns(prices.product, weight(rank)) + ns(prices.coarse_solve, 1.0);
         for _ in 0..step.products {
             clocks.exchange(&layout.halo, VECTOR, product);
-            clocks.allgather(|rank| PARTIAL * layout.ranks[rank].partials);
+            clocks.allgather(|rank| PARTIAL * layout.ranks[rank].partials + SIX * coarse(rank));
         }
-        times.computed[2] = u64::from(step.products) * sum(&product);
+        times.computed[2] =
+            u64::from(step.products) * sum(&product) + u64::from(step.systems) * sum(&factor);
         lap(clocks, times, 2);
 
         let rows = layout.rows(step);
