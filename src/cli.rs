@@ -24,6 +24,7 @@ Examples:
   weft check my-scene.toml
   weft compare runs/floor runs/floor-on-16-ranks
   weft audit runs/floor
+  weft study scenes/drape-floor.toml --ranks 1..64 --set partition.patches=64 --out runs/floor-study
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
 6 compare found a difference, 101 internal."
@@ -79,6 +80,8 @@ pub(crate) enum Command {
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
         overrides: Vec<(String, String)>,
     },
+    /// Studies how a scene scales: sweeps of ranks, policies, networks and patches, replayed on virtual ranks.
+    Study(Box<StudyArguments>),
     /// Lists the scenes in a folder.
     Scenes {
         /// The folder.
@@ -87,6 +90,64 @@ pub(crate) enum Command {
     },
     /// Says which version this is and what it was built with.
     Info,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct StudyArguments {
+    /// Scenes (they are recorded first), records (*.weftrec), or directories of recorded runs.
+    #[arg(required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Numbers of ranks, as in 1,2,4 or 1..64 (powers of two).
+    #[arg(long, default_value = "1..16", value_name = "LIST")]
+    pub(crate) ranks: String,
+    /// Policies, with commas between; the best, the 2006 paper's and none at all unless said.
+    #[arg(long, default_value = "static,paper,every-other", value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+    /// Networks, with commas between.
+    #[arg(long, default_value = "myrinet-2000", value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) network: Vec<String>,
+    /// Numbers of patches, powers of two with commas between; each is a scene of its own [default: the scene's].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) patches: Vec<usize>,
+    /// How often each point is repeated, with other seeds.
+    #[arg(long, default_value_t = 3)]
+    pub(crate) repeat: u32,
+    /// The last step of the runs that are recorded [default: the scene's].
+    #[arg(long)]
+    pub(crate) steps: Option<u64>,
+    /// Which steps are recorded [default: the last 8].
+    #[arg(long, value_name = "FROM..TO")]
+    pub(crate) record: Option<TraceSteps>,
+    /// Runs that are recorded begin with this state of the scene.
+    #[arg(long, value_name = "CHECKPOINT")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Simulates every point whole, on virtual ranks with the record's prices, instead of replaying the record.
+    #[arg(long, conflicts_with_all = ["real", "copies", "collide"])]
+    pub(crate) full: bool,
+    /// Runs every point on this machine, for the time it takes.
+    #[arg(long, conflicts_with_all = ["copies", "collide"])]
+    pub(crate) real: bool,
+    /// With --real: starts ranks with this instead of as threads; {} stands for their number, as in "mpirun -n {}".
+    #[arg(long, requires = "real", value_name = "COMMAND")]
+    pub(crate) launch: Option<String>,
+    /// Replays so many copies of the record side by side, a power of two: a larger cloth than was simulated.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) copies: u32,
+    /// How many times slower the modelled machine computes than this one: a core of 2006 is some five times slower than one of today.
+    #[arg(long, default_value_t = 1.0, value_name = "TIMES", conflicts_with = "real")]
+    pub(crate) slower: f64,
+    /// Replays the collision phase alone.
+    #[arg(long)]
+    pub(crate) collide: bool,
+    /// Directory of the results; what was done there before is not done again.
+    #[arg(long, default_value = "runs/study", value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Overrides a key of the scene, as in `contact.culling="none"`.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
+    pub(crate) overrides: Vec<(String, String)>,
+    /// Prints the result only.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(clap::Args)]

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod launcher;
 mod signals;
+mod studies;
 #[cfg(feature = "mpi")]
 mod under_mpi;
 
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
             out,
             overrides,
         } => write_linear_system(&scene, state.as_deref(), &out, &overrides),
+        Command::Study(arguments) => studies::study(&arguments),
         Command::Scenes { folder } => list_scenes(&folder),
         Command::Audit { run, strict } => audit_run(&run, strict),
         Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),

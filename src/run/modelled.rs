@@ -109,3 +109,138 @@ impl ModelledStep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use weft_runtime::Policy;
+    use weft_runtime::comm::virtual_time::Network;
+    use weft_study::bounds::bounds;
+    use weft_study::layout::Layout;
+    use weft_study::record::Record;
+    use weft_study::replay::replay;
+
+    use super::*;
+    use crate::run::{Driver, RECORD_FILE, RunOptions, Show, Stop, TraceSteps, run};
+    use crate::scene::Scene;
+
+    /// A replay's collision phase takes what that of the whole run takes, within this share of it.
+    const COLLIDE: f64 = 0.03;
+    /// And its whole steps: what strain limits add to impulses is not in a record.
+    const STEP: f64 = 0.06;
+
+    fn machine(policy: Policy) -> Machine {
+        Machine {
+            network: Network::MYRINET_2000,
+            policy,
+            seed: 3,
+            collide_only: false,
+            trace: None,
+        }
+    }
+
+    /// Records the steps in which the napkin of the quick scene folds.
+    fn recorded(folder: &Path, scene: &Scene, steps: (u64, u64)) -> Record {
+        let options = RunOptions {
+            ranks: 1,
+            threads: 1,
+            progress_thread: false,
+            driver: Driver::Solo,
+            steps: Some(steps.1),
+            out: folder.join("run"),
+            resume: None,
+            stop: Stop::before(None),
+            trace: None,
+            record: Some(Some(TraceSteps::between(steps.0, steps.1))),
+            audit: None,
+            progress: Show::Nothing,
+            command: Vec::new(),
+            hosts: Vec::new(),
+            mpi: None,
+        };
+        run(scene, &options).unwrap();
+        Record::open(&folder.join("run").join(RECORD_FILE)).unwrap()
+    }
+
+    fn quick() -> Scene {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes/quick.toml");
+        let keys = ["output.frames", "output.pictures", "output.checkpoints"];
+        let overrides: Vec<_> =
+            keys.iter().map(|key| ((*key).to_owned(), "false".to_owned())).collect();
+        Scene::load(&path, &overrides).unwrap()
+    }
+
+    #[test]
+    fn a_replay_agrees_with_the_run_that_it_stands_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let scene = quick();
+        let steps = (160, 163);
+        let mut record = recorded(folder.path(), &scene, steps);
+        let world = World::build(&scene).unwrap();
+        let prices = record.end().prices;
+        let header = record.header().clone();
+        let mut alone = 0;
+        for ranks in [1, 2, 4, 8] {
+            for policy in [Policy::STATIC, Policy::EVERY_OTHER] {
+                let machine = machine(policy);
+                let full = run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &prices);
+                let full = full.unwrap();
+                let layout = Layout::new(&header, ranks).unwrap();
+                let mut skew = Vec::new();
+                let (mut collide, mut whole) = ([0, 0], [0, 0]);
+                for (index, full) in full.iter().enumerate() {
+                    let step = record.step(index).unwrap();
+                    assert_eq!(step.number, full.number);
+                    let again = |skew: &[u64]| {
+                        replay(&header, &layout, &step, &prices, &machine, skew).unwrap().0
+                    };
+                    let times = again(&skew);
+                    // Same record, same machine, same seed: the same to the ns.
+                    assert_eq!(times, again(&skew));
+                    assert_eq!(times.tests, step.counts().tests());
+                    assert_eq!(times.contacts, step.counts().contacts);
+                    if policy == Policy::STATIC {
+                        // Nothing is left to chance: the same tasks charge the same, but for rounding.
+                        let off = times.charged.abs_diff(full.charged);
+                        assert!(off <= full.tasks[0], "{} and {} ns", times.charged, full.charged);
+                    }
+                    let of = (&machine.policy, &machine.network);
+                    let bounds = bounds(&header, &layout, &step, &prices, of);
+                    assert!(times.phases[0] as f64 >= 0.999 * bounds.time(), "{bounds:?}");
+                    collide[0] += times.phases[0];
+                    collide[1] += full.phases[0];
+                    whole[0] += times.whole;
+                    whole[1] += full.whole;
+                    skew = times.skew;
+                }
+                let off = |[replayed, full]: [u64; 2]| replayed as f64 / full as f64 - 1.0;
+                let (collide_off, whole_off) = (off(collide), off(whole));
+                let at = format!("{ranks} ranks, {:?}: {collide_off:+.4} {whole_off:+.4}", policy.split);
+                assert!(collide_off.abs() <= COLLIDE, "collide, {at}");
+                assert!(whole_off.abs() <= STEP, "steps, {at}");
+                if ranks == 1 {
+                    alone = whole[0];
+                }
+                // No speed-up beyond the number of ranks.
+                assert!(whole[0] * ranks as u64 >= alone, "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_modelled_run_is_the_same_each_time() {
+        let scene = quick();
+        let world = World::build(&scene).unwrap();
+        let prices = Prices {
+            vertex: 50.0,
+            product: 3.0,
+            ..Prices::default()
+        };
+        let machine = machine(Policy::PAPER);
+        let once = || run_modelled(&world, None, 2..=3, 4, &machine, &prices).unwrap();
+        let first = once();
+        assert_eq!(first.len(), 2);
+        assert_eq!(first, once());
+    }
+}

@@ -13,7 +13,7 @@ pub const NETWORKS: [(&str, Network); 3] = [
 ];
 
 /// What is swept: each with each.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Numbers of ranks.
     pub ranks: Vec<usize>,
@@ -25,6 +25,11 @@ pub struct Plan {
     pub repeat: u32,
     /// Whether only the collision phase is of interest.
     pub collide_only: bool,
+    /// How many times slower the modelled machine computes than the recorded one.
+    pub slower: f64,
+    /// Whether points are runs on this machine, whose network has no name.
+    #[serde(default)]
+    pub real: bool,
 }
 
 /// A point of a sweep.
@@ -48,6 +53,9 @@ pub enum PlanError {
     /// A list of numbers that is none.
     #[error("`{0}` is no number of ranks; give numbers from 1 on with commas between, as in 1,2,4, or 1..64 for powers of two")]
     Ranks(String),
+    /// A machine that is no machine.
+    #[error("a machine {0} times slower: give a number above 0, at most a million")]
+    Slower(String),
     /// Nothing to do.
     #[error("no {0} to study")]
     Nothing(&'static str),
@@ -81,13 +89,16 @@ impl Plan {
                 return Err(PlanError::Nothing(what));
             }
         }
+        if !(self.slower > 0.0 && self.slower <= 1e6) {
+            return Err(PlanError::Slower(self.slower.to_string()));
+        }
         if self.ranks.contains(&0) {
             return Err(PlanError::Ranks("0".to_owned()));
         }
         for name in &self.policies {
             policy(name)?;
         }
-        for name in &self.networks {
+        for name in self.networks.iter().filter(|_| !self.real) {
             network(name)?;
         }
         Ok(())
@@ -218,6 +229,8 @@ mod tests {
             networks: vec!["gigabit".into()],
             repeat: 3,
             collide_only: false,
+            slower: 1.0,
+            real: false,
         };
         plan.check().unwrap();
         let points = plan.points(2);

@@ -151,6 +151,35 @@ fn non_negative(rows: impl Iterator<Item = ([f64; 4], f64)>) -> [f64; 4] {
 }
 
 impl Prices {
+    /// On a machine that computes so many times slower.
+    #[must_use]
+    pub fn slower(mut self, times: f64) -> Self {
+        for price in [
+            &mut self.cloth.volumes,
+            &mut self.cloth.leaf,
+            &mut self.cloth.near,
+            &mut self.cloth.contact,
+            &mut self.body.volumes,
+            &mut self.body.leaf,
+            &mut self.body.near,
+            &mut self.body.contact,
+            &mut self.target,
+            &mut self.vertex,
+            &mut self.node,
+            &mut self.contact,
+            &mut self.assemble,
+            &mut self.product,
+            &mut self.coarse_factor,
+            &mut self.coarse_solve,
+            &mut self.row,
+            &mut self.respond,
+            &mut self.share,
+        ] {
+            *price *= times;
+        }
+        self
+    }
+
     /// The median of several, price by price: what a machine costs that was disturbed now and then.
     #[must_use]
     pub fn median(all: &[Self]) -> Self {
@@ -218,6 +247,30 @@ mod tests {
         assert!(off < 1e-6, "{found:?}, off by {off}");
         assert!((found.leaf - truth.leaf).abs() < 1e-3);
         assert_eq!(found.near, 0.0);
+    }
+
+    #[test]
+    fn a_slower_machine_asks_more_for_everything() {
+        let one = TestPrices { volumes: 1.0, leaf: 1.0, near: 1.0, contact: 1.0 };
+        let all = Prices {
+            cloth: one,
+            body: one,
+            target: 1.0,
+            vertex: 1.0,
+            node: 1.0,
+            contact: 1.0,
+            assemble: 1.0,
+            product: 1.0,
+            coarse_factor: 1.0,
+            coarse_solve: 1.0,
+            row: 1.0,
+            respond: 1.0,
+            share: 1.0,
+        };
+        // As text, so that no price can be forgotten.
+        let ones = serde_json::to_string(&all).unwrap();
+        let fives = serde_json::to_string(&all.slower(5.0)).unwrap();
+        assert_eq!(ones.replace("1.0", "5.0"), fives);
     }
 
     #[test]

@@ -182,7 +182,7 @@ pub fn sweep(
     let digests: Vec<String> = sources.iter().map(|source| source.digest()).collect();
     let key = |point: &Point| {
         let kind = if plan.collide_only { "collide" } else { "whole" };
-        format!("{} {kind}", digests[point.record])
+        format!("{} {kind} slower {}", digests[point.record], plan.slower)
     };
     let mut stale = 0;
     let kept: Vec<Option<Done>> = all
@@ -358,7 +358,7 @@ impl Source for Replayed {
             collide_only: plan.collide_only,
             trace: None,
         };
-        let prices = record.end().prices;
+        let prices = record.end().prices.slower(plan.slower);
         let mut skew = Vec::new();
         let mut all = Measured::default();
         for index in 0..record.steps() {

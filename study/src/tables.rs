@@ -42,7 +42,7 @@ pub struct Row {
     pub latency_bound_ms: f64,
     /// The best speed-up that these allow.
     pub bound: f64,
-    /// Share of the ranks' time in which they do not compute: they talk or wait.
+    /// Share of the ranks' time in which they do not compute: they talk or wait; 0 where that is not known.
     pub not_computing: f64,
 }
 
@@ -115,8 +115,13 @@ fn row(
         work_bound_ms: work,
         longest_bound_ms: longest,
         latency_bound_ms: latency,
-        bound: over(time(alone), least).min(ranks),
-        not_computing: (1.0 - over(mean(&computed), ranks * times.mean)).clamp(0.0, 1.0),
+        // Where nothing is known of what is computed, only the number of ranks bounds.
+        bound: if least > 0.0 { over(time(alone), least).min(ranks) } else { ranks },
+        not_computing: if mean(&computed) > 0.0 {
+            (1.0 - over(mean(&computed), ranks * times.mean)).clamp(0.0, 1.0)
+        } else {
+            0.0
+        },
     }
 }
 

@@ -1,0 +1,422 @@
+//! `weft study`: records scenes where that is still to be done, sweeps, and writes tables and plots.
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use weft_study::chart;
+use weft_study::plan::{Plan, Point, network, parse_ranks, policy};
+use weft_study::record::Record;
+use weft_study::replay::Machine;
+use weft_study::sweep::{Measured, Progress, Replayed, Source, SweepError, sweep};
+use weft_study::tables;
+use weftwork::output::{Checkpoint, RunRecord};
+use weftwork::run::{
+    Driver, RECORD_FILE, Resume, RunOptions, Show, Stop, read_state, run, run_modelled,
+};
+use weftwork::scene::Scene;
+use weftwork::step::World;
+
+use crate::cli::StudyArguments;
+use crate::commands::load;
+use crate::{Failure, say};
+
+/// Keys of runs that are only measured.
+const NO_OUTPUT: [(&str, &str); 3] = [
+    ("output.frames", "false"),
+    ("output.pictures", "false"),
+    ("output.checkpoints", "false"),
+];
+
+pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
+    let failed = |error: SweepError| Failure {
+        code: error.exit_code(),
+        message: error.to_string(),
+    };
+    let plan = Plan {
+        ranks: parse_ranks(&arguments.ranks).map_err(|error| failed(error.into()))?,
+        policies: arguments.policy.clone(),
+        networks: if arguments.real {
+            vec!["this-machine".to_owned()]
+        } else {
+            arguments.network.clone()
+        },
+        repeat: arguments.repeat,
+        collide_only: arguments.collide,
+        slower: arguments.slower,
+        real: arguments.real,
+    };
+    // Before anything is recorded.
+    plan.check().map_err(|error| failed(error.into()))?;
+    if !arguments.copies.is_power_of_two() {
+        let message = format!("--copies {}: wants a power of two", arguments.copies);
+        return Err(Failure { code: 2, message });
+    }
+    let sources = sources(arguments)?;
+    let sources: Vec<&dyn Source> = sources.iter().map(|source| &**source).collect();
+    let threads = match std::thread::available_parallelism() {
+        // Runs on this machine would disturb each other.
+        Ok(cores) if !arguments.real => cores.get(),
+        _ => 1,
+    };
+    let bar = io::stderr().is_terminal();
+    let show = |progress: &Progress<'_>| {
+        let Progress { last, done, total, left } = progress;
+        if !arguments.quiet && (bar || total.div_ceil(20) == 1 || done % total.div_ceil(20) == 0) {
+            let end = if bar { "\x1b[K\r" } else { "\n" };
+            let left = left.as_secs();
+            let line = format!("done {done} of {total}, left_s {left}, last {}{end}", last.name());
+            // There is nobody else to tell.
+            drop(io::stderr().write_all(line.as_bytes()));
+        }
+    };
+    let results = sweep(&plan, &sources, &arguments.out, threads, &show).map_err(failed)?;
+    if !arguments.quiet && (results.found > 0 || results.stale > 0) {
+        let text = format!(
+            "{} points had been done before; {} were of another record or plan and were done again",
+            results.found, results.stale
+        );
+        drop(writeln!(io::stderr(), "{text}"));
+    }
+    let rows = tables::rows(&plan, &results);
+    let file = |name: &str, bytes: &[u8]| {
+        let path = arguments.out.join(name);
+        let partial = path.with_extension("partial");
+        let written = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, &path));
+        written.map_err(|source| failed(SweepError::Io { path, source }))
+    };
+    file("study.csv", tables::csv(&rows).as_bytes())?;
+    let json = serde_json::json!({
+        "schema": 1,
+        "program": format!("weft {}", env!("CARGO_PKG_VERSION")),
+        "plan": plan,
+        "sources": results.sources,
+        "alone": results.alone,
+        "points": results.points,
+        "rows": rows,
+    });
+    let json = serde_json::to_vec_pretty(&json).map_err(|error| Failure {
+        code: 101,
+        message: error.to_string(),
+    })?;
+    file("study.json", &json)?;
+    let mut plots = 0;
+    for (name, drawing) in chart::plots(&rows) {
+        file(&format!("{name}.svg"), drawing.svg().as_bytes())?;
+        let png = drawing.png().map_err(|source| {
+            let path = arguments.out.join(format!("{name}.png"));
+            failed(SweepError::Io { path, source })
+        })?;
+        file(&format!("{name}.png"), &png)?;
+        plots += 1;
+    }
+    let mut text = tables::text(&rows, "collide");
+    if !plan.collide_only {
+        text += &tables::text(&rows, "step");
+    }
+    say(format_args!(
+        "{text}Wrote study.csv, study.json and {plots} plots (SVG and PNG) to {}\n",
+        arguments.out.display()
+    ))
+}
+
+/// What is studied: each input, with each number of patches.
+fn sources(arguments: &StudyArguments) -> Result<Vec<Box<dyn Source>>, Failure> {
+    let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    for input in &arguments.inputs {
+        let recorded = match input {
+            _ if input.is_dir() => Some(input.join(RECORD_FILE)),
+            _ if input.extension().is_some_and(|ending| ending == "weftrec") => Some(input.clone()),
+            _ => None,
+        };
+        if let Some(path) = recorded {
+            if arguments.full || arguments.real || !arguments.patches.is_empty() {
+                let message = format!(
+                    "{}: --full, --real and --patches want a scene: a record knows neither physics nor mesh",
+                    input.display()
+                );
+                return Err(Failure { code: 2, message });
+            }
+            let source = Replayed::open(&path).map_err(|error| Failure {
+                code: 5,
+                message: error.to_string(),
+            })?;
+            sources.push(Box::new(source.copied(arguments.copies)));
+            continue;
+        }
+        let counts: Vec<Option<usize>> = match &arguments.patches[..] {
+            [] => vec![None],
+            counts => counts.iter().copied().map(Some).collect(),
+        };
+        for patches in counts {
+            sources.push(of_scene(arguments, input, patches)?);
+        }
+    }
+    Ok(sources)
+}
+
+/// A scene as a source, recorded if it has to be.
+fn of_scene(
+    arguments: &StudyArguments,
+    path: &Path,
+    patches: Option<usize>,
+) -> Result<Box<dyn Source>, Failure> {
+    let mut overrides = arguments.overrides.clone();
+    overrides.extend(NO_OUTPUT.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    if let Some(patches) = patches {
+        overrides.push(("partition.patches".to_owned(), patches.to_string()));
+    }
+    let scene = load(path, &overrides)?;
+    let name = match patches {
+        Some(patches) => format!("{}-{patches}", scene.name),
+        None => scene.name.clone(),
+    };
+    if arguments.real {
+        return Ok(Box::new(Real {
+            scene: path.to_owned(),
+            name,
+            title: scene.title.clone(),
+            overrides,
+            steps: arguments.steps,
+            resume: arguments.resume.clone(),
+            launch: arguments.launch.clone(),
+            folder: arguments.out.join("runs"),
+        }));
+    }
+    let record = record(arguments, &scene, &name)?;
+    let broken = |message: String| Failure { code: 5, message };
+    if !arguments.full {
+        let source = Replayed::open(&record).map_err(|error| broken(error.to_string()))?;
+        return Ok(Box::new(source.named(&name).copied(arguments.copies)));
+    }
+    let world = World::build(&scene).map_err(|error| Failure {
+        code: 3,
+        message: error.to_string(),
+    })?;
+    let start = arguments.resume.as_deref().map(|path| read_state(path, &world)).transpose();
+    let start = start.map_err(|error| Failure {
+        code: error.exit_code(),
+        message: error.to_string(),
+    })?;
+    let mut record = Record::open(&record).map_err(|error| broken(error.to_string()))?;
+    let mut number = |index: usize| {
+        let step = record.step(index).map_err(|error| broken(error.to_string()));
+        step.map(|step| step.number)
+    };
+    let last = number(0)?;
+    let steps = (last, number(record_steps(arguments, &name)? - 1)?);
+    Ok(Box::new(Full {
+        name,
+        title: scene.title.clone(),
+        digest: record.digest().to_owned(),
+        prices: record.end().prices,
+        world,
+        start,
+        steps,
+    }))
+}
+
+/// How many steps the record of a scene holds.
+fn record_steps(arguments: &StudyArguments, name: &str) -> Result<usize, Failure> {
+    let path = arguments.out.join("records").join(name).join(RECORD_FILE);
+    let record = Record::open(&path).map_err(|error| Failure {
+        code: 5,
+        message: error.to_string(),
+    })?;
+    Ok(record.steps())
+}
+
+/// The record of a scene in the study's directory; made, unless it is there and of the same run.
+fn record(arguments: &StudyArguments, scene: &Scene, name: &str) -> Result<PathBuf, Failure> {
+    let folder = arguments.out.join("records").join(name);
+    let path = folder.join(RECORD_FILE);
+    // What the record is of, beside it.
+    let of = format!(
+        "{}steps {:?} record {:?} resume {:?}\n",
+        scene.echo_of_trajectory(),
+        arguments.steps,
+        arguments.record,
+        arguments.resume
+    );
+    let note = folder.join("record.of");
+    if path.is_file() && fs::read_to_string(&note).is_ok_and(|text| text == of) {
+        return Ok(path);
+    }
+    if !arguments.quiet {
+        drop(writeln!(io::stderr(), "recording {name}"));
+    }
+    let points = arguments.out.join("points");
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source: io::Error| Failure {
+            code: 5,
+            message: format!("{}: {source}", path.display()),
+        }
+    };
+    fs::create_dir_all(&points).map_err(io(&points))?;
+    let options = RunOptions {
+        ranks: 1,
+        threads: 1,
+        progress_thread: false,
+        driver: Driver::Solo,
+        steps: arguments.steps,
+        out: folder,
+        resume: arguments.resume.clone().map(Resume::From),
+        stop: Stop::before(None),
+        trace: None,
+        record: Some(arguments.record),
+        audit: None,
+        progress: if arguments.quiet { Show::Nothing } else { Show::Lines },
+        command: std::env::args().collect(),
+        hosts: Vec::new(),
+        mpi: None,
+    };
+    run(scene, &options).map_err(|error| Failure {
+        code: error.exit_code(),
+        message: error.to_string(),
+    })?;
+    fs::write(&note, of).map_err(io(&note))?;
+    Ok(path)
+}
+
+/// A scene that is simulated whole, on virtual ranks of a modelled machine.
+struct Full {
+    name: String,
+    title: String,
+    digest: String,
+    prices: weft_study::prices::Prices,
+    world: World,
+    start: Option<Checkpoint>,
+    /// First and last that count.
+    steps: (u64, u64),
+}
+
+impl Source for Full {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn digest(&self) -> String {
+        format!("full {}", self.digest)
+    }
+
+    fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
+        let prices = self.prices.slower(plan.slower);
+        let machine = Machine {
+            network: network(&point.network)?,
+            policy: policy(&point.policy)?,
+            seed: u64::from(point.repeat),
+            collide_only: false,
+            trace: None,
+        };
+        let (first, last) = self.steps;
+        let start = self.start.as_ref();
+        let steps =
+            run_modelled(&self.world, start, first..=last, point.ranks, &machine, &prices);
+        let steps = steps.map_err(|error| SweepError::Run {
+            what: error.to_string(),
+            code: error.exit_code(),
+        })?;
+        let mut all = Measured::default();
+        for step in steps {
+            all.steps += 1;
+            all.whole += step.whole as f64;
+            for (sum, time) in all.phases.iter_mut().zip(step.phases) {
+                *sum += time as f64;
+            }
+            let [tasks, splits, moved] = step.tasks;
+            for (sum, count) in all.balance.iter_mut().zip([tasks, splits, 0, 0, moved]) {
+                *sum += count;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// A scene that is run on this machine, each point a process or a job of several.
+struct Real {
+    scene: PathBuf,
+    name: String,
+    title: String,
+    overrides: Vec<(String, String)>,
+    steps: Option<u64>,
+    resume: Option<PathBuf>,
+    launch: Option<String>,
+    folder: PathBuf,
+}
+
+impl Source for Real {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn digest(&self) -> String {
+        format!("real {} {:?} {:?} {:?}", self.name, self.steps, self.resume, self.launch)
+    }
+
+    fn measure(&self, point: &Point, _: &Plan) -> Result<Measured, SweepError> {
+        let failed = |what: String| SweepError::Run { what, code: 101 };
+        let out = self.folder.join(point.name());
+        let weft = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+        let mut words: Vec<String> = (self.launch.iter())
+            .flat_map(|launch| launch.split_whitespace())
+            .map(|word| word.replace("{}", &point.ranks.to_string()))
+            .collect();
+        words.push(weft.display().to_string());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg("run").arg(&self.scene).arg("--quiet");
+        command.arg("--out").arg(&out).args(["--policy", &point.policy]);
+        command.args(["--seed", &point.repeat.to_string()]);
+        if self.launch.is_none() {
+            command.args(["--ranks", &point.ranks.to_string()]);
+        }
+        for (key, value) in &self.overrides {
+            command.args(["--set", &format!("{key}={value}")]);
+        }
+        if let Some(steps) = self.steps {
+            command.args(["--steps", &steps.to_string()]);
+        }
+        if let Some(checkpoint) = &self.resume {
+            command.arg(format!("--resume={}", checkpoint.display()));
+        }
+        let ended = command.stdout(Stdio::null()).stderr(Stdio::piped()).output();
+        let ended = ended.map_err(|error| failed(format!("{}: {error}", words[0])))?;
+        if !ended.status.success() {
+            let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
+            return Err(SweepError::Run {
+                what: format!(
+                    "a run on {} ranks failed: {}",
+                    point.ranks,
+                    String::from_utf8_lossy(&ended.stderr).trim()
+                ),
+                code: code.unwrap_or(101),
+            });
+        }
+        let record = RunRecord::read(&out).map_err(|error| failed(error.to_string()))?;
+        measured(&record).ok_or_else(|| failed(format!("{} has no times", out.display())))
+    }
+}
+
+/// The times of a run, per step taken.
+fn measured(record: &RunRecord) -> Option<Measured> {
+    let value = serde_json::to_value(record).ok()?;
+    let phases = value.get("phases")?.as_array()?;
+    let mut all = Measured::default();
+    for (time, phase) in all.phases.iter_mut().zip(phases) {
+        *time = 1e9 * phase.get("max_s")?.as_f64()?;
+    }
+    all.whole = 1e9 * value.get("loop_s")?.as_f64()?;
+    let resumed = value.get("resumed_from").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let steps = value.get("result")?.get("steps")?.as_u64()?;
+    all.steps = u32::try_from(steps.saturating_sub(resumed)).ok()?;
+    Some(all)
+}

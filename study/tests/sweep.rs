@@ -1,0 +1,265 @@
+//! Sweeps over a made-up record in which one patch has nearly all collisions.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use weft_study::chart;
+use weft_study::layout::{Layout, LayoutError};
+use weft_study::plan::Plan;
+use weft_study::prices::{Prices, TestPrices};
+use weft_study::record::{
+    Against, Border, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
+};
+use weft_study::shape::{Kind, Tree, Visit};
+use weft_study::sweep::{Replayed, Results, Source, SweepError, sweep};
+use weft_study::tables::{Row, csv, rows};
+
+const PATCHES: u32 = 8;
+
+/// A tree of about so many tests, and how many contacts it has.
+fn tree(tests: u32, seed: u32) -> (Tree, u32) {
+    let (mut visits, mut open, mut contacts) = (Vec::new(), 1_u32, 0);
+    let mut random = seed.wrapping_mul(2_654_435_761) | 1;
+    while open > 0 {
+        random ^= random << 13;
+        random ^= random >> 17;
+        random ^= random << 5;
+        let grows = (visits.len() as u32) < tests / 2;
+        let children = if grows { (random % 4).max(u32::from(open == 1)) } else { 0 };
+        open = open - 1 + children;
+        visits.push(if children > 0 {
+            Visit { kind: Kind::Inner, children, tests: 4, contacts: 0 }
+        } else {
+            contacts += random % 2;
+            Visit { kind: Kind::Leaf, children: 0, tests: 1, contacts: random % 2 }
+        });
+    }
+    (Tree::from_visits(visits).unwrap(), contacts)
+}
+
+fn prices() -> Prices {
+    let tests = TestPrices { volumes: 40.0, leaf: 200.0, near: 20.0, contact: 50.0 };
+    Prices {
+        cloth: tests,
+        body: tests,
+        target: 20.0,
+        vertex: 30.0,
+        node: 10.0,
+        contact: 100.0,
+        assemble: 20.0,
+        product: 2.0,
+        coarse_factor: 1000.0,
+        coarse_solve: 100.0,
+        row: 30.0,
+        respond: 10.0,
+        share: 5.0,
+    }
+}
+
+fn header() -> Header {
+    let border = |owner: u32| Border {
+        owner,
+        readers: vec![(owner + 1) % PATCHES],
+        vertices: 20,
+    };
+    Header {
+        program: "a test".into(),
+        scene: "one-corner".into(),
+        title: "All collisions in one corner".into(),
+        bodies: 1,
+        self_collision: true,
+        patches: vec![Patch { vertices: 200, around: 230, nodes: 700, weight: 9000 }; PATCHES as usize],
+        borders: (0..PATCHES).map(border).collect(),
+        aggregates: 16,
+        contact_bytes: 129,
+        state_bytes: 48,
+    }
+}
+
+fn step(number: u64) -> Step {
+    let mut tasks = Vec::new();
+    for patch in 0..PATCHES {
+        // One patch has forty times the tests of the others.
+        let tests = if patch == 0 { 40_000 } else { 1000 };
+        let (tree, contacts) = tree(tests, patch + 10 * number as u32 + 1);
+        let routes = vec![Route { patches: vec![patch], contacts }];
+        tasks.push(Task { patch, against: Against::Body(0), tree, routes });
+    }
+    Step {
+        number,
+        products: 10,
+        systems: 1,
+        rounds: 8,
+        looks: 2,
+        passes: 3,
+        prices: prices(),
+        tasks,
+        ..Step::default()
+    }
+}
+
+fn write(path: &Path, steps: u64) {
+    let mut writer = RecordWriter::create(path, &header()).unwrap();
+    for number in 1..=steps {
+        writer.step(&step(number)).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn recorded(folder: &Path) -> PathBuf {
+    let path = folder.join("made-up.weftrec");
+    write(&path, 2);
+    path
+}
+
+fn plan() -> Plan {
+    Plan {
+        ranks: vec![1, 2, 8],
+        policies: vec!["static".into(), "every-other".into()],
+        networks: vec!["hdr-infiniband".into()],
+        repeat: 2,
+        collide_only: false,
+        slower: 1.0,
+        real: false,
+    }
+}
+
+fn swept(record: &Path, out: &Path, threads: usize) -> Result<Results, SweepError> {
+    let source = Replayed::open(record)?;
+    let sources: [&dyn Source; 1] = [&source];
+    sweep(&plan(), &sources, out, threads, &|_| {})
+}
+
+fn find<'a>(rows: &'a [Row], policy: &str, phase: &str, ranks: usize) -> &'a Row {
+    let is = |row: &&Row| row.policy == policy && row.phase == phase && row.ranks == ranks;
+    rows.iter().find(is).unwrap()
+}
+
+#[test]
+fn where_one_rank_has_all_collisions_stealing_mends_it_and_no_bound_is_broken() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = recorded(folder.path());
+    let results = swept(&record, &folder.path().join("out"), 2).unwrap();
+    let rows = rows(&plan(), &results);
+    let none = find(&rows, "static", "collide", 8);
+    let best = find(&rows, "every-other", "collide", 8);
+    assert!(none.speedup < 1.5 && none.longest_bound_ms > 0.6 * none.time_ms, "{none:?}");
+    assert!(best.speedup > 4.0, "{best:?}");
+    for row in &rows {
+        assert!(row.speedup <= 1.0001 * row.ranks as f64, "{row:?}");
+        let least = row.work_bound_ms.max(row.longest_bound_ms).max(row.latency_bound_ms);
+        assert!(row.time_ms >= 0.999 * least, "{row:?}");
+        assert!(row.speedup <= 1.001 * row.bound, "{row:?}");
+        assert!((0.0..1.0).contains(&row.not_computing), "{row:?}");
+    }
+    // Nothing is left to chance without stealing; seeds change who asks whom.
+    assert_eq!(none.deviation_ms, 0.0);
+    assert!(best.repeats == 2 && best.confidence_ms >= best.deviation_ms);
+    for (_, drawing) in chart::plots(&rows) {
+        assert!(drawing.svg().starts_with("<svg") && drawing.svg().ends_with("</svg>\n"));
+        let png = drawing.png().unwrap();
+        let reader = png::Decoder::new(std::io::Cursor::new(&png)).read_info().unwrap();
+        assert!(reader.info().width > 400);
+    }
+}
+
+#[test]
+fn a_sweep_is_the_same_on_any_threads_and_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = recorded(folder.path());
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    let first = swept(&record, &one, 1).unwrap();
+    let text = csv(&rows(&plan(), &first));
+    assert_eq!(text, csv(&rows(&plan(), &swept(&record, &two, 3).unwrap())));
+    // The points, and one rank alone.
+    let count = plan().points(1).len() + 1;
+    let again = swept(&record, &one, 2).unwrap();
+    assert_eq!((again.found, again.stale), (count, 0));
+    // One file is lost, one is cut off.
+    let mut files: Vec<_> = fs::read_dir(one.join("points")).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    fs::remove_file(&files[0]).unwrap();
+    fs::write(&files[3], b"{\"format\":").unwrap();
+    let mended = swept(&record, &one, 2).unwrap();
+    assert!(mended.found < count && mended.stale == 0);
+    assert_eq!(text, csv(&rows(&plan(), &mended)));
+    // Another record: nothing of the old one counts.
+    write(&record, 3);
+    let other = swept(&record, &one, 2).unwrap();
+    assert_eq!((other.found, other.stale), (0, count));
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = recorded(folder.path());
+    let out = folder.path().join("letters");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("to-a-friend"), "hello").unwrap();
+    assert!(matches!(swept(&record, &out, 1), Err(SweepError::Foreign { .. })));
+}
+
+#[test]
+fn more_ranks_than_patches_are_refused_and_none_too() {
+    let error = Layout::new(&header(), 9).unwrap_err();
+    assert_eq!(error, LayoutError::TooManyRanks { ranks: 9, patches: 8, more: 16 });
+    assert!(error.to_string().contains("partition.patches=16"));
+    assert_eq!(Layout::new(&header(), 0).unwrap_err(), LayoutError::NoRanks);
+}
+
+#[test]
+fn broken_records_are_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = recorded(folder.path());
+    let good = fs::read(&record).unwrap();
+    let path = folder.path().join("bad.weftrec");
+    let open = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        Record::open(&path).and_then(|mut record| {
+            (0..record.steps()).try_for_each(|index| record.step(index).map(drop))
+        })
+    };
+    assert!(open(&good).is_ok());
+    assert!(matches!(open(b""), Err(RecordError::Foreign { .. })));
+    assert!(matches!(open(b"no record at all"), Err(RecordError::Foreign { .. })));
+    let mut bytes = good.clone();
+    bytes[7] = 99;
+    assert!(matches!(open(&bytes), Err(RecordError::Version { found: 99, .. })));
+    let mut previous = 0;
+    for length in (8..good.len()).step_by(good.len() / 37) {
+        assert!(open(&good[..length]).is_err(), "cut off after {length}");
+        previous = length;
+    }
+    assert!(previous > 8);
+    // Whichever byte is changed, it is noticed or was in a length, which then fits nothing.
+    for at in (8..good.len()).step_by(good.len() / 211) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x40;
+        assert!(open(&bytes).is_err(), "byte {at} changed");
+    }
+    let none = folder.path().join("none.weftrec");
+    assert!(matches!(Record::open(&none), Err(RecordError::Io { .. })));
+    RecordWriter::create(&none, &header()).unwrap().finish().unwrap();
+    assert!(matches!(Record::open(&none), Err(RecordError::Empty { .. })));
+}
+
+#[test]
+fn copies_have_copied_work_and_run_on_as_many_more_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = recorded(folder.path());
+    let source = Replayed::open(&record).unwrap().copied(16);
+    assert_eq!(source.name(), "one-corner-x16");
+    let plan = Plan {
+        ranks: vec![128],
+        policies: vec!["every-other".into()],
+        collide_only: true,
+        repeat: 1,
+        ..plan()
+    };
+    let sources: [&dyn Source; 1] = [&source];
+    let results = sweep(&plan, &sources, &folder.path().join("out"), 2, &|_| {}).unwrap();
+    let mut single = Record::open(&record).unwrap();
+    let tests: u64 = (0..2).map(|index| single.step(index).unwrap().counts().tests()).sum();
+    assert_eq!(results.alone[0].tests, 16 * tests);
+    assert_eq!(results.points[0].measured.tests, 16 * tests);
+}
