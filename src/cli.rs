@@ -101,10 +101,20 @@ pub(crate) struct StudyArguments {
     #[arg(long, default_value = "1..16", value_name = "LIST")]
     pub(crate) ranks: String,
     /// Policies, with commas between; the best, the 2006 paper's and none at all unless said.
-    #[arg(long, default_value = "static,paper,every-other", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "static,paper,every-other",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     pub(crate) policy: Vec<String>,
     /// Networks, with commas between.
-    #[arg(long, default_value = "myrinet-2000", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "myrinet-2000",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     pub(crate) network: Vec<String>,
     /// Numbers of patches, powers of two with commas between; each is a scene of its own [default: the scene's].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -134,7 +144,12 @@ pub(crate) struct StudyArguments {
     #[arg(long, default_value_t = 1)]
     pub(crate) copies: u32,
     /// How many times slower the modelled machine computes than this one: a core of 2006 is some five times slower than one of today.
-    #[arg(long, default_value_t = 1.0, value_name = "TIMES", conflicts_with = "real")]
+    #[arg(
+        long,
+        default_value_t = 1.0,
+        value_name = "TIMES",
+        conflicts_with = "real"
+    )]
     pub(crate) slower: f64,
     /// Replays the collision phase alone.
     #[arg(long)]

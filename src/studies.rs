@@ -62,11 +62,19 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
     };
     let bar = io::stderr().is_terminal();
     let show = |progress: &Progress<'_>| {
-        let Progress { last, done, total, left } = progress;
+        let Progress {
+            last,
+            done,
+            total,
+            left,
+        } = progress;
         if !arguments.quiet && (bar || total.div_ceil(20) == 1 || done % total.div_ceil(20) == 0) {
             let end = if bar { "\x1b[K\r" } else { "\n" };
             let left = left.as_secs();
-            let line = format!("done {done} of {total}, left_s {left}, last {}{end}", last.name());
+            let line = format!(
+                "done {done} of {total}, left_s {left}, last {}{end}",
+                last.name()
+            );
             // There is nobody else to tell.
             drop(io::stderr().write_all(line.as_bytes()));
         }
@@ -194,14 +202,20 @@ fn of_scene(
         code: 3,
         message: error.to_string(),
     })?;
-    let start = arguments.resume.as_deref().map(|path| read_state(path, &world)).transpose();
+    let start = arguments
+        .resume
+        .as_deref()
+        .map(|path| read_state(path, &world))
+        .transpose();
     let start = start.map_err(|error| Failure {
         code: error.exit_code(),
         message: error.to_string(),
     })?;
     let mut record = Record::open(&record).map_err(|error| broken(error.to_string()))?;
     let mut number = |index: usize| {
-        let step = record.step(index).map_err(|error| broken(error.to_string()));
+        let step = record
+            .step(index)
+            .map_err(|error| broken(error.to_string()));
         step.map(|step| step.number)
     };
     let last = number(0)?;
@@ -267,7 +281,11 @@ fn record(arguments: &StudyArguments, scene: &Scene, name: &str) -> Result<PathB
         trace: None,
         record: Some(arguments.record),
         audit: None,
-        progress: if arguments.quiet { Show::Nothing } else { Show::Lines },
+        progress: if arguments.quiet {
+            Show::Nothing
+        } else {
+            Show::Lines
+        },
         command: std::env::args().collect(),
         hosts: Vec::new(),
         mpi: None,
@@ -316,8 +334,14 @@ impl Source for Full {
         };
         let (first, last) = self.steps;
         let start = self.start.as_ref();
-        let steps =
-            run_modelled(&self.world, start, first..=last, point.ranks, &machine, &prices);
+        let steps = run_modelled(
+            &self.world,
+            start,
+            first..=last,
+            point.ranks,
+            &machine,
+            &prices,
+        );
         let steps = steps.map_err(|error| SweepError::Run {
             what: error.to_string(),
             code: error.exit_code(),
@@ -360,7 +384,10 @@ impl Source for Real {
     }
 
     fn digest(&self) -> String {
-        format!("real {} {:?} {:?} {:?}", self.name, self.steps, self.resume, self.launch)
+        format!(
+            "real {} {:?} {:?} {:?}",
+            self.name, self.steps, self.resume, self.launch
+        )
     }
 
     fn measure(&self, point: &Point, _: &Plan) -> Result<Measured, SweepError> {
@@ -373,8 +400,15 @@ impl Source for Real {
             .collect();
         words.push(weft.display().to_string());
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).arg("run").arg(&self.scene).arg("--quiet");
-        command.arg("--out").arg(&out).args(["--policy", &point.policy]);
+        command
+            .args(&words[1..])
+            .arg("run")
+            .arg(&self.scene)
+            .arg("--quiet");
+        command
+            .arg("--out")
+            .arg(&out)
+            .args(["--policy", &point.policy]);
         command.args(["--seed", &point.repeat.to_string()]);
         if self.launch.is_none() {
             command.args(["--ranks", &point.ranks.to_string()]);
@@ -388,7 +422,10 @@ impl Source for Real {
         if let Some(checkpoint) = &self.resume {
             command.arg(format!("--resume={}", checkpoint.display()));
         }
-        let ended = command.stdout(Stdio::null()).stderr(Stdio::piped()).output();
+        let ended = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .output();
         let ended = ended.map_err(|error| failed(format!("{}: {error}", words[0])))?;
         if !ended.status.success() {
             let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
@@ -415,7 +452,10 @@ fn measured(record: &RunRecord) -> Option<Measured> {
         *time = 1e9 * phase.get("max_s")?.as_f64()?;
     }
     all.whole = 1e9 * value.get("loop_s")?.as_f64()?;
-    let resumed = value.get("resumed_from").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let resumed = value
+        .get("resumed_from")
+        .and_then(serde_json::Value::as_u64)
+        .unwrap_or(0);
     let steps = value.get("result")?.get("steps")?.as_u64()?;
     all.steps = u32::try_from(steps.saturating_sub(resumed)).ok()?;
     Some(all)

@@ -131,7 +131,11 @@ impl Ownership {
     /// Of two patches, the one whose owner does what concerns both: either in turn.
     #[must_use]
     pub fn patch_of_pair(low: usize, high: usize) -> usize {
-        if (low + high).is_multiple_of(2) { low } else { high }
+        if (low + high).is_multiple_of(2) {
+            low
+        } else {
+            high
+        }
     }
 
     /// The rank at which what concerns two patches is done.
@@ -198,7 +202,9 @@ pub(crate) mod tests {
     #[test]
     fn pairs_of_patches_go_to_either_owner_in_turn() {
         let ownership = Ownership::new(&tree_of(&[1; 4]), 4).unwrap();
-        let homes: Vec<_> = (1..4).map(|other| ownership.rank_of_pair(0, other)).collect();
+        let homes: Vec<_> = (1..4)
+            .map(|other| ownership.rank_of_pair(0, other))
+            .collect();
         assert_eq!(homes, [1, 0, 3]);
     }
 

@@ -122,7 +122,9 @@ impl<'a> Snapshot<'a> {
         for p in own {
             if self.self_collision {
                 targets.push(Target::Patch(p as u32));
-                let pairs = (0..p).map(|q| (q, p)).chain((p + 1..patches).map(|q| (p, q)));
+                let pairs = (0..p)
+                    .map(|q| (q, p))
+                    .chain((p + 1..patches).map(|q| (p, q)));
                 let here = pairs.filter(|&(low, high)| home(low, high) == p);
                 targets.extend(here.map(|(low, high)| Target::Patches(low as u32, high as u32)));
             }

@@ -140,7 +140,11 @@ impl TestRun {
                     tests += cut - first;
                     near = tests;
                     if tests >= budget {
-                        let made = Made { tests, leaves, near };
+                        let made = Made {
+                            tests,
+                            leaves,
+                            near,
+                        };
                         return (made, stack.is_empty());
                     }
                 }
@@ -175,7 +179,11 @@ impl TestRun {
                 }
             },
         };
-        let made = Made { tests, leaves, near };
+        let made = Made {
+            tests,
+            leaves,
+            near,
+        };
         (made, self.stack.is_empty())
     }
 

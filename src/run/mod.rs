@@ -29,9 +29,9 @@ use weft_study::shape::ShapeError;
 
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, run_modelled};
+use self::pace::{Decision, Pace};
 pub use self::recording::RECORD_FILE;
 use self::recording::Recorder;
-use self::pace::{Decision, Pace};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;

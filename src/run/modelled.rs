@@ -45,7 +45,9 @@ pub fn run_modelled(
 ) -> Result<Vec<ModelledStep>, RunError> {
     let options = VirtualOptions {
         network: machine.network,
-        computation: Computation::Modelled { unit: Duration::from_nanos(1) },
+        computation: Computation::Modelled {
+            unit: Duration::from_nanos(1),
+        },
         seed: machine.seed,
         stack: VIRTUAL_STACK,
         ..VirtualOptions::default()
@@ -73,7 +75,11 @@ pub fn run_modelled(
                     phases,
                     whole: phases.iter().sum(),
                     charged: report.scope.work,
-                    tasks: [report.scope.tasks, report.scope.splits, report.scope.tasks_in],
+                    tasks: [
+                        report.scope.tasks,
+                        report.scope.splits,
+                        report.scope.tasks_in,
+                    ],
                 });
             }
         }
@@ -166,8 +172,10 @@ mod tests {
     fn quick() -> Scene {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes/quick.toml");
         let keys = ["output.frames", "output.pictures", "output.checkpoints"];
-        let overrides: Vec<_> =
-            keys.iter().map(|key| ((*key).to_owned(), "false".to_owned())).collect();
+        let overrides: Vec<_> = keys
+            .iter()
+            .map(|key| ((*key).to_owned(), "false".to_owned()))
+            .collect();
         Scene::load(&path, &overrides).unwrap()
     }
 
@@ -193,7 +201,9 @@ mod tests {
                     let step = record.step(index).unwrap();
                     assert_eq!(step.number, full.number);
                     let again = |skew: &[u64]| {
-                        replay(&header, &layout, &step, &prices, &machine, skew).unwrap().0
+                        replay(&header, &layout, &step, &prices, &machine, skew)
+                            .unwrap()
+                            .0
                     };
                     let times = again(&skew);
                     // Same record, same machine, same seed: the same to the ns.
@@ -203,11 +213,19 @@ mod tests {
                     if policy == Policy::STATIC {
                         // Nothing is left to chance: the same tasks charge the same, but for rounding.
                         let off = times.charged.abs_diff(full.charged);
-                        assert!(off <= full.tasks[0], "{} and {} ns", times.charged, full.charged);
+                        assert!(
+                            off <= full.tasks[0],
+                            "{} and {} ns",
+                            times.charged,
+                            full.charged
+                        );
                     }
                     let of = (&machine.policy, &machine.network);
                     let bounds = bounds(&header, &layout, &step, &prices, of);
-                    assert!(times.phases[0] as f64 >= 0.999 * bounds.time(), "{bounds:?}");
+                    assert!(
+                        times.phases[0] as f64 >= 0.999 * bounds.time(),
+                        "{bounds:?}"
+                    );
                     collide[0] += times.phases[0];
                     collide[1] += full.phases[0];
                     whole[0] += times.whole;
@@ -216,7 +234,10 @@ mod tests {
                 }
                 let off = |[replayed, full]: [u64; 2]| replayed as f64 / full as f64 - 1.0;
                 let (collide_off, whole_off) = (off(collide), off(whole));
-                let at = format!("{ranks} ranks, {:?}: {collide_off:+.4} {whole_off:+.4}", policy.split);
+                let at = format!(
+                    "{ranks} ranks, {:?}: {collide_off:+.4} {whole_off:+.4}",
+                    policy.split
+                );
                 assert!(collide_off.abs() <= COLLIDE, "collide, {at}");
                 assert!(whole_off.abs() <= STEP, "steps, {at}");
                 if ranks == 1 {

@@ -60,7 +60,8 @@ impl Recorder {
         let Some(tested) = self.tested.take() else {
             return Ok(());
         };
-        self.writer.step(&tested.complete(report, simulation, clock))
+        self.writer
+            .step(&tested.complete(report, simulation, clock))
     }
 
     /// Completes the file; how many steps it holds.

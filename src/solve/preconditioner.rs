@@ -132,7 +132,10 @@ impl Preconditioner {
 
     /// Of the coarse level, if there is one: blocks of its matrix, and how long what every rank does for itself takes, see
     /// [`CoarseSpace::time`].
-    pub(super) fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<(usize, [Duration; 2])> {
+    pub(super) fn time_coarse(
+        &mut self,
+        clock: &dyn Fn() -> Duration,
+    ) -> Option<(usize, [Duration; 2])> {
         let coarse = self.coarse.as_mut()?;
         Some((coarse.matrix_blocks(), coarse.time(clock)))
     }

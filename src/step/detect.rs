@@ -175,7 +175,12 @@ pub(super) fn detect(
             prices,
             geometry,
             own,
-            ready: geometry.cloth.patches().iter().map(|_| AtomicBool::new(false)).collect(),
+            ready: geometry
+                .cloth
+                .patches()
+                .iter()
+                .map(|_| AtomicBool::new(false))
+                .collect(),
         }),
     };
     if let Some(prices) = prices {
@@ -221,8 +226,13 @@ fn share_roots(
 ) -> Result<(), ScopeError> {
     let own = ownership.patches(comm.rank().index());
     if let Some(prices) = prices {
-        let around = geometry.cloth.patch_vertices()[own.clone()].iter().map(Vec::len);
-        comm.compute(ns(prices.vertex, around.sum::<usize>() as f64), Duration::ZERO);
+        let around = geometry.cloth.patch_vertices()[own.clone()]
+            .iter()
+            .map(Vec::len);
+        comm.compute(
+            ns(prices.vertex, around.sum::<usize>() as f64),
+            Duration::ZERO,
+        );
     }
     if comm.size() == 1 {
         return Ok(());
@@ -234,10 +244,15 @@ fn share_roots(
             .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
             .map(bytemuck::pod_read_unaligned)
             .collect();
-        if roots.as_flattened().len() * size_of::<f32>() != bytes.len() || roots.len() != theirs.len()
+        if roots.as_flattened().len() * size_of::<f32>() != bytes.len()
+            || roots.len() != theirs.len()
         {
             let from = Rank(rank as u32);
-            let what = format!("{} bytes for the volumes of {} patches", bytes.len(), theirs.len());
+            let what = format!(
+                "{} bytes for the volumes of {} patches",
+                bytes.len(),
+                theirs.len()
+            );
             return Err(CommError::Malformed { from, what }.into());
         }
         snapshot.take_roots(theirs.start, &roots);

@@ -9,6 +9,7 @@
 //!
 //! Nothing of the state is replaced before the last, so that a part can be taken back.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use glam::DVec3;
@@ -93,18 +94,17 @@ impl<'w> Simulation<'w> {
         let (time, dt) = (self.part_time(), self.dt);
         let (x, v) = (&self.x, &self.foreseen);
         let snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
-        let (contacts, scope) =
-            detect(
-                comm,
-                (&snapshot, &geometry),
-                &self.ownership,
-                &self.options,
-                self.prices.as_ref(),
-            )
-            .map_err(|source| StepError::Detect {
-                step: self.step + 1,
-                source,
-            })?;
+        let (contacts, scope) = detect(
+            comm,
+            (&snapshot, &geometry),
+            &self.ownership,
+            &self.options,
+            self.prices.as_ref(),
+        )
+        .map_err(|source| StepError::Detect {
+            step: self.step + 1,
+            source,
+        })?;
         let owned = self.owned();
         let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
         let layers = contacts.layers.iter().filter(counted_here).count();
@@ -318,7 +318,10 @@ impl<'w> Simulation<'w> {
             edges: self.edges.as_ref().zip(limit),
             x: &self.local_x,
             dt: self.dt,
-            prices: self.prices.as_ref().map(|prices| (prices, self.own_weight())),
+            prices: self
+                .prices
+                .as_ref()
+                .map(|prices| (prices, self.own_weight())),
         };
         let pushed = self
             .corrections
@@ -410,26 +413,22 @@ impl<'w> Simulation<'w> {
     }
 
     /// Moves the owned vertices and gives every rank the new state. Collective.
+    ///
+    /// Where vertices end with the velocities with which they moved, only those travel: every rank moves all vertices alike.
     fn share(&mut self, comm: &mut dyn Comm) -> Result<(), StepError> {
         let owned = self.owned();
         let n = owned.len();
         let dt = self.dt;
-        for (x, v) in self.local_x[..n].iter_mut().zip(&self.local_v) {
-            *x += *v * dt;
-        }
-        let ends = if self.motion.has_ends() {
-            &self.motion.ends
-        } else {
-            &self.local_v[..n]
-        };
+        let has_ends = self.motion.has_ends();
         let mut bytes = Vec::with_capacity(2 * n * size_of::<DVec3>());
-        bytes.extend_from_slice(bytemuck::cast_slice(&self.local_x[..n]));
-        bytes.extend_from_slice(bytemuck::cast_slice(ends));
+        bytes.extend_from_slice(bytemuck::cast_slice(&self.local_v[..n]));
+        if has_ends {
+            bytes.extend_from_slice(bytemuck::cast_slice(&self.motion.ends));
+        }
         let gathered = comm.allgather(bytes)?;
         for (rank, bytes) in gathered.iter().enumerate() {
             let theirs = self.ownership.vertices(rank);
-            let half = theirs.len() * size_of::<DVec3>();
-            if bytes.len() != 2 * half {
+            if bytes.len() != (1 + usize::from(has_ends)) * theirs.len() * size_of::<DVec3>() {
                 let what = format!("{} bytes for {} vertices", bytes.len(), theirs.len());
                 return Err(CommError::Malformed {
                     from: Rank(rank as u32),
@@ -437,7 +436,7 @@ impl<'w> Simulation<'w> {
                 }
                 .into());
             }
-            self.check_finite(bytes, theirs.start)?;
+            self.check_finite(bytes, theirs)?;
         }
         let vertices = self.x.len() as f64;
         self.pay(comm, |prices| prices.share, vertices);
@@ -446,27 +445,38 @@ impl<'w> Simulation<'w> {
             .keep(dt, begin, &self.local_v[..n], self.bodies.jolts());
         for (rank, bytes) in gathered.iter().enumerate() {
             let theirs = self.ownership.vertices(rank);
-            let (x, v) = bytes.split_at(bytes.len() / 2);
-            bytemuck::cast_slice_mut(&mut self.x[theirs.clone()]).copy_from_slice(x);
-            bytemuck::cast_slice_mut(&mut self.v[theirs]).copy_from_slice(v);
+            let (moves, ends) = bytes.split_at(theirs.len() * size_of::<DVec3>());
+            for (x, v) in self.x[theirs.clone()].iter_mut().zip(vectors(moves)) {
+                *x += v * dt;
+            }
+            let ends = if has_ends { ends } else { moves };
+            bytemuck::cast_slice_mut(&mut self.v[theirs]).copy_from_slice(ends);
         }
         Ok(())
     }
 
-    /// Fails if the new state of a rank, whose first vertex is given, is not all numbers: on every rank, for all look at all.
-    fn check_finite(&self, bytes: &[u8], first: usize) -> Result<(), StepError> {
-        let size = size_of::<DVec3>();
-        let finite = |bytes: &[u8]| bytemuck::pod_read_unaligned::<DVec3>(bytes).is_finite();
-        let (x, v) = bytes.split_at(bytes.len() / 2);
-        let mut vertices = x.chunks_exact(size).zip(v.chunks_exact(size));
-        match vertices.position(|(x, v)| !(finite(x) && finite(v))) {
+    /// Fails if the new state of a rank, which owns these vertices, is not all numbers: on every rank, for all look at all.
+    fn check_finite(&self, bytes: &[u8], theirs: Range<usize>) -> Result<(), StepError> {
+        let (moves, ends) = bytes.split_at(theirs.len() * size_of::<DVec3>());
+        let moved = self.x[theirs.clone()].iter().zip(vectors(moves));
+        let bad = moved.map(|(x, v)| !(*x + v * self.dt).is_finite() || !v.is_finite());
+        let at = bad.enumerate().find_map(|(at, bad)| bad.then_some(at));
+        let at = at.or_else(|| vectors(ends).position(|v| !v.is_finite()));
+        match at {
             None => Ok(()),
             Some(at) => Err(StepError::NonFinite {
                 step: self.step + 1,
-                at: self.name(first + at),
+                at: self.name(theirs.start + at),
             }),
         }
     }
+}
+
+/// The vectors whose memory these bytes are.
+fn vectors(bytes: &[u8]) -> impl Iterator<Item = DVec3> + '_ {
+    bytes
+        .chunks_exact(size_of::<DVec3>())
+        .map(bytemuck::pod_read_unaligned)
 }
 
 fn tolerance(scene: &Scene) -> Tolerance {

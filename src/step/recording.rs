@@ -18,11 +18,14 @@ use super::simulation::Simulation;
 use super::world::World;
 use crate::collide::contact::{PairId, PairKind};
 use crate::collide::{Contact, Single, Snapshot, Target, TestRun, Volumes};
+use crate::scene::Integrator;
 
+/// What the runtime may add to the time of tests, as a factor; more is a disturbance from outside.
+const MOST_RUNTIME: f64 = 1.5;
 /// How often tests are made for their time; the least counts.
 const REPEATS: usize = 3;
-/// Bytes of a vertex of the new state in a message: position and velocity.
-const STATE_BYTES: u32 = 48;
+/// Bytes of a vector in a message.
+const VECTOR_BYTES: u32 = 24;
 
 /// The part of a record that does not change from step to step.
 #[must_use]
@@ -54,7 +57,10 @@ pub fn header(world: &World) -> Header {
     let graph = world.graph();
     let readers = graph.vertices().map(|vertex| {
         let others = graph.neighbours(vertex).iter();
-        (vertex, others.map(|&other| tree.patch_of(other) as u32).collect())
+        (
+            vertex,
+            others.map(|&other| tree.patch_of(other) as u32).collect(),
+        )
     });
     Header {
         program: format!("weft {}", env!("CARGO_PKG_VERSION")),
@@ -64,17 +70,20 @@ pub fn header(world: &World) -> Header {
         self_collision: geometry.self_collision,
         patches: (0..tree.patch_count()).map(patch).collect(),
         borders: borders(world, readers),
-        aggregates: world.aggregates().map_or(0, |aggregates| aggregates.count() as u32),
+        aggregates: world
+            .aggregates()
+            .map_or(0, |aggregates| aggregates.count() as u32),
         contact_bytes: contact_bytes as u32,
-        state_bytes: STATE_BYTES,
+        // The velocity with which it moves, and the one that it ends with if that is another.
+        state_bytes: match world.scene().solver.integrator {
+            Integrator::Euler => VECTOR_BYTES,
+            _ => 2 * VECTOR_BYTES,
+        },
     }
 }
 
 /// Vertices by their patch and the other patches that read them.
-fn borders(
-    world: &World,
-    readers: impl Iterator<Item = (u32, BTreeSet<u32>)>,
-) -> Vec<Border> {
+fn borders(world: &World, readers: impl Iterator<Item = (u32, BTreeSet<u32>)>) -> Vec<Border> {
     let mut classes: BTreeMap<(u32, Vec<u32>), u32> = BTreeMap::new();
     for (vertex, readers) in readers {
         let owner = world.tree().patch_of(vertex) as u32;
@@ -83,7 +92,11 @@ fn borders(
             *classes.entry((owner, others)).or_default() += 1;
         }
     }
-    let border = |((owner, readers), vertices)| Border { owner, readers, vertices };
+    let border = |((owner, readers), vertices)| Border {
+        owner,
+        readers,
+        vertices,
+    };
     classes.into_iter().map(border).collect()
 }
 
@@ -91,8 +104,9 @@ fn borders(
 #[derive(Debug)]
 pub struct Tested {
     step: Step,
-    /// What the tests of the step took, all in all.
-    time: Duration,
+    /// What the tests of the step took with what they made ready, and what else there is to the phase, in ns.
+    cold: f64,
+    other: f64,
     contacts: usize,
 }
 
@@ -116,15 +130,17 @@ impl Simulation<'_> {
         let mut targets = 0;
         let mut counted = Vec::new();
         for _ in 0..REPEATS {
-            let snap =
-                Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+            let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
             let lap = |began: Duration| (clock() - began).as_nanos() as f64;
             let mut mark = clock();
             drop(snap.roots(0..patches));
             least[0] = least[0].min(lap(mark));
             mark = clock();
             let all: Vec<Target> = snap.targets().collect();
-            runs = all.iter().filter_map(|&target| TestRun::new(target, &snap)).collect();
+            runs = all
+                .iter()
+                .filter_map(|&target| TestRun::new(target, &snap))
+                .collect();
             least[1] = least[1].min(lap(mark));
             targets = all.len();
             warm.resize(runs.len(), f64::INFINITY);
@@ -160,31 +176,44 @@ impl Simulation<'_> {
         warm.iter_mut().for_each(|time| *time *= scale);
 
         let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+        let mut all: Vec<Contact> = Vec::new();
         let mut step = Step {
             number: self.step + 1,
             ..Step::default()
         };
         let mut needed: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-        let mut contacts = 0;
         for run in runs {
             let (task, found) = shape(self.world, run, &snap)?;
             for contact in &found {
                 let vertices = &contact.vertices[..usize::from(contact.count)];
-                let patches = vertices.iter().map(|&v| self.world.tree().patch_of(v) as u32);
+                let patches = vertices
+                    .iter()
+                    .map(|&v| self.world.tree().patch_of(v) as u32);
                 let patches: Vec<u32> = patches.collect();
                 for &vertex in vertices {
                     needed.entry(vertex).or_default().extend(&patches);
                 }
             }
-            contacts += found.len();
+            all.extend(&found);
             step.tasks.push(task);
         }
         step.rows = borders(self.world, needed.into_iter());
+        let contacts = all.len();
+        let mut sort = f64::INFINITY;
+        for _ in 0..REPEATS {
+            let mut all = all.clone();
+            let began = clock();
+            // What finding the owners of a contact's vertices and putting it in its place take.
+            all.retain(|c| self.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
+            all.sort_unstable_by_key(|c| c.id);
+            sort = sort.min((clock() - began).as_nanos() as f64);
+        }
         let is_body = |task: &&Task| matches!(task.against, Against::Body(_));
         let timed = |body: bool| {
             let all = step.tasks.iter().zip(counted.iter().zip(&warm));
             let of = all.filter(|(task, _)| is_body(task) == body);
-            of.map(|(_, (counts, time))| (*counts, *time)).collect::<Vec<_>>()
+            of.map(|(_, (counts, time))| (*counts, *time))
+                .collect::<Vec<_>>()
         };
         let (cloth, cloth_off) = TestPrices::fit(&timed(false));
         let (body, body_off) = TestPrices::fit(&timed(true));
@@ -197,10 +226,16 @@ impl Simulation<'_> {
             target: looked / targets.max(1) as f64,
             vertex: roots / around.max(1) as f64,
             node: (cold - tests).max(0.0) / nodes.max(1) as f64,
+            contact: sort / contacts.max(1) as f64,
             ..Prices::default()
         };
-        let time = Duration::from_nanos((roots + looked + cold) as u64);
-        Ok(Tested { step, time, contacts })
+        let other = roots + looked + sort;
+        Ok(Tested {
+            step,
+            cold,
+            other,
+            contacts,
+        })
     }
 }
 
@@ -221,16 +256,26 @@ impl Tested {
         for repeat in 0..REPEATS {
             if let Some((_, times)) = simulation.cg.time_coarse(clock) {
                 let times = times.map(|time| time.as_nanos() as f64);
-                coarse = if repeat == 0 { times } else { [0, 1].map(|k| times[k].min(coarse[k])) };
+                coarse = if repeat == 0 {
+                    times
+                } else {
+                    [0, 1].map(|k| times[k].min(coarse[k]))
+                };
             }
         }
         let ns = |time: Duration| time.as_nanos() as f64;
         let [collide, assemble, solve, respond, share] = report.times.map(ns);
         let vertices = world.model().masses().len() as f64;
-        let weight: u64 = (0..world.tree().patch_count()).map(|p| world.tree().patch_weight(p)).sum();
+        let weight: u64 = (0..world.tree().patch_count())
+            .map(|p| world.tree().patch_weight(p))
+            .sum();
         let weight = weight as f64;
         let contacts = self.contacts as f64;
-        let rounds = if contacts > 0.0 { ns(report.rounds_time) } else { 0.0 };
+        let rounds = if contacts > 0.0 {
+            ns(report.rounds_time)
+        } else {
+            0.0
+        };
         let per = |time: f64, count: f64| if count > 0.0 { time / count } else { 0.0 };
         step.measured = report.times.map(ns);
         step.products = report.products;
@@ -240,9 +285,12 @@ impl Tested {
         step.rounds = report.rounds;
         step.looks = report.looks;
         step.passes = report.passes;
+        // The phase takes longer than its tests alone: tasks are forked, taken up, stopped for messages.
+        let runtime = ((collide - self.other) / self.cold.max(1.0)).clamp(1.0, MOST_RUNTIME);
         step.prices = Prices {
-            // What the phase took beyond its tests.
-            contact: per((collide - ns(self.time)).max(0.0), contacts),
+            cloth: step.prices.cloth.times(runtime),
+            body: step.prices.body.times(runtime),
+            node: step.prices.node * runtime,
             assemble: per(assemble, weight),
             product: per((solve - coarse_time).max(0.0), weight * products),
             coarse_factor: coarse[0],

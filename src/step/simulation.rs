@@ -178,7 +178,10 @@ impl<'w> Simulation<'w> {
         self.prices = prices;
         let charge = prices.map(|prices| {
             let product = ns(prices.product, self.own_weight());
-            (ns(prices.coarse_factor, 1.0), product + ns(prices.coarse_solve, 1.0))
+            (
+                ns(prices.coarse_factor, 1.0),
+                product + ns(prices.coarse_solve, 1.0),
+            )
         });
         let (solve, product) = charge.unwrap_or_default();
         self.cg.charge(solve, product);

@@ -52,8 +52,9 @@ pub fn bounds(
     (policy, network): (&Policy, &Network),
 ) -> Bounds {
     let ranks = layout.ranks.len();
-    let costs: Vec<(f64, f64)> =
-        (0..step.tasks.len()).map(|number| cost(header, step, prices, number)).collect();
+    let costs: Vec<(f64, f64)> = (0..step.tasks.len())
+        .map(|number| cost(header, step, prices, number))
+        .collect();
     let tests: f64 = costs.iter().map(|(tests, _)| tests).sum();
     // At least one rank makes each patch ready that anything is tested with.
     let mut used = vec![false; header.patches.len()];
@@ -64,16 +65,27 @@ pub fn bounds(
         }
     }
     let ready = header.patches.iter().zip(used).filter(|(_, used)| *used);
-    let ready: f64 = ready.map(|(patch, _)| prices.node * f64::from(patch.nodes)).sum();
-    let begin: f64 = layout.ranks.iter().map(|share| {
-        prices.vertex * share.around as f64 + prices.target * share.targets as f64
-    }).sum();
+    let ready: f64 = ready
+        .map(|(patch, _)| prices.node * f64::from(patch.nodes))
+        .sum();
+    let begin: f64 = layout
+        .ranks
+        .iter()
+        .map(|share| prices.vertex * share.around as f64 + prices.target * share.targets as f64)
+        .sum();
     let work = (tests + ready + begin) / ranks as f64;
     let longest = if !policy.steal {
         let forked = |forks: Vec<u32>| forks.iter().map(|&n| costs[n as usize].0).sum::<f64>();
-        layout.forks(step).into_iter().map(forked).fold(0.0, f64::max)
+        layout
+            .forks(step)
+            .into_iter()
+            .map(forked)
+            .fold(0.0, f64::max)
     } else if policy.split.gives_nothing() {
-        costs.iter().map(|(tests, ready)| tests + ready).fold(0.0, f64::max)
+        costs
+            .iter()
+            .map(|(tests, ready)| tests + ready)
+            .fold(0.0, f64::max)
     } else {
         costs.iter().map(|&(_, ready)| ready).fold(0.0, f64::max)
     };
@@ -81,5 +93,9 @@ pub fn bounds(
     let hop = network.far.latency + 2 * network.far.overhead;
     // Volumes of patches, comparing programs, the end of the scope there and back, and whom contacts go to.
     let latency = 4.0 * rounds * hop.as_nanos() as f64;
-    Bounds { work, longest, latency }
+    Bounds {
+        work,
+        longest,
+        latency,
+    }
 }

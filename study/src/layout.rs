@@ -85,7 +85,11 @@ impl Layout {
         let sums = TreeSum::new(&ownership);
         let patches = header.patches.len() as u64;
         // Of the tests of a patch with others, it looks at every second.
-        let pairs = if header.self_collision { 1 + (patches - 1) / 2 } else { 0 };
+        let pairs = if header.self_collision {
+            1 + (patches - 1) / 2
+        } else {
+            0
+        };
         let shares = (0..ranks).map(|rank| {
             let own = &header.patches[ownership.patches(rank)];
             let count = own.len() as u64;
@@ -101,7 +105,11 @@ impl Layout {
         });
         let ranks = shares.collect();
         let halo = exchanged(&header.borders, &ownership);
-        Ok(Self { ownership, ranks, halo })
+        Ok(Self {
+            ownership,
+            ranks,
+            halo,
+        })
     }
 
     /// Who owns which patch.
@@ -151,7 +159,9 @@ impl Layout {
                 }
             }
         }
-        let sent = sent.into_iter().map(|((from, to), count)| (from, to, count));
+        let sent = sent
+            .into_iter()
+            .map(|((from, to), count)| (from, to, count));
         (sent.collect(), held)
     }
 
@@ -174,6 +184,8 @@ fn exchanged(borders: &[Border], ownership: &Ownership) -> Vec<(u32, u32, u64)> 
             *sent.entry((owner as u32, reader as u32)).or_default() += u64::from(border.vertices);
         }
     }
-    let sent = sent.into_iter().map(|((from, to), count)| (from, to, count));
+    let sent = sent
+        .into_iter()
+        .map(|((from, to), count)| (from, to, count));
     sent.collect()
 }

@@ -51,7 +51,9 @@ pub struct Point {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
     /// A list of numbers that is none.
-    #[error("`{0}` is no number of ranks; give numbers from 1 on with commas between, as in 1,2,4, or 1..64 for powers of two")]
+    #[error(
+        "`{0}` is no number of ranks; give numbers from 1 on with commas between, as in 1,2,4, or 1..64 for powers of two"
+    )]
     Ranks(String),
     /// A machine that is no machine.
     #[error("a machine {0} times slower: give a number above 0, at most a million")]
@@ -134,7 +136,13 @@ impl Point {
     /// Its name in files: letters, digits, dashes and dots.
     #[must_use]
     pub fn name(&self) -> String {
-        let Self { record, network, policy, ranks, repeat } = self;
+        let Self {
+            record,
+            network,
+            policy,
+            ranks,
+            repeat,
+        } = self;
         format!("{record}.{network}.{policy}.{ranks:06}.{repeat}")
     }
 }
@@ -184,7 +192,9 @@ pub fn policy(name: &str) -> Result<Policy, PlanError> {
 pub fn network(name: &str) -> Result<Network, PlanError> {
     let found = NETWORKS.iter().find(|(known, _)| *known == name);
     let names = NETWORKS.iter().map(|(name, _)| *name);
-    found.map(|(_, network)| *network).ok_or_else(|| unknown("network", name, names))
+    found
+        .map(|(_, network)| *network)
+        .ok_or_else(|| unknown("network", name, names))
 }
 
 fn unknown<'a>(
@@ -192,11 +202,21 @@ fn unknown<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,
 ) -> PlanError {
-    let near = names.clone().map(|known| (strsim::damerau_levenshtein(known, name), known)).min();
-    let nearest = near.filter(|(distance, _)| *distance <= 3).map(|(_, known)| known.to_owned());
+    let near = names
+        .clone()
+        .map(|known| (strsim::damerau_levenshtein(known, name), known))
+        .min();
+    let nearest = near
+        .filter(|(distance, _)| *distance <= 3)
+        .map(|(_, known)| known.to_owned());
     let name = name.to_owned();
     let known = names.collect::<Vec<_>>().join(", ");
-    PlanError::Unknown { what, name, nearest, known }
+    PlanError::Unknown {
+        what,
+        name,
+        nearest,
+        known,
+    }
 }
 
 #[cfg(test)]
@@ -218,7 +238,10 @@ mod tests {
         let text = policy("every-othr").unwrap_err().to_string();
         assert!(text.contains("did you mean `every-other`?"), "{text}");
         let text = network("token-ring").unwrap_err().to_string();
-        assert!(!text.contains("did you mean") && text.contains("gigabit"), "{text}");
+        assert!(
+            !text.contains("did you mean") && text.contains("gigabit"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -238,6 +261,9 @@ mod tests {
         assert_eq!((points[0].ranks, points[23].ranks), (1, 4));
         let names: std::collections::BTreeSet<_> = points.iter().map(Point::name).collect();
         assert_eq!(names.len(), points.len());
-        assert_eq!(Plan { repeat: 0, ..plan }.check(), Err(PlanError::Nothing("repetitions")));
+        assert_eq!(
+            Plan { repeat: 0, ..plan }.check(),
+            Err(PlanError::Nothing("repetitions"))
+        );
     }
 }

@@ -99,12 +99,32 @@ impl TestPrices {
         pairs.map(|(price, count)| price * count).sum()
     }
 
+    /// So many times as much.
+    #[must_use]
+    pub fn times(self, factor: f64) -> Self {
+        Self {
+            volumes: self.volumes * factor,
+            leaf: self.leaf * factor,
+            near: self.near * factor,
+            contact: self.contact * factor,
+        }
+    }
+
     /// The prices that explain the measured times (ns) of tasks best; second, the share of the sum of times that they are off by.
     #[must_use]
     pub fn fit(tasks: &[(Counts, f64)]) -> (Self, f64) {
-        let found = non_negative(tasks.iter().map(|(counts, time)| (counts.features(), *time)));
+        let found = non_negative(
+            tasks
+                .iter()
+                .map(|(counts, time)| (counts.features(), *time)),
+        );
         let [volumes, leaf, near, contact] = found;
-        let mut prices = Self { volumes, leaf, near, contact };
+        let mut prices = Self {
+            volumes,
+            leaf,
+            near,
+            contact,
+        };
         let total: f64 = tasks.iter().map(|(_, time)| time).sum();
         let explained: f64 = tasks.iter().map(|(counts, _)| prices.of(counts)).sum();
         if explained > 0.0 {
@@ -119,8 +139,14 @@ impl TestPrices {
                 *price *= scale;
             }
         }
-        let off = tasks.iter().map(|(counts, time)| (prices.of(counts) - time).abs());
-        let off = if total > 0.0 { off.sum::<f64>() / total } else { 0.0 };
+        let off = tasks
+            .iter()
+            .map(|(counts, time)| (prices.of(counts) - time).abs());
+        let off = if total > 0.0 {
+            off.sum::<f64>() / total
+        } else {
+            0.0
+        };
         (prices, off)
     }
 }
@@ -154,15 +180,9 @@ impl Prices {
     /// On a machine that computes so many times slower.
     #[must_use]
     pub fn slower(mut self, times: f64) -> Self {
+        self.cloth = self.cloth.times(times);
+        self.body = self.body.times(times);
         for price in [
-            &mut self.cloth.volumes,
-            &mut self.cloth.leaf,
-            &mut self.cloth.near,
-            &mut self.cloth.contact,
-            &mut self.body.volumes,
-            &mut self.body.leaf,
-            &mut self.body.near,
-            &mut self.body.contact,
             &mut self.target,
             &mut self.vertex,
             &mut self.node,
@@ -231,7 +251,12 @@ mod tests {
 
     #[test]
     fn prices_are_found_again() {
-        let truth = TestPrices { volumes: 12.0, leaf: 300.0, near: 0.0, contact: 80.0 };
+        let truth = TestPrices {
+            volumes: 12.0,
+            leaf: 300.0,
+            near: 0.0,
+            contact: 80.0,
+        };
         let tasks: Vec<_> = (1..60_u64)
             .map(|i| {
                 let counts = Counts {
@@ -251,7 +276,12 @@ mod tests {
 
     #[test]
     fn a_slower_machine_asks_more_for_everything() {
-        let one = TestPrices { volumes: 1.0, leaf: 1.0, near: 1.0, contact: 1.0 };
+        let one = TestPrices {
+            volumes: 1.0,
+            leaf: 1.0,
+            near: 1.0,
+            contact: 1.0,
+        };
         let all = Prices {
             cloth: one,
             body: one,
@@ -275,7 +305,11 @@ mod tests {
 
     #[test]
     fn no_price_is_negative_and_all_time_is_accounted_for() {
-        let counts = |volumes, leaves| Counts { volumes, leaves, ..Counts::default() };
+        let counts = |volumes, leaves| Counts {
+            volumes,
+            leaves,
+            ..Counts::default()
+        };
         // More leaves, less time: no price explains that.
         let tasks = [(counts(100, 0), 1000.0), (counts(100, 50), 500.0)];
         let (found, _) = TestPrices::fit(&tasks);

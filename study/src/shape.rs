@@ -229,7 +229,11 @@ impl Tree {
             }
         }
         let whole = root == n || self.size(root as u32) as usize == n - root;
-        if whole { Ok(()) } else { Err(ShapeError::Length) }
+        if whole {
+            Ok(())
+        } else {
+            Err(ShapeError::Length)
+        }
     }
 
     /// As bytes: a code for each test, two in a byte, and behind them the numbers that go with some.
@@ -338,7 +342,12 @@ mod tests {
             };
             let children = if choice == 250 { 0 } else { children };
             open = open - 1 + children;
-            visits.push(Visit { kind, children, tests, contacts });
+            visits.push(Visit {
+                kind,
+                children,
+                tests,
+                contacts,
+            });
         }
         visits
     }

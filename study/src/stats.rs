@@ -25,7 +25,11 @@ impl Summary {
         let n = count as f64;
         let mean = values.iter().sum::<f64>() / n;
         if count == 1 {
-            return Self { count, mean, ..Self::default() };
+            return Self {
+                count,
+                mean,
+                ..Self::default()
+            };
         }
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let deviation = (squares / (n - 1.0)).sqrt();

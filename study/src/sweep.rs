@@ -158,7 +158,10 @@ impl SweepError {
 ///
 /// # Errors
 /// The first thing that went wrong.
-#[expect(clippy::disallowed_methods, reason = "a driver reads the clock, for the time left")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a driver reads the clock, for the time left"
+)]
 pub fn sweep(
     plan: &Plan,
     sources: &[&dyn Source],
@@ -181,7 +184,11 @@ pub fn sweep(
     let all: Vec<Point> = alone.chain(points).collect();
     let digests: Vec<String> = sources.iter().map(|source| source.digest()).collect();
     let key = |point: &Point| {
-        let kind = if plan.collide_only { "collide" } else { "whole" };
+        let kind = if plan.collide_only {
+            "collide"
+        } else {
+            "whole"
+        };
         format!("{} {kind} slower {}", digests[point.record], plan.slower)
     };
     let mut stale = 0;
@@ -208,15 +215,17 @@ pub fn sweep(
             && let Some(&at) = todo.get(next.fetch_add(1, Ordering::Relaxed))
         {
             let point = &all[at];
-            let outcome = sources[point.record].measure(point, plan).and_then(|measured| {
-                let done = Done {
-                    format: FORMAT,
-                    source: key(point),
-                    point: point.clone(),
-                    measured,
-                };
-                write(&folder, &done).map(|()| done)
-            });
+            let outcome = sources[point.record]
+                .measure(point, plan)
+                .and_then(|measured| {
+                    let done = Done {
+                        format: FORMAT,
+                        source: key(point),
+                        point: point.clone(),
+                        measured,
+                    };
+                    write(&folder, &done).map(|()| done)
+                });
             let Ok(mut state) = state.lock() else { return };
             match outcome {
                 Ok(done) => {
@@ -243,7 +252,9 @@ pub fn sweep(
         }
         work();
     });
-    let (kept, error, _) = state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (kept, error, _) = state
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     if let Some(error) = error {
         return Err(error);
     }
@@ -261,10 +272,15 @@ pub fn sweep(
 
 /// Makes the directory, unless it is somebody else's.
 fn prepare(out: &Path, folder: &Path) -> Result<(), SweepError> {
-    let io = |source| SweepError::Io { path: out.to_owned(), source };
+    let io = |source| SweepError::Io {
+        path: out.to_owned(),
+        source,
+    };
     let is_ours = folder.is_dir() || out.join("record.weftrec").is_file();
     if out.is_dir() && !is_ours && fs::read_dir(out).map_err(io)?.next().is_some() {
-        return Err(SweepError::Foreign { path: out.to_owned() });
+        return Err(SweepError::Foreign {
+            path: out.to_owned(),
+        });
     }
     fs::create_dir_all(folder).map_err(io)
 }
@@ -364,7 +380,13 @@ impl Source for Replayed {
         for index in 0..record.steps() {
             let step = copied_step(&mut record, index, self.copies)?;
             let (times, _) = replay(&header, &layout, &step, &prices, &machine, &skew)?;
-            let bounds = bounds(&header, &layout, &step, &prices, (&machine.policy, &machine.network));
+            let bounds = bounds(
+                &header,
+                &layout,
+                &step,
+                &prices,
+                (&machine.policy, &machine.network),
+            );
             for phase in 0..PHASES.len() {
                 all.phases[phase] += times.phases[phase] as f64;
                 all.computed[phase] += times.computed[phase] as f64;

@@ -11,7 +11,13 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
     let patches = header.patches.len();
     Header {
         title: format!("{copies} times: {}", header.title),
-        patches: header.patches.iter().copied().cycle().take(patches * copies as usize).collect(),
+        patches: header
+            .patches
+            .iter()
+            .copied()
+            .cycle()
+            .take(patches * copies as usize)
+            .collect(),
         aggregates: header.aggregates * copies,
         borders: (0..copies)
             .flat_map(|copy| moved(&header.borders, copy * patches as u32))
@@ -40,19 +46,21 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
     for copy in 0..copies {
         let step = &steps[copy as usize % steps.len()];
         let by = copy * patches;
-        all.tasks.extend(step.tasks.iter().map(|task| Task {
-            patch: task.patch + by,
-            against: match task.against {
-                Against::Patch(other) => Against::Patch(other + by),
-                other => other,
-            },
-            tree: task.tree.clone(),
-            routes: (task.routes.iter())
-                .map(|route| Route {
-                    patches: route.patches.iter().map(|patch| patch + by).collect(),
-                    contacts: route.contacts,
-                })
-                .collect(),
+        all.tasks.extend(step.tasks.iter().map(|task| {
+            Task {
+                patch: task.patch + by,
+                against: match task.against {
+                    Against::Patch(other) => Against::Patch(other + by),
+                    other => other,
+                },
+                tree: task.tree.clone(),
+                routes: (task.routes.iter())
+                    .map(|route| Route {
+                        patches: route.patches.iter().map(|patch| patch + by).collect(),
+                        contacts: route.contacts,
+                    })
+                    .collect(),
+            }
         }));
         all.rows.extend(moved(&step.rows, by));
         for (sum, time) in all.measured.iter_mut().zip(step.measured) {

@@ -85,7 +85,10 @@ fn row(
     let ms = |of: &Measured, ns: f64| ns / 1e6 / f64::from(of.steps.max(1));
     let time = |of: &Measured| ms(of, phase.map_or(of.whole, |phase| of.phases[phase]));
     let computed = |of: &Measured| {
-        ms(of, phase.map_or_else(|| of.computed.iter().sum(), |phase| of.computed[phase]))
+        ms(
+            of,
+            phase.map_or_else(|| of.computed.iter().sum(), |phase| of.computed[phase]),
+        )
     };
     let alone = &results.alone[point.record];
     let times: Vec<f64> = group.iter().map(|of| time(of)).collect();
@@ -94,8 +97,18 @@ fn row(
         Summary::of(&group.iter().map(|of| value(of)).collect::<Vec<_>>()).mean
     };
     let ranks = point.ranks as f64;
-    let bounds = |at: usize| if phase == Some(0) { mean(&|of| ms(of, of.bounds[at])) } else { 0.0 };
-    let work = if phase == Some(0) { bounds(0) } else { mean(&computed) / ranks };
+    let bounds = |at: usize| {
+        if phase == Some(0) {
+            mean(&|of| ms(of, of.bounds[at]))
+        } else {
+            0.0
+        }
+    };
+    let work = if phase == Some(0) {
+        bounds(0)
+    } else {
+        mean(&computed) / ranks
+    };
     let (longest, latency) = (bounds(1), bounds(2));
     let least = work.max(longest).max(latency);
     let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
@@ -116,7 +129,11 @@ fn row(
         longest_bound_ms: longest,
         latency_bound_ms: latency,
         // Where nothing is known of what is computed, only the number of ranks bounds.
-        bound: if least > 0.0 { over(time(alone), least).min(ranks) } else { ranks },
+        bound: if least > 0.0 {
+            over(time(alone), least).min(ranks)
+        } else {
+            ranks
+        },
         not_computing: if mean(&computed) > 0.0 {
             (1.0 - over(mean(&computed), ranks * times.mean)).clamp(0.0, 1.0)
         } else {
@@ -176,8 +193,10 @@ pub fn text(rows: &[Row], phase: &str) -> String {
         }
     }
     for (scene, network) in seen {
-        let here: Vec<&&Row> =
-            of_phase.iter().filter(|r| r.scene == scene && r.network == network).collect();
+        let here: Vec<&&Row> = of_phase
+            .iter()
+            .filter(|r| r.scene == scene && r.network == network)
+            .collect();
         let mut policies: Vec<&str> = Vec::new();
         let mut ranks: Vec<usize> = Vec::new();
         for row in &here {
@@ -188,7 +207,10 @@ pub fn text(rows: &[Row], phase: &str) -> String {
                 ranks.push(row.ranks);
             }
         }
-        let _ = write!(out, "{scene}, {network}: efficiency of `{phase}` in %\n  ranks");
+        let _ = write!(
+            out,
+            "{scene}, {network}: efficiency of `{phase}` in %\n  ranks"
+        );
         for policy in &policies {
             let _ = write!(out, " | {policy:>12}");
         }
@@ -197,7 +219,9 @@ pub fn text(rows: &[Row], phase: &str) -> String {
             let _ = write!(out, "  {ranks:>5}");
             let mut bound = 0.0_f64;
             for policy in &policies {
-                let row = here.iter().find(|r| r.ranks == ranks && r.policy == *policy);
+                let row = here
+                    .iter()
+                    .find(|r| r.ranks == ranks && r.policy == *policy);
                 match row {
                     Some(row) => {
                         bound = bound.max(row.bound / row.ranks as f64);

@@ -25,20 +25,39 @@ fn tree(tests: u32, seed: u32) -> (Tree, u32) {
         random ^= random >> 17;
         random ^= random << 5;
         let grows = (visits.len() as u32) < tests / 2;
-        let children = if grows { (random % 4).max(u32::from(open == 1)) } else { 0 };
+        let children = if grows {
+            (random % 4).max(u32::from(open == 1))
+        } else {
+            0
+        };
         open = open - 1 + children;
         visits.push(if children > 0 {
-            Visit { kind: Kind::Inner, children, tests: 4, contacts: 0 }
+            Visit {
+                kind: Kind::Inner,
+                children,
+                tests: 4,
+                contacts: 0,
+            }
         } else {
             contacts += random % 2;
-            Visit { kind: Kind::Leaf, children: 0, tests: 1, contacts: random % 2 }
+            Visit {
+                kind: Kind::Leaf,
+                children: 0,
+                tests: 1,
+                contacts: random % 2,
+            }
         });
     }
     (Tree::from_visits(visits).unwrap(), contacts)
 }
 
 fn prices() -> Prices {
-    let tests = TestPrices { volumes: 40.0, leaf: 200.0, near: 20.0, contact: 50.0 };
+    let tests = TestPrices {
+        volumes: 40.0,
+        leaf: 200.0,
+        near: 20.0,
+        contact: 50.0,
+    };
     Prices {
         cloth: tests,
         body: tests,
@@ -68,7 +87,15 @@ fn header() -> Header {
         title: "All collisions in one corner".into(),
         bodies: 1,
         self_collision: true,
-        patches: vec![Patch { vertices: 200, around: 230, nodes: 700, weight: 9000 }; PATCHES as usize],
+        patches: vec![
+            Patch {
+                vertices: 200,
+                around: 230,
+                nodes: 700,
+                weight: 9000
+            };
+            PATCHES as usize
+        ],
         borders: (0..PATCHES).map(border).collect(),
         aggregates: 16,
         contact_bytes: 129,
@@ -82,8 +109,16 @@ fn step(number: u64) -> Step {
         // One patch has forty times the tests of the others.
         let tests = if patch == 0 { 40_000 } else { 1000 };
         let (tree, contacts) = tree(tests, patch + 10 * number as u32 + 1);
-        let routes = vec![Route { patches: vec![patch], contacts }];
-        tasks.push(Task { patch, against: Against::Body(0), tree, routes });
+        let routes = vec![Route {
+            patches: vec![patch],
+            contacts,
+        }];
+        tasks.push(Task {
+            patch,
+            against: Against::Body(0),
+            tree,
+            routes,
+        });
     }
     Step {
         number,
@@ -143,11 +178,17 @@ fn where_one_rank_has_all_collisions_stealing_mends_it_and_no_bound_is_broken() 
     let rows = rows(&plan(), &results);
     let none = find(&rows, "static", "collide", 8);
     let best = find(&rows, "every-other", "collide", 8);
-    assert!(none.speedup < 1.5 && none.longest_bound_ms > 0.6 * none.time_ms, "{none:?}");
+    assert!(
+        none.speedup < 1.5 && none.longest_bound_ms > 0.6 * none.time_ms,
+        "{none:?}"
+    );
     assert!(best.speedup > 4.0, "{best:?}");
     for row in &rows {
         assert!(row.speedup <= 1.0001 * row.ranks as f64, "{row:?}");
-        let least = row.work_bound_ms.max(row.longest_bound_ms).max(row.latency_bound_ms);
+        let least = row
+            .work_bound_ms
+            .max(row.longest_bound_ms)
+            .max(row.latency_bound_ms);
         assert!(row.time_ms >= 0.999 * least, "{row:?}");
         assert!(row.speedup <= 1.001 * row.bound, "{row:?}");
         assert!((0.0..1.0).contains(&row.not_computing), "{row:?}");
@@ -158,7 +199,9 @@ fn where_one_rank_has_all_collisions_stealing_mends_it_and_no_bound_is_broken() 
     for (_, drawing) in chart::plots(&rows) {
         assert!(drawing.svg().starts_with("<svg") && drawing.svg().ends_with("</svg>\n"));
         let png = drawing.png().unwrap();
-        let reader = png::Decoder::new(std::io::Cursor::new(&png)).read_info().unwrap();
+        let reader = png::Decoder::new(std::io::Cursor::new(&png))
+            .read_info()
+            .unwrap();
         assert!(reader.info().width > 400);
     }
 }
@@ -176,7 +219,10 @@ fn a_sweep_is_the_same_on_any_threads_and_goes_on_where_it_was() {
     let again = swept(&record, &one, 2).unwrap();
     assert_eq!((again.found, again.stale), (count, 0));
     // One file is lost, one is cut off.
-    let mut files: Vec<_> = fs::read_dir(one.join("points")).unwrap().map(|f| f.unwrap().path()).collect();
+    let mut files: Vec<_> = fs::read_dir(one.join("points"))
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
     files.sort();
     fs::remove_file(&files[0]).unwrap();
     fs::write(&files[3], b"{\"format\":").unwrap();
@@ -196,13 +242,23 @@ fn a_directory_of_somebody_else_is_left_alone() {
     let out = folder.path().join("letters");
     fs::create_dir(&out).unwrap();
     fs::write(out.join("to-a-friend"), "hello").unwrap();
-    assert!(matches!(swept(&record, &out, 1), Err(SweepError::Foreign { .. })));
+    assert!(matches!(
+        swept(&record, &out, 1),
+        Err(SweepError::Foreign { .. })
+    ));
 }
 
 #[test]
 fn more_ranks_than_patches_are_refused_and_none_too() {
     let error = Layout::new(&header(), 9).unwrap_err();
-    assert_eq!(error, LayoutError::TooManyRanks { ranks: 9, patches: 8, more: 16 });
+    assert_eq!(
+        error,
+        LayoutError::TooManyRanks {
+            ranks: 9,
+            patches: 8,
+            more: 16
+        }
+    );
     assert!(error.to_string().contains("partition.patches=16"));
     assert_eq!(Layout::new(&header(), 0).unwrap_err(), LayoutError::NoRanks);
 }
@@ -221,10 +277,16 @@ fn broken_records_are_refused_with_the_reason() {
     };
     assert!(open(&good).is_ok());
     assert!(matches!(open(b""), Err(RecordError::Foreign { .. })));
-    assert!(matches!(open(b"no record at all"), Err(RecordError::Foreign { .. })));
+    assert!(matches!(
+        open(b"no record at all"),
+        Err(RecordError::Foreign { .. })
+    ));
     let mut bytes = good.clone();
     bytes[7] = 99;
-    assert!(matches!(open(&bytes), Err(RecordError::Version { found: 99, .. })));
+    assert!(matches!(
+        open(&bytes),
+        Err(RecordError::Version { found: 99, .. })
+    ));
     let mut previous = 0;
     for length in (8..good.len()).step_by(good.len() / 37) {
         assert!(open(&good[..length]).is_err(), "cut off after {length}");
@@ -239,8 +301,14 @@ fn broken_records_are_refused_with_the_reason() {
     }
     let none = folder.path().join("none.weftrec");
     assert!(matches!(Record::open(&none), Err(RecordError::Io { .. })));
-    RecordWriter::create(&none, &header()).unwrap().finish().unwrap();
-    assert!(matches!(Record::open(&none), Err(RecordError::Empty { .. })));
+    RecordWriter::create(&none, &header())
+        .unwrap()
+        .finish()
+        .unwrap();
+    assert!(matches!(
+        Record::open(&none),
+        Err(RecordError::Empty { .. })
+    ));
 }
 
 #[test]
@@ -259,7 +327,9 @@ fn copies_have_copied_work_and_run_on_as_many_more_ranks() {
     let sources: [&dyn Source; 1] = [&source];
     let results = sweep(&plan, &sources, &folder.path().join("out"), 2, &|_| {}).unwrap();
     let mut single = Record::open(&record).unwrap();
-    let tests: u64 = (0..2).map(|index| single.step(index).unwrap().counts().tests()).sum();
+    let tests: u64 = (0..2)
+        .map(|index| single.step(index).unwrap().counts().tests())
+        .sum();
     assert_eq!(results.alone[0].tests, 16 * tests);
     assert_eq!(results.points[0].measured.tests, 16 * tests);
 }

@@ -44,11 +44,19 @@ pub struct Drawing {
 
 impl Drawing {
     pub(super) fn new(size: [f64; 2]) -> Self {
-        Self { size, shapes: Vec::new() }
+        Self {
+            size,
+            shapes: Vec::new(),
+        }
     }
 
     pub(super) fn line(&mut self, points: &[[f64; 2]], color: Color, width: f64, dashed: bool) {
-        self.shapes.push(Shape::Line { points: points.to_vec(), color, width, dashed });
+        self.shapes.push(Shape::Line {
+            points: points.to_vec(),
+            color,
+            width,
+            dashed,
+        });
     }
 
     pub(super) fn disc(&mut self, at: [f64; 2], radius: f64, color: Color) {
@@ -57,7 +65,12 @@ impl Drawing {
 
     pub(super) fn text(&mut self, at: [f64; 2], anchor: Anchor, size: f64, text: &str) {
         let text = text.to_owned();
-        self.shapes.push(Shape::Text { at, anchor, size, text });
+        self.shapes.push(Shape::Text {
+            at,
+            anchor,
+            size,
+            text,
+        });
     }
 
     /// As SVG.
@@ -72,10 +85,21 @@ impl Drawing {
         for shape in &self.shapes {
             // Strings take all that is written.
             let _ = match shape {
-                Shape::Line { points, color, width, dashed } => {
-                    let points: Vec<String> =
-                        points.iter().map(|[x, y]| format!("{x:.1},{y:.1}")).collect();
-                    let dash = if *dashed { " stroke-dasharray=\"4 3\"" } else { "" };
+                Shape::Line {
+                    points,
+                    color,
+                    width,
+                    dashed,
+                } => {
+                    let points: Vec<String> = points
+                        .iter()
+                        .map(|[x, y]| format!("{x:.1},{y:.1}"))
+                        .collect();
+                    let dash = if *dashed {
+                        " stroke-dasharray=\"4 3\""
+                    } else {
+                        ""
+                    };
                     writeln!(
                         out,
                         "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\"{dash}/>",
@@ -83,12 +107,21 @@ impl Drawing {
                         hex(*color)
                     )
                 }
-                Shape::Disc { at: [x, y], radius, color } => writeln!(
+                Shape::Disc {
+                    at: [x, y],
+                    radius,
+                    color,
+                } => writeln!(
                     out,
                     "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"{}\"/>",
                     hex(*color)
                 ),
-                Shape::Text { at: [x, y], anchor, size, text } => {
+                Shape::Text {
+                    at: [x, y],
+                    anchor,
+                    size,
+                    text,
+                } => {
                     let anchor = match anchor {
                         Anchor::Start => "start",
                         Anchor::Middle => "middle",

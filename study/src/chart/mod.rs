@@ -7,8 +7,8 @@ mod drawing;
 mod font;
 mod raster;
 
-use self::drawing::{Anchor, Color};
 pub use self::drawing::Drawing;
+use self::drawing::{Anchor, Color};
 use crate::PHASES;
 use crate::tables::Row;
 
@@ -63,13 +63,20 @@ pub fn plots(rows: &[Row]) -> Vec<(String, Drawing)> {
         let of_scene: Vec<&Row> = rows.iter().filter(|row| row.scene == scene).collect();
         let has_steps = of_scene.iter().any(|row| row.phase == "step");
         for quantity in [Quantity::Efficiency, Quantity::Speedup] {
-            let wanted: &[&str] = if has_steps { &["collide", "step"] } else { &["collide"] };
+            let wanted: &[&str] = if has_steps {
+                &["collide", "step"]
+            } else {
+                &["collide"]
+            };
             let panels: Vec<(&str, &str)> = networks
                 .iter()
                 .flat_map(|&network| wanted.iter().map(move |&phase| (network, phase)))
                 .collect();
             let name = format!("{scene}.{}", quantity.name());
-            plots.push((name, figure(&of_scene, scene, &panels, wanted.len(), quantity)));
+            plots.push((
+                name,
+                figure(&of_scene, scene, &panels, wanted.len(), quantity),
+            ));
             for &network in networks.iter().filter(|_| has_steps) {
                 let phases = PHASES.iter().copied().chain(["step"]);
                 let panels: Vec<(&str, &str)> = phases.map(|phase| (network, phase)).collect();
@@ -101,7 +108,10 @@ fn figure(
 ) -> Drawing {
     let policies = distinct(rows.iter().map(|row| row.policy.as_str()));
     let color = |policy: &str| {
-        let at = policies.iter().position(|&name| name == policy).unwrap_or(0);
+        let at = policies
+            .iter()
+            .position(|&name| name == policy)
+            .unwrap_or(0);
         COLORS[at % COLORS.len()]
     };
     let lines = panels.len().div_ceil(columns) as f64;
@@ -118,7 +128,12 @@ fn figure(
         let y = HEAD + LEGEND / 2.0;
         let best = policy == "best possible";
         let of = if best { BOUND } else { color(policy) };
-        drawing.line(&[[x, y], [x + 18.0, y]], of, if best { 1.2 } else { 2.0 }, best);
+        drawing.line(
+            &[[x, y], [x + 18.0, y]],
+            of,
+            if best { 1.2 } else { 2.0 },
+            best,
+        );
         drawing.text([x + 23.0, y], Anchor::Start, 10.0, policy);
         x += 36.0 + 6.5 * policy.len() as f64;
     }
@@ -160,7 +175,12 @@ fn panel(
             y1 - (y1 - y0) * ((value.max(0.5).log2() + 1.0) / (most.log2() + 1.0)).clamp(0.0, 1.0)
         }
     };
-    drawing.text([(x0 + x1) / 2.0, top + LABELS[1] / 2.0], Anchor::Middle, 11.0, title);
+    drawing.text(
+        [(x0 + x1) / 2.0, top + LABELS[1] / 2.0],
+        Anchor::Middle,
+        11.0,
+        title,
+    );
     let mut ticks = vec![1.0];
     while ticks[ticks.len() - 1] < most {
         ticks.push(ticks[ticks.len() - 1] * if most > 256.0 { 4.0 } else { 2.0 });
@@ -168,15 +188,30 @@ fn panel(
     ticks.retain(|&tick| tick <= most);
     for &tick in &ticks {
         drawing.line(&[[x(tick), y0], [x(tick), y1]], [235, 235, 235], 0.7, false);
-        drawing.text([x(tick), y1 + 10.0], Anchor::Middle, 9.0, &format!("{tick:.0}"));
+        drawing.text(
+            [x(tick), y1 + 10.0],
+            Anchor::Middle,
+            9.0,
+            &format!("{tick:.0}"),
+        );
     }
     let values: Vec<f64> = match quantity {
         Quantity::Efficiency => vec![0.0, 25.0, 50.0, 75.0, 100.0],
         Quantity::Speedup => ticks.clone(),
     };
     for value in values {
-        drawing.line(&[[x0, y(value)], [x1, y(value)]], [235, 235, 235], 0.7, false);
-        drawing.text([x0 - 4.0, y(value)], Anchor::End, 9.0, &format!("{value:.0}"));
+        drawing.line(
+            &[[x0, y(value)], [x1, y(value)]],
+            [235, 235, 235],
+            0.7,
+            false,
+        );
+        drawing.text(
+            [x0 - 4.0, y(value)],
+            Anchor::End,
+            9.0,
+            &format!("{value:.0}"),
+        );
     }
     drawing.line(&[[x0, y0], [x0, y1], [x1, y1]], AXIS, 1.0, false);
     drawing.text([(x0 + x1) / 2.0, y1 + 22.0], Anchor::Middle, 9.0, "ranks");
@@ -184,8 +219,19 @@ fn panel(
         Quantity::Efficiency => 100.0 * speedup / row.ranks as f64,
         Quantity::Speedup => speedup,
     };
-    let perfect = |ranks: f64| if quantity == Quantity::Efficiency { 100.0 } else { ranks };
-    drawing.line(&[[x(1.0), y(perfect(1.0))], [x(most), y(perfect(most))]], GREY, 1.0, false);
+    let perfect = |ranks: f64| {
+        if quantity == Quantity::Efficiency {
+            100.0
+        } else {
+            ranks
+        }
+    };
+    drawing.line(
+        &[[x(1.0), y(perfect(1.0))], [x(most), y(perfect(most))]],
+        GREY,
+        1.0,
+        false,
+    );
     // The bound of the policy that allows most.
     let mut best: Vec<(usize, f64)> = Vec::new();
     for row in rows {
@@ -194,7 +240,10 @@ fn panel(
             None => best.push((row.ranks, value(row, row.bound))),
         }
     }
-    let line: Vec<[f64; 2]> = best.iter().map(|&(ranks, bound)| [x(ranks as f64), y(bound)]).collect();
+    let line: Vec<[f64; 2]> = best
+        .iter()
+        .map(|&(ranks, bound)| [x(ranks as f64), y(bound)])
+        .collect();
     drawing.line(&line, BOUND, 1.2, true);
     for (at, policy) in policies.iter().enumerate() {
         let color = COLORS[at % COLORS.len()];
@@ -207,8 +256,10 @@ fn panel(
             drawing.disc([px, py], 2.4, color);
             if row.confidence_ms > 0.0 && row.confidence_ms < row.time_ms {
                 let at = |time: f64| y(value(row, row.speedup * row.time_ms / time));
-                let (low, high) =
-                    (at(row.time_ms + row.confidence_ms), at(row.time_ms - row.confidence_ms));
+                let (low, high) = (
+                    at(row.time_ms + row.confidence_ms),
+                    at(row.time_ms - row.confidence_ms),
+                );
                 drawing.line(&[[px, low], [px, high]], color, 1.0, false);
             }
         }

@@ -55,7 +55,11 @@ impl Canvas {
         self.fill(low, high, 0.5 * width, color, |p| {
             let (d, e) = ([b[0] - a[0], b[1] - a[1]], [p[0] - a[0], p[1] - a[1]]);
             let length = d[0] * d[0] + d[1] * d[1];
-            let t = if length > 0.0 { (d[0] * e[0] + d[1] * e[1]) / length } else { 0.0 };
+            let t = if length > 0.0 {
+                (d[0] * e[0] + d[1] * e[1]) / length
+            } else {
+                0.0
+            };
             let t = t.clamp(0.0, 1.0);
             (e[0] - t * d[0]).hypot(e[1] - t * d[1])
         });
@@ -105,7 +109,12 @@ impl Drawing {
         let pixel = |[x, y]: [f64; 2]| [x * SCALE, y * SCALE];
         for shape in &self.shapes {
             match shape {
-                Shape::Line { points, color, width, dashed } => {
+                Shape::Line {
+                    points,
+                    color,
+                    width,
+                    dashed,
+                } => {
                     let mut along = 0.0;
                     for pair in points.windows(2) {
                         let (a, b) = (pixel(pair[0]), pixel(pair[1]));
@@ -139,7 +148,12 @@ impl Drawing {
                         (p[0] - center[0]).hypot(p[1] - center[1])
                     });
                 }
-                Shape::Text { at, anchor, size, text } => {
+                Shape::Text {
+                    at,
+                    anchor,
+                    size,
+                    text,
+                } => {
                     canvas.text(pixel(*at), *anchor, *size, text);
                 }
             }
@@ -149,7 +163,9 @@ impl Drawing {
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         let mut writer = encoder.write_header().map_err(io::Error::other)?;
-        writer.write_image_data(&canvas.pixels).map_err(io::Error::other)?;
+        writer
+            .write_image_data(&canvas.pixels)
+            .map_err(io::Error::other)?;
         writer.finish().map_err(io::Error::other)?;
         Ok(out)
     }

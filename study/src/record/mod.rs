@@ -170,7 +170,10 @@ impl Header {
     /// Vertices of the cloth.
     #[must_use]
     pub fn vertices(&self) -> u64 {
-        self.patches.iter().map(|patch| u64::from(patch.vertices)).sum()
+        self.patches
+            .iter()
+            .map(|patch| u64::from(patch.vertices))
+            .sum()
     }
 
     /// What is wrong with it, if anything; a sentence.

@@ -39,7 +39,10 @@ impl Record {
     /// # Errors
     /// It is no record, of another version, cut off, damaged, or empty.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
-        let io = |source| RecordError::Io { path: path.to_owned(), source };
+        let io = |source| RecordError::Io {
+            path: path.to_owned(),
+            source,
+        };
         let file = File::open(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
         let mut record = Self {
@@ -51,7 +54,9 @@ impl Record {
             digest: String::new(),
         };
         let mut start = [0; MAGIC.len() + 1];
-        let foreign = || RecordError::Foreign { path: path.to_owned() };
+        let foreign = || RecordError::Foreign {
+            path: path.to_owned(),
+        };
         record.file.read_exact(&mut start).map_err(|_| foreign())?;
         if start[..MAGIC.len()] != MAGIC {
             return Err(foreign());
@@ -67,7 +72,10 @@ impl Record {
         for piece in &pieces {
             sums.update(record.bytes_at(piece.at + piece.length, SUM as u64)?);
         }
-        record.digest = sums.finalize()[..8].iter().map(|b| format!("{b:02x}")).collect();
+        record.digest = sums.finalize()[..8]
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
             return Err(record.truncated());
         };
@@ -78,7 +86,10 @@ impl Record {
             return Err(record.damaged("it does not begin with a header"));
         }
         record.header = record.read(*first)?;
-        record.header.check().map_err(|what| record.damaged(&what))?;
+        record
+            .header
+            .check()
+            .map_err(|what| record.damaged(&what))?;
         record.end = record.read(*last)?;
         for piece in &pieces[1..pieces.len() - 1] {
             match (piece.letter, record.steps.last_mut()) {
@@ -91,7 +102,9 @@ impl Record {
             return Err(record.damaged("a step is missing"));
         }
         if record.steps.is_empty() {
-            return Err(RecordError::Empty { path: path.to_owned() });
+            return Err(RecordError::Empty {
+                path: path.to_owned(),
+            });
         }
         Ok(record)
     }
@@ -159,7 +172,11 @@ impl Record {
             if length > LARGEST {
                 return Err(self.damaged("a piece of impossible length"));
             }
-            pieces.push(Piece { letter: head[0], at, length });
+            pieces.push(Piece {
+                letter: head[0],
+                at,
+                length,
+            });
             at += length + SUM as u64;
             if at > size {
                 return Err(self.truncated());
@@ -190,13 +207,18 @@ impl Record {
             .and_then(|_| self.file.read_exact(&mut bytes));
         read.map_err(|source| match source.kind() {
             ErrorKind::UnexpectedEof => self.truncated(),
-            _ => RecordError::Io { path: self.path.clone(), source },
+            _ => RecordError::Io {
+                path: self.path.clone(),
+                source,
+            },
         })?;
         Ok(bytes)
     }
 
     fn truncated(&self) -> RecordError {
-        RecordError::Truncated { path: self.path.clone() }
+        RecordError::Truncated {
+            path: self.path.clone(),
+        }
     }
 
     fn damaged(&self, what: &str) -> RecordError {
@@ -228,9 +250,17 @@ fn read_task(bytes: &mut &[u8]) -> Result<Task, ShapeError> {
             return Err(ShapeError::TooLarge);
         }
         let patches = (0..count).map(|_| small(bytes)).collect::<Result<_, _>>()?;
-        routes.push(Route { patches, contacts: small(bytes)? });
+        routes.push(Route {
+            patches,
+            contacts: small(bytes)?,
+        });
     }
-    Ok(Task { patch, against, tree, routes })
+    Ok(Task {
+        patch,
+        against,
+        tree,
+        routes,
+    })
 }
 
 fn exists(task: &Task, header: &Header) -> bool {

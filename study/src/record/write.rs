@@ -27,7 +27,10 @@ impl RecordWriter {
     /// The file cannot be written.
     pub fn create(path: &Path, header: &Header) -> Result<Self, RecordError> {
         let partial = path.with_extension("weftrec.partial");
-        let io = |source| RecordError::Io { path: partial.clone(), source };
+        let io = |source| RecordError::Io {
+            path: partial.clone(),
+            source,
+        };
         let file = BufWriter::new(File::create(&partial).map_err(io)?);
         let mut writer = Self {
             path: path.to_owned(),
@@ -88,7 +91,10 @@ impl RecordWriter {
             file.get_ref().sync_all()
         })?;
         let rename = fs::rename(&self.partial, &self.path);
-        rename.map_err(|source| RecordError::Io { path: self.path.clone(), source })?;
+        rename.map_err(|source| RecordError::Io {
+            path: self.path.clone(),
+            source,
+        })?;
         Ok(self.path)
     }
 

@@ -127,7 +127,9 @@ mod tests {
     fn machine(network: Network) -> VirtualOptions {
         VirtualOptions {
             network,
-            computation: Computation::Modelled { unit: Duration::from_nanos(1) },
+            computation: Computation::Modelled {
+                unit: Duration::from_nanos(1),
+            },
             ..VirtualOptions::default()
         }
     }
@@ -135,7 +137,11 @@ mod tests {
     /// Computed clocks are those of ranks that really run, to the ns or nearly.
     #[test]
     fn clocks_are_those_of_ranks_that_run() {
-        for network in [Network::MYRINET_2000, Network::GIGABIT, Network::HDR_INFINIBAND] {
+        for network in [
+            Network::MYRINET_2000,
+            Network::GIGABIT,
+            Network::HDR_INFINIBAND,
+        ] {
             for ranks in [2_usize, 3, 8, 13] {
                 let bytes = |rank: usize| 16 + 100 * (rank as u64 % 3);
                 let work = |rank: usize| 1000 * (1 + rank as u64 * 7 % 5);
@@ -164,7 +170,10 @@ mod tests {
                 }
                 let truth = outcome.makespan().as_nanos() as f64;
                 let found = *clocks.now.iter().max().unwrap() as f64;
-                assert!((found / truth - 1.0).abs() < 0.02, "{ranks} ranks: {found} ns, not {truth} ns");
+                assert!(
+                    (found / truth - 1.0).abs() < 0.02,
+                    "{ranks} ranks: {found} ns, not {truth} ns"
+                );
             }
         }
     }

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
-use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
-use weft_runtime::comm::threads::LaunchError;
 use weft_runtime::comm::Comm;
+use weft_runtime::comm::threads::LaunchError;
+use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
 use weft_runtime::trace::Trace;
 use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scope};
 
@@ -124,7 +124,9 @@ pub fn replay(
     };
     let virtual_ranks = VirtualOptions {
         network: machine.network,
-        computation: Computation::Modelled { unit: Duration::from_nanos(1) },
+        computation: Computation::Modelled {
+            unit: Duration::from_nanos(1),
+        },
         seed: machine.seed,
         stack: STACK,
         ..VirtualOptions::default()
@@ -143,7 +145,11 @@ pub fn replay(
             header,
             step,
             prices,
-            ready: header.patches.iter().map(|_| AtomicBool::new(false)).collect(),
+            ready: header
+                .patches
+                .iter()
+                .map(|_| AtomicBool::new(false))
+                .collect(),
             measured: layout.ownership().patches(rank),
             tally: [const { AtomicU64::new(0) }; 3],
         };
@@ -170,7 +176,13 @@ pub fn replay(
         traces.extend(report.trace.take());
     }
     let mut clocks = Clocks::new(ends, &machine.network);
-    finish(&mut clocks, &starts, (header, layout, step, prices), machine, &mut times);
+    finish(
+        &mut clocks,
+        &starts,
+        (header, layout, step, prices),
+        machine,
+        &mut times,
+    );
     Ok((times, traces))
 }
 
@@ -214,7 +226,11 @@ fn finish(
     let weight = |rank: usize| layout.ranks[rank].weight as f64;
     let mut begin = starts.to_vec();
     let mut lap = |clocks: &Clocks, times: &mut StepTimes, phase: usize| {
-        let laps = clocks.now.iter().zip(&begin).map(|(now, begin)| now - begin);
+        let laps = clocks
+            .now
+            .iter()
+            .zip(&begin)
+            .map(|(now, begin)| now - begin);
         times.phases[phase] = laps.max().unwrap_or_default();
         begin.clone_from(&clocks.now);
     };
@@ -252,8 +268,7 @@ fn finish(
                 clocks.compute(factor);
             }
         }
-        let product =
-            |rank: usize| ns(prices.product, weight(rank)) + ns(prices.coarse_solve, 1.0);
+        let product = |rank: usize| ns(prices.product, weight(rank)) + ns(prices.coarse_solve, 1.0);
         for _ in 0..step.products {
             clocks.exchange(&layout.halo, VECTOR, product);
             clocks.allgather(|rank| PARTIAL * layout.ranks[rank].partials + SIX * coarse(rank));
@@ -263,7 +278,8 @@ fn finish(
         lap(clocks, times, 2);
 
         let rows = layout.rows(step);
-        let respond = |rank: usize| ns(prices.respond, weight(rank)) / u64::from(step.passes.max(1));
+        let respond =
+            |rank: usize| ns(prices.respond, weight(rank)) / u64::from(step.passes.max(1));
         let row = |rank: usize| ns(prices.row, held[rank] as f64);
         for pass in 0..step.passes {
             clocks.exchange(&layout.halo, VECTOR, |_| 0);
@@ -290,7 +306,11 @@ fn finish(
         times.computed[4] = sum(&take);
         lap(clocks, times, 4);
     }
-    let whole = clocks.now.iter().zip(starts).map(|(end, start)| end - start);
+    let whole = clocks
+        .now
+        .iter()
+        .zip(starts)
+        .map(|(end, start)| end - start);
     times.whole = whole.max().unwrap_or_default();
     let first = clocks.now.iter().copied().min().unwrap_or_default();
     times.skew = clocks.now.iter().map(|now| now - first).collect();

@@ -104,7 +104,11 @@ impl<'a> Task<Env<'a>> for Tests {
         }
         let cost = (prices.of(&counts) + made_ready).round() as u64;
         cx.charge(cost);
-        for (tally, value) in env.tally.iter().zip([counts.tests(), counts.contacts, cost]) {
+        for (tally, value) in env
+            .tally
+            .iter()
+            .zip([counts.tests(), counts.contacts, cost])
+        {
             tally.fetch_add(value, Ordering::Relaxed);
         }
         self.found += counts.contacts;
