@@ -108,13 +108,15 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     Ok((value, report))
 }
 
+type Body<'a, 'b, E> = Box<dyn FnOnce(&mut Scope<'a, E>) -> Result<(), ScopeError> + 'b>;
+
 /// The scope, compiled once for all bodies.
 fn run<'a, E: ?Sized + Sync>(
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
     env: &'a E,
     options: &ScopeOptions,
-    body: Box<dyn FnOnce(&mut Scope<'a, E>) -> Result<(), ScopeError> + '_>,
+    body: Body<'a, '_, E>,
 ) -> Result<ScopeReport, ScopeError> {
     let refused = match options.workers {
         0 => Some(ScopeError::NoWorkers),

@@ -310,11 +310,7 @@ type Fibre<'a> = ScopedCoroutine<'a, (), (), Ended, DefaultStack>;
 type FibreRef<'a> = ScopedCoroutineRef<'a, (), (), Ended, DefaultStack>;
 
 /// Runs all ranks on this thread; the error is a sentence.
-fn run(
-    ranks: usize,
-    options: &VirtualOptions,
-    body: Body<'_>,
-) -> Result<Outcome<Ended>, String> {
+fn run(ranks: usize, options: &VirtualOptions, body: Body<'_>) -> Result<Outcome<Ended>, String> {
     let world = RefCell::new(World::new(ranks, options));
     let mut fibres: Vec<Fibre<'_>> = Vec::with_capacity(ranks);
     for rank in (0..ranks as u32).map(Rank) {
