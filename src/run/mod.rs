@@ -208,7 +208,7 @@ pub enum RunError {
     #[error("one rank alone cannot be {0} ranks; leave out `--comm solo` or `--ranks`")]
     SoloRanks(usize),
     /// Steps to trace that the run does not take.
-    #[error("there is no step {from} to trace: the run ends with step {steps}")]
+    #[error("there is no step {from} to trace or record: the run ends with step {steps}")]
     NothingToTrace {
         /// The first step to trace.
         from: u64,

@@ -10,6 +10,7 @@ mod compare;
 mod failures;
 mod place;
 mod restart;
+mod study;
 mod trace;
 
 use std::collections::BTreeSet;
