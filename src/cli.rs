@@ -151,6 +151,10 @@ pub(crate) struct StudyArguments {
         conflicts_with = "real"
     )]
     pub(crate) slower: f64,
+    /// Pretends that it costs nothing to make a patch ready for its tests, which every rank does that tests it: shows what doing
+    /// that again costs.
+    #[arg(long, conflicts_with = "real")]
+    pub(crate) ready_free: bool,
     /// Replays the collision phase alone.
     #[arg(long)]
     pub(crate) collide: bool,

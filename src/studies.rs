@@ -45,6 +45,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         repeat: arguments.repeat,
         collide_only: arguments.collide,
         slower: arguments.slower,
+        ready_free: arguments.ready_free,
         real: arguments.real,
     };
     // Before anything is recorded.
@@ -324,7 +325,7 @@ impl Source for Full {
     }
 
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
-        let prices = self.prices.slower(plan.slower);
+        let prices = plan.priced(&self.prices);
         let machine = Machine {
             network: network(&point.network)?,
             policy: policy(&point.policy)?,

@@ -16,6 +16,8 @@ sweep=(--ranks 1..64 --policy static,paper,every-other --network myrinet-2000,gi
 "$weft" study "${scenes[@]}" --set partition.patches=64 --steps "$steps" "${sweep[@]}" --out "$out" >"$out.today.txt"
 records=("$out/records/drape-floor" "$out/records/drape-free")
 "$weft" study "${records[@]}" "${sweep[@]}" --slower 5 --out "$out-2006" >"$out.2006.txt"
+# The same, if no rank had to make ready again what another has made ready.
+"$weft" study "$out/records/drape-floor" "${sweep[@]}" --slower 5 --ready-free --collide --out "$out-ready" >"$out.ready.txt"
 # A million vertices on thousands of ranks: 128 drape-floors side by side.
 "$weft" study "$out/records/drape-floor" --copies 128 --ranks 256,1024,4096 --policy static,every-other --collide \
     --repeat 1 --network hdr-infiniband --out "$out-million" >"$out.million.txt"
@@ -26,4 +28,5 @@ for scene in drape-floor drape-free; do
 done
 cp "$out-2006/drape-floor.myrinet-2000.speedup.svg" "$images/study-drape-floor-phases.svg"
 cp "$out-million/drape-floor-x128.efficiency.svg" "$images/study-million.svg"
-cat "$out.today.txt" "$out.2006.txt" "$out.million.txt"
+cp "$out-ready/drape-floor.efficiency.svg" "$images/study-drape-floor-ready.svg"
+cat "$out.today.txt" "$out.ready.txt" "$out.2006.txt" "$out.million.txt"

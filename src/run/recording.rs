@@ -32,7 +32,7 @@ impl Recorder {
     ) -> Result<Self, RecordError> {
         let from = last.saturating_sub(LAST - 1).max(1);
         Ok(Self {
-            steps: wanted.unwrap_or(TraceSteps::between(from, last)),
+            steps: wanted.unwrap_or_else(|| TraceSteps::between(from, last)),
             writer: RecordWriter::create(&directory.file(RECORD_FILE), &header(world))?,
             tested: None,
         })

@@ -244,9 +244,7 @@ fn share_roots(
             .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
             .map(bytemuck::pod_read_unaligned)
             .collect();
-        if roots.as_flattened().len() * size_of::<f32>() != bytes.len()
-            || roots.len() != theirs.len()
-        {
+        if size_of_val(roots.as_flattened()) != bytes.len() || roots.len() != theirs.len() {
             let from = Rank(rank as u32);
             let what = format!(
                 "{} bytes for the volumes of {} patches",

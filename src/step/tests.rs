@@ -632,7 +632,8 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 let me = comm.rank().index();
                 let mut volumes = Volumes::default();
                 let snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
-                let (contacts, report) = detect(comm, &snapshot, &ownership, &options).unwrap();
+                let (contacts, report) =
+                    detect(comm, (&snapshot, &geometry), &ownership, &options, None).unwrap();
                 let all = contacts.layers.into_iter().chain(contacts.vertex_body);
                 // Contacts go to all owners of their vertices; the first vertex's counts.
                 let counted =

@@ -5,6 +5,8 @@ use thiserror::Error;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::{POLICIES, Policy};
 
+use crate::prices::Prices;
+
 /// The networks that have names.
 pub const NETWORKS: [(&str, Network); 3] = [
     ("myrinet-2000", Network::MYRINET_2000),
@@ -27,6 +29,9 @@ pub struct Plan {
     pub collide_only: bool,
     /// How many times slower the modelled machine computes than the recorded one.
     pub slower: f64,
+    /// Whether making a patch ready for tests costs nothing: what would be if nobody did it again.
+    #[serde(default)]
+    pub ready_free: bool,
     /// Whether points are runs on this machine, whose network has no name.
     #[serde(default)]
     pub real: bool,
@@ -104,6 +109,16 @@ impl Plan {
             network(name)?;
         }
         Ok(())
+    }
+
+    /// Prices on the modelled machine, from those of the recorded one.
+    #[must_use]
+    pub fn priced(&self, prices: &Prices) -> Prices {
+        let mut prices = prices.slower(self.slower);
+        if self.ready_free {
+            (prices.node, prices.vertex) = (0.0, 0.0);
+        }
+        prices
     }
 
     /// All points of so many records; the smallest numbers of ranks first, so that something can be seen early.
@@ -253,6 +268,7 @@ mod tests {
             repeat: 3,
             collide_only: false,
             slower: 1.0,
+            ready_free: false,
             real: false,
         };
         plan.check().unwrap();

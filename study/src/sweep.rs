@@ -189,7 +189,11 @@ pub fn sweep(
         } else {
             "whole"
         };
-        format!("{} {kind} slower {}", digests[point.record], plan.slower)
+        let ready = if plan.ready_free { " ready free" } else { "" };
+        format!(
+            "{} {kind} slower {}{ready}",
+            digests[point.record], plan.slower
+        )
     };
     let mut stale = 0;
     let kept: Vec<Option<Done>> = all
@@ -374,7 +378,7 @@ impl Source for Replayed {
             collide_only: plan.collide_only,
             trace: None,
         };
-        let prices = record.end().prices.slower(plan.slower);
+        let prices = plan.priced(&record.end().prices);
         let mut skew = Vec::new();
         let mut all = Measured::default();
         for index in 0..record.steps() {

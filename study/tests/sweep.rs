@@ -155,6 +155,7 @@ fn plan() -> Plan {
         repeat: 2,
         collide_only: false,
         slower: 1.0,
+        ready_free: false,
         real: false,
     }
 }

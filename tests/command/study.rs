@@ -4,18 +4,26 @@ use std::fs;
 
 use crate::place::{Place, hash_of};
 
-const STUDY: &str = "study small.toml --quiet --steps 12 --record 10..12 --ranks 1,2 --repeat 2 --out out";
+const STUDY: &str =
+    "study small.toml --quiet --steps 12 --record 10..12 --ranks 1,2 --repeat 2 --out out";
 
 #[test]
 fn a_study_leaves_tables_and_plots_and_records_once() {
     let place = Place::new();
     let text = String::from_utf8(place.weft(STUDY).stdout).unwrap();
-    assert!(text.contains("efficiency of `collide`") && text.contains("every-other"), "{text}");
+    assert!(
+        text.contains("efficiency of `collide`") && text.contains("every-other"),
+        "{text}"
+    );
     let csv = fs::read_to_string(place.path("out/study.csv")).unwrap();
     // Two numbers of ranks, three policies, five phases and the whole step, and the names.
     assert_eq!(csv.lines().count(), 1 + 2 * 3 * 6, "{csv}");
     let names = place.names("out");
-    for name in ["study.json", "small.efficiency.svg", "small.myrinet-2000.speedup.png"] {
+    for name in [
+        "study.json",
+        "small.efficiency.svg",
+        "small.myrinet-2000.speedup.png",
+    ] {
         assert!(names.contains(name), "{names:?}");
     }
     let record = place.path("out/records/small/record.weftrec");
@@ -23,9 +31,15 @@ fn a_study_leaves_tables_and_plots_and_records_once() {
     // Nothing is done again; the record can be studied without the scene, with the same result.
     place.weft(STUDY);
     assert_eq!(fs::metadata(&record).unwrap().modified().unwrap(), written);
-    assert_eq!(fs::read_to_string(place.path("out/study.csv")).unwrap(), csv);
+    assert_eq!(
+        fs::read_to_string(place.path("out/study.csv")).unwrap(),
+        csv
+    );
     place.weft("study out/records/small --quiet --ranks 1,2 --repeat 2 --out again");
-    assert_eq!(fs::read_to_string(place.path("again/study.csv")).unwrap(), csv);
+    assert_eq!(
+        fs::read_to_string(place.path("again/study.csv")).unwrap(),
+        csv
+    );
 }
 
 #[test]
@@ -33,7 +47,10 @@ fn a_recorded_run_ends_with_the_same_state() {
     let place = Place::new();
     let run = "run small.toml --quiet --steps 12 --set output.pictures=false";
     let hash = |options: &str| hash_of(&place.weft(&format!("{run} {options}")));
-    assert_eq!(hash("--record=5..12 --out recorded"), hash("--ranks 2 --out plain"));
+    assert_eq!(
+        hash("--record=5..12 --out recorded"),
+        hash("--ranks 2 --out plain")
+    );
     assert!(place.path("recorded/record.weftrec").exists());
 }
 
@@ -41,17 +58,33 @@ fn a_recorded_run_ends_with_the_same_state() {
 fn what_cannot_be_studied_is_refused() {
     let place = Place::new();
     for (command, code, words) in [
-        ("study small.toml --policy every-othr", 2, "did you mean `every-other`?"),
-        ("study small.toml --network gigabyte", 2, "did you mean `gigabit`?"),
+        (
+            "study small.toml --policy every-othr",
+            2,
+            "did you mean `every-other`?",
+        ),
+        (
+            "study small.toml --network gigabyte",
+            2,
+            "did you mean `gigabit`?",
+        ),
         ("study small.toml --ranks 0", 2, "`0` is no number of ranks"),
         ("study small.toml --ranks 4..2", 2, "no number of ranks"),
         ("study small.toml --repeat 0", 2, "no repetitions"),
         ("study small.toml --slower 0", 2, "above 0"),
-        ("study small.toml --steps 2 --quiet --ranks 64", 2, "partition.patches=64"),
+        (
+            "study small.toml --steps 2 --quiet --ranks 64",
+            2,
+            "partition.patches=64",
+        ),
         ("study none.weftrec", 5, "none.weftrec"),
         ("study small.toml --copies 3", 2, "power of two"),
         ("study none.weftrec --full", 2, "want a scene"),
-        ("run small.toml --record --ranks 2", 2, "recorded on one rank"),
+        (
+            "run small.toml --record --ranks 2",
+            2,
+            "recorded on one rank",
+        ),
         ("run small.toml --record=99999", 2, "no step 99999"),
     ] {
         let (status, message) = place.fails(command);

@@ -156,8 +156,10 @@ pub fn replay(
         play(comm, &env, &forks[rank], &options)
     };
     let outcome = launch(ranks, &virtual_ranks, body)?;
-    let mut times = StepTimes::default();
-    times.traffic = [outcome.messages, outcome.bytes];
+    let mut times = StepTimes {
+        traffic: [outcome.messages, outcome.bytes],
+        ..StepTimes::default()
+    };
     let (mut ends, mut traces) = (Vec::with_capacity(ranks), Vec::new());
     for (rank, played) in outcome.results.into_iter().enumerate() {
         let (end, tally, mut report) = played?;
