@@ -167,6 +167,17 @@ impl ModifiedCg {
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
         self.check_lengths(system, x)?;
+        let team = self.reduction.shares().team().clone();
+        team.awake(|| self.iterate(comm, system, tolerance, x))
+    }
+
+    fn iterate(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        tolerance: &Tolerance,
+        x: &mut [DVec3],
+    ) -> Result<Outcome, SolveError> {
         let shares = self.reduction.shares();
         let bad_block = (self.preconditioner).factor(comm, &mut self.halo, system, shares)?;
         if self.solve_cost > 0 {
