@@ -18,34 +18,24 @@ const PATCHES: u32 = 8;
 
 /// A tree of about so many tests, and how many contacts it has.
 fn tree(tests: u32, seed: u32) -> (Tree, u32) {
-    let (mut visits, mut open, mut contacts) = (Vec::new(), 1_u32, 0);
+    let (mut visits, mut contacts) = (Vec::new(), 0);
     let mut random = seed.wrapping_mul(2_654_435_761) | 1;
-    while open > 0 {
+    // Tests that are still to be made below each entry of the stack.
+    let mut stack = vec![tests];
+    while let Some(below) = stack.pop() {
         random ^= random << 13;
         random ^= random >> 17;
         random ^= random << 5;
-        let grows = (visits.len() as u32) < tests / 2;
-        let children = if grows {
-            (random % 4).max(u32::from(open == 1))
-        } else {
-            0
-        };
-        open = open - 1 + children;
-        visits.push(if children > 0 {
-            Visit {
-                kind: Kind::Inner,
-                children,
-                tests: 4,
-                contacts: 0,
-            }
-        } else {
-            contacts += random % 2;
-            Visit {
-                kind: Kind::Leaf,
-                children: 0,
-                tests: 1,
-                contacts: random % 2,
-            }
+        let leaf = below < 4;
+        let children = if leaf { 0 } else { 2 + random % 3 };
+        // Some children have twice as many below them as others.
+        stack.extend((0..children).map(|child| below * (1 + child % 2) / (2 * children)));
+        contacts += if leaf { random % 2 } else { 0 };
+        visits.push(Visit {
+            kind: if leaf { Kind::Leaf } else { Kind::Inner },
+            children,
+            tests: if leaf { 1 } else { 4 },
+            contacts: if leaf { random % 2 } else { 0 },
         });
     }
     (Tree::from_visits(visits).unwrap(), contacts)
@@ -106,8 +96,8 @@ fn header() -> Header {
 fn step(number: u64) -> Step {
     let mut tasks = Vec::new();
     for patch in 0..PATCHES {
-        // One patch has forty times the tests of the others.
-        let tests = if patch == 0 { 40_000 } else { 1000 };
+        // One patch has some hundred times the tests of the others.
+        let tests = if patch == 0 { 400_000 } else { 1000 };
         let (tree, contacts) = tree(tests, patch + 10 * number as u32 + 1);
         let routes = vec![Route {
             patches: vec![patch],
@@ -183,7 +173,7 @@ fn where_one_rank_has_all_collisions_stealing_mends_it_and_no_bound_is_broken() 
         none.speedup < 1.5 && none.longest_bound_ms > 0.6 * none.time_ms,
         "{none:?}"
     );
-    assert!(best.speedup > 4.0, "{best:?}");
+    assert!(best.speedup > 2.5 * none.speedup, "{best:?}");
     for row in &rows {
         assert!(row.speedup <= 1.0001 * row.ranks as f64, "{row:?}");
         let least = row
