@@ -170,7 +170,7 @@ fn sum<'a>(parts: impl Iterator<Item = &'a Parts>) -> Parts {
 }
 
 /// Whether what a wait is called is one that all ranks take part in.
-fn is_collective(wait: &str) -> bool {
+pub(crate) fn is_collective(wait: &str) -> bool {
     matches!(wait, "allgather" | "barrier" | "broadcast" | "gather")
 }
 

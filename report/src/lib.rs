@@ -2,9 +2,11 @@
 //! and as one page to look at in a browser.
 //!
 //! In: directories that `weft run --out` wrote ([`Run::read`]); with a trace they tell most. Out: [`Report::text`] and
-//! [`Report::page`]. In between, a [`Digest`] holds what was counted, and [`Findings`] what stands out.
+//! [`Report::write_page`]. In between, a [`Digest`] holds what was counted, and [`Findings`] what stands out.
 //!
 //! Not here: running anything, and the tables that are printed at the end of a run.
+
+use std::io::{self, Write};
 
 mod cloth;
 mod digest;
@@ -12,6 +14,7 @@ mod division;
 mod error;
 mod findings;
 mod format;
+mod page;
 mod record;
 mod run;
 mod text;
@@ -65,5 +68,13 @@ impl Report {
             text += &text::one(run, digest, findings);
         }
         text
+    }
+
+    /// Writes everything as a page: one HTML file that needs no other.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn write_page(&self, out: &mut dyn Write) -> io::Result<()> {
+        page::write(&self.runs, out)
     }
 }
