@@ -213,12 +213,16 @@ impl Traced {
         })
     }
 
-    /// Share of all ranks' time that a phase costs without being used, by phase.
+    /// Share of all ranks' time that a phase costs without being used, by phase; without waits for outputs, which come
+    /// before any phase.
     #[must_use]
     pub fn lost(&self) -> Vec<f64> {
         let all = self.division.all().total().max(1) as f64;
         (0..self.tracks.phases.len())
-            .map(|phase| self.division.phase(phase).idle() as f64 / all)
+            .map(|phase| {
+                let parts = self.division.phase(phase);
+                (parts.idle() - parts.of(Use::Outputs)) as f64 / all
+            })
             .collect()
     }
 

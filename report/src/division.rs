@@ -29,13 +29,15 @@ pub enum Use {
     Reduction,
     /// Its rank waited for messages of other ranks, such as the border of the solve.
     Messages,
+    /// Its rank waited for any message while a rank, the first as a rule, was busy with outputs.
+    Outputs,
     /// The runtime's own time: tasks were there but not yet taken up, or were being made.
     Runtime,
 }
 
 impl Use {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Tasks,
         Self::Phase,
         Self::Held,
@@ -45,6 +47,7 @@ impl Use {
         Self::Blocks,
         Self::Reduction,
         Self::Messages,
+        Self::Outputs,
         Self::Runtime,
     ];
 
@@ -61,6 +64,7 @@ impl Use {
             Self::Blocks => "waiting for blocks",
             Self::Reduction => "in a reduction",
             Self::Messages => "waiting for messages",
+            Self::Outputs => "waiting for outputs to be written",
             Self::Runtime => "the runtime itself",
         }
     }
@@ -128,8 +132,9 @@ impl Division {
         let mut division = Self {
             parts: vec![none; tracks.ranks.len()],
         };
+        let outputs = outputs(tracks);
         for (parts, rank) in division.parts.iter_mut().zip(&tracks.ranks) {
-            outside(parts, rank, &tracks.waits, workers as u64);
+            outside(parts, rank, &tracks.waits, &outputs, workers as u64);
         }
         // Scopes of one step belong together.
         let mut steps: Vec<(u32, usize, usize)> = Vec::new();
@@ -174,8 +179,39 @@ pub(crate) fn is_collective(wait: &str) -> bool {
     matches!(wait, "allgather" | "barrier" | "broadcast" | "gather")
 }
 
+/// When any rank was busy with outputs: spans in the order of time that do not overlap.
+fn outputs(tracks: &Tracks) -> Vec<(u64, u64)> {
+    let mut parts: Vec<(u64, u64)> = tracks
+        .ranks
+        .iter()
+        .flat_map(|r| r.outputs.clone())
+        .collect();
+    parts.sort_unstable();
+    let mut spans: Vec<(u64, u64)> = Vec::new();
+    for (begin, end) in parts {
+        match spans.last_mut() {
+            Some(last) if begin <= last.1 => last.1 = last.1.max(end),
+            _ => spans.push((begin, end)),
+        }
+    }
+    spans
+}
+
+/// How much of a piece of time spans cover that are in order.
+fn covered(spans: &[(u64, u64)], begin: u64, end: u64) -> u64 {
+    let first = spans.partition_point(|&(_, e)| e <= begin);
+    let within = spans[first..].iter().take_while(|&&(b, _)| b < end);
+    within.map(|&(b, e)| e.min(end) - b.max(begin)).sum()
+}
+
 /// Charges the phases of a rank but for the time in scopes: all workers share what the main thread does.
-fn outside(parts: &mut [Parts], rank: &RankTracks, waits: &[String], workers: u64) {
+fn outside(
+    parts: &mut [Parts],
+    rank: &RankTracks,
+    waits: &[String],
+    outputs: &[(u64, u64)],
+    workers: u64,
+) {
     let (mut scope, mut wait) = (0, 0);
     for phase in &rank.phases {
         let Some(parts) = parts.get_mut(usize::from(phase.phase)) else {
@@ -191,7 +227,8 @@ fn outside(parts: &mut [Parts], rank: &RankTracks, waits: &[String], workers: u6
                 (rank.scopes.get(scope)).map_or((u64::MAX, u64::MAX), |s| (s.begin, s.end));
             if begin > at {
                 let until = begin.min(phase.end);
-                let waited = piece(parts, &rank.waits, waits, &mut wait, (at, until), workers);
+                let spans = (&rank.waits[..], waits, outputs);
+                let waited = piece(parts, spans, &mut wait, (at, until), workers);
                 parts.charge(Use::Phase, (until - at - waited) * workers);
                 at = until;
             } else {
@@ -204,8 +241,7 @@ fn outside(parts: &mut [Parts], rank: &RankTracks, waits: &[String], workers: u6
 /// Charges the waits within a piece of time; returns how long they were.
 fn piece(
     parts: &mut Parts,
-    spans: &[crate::WaitSpan],
-    waits: &[String],
+    (spans, waits, outputs): (&[crate::WaitSpan], &[String], &[(u64, u64)]),
     next: &mut usize,
     (begin, end): (u64, u64),
     workers: u64,
@@ -225,7 +261,9 @@ fn piece(
             } else {
                 Use::Messages
             };
-            parts.charge(what, (e - b) * workers);
+            let of_outputs = covered(outputs, b, e);
+            parts.charge(Use::Outputs, of_outputs * workers);
+            parts.charge(what, (e - b - of_outputs) * workers);
             waited += e - b;
             from = e;
         }

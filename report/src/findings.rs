@@ -70,6 +70,17 @@ impl Findings {
     }
 
     fn next(&mut self, run: &Run, digest: &Digest) {
+        let outputs = digest
+            .traced
+            .as_ref()
+            .map_or(0.0, |t| t.share(Use::Outputs));
+        if outputs > MINOR {
+            self.next.push(format!(
+                "Ranks waited for outputs to be written for {} of the time: leave pictures out with `--set \
+                 output.pictures=false`, or write less often (`output.interval`).",
+                percent(outputs)
+            ));
+        }
         if digest.traced.is_none() && run.ranks() > 1 {
             let scene = scene(run);
             self.next.push(format!(
@@ -166,7 +177,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
     let parts = traced.division.phase(phase);
     let cause = Use::ALL
         .into_iter()
-        .filter(|what| !what.is_useful())
+        .filter(|&what| !what.is_useful() && what != Use::Outputs)
         .max_by_key(|&what| parts.of(what));
     let steps = traced.count.max(1) as f64;
     let mut why = format!(
@@ -174,7 +185,8 @@ fn phase_of_trace(traced: &Traced) -> Finding {
         percent(share)
     );
     if let Some(cause) = cause {
-        let of_idle = parts.of(cause) as f64 / parts.idle().max(1) as f64;
+        let idle = parts.idle() - parts.of(Use::Outputs);
+        let of_idle = parts.of(cause) as f64 / idle.max(1) as f64;
         let _ = write!(why, ", {} of that {}", percent(of_idle), because(cause));
     }
     let _ = write!(
@@ -202,6 +214,7 @@ fn because(cause: Use) -> &'static str {
         Use::Blocks => "waiting for blocks of data",
         Use::Reduction => "in reductions, until the last rank took part",
         Use::Messages => "waiting for messages of neighbours",
+        Use::Outputs => "waiting for outputs to be written",
         Use::Runtime => "in the runtime itself",
         Use::Tasks | Use::Phase => "at work",
     }
@@ -410,7 +423,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     }
     // Where most idle time has other causes, sharing tasks otherwise changes little.
     let all = traced.division.all();
-    let idle = all.idle() as f64 / all.total().max(1) as f64;
+    let idle = (all.idle() - all.of(Use::Outputs)) as f64 / all.total().max(1) as f64;
     let at_fault = unshared > MINOR && unshared > shares[3] && 4.0 * unshared > idle;
     if at_fault && let Some(quicker) = traced.at_best() {
         let _ = write!(
@@ -420,7 +433,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
         );
     }
     if let Some((step, analysis)) = &traced.longest
-        && let Some(advice) = analysis.advice().filter(|_| at_fault)
+        && let Some(advice) = analysis.advice().filter(|_| at_fault && steals)
     {
         let _ = write!(
             why,

@@ -15,7 +15,8 @@ pub(crate) fn count(number: u64) -> String {
 
 /// A share in percent, with a digit behind the point where it is small.
 pub(crate) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
+    // No negative zero.
+    let percent = 100.0 * share + 0.0;
     let digits = usize::from(percent.abs() < 9.95 && percent != 0.0);
     format!("{percent:.digits$} %")
 }

@@ -126,7 +126,8 @@ impl Phase {
     #[must_use]
     pub fn imbalance(&self) -> f64 {
         if self.avg_s > 0.0 {
-            self.max_s / self.avg_s - 1.0
+            // Means of equal numbers may be rounded up.
+            (self.max_s / self.avg_s - 1.0).max(0.0)
         } else {
             0.0
         }

@@ -31,11 +31,18 @@ pub(super) fn of(run: &Run, digest: &Digest) -> (Value, Pack) {
         meta["traced"] = spans(&mut pack, &traced.tracks);
         meta["traced"]["phases"] = json!(traced.tracks.phases);
         meta["traced"]["waits"] = json!(traced.tracks.waits);
-        let collective: Vec<bool> = traced.tracks.waits.iter().map(|w| is_collective(w)).collect();
+        let collective: Vec<bool> = traced
+            .tracks
+            .waits
+            .iter()
+            .map(|w| is_collective(w))
+            .collect();
         meta["traced"]["collective"] = json!(collective);
         let steals = traced.steals.iter();
         let steals: Vec<Value> = steals
-            .map(|(&(thief, victim), s)| json!([thief, victim, s.tasks, s.served, s.refused, s.latency]))
+            .map(|(&(thief, victim), s)| {
+                json!([thief, victim, s.tasks, s.served, s.refused, s.latency])
+            })
             .collect();
         meta["traced"]["steals"] = json!(steals);
         meta["traced"]["steps"] = json!(traced.count);
@@ -130,41 +137,64 @@ fn spans(pack: &mut Pack, tracks: &Tracks) -> Value {
 
     let lanes = tracks.ranks.iter().flat_map(|rank| &rank.tasks);
     let mut group = Group::default();
-    lanes.clone().for_each(|lane| group.track(ticks, lane.iter().map(|t| (t.begin, t.end))));
+    lanes
+        .clone()
+        .for_each(|lane| group.track(ticks, lane.iter().map(|t| (t.begin, t.end))));
     group.pack(pack, "task");
     let tasks: Vec<&crate::TaskSpan> = lanes.flatten().collect();
     pack.u32("task_p", &tasks.iter().map(|t| t.of[0]).collect::<Vec<_>>());
     pack.u32("task_q", &tasks.iter().map(|t| t.of[1]).collect::<Vec<_>>());
-    pack.u32("task_tests", &tasks.iter().map(|t| t.tests).collect::<Vec<_>>());
-    pack.u16("task_depth", &tasks.iter().map(|t| t.depth).collect::<Vec<_>>());
+    pack.u32(
+        "task_tests",
+        &tasks.iter().map(|t| t.tests).collect::<Vec<_>>(),
+    );
+    pack.u16(
+        "task_depth",
+        &tasks.iter().map(|t| t.depth).collect::<Vec<_>>(),
+    );
 
     let ranks = &tracks.ranks;
     let mut group = Group::default();
-    ranks.iter().for_each(|rank| group.track(ticks, rank.phases.iter().map(|p| (p.begin, p.end))));
+    ranks
+        .iter()
+        .for_each(|rank| group.track(ticks, rank.phases.iter().map(|p| (p.begin, p.end))));
     group.pack(pack, "phase");
     let phases = ranks.iter().flat_map(|rank| &rank.phases);
-    pack.u8("phase_kind", &phases.clone().map(|p| p.phase).collect::<Vec<_>>());
+    pack.u8(
+        "phase_kind",
+        &phases.clone().map(|p| p.phase).collect::<Vec<_>>(),
+    );
     pack.u32("phase_step", &phases.map(|p| p.step).collect::<Vec<_>>());
 
     let mut group = Group::default();
-    ranks.iter().for_each(|rank| group.track(ticks, rank.waits.iter().map(|w| (w.begin, w.end))));
+    ranks
+        .iter()
+        .for_each(|rank| group.track(ticks, rank.waits.iter().map(|w| (w.begin, w.end))));
     group.pack(pack, "wait");
     let waits = ranks.iter().flat_map(|rank| &rank.waits);
-    pack.u8("wait_kind", &waits.clone().map(|w| w.kind).collect::<Vec<_>>());
+    pack.u8(
+        "wait_kind",
+        &waits.clone().map(|w| w.kind).collect::<Vec<_>>(),
+    );
     pack.u32("wait_from", &waits.map(|w| w.from).collect::<Vec<_>>());
 
     let mut group = Group::default();
-    ranks.iter().for_each(|rank| group.track(ticks, rank.scopes.iter().map(|s| (s.begin, s.end))));
+    ranks
+        .iter()
+        .for_each(|rank| group.track(ticks, rank.scopes.iter().map(|s| (s.begin, s.end))));
     group.pack(pack, "scope");
     let mut group = Group::default();
-    ranks.iter().for_each(|rank| group.track(ticks, rank.outputs.iter().copied()));
+    ranks
+        .iter()
+        .for_each(|rank| group.track(ticks, rank.outputs.iter().copied()));
     group.pack(pack, "output");
 
     // Answers that brought tasks, by thief.
     let mut group = Group::default();
     let (mut victims, mut counts) = (Vec::new(), Vec::new());
     for rank in ranks {
-        let mut served: Vec<&crate::Request> = rank.requests.iter().filter(|r| r.tasks > 0).collect();
+        let mut served: Vec<&crate::Request> =
+            rank.requests.iter().filter(|r| r.tasks > 0).collect();
         served.sort_by_key(|request| request.asked);
         victims.extend(served.iter().map(|request| request.victim));
         counts.extend(served.iter().map(|request| request.tasks));
@@ -184,11 +214,14 @@ fn spans(pack: &mut Pack, tracks: &Tracks) -> Value {
 fn steps(pack: &mut Pack, traced: &Traced) {
     let tracks = &traced.tracks;
     let phases = tracks.phases.len();
-    let mut steps: std::collections::BTreeMap<u32, Vec<[f32; 2]>> = std::collections::BTreeMap::new();
+    let mut steps: std::collections::BTreeMap<u32, Vec<[f32; 2]>> =
+        std::collections::BTreeMap::new();
     let share = 1.0 / tracks.ranks.len().max(1) as f32;
     for rank in &tracks.ranks {
         for span in &rank.phases {
-            let times = steps.entry(span.step).or_insert_with(|| vec![[0.0; 2]; phases]);
+            let times = steps
+                .entry(span.step)
+                .or_insert_with(|| vec![[0.0; 2]; phases]);
             let seconds = (span.end - span.begin) as f32 * 1e-9;
             if let Some([mean, most]) = times.get_mut(usize::from(span.phase)) {
                 *mean += share * seconds;
@@ -206,13 +239,19 @@ fn steps(pack: &mut Pack, traced: &Traced) {
 /// Positions in 16 bits of a cube, triangles and their patches.
 fn draw(pack: &mut Pack, cloth: &Cloth) -> Value {
     let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-    for position in cloth.positions.iter().filter(|p| p.iter().all(|x| x.is_finite())) {
+    for position in cloth
+        .positions
+        .iter()
+        .filter(|p| p.iter().all(|x| x.is_finite()))
+    {
         for axis in 0..3 {
             low[axis] = low[axis].min(position[axis]);
             high[axis] = high[axis].max(position[axis]);
         }
     }
-    let size = (0..3).map(|axis| high[axis] - low[axis]).fold(1e-9, f32::max);
+    let size = (0..3)
+        .map(|axis| high[axis] - low[axis])
+        .fold(1e-9, f32::max);
     let place = |position: &[f32; 3]| -> [u16; 3] {
         std::array::from_fn(|axis| ((position[axis] - low[axis]) / size * 65535.0) as u16)
     };
@@ -227,7 +266,10 @@ fn draw(pack: &mut Pack, cloth: &Cloth) -> Value {
     pack.u16("cloth_positions", &positions);
     let corners: Vec<u32> = kept.iter().flat_map(|(t, _)| t.iter().copied()).collect();
     pack.u32("cloth_triangles", &corners);
-    pack.u32("cloth_patches", &kept.iter().map(|&(_, p)| p).collect::<Vec<_>>());
+    pack.u32(
+        "cloth_patches",
+        &kept.iter().map(|&(_, p)| p).collect::<Vec<_>>(),
+    );
     let extent: Vec<f32> = (0..3).map(|axis| (high[axis] - low[axis]) / size).collect();
     json!({"step": cloth.step, "extent": extent, "left_out": cloth.triangles.len() - kept.len()})
 }

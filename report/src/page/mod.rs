@@ -51,7 +51,10 @@ fn prose(text: &str) -> String {
 
 /// Writes the page.
 pub(crate) fn write(runs: &[(Run, Digest, Findings)], out: &mut dyn Write) -> io::Result<()> {
-    let names: Vec<&str> = runs.iter().map(|(_, digest, _)| digest.name.as_str()).collect();
+    let names: Vec<&str> = runs
+        .iter()
+        .map(|(_, digest, _)| digest.name.as_str())
+        .collect();
     write!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -83,7 +86,11 @@ fn side_by_side(runs: &[(Run, Digest, Findings)], out: &mut dyn Write) -> io::Re
         "<section id=\"compare\">\n<h1>Runs side by side</h1>\n<div class=\"wide\"><table>\n<tr><th></th>"
     )?;
     for (number, (_, digest, _)) in runs.iter().enumerate() {
-        write!(out, "<th><a href=\"#run-{number}\">{}</a></th>", Escaped(&digest.name))?;
+        write!(
+            out,
+            "<th><a href=\"#run-{number}\">{}</a></th>",
+            Escaped(&digest.name)
+        )?;
     }
     writeln!(out, "</tr>")?;
     let both: Vec<(&Run, &Digest)> = runs.iter().map(|(run, digest, _)| (run, digest)).collect();
@@ -93,7 +100,11 @@ fn side_by_side(runs: &[(Run, Digest, Findings)], out: &mut dyn Write) -> io::Re
         } else {
             ""
         };
-        write!(out, "<tr><th scope=\"row\"{class}>{}</th>", Escaped(name.trim()))?;
+        write!(
+            out,
+            "<tr><th scope=\"row\"{class}>{}</th>",
+            Escaped(name.trim())
+        )?;
         for cell in cells {
             write!(out, "<td>{}</td>", Escaped(&cell))?;
         }
@@ -103,14 +114,24 @@ fn side_by_side(runs: &[(Run, Digest, Findings)], out: &mut dyn Write) -> io::Re
 }
 
 /// A section of a run: its name within the page, its heading, and what it is about.
-fn begin(out: &mut dyn Write, number: usize, id: &str, heading: &str, about: &str) -> io::Result<()> {
+fn begin(
+    out: &mut dyn Write,
+    number: usize,
+    id: &str,
+    heading: &str,
+    about: &str,
+) -> io::Result<()> {
     writeln!(
         out,
         "<section id=\"{id}-{number}\" class=\"{id}\">\n<h2>{heading}</h2>\n<p class=\"about\">{about}</p>"
     )
 }
 
-fn one(number: usize, (run, digest, said): &(Run, Digest, Findings), out: &mut dyn Write) -> io::Result<()> {
+fn one(
+    number: usize,
+    (run, digest, said): &(Run, Digest, Findings),
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(
         out,
         "<article id=\"run-{number}\" data-run=\"{number}\">\n<header>\n<h1>{}</h1>\n<p>{}</p>\n</header>",
@@ -131,7 +152,11 @@ fn one(number: usize, (run, digest, said): &(Run, Digest, Findings), out: &mut d
          together, so only the part of it in tasks tells who had the work.",
     )?;
     phase_table(out, digest)?;
-    writeln!(out, "<p id=\"balance-{number}\">{}</p>\n</section>", prose(&balance(digest)))?;
+    writeln!(
+        out,
+        "<p id=\"balance-{number}\">{}</p>\n</section>",
+        prose(&balance(digest))
+    )?;
     if let Some(traced) = &digest.traced {
         begin(
             out,
@@ -141,7 +166,10 @@ fn one(number: usize, (run, digest, said): &(Run, Digest, Findings), out: &mut d
             "Wheel zooms, dragging moves, double click shows all. Keys, once the picture is chosen: ← → move, + − zoom, \
              ↑ ↓ choose a rank, n p go from task to task, Home shows all. Point at anything to see what it is.",
         )?;
-        writeln!(out, "<div class=\"canvas-place\" data-draws=\"timeline\"></div>\n</section>")?;
+        writeln!(
+            out,
+            "<div class=\"canvas-place\" data-draws=\"timeline\"></div>\n</section>"
+        )?;
         begin(
             out,
             number,
@@ -149,7 +177,10 @@ fn one(number: usize, (run, digest, said): &(Run, Digest, Findings), out: &mut d
             "How many ranks are at work",
             "Of all workers, over the same time as above.",
         )?;
-        writeln!(out, "<div class=\"canvas-place\" data-draws=\"utilisation\"></div>\n</section>")?;
+        writeln!(
+            out,
+            "<div class=\"canvas-place\" data-draws=\"utilisation\"></div>\n</section>"
+        )?;
         begin(
             out,
             number,
@@ -168,7 +199,10 @@ fn one(number: usize, (run, digest, said): &(Run, Digest, Findings), out: &mut d
             "Who stole from whom",
             "Tasks that went from a victim (column) to a thief (row).",
         )?;
-        writeln!(out, "<div class=\"canvas-place\" data-draws=\"steals\"></div>\n</section>")?;
+        writeln!(
+            out,
+            "<div class=\"canvas-place\" data-draws=\"steals\"></div>\n</section>"
+        )?;
         begin(
             out,
             number,
@@ -188,7 +222,10 @@ fn one(number: usize, (run, digest, said): &(Run, Digest, Findings), out: &mut d
             "Time of each phase, step by step",
             "Of the slowest rank. Click on a step that was traced to see it in the timeline.",
         )?;
-        writeln!(out, "<div class=\"canvas-place\" data-draws=\"steps\"></div>\n</section>")?;
+        writeln!(
+            out,
+            "<div class=\"canvas-place\" data-draws=\"steps\"></div>\n</section>"
+        )?;
     }
     if let Some(traced) = &digest.traced {
         begin(
@@ -201,14 +238,20 @@ fn one(number: usize, (run, digest, said): &(Run, Digest, Findings), out: &mut d
         )?;
         patch_table(out, traced)?;
         if run.cloth.is_some() {
-            writeln!(out, "<div class=\"canvas-place\" data-draws=\"cloth\"></div>")?;
+            writeln!(
+                out,
+                "<div class=\"canvas-place\" data-draws=\"cloth\"></div>"
+            )?;
         }
         writeln!(out, "</section>")?;
     }
     let (meta, arrays) = data::of(run, digest);
     // Within a script nothing may look like the end of one.
     let meta = meta.to_string().replace('<', "\\u003c");
-    writeln!(out, "<script type=\"application/json\" id=\"meta-{number}\">{meta}</script>")?;
+    writeln!(
+        out,
+        "<script type=\"application/json\" id=\"meta-{number}\">{meta}</script>"
+    )?;
     write!(out, "<script type=\"text/plain\" id=\"blob-{number}\">")?;
     arrays.write(out)?;
     writeln!(out, "</script>\n</article>")

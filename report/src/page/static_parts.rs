@@ -36,7 +36,10 @@ pub(super) fn findings(out: &mut dyn Write, number: usize, said: &Findings) -> i
     if said.next.is_empty() {
         return Ok(());
     }
-    writeln!(out, "<section id=\"next-{number}\" class=\"next\"><h2>What to try</h2>")?;
+    writeln!(
+        out,
+        "<section id=\"next-{number}\" class=\"next\"><h2>What to try</h2>"
+    )?;
     for next in &said.next {
         writeln!(out, "<p>{}</p>", prose(next))?;
     }
@@ -116,7 +119,10 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
     }
     if let Some(traced) = &digest.traced {
         let (first, last) = traced.steps;
-        head(out, &format!("Work in the traced steps, {first} to {last}, without waits"))?;
+        head(
+            out,
+            &format!("Work in the traced steps, {first} to {last}, without waits"),
+        )?;
         for phase in &traced.work {
             line(out, phase, traced.elapsed_s)?;
         }
@@ -128,7 +134,10 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
 /// Each rank's time, divided up.
 pub(super) fn bars(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     let all = traced.division.all();
-    let shown: Vec<Use> = Use::ALL.into_iter().filter(|&what| all.of(what) > 0).collect();
+    let shown: Vec<Use> = Use::ALL
+        .into_iter()
+        .filter(|&what| all.of(what) > 0)
+        .collect();
     writeln!(out, "<ul class=\"legend\">")?;
     for &what in &shown {
         writeln!(
@@ -140,10 +149,15 @@ pub(super) fn bars(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
         )?;
     }
     writeln!(out, "</ul>\n<div class=\"bars\">")?;
-    let ranks: Vec<Parts> = (0..traced.tracks.ranks.len()).map(|r| traced.division.rank(r)).collect();
+    let ranks: Vec<Parts> = (0..traced.tracks.ranks.len())
+        .map(|r| traced.division.rank(r))
+        .collect();
     let longest = ranks.iter().map(Parts::total).max().unwrap_or(1).max(1) as f64;
     for (rank, parts) in ranks.iter().enumerate() {
-        write!(out, "<div class=\"bar\"><span class=\"rank\">{rank}</span><span class=\"whole\">")?;
+        write!(
+            out,
+            "<div class=\"bar\"><span class=\"rank\">{rank}</span><span class=\"whole\">"
+        )?;
         for &what in shown.iter().filter(|&&what| parts.of(what) > 0) {
             let ns = parts.of(what) as f64;
             write!(
@@ -192,7 +206,10 @@ fn histogram(
     for (bin, (&tasks, &sum)) in histogram.counts.iter().zip(&histogram.sums).enumerate() {
         let (low, high) = match bin {
             0 => (0, 0),
-            _ => (1_u64 << (bin - 1), (1_u64 << (bin - 1)) - 1 + (1_u64 << (bin - 1))),
+            _ => (
+                1_u64 << (bin - 1),
+                (1_u64 << (bin - 1)) - 1 + (1_u64 << (bin - 1)),
+            ),
         };
         let height = tasks as f64 / most * HEIGHT as f64;
         let x = bin as f64 * step;
@@ -247,7 +264,12 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
     let all: f64 = traced.patches.iter().map(|work| work.tests).sum();
     let mut ranked: Vec<usize> = (0..traced.patches.len()).collect();
     ranked.retain(|&patch| traced.patches[patch].tests > 0.0);
-    ranked.sort_by(|&a, &b| traced.patches[b].tests.total_cmp(&traced.patches[a].tests).then(a.cmp(&b)));
+    ranked.sort_by(|&a, &b| {
+        traced.patches[b]
+            .tests
+            .total_cmp(&traced.patches[a].tests)
+            .then(a.cmp(&b))
+    });
     writeln!(
         out,
         "<div class=\"wide\"><table>\n<tr><th>patch</th><th>owner</th><th>share of tests</th>\
@@ -271,7 +293,11 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
     }
     writeln!(out, "</table></div>")?;
     if ranked.len() > LISTED {
-        writeln!(out, "<p class=\"about\">{} more have tests.</p>", ranked.len() - LISTED)?;
+        writeln!(
+            out,
+            "<p class=\"about\">{} more have tests.</p>",
+            ranked.len() - LISTED
+        )?;
     }
     Ok(())
 }
