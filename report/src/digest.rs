@@ -166,7 +166,7 @@ fn counts(run: &Run) -> Counts {
             true => run.history.iter().map(|row| row.steals).sum(),
             false => sum(|rank| rank.tasks_in),
         },
-        bytes: (!ranks.is_empty()).then(|| sum(|rank| rank.bytes)),
+        bytes: (!ranks.is_empty() && balance.tasks > 0).then(|| sum(|rank| rank.bytes)),
     }
 }
 

@@ -70,6 +70,8 @@ impl Findings {
     }
 
     fn next(&mut self, run: &Run, digest: &Digest) {
+        let network = network(run);
+        let on_network = network.map_or_else(String::new, |n| format!(" --network {n}"));
         let outputs = digest
             .traced
             .as_ref()
@@ -86,7 +88,7 @@ impl Findings {
             self.next.push(format!(
                 "Trace some steps to see patches and causes: `weft run {scene} --ranks {} --trace=1..50{}`.",
                 run.ranks(),
-                comm(run),
+                network.map_or_else(String::new, |n| format!(" --comm virtual --network {n}")),
             ));
         }
         if run.ranks() < 2 {
@@ -113,7 +115,7 @@ impl Findings {
                 scene(run),
                 run.ranks(),
                 names.join(","),
-                comm(run)
+                on_network
             ));
         } else if self.phase.at_fault {
             self.next.push(
@@ -125,7 +127,7 @@ impl Findings {
                 "weft study {} --ranks {half},{}{}",
                 scene(run),
                 run.ranks(),
-                comm(run)
+                on_network
             ));
         }
     }
@@ -140,21 +142,20 @@ fn scene(run: &Run) -> String {
     }
 }
 
-/// The options that say how ranks talked, where it matters.
-fn comm(run: &Run) -> String {
+/// The network between ranks in virtual time; `None` if they were not.
+fn network(run: &Run) -> Option<&str> {
+    /// What a run takes that is told nothing.
+    const DEFAULT: &str = "gigabit";
     if run.record.machine.comm != "virtual" {
-        return String::new();
+        return None;
     }
-    let mut words = run.record.command.iter();
-    let network = words.by_ref().find_map(|word| match word.as_str() {
-        "--network" => Some(None),
-        word => word
-            .strip_prefix("--network=")
-            .map(|name| Some(name.to_owned())),
-    });
-    let network = network.and_then(|named| named.or_else(|| words.next().cloned()));
-    let network = network.map(|name| format!(" --network {name}"));
-    format!(" --comm virtual{}", network.unwrap_or_default())
+    let command = &run.record.command;
+    let named = command
+        .iter()
+        .find_map(|word| word.strip_prefix("--network="));
+    let at = command.iter().position(|word| word == "--network");
+    let after = at.and_then(|at| command.get(at + 1)).map(String::as_str);
+    Some(named.or(after).unwrap_or(DEFAULT))
 }
 
 fn phase_of_trace(traced: &Traced) -> Finding {
@@ -328,6 +329,8 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
                 .filter(|(_, share)| *share > 0.01)
                 .map(|(patch, _)| patch.to_string())
                 .collect();
+            // Where they were shared out, nobody is to blame for having them.
+            let kept = moved < 0.5 * (1.0 - even) * tests;
             let noun = if numbers.len() == 1 {
                 "patch"
             } else {
@@ -339,15 +342,20 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
                     list(&numbers)
                 ),
                 why,
-                at_fault: true,
+                at_fault: kept,
             }
         }
         None => Finding {
             answer: "none".to_owned(),
-            why: format!(
-                "No rank owns much more than its share of the tests. The most are of {}.",
-                most.join(", ")
-            ),
+            why: match most.is_empty() {
+                true => {
+                    "No rank and no patch has much more than its share of the tests.".to_owned()
+                }
+                false => format!(
+                    "No rank owns much more than its share of the tests. The most are of {}.",
+                    most.join(", ")
+                ),
+            },
             at_fault: false,
         },
     }

@@ -48,9 +48,18 @@ impl Report {
             let findings = Findings::of(&run, &digest);
             (run, digest, findings)
         };
-        Self {
-            runs: runs.into_iter().map(look).collect(),
+        let mut runs: Vec<_> = runs.into_iter().map(look).collect();
+        // Directories of one name in different places are told apart.
+        let names: Vec<String> = runs
+            .iter()
+            .map(|(_, digest, _)| digest.name.clone())
+            .collect();
+        for (run, digest, _) in &mut runs {
+            if names.iter().filter(|name| **name == digest.name).count() > 1 {
+                digest.name = run.path.display().to_string();
+            }
         }
+        Self { runs }
     }
 
     /// Everything as text.

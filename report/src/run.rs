@@ -74,7 +74,7 @@ impl Run {
     /// Workers of each rank.
     #[must_use]
     pub fn workers(&self) -> usize {
-        (self.record.machine.threads as usize).max(1)
+        (self.record.machine.threads as usize).clamp(1, MOST_WORKERS)
     }
 
     /// The owner of each patch, if the run says so.
@@ -158,6 +158,10 @@ impl Run {
     }
 }
 
+/// More ranks than this are no machine.
+const MOST_RANKS: u32 = 1 << 20;
+/// More workers than this has no rank: traces number them with 16 bits.
+const MOST_WORKERS: usize = 1 << 16;
 /// More patches than this are no partition.
 const MOST_PATCHES: usize = 1 << 24;
 
@@ -172,7 +176,11 @@ fn read_record(bytes: &[u8]) -> Result<Record, String> {
         Some(schema) => return Err(format!("schema {schema}, this version knows 1")),
         None => return Err("it has no \"schema\"".to_owned()),
     }
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    let record: Record = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    match record.machine.ranks {
+        1..=MOST_RANKS => Ok(record),
+        ranks => Err(format!("a run on {ranks} ranks")),
+    }
 }
 
 fn read_history(path: &Path) -> Result<Vec<Row>, ReportError> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::digest::{Digest, Traced};
+use crate::digest::{Counts, Digest, Traced};
 use crate::division::Use;
 use crate::findings::Findings;
 use crate::format::{bytes, count, many, percent, seconds};
@@ -148,6 +148,9 @@ fn causes(traced: &Traced) -> String {
 /// How the collision tests were shared, in sentences.
 pub(crate) fn balance(digest: &Digest) -> String {
     let c = &digest.counts;
+    if *c == Counts::default() {
+        return "Balance: the run did not live to count its tests.".to_owned();
+    }
     let mut text = format!(
         "Balance: {} made {} and {} of them, {} tests; a task made {} on average.",
         many(c.top_level, "top-level test"),

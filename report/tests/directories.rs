@@ -97,6 +97,10 @@ fn what_is_no_run_is_refused_with_what_to_do() {
             r#"{"schema": 1, "program": {"name": "weftwork"}, "machine": 7}"#,
             "invalid type",
         ),
+        (
+            r#"{"schema": 1, "program": {"name": "weftwork"}}"#,
+            "0 ranks",
+        ),
     ] {
         fs::write(root.path().join("run.json"), record).unwrap();
         let error = error(&root);

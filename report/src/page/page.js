@@ -112,10 +112,10 @@ function legend(entries) {
 // ---- the timeline, and how many are at work ----
 
 const LEFT = 56, AXIS = 20;
-const OWN = 0, FOREIGN = 1, COMPUTE = 2, REDUCTION = 3, MESSAGES = 4, IDLE = 5;
+const OWN = 0, FOREIGN = 1, COMPUTE = 2, REDUCTION = 3, MESSAGES = 4, IDLE = 5, OUTPUTS = 6;
 const CLASSES = ['own tasks', 'tasks of other ranks’ patches', 'computing', 'in a reduction', 'waiting for messages',
-  'idle in collide'];
-const CLASS_COLORS = ['--u0', '--foreign', '--u1', '--u7', '--u8', '--u4'];
+  'idle in collide', 'outputs'];
+const CLASS_COLORS = ['--u0', '--foreign', '--u1', '--u7', '--u8', '--u4', '--u9'];
 const classColors = () => CLASS_COLORS.map(css);
 
 function timeline(run, places) {
@@ -196,7 +196,7 @@ function timeline(run, places) {
     const { context, width } = own;
     const columns = Math.max(1, Math.round((width - LEFT) * own.scale));
     if (!covers || covers[0].length !== columns) covers = Array.from({ length: 7 }, () => new Float32Array(columns));
-    const [phase, scope, reduction, messages, tasks, others] = covers;
+    const [phase, scope, reduction, messages, tasks, others, outputs] = covers;
     const scale = columns / (view.t1 - view.t0);
     const colors = classColors().map(rgb), back = rgb(css('--empty'));
     const rows = Math.max(1, Math.round(rowHeight * own.scale)), gap = rowHeight > 5 ? Math.round(own.scale) : 0;
@@ -207,9 +207,10 @@ function timeline(run, places) {
     let lastRank = -1;
     for (const { rank, track } of lanes) {
       if (rank !== lastRank) {
-        [phase, scope, reduction, messages].forEach(c => c.fill(0));
+        [phase, scope, reduction, messages, outputs].forEach(c => c.fill(0));
         cover(phase, 'phase', rank, scale, columns);
         cover(scope, 'scope', rank, scale, columns);
+        cover(outputs, 'output', rank, scale, columns);
         cover(null, 'wait', rank, scale, columns, k => traced.collective[a.wait_kind[k]] ? reduction : messages);
         lastRank = rank;
       }
@@ -222,6 +223,7 @@ function timeline(run, places) {
         parts[FOREIGN] = others[x];
         parts[REDUCTION] = reduction[x];
         parts[MESSAGES] = messages[x];
+        parts[OUTPUTS] = outputs[x];
         parts[IDLE] = Math.max(0, scope[x] - tasks[x] - others[x]);
         parts[COMPUTE] = Math.max(0, phase[x] - scope[x] - reduction[x] - messages[x]);
         let r = 0, g = 0, b = 0, rest = 1;
@@ -349,7 +351,7 @@ function timeline(run, places) {
     if (sums.length && sums[0].length) {
       const columns = sums[0].length, step = (width - LEFT) / columns, base = new Float32Array(columns);
       const colors = classColors();
-      [OWN, FOREIGN, COMPUTE, REDUCTION, MESSAGES, IDLE].forEach(k => {
+      [OWN, FOREIGN, COMPUTE, OUTPUTS, REDUCTION, MESSAGES, IDLE].forEach(k => {
         context.fillStyle = colors[k];
         context.beginPath();
         for (let x = 0; x < columns; x++) context.lineTo(LEFT + x * step, height * (1 - base[x] / lanes.length));
@@ -527,19 +529,23 @@ function steals(run, place) {
       context.fillText(k, left - 14, top + (k + 0.5) * size);
     }
     context.fillText('thief', 26, top + n * size / 2);
-    for (let thief = 0; thief < n; thief++)
-      for (let victim = 0; victim < n; victim++) {
-        const tasks = cells.get(thief * n + victim)?.tasks || 0;
-        const share = tasks ? 0.15 + 0.85 * Math.log1p(tasks) / Math.log1p(most) : 0;
-        const mixed = thief === victim ? rgb(css('--line')) : empty.map((c, k) => Math.round(c + share * (dark[k] - c)));
-        context.fillStyle = 'rgb(' + mixed + ')';
-        const gap = size > 5 ? 1 : 0;
-        context.fillRect(left + victim * size, top + thief * size, size - gap, size - gap);
-        if (size >= 26 && tasks) {
-          context.fillStyle = share > 0.5 ? '#fff' : css('--fg');
-          context.fillText(tasks > 9999 ? Math.round(tasks / 1000) + 'k' : tasks, left + (victim + 0.5) * size, top + (thief + 0.5) * size);
-        }
+    context.fillStyle = css('--empty');
+    context.fillRect(left, top, n * size, n * size);
+    const gap = size > 5 ? 1 : 0, spot = (thief, victim) =>
+      context.fillRect(left + victim * size, top + thief * size, size - gap, size - gap);
+    context.fillStyle = css('--line');
+    for (let k = 0; k < n; k++) spot(k, k);
+    for (const [at, { tasks }] of cells) {
+      if (!tasks) continue;
+      const thief = Math.floor(at / n), victim = at % n;
+      const share = 0.15 + 0.85 * Math.log1p(tasks) / Math.log1p(most);
+      context.fillStyle = 'rgb(' + empty.map((c, k) => Math.round(c + share * (dark[k] - c))) + ')';
+      spot(thief, victim);
+      if (size >= 26) {
+        context.fillStyle = share > 0.5 ? '#fff' : css('--fg');
+        context.fillText(tasks > 9999 ? Math.round(tasks / 1000) + 'k' : tasks, left + (victim + 0.5) * size, top + (thief + 0.5) * size);
       }
+    }
   }, 'Matrix of who stole from whom; the paragraph on balance names the pair that moved most');
   own.canvas.style.maxWidth = left + n * size + 4 + 'px';
   own.resize();

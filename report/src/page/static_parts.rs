@@ -71,6 +71,9 @@ pub(super) fn tiles(out: &mut dyn Write, digest: &Digest) -> io::Result<()> {
         tile(out, "parallel efficiency", &format!("{parallel:.2}"))?;
     }
     let c = &digest.counts;
+    if c.tasks == 0 {
+        return writeln!(out, "</div>");
+    }
     tile(out, "tests", &count(c.tests))?;
     tile(out, "tasks", &count(c.tasks))?;
     tile(out, "tasks moved", &count(c.moved))?;
@@ -110,6 +113,7 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
             percent(phase.avg_s / whole.max(f64::MIN_POSITIVE)),
         )
     };
+    writeln!(out, "<div class=\"tables\">")?;
     if !digest.phases.is_empty() {
         head(out, "The whole run, with waits")?;
         for phase in &digest.phases {
@@ -128,7 +132,7 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
         }
         writeln!(out, "</table></div>")?;
     }
-    Ok(())
+    writeln!(out, "</div>")
 }
 
 /// Each rank's time, divided up.
@@ -148,7 +152,15 @@ pub(super) fn bars(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
             percent(traced.share(what))
         )?;
     }
-    writeln!(out, "</ul>\n<div class=\"bars\">")?;
+    writeln!(
+        out,
+        "</ul>\n<div class=\"bars{}\">",
+        if traced.tracks.ranks.len() > 24 {
+            " many"
+        } else {
+            ""
+        }
+    )?;
     let ranks: Vec<Parts> = (0..traced.tracks.ranks.len())
         .map(|r| traced.division.rank(r))
         .collect();
