@@ -192,7 +192,7 @@ function timeline(run, places) {
 
   let covers = null;
   const sums = [];
-  const drawn = picture(places.timeline, lanes.length * rowHeight + AXIS, own => {
+  const drawn = picture(places.timeline, lanes.length * rowHeight + AXIS + 14, own => {
     const { context, width } = own;
     const columns = Math.max(1, Math.round((width - LEFT) * own.scale));
     if (!covers || covers[0].length !== columns) covers = Array.from({ length: 7 }, () => new Float32Array(columns));
@@ -248,7 +248,7 @@ function timeline(run, places) {
       context.putImageData(image, Math.round(LEFT * own.scale), Math.round(track * rowHeight * own.scale));
     }
     labels(own, scale / own.scale);
-    axis(own, lanes.length * rowHeight);
+    axis(own, lanes.length * rowHeight, true);
     utilisation.ask();
   }, 'Timeline of all ranks. Arrow keys move, plus and minus zoom, up and down choose a rank, n and p go from task to task.');
   drawn.canvas.setAttribute('role', 'application');
@@ -326,7 +326,7 @@ function timeline(run, places) {
     context.restore();
   }
 
-  function axis(own, y) {
+  function axis(own, y, steps) {
     const { context, width } = own;
     const span = (view.t1 - view.t0) * tick, room = (width - LEFT) / 110;
     let unit = 10 ** Math.floor(Math.log10(span / room));
@@ -336,11 +336,30 @@ function timeline(run, places) {
     context.textBaseline = 'top';
     context.textAlign = 'center';
     context.lineWidth = 1;
+    // As many digits as tell one mark from the next.
+    const [scale, name] = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']].find(([u]) => span >= u || u === 1);
+    const digits = clamp(Math.ceil(-Math.log10(unit / scale) - 1e-9), 0, 6);
+    const label = ns => (ns / scale).toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits }) + ' ' + name;
     const first = Math.ceil(view.t0 * tick / unit) * unit;
     for (let ns = first; ns <= view.t1 * tick; ns += unit) {
       const x = LEFT + (ns / tick - view.t0) / (view.t1 - view.t0) * (width - LEFT);
       context.fillRect(x, y, 1, 4);
-      context.fillText(time(ns), clamp(x, LEFT + 16, width - 26), y + 6);
+      context.fillText(label(ns), clamp(x, LEFT + 16, width - 34), y + 6);
+    }
+    if (!steps) return;
+    // Where steps begin, by rank 0.
+    const end = a.phase_first[1], begins = [];
+    let last = -1;
+    for (let k = from('phase', 0, view.t0); k < end && a.phase_begin[k] < view.t1 && begins.length <= room * 2; k++) {
+      if (a.phase_step[k] !== last) begins.push([a.phase_step[k], a.phase_begin[k]]);
+      last = a.phase_step[k];
+    }
+    if (begins.length > room * 2) return;
+    for (const [step, t] of begins) {
+      const x = LEFT + Math.max(0, (t - view.t0) / (view.t1 - view.t0)) * (width - LEFT);
+      context.textAlign = x > width - 60 ? 'right' : 'left';
+      context.fillRect(x, 0, 1, y + 32);
+      context.fillText('step ' + step, x + (x > width - 60 ? -4 : 4), y + 20);
     }
   }
 
@@ -383,7 +402,7 @@ function timeline(run, places) {
     const least = Math.max(20, 100 / tick), span = clamp(t1 - t0, Math.min(least, total), total);
     view.t0 = clamp(t0, 0, total - span);
     view.t1 = view.t0 + span;
-    status.value = time(view.t0 * tick) + ' to ' + time(view.t1 * tick) + ' of ' + time(total * tick);
+    status.value = time(span * tick) + ' of ' + time(total * tick) + ', from ' + time(view.t0 * tick) + ' on';
     drawn.ask();
   }
   function zoom(factor, middle = (view.t0 + view.t1) / 2) {
@@ -437,7 +456,11 @@ function timeline(run, places) {
     if (task >= 0) lines.push(tell(task, rank));
     else if (wait >= 0) lines.push('waits ' + time(a.wait_length[wait] * tick) + ' for rank ' + a.wait_from[wait] +
       ': ' + traced.waits[a.wait_kind[wait]]);
-    else if (at('scope', rank, t) >= 0) lines.push('idle: no task');
+    else if (at('scope', rank, t) >= 0) {
+      const others = lanes.filter(other => other.track !== track && at('task', other.track, t) >= 0).map(other => other.rank);
+      const some = [...new Set(others)], named = some.slice(0, 6).join(', ') + (some.length > 6 ? ', …' : '');
+      lines.push('idle: no task, while ' + (some.length ? (some.length > 1 ? 'ranks ' : 'rank ') + named + ' ran some' : 'nobody ran any'));
+    }
     else if (phase >= 0) lines.push('computing');
     else lines.push(at('output', rank, t) >= 0 ? 'outputs between steps' : 'between steps');
     return lines.join('\n');
@@ -453,6 +476,7 @@ function timeline(run, places) {
     const span = view.t1 - view.t0;
     if (sideways) setView(view.t0 + sideways / 600 * span, view.t1 + sideways / 600 * span);
     else zoom(Math.exp(clamp(e.deltaY, -200, 200) / 300), timeOf(Math.max(LEFT, e.offsetX)));
+    showTip(what(e.offsetX, e.offsetY), e.clientX, e.clientY);
   }, { passive: false });
   let drag = null;
   drawn.canvas.addEventListener('pointerdown', e => {
@@ -497,6 +521,7 @@ function timeline(run, places) {
     };
     if (!acts[e.key] || e.ctrlKey || e.metaKey || e.altKey) return;
     e.preventDefault();
+    showTip('');
     acts[e.key]();
   });
   setView(0, total);

@@ -275,7 +275,8 @@ fn short(number: u64) -> String {
 pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     let all: f64 = traced.patches.iter().map(|work| work.tests).sum();
     let mut ranked: Vec<usize> = (0..traced.patches.len()).collect();
-    ranked.retain(|&patch| traced.patches[patch].tests > 0.0);
+    // What would be shown as 0.0 % is not.
+    ranked.retain(|&patch| traced.patches[patch].tests > 5e-4 * all);
     ranked.sort_by(|&a, &b| {
         traced.patches[b]
             .tests
@@ -307,7 +308,7 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
     if ranked.len() > LISTED {
         writeln!(
             out,
-            "<p class=\"about\">{} more have tests.</p>",
+            "<p class=\"about\">{} more have their share.</p>",
             ranked.len() - LISTED
         )?;
     }
