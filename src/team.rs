@@ -8,9 +8,9 @@
 use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, Yield};
 
 /// How often a thread that is done looks for the others before it lets the system wake it.
 const SPINS: u32 = 5_000;
@@ -79,6 +79,35 @@ impl Team {
         });
     }
 
+    /// Runs something with many loops, one soon after the other: between these the threads look for shares instead of
+    /// sleeping, for waking them takes as long as a short loop. A thread that finds none for long sleeps all the same.
+    pub fn awake<R>(&self, work: impl FnOnce() -> R) -> R {
+        let Some(pool) = &self.pool else {
+            return work();
+        };
+        let over = AtomicBool::new(false);
+        let over = &over;
+        pool.in_place_scope(|scope| {
+            // Also when the work panics: the scope waits for the threads.
+            let _over = Over(over);
+            scope.spawn_broadcast(move |_, _| {
+                let mut idle = 0;
+                while !over.load(Ordering::Acquire) {
+                    match rayon::yield_now() {
+                        Some(Yield::Executed) => idle = 0,
+                        _ if idle < SPINS => {
+                            idle += 1;
+                            std::hint::spin_loop();
+                        }
+                        // Somebody else has the caller's core.
+                        _ => break,
+                    }
+                }
+            });
+            work()
+        })
+    }
+
     /// Cuts so many elements into as many shares as there are threads; fewer if there are few elements.
     #[must_use]
     pub fn cut_even(&self, elements: usize) -> Shares {
@@ -121,6 +150,15 @@ impl Team {
             at = to;
         }
         shares
+    }
+}
+
+/// Says so when it is dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
     }
 }
 
@@ -211,6 +249,25 @@ mod tests {
         let team = Team::new(3).unwrap();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             team.run([0, 1, 2], |share| assert_ne!(share, 2, "the third"));
+        }));
+        assert!(outcome.is_err());
+    }
+
+    #[test]
+    fn threads_that_stay_awake_take_shares_and_end_with_a_panic() {
+        let team = Team::new(3).unwrap();
+        let counts = team.awake(|| {
+            let counts = [const { AtomicUsize::new(0) }; 3];
+            for _ in 0..1000 {
+                team.run(&counts, |count| {
+                    count.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            counts.map(AtomicUsize::into_inner)
+        });
+        assert_eq!(counts, [1000; 3]);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            team.awake(|| team.run([0, 1, 2], |share| assert_ne!(share, 0, "the own one")));
         }));
         assert!(outcome.is_err());
     }

@@ -14,5 +14,7 @@ if ! command -v cc >/dev/null; then
     fi
 fi
 
-cargo test --locked
+# Not the examples: tests/examples.sh builds and runs them.
+cargo test --locked --lib --bins --tests
+cargo test --locked --doc
 tests/mpi.sh

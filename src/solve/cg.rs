@@ -148,6 +148,17 @@ impl ModifiedCg {
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
         self.check_lengths(system, x)?;
+        let team = self.reduction.shares().team().clone();
+        team.awake(|| self.iterate(comm, system, tolerance, x))
+    }
+
+    fn iterate(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        tolerance: &Tolerance,
+        x: &mut [DVec3],
+    ) -> Result<Outcome, SolveError> {
         let shares = self.reduction.shares();
         let bad_block = (self.preconditioner).factor(comm, &mut self.halo, system, shares)?;
         let mut progress = self.begin(comm, system, tolerance, bad_block, x)?;

@@ -13,6 +13,7 @@
 mod clocks;
 mod collectives;
 mod mailbox;
+mod results;
 pub mod solo;
 pub mod threads;
 pub mod virtual_time;

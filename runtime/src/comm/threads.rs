@@ -17,6 +17,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unboun
 use thiserror::Error;
 
 use super::mailbox::Mailbox;
+use super::results::{Body, Results};
 use super::{Comm, CommError, Message, Rank, Tag, count_up};
 
 /// Polls before a waiting rank lets others run between its polls: where each rank has a core to itself, and
@@ -118,11 +119,21 @@ pub fn launch<R: Send>(
 ///
 /// # Errors
 /// No ranks, or too many.
-#[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
 pub fn launch_each<R: Send>(
     ranks: usize,
     body: impl Fn(&mut dyn Comm) -> R + Sync,
 ) -> Result<Vec<Result<R, LaunchError>>, LaunchError> {
+    let results = Results::new();
+    let ended = run(ranks, &|comm| {
+        let result = body(comm);
+        results.put(comm.rank(), result);
+    })?;
+    Ok(results.of(ended))
+}
+
+/// Runs a body on every rank: how each of them ended.
+#[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+fn run(ranks: usize, body: Body<'_>) -> Result<Vec<Result<(), LaunchError>>, LaunchError> {
     if ranks == 0 {
         return Err(LaunchError::NoRanks);
     }
@@ -137,7 +148,6 @@ pub fn launch_each<R: Send>(
     } else {
         SPINS_CROWDED
     };
-    let body = &body;
     let run = |mut comm: ThreadComm| {
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(&mut comm)));
         outcome.map_err(|payload| {

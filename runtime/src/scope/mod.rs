@@ -99,6 +99,25 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     options: &ScopeOptions,
     body: impl FnOnce(&mut Scope<'a, E>) -> Result<R, ScopeError>,
 ) -> Result<(R, ScopeReport), ScopeError> {
+    let mut value = None;
+    let body = |scope: &mut Scope<'a, E>| body(scope).map(|of_body| value = Some(of_body));
+    let report = run(comm, registry, env, options, Box::new(body))?;
+    let Some(value) = value else {
+        unreachable!("a scope that ended well has run its body")
+    };
+    Ok((value, report))
+}
+
+type Body<'a, 'b, E> = Box<dyn FnOnce(&mut Scope<'a, E>) -> Result<(), ScopeError> + 'b>;
+
+/// The scope, compiled once for all bodies.
+fn run<'a, E: ?Sized + Sync>(
+    comm: &'a mut dyn Comm,
+    registry: &'a Registry<E>,
+    env: &'a E,
+    options: &ScopeOptions,
+    body: Body<'a, '_, E>,
+) -> Result<ScopeReport, ScopeError> {
     let refused = match options.workers {
         0 => Some(ScopeError::NoWorkers),
         1 if !options.progress_thread => None,
@@ -187,9 +206,9 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
             comm,
         };
         scope.note(What::ScopeBegin);
-        let outcome = body(&mut scope).and_then(|value| scope.finish().map(|()| value));
+        let outcome = body(&mut scope).and_then(|()| scope.finish());
         match outcome {
-            Ok(value) => {
+            Ok(()) => {
                 scope.note(What::ScopeEnd);
                 scope.comm.tolerate_deaths(false);
                 scope.comm.close(tag);
@@ -201,7 +220,7 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
                     let trace = scope.recorder.into_trace(rank, options.workers, kinds);
                     trace.under(&options.policy)
                 });
-                Ok((value, report))
+                Ok(report)
             }
             Err(error) => {
                 scope.comm.abort(&error.to_string());

@@ -27,6 +27,7 @@ use corosensei::{CoroutineResult, ScopedCoroutine, ScopedCoroutineRef, Yielder};
 
 pub use self::network::{Link, Network};
 use self::world::World;
+use super::results::{Body, Results};
 use super::threads::{LaunchError, panic_message};
 use super::{Comm, CommError, Message, Rank, Tag, count_up};
 
@@ -190,13 +191,34 @@ pub fn launch_each<R: Send>(
     options: &VirtualOptions,
     body: impl Fn(&mut dyn Comm) -> R + Sync,
 ) -> Result<Outcome<Result<R, LaunchError>>, LaunchError> {
+    let results = Results::new();
+    let outcome = on_a_large_stack(ranks, options, &|comm| {
+        let result = body(comm);
+        results.put(comm.rank(), result);
+    })?;
+    Ok(Outcome {
+        results: results.of(outcome.results),
+        clocks: outcome.clocks,
+        messages: outcome.messages,
+        bytes: outcome.bytes,
+        log: outcome.log,
+        dump: outcome.dump,
+    })
+}
+
+/// Runs all ranks on a thread of their own.
+fn on_a_large_stack(
+    ranks: usize,
+    options: &VirtualOptions,
+    body: Body<'_>,
+) -> Result<Outcome<Ended>, LaunchError> {
     if ranks == 0 {
         return Err(LaunchError::NoRanks);
     }
     check(ranks, options).map_err(LaunchError::Options)?;
     let too_many = |reason: String| LaunchError::TooMany { ranks, reason };
     u32::try_from(ranks).map_err(|e| too_many(e.to_string()))?;
-    let root = || run(ranks, options, &body).map_err(too_many);
+    let root = || run(ranks, options, body).map_err(too_many);
     // Coroutines nest in scopes, one within the other: that takes stack.
     thread::scope(|scope| {
         thread::Builder::new()
@@ -283,18 +305,14 @@ fn check(ranks: usize, options: &VirtualOptions) -> Result<(), String> {
     Ok(())
 }
 
-type Ended<R> = Result<R, LaunchError>;
-type Fibre<'a, R> = ScopedCoroutine<'a, (), (), Ended<R>, DefaultStack>;
-type FibreRef<'a, R> = ScopedCoroutineRef<'a, (), (), Ended<R>, DefaultStack>;
+type Ended = Result<(), LaunchError>;
+type Fibre<'a> = ScopedCoroutine<'a, (), (), Ended, DefaultStack>;
+type FibreRef<'a> = ScopedCoroutineRef<'a, (), (), Ended, DefaultStack>;
 
 /// Runs all ranks on this thread; the error is a sentence.
-fn run<R>(
-    ranks: usize,
-    options: &VirtualOptions,
-    body: &(impl Fn(&mut dyn Comm) -> R + Sync),
-) -> Result<Outcome<Ended<R>>, String> {
+fn run(ranks: usize, options: &VirtualOptions, body: Body<'_>) -> Result<Outcome<Ended>, String> {
     let world = RefCell::new(World::new(ranks, options));
-    let mut fibres: Vec<Fibre<'_, R>> = Vec::with_capacity(ranks);
+    let mut fibres: Vec<Fibre<'_>> = Vec::with_capacity(ranks);
     for rank in (0..ranks as u32).map(Rank) {
         let stack = DefaultStack::new(options.stack).map_err(|e| format!("no stack: {e}"))?;
         let world = &world;
@@ -316,7 +334,7 @@ fn run<R>(
             ended
         }));
     }
-    let mut results: Vec<Option<Ended<R>>> = (0..ranks).map(|_| None).collect();
+    let mut results: Vec<Option<Ended>> = (0..ranks).map(|_| None).collect();
     nest(fibres, Vec::with_capacity(ranks), &mut |mut fibres| {
         // The last rank's scope is the innermost.
         loop {
@@ -342,10 +360,10 @@ fn run<R>(
 }
 
 /// Opens the scopes of all coroutines, one within the other, and runs `inside` with all of them.
-fn nest<'a, R>(
-    mut closed: Vec<Fibre<'_, R>>,
-    mut open: Vec<FibreRef<'a, R>>,
-    inside: &mut dyn FnMut(Vec<FibreRef<'_, R>>),
+fn nest<'a>(
+    mut closed: Vec<Fibre<'_>>,
+    mut open: Vec<FibreRef<'a>>,
+    inside: &mut dyn FnMut(Vec<FibreRef<'_>>),
 ) {
     let Some(last) = closed.pop() else {
         open.reverse();
@@ -353,7 +371,7 @@ fn nest<'a, R>(
         return;
     };
     last.scope(|fibre| {
-        let mut open: Vec<FibreRef<'_, R>> = open;
+        let mut open: Vec<FibreRef<'_>> = open;
         open.push(fibre);
         nest(closed, open, inside);
     });

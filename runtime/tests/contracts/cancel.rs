@@ -1,10 +1,8 @@
 //! Cancelled groups: what waits is dropped, what runs is told, on every rank; others go on.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{Ended, on_threads, on_virtual, rough, seeded, total, values};
+use crate::common::{Ended, on_threads, on_virtual, rough, seeded, total, values};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Rank;
 use weft_runtime::{Context, Registry, Scope, ScopeError, ScopeOptions, Step, Task};

@@ -1,12 +1,10 @@
 //! Ranks that die: named to all others, or survived with every result of the living, once.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{Ended, Limited, on_virtual, rough, seeded, total};
+use crate::common::{Ended, Limited, on_virtual, rough, seeded, total};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::threads::{self, LaunchError};
 use weft_runtime::comm::virtual_time::{self, Fault, VirtualOptions};

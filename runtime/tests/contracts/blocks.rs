@@ -1,8 +1,6 @@
 //! Published blocks: read on every rank, fetched once, bounded, replaced, waited for without standing still.
 
-mod common;
-
-use common::{Ended, on_threads, on_virtual, rough, seeded, total, values};
+use crate::common::{Ended, on_threads, on_virtual, rough, seeded, total, values};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Rank;
 use weft_runtime::comm::virtual_time::{Link, Network, VirtualOptions};

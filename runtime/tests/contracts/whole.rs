@@ -1,10 +1,8 @@
 //! All of it at once: the same log each time, the dump of a rank that lets others wait, thousands of ranks.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{on_virtual, rough, seeded};
+use crate::common::{on_virtual, rough, seeded};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::virtual_time::{self, Fault, VirtualOptions};
 use weft_runtime::comm::{Comm, Rank, Tag};
@@ -247,8 +245,8 @@ fn thousands_of_ranks_run_one_tree() {
                 Ok(count)
             },
         );
-        let tasks = common::total(&ended.results, |r| r.tasks);
-        (common::values(ended.results)[0], tasks)
+        let tasks = crate::common::total(&ended.results, |r| r.tasks);
+        (crate::common::values(ended.results)[0], tasks)
     };
     let (alone, tasks) = run(1);
     assert!(tasks > 1000, "{tasks}");

@@ -1,10 +1,8 @@
 //! What goes wrong is told with rank, task and cause, the scope ends on every rank, and nothing hangs.
 
-mod common;
-
 use std::sync::Mutex;
 
-use common::{Ended, Limited, on_threads, on_virtual, rough, seeded, values, workers};
+use crate::common::{Ended, Limited, on_threads, on_virtual, rough, seeded, values, workers};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{self, LaunchError};

@@ -1,11 +1,9 @@
 //! Groups that tasks make: results, errors, depth, what is dropped, what a blocked join may run.
 
-mod common;
-
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use common::{Limited, on_threads, on_virtual, rough, seeded, total, values, workers};
+use crate::common::{Limited, on_threads, on_virtual, rough, seeded, total, values, workers};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::virtual_time::{self, VirtualOptions};

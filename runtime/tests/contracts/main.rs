@@ -1,0 +1,16 @@
+//! What the runtime promises, kept by groups of tasks on ranks that are threads or virtual.
+//!
+//! One program: the scheduler is compiled once for all of them.
+
+mod common;
+
+mod blocks;
+mod cancel;
+mod deaths;
+mod failures;
+mod known_answers;
+mod nested;
+mod own_policy;
+mod scope;
+mod virtual_time;
+mod whole;
