@@ -238,8 +238,12 @@ fn what() -> impl Strategy<Value = What> {
     ]
 }
 
-/// Steps of a rank: pauses before, in and after the scope, what happens in it, and a wait after it.
-fn rank() -> impl Strategy<Value = Vec<([u64; 5], Vec<(u64, What)>)>> {
+/// Pauses before a scope, after it, of a wait, after that, in the next phase; and what happens in the scope, with the
+/// pause before each.
+type RandomStep = ([u64; 5], Vec<(u64, What)>);
+
+/// The steps of a rank.
+fn rank() -> impl Strategy<Value = Vec<RandomStep>> {
     let pauses = prop::array::uniform5(0..50_u64);
     let events = prop::collection::vec((0..20_u64, what()), 0..30);
     prop::collection::vec((pauses, events), 1..4)

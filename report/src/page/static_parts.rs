@@ -191,7 +191,7 @@ pub(super) fn bars(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
 pub(super) fn histograms(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     let [tests, times] = &traced.sizes;
     writeln!(out, "<div class=\"pair\">")?;
-    histogram(out, tests, "tests in a task", |size| count(size))?;
+    histogram(out, tests, "tests in a task", count)?;
     histogram(out, times, "time in a task", |us| seconds(us as f64 * 1e-6))?;
     writeln!(out, "</div>")
 }
