@@ -181,7 +181,7 @@ impl Traced {
         let division = Division::of(&tracks, workers);
         let in_steps = |rank: &crate::RankTracks| -> f64 {
             let lengths = rank.steps.iter().map(|&(_, begin, end)| end - begin);
-            lengths.sum::<u64>() as f64 * 1e-9
+            lengths.fold(0, u64::saturating_add) as f64 * 1e-9
         };
         let elapsed_s = tracks.ranks.iter().map(in_steps).fold(0.0, f64::max);
         let per_worker = 1e-9 / workers as f64;
@@ -236,7 +236,10 @@ impl Traced {
 
 /// The longest collision phase that was traced whole on all ranks.
 fn longest(timelines: &[Timeline]) -> Option<(u32, Analysis)> {
-    let span = |trace: &Trace| Some(trace.events.last()?.at - trace.events.first()?.at);
+    let span = |trace: &Trace| {
+        let (first, last) = (trace.events.first()?, trace.events.last()?);
+        Some(last.at.saturating_sub(first.at))
+    };
     let first = timelines.first()?;
     let mut steps: Vec<(u64, u64)> = (first.scopes.iter())
         .filter_map(|(step, trace)| Some((span(trace)?, *step)))

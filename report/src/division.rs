@@ -90,13 +90,13 @@ impl Parts {
     /// Of all.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// Of those that are work.
     #[must_use]
     pub fn useful(&self) -> u64 {
-        self.of(Use::Tasks) + self.of(Use::Phase)
+        self.of(Use::Tasks).saturating_add(self.of(Use::Phase))
     }
 
     /// Of those that are not.
@@ -108,12 +108,13 @@ impl Parts {
     /// Adds others.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
-            *mine += theirs;
+            *mine = mine.saturating_add(*theirs);
         }
     }
 
     fn charge(&mut self, what: Use, ns: u64) {
-        self.0[what as usize] += ns;
+        let part = &mut self.0[what as usize];
+        *part = part.saturating_add(ns);
     }
 }
 
@@ -229,7 +230,7 @@ fn outside(
                 let until = begin.min(phase.end);
                 let spans = (&rank.waits[..], waits, outputs);
                 let waited = piece(parts, spans, &mut wait, (at, until), workers);
-                parts.charge(Use::Phase, (until - at - waited) * workers);
+                parts.charge(Use::Phase, (until - at - waited).saturating_mul(workers));
                 at = until;
             } else {
                 at = end.min(phase.end);
@@ -262,8 +263,8 @@ fn piece(
                 Use::Messages
             };
             let of_outputs = covered(outputs, b, e);
-            parts.charge(Use::Outputs, of_outputs * workers);
-            parts.charge(what, (e - b - of_outputs) * workers);
+            parts.charge(Use::Outputs, of_outputs.saturating_mul(workers));
+            parts.charge(what, (e - b - of_outputs).saturating_mul(workers));
             waited += e - b;
             from = e;
         }

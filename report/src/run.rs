@@ -158,6 +158,8 @@ impl Run {
     }
 }
 
+/// No clock of a run shows more: 36 years in ns.
+const LATEST: u64 = 1 << 60;
 /// More ranks than this are no machine.
 const MOST_RANKS: u32 = 1 << 20;
 /// More workers than this has no rank: traces number them with 16 bits.
@@ -205,5 +207,13 @@ fn read_timeline(bytes: &[u8], rank: usize) -> Result<Timeline, String> {
         return Err(format!("it is of rank {}", timeline.rank.0));
     }
     timeline.align();
+    let spans = timeline.spans.iter().map(|span| span.begin.max(span.end));
+    let scopes = timeline.scopes.iter().flat_map(|(_, trace)| &trace.events);
+    if spans
+        .chain(scopes.map(|event| event.at))
+        .any(|at| at > LATEST)
+    {
+        return Err("it tells of times that no clock shows".to_owned());
+    }
     Ok(timeline)
 }

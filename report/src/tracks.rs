@@ -3,6 +3,7 @@
 //! Events pair up as they were recorded: what had not ended when a trace was full ends with its last event, and ends
 //! that never began count for nothing.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use weft_runtime::trace::{Detail, Timeline, Trace, What};
@@ -233,7 +234,12 @@ enum Open {
 
 impl RankTracks {
     fn scope(&mut self, step: u32, trace: &Trace) {
-        let (Some(first), Some(last)) = (trace.events.first(), trace.events.last()) else {
+        // Files may hold anything.
+        let mut events = Cow::Borrowed(&trace.events[..]);
+        if !events.is_sorted_by_key(|event| event.at) {
+            events.to_mut().sort_by_key(|event| event.at);
+        }
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
             return;
         };
         let mut span = ScopeSpan {
@@ -249,7 +255,7 @@ impl RankTracks {
             let busy = matches!(stack.last(), Some(Open::Task(_)));
             changes.push((at, Change::Busy(worker, busy)));
         };
-        for event in &trace.events {
+        for event in events.iter() {
             let at = event.at;
             match event.what {
                 What::TaskBegin {
@@ -317,10 +323,10 @@ impl RankTracks {
                     }
                 }
                 What::ScopeBegin => {
-                    span.begin = at;
+                    span.begin = at.min(span.end);
                     changes.push((at, Change::Body(true)));
                 }
-                What::ScopeEnd => span.end = at,
+                What::ScopeEnd => span.end = at.max(span.begin),
                 What::JoinBegin => changes.push((at, Change::Body(false))),
                 What::JoinEnd => changes.push((at, Change::Body(true))),
                 _ => {}

@@ -143,6 +143,15 @@ fn traces_of_other_versions_and_damaged_ones_are_refused() {
 }
 
 #[test]
+fn times_beyond_all_clocks_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let mut timelines = made::two_ranks();
+    made::span(&mut timelines[1], made::SOLVE, 0, u64::MAX, 0);
+    made::directory(root.path(), &timelines, "0");
+    assert!(error(&root).contains("no clock"));
+}
+
+#[test]
 fn a_history_that_is_none_is_refused() {
     let root = place();
     fs::write(root.path().join("history.csv"), "a,b\n1,2\n").unwrap();

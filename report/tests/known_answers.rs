@@ -6,7 +6,7 @@ mod made;
 
 use proptest::prelude::*;
 use weft_report::{
-    Digest, Division, Findings, Histogram, Run, Tracks, Use, patches, sizes, steals,
+    Digest, Division, Findings, Histogram, Report, Run, Tracks, Use, patches, sizes, steals,
 };
 use weft_runtime::trace::{Timeline, What};
 
@@ -286,4 +286,41 @@ proptest! {
             prop_assert_eq!(division.rank(rank).total(), length);
         }
     }
+
+    /// Traces may come from anywhere: nothing in them makes the program stop.
+    #[test]
+    fn any_trace_is_counted(
+        spans in prop::collection::vec((0..9_u16, moment(), moment(), 0..5_u32), 0..20),
+        scopes in prop::collection::vec(prop::collection::vec((moment(), any_what()), 0..20), 0..4),
+    ) {
+        let mut timeline = empty(0);
+        for (kind, begin, end, detail) in spans {
+            span(&mut timeline, kind, begin, end, detail);
+        }
+        for (step, events) in (0..).zip(scopes) {
+            scope(&mut timeline, step, &events);
+        }
+        let (run, digest) = digest(&[timeline]);
+        let findings = Findings::of(&run, &digest);
+        prop_assert!(!findings.phase.answer.is_empty());
+        let mut page = Vec::new();
+        Report::new(vec![run]).write_page(&mut page).unwrap();
+        prop_assert!(page.ends_with(b"</html>\n"));
+    }
+}
+
+fn moment() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0..200_u64, 1 => 0..=1_u64 << 60]
+}
+
+/// Also what frames a scope, and workers that are not there.
+fn any_what() -> impl Strategy<Value = What> {
+    prop_oneof![
+        4 => what(),
+        1 => Just(What::ScopeBegin),
+        1 => Just(What::ScopeEnd),
+        1 => any::<u16>().prop_map(|worker| What::TaskBegin { worker, kind: 7, depth: 1, of: [u32::MAX; 2] }),
+        1 => any::<u16>().prop_map(|worker| What::TaskEnd { worker, units: u32::MAX }),
+        1 => (0..3_u32, any::<u32>()).prop_map(|(victim, tasks)| What::Got { victim, tasks }),
+    ]
 }
