@@ -355,8 +355,11 @@ function timeline(run, places) {
       last = a.phase_step[k];
     }
     if (begins.length > room * 2) return;
-    for (const [step, t] of begins) {
-      const x = LEFT + Math.max(0, (t - view.t0) / (view.t1 - view.t0)) * (width - LEFT);
+    const place = t => LEFT + Math.max(0, (t - view.t0) / (view.t1 - view.t0)) * (width - LEFT);
+    for (const [k, [step, t]] of begins.entries()) {
+      const x = place(t);
+      // The next name would stand on this one.
+      if (k + 1 < begins.length && place(begins[k + 1][1]) - x < 60) continue;
       context.textAlign = x > width - 60 ? 'right' : 'left';
       context.fillRect(x, 0, 1, y + 32);
       context.fillText('step ' + step, x + (x > width - 60 ? -4 : 4), y + 20);
