@@ -181,7 +181,13 @@ impl ClothModel {
                 shapes.push(Shape::new(vertices, unit.weights, seen));
             }
             let areas = self.masses[first as usize..].iter();
-            let areas: Vec<f64> = areas.map(|mass| mass / material.density).collect();
+            let mut areas: Vec<_> = areas.map(|mass| Some(mass / material.density)).collect();
+            let sides = sides(&mesh.triangles);
+            for beside in sides.chunk_by(|a, b| a.0 == b.0) {
+                if let [(border, ..)] = beside {
+                    border.iter().for_each(|v| areas[*v as usize] = None);
+                }
+            }
             rigidities = rigidity::fit(&shapes, &areas, material);
         }
         for (&(vertices, sides), rigidity) in inner.iter().zip(rigidities) {

@@ -3,17 +3,22 @@
 //! A hinge feels curvature in directions that its four corners give. Bent to a cylinder with curvature `κ` along
 //! the direction `m`, it stores `½ q (κ m·a m)²`, with `a = ½ Σ kᵢ pᵢ pᵢᵀ` from its weights `k` and unfolded
 //! corners `p`. One prefactor for all, `D/(A₁ + A₂)`, makes herringbone grids right along their axes and 1.75
-//! times too stiff at 45° to them. Here each hinge has its own, a tenth of the rigidity or more, such that the energy per area
-//! around each vertex comes as near as it can to `½ D(m) κ²` in all directions `m`, in the sense of least
-//! squares of relative errors over eight directions. On herringbone grids the exact solution exists (inside, a
-//! fourth for the diagonals), on irregular meshes the errors of directions are evened out; where all diagonals
-//! are parallel there is none, as no hinge there sees the other diagonal's curvature alone.
+//! times too stiff at 45° to them.
+//!
+//! Here the rigidity of a hinge follows a law, one for the whole cloth: a polynomial of second degree in `cos 2θ` and
+//! `sin 2θ`, with `θ` the angle between its edge and the warp, and linear in the slenderness of its triangles.
+//! Its ten coefficients are such that all hinges together come as near as they can to `½ D(m) κ²` per area in all
+//! directions `m`, in the sense of least squares of relative errors over sixteen directions, and among laws that
+//! come as near the one closest to a constant is taken. Hinges alike in angle and shape are thus alike in
+//! rigidity: were each its own, soft ones in series with stiff ones would make the same energy on cylinders, and
+//! let a strip bend at the soft ones. On herringbone grids the exact solution exists (a fourth for the diagonals), on
+//! irregular meshes the errors of directions are evened out; where all diagonals are parallel there is none, as
+//! no hinge there sees the other diagonal's curvature alone.
+//!
+//! Only what is around vertices inside counts: a border has no hinges, and needs none, for it is free of moments.
 //!
 //! `D(m)` is that of a woven sheet in the axes of warp and weft, `D₁ c⁴ + D₂ s⁴ + 2H c² s²`, with `H = √(D₁D₂)`
 //! unless the rigidity on the bias is given (Huber's rule, by which equal rigidities give an isotropic sheet).
-//!
-//! The solution is that of a bounded least-squares problem, by descent along one prefactor after the other
-//! from the plain ones: the same on every rank.
 
 use glam::DVec2;
 
@@ -24,19 +29,40 @@ use crate::scene::Material;
 pub(super) struct Shape {
     /// In the model's numbering.
     pub(super) vertices: [u32; 4],
-    /// `m·a m` in the sampled directions, for the plain prefactor of rigidity 1; its square is `rigidity⁻¹ · 2E/κ²`.
+    /// `(m·a m)²` in the sampled directions, for the plain prefactor of rigidity 1: `2E/κ²` in m².
     felt: [f64; DIRECTIONS],
+    /// What its rigidity is linear in.
+    terms: [f64; TERMS],
 }
 
 impl Shape {
-    /// From the weights of a hinge with rigidity 1 N m and its corners, unfolded, in axes of warp and weft.
+    /// From the weights of a hinge with rigidity 1 N m and its corners, unfolded, in axes of warp and weft: the
+    /// edge's ends, then those opposite.
     pub(super) fn new(vertices: [u32; 4], weights: [f64; 4], corners: [DVec2; 4]) -> Self {
         let felt = std::array::from_fn(|k| {
             let m = direction(k);
             let moved = |i: usize| weights[i] * corners[i].dot(m).powi(2);
-            0.5 * (moved(0) + moved(1) + moved(2) + moved(3))
+            (0.5 * (moved(0) + moved(1) + moved(2) + moved(3))).powi(2)
         });
-        Self { vertices, felt }
+        let [a, b, c, d] = corners;
+        let edge = b - a;
+        let areas = 0.5 * (edge.perp_dot(c - a).abs() + edge.perp_dot(d - a).abs());
+        let slender = (0.5 * edge.length_squared() / areas).min(MOST_SLENDER) - 0.5;
+        let along = edge.normalize_or_zero();
+        let (cos, sin) = (
+            along.x * along.x - along.y * along.y,
+            2.0 * along.x * along.y,
+        );
+        let of_angle = [1.0, cos, sin, cos * cos - sin * sin, 2.0 * cos * sin];
+        let terms = std::array::from_fn(|k| match of_angle.get(k) {
+            Some(term) => *term,
+            None => slender * of_angle[k - of_angle.len()],
+        });
+        Self {
+            vertices,
+            felt,
+            terms,
+        }
     }
 }
 
@@ -53,57 +79,93 @@ pub fn along(material: &Material, m: DVec2) -> f64 {
     warp * c * c + weft * s * s + twice * c * s
 }
 
-/// The rigidity of each hinge in N m, in the place of the sheet's own; `areas` of vertices in m².
-pub(super) fn fit(shapes: &[Shape], areas: &[f64], material: &Material) -> Vec<f64> {
+/// The rigidity of each hinge in N m, in the place of the sheet's own; `areas` of vertices in m², none of those at the
+/// border.
+pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) -> Vec<f64> {
     let target: [f64; DIRECTIONS] = std::array::from_fn(|k| along(material, direction(k)));
     let most = target.iter().copied().fold(0.0, f64::max);
     if most <= 0.0 {
         return vec![0.0; shapes.len()];
     }
-    // Rows: vertex v in direction k, Σ_h q_h felt²/4 = A_v D_k, divided by its right-hand side.
-    let share = |shape: &Shape, k: usize, v: u32| {
-        0.25 * shape.felt[k] * shape.felt[k] / (areas[v as usize] * target[k].max(LEAST * most))
-    };
-    let plain = target.iter().sum::<f64>() / DIRECTIONS as f64;
+    let area: f64 = areas.iter().flatten().sum();
     let floor = FLOOR * target.iter().copied().fold(f64::INFINITY, f64::min);
-    let mut rigidity = vec![plain; shapes.len()];
-    let mut missing = vec![[1.0; DIRECTIONS]; areas.len()];
-    for shape in shapes {
-        for v in shape.vertices {
-            for (k, missing) in missing[v as usize].iter_mut().enumerate() {
-                *missing -= plain * share(shape, k, v);
+    let plain = target.iter().sum::<f64>() / DIRECTIONS as f64;
+    let inside = |shape: &Shape| {
+        let corners = shape.vertices.map(|v| areas[v as usize].is_some());
+        0.25 * corners.iter().filter(|inside| **inside).count() as f64
+    };
+    let mut law = [0.0; TERMS];
+    law[0] = plain;
+    let value = |law: &[f64; TERMS], shape: &Shape| -> f64 {
+        law.iter().zip(&shape.terms).map(|(c, term)| c * term).sum()
+    };
+    if area > 0.0 {
+        // Where the law is below the least rigidity, that counts; which these hinges are settles soon.
+        let mut least = vec![false; shapes.len()];
+        for _ in 0..ROUNDS {
+            let mut rows = [[0.0; TERMS]; DIRECTIONS];
+            let mut missing = [1.0; DIRECTIONS];
+            for (shape, least) in shapes.iter().zip(&least) {
+                let inside = inside(shape);
+                for (k, felt) in shape.felt.iter().enumerate() {
+                    let share = inside * felt / (area * target[k].max(LEAST * most));
+                    // Sought are changes of the plain law, as shares of it.
+                    missing[k] -= share * if *least { floor } else { plain };
+                    if !*least {
+                        for (entry, term) in rows[k].iter_mut().zip(&shape.terms) {
+                            *entry += share * plain * term;
+                        }
+                    }
+                }
+            }
+            let change = least_squares(&rows, &missing);
+            law = change.map(|share| plain * share);
+            law[0] += plain;
+            let now: Vec<bool> = shapes.iter().map(|s| value(&law, s) < floor).collect();
+            if now == least {
+                break;
+            }
+            least = now;
+        }
+    }
+    shapes
+        .iter()
+        .map(|shape| value(&law, shape).max(floor))
+        .collect()
+}
+
+/// The smallest `x` among those with hardly more than the least `|rows x − wanted|²`.
+fn least_squares(rows: &[[f64; TERMS]; DIRECTIONS], wanted: &[f64; DIRECTIONS]) -> [f64; TERMS] {
+    let mut matrix = [[0.0; TERMS]; TERMS];
+    let mut x = [0.0; TERMS];
+    for (row, wanted) in rows.iter().zip(wanted) {
+        for (i, a) in row.iter().enumerate() {
+            x[i] += a * wanted;
+            for (entry, b) in matrix[i].iter_mut().zip(row) {
+                *entry += a * b;
             }
         }
     }
-    for _ in 0..SWEEPS {
-        let mut largest = 0.0_f64;
-        for (shape, rigidity) in shapes.iter().zip(&mut rigidity) {
-            let (mut slope, mut curvature) = (0.0, 0.0);
-            for v in shape.vertices {
-                for (k, missing) in missing[v as usize].iter().enumerate() {
-                    let share = share(shape, k, v);
-                    slope += share * missing;
-                    curvature += share * share;
-                }
-            }
-            if curvature <= 0.0 {
-                continue;
-            }
-            let next = (*rigidity + slope / curvature).max(floor);
-            let change = next - *rigidity;
-            *rigidity = next;
-            largest = largest.max(change.abs());
-            for v in shape.vertices {
-                for (k, missing) in missing[v as usize].iter_mut().enumerate() {
-                    *missing -= change * share(shape, k, v);
-                }
-            }
+    // Cholesky; what is added makes the matrix positive definite.
+    for i in 0..TERMS {
+        matrix[i][i] += SMALLNESS;
+        for j in 0..=i {
+            let known: f64 = (0..j).map(|k| matrix[i][k] * matrix[j][k]).sum();
+            let rest = matrix[i][j] - known;
+            matrix[i][j] = if i == j {
+                rest.max(SMALLNESS).sqrt()
+            } else {
+                rest / matrix[j][j]
+            };
         }
-        if largest < SETTLED * most {
-            break;
-        }
+        let known: f64 = (0..i).map(|k| matrix[i][k] * x[k]).sum();
+        x[i] = (x[i] - known) / matrix[i][i];
     }
-    rigidity
+    for i in (0..TERMS).rev() {
+        let known: f64 = (i + 1..TERMS).map(|k| matrix[k][i] * x[k]).sum();
+        x[i] = (x[i] - known) / matrix[i][i];
+    }
+    x
 }
 
 /// The `k`-th of the directions, evenly over half a turn.
@@ -111,8 +173,14 @@ fn direction(k: usize) -> DVec2 {
     DVec2::from_angle(std::f64::consts::PI * k as f64 / DIRECTIONS as f64)
 }
 
-/// Directions sampled: `D(m)` has five coefficients.
-const DIRECTIONS: usize = 8;
+/// Directions sampled: `D(m)` has five coefficients, its square nine.
+const DIRECTIONS: usize = 16;
+
+/// Coefficients of the law: five of the angle, as they are and times slenderness.
+const TERMS: usize = 10;
+
+/// Most that slenderness, half the squared length of the edge over the areas, counts for.
+const MOST_SLENDER: f64 = 2.0;
 
 /// Least rigidity that errors are relative to, as a share of the largest.
 const LEAST: f64 = 0.01;
@@ -120,8 +188,8 @@ const LEAST: f64 = 0.01;
 /// Least prefactor as a share of the least rigidity: without any, triangles at borders would flap.
 const FLOOR: f64 = 0.1;
 
-/// Most rounds over all hinges.
-const SWEEPS: usize = 200;
+/// Most rounds of finding out which hinges have the least prefactor.
+const ROUNDS: usize = 20;
 
-/// Change in a round, as a share of the largest rigidity, after which there is no other.
-const SETTLED: f64 = 1e-4;
+/// Weight of the law's distance from a constant, beside that of relative errors.
+const SMALLNESS: f64 = 1e-8;

@@ -31,6 +31,8 @@ pub struct Way {
     rigidity: f64,
     /// Angle between the warp and the strip in degrees.
     weave: f64,
+    /// How many cells the strip is wide.
+    cells: f64,
 }
 
 const WAYS: [Way; 6] = [
@@ -80,13 +82,14 @@ impl Way {
             bending,
             rigidity,
             weave,
+            cells: 16.0,
         }
     }
 
     /// The strip from the middle of its held cell on, along x: whole cells of a herringbone grid that is turned
     /// against it, so that it is jagged where it is not cut along the grid.
     fn mesh(&self) -> TriMesh {
-        let (length, width) = (LENGTH + 0.5 * CELL, 8.0 * CELL);
+        let (length, width) = (LENGTH + 0.5 * CELL, self.cells * CELL);
         let n = (3.0 * LENGTH / CELL) as usize;
         let size = n as f64 * CELL;
         let turn = DQuat::from_rotation_z(self.turn.to_radians());
@@ -160,7 +163,7 @@ pub fn curves() -> Vec<Curve> {
     let known = line.map(|gamma| [gamma, Elastica::new(gamma).at(1.0)[1]]);
     let mut series = vec![Series::known("elastica", known)];
     let mut worst = 0.0_f64;
-    for way in WAYS.iter().take(1) {
+    for way in &WAYS {
         let points = GAMMAS.map(|gamma| (gamma, way.bend(gamma)));
         let off = points.iter().map(|(_, [off, _])| *off).fold(0.0, f64::max);
         worst = worst.max(off);
@@ -182,30 +185,41 @@ pub fn curves() -> Vec<Curve> {
 }
 
 /// Every vertex is within so much of the length from the elastica.
-fn passes(name: &str) {
-    let way = WAYS.iter().find(|way| way.name == name).unwrap();
+fn passes(way: &Way) {
     for gamma in [2.0, 20.0] {
         let [off, _] = way.bend(gamma);
-        assert!(off < 0.02, "{name}, Γ = {gamma}: {off}");
+        assert!(off < 0.02, "{}, Γ = {gamma}: {off}", way.name);
     }
 }
 
 #[test]
 fn a_strip_bends_as_the_elastica() {
-    passes("quadratic");
-    passes("mesh turned by 90°");
-}
-
-#[test]
-#[ignore = "a strip of woven cloth is off by a quarter of its length: not understood"]
-fn woven_strips_bend_as_the_elastica() {
-    for way in WAYS.iter().filter(|way| way.name.starts_with("woven")) {
-        passes(way.name);
+    for way in WAYS.iter().filter(|way| way.bending == WAYS[0].bending) {
+        passes(way);
     }
 }
 
 #[test]
-#[ignore = "off by 4 % of the length"]
+fn woven_strips_bend_as_the_elastica() {
+    for way in WAYS.iter().filter(|way| way.name.starts_with("woven")) {
+        passes(way);
+    }
+}
+
+#[test]
 fn a_strip_cut_on_the_bias_of_its_mesh_bends_as_the_elastica() {
-    passes("mesh turned by 45°, fitted");
+    let way = WAYS.iter().find(|way| way.turn == 45.0).unwrap();
+    passes(&Way {
+        cells: 24.0,
+        ..*way
+    });
+}
+
+/// A row of cells at each side bends more easily, for its hinges have neighbours on one side only: that is all
+/// that is wrong with strips along the mesh.
+#[test]
+fn the_error_of_a_strip_is_that_of_its_sides() {
+    let off = [8.0, 16.0].map(|cells| Way { cells, ..WAYS[0] }.bend(2.0)[0]);
+    let ratio = off[1] / off[0];
+    assert!((0.4..0.6).contains(&ratio), "{off:?}");
 }
