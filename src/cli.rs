@@ -25,6 +25,7 @@ Examples:
   weft compare runs/floor runs/floor-on-16-ranks
   weft audit runs/floor
   weft study scenes/drape-floor.toml --ranks 1..64 --set partition.patches=64 --out runs/floor-study
+  weft report runs/floor runs/floor-on-16-ranks --out both.html
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
 6 compare found a difference, 101 internal."
@@ -64,6 +65,8 @@ pub(crate) enum Command {
         #[arg(long)]
         strict: bool,
     },
+    /// Says what runs cost, and which phase, patch and policy to look at; writes a page with pictures of it.
+    Report(ReportArguments),
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
     /// Writes the linear system of a scene's next step, for other solvers: A.mtx and b.mtx (MatrixMarket).
@@ -167,6 +170,19 @@ pub(crate) struct StudyArguments {
     /// Prints the result only.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ReportArguments {
+    /// Directories of runs; several are told side by side.
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// The page [default: report.html in the run's directory; of several runs, in this one].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Prints the text, and writes no page.
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) text: bool,
 }
 
 #[derive(clap::Args)]

@@ -5,16 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use weft_partition::PartitionError;
+use weft_report::{Report, Run};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
-use weftwork::output::{FrameAudit, write_system};
-use weftwork::report::{PartitionComparison, compare, partition_picture};
+use weftwork::output::{FrameAudit, write_system, write_whole};
+use weftwork::report::{PartitionComparison, compare, last_frame, partition_picture};
 use weftwork::run::{FEATURES, RunError, read_state};
 use weftwork::scene::Scene;
 use weftwork::step::{Simulation, State, StepError, World};
 
-use crate::cli::PartitionArguments;
+use crate::cli::{PartitionArguments, ReportArguments};
 #[cfg(feature = "mpi")]
 use crate::under_mpi;
 use crate::{Failure, say};
@@ -170,6 +171,30 @@ pub(crate) fn audit_run(run: &Path, strict: bool) -> Result<(), Failure> {
         return Err(Failure { code: 4, message });
     }
     Ok(())
+}
+
+pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
+    let failed = |message: String| Failure { code: 5, message };
+    let read = |directory: &PathBuf| {
+        let mut run = Run::read(directory).map_err(|error| failed(error.to_string()))?;
+        run.cloth = last_frame(directory).map_err(|error| failed(error.to_string()))?;
+        Ok(run)
+    };
+    let runs: Result<Vec<Run>, Failure> = arguments.runs.iter().map(read).collect();
+    let report = Report::new(runs?);
+    let mut text = report.text();
+    if !arguments.text {
+        let page = match (&arguments.out, &arguments.runs[..]) {
+            (Some(file), _) => file.clone(),
+            (None, [run]) => run.join("report.html"),
+            (None, _) => PathBuf::from("report.html"),
+        };
+        write_whole(&page, |out| report.write_page(out))
+            .map_err(|error| failed(format!("{error}; name another place with --out")))?;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "\nWrote {}: open it in a browser", page.display());
+    }
+    say(text)
 }
 
 pub(crate) fn list_scenes(folder: &Path) -> Result<(), Failure> {

@@ -21,7 +21,7 @@ use weftwork::scene::Scene;
 
 use self::cli::{Arguments, AuditChoice, CommChoice, Command, NetworkChoice, RunArguments};
 use self::commands::{
-    audit_run, check_scene, compare_runs, info, list_scenes, load, show_partition,
+    audit_run, check_scene, compare_runs, info, list_scenes, load, report_runs, show_partition,
     write_linear_system,
 };
 use self::launcher::Launcher;
@@ -71,6 +71,7 @@ fn main() -> ExitCode {
         }
         _ if !speaks => Ok(()),
         Command::Check { scene, overrides } => check_scene(&scene, &overrides),
+        Command::Report(arguments) => report_runs(&arguments),
         Command::Partition(arguments) => show_partition(&arguments),
         Command::System {
             scene,

@@ -178,7 +178,10 @@ impl RunDirectory {
 }
 
 /// Writes a file under a temporary name beside it and renames it into place, see [`RunDirectory::write`].
-pub(super) fn write_whole(
+///
+/// # Errors
+/// [`OutputError::Write`] naming the file.
+pub fn write_whole(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), OutputError> {
@@ -233,6 +236,7 @@ fn is_own_file(folder: &str, name: &str) -> bool {
                         | "frames.pvd"
                         | "trace.json"
                         | "record.weftrec"
+                        | "report.html"
                 ) || (name.starts_with("state.") && name.ends_with(".ckpt"))
             }
             "frames" => name.ends_with(".vtp"),

@@ -33,7 +33,7 @@ mod vtp;
 mod vtp_read;
 
 pub use checkpoint::Checkpoint;
-pub use directory::RunDirectory;
+pub use directory::{RunDirectory, write_whole};
 pub use error::OutputError;
 pub use frame_audit::{CrossingFrame, FrameAudit};
 pub use frames::{Frame, FrameSeries};
@@ -44,9 +44,9 @@ pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
     BalanceRecord, Efficiency, MachineRecord, PartitionRecord, PhaseRecord, ProgramRecord,
-    ResultRecord, RunRecord, SceneRecord, TraceRecord,
+    RankRecord, ResultRecord, RunRecord, SceneRecord, TraceRecord,
 };
 pub use state_hash::{StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};
-pub use vtp_read::{read_points, read_triangles};
+pub use vtp_read::{read_integers, read_points, read_triangles};

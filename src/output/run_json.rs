@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use weft_runtime::trace::Sharing;
 
 use super::{FrameAudit, OutputError, RunDirectory, StateHash};
 
@@ -38,6 +39,12 @@ pub struct RunRecord {
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
     pub balance: Option<BalanceRecord>,
+    /// What each rank did, by rank.
+    #[serde(default)]
+    pub ranks: Vec<RankRecord>,
+    /// How ranks were to share work.
+    #[serde(default)]
+    pub sharing: Option<Sharing>,
     /// The last state.
     pub result: Option<ResultRecord>,
     /// The step of the checkpoint from which the run went on; what is measured is of the time since.
@@ -180,6 +187,37 @@ pub struct BalanceRecord {
     pub idle: f64,
 }
 
+/// What one rank did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RankRecord {
+    /// The first patch that it owns.
+    pub first_patch: u64,
+    /// The patch after the last one that it owns.
+    pub end_patch: u64,
+    /// Time in each phase in s, in the order of the phase table.
+    pub phases_s: Vec<f64>,
+    /// Time that its workers spent in tasks in s, over their number.
+    pub tasks_s: f64,
+    /// Tasks that ran here.
+    pub tasks: u64,
+    /// Tests made here.
+    pub tests: u64,
+    /// Times a task that ran here gave part of its stack away.
+    pub splits: u64,
+    /// Requests for work that it sent.
+    pub steal_requests: u64,
+    /// Of those, the ones that brought work.
+    pub steals: u64,
+    /// Of those, the ones that brought none.
+    pub refused: u64,
+    /// Tasks that came from other ranks.
+    pub tasks_in: u64,
+    /// Tasks that went to other ranks.
+    pub tasks_out: u64,
+    /// Bytes it sent in collision phases, for all that.
+    pub bytes: u64,
+}
+
 /// A trace that was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceRecord {
@@ -243,6 +281,8 @@ impl RunRecord {
             phases: Vec::new(),
             efficiency: None,
             balance: None,
+            ranks: Vec::new(),
+            sharing: None,
             result: None,
             resumed_from: None,
             audit: None,

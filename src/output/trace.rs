@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use weft_report::TRACE_MAGIC as MAGIC;
 use weft_runtime::comm::Rank;
 use weft_runtime::trace::{Timeline, write_timelines};
 use weft_runtime::wire;
@@ -16,8 +17,6 @@ use super::{OutputError, RunDirectory};
 
 /// Name of the merged trace.
 pub const TRACE: &str = "trace.json";
-/// First line of a rank's file.
-const MAGIC: &[u8] = b"weft-trace 1\n";
 
 /// Writes what a rank recorded: the bytes of its [`Timeline`] on the wire.
 ///

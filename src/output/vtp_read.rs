@@ -1,5 +1,5 @@
-//! Reads back the vertices and triangles of a frame that [`write_vtp`](super::write_vtp) wrote: what comparing and
-//! auditing runs need.
+//! Reads back the vertices, triangles and their integers of a frame that [`write_vtp`](super::write_vtp) wrote: what
+//! comparing, auditing and reporting runs need.
 //!
 //! Not here: other arrays, and files of other programs.
 
@@ -13,6 +13,9 @@ use crate::mesh::TriMesh;
 
 /// What stands before the first appended block.
 const MARK: &[u8] = b"<AppendedData encoding=\"raw\">\n_";
+
+/// How an array begins.
+const ARRAY: &str = "<DataArray ";
 
 /// The positions of a frame's vertices in m, in the order of the mesh.
 ///
@@ -39,6 +42,23 @@ pub fn read_triangles(path: &Path) -> Result<TriMesh, OutputError> {
     })
 }
 
+/// The integers that a frame has for each triangle under a name, such as `patch` and `owner`.
+///
+/// # Errors
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with such integers, or not all of it.
+pub fn read_integers(path: &Path, name: &str) -> Result<Vec<u32>, OutputError> {
+    let of = format!("<DataArray type=\"UInt32\" Name=\"{name}\"");
+    read(path, |file| {
+        let (bytes, count) = block(file, "<CellData>", &of, "NumberOfPolys")?;
+        let (integers, left) = bytes.as_chunks::<4>();
+        let integers = integers
+            .iter()
+            .map(|&b| u32::from_le_bytes(b))
+            .collect::<Vec<_>>();
+        (integers.len() == count && left.is_empty()).then_some(integers)
+    })
+}
+
 fn read<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, OutputError> {
     let file = fs::read(path).map_err(OutputError::read(path))?;
     parse(&file).ok_or_else(|| OutputError::Malformed {
@@ -48,7 +68,7 @@ fn read<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, Out
 }
 
 fn points(file: &[u8]) -> Option<Vec<DVec3>> {
-    let (bytes, count) = block(file, "<Points>", "NumberOfPoints")?;
+    let (bytes, count) = block(file, "<Points>", ARRAY, "NumberOfPoints")?;
     let (vectors, left) = bytes.as_chunks::<24>();
     let real = |bytes: &[u8]| bytes.first_chunk().map_or(0.0, |&b| f64::from_le_bytes(b));
     let points = vectors
@@ -58,7 +78,7 @@ fn points(file: &[u8]) -> Option<Vec<DVec3>> {
 }
 
 fn triangles(file: &[u8]) -> Option<Vec<[u32; 3]>> {
-    let (bytes, count) = block(file, "<Polys>", "NumberOfPolys")?;
+    let (bytes, count) = block(file, "<Polys>", ARRAY, "NumberOfPolys")?;
     let (triangles, left) = bytes.as_chunks::<12>();
     let whole = |bytes: &[u8]| bytes.first_chunk().map_or(0, |&b| u32::from_le_bytes(b));
     let triangles = triangles
@@ -67,13 +87,13 @@ fn triangles(file: &[u8]) -> Option<Vec<[u32; 3]>> {
     (triangles.len() == count && left.is_empty()).then(|| triangles.collect())
 }
 
-/// The first block of an element, and a count that the piece has.
-fn block<'a>(file: &'a [u8], of: &str, count: &str) -> Option<(&'a [u8], usize)> {
+/// The block of the first array in an element that begins so, and a count that the piece has.
+fn block<'a>(file: &'a [u8], of: &str, array: &str, count: &str) -> Option<(&'a [u8], usize)> {
     let start = file.windows(MARK.len()).position(|w| w == MARK)?;
     let xml = std::str::from_utf8(&file[..start]).ok()?;
     let count: usize = attribute(element(xml, "<Piece ")?, count)?;
-    let (_, array) = xml.split_once(of)?;
-    let offset: usize = attribute(element(array, "<DataArray ")?, "offset")?;
+    let (_, inside) = xml.split_once(of)?;
+    let offset: usize = attribute(element(inside, array)?, "offset")?;
     let block = file[start + MARK.len()..].get(offset..)?;
     let (length, rest) = block.split_first_chunk::<8>()?;
     let bytes = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
@@ -112,7 +132,16 @@ mod tests {
                 name: "velocity",
                 values: Values::Vectors(&[DVec3::Y; 3]),
             }],
-            cell_arrays: vec![],
+            cell_arrays: vec![
+                DataArray {
+                    name: "owner",
+                    values: Values::Integers(&[3]),
+                },
+                DataArray {
+                    name: "patch",
+                    values: Values::Integers(&[7]),
+                },
+            ],
             time: Some(0.5),
         };
         write_vtp(&run, "a.vtp", &data).unwrap();
@@ -124,6 +153,9 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(bits(&read_points(&path).unwrap()), bits(&points));
+        assert_eq!(read_integers(&path, "patch").unwrap(), [7]);
+        assert_eq!(read_integers(&path, "owner").unwrap(), [3]);
+        assert!(read_integers(&path, "velocity").is_err());
         let whole = fs::read(&path).unwrap();
         for length in [0, 100, whole.len() / 2, whole.len() - 150] {
             fs::write(&path, &whole[..length]).unwrap();

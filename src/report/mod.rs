@@ -1,12 +1,14 @@
 //! What a run cost, for people: the phase table, the efficiencies, the balance of the collision tests; how well its
-//! scene is cut; and two runs side by side.
+//! scene is cut; and two runs side by side. What is told after a run, of its traces too, is in `weft_report`.
 
 mod balance;
 mod compare;
+mod frame;
 mod partition;
 mod phases;
 
 pub use balance::Balance;
 pub use compare::{Comparison, compare};
+pub use frame::last_frame;
 pub use partition::{PartitionComparison, partition_picture};
 pub use phases::{Phase, PhaseTable};

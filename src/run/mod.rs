@@ -39,7 +39,9 @@ use self::summary::{complete, partition_record, record, summarise};
 use self::tracing::Tracer;
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::writer::Writer;
-use crate::output::{Checkpoint, FrameAudit, OutputError, RunDirectory, RunRecord, StateHash};
+use crate::output::{
+    Checkpoint, FrameAudit, OutputError, RankRecord, RunDirectory, RunRecord, StateHash,
+};
 use crate::report::{Balance, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, Simulation, State, StepError, StepReport, World, WorldError};
@@ -143,6 +145,8 @@ pub struct RunSummary {
     pub phases: PhaseTable,
     /// How tests were shared.
     pub balance: Balance,
+    /// What each rank did, by rank.
+    pub ranks: Vec<RankRecord>,
     /// Frames written.
     pub frames: usize,
     /// Deepest vertex inside a body in any frame, in m; negative if none was ever inside. `None` without

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weft_partition::Quality;
+use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
 
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
 use crate::output::{
-    MachineRecord, PartitionRecord, ProgramRecord, ResultRecord, RunRecord, SceneRecord, TRACE,
-    TraceRecord,
+    MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
+    SceneRecord, TRACE, TraceRecord,
 };
 use crate::report::{Balance, Phase, PhaseTable};
 use crate::scene::Scene;
@@ -21,7 +21,7 @@ pub const FEATURES: &[&str] = if cfg!(feature = "mpi") { &["mpi"] } else { &[] }
 const STRAIN_SLACK: f64 = 0.02;
 
 pub(super) fn partition_record(world: &World, ranks: usize) -> Result<PartitionRecord, RunError> {
-    let ownership = weft_partition::Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
+    let ownership = Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
     let quality = Quality::of_ranks(world.graph(), &ownership).map_err(StepError::from)?;
     Ok(PartitionRecord {
         patches: world.tree().patch_count() as u64,
@@ -56,6 +56,7 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
         seed,
     );
     record.partition = Some(quality);
+    record.sharing = Some((&scene.balance.policy).into());
     record
 }
 
@@ -114,6 +115,7 @@ pub(super) fn summarise(
         loop_time,
         phases: PhaseTable::new(phases, useful.collect(), loop_time.as_secs_f64()),
         balance: Balance::new(&scopes, options.threads),
+        ranks: rank_records(world, ranks, options.threads),
         frames: last.frames,
         cuts,
         warnings,
@@ -125,6 +127,33 @@ pub(super) fn summarise(
         stopped: ranks.iter().find_map(|rank| rank.stopped),
         trace,
     }
+}
+
+/// What each rank did.
+fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<RankRecord> {
+    // It was made before, or there would be no totals.
+    let ownership = Ownership::new(world.tree(), ranks.len()).ok();
+    let record = |(rank, totals): (usize, &RankTotals)| {
+        let scope = &totals.scope;
+        let patches = ownership.as_ref().map_or(0..0, |all| all.patches(rank));
+        let tasks: Duration = scope.busy.iter().sum();
+        RankRecord {
+            first_patch: patches.start as u64,
+            end_patch: patches.end as u64,
+            phases_s: totals.times.iter().map(Duration::as_secs_f64).collect(),
+            tasks_s: tasks.as_secs_f64() / workers.max(1) as f64,
+            tasks: scope.tasks,
+            tests: scope.work,
+            splits: scope.splits,
+            steal_requests: scope.requests,
+            steals: scope.served,
+            refused: scope.refused,
+            tasks_in: scope.tasks_in,
+            tasks_out: scope.tasks_out,
+            bytes: scope.bytes,
+        }
+    };
+    ranks.iter().enumerate().map(record).collect()
 }
 
 /// What a trace lacks.
@@ -193,6 +222,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
     record.phases = summary.phases.records();
     record.efficiency = summary.phases.efficiency();
     record.balance = Some(summary.balance.record());
+    record.ranks.clone_from(&summary.ranks);
     record.result = Some(ResultRecord {
         hash: summary.hash,
         vertices: summary.vertices as u64,

@@ -9,6 +9,7 @@ mod audit;
 mod compare;
 mod failures;
 mod place;
+mod report;
 mod restart;
 mod study;
 mod trace;

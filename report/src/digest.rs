@@ -1,0 +1,256 @@
+//! What a report says of one run, as numbers: what is counted from its record and its traces.
+
+use std::collections::BTreeMap;
+
+use weft_runtime::trace::{Analysis, Sharing, Timeline, Trace};
+
+use crate::division::{Division, Use};
+use crate::record::{Efficiency, Phase};
+use crate::run::Run;
+use crate::tracks::Tracks;
+use crate::work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
+
+/// A run in numbers.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    /// Its name: the directory's.
+    pub name: String,
+    /// Lines of the phase table. The line after `collide` is the part of it in tasks.
+    pub phases: Vec<Phase>,
+    /// Time of the loop over steps in s.
+    pub loop_s: f64,
+    /// Efficiencies over the whole run, where waits in phases count as useful.
+    pub efficiency: Option<Efficiency>,
+    /// How ranks shared work.
+    pub sharing: Option<Sharing>,
+    /// Counts of the whole run.
+    pub counts: Counts,
+    /// What only a trace knows.
+    pub traced: Option<Traced>,
+}
+
+/// Counts over a run, of all ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Tasks that the steps began with.
+    pub top_level: u64,
+    /// Tasks that ran.
+    pub tasks: u64,
+    /// Tests.
+    pub tests: u64,
+    /// Times a task gave a piece away.
+    pub splits: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Requests that brought tasks.
+    pub served: u64,
+    /// Requests that brought none; of an earlier version's run all that were not served.
+    pub refused: u64,
+    /// Tasks that moved.
+    pub moved: u64,
+    /// Bytes sent for all that, if the run says so.
+    pub bytes: Option<u64>,
+}
+
+/// What only a trace knows, of the steps that were traced.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    /// All spans.
+    pub tracks: Tracks,
+    /// The first and the last step.
+    pub steps: (u32, u32),
+    /// How many steps there are.
+    pub count: usize,
+    /// Seconds in steps of the rank that spent most.
+    pub elapsed_s: f64,
+    /// Efficiencies of these steps, where no wait is useful.
+    pub efficiency: Option<Efficiency>,
+    /// Work in each phase, without waits: lines as in the phase table.
+    pub work: Vec<Phase>,
+    /// Where the time went.
+    pub division: Division,
+    /// Who stole from whom, by thief and victim.
+    pub steals: BTreeMap<(u32, u32), Stolen>,
+    /// Sizes of tasks in tests and in µs.
+    pub sizes: [Histogram; 2],
+    /// Work of each patch.
+    pub patches: Vec<PatchWork>,
+    /// The longest collision phase that was traced whole: its step, and why it took so long.
+    pub longest: Option<(u32, Analysis)>,
+    /// How far the clocks of two ranks may be apart in s.
+    pub clock_error_s: f64,
+}
+
+/// The phase in which ranks share tasks.
+pub(crate) const SHARED: &str = "collide";
+/// The line of the phase table for the part of it in tasks.
+pub(crate) const IN_TASKS: &str = "  in tasks";
+
+impl Digest {
+    /// Counts what a run tells.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        let record = &run.record;
+        let mut phases = record.phases.clone();
+        let tasks: Vec<f64> = record.ranks.iter().map(|rank| rank.tasks_s).collect();
+        if let Some(at) = phases.iter().position(|phase| phase.name == SHARED)
+            && !tasks.is_empty()
+        {
+            phases.insert(at + 1, Phase::of(IN_TASKS, &tasks));
+        }
+        let traced = (!run.timelines.is_empty())
+            .then(|| Traced::of(run))
+            .flatten();
+        let of_trace = run.timelines.iter().flat_map(|timeline| &timeline.scopes);
+        let sharing = record.sharing.clone();
+        let sharing = sharing.or_else(|| of_trace.clone().find_map(|(_, t)| t.sharing.clone()));
+        Self {
+            name: name(run),
+            phases,
+            loop_s: record.loop_s.unwrap_or(0.0),
+            efficiency: record.efficiency,
+            sharing,
+            counts: counts(run),
+            traced,
+        }
+    }
+
+    /// What the policy is called, for people.
+    #[must_use]
+    pub fn policy(&self) -> String {
+        match &self.sharing {
+            None => "not recorded".to_owned(),
+            Some(Sharing {
+                policy: Some(name), ..
+            }) => name.clone(),
+            Some(sharing) => format!(
+                "a mixture: {}, split {}, victims {}",
+                if sharing.steal {
+                    "stealing"
+                } else {
+                    "no stealing"
+                },
+                sharing.split,
+                sharing.victims
+            ),
+        }
+    }
+}
+
+/// The last part of a directory's path, or all of it.
+fn name(run: &Run) -> String {
+    let last = run.path.file_name();
+    last.map_or_else(
+        || run.path.display().to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+fn counts(run: &Run) -> Counts {
+    let balance = run.record.balance.clone().unwrap_or_default();
+    let ranks = &run.record.ranks;
+    let sum = |f: fn(&crate::record::Rank) -> u64| ranks.iter().map(f).sum::<u64>();
+    let refused = match ranks.is_empty() {
+        true => balance.steal_requests.saturating_sub(balance.steals),
+        false => sum(|rank| rank.refused),
+    };
+    Counts {
+        top_level: balance.top_level,
+        tasks: balance.tasks,
+        tests: balance.tests,
+        splits: balance.splits,
+        requests: balance.steal_requests,
+        served: balance.steals,
+        refused,
+        moved: match ranks.is_empty() {
+            true => run.history.iter().map(|row| row.steals).sum(),
+            false => sum(|rank| rank.tasks_in),
+        },
+        bytes: (!ranks.is_empty() && balance.tasks > 0).then(|| sum(|rank| rank.bytes)),
+    }
+}
+
+impl Traced {
+    /// Counts what the traces tell; `None` if no step was traced.
+    fn of(run: &Run) -> Option<Self> {
+        let tracks = Tracks::of(&run.timelines, run.workers());
+        let steps = tracks.ranks.iter().flat_map(|rank| &rank.steps);
+        let numbers = steps.map(|&(step, ..)| step);
+        let steps = (numbers.clone().min()?, numbers.max()?);
+        let workers = run.workers();
+        let division = Division::of(&tracks, workers);
+        let in_steps = |rank: &crate::RankTracks| -> f64 {
+            let lengths = rank.steps.iter().map(|&(_, begin, end)| end - begin);
+            lengths.fold(0, u64::saturating_add) as f64 * 1e-9
+        };
+        let elapsed_s = tracks.ranks.iter().map(in_steps).fold(0.0, f64::max);
+        let per_worker = 1e-9 / workers as f64;
+        let seconds = |ns: u64| ns as f64 * per_worker;
+        let useful: Vec<f64> = (0..tracks.ranks.len())
+            .map(|rank| seconds(division.rank(rank).useful()))
+            .collect();
+        let work = (tracks.phases.iter().enumerate())
+            .map(|(phase, name)| {
+                let of_rank = |parts: &Vec<crate::Parts>| seconds(parts[phase].useful());
+                let times: Vec<f64> = division.parts.iter().map(of_rank).collect();
+                Phase::of(name, &times)
+            })
+            .collect();
+        let triangles = run.cloth.as_ref().map(|cloth| cloth.triangles_of_patches());
+        Some(Self {
+            steps,
+            count: tracks.ranks.iter().map(|rank| rank.steps.len()).max()?,
+            elapsed_s,
+            efficiency: Efficiency::of(&useful, elapsed_s),
+            work,
+            division,
+            steals: steals(&tracks),
+            sizes: sizes(&tracks),
+            patches: patches(&tracks, &run.owners(), &triangles.unwrap_or_default()),
+            longest: longest(&run.timelines),
+            clock_error_s: run.record.trace.as_ref().map_or(0.0, |t| t.clock_error_s),
+            tracks,
+        })
+    }
+
+    /// Share of all ranks' time that a phase costs without being used, by phase; without waits for outputs, which come
+    /// before any phase.
+    #[must_use]
+    pub fn lost(&self) -> Vec<f64> {
+        let all = self.division.all().total().max(1) as f64;
+        (0..self.tracks.phases.len())
+            .map(|phase| {
+                let parts = self.division.phase(phase);
+                (parts.idle() - parts.of(Use::Outputs)) as f64 / all
+            })
+            .collect()
+    }
+
+    /// Share of all ranks' time that was for something.
+    #[must_use]
+    pub fn share(&self, what: Use) -> f64 {
+        let all = self.division.all();
+        all.of(what) as f64 / all.total().max(1) as f64
+    }
+}
+
+/// The longest collision phase that was traced whole on all ranks.
+fn longest(timelines: &[Timeline]) -> Option<(u32, Analysis)> {
+    let span = |trace: &Trace| {
+        let (first, last) = (trace.events.first()?, trace.events.last()?);
+        Some(last.at.saturating_sub(first.at))
+    };
+    let first = timelines.first()?;
+    let mut steps: Vec<(u64, u64)> = (first.scopes.iter())
+        .filter_map(|(step, trace)| Some((span(trace)?, *step)))
+        .collect();
+    steps.sort_unstable();
+    steps.into_iter().rev().find_map(|(_, step)| {
+        let of_step = |timeline: &Timeline| {
+            let found = timeline.scopes.iter().find(|(n, _)| *n == step)?;
+            (found.1.dropped == 0).then(|| found.1.clone())
+        };
+        let traces: Option<Vec<Trace>> = timelines.iter().map(of_step).collect();
+        Some((u32::try_from(step).ok()?, Analysis::of(&traces?)))
+    })
+}

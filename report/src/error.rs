@@ -1,0 +1,50 @@
+//! Why there is no report, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why there is no report; the command turns it into exit code 5.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// A directory without the record of a run.
+    #[error("{} is no run's directory: it has no run.json; name the directory that `weft run --out` was given", .0.display())]
+    NotARun(PathBuf),
+    /// The record is not of this program, or of a later version of it.
+    #[error("{} is no record that this version can read: {what}; use the version that wrote it", path.display())]
+    Record {
+        /// The record.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The history is not one.
+    #[error("{} is no history of a run: {what}; move it away for a report without it", path.display())]
+    History {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A trace of another version, or damaged.
+    #[error(
+        "{} is no trace that this version can read: {what}; run again with --trace, or move trace/ away for a \
+         report without it",
+        path.display()
+    )]
+    Trace {
+        /// The rank's file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A file that is there could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,498 @@
+//! What stands out: the phase, the patches and the policy to look at, in sentences, and a command that shows whether
+//! another policy mends it.
+//!
+//! A newcomer reads these first. Each names the numbers that it rests on; where nothing stands out it says so, for a
+//! report that always finds somebody to blame is none.
+
+use std::fmt::Write as _;
+
+use crate::digest::{Digest, IN_TASKS, SHARED, Traced};
+use crate::division::Use;
+use crate::format::{count, list, percent, seconds};
+use crate::run::Run;
+
+/// Efficiency from which on there is nothing to mend.
+const GOOD: f64 = 0.9;
+/// Share of the time below which a cause is no reason for advice.
+const MINOR: f64 = 0.05;
+/// A rank that owns so many times its share of the tests has more than others.
+const MUCH: f64 = 1.5;
+/// Most patches that are named.
+const NAMED: usize = 6;
+
+/// Something that stands out, or not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// The answer, in a few words.
+    pub answer: String,
+    /// Why, in sentences.
+    pub why: String,
+    /// Whether it is to blame.
+    pub at_fault: bool,
+}
+
+/// What stands out of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The phase that costs most without being used.
+    pub phase: Finding,
+    /// The patches that have the tests.
+    pub patch: Finding,
+    /// How ranks share work.
+    pub policy: Finding,
+    /// What to do next: sentences.
+    pub next: Vec<String>,
+    /// A command line that puts it to the test.
+    pub command: Option<String>,
+}
+
+impl Findings {
+    /// What stands out of a run.
+    #[must_use]
+    pub fn of(run: &Run, digest: &Digest) -> Self {
+        let phase = digest
+            .traced
+            .as_ref()
+            .map_or_else(|| phase_of_record(digest), phase_of_trace);
+        let patch = digest.traced.as_ref().map_or_else(
+            || patch_of_record(run),
+            |traced| patch_of_trace(run, traced),
+        );
+        let policy = policy(run, digest);
+        let mut findings = Self {
+            phase,
+            patch,
+            policy,
+            ..Self::default()
+        };
+        findings.next(run, digest);
+        findings
+    }
+
+    fn next(&mut self, run: &Run, digest: &Digest) {
+        let network = network(run);
+        let on_network = network.map_or_else(String::new, |n| format!(" --network {n}"));
+        let outputs = digest
+            .traced
+            .as_ref()
+            .map_or(0.0, |t| t.share(Use::Outputs));
+        if outputs > MINOR {
+            self.next.push(format!(
+                "Ranks waited for outputs to be written for {} of the time: leave pictures out with `--set \
+                 output.pictures=false`, or write less often (`output.interval`).",
+                percent(outputs)
+            ));
+        }
+        if digest.traced.is_none() && run.ranks() > 1 {
+            let scene = scene(run);
+            self.next.push(format!(
+                "Trace some steps to see patches and causes: `weft run {scene} --ranks {} --trace=1..50{}`.",
+                run.ranks(),
+                network.map_or_else(String::new, |n| format!(" --comm virtual --network {n}")),
+            ));
+        }
+        if run.ranks() < 2 {
+            self.next
+                .push("One rank shares with nobody: run with `--ranks 4`.".to_owned());
+        } else if self.policy.at_fault {
+            let now = digest.sharing.as_ref().and_then(|sharing| {
+                let like_default = sharing.steal && sharing.split == "every-other";
+                let unnamed = like_default.then(|| "every-other".to_owned());
+                sharing.policy.clone().or(unnamed)
+            });
+            let others: &[&str] = match now.as_deref() {
+                Some("every-other") => &["half", "adaptive", "lifelines"],
+                _ => &["every-other"],
+            };
+            let mut names: Vec<&str> = now.as_deref().into_iter().collect();
+            names.extend(others);
+            self.next.push(format!(
+                "See whether {} does better; the result stays the same, only times change:",
+                list(&others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>())
+            ));
+            self.command = Some(format!(
+                "weft study {} --ranks {} --policy {}{}",
+                scene(run),
+                run.ranks(),
+                names.join(","),
+                on_network
+            ));
+        } else if self.phase.at_fault {
+            self.next.push(
+                "Another policy will not mend that; see from how many ranks on more of them stop to pay:"
+                    .to_owned(),
+            );
+            let half = (run.ranks() / 2).max(1);
+            self.command = Some(format!(
+                "weft study {} --ranks {half},{}{}",
+                scene(run),
+                run.ranks(),
+                on_network
+            ));
+        }
+    }
+}
+
+fn scene(run: &Run) -> String {
+    let path = run.record.scene.path.as_deref().unwrap_or("SCENE");
+    if path.contains(char::is_whitespace) {
+        format!("'{path}'")
+    } else {
+        path.to_owned()
+    }
+}
+
+/// The network between ranks in virtual time; `None` if they were not.
+fn network(run: &Run) -> Option<&str> {
+    /// What a run takes that is told nothing.
+    const DEFAULT: &str = "gigabit";
+    if run.record.machine.comm != "virtual" {
+        return None;
+    }
+    let command = &run.record.command;
+    let named = command
+        .iter()
+        .find_map(|word| word.strip_prefix("--network="));
+    let at = command.iter().position(|word| word == "--network");
+    let after = at.and_then(|at| command.get(at + 1)).map(String::as_str);
+    Some(named.or(after).unwrap_or(DEFAULT))
+}
+
+fn phase_of_trace(traced: &Traced) -> Finding {
+    let lost = traced.lost();
+    let all = traced.division.all();
+    let used = all.useful() as f64 / all.total().max(1) as f64;
+    let most = lost.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
+    let Some((phase, &share)) = most.filter(|_| used < GOOD) else {
+        return Finding {
+            answer: "none".to_owned(),
+            why: format!(
+                "Ranks are at work for {} of the time in the steps that were traced.",
+                percent(used)
+            ),
+            at_fault: false,
+        };
+    };
+    let work = &traced.work[phase];
+    let name = &traced.tracks.phases[phase];
+    let parts = traced.division.phase(phase);
+    let cause = Use::ALL
+        .into_iter()
+        .filter(|&what| !what.is_useful() && what != Use::Outputs)
+        .max_by_key(|&what| parts.of(what));
+    let steps = traced.count.max(1) as f64;
+    let mut why = format!(
+        "Of all the time of all ranks, {} goes by in `{name}` without work",
+        percent(share)
+    );
+    if let Some(cause) = cause {
+        let idle = parts.idle() - parts.of(Use::Outputs);
+        let of_idle = parts.of(cause) as f64 / idle.max(1) as f64;
+        let _ = write!(why, ", {} of that {}", percent(of_idle), because(cause));
+    }
+    let _ = write!(
+        why,
+        ". In a step, rank {} works there for {}, a rank on average for {} (imbalance {}).",
+        work.max_rank,
+        seconds(work.max_s / steps),
+        seconds(work.avg_s / steps),
+        percent(work.imbalance()),
+    );
+    Finding {
+        answer: name.clone(),
+        why,
+        at_fault: true,
+    }
+}
+
+/// The cause, as the end of a sentence.
+fn because(cause: Use) -> &'static str {
+    match cause {
+        Use::Held => "while tasks waited at another rank that did not come",
+        Use::Running => "while the only work left was inside tasks that other ranks ran",
+        Use::NoWork => "while there was no work anywhere",
+        Use::Answer => "waiting for answers that were to bring tasks",
+        Use::Blocks => "waiting for blocks of data",
+        Use::Reduction => "in reductions, until the last rank took part",
+        Use::Messages => "waiting for messages of neighbours",
+        Use::Outputs => "waiting for outputs to be written",
+        Use::Runtime => "in the runtime itself",
+        Use::Tasks | Use::Phase => "at work",
+    }
+}
+
+fn phase_of_record(digest: &Digest) -> Finding {
+    let is_good = digest.efficiency.is_none_or(|e| e.parallel >= GOOD);
+    let tasks = digest.phases.iter().find(|phase| phase.name == IN_TASKS);
+    let lost = digest.phases.iter().filter(|phase| phase.name != IN_TASKS);
+    let lost = lost.map(|phase| {
+        // All leave the shared phase together: what of it is not in tasks was waited for.
+        let idle = match (phase.name == SHARED, tasks) {
+            (true, Some(tasks)) => phase.avg_s - tasks.avg_s,
+            _ => phase.max_s - phase.avg_s,
+        };
+        (phase, idle.max(0.0))
+    });
+    let most = lost.max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((phase, idle)) = most.filter(|_| !is_good && digest.loop_s > 0.0) else {
+        let why = match digest.efficiency {
+            Some(e) => format!("The parallel efficiency is {}.", percent(e.parallel)),
+            None => "Nothing was measured.".to_owned(),
+        };
+        return Finding {
+            answer: "none".to_owned(),
+            why,
+            at_fault: false,
+        };
+    };
+    let mut why = format!(
+        "A rank spends {} of the loop in `{}` without work of its own.",
+        percent(idle / digest.loop_s),
+        phase.name
+    );
+    if let Some(tasks) = tasks.filter(|_| phase.name == SHARED) {
+        let _ = write!(
+            why,
+            " In tasks rank {} spent {}, a rank on average {} (imbalance {}).",
+            tasks.max_rank,
+            seconds(tasks.max_s),
+            seconds(tasks.avg_s),
+            percent(tasks.imbalance())
+        );
+    }
+    Finding {
+        answer: phase.name.clone(),
+        why,
+        at_fault: true,
+    }
+}
+
+fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
+    let all: f64 = traced.patches.iter().map(|work| work.tests).sum();
+    if all <= 0.0 {
+        return Finding {
+            answer: "none".to_owned(),
+            why: "No test of a patch was traced.".to_owned(),
+            at_fault: false,
+        };
+    }
+    let mut of_rank = vec![0.0; run.ranks()];
+    for work in &traced.patches {
+        if let Some(slot) = work.owner.and_then(|owner| of_rank.get_mut(owner as usize)) {
+            *slot += work.tests;
+        }
+    }
+    let known: f64 = of_rank.iter().sum();
+    let even = 1.0 / run.ranks().max(1) as f64;
+    let by_tests = |a: &(usize, &f64), b: &(usize, &f64)| a.1.total_cmp(b.1).then(b.0.cmp(&a.0));
+    let owner = of_rank.iter().enumerate().max_by(by_tests);
+    let owner = owner.filter(|(_, tests)| known > 0.0 && **tests / known > MUCH * even);
+    let mut ranked: Vec<(usize, f64)> = (traced.patches.iter().enumerate())
+        .filter(|(_, work)| owner.is_none_or(|(rank, _)| work.owner == Some(rank as u32)))
+        .map(|(patch, work)| (patch, work.tests / all))
+        .collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let most: Vec<String> = (ranked.iter().take(NAMED))
+        .filter(|(_, share)| *share > 0.01)
+        .map(|(patch, share)| format!("patch {patch} {}", percent(*share)))
+        .collect();
+    match owner {
+        Some((rank, tests)) => {
+            let share = tests / known;
+            let many = traced.patches.len();
+            let own = traced
+                .patches
+                .iter()
+                .filter(|w| w.owner == Some(rank as u32));
+            let own: Vec<&crate::PatchWork> = own.collect();
+            let moved: f64 = own.iter().map(|work| work.moved()).sum();
+            let mut why = format!(
+                "Rank {rank} owns {} of the {many} patches and {} of all tests ({}). Other ranks made {} of those.",
+                own.len(),
+                percent(share),
+                most.join(", "),
+                percent(moved / tests.max(1.0)),
+            );
+            if let (Some(first), true) = (ranked.first(), run.cloth.is_some())
+                && let Some(per) = traced.patches[first.0].per_triangle()
+            {
+                let triangles: u32 = traced.patches.iter().map(|work| work.triangles).sum();
+                let _ = write!(
+                    why,
+                    " In patch {} a triangle takes {} tests a step, on average {}.",
+                    first.0,
+                    one_digit(per / traced.count.max(1) as f64),
+                    one_digit(all / f64::from(triangles.max(1)) / traced.count.max(1) as f64),
+                );
+            }
+            let numbers: Vec<String> = (ranked.iter().take(3))
+                .filter(|(_, share)| *share > 0.01)
+                .map(|(patch, _)| patch.to_string())
+                .collect();
+            // Where they were shared out, nobody is to blame for having them.
+            let kept = moved < 0.5 * (1.0 - even) * tests;
+            let noun = if numbers.len() == 1 {
+                "patch"
+            } else {
+                "patches"
+            };
+            Finding {
+                answer: format!(
+                    "those of rank {rank}, most of all {noun} {}",
+                    list(&numbers)
+                ),
+                why,
+                at_fault: kept,
+            }
+        }
+        None => Finding {
+            answer: "none".to_owned(),
+            why: match most.is_empty() {
+                true => {
+                    "No rank and no patch has much more than its share of the tests.".to_owned()
+                }
+                false => format!(
+                    "No rank owns much more than its share of the tests. The most are of {}.",
+                    most.join(", ")
+                ),
+            },
+            at_fault: false,
+        },
+    }
+}
+
+fn one_digit(number: f64) -> String {
+    if number < 100.0 {
+        format!("{number:.1}")
+    } else {
+        count(number.round() as u64)
+    }
+}
+
+fn patch_of_record(run: &Run) -> Finding {
+    let most =
+        (run.record.ranks.iter().enumerate()).max_by_key(|(rank, r)| (r.tests, usize::MAX - rank));
+    let why = match most {
+        Some((rank, most)) if most.tests > 0 => {
+            let all: u64 = run.record.ranks.iter().map(|r| r.tests).sum();
+            format!(
+                "Only a trace knows whose patches the tests are of. Rank {rank}, owner of patches {} to {}, made the \
+                 most of them, {}.",
+                most.first_patch,
+                most.end_patch.saturating_sub(1),
+                percent(most.tests as f64 / all as f64)
+            )
+        }
+        _ => "Only a trace knows whose patches the tests are of.".to_owned(),
+    };
+    Finding {
+        answer: "not known without a trace".to_owned(),
+        why,
+        at_fault: false,
+    }
+}
+
+fn policy(run: &Run, digest: &Digest) -> Finding {
+    let name = digest.policy();
+    let innocent = |why: String| Finding {
+        answer: name.clone(),
+        why,
+        at_fault: false,
+    };
+    if run.ranks() < 2 {
+        return innocent("One rank has nobody to share with.".to_owned());
+    }
+    let Some(traced) = &digest.traced else {
+        return policy_of_record(digest, &name);
+    };
+    let hungry = [Use::Held, Use::Running, Use::Answer, Use::NoWork];
+    let shares = hungry.map(|what| traced.share(what));
+    let unshared = shares[0] + shares[1] + shares[2];
+    let mut why = String::new();
+    let steals = digest.sharing.as_ref().is_none_or(|sharing| sharing.steal);
+    if !steals {
+        why += "It lets no rank ask another for tasks: tasks stay on the rank that owns their patches. ";
+    }
+    let _ = write!(
+        why,
+        "Ranks were idle for {} of the time while tasks waited at another rank, for {} while work was only inside \
+         tasks that others ran, for {} waiting for answers.",
+        percent(shares[0]),
+        percent(shares[1]),
+        percent(shares[2])
+    );
+    if digest.counts.requests > 0 {
+        let _ = write!(
+            why,
+            " Of {} requests {} were refused.",
+            count(digest.counts.requests),
+            percent(digest.counts.refused as f64 / digest.counts.requests as f64)
+        );
+    }
+    // Where most idle time has other causes, sharing tasks otherwise changes little.
+    let all = traced.division.all();
+    let idle = (all.idle() - all.of(Use::Outputs)) as f64 / all.total().max(1) as f64;
+    let at_fault = unshared > MINOR && unshared > shares[3] && 4.0 * unshared > idle;
+    if at_fault && let Some(quicker) = traced.at_best() {
+        let _ = write!(
+            why,
+            " Were tasks spread evenly and at once, steps would take {} of the time.",
+            percent(quicker)
+        );
+    }
+    if let Some((step, analysis)) = &traced.longest
+        && let Some(advice) = analysis.advice().filter(|_| at_fault && steals)
+    {
+        let _ = write!(
+            why,
+            " What the trace of step {step}, with the longest collision phase, suggests: {advice}."
+        );
+    }
+    Finding {
+        answer: name,
+        why,
+        at_fault,
+    }
+}
+
+impl Traced {
+    /// The share of their time that the traced steps would take if tasks were spread evenly over ranks and nobody
+    /// waited for any; what ranks do besides stays as it is.
+    #[must_use]
+    pub fn at_best(&self) -> Option<f64> {
+        let phase = self.tracks.phases.iter().position(|name| name == SHARED)?;
+        let all = self.division.all().total() as f64;
+        let parts = self.division.phase(phase);
+        let saved = [Use::Held, Use::Running, Use::Answer, Use::NoWork];
+        let saved: u64 = saved.iter().map(|&what| parts.of(what)).sum();
+        (all > 0.0).then(|| 1.0 - saved as f64 / all)
+    }
+}
+
+fn policy_of_record(digest: &Digest, name: &str) -> Finding {
+    let tasks = digest.phases.iter().find(|phase| phase.name == IN_TASKS);
+    let steals = digest.sharing.as_ref().is_none_or(|sharing| sharing.steal);
+    let uneven = tasks.is_some_and(|tasks| tasks.imbalance() > MUCH - 1.0);
+    let counts = &digest.counts;
+    let mut why = match steals {
+        false => "It lets no rank ask another for tasks.".to_owned(),
+        true if counts.requests == 0 => "No rank asked another for tasks.".to_owned(),
+        true => format!(
+            "Of {} requests {} were refused.",
+            count(counts.requests),
+            percent(counts.refused as f64 / counts.requests as f64)
+        ),
+    };
+    if let Some(tasks) = tasks {
+        let _ = write!(
+            why,
+            " Time in tasks is spread with an imbalance of {}.",
+            percent(tasks.imbalance())
+        );
+    }
+    Finding {
+        answer: name.to_owned(),
+        why,
+        at_fault: uneven,
+    }
+}

@@ -1,0 +1,316 @@
+//! Parts of the page that need no script: what stands out, tables, bars.
+
+use std::io::{self, Write};
+
+use super::{Escaped, prose};
+use crate::digest::{Digest, Traced};
+use crate::division::{Parts, Use};
+use crate::findings::{Finding, Findings};
+use crate::format::{count, percent, seconds};
+use crate::record::{Efficiency, Phase};
+use crate::work::Histogram;
+
+/// Patches that are listed.
+const LISTED: usize = 12;
+
+/// The three answers, and what to do next.
+pub(super) fn findings(out: &mut dyn Write, number: usize, said: &Findings) -> io::Result<()> {
+    writeln!(out, "<section id=\"summary-{number}\" class=\"summary\">")?;
+    let card = |out: &mut dyn Write, question: &str, finding: &Finding| {
+        let (class, mark) = match finding.at_fault {
+            true => ("fault", "▲"),
+            false => ("fine", "●"),
+        };
+        writeln!(
+            out,
+            "<div class=\"card {class}\"><h2>{question}</h2><p class=\"answer\"><span aria-hidden=\"true\">{mark}</span> \
+             {}</p><p>{}</p></div>",
+            prose(&finding.answer),
+            prose(&finding.why)
+        )
+    };
+    card(out, "Which phase?", &said.phase)?;
+    card(out, "Which patches?", &said.patch)?;
+    card(out, "Which policy?", &said.policy)?;
+    writeln!(out, "</section>")?;
+    if said.next.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<section id=\"next-{number}\" class=\"next\"><h2>What to try</h2>"
+    )?;
+    for next in &said.next {
+        writeln!(out, "<p>{}</p>", prose(next))?;
+    }
+    if let Some(command) = &said.command {
+        writeln!(out, "<pre><code>{}</code></pre>", Escaped(command))?;
+    }
+    writeln!(out, "</section>")
+}
+
+/// Efficiencies and counts.
+pub(super) fn tiles(out: &mut dyn Write, digest: &Digest) -> io::Result<()> {
+    writeln!(out, "<div class=\"tiles\">")?;
+    let tile = |out: &mut dyn Write, name: &str, value: &str| {
+        writeln!(
+            out,
+            "<div><span class=\"value\">{}</span> <span class=\"name\">{name}</span></div>",
+            Escaped(value)
+        )
+    };
+    let traced = digest.traced.as_ref().and_then(|traced| traced.efficiency);
+    if let Some(Efficiency {
+        load_balance,
+        communication,
+        parallel,
+    }) = traced.or(digest.efficiency)
+    {
+        tile(out, "load balance", &format!("{load_balance:.2}"))?;
+        tile(out, "communication", &format!("{communication:.2}"))?;
+        tile(out, "parallel efficiency", &format!("{parallel:.2}"))?;
+    }
+    let c = &digest.counts;
+    if c.tasks == 0 {
+        return writeln!(out, "</div>");
+    }
+    tile(out, "tests", &count(c.tests))?;
+    tile(out, "tasks", &count(c.tasks))?;
+    tile(out, "tasks moved", &count(c.moved))?;
+    tile(out, "requests refused", &count(c.refused))?;
+    if let Some(sent) = c.bytes {
+        tile(out, "sent for that", &crate::format::bytes(sent))?;
+    }
+    writeln!(out, "</div>")
+}
+
+/// The phase tables.
+pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()> {
+    let head = |out: &mut dyn Write, what: &str| {
+        writeln!(
+            out,
+            "<div class=\"wide\"><table><caption>{what}</caption>\n<tr><th>phase</th><th>min</th><th>rank</th>\
+             <th>avg</th><th>max</th><th>rank</th><th>imbalance</th><th>share</th></tr>"
+        )
+    };
+    let line = |out: &mut dyn Write, phase: &Phase, whole: f64| {
+        let part = if phase.name.starts_with(' ') {
+            " class=\"part\""
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "<tr><th scope=\"row\"{part}>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td>{}</td></tr>",
+            Escaped(phase.name.trim()),
+            seconds(phase.min_s),
+            phase.min_rank,
+            seconds(phase.avg_s),
+            seconds(phase.max_s),
+            phase.max_rank,
+            percent(phase.imbalance()),
+            percent(phase.avg_s / whole.max(f64::MIN_POSITIVE)),
+        )
+    };
+    writeln!(out, "<div class=\"tables\">")?;
+    if !digest.phases.is_empty() {
+        head(out, "The whole run, with waits")?;
+        for phase in &digest.phases {
+            line(out, phase, digest.loop_s)?;
+        }
+        writeln!(out, "</table></div>")?;
+    }
+    if let Some(traced) = &digest.traced {
+        let (first, last) = traced.steps;
+        head(
+            out,
+            &format!("Work in the traced steps, {first} to {last}, without waits"),
+        )?;
+        for phase in &traced.work {
+            line(out, phase, traced.elapsed_s)?;
+        }
+        writeln!(out, "</table></div>")?;
+    }
+    writeln!(out, "</div>")
+}
+
+/// Each rank's time, divided up.
+pub(super) fn bars(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
+    let all = traced.division.all();
+    let shown: Vec<Use> = Use::ALL
+        .into_iter()
+        .filter(|&what| all.of(what) > 0)
+        .collect();
+    writeln!(out, "<ul class=\"legend\">")?;
+    for &what in &shown {
+        writeln!(
+            out,
+            "<li><span class=\"swatch u{}\"></span>{} <b>{}</b></li>",
+            what as usize,
+            what.name(),
+            percent(traced.share(what))
+        )?;
+    }
+    writeln!(
+        out,
+        "</ul>\n<div class=\"bars{}\">",
+        if traced.tracks.ranks.len() > 24 {
+            " many"
+        } else {
+            ""
+        }
+    )?;
+    let ranks: Vec<Parts> = (0..traced.tracks.ranks.len())
+        .map(|r| traced.division.rank(r))
+        .collect();
+    let longest = ranks.iter().map(Parts::total).max().unwrap_or(1).max(1) as f64;
+    for (rank, parts) in ranks.iter().enumerate() {
+        write!(
+            out,
+            "<div class=\"bar\"><span class=\"rank\">{rank}</span><span class=\"whole\">"
+        )?;
+        for &what in shown.iter().filter(|&&what| parts.of(what) > 0) {
+            let ns = parts.of(what) as f64;
+            write!(
+                out,
+                "<i class=\"u{}\" style=\"width:{:.3}%\" title=\"rank {rank}: {} {}, {}\"></i>",
+                what as usize,
+                100.0 * ns / longest,
+                what.name(),
+                percent(ns / parts.total().max(1) as f64),
+                seconds(ns * 1e-9),
+            )?;
+        }
+        writeln!(out, "</span></div>")?;
+    }
+    writeln!(out, "</div>")
+}
+
+/// Sizes of tasks.
+pub(super) fn histograms(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
+    let [tests, times] = &traced.sizes;
+    writeln!(out, "<div class=\"pair\">")?;
+    histogram(out, tests, "tests in a task", count)?;
+    histogram(out, times, "time in a task", |us| seconds(us as f64 * 1e-6))?;
+    writeln!(out, "</div>")
+}
+
+/// Bars for the tasks of each size; in the darker part of the axis below, the sizes.
+fn histogram(
+    out: &mut dyn Write,
+    histogram: &Histogram,
+    what: &str,
+    size: impl Fn(u64) -> String,
+) -> io::Result<()> {
+    const WIDTH: usize = 480;
+    const HEIGHT: usize = 150;
+    let bins = histogram.counts.len().max(1);
+    let step = WIDTH as f64 / bins as f64;
+    let most = histogram.counts.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let all = histogram.sums.iter().sum::<u64>().max(1) as f64;
+    writeln!(
+        out,
+        "<figure><svg viewBox=\"-4 -14 {} {}\" role=\"img\" aria-label=\"Histogram: {what}\">",
+        WIDTH + 8,
+        HEIGHT + 40
+    )?;
+    for (bin, (&tasks, &sum)) in histogram.counts.iter().zip(&histogram.sums).enumerate() {
+        let (low, high) = match bin {
+            0 => (0, 0),
+            _ => (
+                1_u64 << (bin - 1),
+                (1_u64 << (bin - 1)) - 1 + (1_u64 << (bin - 1)),
+            ),
+        };
+        let height = tasks as f64 / most * HEIGHT as f64;
+        let x = bin as f64 * step;
+        writeln!(
+            out,
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{} to {}: {} tasks, {} of the \
+             total</title></rect>",
+            HEIGHT as f64 - height,
+            (step - 2.0).max(1.0),
+            size(low),
+            size(high),
+            count(tasks),
+            percent(sum as f64 / all),
+        )?;
+        if tasks > 0 {
+            writeln!(
+                out,
+                "<text x=\"{:.1}\" y=\"{:.1}\" class=\"count\">{}</text>",
+                x + step / 2.0 - 1.0,
+                HEIGHT as f64 - height - 3.0,
+                short(tasks)
+            )?;
+        }
+        if bins <= 14 || bin % 2 == 0 {
+            writeln!(
+                out,
+                "<text x=\"{:.1}\" y=\"{}\">{}</text>",
+                x + step / 2.0 - 1.0,
+                HEIGHT + 12,
+                size(low).replace(' ', "")
+            )?;
+        }
+    }
+    writeln!(
+        out,
+        "<line x1=\"0\" x2=\"{WIDTH}\" y1=\"{HEIGHT}\" y2=\"{HEIGHT}\"/></svg><figcaption>{what}, {} tasks</figcaption></figure>",
+        count(histogram.total())
+    )
+}
+
+/// A number with few digits.
+fn short(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..10_000_000 => format!("{}k", number / 1000),
+        _ => format!("{}M", number / 1_000_000),
+    }
+}
+
+/// The patches with the most tests.
+pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
+    let all: f64 = traced.patches.iter().map(|work| work.tests).sum();
+    let mut ranked: Vec<usize> = (0..traced.patches.len()).collect();
+    // What would be shown as 0.0 % is not.
+    ranked.retain(|&patch| traced.patches[patch].tests > 5e-4 * all);
+    ranked.sort_by(|&a, &b| {
+        traced.patches[b]
+            .tests
+            .total_cmp(&traced.patches[a].tests)
+            .then(a.cmp(&b))
+    });
+    writeln!(
+        out,
+        "<div class=\"wide\"><table>\n<tr><th>patch</th><th>owner</th><th>share of tests</th>\
+         <th>tests for a triangle in a step</th><th>elsewhere</th><th>most of that on rank</th></tr>"
+    )?;
+    let or_dash = |number: Option<u32>| number.map_or_else(|| "–".to_owned(), |n| n.to_string());
+    for &patch in ranked.iter().take(LISTED) {
+        let work = &traced.patches[patch];
+        let per_triangle = work.per_triangle().map_or_else(
+            || "–".to_owned(),
+            |tests| format!("{:.1}", tests / traced.count.max(1) as f64),
+        );
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{patch}</th><td>{}</td><td>{}</td><td>{per_triangle}</td><td>{}</td><td>{}</td></tr>",
+            or_dash(work.owner),
+            percent(work.tests / all.max(1.0)),
+            percent(work.moved() / work.tests.max(1.0)),
+            or_dash(work.thief()),
+        )?;
+    }
+    writeln!(out, "</table></div>")?;
+    if ranked.len() > LISTED {
+        writeln!(
+            out,
+            "<p class=\"about\">{} more have their share.</p>",
+            ranked.len() - LISTED
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,362 @@
+//! What a report reads of `run.json` and `history.csv`.
+//!
+//! Only what it needs, and most of it may be missing: a run that was killed has no phases, one of an earlier
+//! version no list of ranks. `docs/src/formats.md` tells what the fields mean.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use weft_runtime::trace::Sharing;
+
+/// The record of a run.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Record {
+    /// The command line, program first.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// What it ran on.
+    #[serde(default)]
+    pub machine: Machine,
+    /// What was simulated.
+    #[serde(default)]
+    pub scene: Scene,
+    /// How the scene is cut.
+    pub partition: Option<Partition>,
+    /// Time of the loop over steps in s, slowest rank.
+    pub loop_s: Option<f64>,
+    /// The phases of a step.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
+    /// How well ranks were used, over the whole run.
+    pub efficiency: Option<Efficiency>,
+    /// How the collision tests were shared.
+    pub balance: Option<Balance>,
+    /// What each rank did.
+    #[serde(default)]
+    pub ranks: Vec<Rank>,
+    /// How ranks were to share work.
+    #[serde(default)]
+    pub sharing: Option<Sharing>,
+    /// What came of it.
+    pub result: Option<Outcome>,
+    /// What is known of the trace.
+    pub trace: Option<TraceRecord>,
+    /// What a reader of the result must know.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// Exit code; `None` for a run that goes on or was killed.
+    pub exit: Option<u8>,
+}
+
+/// What a run ran on.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Machine {
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Workers per rank.
+    pub threads: u32,
+    /// How ranks talked.
+    pub comm: String,
+    /// Which ranks ran where.
+    #[serde(default)]
+    pub hosts: BTreeMap<String, Vec<u32>>,
+}
+
+/// What was simulated.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Scene {
+    /// Its name.
+    pub name: String,
+    /// Its file, as it was given.
+    pub path: Option<String>,
+    /// SHA-256 of its text.
+    #[serde(default)]
+    pub sha256: String,
+}
+
+/// How the scene is cut.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Partition {
+    /// Number of patches.
+    pub patches: u64,
+}
+
+/// A line of the phase table.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Least time of a rank in s.
+    pub min_s: f64,
+    /// The rank that had it.
+    pub min_rank: u32,
+    /// Mean over ranks in s.
+    pub avg_s: f64,
+    /// Greatest time of a rank in s.
+    pub max_s: f64,
+    /// The rank that had it.
+    pub max_rank: u32,
+}
+
+impl Phase {
+    /// A line from every rank's seconds, by rank; of equals the first rank is named.
+    #[must_use]
+    pub fn of(name: &str, seconds: &[f64]) -> Self {
+        let mut phase = Self {
+            name: name.to_owned(),
+            min_s: f64::INFINITY,
+            ..Self::default()
+        };
+        for (rank, &s) in (0..).zip(seconds) {
+            if s < phase.min_s {
+                (phase.min_s, phase.min_rank) = (s, rank);
+            }
+            if s > phase.max_s {
+                (phase.max_s, phase.max_rank) = (s, rank);
+            }
+        }
+        phase.avg_s = seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
+        phase.min_s = phase.min_s.min(phase.max_s);
+        phase
+    }
+
+    /// `max / avg - 1`; 0 for a phase that took no time.
+    #[must_use]
+    pub fn imbalance(&self) -> f64 {
+        if self.avg_s > 0.0 {
+            // Means of equal numbers may be rounded up.
+            (self.max_s / self.avg_s - 1.0).max(0.0)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// The efficiencies of the POP project, each in [0, 1].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+pub struct Efficiency {
+    /// Mean useful time over the greatest of a rank.
+    pub load_balance: f64,
+    /// Greatest useful time of a rank over the run time.
+    pub communication: f64,
+    /// Their product.
+    pub parallel: f64,
+}
+
+impl Efficiency {
+    /// From every rank's useful time and the time that all took, in one unit; `None` if nothing was useful.
+    #[must_use]
+    pub fn of(useful: &[f64], elapsed: f64) -> Option<Self> {
+        let greatest = useful.iter().copied().fold(0.0, f64::max);
+        if greatest <= 0.0 || elapsed <= 0.0 {
+            return None;
+        }
+        let mean = useful.iter().sum::<f64>() / useful.len() as f64;
+        Some(Self {
+            load_balance: mean / greatest,
+            communication: (greatest / elapsed).min(1.0),
+            parallel: (mean / elapsed).min(1.0),
+        })
+    }
+}
+
+/// How the collision tests were shared, all ranks together.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Balance {
+    /// Tasks the steps began with.
+    #[serde(default)]
+    pub top_level: u64,
+    /// Tasks that ran.
+    #[serde(default)]
+    pub tasks: u64,
+    /// Tests (pairs of BVH nodes).
+    #[serde(default)]
+    pub tests: u64,
+    /// Times a running task gave part of its stack away.
+    #[serde(default)]
+    pub splits: u64,
+    /// Requests for work.
+    #[serde(default)]
+    pub steal_requests: u64,
+    /// Requests that brought work.
+    #[serde(default)]
+    pub steals: u64,
+    /// Share of the time in collision phases spent without a task.
+    #[serde(default)]
+    pub idle: f64,
+}
+
+/// What one rank did over the whole run.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Rank {
+    /// The first patch that it owns.
+    pub first_patch: u32,
+    /// The patch after the last one that it owns.
+    pub end_patch: u32,
+    /// Time in each phase in s.
+    #[serde(default)]
+    pub phases_s: Vec<f64>,
+    /// Time that its workers spent in tasks, over their number, in s.
+    #[serde(default)]
+    pub tasks_s: f64,
+    /// Tasks that finished here.
+    #[serde(default)]
+    pub tasks: u64,
+    /// Tests made here.
+    #[serde(default)]
+    pub tests: u64,
+    /// Pieces that tasks here gave away.
+    #[serde(default)]
+    pub splits: u64,
+    /// Requests sent.
+    #[serde(default)]
+    pub steal_requests: u64,
+    /// Of them, those that brought work.
+    #[serde(default)]
+    pub steals: u64,
+    /// Of them, those that brought nothing.
+    #[serde(default)]
+    pub refused: u64,
+    /// Tasks that came from other ranks.
+    #[serde(default)]
+    pub tasks_in: u64,
+    /// Tasks that went to other ranks.
+    #[serde(default)]
+    pub tasks_out: u64,
+    /// Bytes sent for the sharing of tasks.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Outcome {
+    /// Hash of the last state.
+    pub hash: String,
+    /// Cloth vertices.
+    pub vertices: u64,
+    /// Steps taken.
+    pub steps: u64,
+}
+
+/// What is known of a trace.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct TraceRecord {
+    /// How far clocks of two ranks may be apart in s.
+    #[serde(default)]
+    pub clock_error_s: f64,
+}
+
+/// A step, as `history.csv` has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Its number, from 1.
+    pub step: u32,
+    /// Time of collision detection, assembling, the solve and the response in s, slowest rank each.
+    pub phases_s: [f64; 4],
+    /// Tests.
+    pub tests: u64,
+    /// Tasks that ran on another rank than the one that had them first.
+    pub steals: u64,
+}
+
+impl Row {
+    /// The phases, in the order of [`Row::phases_s`], under the names that `run.json` gives them.
+    pub const PHASES: [&'static str; 4] = ["collide", "assemble", "solve", "respond"];
+    const COLUMNS: [&'static str; 7] = [
+        "step",
+        "collide_s",
+        "physics_s",
+        "solve_s",
+        "response_s",
+        "tests",
+        "steals",
+    ];
+
+    /// The whole lines of a history; a killed run may have left a part of one.
+    ///
+    /// # Errors
+    /// A sentence: a column is missing, or a cell is no number.
+    pub fn read_all(text: &str) -> Result<Vec<Self>, String> {
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut lines = (1..)
+            .zip(whole.lines())
+            .filter(|(_, line)| !line.starts_with('#'));
+        let header: Vec<&str> = lines.next().unwrap_or_default().1.split(',').collect();
+        let mut at = [0; Self::COLUMNS.len()];
+        for (at, name) in at.iter_mut().zip(Self::COLUMNS) {
+            let found = header.iter().position(|column| *column == name);
+            *at = found.ok_or_else(|| format!("it has no column `{name}`"))?;
+        }
+        lines
+            .map(|(number, line)| {
+                let cells: Vec<&str> = line.split(',').collect();
+                let cell = |k: usize| -> Result<f64, String> {
+                    let cell = cells.get(at[k]).and_then(|cell| cell.parse().ok());
+                    cell.ok_or_else(|| {
+                        format!(
+                            "line {number} has no number in column `{}`",
+                            Self::COLUMNS[k]
+                        )
+                    })
+                };
+                Ok(Self {
+                    step: cell(0)? as u32,
+                    phases_s: [cell(1)?, cell(2)?, cell(3)?, cell(4)?],
+                    tests: cell(5)? as u64,
+                    steals: cell(6)? as u64,
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_the_ranks_at_both_ends() {
+        let phase = Phase::of("collide", &[2.0, 1.0, 3.0, 3.0, 1.0]);
+        assert_eq!((phase.min_s, phase.min_rank), (1.0, 1));
+        assert_eq!((phase.max_s, phase.max_rank), (3.0, 2));
+        assert_eq!(phase.avg_s, 2.0);
+        assert_eq!(phase.imbalance(), 0.5);
+        assert_eq!(Phase::of("x", &[0.0]).imbalance(), 0.0);
+        assert_eq!(Phase::of("x", &[]).min_s, 0.0);
+    }
+
+    /// One rank of four works 8 s of 10, the others 2: what POP's definitions say by hand.
+    #[test]
+    fn efficiencies_are_those_of_the_definition() {
+        let e = Efficiency::of(&[8.0, 2.0, 2.0, 4.0], 10.0).unwrap();
+        assert_eq!(
+            (e.load_balance, e.communication, e.parallel),
+            (0.5, 0.8, 0.4)
+        );
+        assert_eq!(Efficiency::of(&[0.0], 1.0), None);
+    }
+
+    #[test]
+    fn histories_are_read_by_column_and_a_torn_line_is_none() {
+        let text = "step,new,tests,steals,physics_s,collide_s,solve_s,response_s\n\
+                    1,x,5,2,0.2,0.1,0.3,0.4\n2,x,6,3,0,0,0,0\n3,x,7";
+        let rows = Row::read_all(text).unwrap();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0].phases_s, [0.1, 0.2, 0.3, 0.4]);
+        assert_eq!((rows[1].step, rows[1].tests, rows[1].steals), (2, 6, 3));
+        for (text, word) in [
+            ("step,tests\n", "collide_s"),
+            ("", "step"),
+            (
+                "step,tests,steals,physics_s,collide_s,solve_s,response_s\n1,2\n",
+                "line 2",
+            ),
+        ] {
+            let error = Row::read_all(text).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

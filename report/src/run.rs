@@ -1,0 +1,219 @@
+//! A run's directory, read for a report: the record, the history, and the traces of its ranks if there are any.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use weft_runtime::trace::Timeline;
+use weft_runtime::wire;
+
+use crate::record::{Record, Row};
+use crate::{Cloth, ReportError};
+
+/// First line of the file that a rank's trace is kept in; after it comes a [`Timeline`] on the wire.
+pub const TRACE_MAGIC: &[u8] = b"weft-trace 1\n";
+
+/// A run as its directory tells it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The directory, as it was named.
+    pub path: PathBuf,
+    /// The record.
+    pub record: Record,
+    /// Its steps.
+    pub history: Vec<Row>,
+    /// What each rank recorded, by rank, brought to rank 0's clock; none without a trace.
+    pub timelines: Vec<Timeline>,
+    /// The cloth at its last frame, if whoever asks for the report has it.
+    pub cloth: Option<Cloth>,
+    /// What a reader must know: what is missing, and how to get it.
+    pub notes: Vec<String>,
+}
+
+impl Run {
+    /// Reads a run's directory. One that was killed, or has no trace, is read as far as it goes, and
+    /// [`Run::notes`] says what is missing.
+    ///
+    /// # Errors
+    /// [`ReportError`]: no run's directory, or a file in it that cannot be read or understood.
+    pub fn read(directory: &Path) -> Result<Self, ReportError> {
+        let path = directory.join("run.json");
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Err(ReportError::NotARun(directory.to_owned()));
+            }
+            Err(source) => return Err(ReportError::Read { path, source }),
+        };
+        let record = read_record(&bytes).map_err(|what| ReportError::Record { path, what })?;
+        let history = read_history(&directory.join("history.csv"))?;
+        let mut run = Self {
+            path: directory.to_owned(),
+            record,
+            history,
+            timelines: Vec::new(),
+            cloth: None,
+            notes: Vec::new(),
+        };
+        run.note_end();
+        run.read_traces()?;
+        Ok(run)
+    }
+
+    /// Number of ranks.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        (self.record.machine.ranks as usize).max(self.timelines.len())
+    }
+
+    /// Workers of each rank.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        (self.record.machine.threads as usize).clamp(1, MOST_WORKERS)
+    }
+
+    /// The owner of each patch, if the run says so.
+    #[must_use]
+    pub fn owners(&self) -> Vec<u32> {
+        let mut owners = Vec::new();
+        for (rank, of_rank) in (0..).zip(&self.record.ranks) {
+            // Bounded: a record may be anything.
+            if of_rank.end_patch as usize > MOST_PATCHES {
+                return Vec::new();
+            }
+            owners.resize(owners.len().max(of_rank.end_patch as usize), 0);
+            let (first, end) = (of_rank.first_patch as usize, of_rank.end_patch as usize);
+            if let Some(own) = owners.get_mut(first..end) {
+                own.fill(rank);
+            }
+        }
+        if owners.is_empty()
+            && let Some(cloth) = &self.cloth
+        {
+            let most = cloth.patches.iter().copied().max().unwrap_or(0) as usize;
+            owners.resize(most.min(MOST_PATCHES) + 1, 0);
+            for (&patch, &owner) in cloth.patches.iter().zip(&cloth.owners) {
+                if let Some(slot) = owners.get_mut(patch as usize) {
+                    *slot = owner;
+                }
+            }
+        }
+        owners
+    }
+
+    fn note_end(&mut self) {
+        let steps = self.history.len();
+        match (&self.record.error, self.record.exit) {
+            (Some(error), _) => self.notes.push(format!("The run failed: {error}")),
+            (None, None) => self.notes.push(format!(
+                "The run was killed or still goes on: run.json has no exit code. What is known is its history of \
+                 {steps} steps; `weft run … --resume` goes on from the newest checkpoint."
+            )),
+            _ => {}
+        }
+    }
+
+    fn read_traces(&mut self) -> Result<(), ReportError> {
+        let ranks = self.record.machine.ranks as usize;
+        let mut missing = 0;
+        for rank in 0..ranks {
+            let path = self.path.join(format!("trace/rank-{rank:05}.bin"));
+            match fs::read(&path) {
+                Ok(bytes) => {
+                    let timeline = read_timeline(&bytes, rank)
+                        .map_err(|what| ReportError::Trace { path, what })?;
+                    self.timelines.push(timeline);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => missing += 1,
+                Err(source) => return Err(ReportError::Read { path, source }),
+            }
+        }
+        if missing > 0 && !self.timelines.is_empty() {
+            self.notes.push(format!(
+                "The trace is left out, for {missing} of {ranks} ranks have none: the run was killed while it was \
+                 written."
+            ));
+            self.timelines.clear();
+        } else if self.timelines.is_empty() {
+            self.notes.push(
+                "There is no trace: run again with `--trace`, or `--trace=FROM..TO` for some steps, to see who \
+                 waited for whom, which patches the tests are of, and where idle time went."
+                    .to_owned(),
+            );
+        }
+        let dropped: u64 = self.timelines.iter().map(Timeline::dropped_in_all).sum();
+        if dropped > 0 {
+            let kept: u64 = self.timelines.iter().map(Timeline::events).sum();
+            self.notes.push(format!(
+                "{dropped} events found no room in the trace beside {kept} that did: what came last is missing; \
+                 trace fewer steps, as in `--trace=1..20`."
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// No clock of a run shows more: 36 years in ns.
+const LATEST: u64 = 1 << 60;
+/// More ranks than this are no machine.
+const MOST_RANKS: u32 = 1 << 20;
+/// More workers than this has no rank: traces number them with 16 bits.
+const MOST_WORKERS: usize = 1 << 16;
+/// More patches than this are no partition.
+const MOST_PATCHES: usize = 1 << 24;
+
+fn read_record(bytes: &[u8]) -> Result<Record, String> {
+    let value: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if value["program"]["name"] != "weftwork" {
+        return Err("it does not say that weftwork wrote it".to_owned());
+    }
+    match value["schema"].as_u64() {
+        Some(1) => {}
+        Some(schema) => return Err(format!("schema {schema}, this version knows 1")),
+        None => return Err("it has no \"schema\"".to_owned()),
+    }
+    let record: Record = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    match record.machine.ranks {
+        1..=MOST_RANKS => Ok(record),
+        ranks => Err(format!("a run on {ranks} ranks")),
+    }
+}
+
+fn read_history(path: &Path) -> Result<Vec<Row>, ReportError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Row::read_all(&text).map_err(|what| ReportError::History {
+            path: path.to_owned(),
+            what,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(source) => Err(ReportError::Read {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn read_timeline(bytes: &[u8], rank: usize) -> Result<Timeline, String> {
+    let rest = bytes.strip_prefix(TRACE_MAGIC);
+    let rest = rest.ok_or_else(|| "it does not begin with `weft-trace 1`".to_owned())?;
+    let mut timeline: Timeline = wire::decode(rest)?;
+    if timeline.rank.index() != rank {
+        return Err(format!("it is of rank {}", timeline.rank.0));
+    }
+    timeline.align();
+    let spans = timeline.spans.iter().map(|span| span.begin.max(span.end));
+    let scopes = timeline.scopes.iter().flat_map(|(_, trace)| &trace.events);
+    if spans
+        .chain(scopes.map(|event| event.at))
+        .any(|at| at > LATEST)
+    {
+        return Err("it tells of times that no clock shows".to_owned());
+    }
+    Ok(timeline)
+}

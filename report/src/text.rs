@@ -1,0 +1,290 @@
+//! The report as text: what stands out, the tables, the paragraph on balance.
+
+use std::fmt::Write as _;
+
+use crate::digest::{Counts, Digest, Traced};
+use crate::division::Use;
+use crate::findings::Findings;
+use crate::format::{bytes, count, many, percent, seconds};
+use crate::record::{Efficiency, Phase};
+use crate::run::Run;
+
+/// Everything about one run.
+pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
+    let mut text = heading(run, digest) + "\n";
+    for note in &run.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    for warning in &run.record.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    text += "\nWhere to look\n";
+    for (what, finding) in [
+        ("phase", &findings.phase),
+        ("patch", &findings.patch),
+        ("policy", &findings.policy),
+    ] {
+        let _ = writeln!(text, "  {what:<7} {}. {}", finding.answer, finding.why);
+    }
+    for next in &findings.next {
+        let _ = writeln!(text, "  next    {next}");
+    }
+    if let Some(command) = &findings.command {
+        let _ = writeln!(text, "          {command}");
+    }
+    if !digest.phases.is_empty() {
+        text.push('\n');
+        text += &phase_table(&digest.phases, digest.loop_s, "other");
+        text += &efficiency(
+            digest.efficiency,
+            "POP, whole run, waits in phases count as useful",
+        );
+    }
+    if let Some(traced) = &digest.traced {
+        let _ = writeln!(
+            text,
+            "\nWork in the traced steps, {} to {}, without waits",
+            traced.steps.0, traced.steps.1
+        );
+        text += &phase_table(&traced.work, traced.elapsed_s, "no work");
+        text += &efficiency(traced.efficiency, "POP, traced steps, no wait is useful");
+        text += &causes(traced);
+    }
+    text.push('\n');
+    text += &balance(digest);
+    text.push('\n');
+    text
+}
+
+/// What ran, and on what.
+pub(crate) fn heading(run: &Run, digest: &Digest) -> String {
+    let record = &run.record;
+    let mut text = format!(
+        "{}: scene {}, {} x {} ({}), policy {}",
+        digest.name,
+        record.scene.name,
+        many(run.ranks() as u64, "rank"),
+        many(run.workers() as u64, "worker"),
+        record.machine.comm,
+        digest.policy()
+    );
+    if let Some(result) = &record.result {
+        let _ = write!(
+            text,
+            ", {} of {} vertices in {}, state {}",
+            many(result.steps, "step"),
+            count(result.vertices),
+            seconds(digest.loop_s),
+            result.hash
+        );
+    }
+    text
+}
+
+/// The lines of a phase table; `whole` is what shares are of, in s, and `other` what the rest of it is called.
+fn phase_table(phases: &[Phase], whole: f64, other: &str) -> String {
+    let mut text = format!(
+        "{:<10} | {:>14} | {:>8} | {:>14} | {:>11} | {:>7}\n",
+        "Phase", "min s (rank)", "avg s", "max s (rank)", "imbalance %", "share %"
+    );
+    let share = |s: f64| 100.0 * s / whole.max(f64::MIN_POSITIVE);
+    let mut rest = whole;
+    for phase in phases {
+        if !phase.name.starts_with(' ') {
+            rest -= phase.avg_s;
+        }
+        let _ = writeln!(
+            text,
+            "{:<10} | {:>8.3} {:>5} | {:>8.3} | {:>8.3} {:>5} | {:>11.1} | {:>7.1}",
+            phase.name,
+            phase.min_s,
+            format!("({})", phase.min_rank),
+            phase.avg_s,
+            phase.max_s,
+            format!("({})", phase.max_rank),
+            100.0 * phase.imbalance(),
+            share(phase.avg_s)
+        );
+    }
+    let rest = rest.max(0.0);
+    let _ = writeln!(
+        text,
+        "{other:<10} | {:>14} | {rest:>8.3} | {:>14} | {:>11} | {:>7.1}",
+        "",
+        "",
+        "",
+        share(rest)
+    );
+    text
+}
+
+fn efficiency(efficiency: Option<Efficiency>, of: &str) -> String {
+    efficiency.map_or_else(String::new, |e| {
+        format!(
+            "Efficiency: load balance {:.2}, communication {:.2}, parallel {:.2} ({of})\n",
+            e.load_balance, e.communication, e.parallel
+        )
+    })
+}
+
+/// Where idle time went, largest first.
+fn causes(traced: &Traced) -> String {
+    let all = traced.division.all();
+    let mut text = format!(
+        "Idle: {} of the time of all ranks in these steps",
+        percent(all.idle() as f64 / all.total().max(1) as f64)
+    );
+    let mut causes: Vec<Use> = Use::ALL.into_iter().filter(|u| !u.is_useful()).collect();
+    causes.sort_by_key(|&cause| std::cmp::Reverse(all.of(cause)));
+    let told: Vec<String> = (causes.into_iter().filter(|&cause| all.of(cause) > 0))
+        .map(|cause| format!("{} {}", percent(traced.share(cause)), cause.name()))
+        .collect();
+    if !told.is_empty() {
+        let _ = write!(text, ": {}", told.join(", "));
+    }
+    text + ".\n"
+}
+
+/// How the collision tests were shared, in sentences.
+pub(crate) fn balance(digest: &Digest) -> String {
+    let c = &digest.counts;
+    if *c == Counts::default() {
+        return "Balance: the run did not live to count its tests.".to_owned();
+    }
+    let mut text = format!(
+        "Balance: {} made {} and {} of them, {} tests; a task made {} on average.",
+        many(c.top_level, "top-level test"),
+        many(c.tasks, "task"),
+        many(c.splits, "split"),
+        count(c.tests),
+        count(c.tests / c.tasks.max(1)),
+    );
+    if c.requests == 0 {
+        text += " No rank asked another for work.";
+    } else {
+        let _ = write!(
+            text,
+            " Idle ranks sent {}: {} brought tasks, {} ({}) were refused; {} moved to another rank, {} of all.",
+            many(c.requests, "request"),
+            count(c.served),
+            count(c.refused),
+            percent(c.refused as f64 / c.requests as f64),
+            many(c.moved, "task"),
+            percent(c.moved as f64 / c.tasks.max(1) as f64),
+        );
+    }
+    if let Some(sent) = c.bytes {
+        let _ = write!(text, " Ranks sent {} for that.", bytes(sent));
+    }
+    if let Some(traced) = &digest.traced {
+        let most = traced
+            .steals
+            .iter()
+            .max_by_key(|(pair, s)| (s.tasks, std::cmp::Reverse(*pair)));
+        if let Some(((thief, victim), stolen)) = most.filter(|(_, s)| s.tasks > 0) {
+            let _ = write!(
+                text,
+                " In the traced steps the most went from rank {victim} to rank {thief}: {}",
+                many(stolen.tasks, "task")
+            );
+            if stolen.served > 0 {
+                let _ = write!(
+                    text,
+                    ", each answer after {} on average",
+                    seconds(stolen.latency as f64 * 1e-9 / stolen.served as f64)
+                );
+            }
+            text.push('.');
+        }
+    }
+    text
+}
+
+/// Several runs side by side: names of the rows, and a cell for each run.
+pub(crate) fn comparison(runs: &[(&Run, &Digest)]) -> Vec<(&'static str, Vec<String>)> {
+    let row = |name, cell: &dyn Fn(&Run, &Digest) -> String| {
+        let cells = runs.iter().map(|(run, digest)| cell(run, digest));
+        (name, cells.collect::<Vec<String>>())
+    };
+    let phase = |digest: &Digest, name: &str| {
+        let found = digest.phases.iter().find(|phase| phase.name.trim() == name);
+        found.map_or_else(
+            || "-".to_owned(),
+            |p| format!("{} ({})", seconds(p.max_s), p.max_rank),
+        )
+    };
+    let pop = |e: Option<Efficiency>, part: fn(&Efficiency) -> f64| {
+        e.map_or_else(|| "-".to_owned(), |e| format!("{:.2}", part(&e)))
+    };
+    let share = |digest: &Digest, what| match &digest.traced {
+        Some(traced) => percent(traced.share(what)),
+        None => "-".to_owned(),
+    };
+    let mut rows = vec![
+        row("scene", &|run, _| run.record.scene.name.clone()),
+        row("ranks", &|run, _| run.ranks().to_string()),
+        row("policy", &|_, digest| digest.policy()),
+        row("loop", &|_, digest| seconds(digest.loop_s)),
+        row("collide, max (rank)", &|_, digest| phase(digest, "collide")),
+        row("  in tasks, max (rank)", &|_, digest| {
+            phase(digest, "in tasks")
+        }),
+        row("  in tasks, imbalance", &|_, digest| {
+            let tasks = digest.phases.iter().find(|p| p.name.trim() == "in tasks");
+            tasks.map_or_else(|| "-".to_owned(), |tasks| percent(tasks.imbalance()))
+        }),
+        row("solve, max (rank)", &|_, digest| phase(digest, "solve")),
+        row("load balance", &|_, d| {
+            pop(d.efficiency, |e| e.load_balance)
+        }),
+        row("communication", &|_, d| {
+            pop(d.efficiency, |e| e.communication)
+        }),
+        row("parallel", &|_, d| pop(d.efficiency, |e| e.parallel)),
+        row("tests", &|_, d| count(d.counts.tests)),
+        row("requests", &|_, d| count(d.counts.requests)),
+        row("  refused", &|_, d| count(d.counts.refused)),
+        row("tasks moved", &|_, d| count(d.counts.moved)),
+        row("bytes for that", &|_, d| {
+            d.counts.bytes.map_or_else(|| "-".to_owned(), bytes)
+        }),
+    ];
+    if runs.iter().any(|(_, digest)| digest.traced.is_some()) {
+        for what in Use::ALL {
+            rows.push(row(what.name(), &|_, digest| share(digest, what)));
+        }
+    }
+    rows.push(row("state", &|run, _| {
+        let hash = run.record.result.as_ref().map(|r| r.hash.clone());
+        hash.unwrap_or_else(|| "-".to_owned())
+    }));
+    rows
+}
+
+/// The same as a table.
+pub(crate) fn side_by_side(runs: &[(&Run, &Digest)]) -> String {
+    let rows = comparison(runs);
+    let names: Vec<&str> = runs
+        .iter()
+        .map(|(_, digest)| digest.name.as_str())
+        .collect();
+    let first = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = |k: usize| {
+        let cells = rows.iter().map(|(_, cells)| cells[k].chars().count());
+        cells.max().unwrap_or(0).max(names[k].chars().count())
+    };
+    let widths: Vec<usize> = (0..runs.len()).map(width).collect();
+    let mut text = format!("{:first$}", "");
+    for (name, width) in names.iter().zip(&widths) {
+        let _ = write!(text, " | {name:>width$}");
+    }
+    text.push('\n');
+    for (name, cells) in &rows {
+        let _ = write!(text, "{name:first$}");
+        for (cell, width) in cells.iter().zip(&widths) {
+            let _ = write!(text, " | {cell:>width$}");
+        }
+        text.push('\n');
+    }
+    text
+}

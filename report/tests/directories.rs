@@ -1,0 +1,180 @@
+//! Directories that are whole, half written, damaged, or somebody else's.
+
+#![allow(clippy::unwrap_used, reason = "a test without its files has failed")]
+
+mod made;
+
+use std::fs;
+
+use tempfile::TempDir;
+use weft_report::{Report, Run};
+use weft_runtime::trace::Timeline;
+
+fn place() -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    made::directory(root.path(), &made::two_ranks(), "0");
+    root
+}
+
+fn text(root: &TempDir) -> String {
+    Report::new(vec![Run::read(root.path()).unwrap()]).text()
+}
+
+fn error(root: &TempDir) -> String {
+    Run::read(root.path()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_whole_run_is_told_whole() {
+    let text = text(&place());
+    for words in [
+        "scene made, 2 ranks x 1 worker (threads), policy paper",
+        "collide    |    1.000   (0) |    1.500 |    2.000   (1) |        33.3 |    75.0",
+        "Work in the traced steps, 7 to 7, without waits",
+        "load balance 0.85, communication 0.80, parallel 0.68",
+        "5.0 % waiting for an answer",
+        "2 requests: 1 brought tasks, 2 (100 %) were refused",
+        "Ranks sent 100 bytes for that.",
+        "the most went from rank 0 to rank 1: 1 task, each answer after 100 ns",
+    ] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+    assert!(!text.contains("note:"), "{text}");
+}
+
+#[test]
+fn without_a_trace_it_says_how_to_get_one() {
+    let root = place();
+    fs::remove_dir_all(root.path().join("trace")).unwrap();
+    let text = text(&root);
+    assert!(
+        text.contains("note: There is no trace: run again with `--trace`"),
+        "{text}"
+    );
+    assert!(text.contains("not known without a trace"), "{text}");
+    assert!(
+        text.contains("weft run made.toml --ranks 2 --trace=1..50"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_killed_run_is_told_as_far_as_it_goes() {
+    let root = tempfile::tempdir().unwrap();
+    made::directory(root.path(), &made::two_ranks(), "null");
+    fs::remove_file(root.path().join("trace/rank-00001.bin")).unwrap();
+    let history = root.path().join("history.csv");
+    let torn = fs::read_to_string(&history).unwrap() + "8,1";
+    fs::write(&history, torn).unwrap();
+    let text = text(&root);
+    assert!(text.contains("killed or still goes on"), "{text}");
+    assert!(text.contains("history of 1 steps"), "{text}");
+    assert!(text.contains("1 of 2 ranks have none"), "{text}");
+}
+
+#[test]
+fn events_without_room_are_told() {
+    let root = tempfile::tempdir().unwrap();
+    let mut timelines = made::two_ranks();
+    timelines[1].dropped = 12;
+    made::directory(root.path(), &timelines, "0");
+    assert!(text(&root).contains("12 events found no room"));
+}
+
+#[test]
+fn what_is_no_run_is_refused_with_what_to_do() {
+    let root = tempfile::tempdir().unwrap();
+    assert!(error(&root).contains("weft run --out"));
+    for (record, words) in [
+        ("{", "EOF"),
+        ("[]", "weftwork"),
+        (r#"{"schema": 1}"#, "weftwork"),
+        (
+            r#"{"schema": 2, "program": {"name": "weftwork"}}"#,
+            "schema 2",
+        ),
+        (
+            r#"{"schema": 1, "program": {"name": "weftwork"}, "machine": 7}"#,
+            "invalid type",
+        ),
+        (
+            r#"{"schema": 1, "program": {"name": "weftwork"}}"#,
+            "0 ranks",
+        ),
+    ] {
+        fs::write(root.path().join("run.json"), record).unwrap();
+        let error = error(&root);
+        assert!(
+            error.contains(words) && error.contains("run.json"),
+            "{error}"
+        );
+    }
+    let file = root.path().join("run.json");
+    assert!(
+        Run::read(&file)
+            .unwrap_err()
+            .to_string()
+            .contains("no run's directory")
+    );
+}
+
+#[test]
+fn traces_of_other_versions_and_damaged_ones_are_refused() {
+    let root = place();
+    let path = root.path().join("trace/rank-00001.bin");
+    let whole = fs::read(&path).unwrap();
+    let other = String::from_utf8_lossy(&whole[..13]).replace('1', "9");
+    let damaged: Vec<(Vec<u8>, &str)> = vec![
+        ([other.as_bytes(), &whole[13..]].concat(), "weft-trace 1"),
+        (whole[..whole.len() / 2].to_vec(), "end too early"),
+        (Vec::new(), "weft-trace 1"),
+        (
+            fs::read(root.path().join("trace/rank-00000.bin")).unwrap(),
+            "rank 0",
+        ),
+    ];
+    for (bytes, words) in damaged {
+        fs::write(&path, bytes).unwrap();
+        let error = error(&root);
+        for word in [words, "rank-00001.bin", "--trace"] {
+            assert!(error.contains(word), "no {word} in {error}");
+        }
+    }
+}
+
+#[test]
+fn times_beyond_all_clocks_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let mut timelines = made::two_ranks();
+    made::span(&mut timelines[1], made::SOLVE, 0, u64::MAX, 0);
+    made::directory(root.path(), &timelines, "0");
+    assert!(error(&root).contains("no clock"));
+}
+
+#[test]
+fn a_history_that_is_none_is_refused() {
+    let root = place();
+    fs::write(root.path().join("history.csv"), "a,b\n1,2\n").unwrap();
+    assert!(error(&root).contains("history.csv"));
+}
+
+#[test]
+fn several_runs_stand_side_by_side() {
+    let (a, b) = (place(), place());
+    let mut idle: Vec<Timeline> = (0..2).map(made::empty).collect();
+    for timeline in &mut idle {
+        made::span(timeline, made::SOLVE, 0, 10, 0);
+        made::span(timeline, made::STEP, 0, 10, 1);
+    }
+    made::directory(b.path(), &idle, "0");
+    let runs = [&a, &b].map(|root| Run::read(root.path()).unwrap());
+    let text = Report::new(runs.into()).text();
+    let cells = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        let cells = line.split('|').skip(1);
+        cells.map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(cells("policy"), ["paper", "not recorded"]);
+    assert_eq!(cells("  refused"), ["2", "2"]);
+    assert_eq!(cells("waiting for an answer"), ["5.0 %", "0 %"]);
+}

@@ -1,0 +1,326 @@
+//! Reports of runs whose every nanosecond is known.
+
+#![allow(clippy::unwrap_used, reason = "a test without its files has failed")]
+
+mod made;
+
+use proptest::prelude::*;
+use weft_report::{
+    Digest, Division, Findings, Histogram, Report, Run, Tracks, Use, patches, sizes, steals,
+};
+use weft_runtime::trace::{Timeline, What};
+
+use self::made::{COLLIDE, EXCHANGE, SOLVE, STEP, empty, scope, span, two_ranks};
+
+fn digest(timelines: &[Timeline]) -> (Run, Digest) {
+    let root = tempfile::tempdir().unwrap();
+    made::directory(root.path(), timelines, "0");
+    let run = Run::read(root.path()).unwrap();
+    let digest = Digest::of(&run);
+    (run, digest)
+}
+
+#[test]
+fn every_nanosecond_has_its_cause() {
+    let tracks = Tracks::of(&two_ranks(), 1);
+    let division = Division::of(&tracks, 1);
+    let of = |rank: usize| {
+        let parts = division.rank(rank);
+        let found = Use::ALL.into_iter().map(|what| (what, parts.of(what)));
+        found.filter(|&(_, ns)| ns > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of(0),
+        [
+            (Use::Tasks, 400),
+            (Use::Phase, 400),
+            (Use::NoWork, 100),
+            (Use::Reduction, 100)
+        ]
+    );
+    assert_eq!(
+        of(1),
+        [
+            (Use::Tasks, 100),
+            (Use::Phase, 460),
+            (Use::Held, 100),
+            (Use::Running, 100),
+            (Use::NoWork, 100),
+            (Use::Answer, 100),
+            (Use::Messages, 40),
+        ]
+    );
+    assert_eq!(division.all().total(), 2000);
+    let collide = tracks
+        .phases
+        .iter()
+        .position(|name| name == "collide")
+        .unwrap();
+    assert_eq!(division.phase(collide).total(), 1200);
+}
+
+#[test]
+fn blocks_and_the_runtime_are_told_apart() {
+    let mut all = empty(0);
+    span(&mut all, COLLIDE, 0, 100, 0);
+    span(&mut all, STEP, 0, 100, 1);
+    scope(
+        &mut all,
+        1,
+        &[
+            (0, What::ScopeBegin),
+            (10, What::Fetch { from: 1 }),
+            (10, What::JoinBegin),
+            (30, What::Fetched { bytes: 5 }),
+            (40, What::Pool { tasks: 1 }),
+            (60, made::task([0, 0])),
+            (60, What::Pool { tasks: 0 }),
+            (90, made::end(1)),
+            (100, What::ScopeEnd),
+        ],
+    );
+    let tracks = Tracks::of(&[all], 1);
+    let parts = Division::of(&tracks, 1).all();
+    assert_eq!(parts.of(Use::Blocks), 20);
+    // The body until it joins, and a task that was there but not taken up.
+    assert_eq!(parts.of(Use::Runtime), 10 + 20);
+    assert_eq!(parts.of(Use::NoWork), 10 + 10);
+    assert_eq!((parts.of(Use::Tasks), parts.total()), (30, 100));
+    assert_eq!(tracks.ranks[0].fetched, 5);
+}
+
+#[test]
+fn efficiencies_leave_waits_out() {
+    let (_, digest) = digest(&two_ranks());
+    let traced = digest.traced.unwrap();
+    // Useful are 800 and 560 ns of 1000.
+    let e = traced.efficiency.unwrap();
+    assert!((e.load_balance - 0.85).abs() < 1e-12, "{e:?}");
+    assert!((e.communication - 0.8).abs() < 1e-12, "{e:?}");
+    assert!((e.parallel - 0.68).abs() < 1e-12, "{e:?}");
+    let collide = traced
+        .work
+        .iter()
+        .find(|phase| phase.name == "collide")
+        .unwrap();
+    // 400 in tasks and 100 after; 100 in a task and 60 after.
+    assert!((collide.max_s - 500e-9).abs() < 1e-15 && collide.max_rank == 0);
+    assert!((collide.min_s - 160e-9).abs() < 1e-15 && collide.min_rank == 1);
+    assert!((collide.imbalance() - (500.0 / 330.0 - 1.0)).abs() < 1e-9);
+}
+
+#[test]
+fn who_stole_from_whom_and_whose_tests_they_were() {
+    let tracks = Tracks::of(&two_ranks(), 1);
+    let steals = steals(&tracks);
+    assert_eq!(steals.keys().collect::<Vec<_>>(), [&(1, 0)]);
+    let pair = steals[&(1, 0)];
+    assert_eq!(
+        (pair.served, pair.refused, pair.tasks, pair.latency),
+        (1, 1, 1, 100)
+    );
+
+    let patches = patches(&tracks, &[0, 1], &[4, 2]);
+    assert_eq!(
+        (patches[0].tests, patches[1].tests),
+        (10.0 + 3.0 + 8.0, 3.0)
+    );
+    assert_eq!((patches[0].moved(), patches[0].thief()), (8.0, Some(1)));
+    assert_eq!((patches[1].moved(), patches[1].thief()), (3.0, Some(0)));
+    assert_eq!(patches[0].per_triangle(), Some(21.0 / 4.0));
+    let [tests, us] = sizes(&tracks);
+    assert_eq!((tests.total(), us.counts), (3, vec![3]));
+    // 10 and 8 lie from 8 to 15, 6 from 4 to 7.
+    assert_eq!(tests.counts, [0, 0, 0, 1, 2]);
+}
+
+#[test]
+fn bins_hold_what_they_say() {
+    let mut histogram = Histogram::default();
+    for size in [0, 1, 2, 3, 4, 7, 8] {
+        histogram.add(size);
+    }
+    assert_eq!(histogram.counts, [1, 1, 2, 2, 1]);
+    assert_eq!(histogram.sums, [0, 1, 5, 11, 8]);
+    let mut largest = Histogram::default();
+    largest.add(u64::MAX);
+    assert_eq!(largest.counts.len(), 65);
+}
+
+/// Rank 0 has all tasks and gives none away: phase, patch and policy are named, and what to try.
+#[test]
+fn the_one_that_is_to_blame_is_named() {
+    let mut timelines: Vec<Timeline> = (0..4).map(empty).collect();
+    for (rank, timeline) in timelines.iter_mut().enumerate() {
+        for step in 0..10 {
+            let t = step * 10_000;
+            span(timeline, COLLIDE, t, t + 8_000, 0);
+            span(timeline, SOLVE, t + 8_000, t + 10_000, 0);
+            span(timeline, STEP, t, t + 10_000, step as u32 + 1);
+            let mut events = vec![(t, What::ScopeBegin), (t, What::JoinBegin)];
+            if rank == 0 {
+                events.push((t, What::Pool { tasks: 3 }));
+                for k in 0..4 {
+                    events.push((t + 1900 * k, made::task([0, 0])));
+                    events.push((t + 1900 * (k + 1), made::end(50)));
+                }
+                events.push((t + 5700, What::Pool { tasks: 0 }));
+                events.sort_by_key(|event| event.0);
+            }
+            events.push((t + 8_000, What::ScopeEnd));
+            scope(timeline, step + 1, &events);
+        }
+    }
+    let (run, digest) = digest(&timelines);
+    let findings = Findings::of(&run, &digest);
+    assert_eq!(findings.phase.answer, "collide");
+    assert!(findings.phase.at_fault && findings.phase.why.contains("rank 0 works there"));
+    assert!(
+        findings.patch.answer.starts_with("those of rank 0"),
+        "{findings:?}"
+    );
+    assert!(
+        findings.patch.why.contains("1 of the 4 patches and 100 %"),
+        "{findings:?}"
+    );
+    assert_eq!(findings.policy.answer, "paper");
+    assert!(findings.policy.at_fault, "{findings:?}");
+    assert_eq!(
+        findings.command.as_deref(),
+        Some("weft study made.toml --ranks 4 --policy paper,every-other")
+    );
+}
+
+/// Ranks that are busy alike have nothing to mend, and are not told to.
+#[test]
+fn nobody_is_blamed_without_cause() {
+    let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
+    for timeline in &mut timelines {
+        span(timeline, COLLIDE, 0, 500, 0);
+        span(timeline, SOLVE, 500, 1000, 0);
+        span(timeline, STEP, 0, 1000, 1);
+        let of = timeline.rank.0;
+        scope(
+            timeline,
+            1,
+            &[
+                (0, What::ScopeBegin),
+                (0, What::JoinBegin),
+                (0, made::task([of, of])),
+                (490, made::end(9)),
+                (500, What::ScopeEnd),
+            ],
+        );
+    }
+    let (run, digest) = digest(&timelines);
+    let findings = Findings::of(&run, &digest);
+    for finding in [&findings.phase, &findings.patch, &findings.policy] {
+        assert!(!finding.at_fault, "{finding:?}");
+    }
+    assert_eq!(findings.command, None);
+}
+
+/// Anything that a worker can report, in any order.
+fn what() -> impl Strategy<Value = What> {
+    let rank = 0..3_u32;
+    prop_oneof![
+        (0..4_u32).prop_map(|p| made::task([p, p + 1])),
+        (0..99_u32).prop_map(made::end),
+        Just(What::WaitBegin { worker: 0 }),
+        Just(What::WaitEnd { worker: 0 }),
+        rank.clone().prop_map(|victim| What::Asked { victim }),
+        (rank, 0..3_u32).prop_map(|(victim, tasks)| What::Answered { victim, tasks }),
+        (0..3_u32).prop_map(|tasks| What::Pool { tasks }),
+        Just(What::Fetch { from: 1 }),
+        (0..9_u32).prop_map(|bytes| What::Fetched { bytes }),
+        Just(What::JoinBegin),
+        Just(What::JoinEnd),
+    ]
+}
+
+/// Pauses before a scope, after it, of a wait, after that, in the next phase; and what happens in the scope, with the
+/// pause before each.
+type RandomStep = ([u64; 5], Vec<(u64, What)>);
+
+/// The steps of a rank.
+fn rank() -> impl Strategy<Value = Vec<RandomStep>> {
+    let pauses = prop::array::uniform5(0..50_u64);
+    let events = prop::collection::vec((0..20_u64, what()), 0..30);
+    prop::collection::vec((pauses, events), 1..4)
+}
+
+proptest! {
+    /// Whatever happens, every moment of a step is charged once.
+    #[test]
+    fn parts_add_up(ranks in prop::collection::vec(rank(), 1..4)) {
+        let mut timelines = Vec::new();
+        let mut lengths = Vec::new();
+        for (number, steps) in (0..).zip(ranks) {
+            let mut timeline = empty(number);
+            let (mut at, mut length) = (0, 0);
+            for (step, ([before, between, wait, after, solve], happens)) in (1..).zip(steps) {
+                let begin = at;
+                at += before;
+                let mut events = vec![(at, What::ScopeBegin)];
+                for (pause, what) in happens {
+                    at += pause;
+                    events.push((at, what));
+                }
+                events.push((at, What::ScopeEnd));
+                scope(&mut timeline, step, &events);
+                at += between;
+                span(&mut timeline, EXCHANGE, at, at + wait, 0);
+                at += wait + after;
+                span(&mut timeline, COLLIDE, begin, at, 0);
+                span(&mut timeline, SOLVE, at, at + solve, 0);
+                at += solve;
+                span(&mut timeline, STEP, begin, at, step as u32);
+                length += at - begin;
+                at += 7;
+            }
+            timelines.push(timeline);
+            lengths.push(length);
+        }
+        let division = Division::of(&Tracks::of(&timelines, 1), 1);
+        for (rank, length) in lengths.into_iter().enumerate() {
+            prop_assert_eq!(division.rank(rank).total(), length);
+        }
+    }
+
+    /// Traces may come from anywhere: nothing in them makes the program stop.
+    #[test]
+    fn any_trace_is_counted(
+        spans in prop::collection::vec((0..9_u16, moment(), moment(), 0..5_u32), 0..20),
+        scopes in prop::collection::vec(prop::collection::vec((moment(), any_what()), 0..20), 0..4),
+    ) {
+        let mut timeline = empty(0);
+        for (kind, begin, end, detail) in spans {
+            span(&mut timeline, kind, begin, end, detail);
+        }
+        for (step, events) in (0..).zip(scopes) {
+            scope(&mut timeline, step, &events);
+        }
+        let (run, digest) = digest(&[timeline]);
+        let findings = Findings::of(&run, &digest);
+        prop_assert!(!findings.phase.answer.is_empty());
+        let mut page = Vec::new();
+        Report::new(vec![run]).write_page(&mut page).unwrap();
+        prop_assert!(page.ends_with(b"</html>\n"));
+    }
+}
+
+fn moment() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 0..200_u64, 1 => 0..=1_u64 << 60]
+}
+
+/// Also what frames a scope, and workers that are not there.
+fn any_what() -> impl Strategy<Value = What> {
+    prop_oneof![
+        4 => what(),
+        1 => Just(What::ScopeBegin),
+        1 => Just(What::ScopeEnd),
+        1 => any::<u16>().prop_map(|worker| What::TaskBegin { worker, kind: 7, depth: 1, of: [u32::MAX; 2] }),
+        1 => any::<u16>().prop_map(|worker| What::TaskEnd { worker, units: u32::MAX }),
+        1 => (0..3_u32, any::<u32>()).prop_map(|(victim, tasks)| What::Got { victim, tasks }),
+    ]
+}

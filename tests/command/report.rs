@@ -1,0 +1,159 @@
+//! `weft report`: what it says of runs, the page it writes, and what it refuses.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use super::place::{Place, hash_of, record};
+
+const RUN: &str = "run small.toml --quiet --set output.pictures=false";
+
+fn report(place: &Place, arguments: &str) -> String {
+    let output = place.weft(&format!("report {arguments}"));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_traced_run_is_told_whole_and_its_page_needs_nothing_else() {
+    let place = Place::new();
+    hash_of(&place.weft(&format!(
+        "{RUN} --ranks 3 --trace --policy static --out out"
+    )));
+    let text = report(&place, "out");
+    for words in [
+        "scene small, 3 ranks x 1 worker (threads), policy static",
+        "  policy  static.",
+        "  in tasks |",
+        "Work in the traced steps, 1 to 40, without waits",
+        "(POP, traced steps, no wait is useful)",
+        "No rank asked another for work.",
+        "Wrote out/report.html",
+    ] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+    let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+    for id in [
+        "summary",
+        "phases",
+        "timeline",
+        "utilisation",
+        "idle",
+        "steals",
+        "sizes",
+        "steps",
+        "patches",
+        "meta",
+        "blob",
+    ] {
+        assert!(page.contains(&format!("id=\"{id}-0\"")), "no {id}");
+    }
+    assert!(page.trim_end().ends_with("</html>"));
+    for outside in ["src=", "@import", "http://", "https://"] {
+        assert!(!page.contains(outside), "the page names {outside}");
+    }
+    let meta = page.split("id=\"meta-0\">").nth(1).unwrap();
+    let meta: Value = serde_json::from_str(meta.split("</script>").next().unwrap()).unwrap();
+    // The last frame is there to be drawn, with the owner of every patch.
+    assert_eq!(meta["cloth"]["step"], 40);
+    assert_eq!(meta["owners"].as_array().unwrap().len(), 8);
+    assert_eq!(meta["arrays"]["cloth_patches"][2], 2 * 11 * 11);
+}
+
+#[test]
+fn the_record_says_what_every_rank_did() {
+    let place = Place::new();
+    hash_of(&place.weft(&format!("{RUN} --ranks 3 --steps 20 --out out")));
+    let record = record(&place.path("out"));
+    let ranks = record["ranks"].as_array().unwrap();
+    let sum = |key: &str| {
+        ranks
+            .iter()
+            .map(|rank| rank[key].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    let balance = &record["balance"];
+    assert_eq!(ranks.len(), 3);
+    assert_eq!(balance["tests"], sum("tests"));
+    assert_eq!(balance["tasks"], sum("tasks"));
+    assert_eq!(balance["steals"], sum("steals"));
+    assert_eq!(balance["steal_requests"], sum("steal_requests"));
+    assert_eq!(sum("tasks_in"), sum("tasks_out"));
+    // Patches of ranks follow each other, and are all there are.
+    let mut next = 0;
+    for rank in ranks {
+        assert_eq!(rank["first_patch"], next);
+        next = rank["end_patch"].as_u64().unwrap();
+        assert_eq!(rank["phases_s"].as_array().unwrap().len(), 5);
+    }
+    assert_eq!(record["partition"]["patches"], next);
+    assert_eq!(record["sharing"]["steal"], true);
+}
+
+#[test]
+fn runs_stand_side_by_side_and_text_alone_writes_nothing() {
+    let place = Place::new();
+    hash_of(&place.weft(&format!("{RUN} --ranks 2 --trace=1..5 --out a")));
+    hash_of(&place.weft(&format!("{RUN} --ranks 3 --policy half --steps 10 --out b")));
+    let before = place.names("a");
+    let text = report(&place, "a b --text");
+    assert_eq!(
+        (place.names("a"), place.names(".").contains("report.html")),
+        (before, false)
+    );
+    let ranks = text.lines().find(|line| line.starts_with("ranks")).unwrap();
+    let cells: Vec<&str> = ranks.split('|').map(str::trim).collect();
+    assert_eq!(cells, ["ranks", "2", "3"]);
+    assert!(text.contains("note: There is no trace"), "{text}");
+    report(&place, "a b --out both.html");
+    let page = fs::read_to_string(place.path("both.html")).unwrap();
+    assert!(page.contains("id=\"compare\"") && page.contains("id=\"run-1\""));
+    report(&place, "a b");
+    assert!(place.path("report.html").exists());
+}
+
+#[test]
+fn a_later_run_takes_the_page_of_the_earlier_one_away() {
+    let place = Place::new();
+    let run = format!("{RUN} --steps 3 --out out");
+    hash_of(&place.weft(&run));
+    report(&place, "out");
+    assert!(place.path("out/report.html").exists());
+    hash_of(&place.weft(&run));
+    assert!(!place.path("out/report.html").exists());
+}
+
+#[test]
+fn what_cannot_be_reported_is_refused_with_the_right_code() {
+    let place = Place::new();
+    hash_of(&place.weft(&format!("{RUN} --ranks 2 --trace=1..2 --steps 2 --out out")));
+    fs::create_dir(place.path("empty")).unwrap();
+    fs::create_dir_all(place.path("foreign")).unwrap();
+    fs::write(place.path("foreign/run.json"), "{}").unwrap();
+    let whole = place.names(".");
+    for (arguments, code, words) in [
+        ("report", 2, "DIR"),
+        ("report out --text --out x.html", 2, "--text"),
+        ("report nowhere", 5, "run.json"),
+        ("report empty", 5, "weft run --out"),
+        ("report foreign", 5, "weftwork"),
+        ("report out small.toml", 5, "small.toml"),
+        ("report out --out nowhere/x.html", 5, "nowhere/x.html"),
+        ("report out --out empty", 5, "--out"),
+    ] {
+        let (status, message) = place.fails(arguments);
+        assert_eq!(status, code, "{arguments}: {message}");
+        assert!(message.contains(words), "{arguments}: {message}");
+    }
+    assert_eq!(place.names("."), whole);
+    assert_eq!(place.names("empty"), BTreeSet::new());
+    fs::write(place.path("out/trace/rank-00001.bin"), "weft-trace 9\n").unwrap();
+    let (status, message) = place.fails("report out");
+    assert_eq!(status, 5);
+    assert!(
+        message.contains("rank-00001.bin") && message.contains("--trace"),
+        "{message}"
+    );
+}
