@@ -341,13 +341,13 @@ fn read_balance(table: &Table<'_>) -> Balance {
         let time = table.quantity(key, Dimension::TIME, range);
         time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
     };
-    let count = |key, most| {
+    let count = |key, least, most| {
         table
-            .count(key, 1, most)
+            .count(key, least, most)
             .and_then(|count| usize::try_from(count).ok())
     };
     Balance {
-        ranks: count("ranks", MOST_RANKS),
+        ranks: count("ranks", 1, MOST_RANKS),
         // TOML's whole numbers end at i64::MAX.
         seed: table
             .count("seed", 0, i64::MAX.unsigned_abs())
@@ -358,7 +358,7 @@ fn read_balance(table: &Table<'_>) -> Balance {
             victims: table.choice("victims", &victims).unwrap_or(base.victims),
             interval: time("split_interval", Range::NonNegative)
                 .map_or(base.interval, Interval::Fixed),
-            low_water: count("low_water", 1_000_000).unwrap_or(base.low_water),
+            low_water: count("low_water", 0, 1_000_000).unwrap_or(base.low_water),
             split_on_request: table
                 .boolean("split_on_request")
                 .unwrap_or(base.split_on_request),
