@@ -11,7 +11,7 @@ use weft_study::record::Record;
 use weft_study::replay::Machine;
 use weft_study::sweep::{Measured, Progress, Replayed, Source, SweepError, sweep};
 use weft_study::tables;
-use weftwork::output::{Checkpoint, RunRecord};
+use weftwork::output::{Checkpoint, RunRecord, write_whole};
 use weftwork::run::{
     Driver, RECORD_FILE, Resume, RunOptions, Show, Stop, read_state, run, run_modelled,
 };
@@ -90,10 +90,12 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
     }
     let rows = tables::rows(&plan, &results);
     let file = |name: &str, bytes: &[u8]| {
-        let path = arguments.out.join(name);
-        let partial = path.with_extension("partial");
-        let written = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, &path));
-        written.map_err(|source| failed(SweepError::Io { path, source }))
+        write_whole(&arguments.out.join(name), |out| out.write_all(bytes)).map_err(|error| {
+            Failure {
+                code: 5,
+                message: error.to_string(),
+            }
+        })
     };
     file("study.csv", tables::csv(&rows).as_bytes())?;
     let json = serde_json::json!({
@@ -213,14 +215,14 @@ fn of_scene(
         message: error.to_string(),
     })?;
     let mut record = Record::open(&record).map_err(|error| broken(error.to_string()))?;
+    let last = record.steps().saturating_sub(1);
     let mut number = |index: usize| {
         let step = record
             .step(index)
             .map_err(|error| broken(error.to_string()));
         step.map(|step| step.number)
     };
-    let last = number(0)?;
-    let steps = (last, number(record_steps(arguments, &name)? - 1)?);
+    let steps = (number(0)?, number(last)?);
     Ok(Box::new(Full {
         name,
         title: scene.title.clone(),
@@ -230,16 +232,6 @@ fn of_scene(
         start,
         steps,
     }))
-}
-
-/// How many steps the record of a scene holds.
-fn record_steps(arguments: &StudyArguments, name: &str) -> Result<usize, Failure> {
-    let path = arguments.out.join("records").join(name).join(RECORD_FILE);
-    let record = Record::open(&path).map_err(|error| Failure {
-        code: 5,
-        message: error.to_string(),
-    })?;
-    Ok(record.steps())
 }
 
 /// The record of a scene in the study's directory; made, unless it is there and of the same run.
@@ -446,18 +438,13 @@ impl Source for Real {
 
 /// The times of a run, per step taken.
 fn measured(record: &RunRecord) -> Option<Measured> {
-    let value = serde_json::to_value(record).ok()?;
-    let phases = value.get("phases")?.as_array()?;
     let mut all = Measured::default();
-    for (time, phase) in all.phases.iter_mut().zip(phases) {
-        *time = 1e9 * phase.get("max_s")?.as_f64()?;
+    for (time, phase) in all.phases.iter_mut().zip(&record.phases) {
+        *time = 1e9 * phase.max_s;
     }
-    all.whole = 1e9 * value.get("loop_s")?.as_f64()?;
-    let resumed = value
-        .get("resumed_from")
-        .and_then(serde_json::Value::as_u64)
-        .unwrap_or(0);
-    let steps = value.get("result")?.get("steps")?.as_u64()?;
-    all.steps = u32::try_from(steps.saturating_sub(resumed)).ok()?;
+    all.whole = 1e9 * record.loop_s?;
+    let last = record.result.as_ref()?.steps;
+    let taken = last.saturating_sub(record.resumed_from.unwrap_or(0));
+    all.steps = u32::try_from(taken).ok()?;
     Some(all)
 }

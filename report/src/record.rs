@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use weft_runtime::trace::Sharing;
 
 /// The record of a run.
@@ -84,7 +84,7 @@ pub struct Partition {
 }
 
 /// A line of the phase table.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Its name.
     pub name: String,
@@ -135,7 +135,7 @@ impl Phase {
 }
 
 /// The efficiencies of the POP project, each in [0, 1].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Efficiency {
     /// Mean useful time over the greatest of a rank.
     pub load_balance: f64,

@@ -43,8 +43,8 @@ pub use picture::{Camera, Item, Picture};
 pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
-    BalanceRecord, Efficiency, MachineRecord, PartitionRecord, PhaseRecord, ProgramRecord,
-    RankRecord, ResultRecord, RunRecord, SceneRecord, TraceRecord,
+    BalanceRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord,
+    RunRecord, SceneRecord, TraceRecord,
 };
 pub use state_hash::{StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use weft_report::{Efficiency, Phase as PhaseRecord};
 use weft_runtime::trace::Sharing;
 
 use super::{FrameAudit, OutputError, RunDirectory, StateHash};
@@ -138,34 +139,6 @@ pub struct PartitionRecord {
     pub imbalance: f64,
     /// Halo vertices of all ranks.
     pub halo: u64,
-}
-
-/// One line of the phase table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PhaseRecord {
-    /// Its name.
-    pub name: String,
-    /// Least time of a rank in s.
-    pub min_s: f64,
-    /// The rank that had it.
-    pub min_rank: u32,
-    /// Average over the ranks in s.
-    pub avg_s: f64,
-    /// Greatest time of a rank in s.
-    pub max_s: f64,
-    /// The rank that had it.
-    pub max_rank: u32,
-}
-
-/// The efficiencies of the POP project, each in [0, 1].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Efficiency {
-    /// Average over greatest useful time of a rank.
-    pub load_balance: f64,
-    /// Greatest useful time of a rank over the run time.
-    pub communication: f64,
-    /// Their product: average useful time over the run time.
-    pub parallel: f64,
 }
 
 /// How the collision tests were shared, all ranks together.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::output::{Efficiency, PhaseRecord};
+use weft_report::{Efficiency, Phase as PhaseRecord};
 
 /// One phase's time on every rank.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,16 +47,7 @@ impl PhaseTable {
     /// The POP efficiencies; `None` if nothing was measured.
     #[must_use]
     pub fn efficiency(&self) -> Option<Efficiency> {
-        let largest = self.useful.iter().copied().fold(0.0, f64::max);
-        if largest <= 0.0 || self.loop_seconds <= 0.0 {
-            return None;
-        }
-        let average = self.useful.iter().sum::<f64>() / self.useful.len() as f64;
-        Some(Efficiency {
-            load_balance: average / largest,
-            communication: (largest / self.loop_seconds).min(1.0),
-            parallel: (average / self.loop_seconds).min(1.0),
-        })
+        Efficiency::of(&self.useful, self.loop_seconds)
     }
 }
 
@@ -72,11 +63,7 @@ impl fmt::Display for PhaseTable {
         for phase in &self.phases {
             let r = record(phase);
             rest -= r.avg_s;
-            let imbalance = if r.avg_s > 0.0 {
-                100.0 * (r.max_s / r.avg_s - 1.0)
-            } else {
-                0.0
-            };
+            let imbalance = 100.0 * r.imbalance();
             writeln!(
                 f,
                 "{:<10} | {:>8.3} {:>5} | {:>8.3} | {:>8.3} {:>5} | {imbalance:>11.1} | {:>9.1}",
@@ -111,23 +98,7 @@ impl fmt::Display for PhaseTable {
 }
 
 fn record(phase: &Phase) -> PhaseRecord {
-    let ranked = || (0..).zip(phase.seconds.iter().copied());
-    let min = ranked()
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .unwrap_or((0, 0.0));
-    // The first of several ranks that are equally slow.
-    let max = ranked()
-        .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))
-        .unwrap_or((0, 0.0));
-    let average = phase.seconds.iter().sum::<f64>() / phase.seconds.len().max(1) as f64;
-    PhaseRecord {
-        name: phase.name.to_owned(),
-        min_s: min.1,
-        min_rank: min.0,
-        avg_s: average,
-        max_s: max.1,
-        max_rank: max.0,
-    }
+    PhaseRecord::of(phase.name, &phase.seconds)
 }
 
 #[cfg(test)]
