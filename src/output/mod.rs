@@ -39,7 +39,7 @@ pub use frame_audit::{CrossingFrame, FrameAudit};
 pub use frames::{Frame, FrameSeries};
 pub use history::{HistoryRow, HistoryWriter};
 pub use matrix_market::write_system;
-pub use picture::{Camera, Item, Picture};
+pub use picture::{Camera, Drawing, Item, Picture, weave};
 pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{

@@ -6,6 +6,7 @@
 mod cuts;
 mod modelled;
 mod pace;
+mod pictures;
 mod recording;
 mod resume;
 mod stop;
@@ -30,6 +31,7 @@ use weft_study::shape::ShapeError;
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, run_modelled};
 use self::pace::{Decision, Pace};
+use self::pictures::Pictures;
 pub use self::recording::RECORD_FILE;
 use self::recording::Recorder;
 pub use self::resume::{Resume, read_state};
@@ -491,8 +493,21 @@ fn rank_loop(
         last: None,
         trace: None,
     };
-    if let Some(writer) = &mut writer {
-        writer.frame(&simulation, steps == 0)?;
+    let pictures = scene.output.pictures.then(|| Pictures::new(world));
+    let frame =
+        |writer: &mut Option<Writer<'_>>, simulation: &Simulation<'_>, comm: &mut dyn Comm| {
+            let picture = match &pictures {
+                Some(pictures) => pictures.draw(simulation, comm)?,
+                None => None,
+            };
+            if let Some(writer) = writer {
+                writer.frame(simulation, picture.as_ref())?;
+            }
+            Ok::<(), RunError>(())
+        };
+    let first = (writer.as_ref()).map(|writer| writer.is_frame_due(&simulation, steps == 0));
+    if broadcast(comm, first.as_ref())? {
+        frame(&mut writer, &simulation, comm)?;
     }
     while simulation.step() < steps && totals.stopped.is_none() {
         if let Some(recorder) = &mut recorder {
@@ -523,17 +538,20 @@ fn rank_loop(
         let is_last = simulation.step() == steps;
         let decided = ranks.as_ref().map(|ranks| {
             let asked = ranks.iter().find_map(|rank| rank.asked);
-            pace.decide(wall_clock(), asked, is_last)
+            let mut decision = pace.decide(wall_clock(), asked, is_last);
+            // Who stops early is in a hurry, and the frame is not lost: it is due when the run goes on.
+            let is_due = |writer: &Writer<'_>| writer.is_frame_due(&simulation, is_last);
+            decision.frame = decision.stop.is_none() && writer.as_ref().is_some_and(is_due);
+            decision
         });
         let decision: Decision = broadcast(comm, decided.as_ref())?;
         totals.stopped = decision.stop;
         if let (Some(writer), Some(ranks)) = (&mut writer, ranks) {
             let elapsed = comm.now().saturating_sub(begin);
             writer.step(&simulation, &ranks, elapsed)?;
-            // Who stops early is in a hurry, and the frame is not lost: it is due when the run goes on.
-            if decision.stop.is_none() {
-                writer.frame(&simulation, is_last)?;
-            }
+        }
+        if decision.frame {
+            frame(&mut writer, &simulation, comm)?;
         }
         if decision.checkpoint {
             let state = simulation.gather_state(comm)?;

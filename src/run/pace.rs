@@ -1,4 +1,4 @@
-//! What rank 0 decides after each step for all ranks: whether to stop, whether to write a checkpoint.
+//! What rank 0 decides after each step for all ranks: whether to stop, whether to write a checkpoint or a frame.
 //!
 //! Clocks and signals differ between ranks, and a checkpoint is collective: so one rank decides. What it
 //! decides does not touch the trajectory.
@@ -17,6 +17,8 @@ pub(super) struct Decision {
     pub(super) stop: Option<Cause>,
     /// Gather the state and write it.
     pub(super) checkpoint: bool,
+    /// Write a frame.
+    pub(super) frame: bool,
 }
 
 /// Rank 0's clock over the steps.
@@ -44,7 +46,7 @@ impl Pace {
         }
     }
 
-    /// Decides, after a step that ended `now`; `asked` is what other ranks have been asked.
+    /// Decides on stopping and checkpoints, after a step that ended `now`; `asked` is what other ranks have been asked.
     pub(super) fn decide(&mut self, now: Instant, asked: Option<Cause>, is_last: bool) -> Decision {
         let step = now.saturating_duration_since(self.last_step);
         self.last_step = now;
@@ -60,7 +62,11 @@ impl Pace {
         if checkpoint {
             self.last_checkpoint = now;
         }
-        Decision { stop, checkpoint }
+        Decision {
+            stop,
+            checkpoint,
+            frame: false,
+        }
     }
 }
 

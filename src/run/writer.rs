@@ -10,10 +10,9 @@ use crate::collide::audit::crossings;
 use crate::mesh::TriMesh;
 use crate::output::checkpoint::Header;
 use crate::output::{
-    Camera, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter, Item,
-    OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
+    Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter, OutputError,
+    Picture, PolyData, Progress, RunDirectory, Values, state_hash,
 };
-use crate::scene::Shape;
 use crate::step::{Simulation, State, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
@@ -31,7 +30,6 @@ pub(super) struct Writer<'w> {
     /// Time of the next frame, as a multiple of the interval.
     next_frame: u64,
     triangles: Vec<[u32; 3]>,
-    camera: Camera,
     frames: usize,
     deepest: f64,
     strain: f64,
@@ -93,7 +91,6 @@ impl<'w> Writer<'w> {
             digest: OnceCell::new(),
             next_frame: header.map_or(0, |header| header.next_frame),
             triangles,
-            camera: camera(world),
             frames: header.map_or(0, |header| header.frames as usize),
             deepest: header
                 .and_then(|h| h.deepest_m)
@@ -139,17 +136,20 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Writes a frame if it is time for one, or if it is the last.
+    /// Whether it is time for a frame; there is one of the last step.
+    pub(super) fn is_frame_due(&self, simulation: &Simulation<'_>, last: bool) -> bool {
+        let output = &self.world.scene().output;
+        let due = self.next_frame as f64 * output.interval;
+        simulation.time() >= due - SAME_TIME || last
+    }
+
+    /// Writes a frame, with a picture if there is one.
     pub(super) fn frame(
         &mut self,
         simulation: &Simulation<'_>,
-        last: bool,
+        picture: Option<&Picture>,
     ) -> Result<(), OutputError> {
         let output = &self.world.scene().output;
-        let due = self.next_frame as f64 * output.interval;
-        if simulation.time() < due - SAME_TIME && !last {
-            return Ok(());
-        }
         self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
         let time = simulation.time();
         let depths = simulation
@@ -158,27 +158,12 @@ impl<'w> Writer<'w> {
             .map(|&x| self.world.depth(x, time));
         self.deepest = depths.fold(self.deepest, f64::max);
         let x = self.world.original_order(simulation.positions());
-        let moving: Vec<(usize, TriMesh)> = self
-            .world
-            .scene()
-            .bodies
-            .iter()
-            .enumerate()
-            .filter(|(_, body)| body.velocity != DVec3::ZERO)
-            .map(|(index, body)| {
-                let mut mesh = self.world.body_meshes()[index].clone();
-                mesh.positions
-                    .iter_mut()
-                    .for_each(|p| *p += body.velocity * time);
-                (index, mesh)
-            })
-            .collect();
+        let moving = self.world.moved_bodies(time);
         self.write_frame(simulation, &x, &moving)?;
         if let Some(audit) = &mut self.audit {
             audit.look(&self.directory, simulation.step(), &x, &self.triangles)?;
         }
-        if output.pictures {
-            let picture = self.picture(&x, &moving);
+        if let Some(picture) = picture {
             picture.write(
                 &self.directory,
                 &format!("pictures/{:06}.png", simulation.step()),
@@ -242,43 +227,6 @@ impl<'w> Writer<'w> {
         })
     }
 
-    fn picture(&self, x: &[DVec3], moving: &[(usize, TriMesh)]) -> Picture {
-        const CLOTHS: [[f32; 3]; 2] = [[0.50, 0.05, 0.05], [0.60, 0.28, 0.12]];
-        let scene = self.world.scene();
-        let mut items = vec![Item {
-            positions: x,
-            triangles: &self.triangles,
-            front: CLOTHS[0],
-            back: CLOTHS[1],
-            smooth: true,
-        }];
-        for (index, (body, mesh)) in scene
-            .bodies
-            .iter()
-            .zip(self.world.body_meshes())
-            .enumerate()
-        {
-            let mesh = moving
-                .iter()
-                .find(|(i, _)| *i == index)
-                .map_or(mesh, |(_, mesh)| mesh);
-            let flat = matches!(body.shape, Shape::Plane { .. } | Shape::Box { .. });
-            let color = if flat {
-                [0.66, 0.66, 0.63]
-            } else {
-                [0.22, 0.36, 0.50]
-            };
-            items.push(Item {
-                positions: &mesh.positions,
-                triangles: &mesh.triangles,
-                front: color,
-                back: color,
-                smooth: !flat,
-            });
-        }
-        Picture::render(&items, &self.camera, scene.output.picture_size)
-    }
-
     pub(super) fn end(mut self, simulation: &Simulation<'_>) -> Last {
         self.progress.finish();
         let x = self.world.original_order(simulation.positions());
@@ -292,34 +240,6 @@ impl<'w> Writer<'w> {
             deepest: self.deepest,
             strain: self.strain,
         }
-    }
-}
-
-/// Where pictures are taken from: as the scene says, or so that cloth and bodies are seen.
-fn camera(world: &World) -> Camera {
-    let scene = world.scene();
-    let (mut low, mut high) = (DVec3::INFINITY, DVec3::NEG_INFINITY);
-    let mut include = |p: DVec3| {
-        low = low.min(p);
-        high = high.max(p);
-    };
-    world.model().rest().iter().for_each(|&p| include(p));
-    for (body, mesh) in scene.bodies.iter().zip(world.body_meshes()) {
-        if let Shape::Plane { point, .. } = body.shape {
-            // As much of a plane as lies under the rest.
-            include(DVec3::new(0.0, 0.0, point.z));
-        } else {
-            mesh.positions.iter().for_each(|&p| include(p));
-        }
-    }
-    let framing = Camera::framing(low, high);
-    match (scene.output.camera, scene.output.look_at) {
-        (Some(eye), target) => Camera::new(eye, target.unwrap_or(0.5 * (low + high))),
-        (None, Some(target)) => {
-            let shift = target - 0.5 * (low + high);
-            Camera::framing(low + shift, high + shift)
-        }
-        (None, None) => framing,
     }
 }
 

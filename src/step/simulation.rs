@@ -232,6 +232,12 @@ impl<'w> Simulation<'w> {
         (&mut self.x, &mut self.v)
     }
 
+    /// The threads of this rank.
+    #[must_use]
+    pub(crate) fn team(&self) -> &Team {
+        self.cg.shares().team()
+    }
+
     /// Who owns what.
     #[must_use]
     pub fn ownership(&self) -> &Ownership {

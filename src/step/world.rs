@@ -272,6 +272,24 @@ impl World {
         digits.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// The bodies that move, each with its number and its mesh at a time in s.
+    #[must_use]
+    pub fn moved_bodies(&self, time: f64) -> Vec<(usize, TriMesh)> {
+        let bodies = (self.scene.bodies.iter())
+            .zip(&self.body_meshes)
+            .enumerate();
+        bodies
+            .filter(|(_, (body, _))| body.velocity != DVec3::ZERO)
+            .map(|(index, (body, mesh))| {
+                let mut mesh = mesh.clone();
+                for p in &mut mesh.positions {
+                    *p += body.velocity * time;
+                }
+                (index, mesh)
+            })
+            .collect()
+    }
+
     /// How deep a point is inside a body at this time, in m; negative outside all of them.
     #[must_use]
     pub fn depth(&self, p: DVec3, time: f64) -> f64 {

@@ -20,6 +20,8 @@ use super::{OutputError, RunDirectory};
 
 /// Samples per pixel along each side.
 const OVERSAMPLE: usize = 2;
+/// Rows of a band: short enough that shares of a picture cost the same.
+const BAND: usize = 8;
 /// Side of the shadow map in texels.
 const SHADOW: usize = 2048;
 
@@ -46,34 +48,79 @@ pub struct Picture {
     pixels: Vec<u8>,
 }
 
-impl Picture {
-    /// Renders the items as the camera sees them, `size` pixels wide and high.
+/// A picture that is being drawn: its rows may be divided among those who draw it.
+#[derive(Debug)]
+pub struct Drawing<'a> {
+    items: &'a [Item<'a>],
+    camera: &'a Camera,
+    width: usize,
+    height: usize,
+    faces: Vec<Face>,
+    light: Light,
+}
+
+impl<'a> Drawing<'a> {
+    /// Prepares to draw the items as the camera sees them, `size` pixels wide and high.
     #[must_use]
-    pub fn render(items: &[Item<'_>], camera: &Camera, size: [u32; 2]) -> Self {
+    pub fn new(items: &'a [Item<'a>], camera: &'a Camera, size: [u32; 2]) -> Self {
         let [width, height] = size.map(|s| s.max(1) as usize);
-        let (w, h) = (width * OVERSAMPLE, height * OVERSAMPLE);
         let faces: Vec<Face> = (0..)
             .zip(items)
             .flat_map(|(i, item)| faces(i, item))
             .collect();
-        let light = Light::new(&faces, camera);
-        let project = camera.projection(w as f32, h as f32);
-        let mut raster = Raster::new(w, h);
-        for (number, face) in (0..).zip(&faces) {
+        Self {
+            items,
+            camera,
+            width,
+            height,
+            light: Light::new(&faces, camera),
+            faces,
+        }
+    }
+
+    /// The pixels of one of so many shares of the rows, which are dealt out in bands: sky costs less than cloth.
+    #[must_use]
+    pub fn share(&self, share: usize, shares: usize) -> Vec<u8> {
+        let (w, h) = (self.width * OVERSAMPLE, self.height * OVERSAMPLE);
+        let keeps = |row: usize| row / (OVERSAMPLE * BAND) % shares == share;
+        let project = self.camera.projection(w as f32, h as f32);
+        let mut raster = Raster::new(w, h, keeps);
+        for (number, face) in (0..).zip(&self.faces) {
             raster.triangle(face.positions(), number, &project);
         }
-        let pixels = raster.resolve(OVERSAMPLE, |sample, row| {
+        raster.resolve(OVERSAMPLE, |sample, row| {
             let Some(hit) = sample else {
                 return backdrop(row as f32 / h as f32);
             };
-            let face = &faces[hit.triangle()];
-            light.shade(&items[face.item], face, hit.mix(&face.corners), camera)
-        });
+            let face = &self.faces[hit.triangle()];
+            let point = hit.mix(&face.corners);
+            (self.light).shade(&self.items[face.item], face, point, self.camera)
+        })
+    }
+}
+
+impl Picture {
+    /// Renders the items as the camera sees them, `size` pixels wide and high.
+    #[must_use]
+    pub fn render(items: &[Item<'_>], camera: &Camera, size: [u32; 2]) -> Self {
+        let drawing = Drawing::new(items, camera, size);
         Self {
-            width: width as u32,
-            height: height as u32,
-            pixels,
+            width: drawing.width as u32,
+            height: drawing.height as u32,
+            pixels: drawing.share(0, 1),
         }
+    }
+
+    /// Puts a picture of this size together from all shares of a [`Drawing`], in order; `None` if they are not of one.
+    #[must_use]
+    pub fn of_shares(shares: &[Vec<u8>], size: [u32; 2]) -> Option<Self> {
+        let [width, height] = size.map(|s| s.max(1));
+        let pixels = weave(shares, width)?;
+        (pixels.len() == 3 * width as usize * height as usize).then_some(Self {
+            width,
+            height,
+            pixels,
+        })
     }
 
     /// Red, green and blue of a pixel.
@@ -106,7 +153,7 @@ impl Picture {
         let mut encoder = png::Encoder::new(out, self.width, self.height);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
-        encoder.set_compression(png::Compression::Balanced);
+        encoder.set_compression(png::Compression::Fast);
         let mut writer = encoder.write_header()?;
         writer.write_image_data(&self.pixels)?;
         writer.finish()?;
@@ -114,7 +161,27 @@ impl Picture {
     }
 }
 
+/// The bands of some shares of a picture, in order: of shares s, s + n, s + 2 n, … of m n shares, share s of n shares.
+/// `None` if they cannot be.
+#[must_use]
+pub fn weave(shares: &[Vec<u8>], width: u32) -> Option<Vec<u8>> {
+    let band = 3 * width as usize * BAND;
+    let mut left: Vec<&[u8]> = shares.iter().map(Vec::as_slice).collect();
+    let mut woven = Vec::with_capacity(left.iter().map(|rest| rest.len()).sum());
+    for next in (0..left.len()).cycle() {
+        let from = &mut left[next];
+        if from.is_empty() {
+            break;
+        }
+        let (here, behind) = from.split_at(band.min(from.len()));
+        woven.extend_from_slice(here);
+        *from = behind;
+    }
+    left.iter().all(|rest| rest.is_empty()).then_some(woven)
+}
+
 /// A triangle to draw.
+#[derive(Debug)]
 struct Face {
     item: usize,
     corners: [Vertex; 3],
@@ -159,6 +226,7 @@ fn faces(index: usize, item: &Item<'_>) -> Vec<Face> {
 }
 
 /// The light of a studio: a key with shadows, a fill from the camera's side, sky and ground.
+#[derive(Debug)]
 struct Light {
     toward: Vec3,
     map: Raster,
@@ -291,6 +359,27 @@ mod tests {
         let picture = Picture::render(&[floor], &camera(), [60, 60]);
         assert!((0..60).all(|x| is_red(picture.pixel(x, 59).unwrap())));
         assert!(!is_red(picture.pixel(30, 5).unwrap()));
+    }
+
+    #[test]
+    fn a_picture_drawn_in_shares_is_the_picture() {
+        let ball = icosphere(DVec3::ZERO, 1.0, 0.2).unwrap();
+        let (items, camera, size) = ([item(&ball)], camera(), [50, 61]);
+        let whole = Picture::render(&items, &camera, size);
+        let drawing = Drawing::new(&items, &camera, size);
+        // More shares than bands too.
+        for count in [1, 2, 3, 20] {
+            let mut shares: Vec<_> = (0..count).map(|k| drawing.share(k, count)).collect();
+            assert_eq!(Picture::of_shares(&shares, size).as_ref(), Some(&whole));
+            shares[0].pop();
+            assert_eq!(Picture::of_shares(&shares, size), None);
+        }
+        assert_eq!(Picture::of_shares(&[], size), None);
+        let woven = [0, 1].map(|k| {
+            let some = [0, 2, 4].map(|t| drawing.share(k + t, 6));
+            weave(&some, size[0]).unwrap()
+        });
+        assert_eq!(Picture::of_shares(&woven, size), Some(whole));
     }
 
     #[test]

@@ -1,4 +1,9 @@
 //! A z-buffer that keeps, for every sample, which triangle was hit and where.
+//!
+//! It may have some rows of a picture only: whoever draws all triangles into his rows gets what a buffer with all
+//! rows has there.
+
+use std::sync::LazyLock;
 
 use glam::{Vec2, Vec3};
 
@@ -26,6 +31,17 @@ impl Hit {
         weights: [0.0; 2],
     };
 
+    /// The middle of hits of one triangle, the first of which is this.
+    fn mean(self, others: &[Self]) -> Self {
+        let count = (1 + others.len()) as f32;
+        let mean =
+            |k: usize| (self.weights[k] + others.iter().map(|o| o.weights[k]).sum::<f32>()) / count;
+        Self {
+            triangle: self.triangle,
+            weights: [mean(0), mean(1)],
+        }
+    }
+
     /// The number that the triangle was drawn with.
     pub(super) fn triangle(&self) -> usize {
         self.triangle as usize
@@ -48,37 +64,57 @@ impl Hit {
 #[derive(Clone, Debug)]
 pub(super) struct Raster {
     width: usize,
-    height: usize,
+    /// For each row of the picture, which of the rows kept here it is; [`ELSEWHERE`] if none.
+    places: Vec<u32>,
     depth: Vec<f32>,
     /// Empty if only depth is wanted.
     hits: Vec<Hit>,
 }
 
+/// A row that another raster keeps.
+const ELSEWHERE: u32 = u32::MAX;
+
 impl Raster {
-    pub(super) fn new(width: usize, height: usize) -> Self {
+    /// One for the rows of a picture that `keeps` is true for.
+    pub(super) fn new(width: usize, height: usize, keeps: impl Fn(usize) -> bool) -> Self {
+        let mut kept = 0;
+        let mut place = |row| {
+            let here = keeps(row);
+            kept += u32::from(here);
+            if here { kept - 1 } else { ELSEWHERE }
+        };
+        let places = (0..height).map(&mut place).collect();
+        let samples = width * kept as usize;
         Self {
-            hits: vec![Hit::NOTHING; width * height],
-            ..Self::depth_only(width, height)
+            width,
+            places,
+            depth: vec![f32::INFINITY; samples],
+            hits: vec![Hit::NOTHING; samples],
         }
     }
 
-    /// One that keeps depth, but not what was hit.
+    /// One with all rows that keeps depth, but not what was hit.
     pub(super) fn depth_only(width: usize, height: usize) -> Self {
         Self {
             width,
-            height,
+            places: (0..height as u32).collect(),
             depth: vec![f32::INFINITY; width * height],
             hits: Vec::new(),
         }
     }
 
+    /// Where the samples of a row begin, if they are kept here.
+    #[inline]
+    fn row(&self, y: usize) -> Option<usize> {
+        let place = *self.places.get(y)?;
+        (place != ELSEWHERE).then_some(place as usize * self.width)
+    }
+
     /// Depth at a sample in m; `None` outside or where nothing was hit.
     pub(super) fn depth(&self, x: i64, y: i64) -> Option<f32> {
         let (x, y) = (usize::try_from(x).ok()?, usize::try_from(y).ok()?);
-        let inside = x < self.width && y < self.height;
-        inside
-            .then(|| self.depth[y * self.width + x])
-            .filter(|d| d.is_finite())
+        let row = self.row(y).filter(|_| x < self.width)?;
+        Some(self.depth[row + x]).filter(|d| d.is_finite())
     }
 
     /// Draws a triangle under a number, clipped where it comes too near.
@@ -113,24 +149,38 @@ impl Raster {
         }
     }
 
-    /// Averages blocks of samples into 8-bit pixels; `shade` gives linear light for a sample.
+    /// Averages blocks of samples into 8-bit pixels, of the rows that are kept; `shade` gives linear light for a sample.
+    /// What a pixel sees of a triangle is shaded once.
     pub(super) fn resolve(
         &self,
         block: usize,
         shade: impl Fn(Option<Hit>, usize) -> Vec3,
     ) -> Vec<u8> {
-        let (w, h) = (self.width / block, self.height / block);
-        let mut pixels = Vec::with_capacity(3 * w * h);
-        for y in 0..h {
-            for x in 0..w {
+        let width = self.width / block;
+        let mut pixels = Vec::with_capacity(3 * self.hits.len() / (block * block));
+        let mut seen: Vec<Hit> = Vec::with_capacity(block * block);
+        for top in (0..self.places.len()).step_by(block) {
+            if self.row(top).is_none() {
+                continue;
+            }
+            for x in 0..width {
+                seen.clear();
                 let mut sum = Vec3::ZERO;
-                for sy in y * block..(y + 1) * block {
-                    for sx in x * block..(x + 1) * block {
-                        // Clamped per sample, so that a bright edge does not bleed.
-                        let hit = self.hits[sy * self.width + sx];
-                        let hit = (hit.triangle != u32::MAX).then_some(hit);
-                        sum += shade(hit, sy).clamp(Vec3::ZERO, Vec3::ONE);
+                for y in top..top + block {
+                    let Some(row) = self.row(y) else { continue };
+                    for hit in &self.hits[row + x * block..row + (x + 1) * block] {
+                        if hit.triangle == Hit::NOTHING.triangle {
+                            sum += shade(None, y).clamp(Vec3::ZERO, Vec3::ONE);
+                        } else {
+                            seen.push(*hit);
+                        }
                     }
+                }
+                seen.sort_by_key(|hit| hit.triangle);
+                for same in seen.chunk_by(|a, b| a.triangle == b.triangle) {
+                    // Clamped each for itself, so that a bright edge does not bleed.
+                    let light = shade(Some(same[0].mean(&same[1..])), top);
+                    sum += light.clamp(Vec3::ZERO, Vec3::ONE) * same.len() as f32;
                 }
                 let mean = sum / (block * block) as f32;
                 pixels.extend(mean.to_array().map(to_srgb));
@@ -162,10 +212,11 @@ impl Raster {
         let ys = range(
             p[0].y.min(p[1].y).min(p[2].y),
             p[0].y.max(p[1].y).max(p[2].y),
-            self.height,
+            self.places.len(),
         );
         let inverse = 1.0 / area;
         for y in ys {
+            let Some(row) = self.row(y) else { continue };
             for x in xs.clone() {
                 let q = Vec2::new(x as f32 + 0.5, y as f32 + 0.5);
                 let mut w = [
@@ -185,7 +236,7 @@ impl Raster {
                     w = w.map(|w| w / sum);
                 }
                 let depth = w[0] * p[0].z + w[1] * p[1].z + w[2] * p[2].z;
-                let sample = y * self.width + x;
+                let sample = row + x;
                 if depth < self.depth[sample] {
                     self.depth[sample] = depth;
                     if let Some(hit) = self.hits.get_mut(sample) {
@@ -201,12 +252,21 @@ impl Raster {
     }
 }
 
-/// Linear light as an 8-bit sRGB value.
+/// Linear light as an 8-bit sRGB value, to the nearest or the next one.
 fn to_srgb(linear: f32) -> u8 {
-    let encoded = if linear <= 0.003_130_8 {
-        12.92 * linear
-    } else {
-        1.055 * linear.powf(1.0 / 2.4) - 0.055
-    };
-    (encoded * 255.0 + 0.5) as u8
+    /// Enough for a fifth of a value where the curve is steepest.
+    const STEPS: usize = 1 << 14;
+    static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let value = |k: usize| {
+            let linear = k as f32 / STEPS as f32;
+            let encoded = if linear <= 0.003_130_8 {
+                12.92 * linear
+            } else {
+                1.055 * linear.powf(1.0 / 2.4) - 0.055
+            };
+            (encoded * 255.0 + 0.5) as u8
+        };
+        (0..=STEPS).map(value).collect()
+    });
+    TABLE[((linear * STEPS as f32 + 0.5) as usize).min(STEPS)]
 }
