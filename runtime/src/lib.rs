@@ -99,6 +99,7 @@
 
 mod block;
 pub mod comm;
+mod cpu_time;
 mod group;
 mod panics;
 mod parcel;
@@ -114,6 +115,7 @@ pub mod wire;
 mod worker;
 
 pub use block::{BlockError, BlockName, Bytes};
+pub use cpu_time::thread_time;
 pub use group::Group;
 pub use panics::panic_is_caught;
 pub use policy::{Interval, POLICIES, Policy, ScopeOptions, Split, Victims};

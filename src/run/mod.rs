@@ -24,7 +24,7 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
-use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, wire};
+use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, thread_time, wire};
 use weft_study::record::RecordError;
 use weft_study::shape::ShapeError;
 
@@ -511,16 +511,14 @@ fn rank_loop(
     }
     while simulation.step() < steps && totals.stopped.is_none() {
         if let Some(recorder) = &mut recorder {
-            let origin = wall_clock();
-            recorder.before(&mut simulation, &|| origin.elapsed())?;
+            recorder.before(&mut simulation, &thread_time)?;
         }
         let report = match &mut tracer {
             Some(tracer) => tracer.advance(&mut simulation, comm)?,
             None => simulation.advance(comm)?,
         };
         if let Some(recorder) = &mut recorder {
-            let origin = wall_clock();
-            recorder.after(&report, &mut simulation, &|| origin.elapsed())?;
+            recorder.after(&report, &mut simulation, &thread_time)?;
         }
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;

@@ -48,7 +48,7 @@ pub enum Computation {
         /// Time of a unit.
         unit: Duration,
     },
-    /// The time it takes here, times a factor.
+    /// The processor time it takes here, times a factor.
     Measured {
         /// How much slower the modelled machine is than this one.
         factor: f64,
