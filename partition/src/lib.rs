@@ -45,6 +45,7 @@ pub mod ownership;
 pub mod patch_tree;
 pub mod quality;
 pub mod rcb;
+pub mod shares;
 mod subgraph;
 #[cfg(test)]
 mod testing;
@@ -57,4 +58,5 @@ pub use halo_plan::{HaloPlan, Neighbour};
 pub use ownership::Ownership;
 pub use patch_tree::{PatchOptions, PatchTree};
 pub use quality::Quality;
+pub use shares::even_shares;
 pub use tree_sum::{Subtree, TreeSum};

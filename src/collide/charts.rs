@@ -114,11 +114,22 @@ pub(super) struct Tile {
     pub(super) next: [u32; 3],
 }
 
+/// What making the firmness of a tile takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TileWork {
+    /// Triangles that touch it.
+    pub(crate) triangles: u32,
+    /// The tiles whose triangles are looked at too, as numbers in the order in which tiles are shared.
+    pub(crate) beside: Vec<u32>,
+}
+
 /// All charts of a surface.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Charts {
     charts: Vec<Chart>,
     tiles: Vec<Tile>,
+    /// All tiles, those that lie close together also close in this order.
+    order: Vec<u32>,
     /// For each triangle: where it lies, its corners in the chart in m, and the inverse of its edges.
     places: Vec<Place>,
     corners: Vec<[DVec2; 3]>,
@@ -342,11 +353,38 @@ impl Charts {
                 ],
             });
         }
+        // Along a Z-shaped curve through the chart, so that a run of tiles is about as wide as it is high.
+        let mut order: Vec<u32> = (0..columns * rows).collect();
+        order.sort_by_key(|tile| interleaved(tile % columns, tile / columns));
+        let first = chart.first_tile;
+        self.order.extend(order.iter().map(|tile| first + tile));
     }
 
     /// All tiles.
     pub(super) fn tiles(&self) -> &[Tile] {
         &self.tiles
+    }
+
+    /// Their numbers in the order in which ranks share them: a run of neighbours reads few others.
+    pub(super) fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// What each takes, in that order.
+    pub(super) fn work(&self) -> Vec<TileWork> {
+        let mut place = vec![0; self.tiles.len()];
+        for (at, &tile) in (0..).zip(&self.order) {
+            place[tile as usize] = at;
+        }
+        let work = |&tile: &u32| {
+            let tile = &self.tiles[tile as usize];
+            let beside = tile.next.iter().filter(|&&next| next != NONE);
+            TileWork {
+                triangles: tile.triangles.len() as u32,
+                beside: beside.map(|&next| place[next as usize]).collect(),
+            }
+        };
+        self.order.iter().map(work).collect()
     }
 
     /// Columns of the inverse of the matrix of a triangle's edges in its chart.
@@ -444,6 +482,11 @@ fn place(chart: &Chart, number: u32, points: &[DVec2]) -> Place {
         low: chart.cell(low),
         high: chart.cell(high),
     }
+}
+/// The bits of two numbers below 2¹⁶ in turn.
+fn interleaved(x: u32, y: u32) -> u32 {
+    let bit = |of: u32, k: u32| (of >> k & 1) << (2 * k);
+    (0..16).fold(0, |all, k| all | bit(x, k) | bit(y, k) << 1)
 }
 
 fn for_cells(place: Place, mut each: impl FnMut(u32, u32)) {

@@ -254,3 +254,45 @@ fn a_rest_shape_too_fine_for_the_reach_is_tested_in_full() {
     let cloth = ClothSurface::new(&mesh.triangles, &mesh.positions, 1, |_| 0);
     assert!(cloth.with_culling(8.0 * CELL).culling().is_none());
 }
+
+#[test]
+fn firmness_that_others_made_is_that_made_here() {
+    for mesh in [grid(60, 1.0), rest_shape(4)] {
+        let case = Case::new(&mesh, 4, 0.005, wavy(7, 0.02, 1.0, 1.0));
+        let geometry = case.geometry(&case.cloth[1]);
+        let mut rooms: [Volumes; 3] = Default::default();
+        let [all, part, taken] = rooms
+            .each_mut()
+            .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
+        let tiles = case.cloth[1].tiles().len();
+        assert!(tiles > 3);
+        let made = all.firmness_of(0..tiles);
+        // What a replay takes a tile to have.
+        assert_eq!(made.len(), 341 * tiles);
+        assert!(made.iter().any(|&f| f > 0) && made.contains(&0));
+        for share in [tiles - 2..tiles, 0..1, 1..tiles - 2, 2..2] {
+            let theirs = part.firmness_of(share.clone());
+            let wrong = [&theirs[..], &[0]].concat();
+            assert!(!taken.take_firmness(share.clone(), &wrong));
+            assert!(taken.take_firmness(share, &theirs));
+        }
+        assert_eq!(taken.firmness_of(0..tiles), made);
+    }
+}
+
+#[test]
+fn each_tile_is_shared_once_and_knows_those_beside_it() {
+    let mesh = grid(60, 1.0);
+    let case = Case::new(&mesh, 4, 0.005, |p| (p, DVec3::ZERO));
+    let tiles = case.cloth[1].tiles();
+    let order = case.cloth[1].culling().unwrap().charts.order();
+    let mut sorted = order.to_vec();
+    sorted.sort_unstable();
+    assert!(sorted.iter().copied().eq(0..order.len() as u32));
+    for (work, &tile) in tiles.iter().zip(order) {
+        let tile = &case.cloth[1].culling().unwrap().charts.tiles()[tile as usize];
+        assert_eq!(work.triangles as usize, tile.triangles.len());
+        let beside = work.beside.iter().map(|&at| order[at as usize]);
+        assert!(beside.eq(tile.next.into_iter().filter(|&next| next != charts::NONE)));
+    }
+}

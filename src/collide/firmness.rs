@@ -20,7 +20,10 @@
 //! there is no contour to test.
 //!
 //! `A` is the middle of a box around all gradients, which is refitted like a volume: boxes of cells, then of the larger
-//! cells above them, a tile at a time as tests ask for it.
+//! cells above them, a tile at a time.
+//!
+//! Ranks send each other the firmness of tiles, so it has to be short: a byte for each block, rounded down. It is as short on
+//! one rank, for the same tests to be made on any number of them.
 //!
 //! * \[VM94\] Volino, Magnenat-Thalmann: Efficient self-collision detection on smoothly discretized surface animations
 //!   using geometrical shape regularity.
@@ -31,8 +34,25 @@ use glam::{DVec2, DVec3};
 use super::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
 use super::kdop::below;
 
+/// A squared firmness in units of 1/200, or less: up to 1.275, that of cloth that is stretched by an eighth.
+pub(super) type Firmness = u8;
+
 /// Firmness of what is not whole: points there may be anywhere.
-const NOT_FIRM: f32 = -1.0;
+const NOT_FIRM: Firmness = 0;
+/// Units of a squared firmness of 1.
+const UNITS: f64 = 200.0;
+
+/// The squared firmness that a number of units stands for.
+#[inline]
+pub(super) fn square(firmness: Firmness) -> f64 {
+    f64::from(firmness) / UNITS
+}
+
+/// The largest firmness that is not above a square from 0 to 1.
+pub(super) fn not_above(square: f64) -> Firmness {
+    (square * UNITS) as Firmness
+}
+
 /// Numbers of a gradient.
 const ENTRIES: usize = 6;
 /// Where the least squared stretch is kept.
@@ -54,23 +74,29 @@ impl Gradients {
     /// Those of a triangle at the start and at the end of a step.
     #[inline]
     fn of(inverse: [DVec2; 2], start: [DVec3; 3], end: [DVec3; 3]) -> Self {
-        let mut bounds = [f32::INFINITY; 16];
-        for [a, b, c] in [start, end] {
+        let entries = |[a, b, c]: [DVec3; 3]| {
             let (e, f) = (b - a, c - a);
             let [u, v] = inverse.map(|column| e * column.x + f * column.y);
-            for (k, entry) in [u.x, u.y, u.z, v.x, v.y, v.z].into_iter().enumerate() {
-                bounds[k] = bounds[k].min(below(entry));
-                bounds[k + 8] = bounds[k + 8].min(below(-entry));
-            }
             // Gershgorin's bound of the smaller eigenvalue of FᵀF.
             let stretch = u.length_squared().min(v.length_squared()) - u.dot(v).abs();
             // Where that overflows nothing is known.
-            let stretch = if stretch.is_finite() {
+            let known = if stretch.is_finite() {
                 stretch
             } else {
                 f64::NEG_INFINITY
             };
-            bounds[STRETCH] = bounds[STRETCH].min(below(stretch));
+            [u.x, u.y, u.z, v.x, v.y, v.z, known]
+        };
+        let (start, end) = (entries(start), entries(end));
+        let mut bounds = [f32::INFINITY; 16];
+        // Comparisons instead of `min`, which minds NaN; where there is any, the stretch is not known.
+        for k in 0..=STRETCH {
+            let low = if end[k] < start[k] { end[k] } else { start[k] };
+            bounds[k] = below(low);
+        }
+        for k in 0..ENTRIES {
+            let high = if end[k] > start[k] { end[k] } else { start[k] };
+            bounds[k + 8] = below(-high);
         }
         Self { bounds }
     }
@@ -82,8 +108,8 @@ impl Gradients {
         }
     }
 
-    /// The square of the firmness, or less; negative if there is none.
-    fn firmness(&self) -> f32 {
+    /// The square of the firmness, or less; negative or no number if there is none.
+    fn square(&self) -> f64 {
         let at = |k: usize| f64::from(self.bounds[k]);
         let half = |k: usize| -0.5 * (at(k) + at(k + 8));
         let (mut uu, mut vv, mut uv) = (0.0, 0.0, 0.0);
@@ -95,12 +121,13 @@ impl Gradients {
         }
         // What is within the box deviates from its middle by no more than the matrix of its half widths stretches.
         let deviation = 0.5 * (uu + vv + ((uu - vv) * (uu - vv) + 4.0 * uv * uv).sqrt());
-        let square = at(STRETCH) - deviation;
-        if square.is_finite() {
-            below(square)
-        } else {
-            NOT_FIRM
-        }
+        at(STRETCH) - deviation
+    }
+
+    /// The firmness.
+    fn firmness(&self) -> Firmness {
+        // The conversion rounds towards zero and makes zero of what is below it or no number. Infinite bounds give either.
+        (self.square() * (1.0 - f64::from(f32::EPSILON)) * UNITS) as Firmness
     }
 }
 
@@ -146,7 +173,7 @@ pub(super) fn firmness(
     tile: &Tile,
     own: &[Gradients],
     next: [Option<&[Gradients]>; 3],
-    out: &mut Vec<f32>,
+    out: &mut Vec<Firmness>,
 ) {
     out.clear();
     for level in 0..LEVELS {
@@ -196,10 +223,12 @@ mod tests {
 
     #[test]
     fn a_rigid_sheet_is_firm_and_a_bent_one_about_as_the_cosine() {
-        assert!((bent(0.0, DVec2::X).firmness() - 1.0).abs() < 1e-5);
+        assert!((bent(0.0, DVec2::X).square() - 1.0).abs() < 1e-5);
         for angle in [0.1f64, 0.3, 0.5, 0.8] {
             for axis in [DVec2::X, DVec2::Y, DVec2::new(1.0, 2.0)] {
-                let (found, cosine) = (f64::from(bent(angle, axis).firmness()), angle.cos());
+                let (found, cosine) = (bent(angle, axis).square(), angle.cos());
+                let kept = square(bent(angle, axis).firmness());
+                assert!(kept <= found.max(0.0) && kept > found - 1.1 / UNITS);
                 assert!(found <= cosine * cosine + 1e-5, "{angle}: {found}");
                 assert!(
                     found >= cosine * cosine - 0.35 * angle * angle,
@@ -207,16 +236,16 @@ mod tests {
                 );
             }
         }
-        assert!(bent(1.6, DVec2::X).firmness() < 0.0);
+        assert_eq!(bent(1.6, DVec2::X).firmness(), NOT_FIRM);
     }
 
     #[test]
     fn nothing_is_not_firm() {
-        assert!(Gradients::NONE.firmness() < 0.0);
+        assert_eq!(Gradients::NONE.firmness(), NOT_FIRM);
         let at = |x: f64| [DVec3::ZERO, DVec3::X * x, DVec3::Y];
         for x in [f64::NAN, f64::INFINITY, 1e200] {
             let bounds = Gradients::of([DVec2::X, DVec2::Y], at(1.0), at(x));
-            assert!(bounds.firmness() < 0.0, "{x}");
+            assert_eq!(bounds.firmness(), NOT_FIRM, "{x}");
         }
     }
 }

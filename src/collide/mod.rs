@@ -22,6 +22,7 @@ mod volumes;
 
 pub use body::Body;
 pub use bvh::{Bvh, Node};
+pub(crate) use charts::TileWork;
 pub use contact::Contact;
 pub use kdop::{Aabb, Kdop, Kdop14, Kdop18, Kdop26, Turned};
 pub use snapshot::{Geometry, Snapshot};

@@ -10,7 +10,7 @@ use glam::DVec3;
 
 use super::body::Body;
 use super::charts::{self, Place};
-use super::firmness::{self, Gradients};
+use super::firmness::{self, Firmness, Gradients};
 use super::kdop::Kdop18;
 use super::near::{Near, NearPairs};
 use super::surface::{ClothSurface, Culling};
@@ -36,8 +36,8 @@ pub struct Snapshot<'a> {
     pub(super) thickness: f64,
     pub(super) reach: f64,
     self_collision: bool,
-    /// With the squared firmness from which on features that are not near stay apart.
-    culling: Option<(&'a Culling, f32)>,
+    /// With the firmness above which features that are not near stay apart.
+    culling: Option<(&'a Culling, Firmness)>,
     volumes: &'a Volumes,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Snapshot<'a> {
             let keeps =
                 |distance: f64| geometry.reach * geometry.reach * (1.0 + ROUNDING) / distance;
             let distance = culling.distance * culling.distance;
-            (keeps(distance) < 1.0).then_some((culling, keeps(distance) as f32))
+            (keeps(distance) < 1.0).then(|| (culling, firmness::not_above(keeps(distance))))
         });
         let tiles = culling.map_or(0, |(culling, _)| culling.charts.tiles().len());
         volumes.begin(cloth.patches().len(), bodies, tiles);
@@ -209,7 +209,7 @@ impl<'a> Snapshot<'a> {
         let Some((culling, _)) = self.culling.filter(|_| block.0 != charts::NONE) else {
             return f32::INFINITY;
         };
-        let firmness = f64::from(self.firmness(culling, block));
+        let firmness = firmness::square(self.firmness(culling, block));
         if firmness > 0.0 {
             (self.reach * self.reach * (1.0 + ROUNDING) / firmness) as f32
         } else {
@@ -217,17 +217,60 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The squared firmness of a block.
+    /// The firmness of a block.
     #[inline]
-    fn firmness(&self, culling: &Culling, (tile, block): (u32, u32)) -> f32 {
-        let kept = &self.volumes.firmness[tile as usize];
-        kept.of(|out| {
+    fn firmness(&self, culling: &Culling, (tile, block): (u32, u32)) -> Firmness {
+        self.tile_firmness(culling, tile)[block as usize]
+    }
+
+    /// The firmness of all blocks of a tile.
+    #[inline]
+    fn tile_firmness(&self, culling: &Culling, tile: u32) -> &[Firmness] {
+        self.volumes.firmness[tile as usize].of(|out| {
             let own = &culling.charts.tiles()[tile as usize];
             let next = own
                 .next
                 .map(|t| (t != charts::NONE).then(|| self.gradients(culling, t)));
             firmness::firmness(own, self.gradients(culling, tile), next, out);
-        })[block as usize]
+        })
+    }
+
+    /// Makes what the firmness of some of the tiles is made of, those beside them left out: for its price.
+    pub(crate) fn make_gradients(&self, tiles: Range<usize>) {
+        if let Some((culling, _)) = self.culling {
+            for &tile in &culling.charts.order()[tiles] {
+                self.gradients(culling, tile);
+            }
+        }
+    }
+
+    /// The firmness of some of the [tiles](ClothSurface::tiles), one after the other.
+    pub(crate) fn firmness_of(&self, tiles: Range<usize>) -> Vec<Firmness> {
+        let Some((culling, _)) = self.culling else {
+            return Vec::new();
+        };
+        let of = |&tile: &u32| self.tile_firmness(culling, tile);
+        let all = culling.charts.order()[tiles].iter().flat_map(of);
+        all.copied().collect()
+    }
+
+    /// Takes the firmness of some of the tiles from whoever has made it of the same positions; whether it is as much as
+    /// there is of these.
+    pub(crate) fn take_firmness(&self, tiles: Range<usize>, firmness: &[Firmness]) -> bool {
+        let Some((culling, _)) = self.culling else {
+            return firmness.is_empty();
+        };
+        let tiles = &culling.charts.order()[tiles];
+        if firmness.len() != tiles.len() * charts::BLOCKS {
+            return false;
+        }
+        for (&tile, blocks) in tiles.iter().zip(firmness.chunks_exact(charts::BLOCKS)) {
+            self.volumes.firmness[tile as usize].of(|out| {
+                out.clear();
+                out.extend_from_slice(blocks);
+            });
+        }
+        true
     }
 
     fn gradients(&self, culling: &Culling, tile: u32) -> &[Gradients] {

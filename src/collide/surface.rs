@@ -7,7 +7,7 @@
 use glam::DVec3;
 
 use super::bvh::{Bvh, Node};
-use super::charts::{Charts, Place};
+use super::charts::{Charts, Place, TileWork};
 use super::near::Near;
 
 /// Triangles with their features.
@@ -74,6 +74,8 @@ pub(super) struct Culling {
     pub(super) near: Near,
     /// For each patch, where the nodes of its tree lie.
     pub(super) places: Vec<Vec<Place>>,
+    /// What the firmness of each tile takes, in the order in which ranks share them.
+    tiles: Vec<TileWork>,
     /// Pairs that are farther apart at rest are not near, in m.
     pub(super) distance: f64,
 }
@@ -234,6 +236,7 @@ impl ClothSurface {
                 .iter()
                 .map(|tree| charts.places(tree))
                 .collect(),
+            tiles: charts.work(),
             charts: charts.without_cells(),
             near,
             distance,
@@ -244,6 +247,12 @@ impl ClothSurface {
     /// What [`Self::with_culling`] found.
     pub(super) fn culling(&self) -> Option<&Culling> {
         self.culling.as_ref()
+    }
+
+    /// The tiles of the cloth whose firmness leaves out tests, in the order in which ranks share them; none without
+    /// [`Self::with_culling`].
+    pub(crate) fn tiles(&self) -> &[TileWork] {
+        self.culling.as_ref().map_or(&[], |culling| &culling.tiles)
     }
 
     /// Triangles and features.

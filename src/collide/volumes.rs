@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::firmness::Gradients;
+use super::firmness::{Firmness, Gradients};
 use super::kdop::Kdop18;
 
 /// Room for the volumes of a step; see [`Snapshot::new`](super::Snapshot::new).
@@ -20,7 +20,7 @@ pub struct Volumes {
     pub(super) bodies: Vec<Kept<Kdop18>>,
     /// Of each tile of the cloth's charts: gradients of cells, squared firmness of blocks.
     pub(super) gradients: Vec<Kept<Gradients>>,
-    pub(super) firmness: Vec<Kept<f32>>,
+    pub(super) firmness: Vec<Kept<Firmness>>,
 }
 
 /// Volumes of a tree, or the like, once somebody has asked for them.

@@ -144,6 +144,12 @@ impl ModifiedCg {
         self.product_cost = product;
     }
 
+    /// The share of a solve with the coarse matrix that is this rank's.
+    #[must_use]
+    pub fn coarse_share(&self) -> f64 {
+        self.preconditioner.coarse_share()
+    }
+
     /// Between solves: of the coarse level of the preconditioner, if it has one, the blocks of its matrix, and how long factoring it
     /// and solving with it take, by this clock. That is what does not become less with more ranks.
     pub fn time_coarse(&mut self, clock: &dyn Fn() -> Duration) -> Option<(usize, [Duration; 2])> {

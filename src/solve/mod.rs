@@ -50,6 +50,7 @@ pub use block_matrix::{
     BlockMatrix, BlockSlot, MatrixRows, Pattern, PatternError, Rows, ScalarSlot,
 };
 pub use cg::ModifiedCg;
+pub use coarse::coarse_columns;
 pub use filter::Filter;
 pub use halo::Halo;
 pub use outcome::{Criterion, Outcome, SolveError, System, Tolerance};

@@ -140,6 +140,11 @@ impl Preconditioner {
         Some((coarse.matrix_blocks(), coarse.time(clock)))
     }
 
+    /// The share of a solve with the coarse matrix that is this rank's; 1 without a coarse level.
+    pub(super) fn coarse_share(&self) -> f64 {
+        self.coarse.as_ref().map_or(1.0, CoarseSpace::solve_share)
+    }
+
     /// u = M r for a residual that was computed and not updated; r is projected. Collective.
     pub(super) fn restart(
         &mut self,

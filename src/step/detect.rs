@@ -5,7 +5,7 @@
 //! velocities only.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,13 @@ use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope, wire,
 };
+use weft_study::layout::{FirmnessWork, firmness_shares, prices_on};
 use weft_study::prices::{Counts, Prices, ns};
+use weft_study::record::Tile;
 
 use crate::collide::contact::PairKind;
-use crate::collide::{Contact, Geometry, Kdop18, Made, Snapshot, Target, TestRun};
+use crate::collide::{Contact, Geometry, Kdop18, Made, Snapshot, Target, TestRun, TileWork};
+use crate::team::Team;
 
 /// In traces, bodies have numbers from here on; those below are patches.
 const FIRST_BODY: u32 = 1_000_000;
@@ -46,7 +49,7 @@ pub(super) struct Tested<'a> {
 
 /// What tests cost on a modelled machine.
 struct Pricing<'a> {
-    prices: &'a Prices,
+    prices: Prices,
     geometry: &'a Geometry<'a>,
     /// The patches whose vertices this rank has measured at the start.
     own: Range<usize>,
@@ -163,16 +166,16 @@ pub(super) fn detect(
     comm: &mut dyn Comm,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     ownership: &Ownership,
-    options: &ScopeOptions,
+    (options, team): (&ScopeOptions, &Team),
     prices: Option<&Prices>,
 ) -> Result<(Contacts, ScopeReport), ScopeError> {
     let own = ownership.patches(comm.rank().index());
-    share_roots(comm, snapshot, geometry, ownership, prices)?;
+    share_geometry(comm, (snapshot, geometry), ownership, team, prices)?;
     let targets = snapshot.targets_at(own.clone(), Ownership::patch_of_pair);
     let tested = Tested {
         snapshot,
         pricing: prices.map(|prices| Pricing {
-            prices,
+            prices: prices_on(&tiles(geometry), nodes(geometry), prices, comm.size()),
             geometry,
             own,
             ready: geometry
@@ -216,40 +219,90 @@ pub(super) fn detect(
     Ok((contacts, report))
 }
 
-/// Gives every rank the volumes around all patches: each measures those of its own.
-fn share_roots(
+/// The tiles whose firmness tests ask for, in the order in which ranks share them.
+pub(super) fn tiles(geometry: &Geometry<'_>) -> Vec<Tile> {
+    let tile = |work: &TileWork| Tile {
+        triangles: work.triangles,
+        beside: work.beside.clone(),
+    };
+    used_tiles(geometry).iter().map(tile).collect()
+}
+
+fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
+    if geometry.self_collision {
+        geometry.cloth.tiles()
+    } else {
+        &[]
+    }
+}
+
+/// Nodes of the trees of all patches.
+fn nodes(geometry: &Geometry<'_>) -> u64 {
+    let nodes = geometry
+        .cloth
+        .patches()
+        .iter()
+        .map(|tree| tree.len() as u64);
+    nodes.sum()
+}
+
+/// Gives every rank the volumes around all patches, and the firmness of all tiles: each makes those of its own patches, and an
+/// even share of the tiles. On one rank tests make them when they ask for them.
+///
+/// Firmness could be made by every rank that asks for it, with the same bits, and is beyond so many ranks
+/// that taking all of it takes longer ([`weft_study::layout::FIRMNESS_SHARED_UP_TO`]).
+fn share_geometry(
     comm: &mut dyn Comm,
-    snapshot: &Snapshot<'_>,
-    geometry: &Geometry<'_>,
+    (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     ownership: &Ownership,
+    team: &Team,
     prices: Option<&Prices>,
 ) -> Result<(), ScopeError> {
-    let own = ownership.patches(comm.rank().index());
+    let me = comm.rank().index();
+    let own = ownership.patches(me);
+    let triangles = used_tiles(geometry).iter().map(|tile| tile.triangles);
+    let triangles: Vec<u32> = triangles.collect();
+    let shares = firmness_shares(&triangles, comm.size());
     if let Some(prices) = prices {
         let around = geometry.cloth.patch_vertices()[own.clone()]
             .iter()
             .map(Vec::len);
-        comm.compute(
-            ns(prices.vertex, around.sum::<usize>() as f64),
-            Duration::ZERO,
-        );
+        let measured = ns(prices.vertex, around.sum::<usize>() as f64);
+        let firmness = FirmnessWork::of(&tiles(geometry), shares[me].clone());
+        comm.compute(measured + ns(1.0, firmness.cost(prices)), Duration::ZERO);
     }
     if comm.size() == 1 {
         return Ok(());
     }
-    let bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
+    // Every thread takes one tile after the other; what is made is kept.
+    let next = AtomicUsize::new(shares[me].start);
+    team.run(0..team.threads().min(shares[me].len()), |_| {
+        loop {
+            let tile = next.fetch_add(1, Ordering::Relaxed);
+            if tile >= shares[me].end {
+                break;
+            }
+            drop(snapshot.firmness_of(tile..tile + 1));
+        }
+    });
+    let mut bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
+    bytes.extend(snapshot.firmness_of(shares[me].clone()));
     for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
         let theirs = ownership.patches(rank);
-        let roots: Vec<[f32; Kdop18::NUMBERS]> = bytes
+        let (roots, firmness) = bytes
+            .split_at_checked(theirs.len() * size_of::<[f32; Kdop18::NUMBERS]>())
+            .unwrap_or_default();
+        let roots: Vec<[f32; Kdop18::NUMBERS]> = roots
             .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
             .map(bytemuck::pod_read_unaligned)
             .collect();
-        if size_of_val(roots.as_flattened()) != bytes.len() || roots.len() != theirs.len() {
+        if roots.len() != theirs.len() || !snapshot.take_firmness(shares[rank].clone(), firmness) {
             let from = Rank(rank as u32);
             let what = format!(
-                "{} bytes for the volumes of {} patches",
+                "{} bytes for the volumes of {} patches and the firmness of {} tiles",
                 bytes.len(),
-                theirs.len()
+                theirs.len(),
+                shares[rank].len()
             );
             return Err(CommError::Malformed { from, what }.into());
         }

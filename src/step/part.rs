@@ -98,7 +98,7 @@ impl<'w> Simulation<'w> {
             comm,
             (&snapshot, &geometry),
             &self.ownership,
-            &self.options,
+            (&self.options, self.cg.shares().team()),
             self.prices.as_ref(),
         )
         .map_err(|source| StepError::Detect {

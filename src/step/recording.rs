@@ -5,20 +5,24 @@
 //! step's report and divided by what they worked on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat_n;
 use std::time::Duration;
 
 use glam::DVec3;
 use weft_runtime::wire;
+use weft_study::layout::FirmnessWork;
 use weft_study::prices::{Counts, Prices, TestPrices};
-use weft_study::record::{Against, Border, Header, Patch, Route, Step, Task};
+use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
+use super::detect::tiles;
 use super::report::StepReport;
 use super::simulation::Simulation;
 use super::world::World;
 use crate::collide::contact::{PairId, PairKind};
 use crate::collide::{Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
+use crate::solve::coarse_columns;
 
 /// What the runtime may add to the time of tests, as a factor; more is a disturbance from outside.
 const MOST_RUNTIME: f64 = 1.5;
@@ -69,10 +73,24 @@ pub fn header(world: &World) -> Header {
         bodies: geometry.bodies.len() as u32,
         self_collision: geometry.self_collision,
         patches: (0..tree.patch_count()).map(patch).collect(),
+        tiles: tiles(&geometry),
         borders: borders(world, readers),
         aggregates: world
             .aggregates()
             .map_or(0, |aggregates| aggregates.count() as u32),
+        coarse: world.aggregates().map_or_else(Vec::new, |aggregates| {
+            let patches = (0..tree.patch_count()).map(|patch| aggregates.in_patch(patch).len());
+            let patch_of: Vec<u32> = (0..)
+                .zip(patches)
+                .flat_map(|(p, n)| repeat_n(p, n))
+                .collect();
+            let column = |(aggregate, rows): (u32, Vec<u32>)| Column {
+                patch: patch_of[aggregate as usize],
+                rows,
+            };
+            let columns = coarse_columns(aggregates, graph);
+            columns.into_iter().map(column).collect()
+        }),
         contact_bytes: contact_bytes as u32,
         // The velocity with which it moves, and the one that it ends with if that is another.
         state_bytes: match world.scene().solver.integrator {
@@ -124,7 +142,8 @@ impl Simulation<'_> {
         let around: usize = geometry.cloth.patch_vertices().iter().map(Vec::len).sum();
         let nodes: usize = geometry.cloth.patches().iter().map(|tree| tree.len()).sum();
 
-        let (mut least, mut warm) = ([f64::INFINITY; 4], Vec::new());
+        let tiles = tiles(&geometry);
+        let (mut least, mut warm) = ([f64::INFINITY; 6], Vec::new());
         let mut runs: Vec<TestRun> = Vec::new();
         let mut volumes = Volumes::default();
         let mut targets = 0;
@@ -135,6 +154,12 @@ impl Simulation<'_> {
             let mut mark = clock();
             drop(snap.roots(0..patches));
             least[0] = least[0].min(lap(mark));
+            mark = clock();
+            snap.make_gradients(0..tiles.len());
+            least[4] = least[4].min(lap(mark));
+            mark = clock();
+            drop(snap.firmness_of(0..tiles.len()));
+            least[5] = least[5].min(lap(mark));
             mark = clock();
             let all: Vec<Target> = snap.targets().collect();
             runs = all
@@ -170,7 +195,8 @@ impl Simulation<'_> {
             least[2] = least[2].min(cold);
             least[3] = least[3].min(once(&mut warm));
         }
-        let [roots, looked, cold, tests] = least;
+        let [roots, looked, cold, tests, gradients, firmness] = least;
+        let work = FirmnessWork::of(&tiles, 0..tiles.len());
         // Least times of single tasks add up to less than any of the passes took.
         let scale = tests / warm.iter().sum::<f64>().max(1.0);
         warm.iter_mut().for_each(|time| *time *= scale);
@@ -226,10 +252,12 @@ impl Simulation<'_> {
             target: looked / targets.max(1) as f64,
             vertex: roots / around.max(1) as f64,
             node: (cold - tests).max(0.0) / nodes.max(1) as f64,
+            gradient: gradients / work.triangles.max(1) as f64,
+            firmness: firmness / work.tiles.max(1) as f64,
             contact: sort / contacts.max(1) as f64,
             ..Prices::default()
         };
-        let other = roots + looked + sort;
+        let other = roots + gradients + firmness + looked + sort;
         Ok(Tested {
             step,
             cold,

@@ -180,7 +180,7 @@ impl<'w> Simulation<'w> {
             let product = ns(prices.product, self.own_weight());
             (
                 ns(prices.coarse_factor, 1.0),
-                product + ns(prices.coarse_solve, 1.0),
+                product + ns(prices.coarse_solve, self.cg.coarse_share()),
             )
         });
         let (solve, product) = charge.unwrap_or_default();

@@ -13,6 +13,7 @@ use super::detect::detect;
 use super::{Simulation, StepError, World};
 use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;
+use crate::team::Team;
 
 fn world(text: &str) -> World {
     World::build(&Scene::parse(text, None, &[]).unwrap()).unwrap()
@@ -632,8 +633,10 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 let me = comm.rank().index();
                 let mut volumes = Volumes::default();
                 let snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
+                let team = Team::new(options.workers).unwrap();
+                let both = (&snapshot, &geometry);
                 let (contacts, report) =
-                    detect(comm, (&snapshot, &geometry), &ownership, &options, None).unwrap();
+                    detect(comm, both, &ownership, (&options, &team), None).unwrap();
                 let all = contacts.layers.into_iter().chain(contacts.vertex_body);
                 // Contacts go to all owners of their vertices; the first vertex's counts.
                 let counted =

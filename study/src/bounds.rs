@@ -3,7 +3,7 @@
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 
-use crate::layout::Layout;
+use crate::layout::{FIRMNESS_SHARED_UP_TO, FirmnessWork, Layout, prices_on};
 use crate::prices::{Counts, Prices};
 use crate::record::{Against, Header, Step};
 
@@ -52,6 +52,7 @@ pub fn bounds(
     (policy, network): (&Policy, &Network),
 ) -> Bounds {
     let ranks = layout.ranks.len();
+    let prices = &prices_on(&header.tiles, header.nodes(), prices, ranks);
     let costs: Vec<(f64, f64)> = (0..step.tasks.len())
         .map(|number| cost(header, step, prices, number))
         .collect();
@@ -73,7 +74,13 @@ pub fn bounds(
         .iter()
         .map(|share| prices.vertex * share.around as f64 + prices.target * share.targets as f64)
         .sum();
-    let work = (tests + ready + begin) / ranks as f64;
+    // Where it is not shared, it is in what makes patches ready.
+    let firmness = if ranks > FIRMNESS_SHARED_UP_TO {
+        0.0
+    } else {
+        FirmnessWork::of(&header.tiles, 0..header.tiles.len()).cost(prices)
+    };
+    let work = (tests + ready + begin + firmness) / ranks as f64;
     let longest = if !policy.steal {
         let forked = |forks: Vec<u32>| forks.iter().map(|&n| costs[n as usize].0).sum::<f64>();
         layout

@@ -1,14 +1,22 @@
 //! Who owns, computes and sends what, on a number of ranks: by the same rules as in a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use thiserror::Error;
-use weft_partition::{Ownership, PartitionError, PatchTree, TreeSum};
+use weft_partition::{Ownership, PartitionError, PatchTree, TreeSum, even_shares};
 
-use crate::record::{Against, Border, Header, Step, Task};
+use crate::prices::Prices;
+use crate::record::{Against, Border, Column, Header, Step, Task, Tile};
 
 /// Bytes of the volumes around a patch.
 const ROOT_BYTES: u64 = 80;
+/// Bytes of the firmness of a tile.
+const FIRMNESS_BYTES: u64 = 341;
+/// Most ranks that share the firmness of tiles. Every rank takes all of it, 1.3 bytes for each vertex of the cloth, some 5 ns of
+/// myrinet-2000. Making it takes some 200 ns for each vertex, and without sharing a rank makes its own part of the cloth and
+/// about as much again, or twice as much, around it: from some 60 ranks on that is less than taking all.
+pub const FIRMNESS_SHARED_UP_TO: usize = 64;
 
 /// A header's patches on a number of ranks.
 #[derive(Clone, Debug)]
@@ -21,7 +29,7 @@ pub struct Layout {
 }
 
 /// What is a rank's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RankShare {
     /// Vertices.
     pub vertices: u64,
@@ -35,8 +43,82 @@ pub struct RankShare {
     pub partials: u64,
     /// Unknowns of the coarse level of the solve.
     pub aggregates: u64,
-    /// Bytes of the volumes around its patches.
+    /// The share of a solve with the coarse matrix that it does.
+    pub coarse: f64,
+    /// Bytes of the volumes around its patches, and of the firmness that it makes for all.
     pub roots: u64,
+    /// The firmness that it makes for all.
+    pub firmness: FirmnessWork,
+}
+
+/// What some tiles' firmness takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FirmnessWork {
+    /// Triangles, those of tiles beside these included.
+    pub triangles: u64,
+    /// Tiles.
+    pub tiles: u64,
+}
+
+impl FirmnessWork {
+    /// That of these tiles.
+    #[must_use]
+    pub fn of(tiles: &[Tile], range: Range<usize>) -> Self {
+        let own = range.clone().map(|tile| tile as u32);
+        let beside = tiles[range.clone()].iter().flat_map(|tile| &tile.beside);
+        let read: BTreeSet<u32> = own.chain(beside.copied()).collect();
+        let triangles = |&tile: &u32| u64::from(tiles[tile as usize].triangles);
+        Self {
+            triangles: read.iter().map(triangles).sum(),
+            tiles: range.len() as u64,
+        }
+    }
+
+    /// In ns.
+    #[must_use]
+    pub fn cost(&self, prices: &Prices) -> f64 {
+        prices.gradient * self.triangles as f64 + prices.firmness * self.tiles as f64
+    }
+}
+
+/// The share of a solve with the coarse matrix that a rank does: all of the way forth, and of the way back what leads to
+/// unknowns of its own.
+fn coarse_share(columns: &[Column], own: &Range<usize>) -> f64 {
+    let mut needed = vec![false; columns.len()];
+    let (mut forth, mut back) = (0, 0);
+    for (at, column) in columns.iter().enumerate() {
+        let blocks = 1 + column.rows.len();
+        forth += blocks;
+        if needed[at] || own.contains(&(column.patch as usize)) {
+            back += blocks;
+            for &row in &column.rows {
+                needed[row as usize] = true;
+            }
+        }
+    }
+    if forth == 0 {
+        return 1.0;
+    }
+    (forth + back) as f64 / (2 * forth) as f64
+}
+
+/// The tiles that each rank makes for all, from how many triangles each has; none if every rank makes what it needs.
+#[must_use]
+pub fn firmness_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
+    let shared = ranks <= FIRMNESS_SHARED_UP_TO;
+    even_shares(if shared { triangles } else { &[] }, ranks)
+}
+
+/// Prices on so many ranks: where firmness is not shared, each pays for that of the patches that it tests, with the nodes of their
+/// trees.
+#[must_use]
+pub fn prices_on(tiles: &[Tile], nodes: u64, prices: &Prices, ranks: usize) -> Prices {
+    let mut prices = *prices;
+    if ranks > FIRMNESS_SHARED_UP_TO && nodes > 0 {
+        let all = FirmnessWork::of(tiles, 0..tiles.len());
+        prices.node += all.cost(&prices) / nodes as f64;
+    }
+    prices
 }
 
 /// Why there is no layout.
@@ -90,6 +172,8 @@ impl Layout {
         } else {
             0
         };
+        let triangles: Vec<u32> = header.tiles.iter().map(|tile| tile.triangles).collect();
+        let made = firmness_shares(&triangles, ranks);
         let shares = (0..ranks).map(|rank| {
             let own = &header.patches[ownership.patches(rank)];
             let count = own.len() as u64;
@@ -100,7 +184,9 @@ impl Layout {
                 targets: count * (pairs + u64::from(header.bodies)),
                 partials: sums.subtrees(rank).len() as u64,
                 aggregates: u64::from(header.aggregates) * count / patches,
-                roots: ROOT_BYTES * count,
+                coarse: coarse_share(&header.coarse, &ownership.patches(rank)),
+                roots: ROOT_BYTES * count + FIRMNESS_BYTES * made[rank].len() as u64,
+                firmness: FirmnessWork::of(&header.tiles, made[rank].clone()),
             }
         });
         let ranks = shares.collect();

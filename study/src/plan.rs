@@ -117,6 +117,7 @@ impl Plan {
         let mut prices = prices.slower(self.slower);
         if self.ready_free {
             (prices.node, prices.vertex) = (0.0, 0.0);
+            (prices.gradient, prices.firmness) = (0.0, 0.0);
         }
         prices
     }

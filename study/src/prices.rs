@@ -21,6 +21,10 @@ pub struct Prices {
     pub vertex: f64,
     /// A node of a patch's tree, and what else a rank makes of a patch when it first tests it.
     pub node: f64,
+    /// A triangle of a tile, where firmness is made.
+    pub gradient: f64,
+    /// The firmness of a tile, beside that.
+    pub firmness: f64,
     /// Sending a contact to where it belongs, and sorting it in there.
     pub contact: f64,
     /// Assembling the system, for each unit of a vertex's work in the solve.
@@ -186,6 +190,8 @@ impl Prices {
             &mut self.target,
             &mut self.vertex,
             &mut self.node,
+            &mut self.gradient,
+            &mut self.firmness,
             &mut self.contact,
             &mut self.assemble,
             &mut self.product,
@@ -227,6 +233,8 @@ impl Prices {
             target: of(|p| p.target),
             vertex: of(|p| p.vertex),
             node: of(|p| p.node),
+            gradient: of(|p| p.gradient),
+            firmness: of(|p| p.firmness),
             contact: of(|p| p.contact),
             assemble: of(|p| p.assemble),
             product: of(|p| p.product),
@@ -288,6 +296,8 @@ mod tests {
             target: 1.0,
             vertex: 1.0,
             node: 1.0,
+            gradient: 1.0,
+            firmness: 1.0,
             contact: 1.0,
             assemble: 1.0,
             product: 1.0,

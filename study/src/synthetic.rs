@@ -3,7 +3,9 @@
 //! Shapes of trees, contacts and borders are real ones; copies do not touch. Each copy is at another of the recorded steps, so that they
 //! differ. For asking what hundreds or thousands of ranks would do, on a machine that cannot hold the run.
 
-use crate::record::{Against, Border, Header, Record, RecordError, Route, Step, Task};
+use crate::record::{
+    Against, Border, Column, Header, Record, RecordError, Route, Step, Task, Tile,
+};
 
 /// The header of so many copies.
 #[must_use]
@@ -18,7 +20,13 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
             .cycle()
             .take(patches * copies as usize)
             .collect(),
+        tiles: (0..copies)
+            .flat_map(|copy| tiles(&header.tiles, copy))
+            .collect(),
         aggregates: header.aggregates * copies,
+        coarse: (0..copies)
+            .flat_map(|copy| columns(&header.coarse, copy, patches as u32))
+            .collect(),
         borders: (0..copies)
             .flat_map(|copy| moved(&header.borders, copy * patches as u32))
             .collect(),
@@ -68,6 +76,24 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
         }
     }
     Ok(all)
+}
+
+/// The tiles of a copy.
+fn tiles(tiles: &[Tile], copy: u32) -> impl Iterator<Item = Tile> + '_ {
+    let by = copy * tiles.len() as u32;
+    tiles.iter().map(move |tile| Tile {
+        triangles: tile.triangles,
+        beside: tile.beside.iter().map(|other| other + by).collect(),
+    })
+}
+
+/// The coarse unknowns of a copy.
+fn columns(columns: &[Column], copy: u32, patches: u32) -> impl Iterator<Item = Column> + '_ {
+    let by = copy * columns.len() as u32;
+    columns.iter().map(move |column| Column {
+        patch: column.patch + copy * patches,
+        rows: column.rows.iter().map(|row| row + by).collect(),
+    })
 }
 
 fn moved(borders: &[Border], by: u32) -> impl Iterator<Item = Border> + '_ {

@@ -8,7 +8,8 @@ use weft_study::layout::{Layout, LayoutError};
 use weft_study::plan::Plan;
 use weft_study::prices::{Prices, TestPrices};
 use weft_study::record::{
-    Against, Border, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
+    Against, Border, Column, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
+    Tile,
 };
 use weft_study::shape::{Kind, Tree, Visit};
 use weft_study::sweep::{Replayed, Results, Source, SweepError, sweep};
@@ -54,6 +55,8 @@ fn prices() -> Prices {
         target: 20.0,
         vertex: 30.0,
         node: 10.0,
+        gradient: 40.0,
+        firmness: 4000.0,
         contact: 100.0,
         assemble: 20.0,
         product: 2.0,
@@ -71,6 +74,14 @@ fn header() -> Header {
         readers: vec![(owner + 1) % PATCHES],
         vertices: 20,
     };
+    let tile = |number: u32| Tile {
+        triangles: 500,
+        beside: (number + 1..5).take(1).collect(),
+    };
+    let column = |number: u32| Column {
+        patch: number / 2,
+        rows: (number + 1..16).take(2).collect(),
+    };
     Header {
         program: "a test".into(),
         scene: "one-corner".into(),
@@ -86,8 +97,10 @@ fn header() -> Header {
             };
             PATCHES as usize
         ],
+        tiles: (0..5).map(tile).collect(),
         borders: (0..PATCHES).map(border).collect(),
         aggregates: 16,
+        coarse: (0..16).map(column).collect(),
         contact_bytes: 129,
         state_bytes: 48,
     }

@@ -5,11 +5,15 @@
 //! hold replicated factors and must agree on their bits also where their processors differ, so no
 //! library that chooses its kernels at run time will do.
 //!
+//! Only a part of a solution may be wanted, and the way back is then gone only where it leads there.
+//!
 //! Modes may be missing: of an aggregate that is constrained, or whose vertices are on one line or
 //! one point. A pivot that is tiny beside the entry it started from, or nothing beside the largest of all, is *dropped*, its
 //! row and column with it, and its part of the solution is zero. What is solved then is the system
 //! of the modes that are left, and the answer stays symmetric and positive semidefinite in the
 //! right-hand side.
+
+use std::ops::Range;
 
 use weft_partition::Graph;
 
@@ -26,6 +30,8 @@ pub(super) struct Cholesky {
     /// Inverse pivots; zero for those that were dropped.
     inverse: Vec<Six>,
     below: Vec<Block>,
+    /// The columns that the wanted part of a solution depends on, the last one first.
+    back: Vec<u32>,
     /// Right-hand side and solution in the order of elimination.
     solution: Vec<Six>,
 }
@@ -68,8 +74,9 @@ impl LowerRows {
 }
 
 impl Cholesky {
-    /// The pattern of the factor of a matrix with blocks on the diagonal and for each edge.
-    pub(super) fn new(graph: &Graph, lower: &LowerRows) -> Self {
+    /// The pattern of the factor of a matrix with blocks on the diagonal and for each edge; of solutions just these rows are
+    /// wanted.
+    pub(super) fn new(graph: &Graph, lower: &LowerRows, wanted: Range<usize>) -> Self {
         let elimination = Elimination::new(graph);
         let mut places = Vec::with_capacity(lower.columns.len());
         for (row, starts) in lower.starts.windows(2).enumerate() {
@@ -91,7 +98,20 @@ impl Cholesky {
             }
         }
         let count = graph.vertex_count();
+        let mut needed = vec![false; count];
+        for row in wanted {
+            needed[elimination.step_of[row] as usize] = true;
+        }
+        for column in 0..count {
+            if needed[column] {
+                for &row in elimination.column(column) {
+                    needed[row as usize] = true;
+                }
+            }
+        }
+        let back = (0..count as u32).rev();
         Self {
+            back: back.filter(|&column| needed[column as usize]).collect(),
             places,
             diagonal: vec![ZERO; count],
             inverse: vec![[0.0; 6]; count],
@@ -158,7 +178,7 @@ impl Cholesky {
         }
     }
 
-    /// Solves for one right-hand side.
+    /// Solves for one right-hand side; of the solution only the wanted rows are told.
     pub(super) fn solve(&mut self, rhs: &[Six], solution: &mut [Six]) {
         let Elimination {
             order,
@@ -189,7 +209,7 @@ impl Cholesky {
                 }
             }
         }
-        for column in (0..order.len()).rev() {
+        for column in self.back.iter().map(|&column| column as usize) {
             let mut y = x[column];
             let own = starts[column]..starts[column + 1];
             for (block, &row) in self.below[own.clone()].iter().zip(&rows[own]) {
@@ -207,10 +227,18 @@ impl Cholesky {
                 y[c] *= inverse[c];
             }
             x[column] = y;
+            solution[order[column] as usize] = y;
         }
-        for (x, &to) in x.iter().zip(order) {
-            solution[to as usize] = *x;
-        }
+    }
+
+    /// The share of a solve for all rows that one for the wanted rows takes.
+    pub(super) fn solve_share(&self) -> f64 {
+        let column = |column: &u32| 1 + self.elimination.column(*column as usize).len();
+        let (forth, back) = (
+            self.block_count(),
+            self.back.iter().map(column).sum::<usize>(),
+        );
+        (forth + back) as f64 / (2 * forth).max(1) as f64
     }
 
     /// How many blocks the factor has.
@@ -383,7 +411,7 @@ mod tests {
             }
             let mut noise = Noise::new(seed ^ 1);
             let rhs: Vec<f64> = (0..dense.len()).map(|_| noise.number()).collect();
-            let mut cholesky = Cholesky::new(&graph, &rows);
+            let mut cholesky = Cholesky::new(&graph, &rows, 0..vertices as usize);
             cholesky.factor(&blocks_of(&rows, &dense));
             let mut solution = vec![[f64::NAN; 6]; vertices as usize];
             cholesky.solve(&sixes(&rhs), &mut solution);
@@ -392,6 +420,13 @@ mod tests {
             for (x, exact) in solution.as_flattened().iter().zip(&exact) {
                 prop_assert!((x - exact).abs() < 1e-9 * largest, "{x} instead of {exact}");
             }
+            // A part of it alone is the same, to the bit.
+            let part = vertices as usize / 3..vertices as usize / 2 + 1;
+            let mut cholesky = Cholesky::new(&graph, &rows, part.clone());
+            cholesky.factor(&blocks_of(&rows, &dense));
+            let mut alone = vec![[f64::NAN; 6]; vertices as usize];
+            cholesky.solve(&sixes(&rhs), &mut alone);
+            prop_assert_eq!(&alone[part.clone()], &solution[part]);
         }
     }
 
@@ -406,7 +441,7 @@ mod tests {
         }
         dense[9] = (0..18).map(|j| dense[6][j] + dense[7][j]).collect();
         let rhs: Vec<f64> = dense.iter().map(|line| line[6] - line[1]).collect();
-        let mut cholesky = Cholesky::new(&graph, &rows);
+        let mut cholesky = Cholesky::new(&graph, &rows, 0..3);
         cholesky.factor(&blocks_of(&rows, &dense));
         let mut solution = vec![[0.0; 6]; 3];
         cholesky.solve(&sixes(&rhs), &mut solution);

@@ -24,6 +24,11 @@ pub(super) struct Elimination {
 }
 
 impl Elimination {
+    /// Rows of a column.
+    pub(super) fn column(&self, column: usize) -> &[u32] {
+        &self.rows[self.starts[column]..self.starts[column + 1]]
+    }
+
     pub(super) fn new(graph: &Graph) -> Self {
         let count = graph.vertex_count();
         let mut adjacent: Vec<Vec<u32>> = graph

@@ -7,8 +7,8 @@
 //! it across the mesh at once.
 //!
 //! The coarse matrix ([`galerkin`]) is computed by the owners of its rows, shared, and factored by
-//! every rank ([`cholesky`]). An iteration then needs no message of its own: where the conjugate
-//! gradients have s = w + β s and r −= α s, the same holds for Pᵀ s and Pᵀ r, and Pᵀ w of each rank
+//! every rank ([`cholesky`]), which solves for the motions of its own aggregates. An iteration then needs
+//! no message of its own: where the conjugate gradients have s = w + β s and r −= α s, the same holds for Pᵀ s and Pᵀ r, and Pᵀ w of each rank
 //! travels with the scalar products. All ranks hold these coarse vectors, to the bit.
 //!
 //! Not here: what is local to a vertex or patch ([`super::preconditioner`]).
@@ -30,6 +30,7 @@ use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 
 use self::cholesky::{Cholesky, LowerRows};
+use self::elimination::Elimination;
 use self::galerkin::Galerkin;
 use self::modes::Modes;
 use super::reduction::Carried;
@@ -57,7 +58,7 @@ pub(super) struct CoarseSpace {
     matrix: Vec<Block>,
     /// Pᵀ of a vector, of the owned aggregates.
     restricted: Vec<Six>,
-    /// Pᵀ w, Pᵀ s, Pᵀ r and A_c⁺ Pᵀ r, of all aggregates.
+    /// Pᵀ w, Pᵀ s, Pᵀ r of all aggregates, and A_c⁺ Pᵀ r, of which only the owned ones are computed.
     product: Vec<Six>,
     direction: Vec<Six>,
     residual: Vec<Six>,
@@ -90,7 +91,7 @@ impl CoarseSpace {
             matrix_counts: ranks().map(|of| 36 * blocks(of).len()).collect(),
             modes: Modes::new(plan, ownership, aggregates),
             galerkin: Galerkin::new(pattern, plan, aggregates, &lower, &owned_blocks),
-            cholesky: Cholesky::new(&coarse, &lower),
+            cholesky: Cholesky::new(&coarse, &lower, owned.clone()),
             matrix: vec![[[0.0; 6]; 6]; lower.columns.len()],
             restricted: vec![[0.0; 6]; owned.len()],
             product: all(),
@@ -189,10 +190,30 @@ impl CoarseSpace {
         [factored - began, clock() - factored]
     }
 
+    /// The share of a solve that is this rank's: all of the way forth, and of the way back what leads to its own aggregates.
+    pub(super) fn solve_share(&self) -> f64 {
+        self.cholesky.solve_share()
+    }
+
     /// How many blocks of 6x6 numbers the factor has.
     pub(super) fn factor_blocks(&self) -> usize {
         self.cholesky.block_count()
     }
+}
+
+/// The columns of the factor of the coarse matrix, in the order of elimination: for each the aggregate that is eliminated, and the
+/// later columns that it changes.
+///
+/// # Panics
+/// If aggregates and graph are not of one mesh.
+#[must_use]
+pub fn coarse_columns(aggregates: &Aggregates, graph: &Graph) -> Vec<(u32, Vec<u32>)> {
+    let coarse = aggregates
+        .quotient(graph)
+        .expect("aggregates and graph are of one mesh");
+    let elimination = Elimination::new(&coarse);
+    let column = |(at, &aggregate)| (aggregate, elimination.column(at).to_vec());
+    elimination.order.iter().enumerate().map(column).collect()
 }
 
 /// Fills `all` with the numbers of every rank, in rank order. Collective.

@@ -26,7 +26,8 @@ use crate::prices::{Counts, Prices};
 use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
-const VERSION: u8 = 1;
+/// 1 had firmness in the price of a node, no tiles, and no columns.
+const VERSION: u8 = 2;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
 /// Bytes of a piece's sum.
@@ -49,10 +50,14 @@ pub struct Header {
     pub self_collision: bool,
     /// The patches, in order; a power of two.
     pub patches: Vec<Patch>,
+    /// The tiles whose firmness leaves out tests, in the order in which ranks share them; none if no tests are left out.
+    pub tiles: Vec<Tile>,
     /// Vertices that the solve reads across borders of patches.
     pub borders: Vec<Border>,
     /// Unknowns of the coarse level of the solve, six numbers each; about as many in each patch.
     pub aggregates: u32,
+    /// The columns of the factor of the coarse matrix, in the order of elimination.
+    pub coarse: Vec<Column>,
     /// Bytes of a contact in a message.
     pub contact_bytes: u32,
     /// Bytes of a vertex of the new state in a message.
@@ -70,6 +75,24 @@ pub struct Patch {
     pub nodes: u32,
     /// Work of its vertices in the solve.
     pub weight: u64,
+}
+
+/// A tile of the cloth's charts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tile {
+    /// Triangles that touch it.
+    pub triangles: u32,
+    /// The tiles whose triangles its firmness needs too.
+    pub beside: Vec<u32>,
+}
+
+/// A column of the factor of the coarse matrix.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// The patch of the unknown.
+    pub patch: u32,
+    /// The later columns that it changes, ascending.
+    pub rows: Vec<u32>,
 }
 
 /// Vertices of a patch that just these other patches read.
@@ -176,6 +199,12 @@ impl Header {
             .sum()
     }
 
+    /// Nodes of the trees of all patches.
+    #[must_use]
+    pub fn nodes(&self) -> u64 {
+        self.patches.iter().map(|p| u64::from(p.nodes)).sum()
+    }
+
     /// What is wrong with it, if anything; a sentence.
     fn check(&self) -> Result<(), String> {
         let patches = self.patches.len();
@@ -184,6 +213,17 @@ impl Header {
         }
         if self.patches.iter().any(|patch| patch.vertices == 0) {
             return Err("a patch without vertices".to_owned());
+        }
+        let exists = |&tile: &u32| (tile as usize) < self.tiles.len();
+        if !self.tiles.iter().all(|tile| tile.beside.iter().all(exists)) {
+            return Err("a tile beside one that does not exist".to_owned());
+        }
+        let later = |(at, column): (usize, &Column)| {
+            let good = |&row: &u32| (at + 1..self.coarse.len()).contains(&(row as usize));
+            (column.patch as usize) < patches && column.rows.iter().all(good)
+        };
+        if !self.coarse.iter().enumerate().all(later) {
+            return Err("a coarse unknown of a patch or beside one that does not exist".to_owned());
         }
         check_borders(&self.borders, patches)
     }

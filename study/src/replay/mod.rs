@@ -24,7 +24,7 @@ use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scop
 use self::clocks::Clocks;
 use self::tests_task::{Env, Tests};
 use crate::PHASES;
-use crate::layout::Layout;
+use crate::layout::{Layout, prices_on};
 use crate::prices::{Prices, ns};
 use crate::record::{Header, Step};
 
@@ -114,6 +114,7 @@ pub fn replay(
     skew: &[u64],
 ) -> Result<(StepTimes, Vec<Trace>), ReplayError> {
     let ranks = layout.ranks.len();
+    let prices = &prices_on(&header.tiles, header.nodes(), prices, ranks);
     let forks = layout.forks(step);
     let options = ScopeOptions {
         policy: machine.policy,
@@ -134,7 +135,7 @@ pub fn replay(
     let start = |rank: usize| skew.get(rank).copied().unwrap_or_default();
     let starts: Vec<u64> = (0..ranks).map(start).collect();
     let mut clocks = Clocks::new(starts.clone(), &machine.network);
-    clocks.compute(|rank| ns(prices.vertex, layout.ranks[rank].around as f64));
+    clocks.compute(|rank| before_sharing(layout, prices, rank));
     clocks.allgather(|rank| layout.ranks[rank].roots);
     clocks.compute(|rank| ns(prices.target, layout.ranks[rank].targets as f64));
     let begins = clocks.now;
@@ -191,7 +192,13 @@ pub fn replay(
 /// What a rank does before its first test, in ns.
 fn before_tests(layout: &Layout, prices: &Prices, rank: usize) -> u64 {
     let share = &layout.ranks[rank];
-    ns(prices.vertex, share.around as f64) + ns(prices.target, share.targets as f64)
+    before_sharing(layout, prices, rank) + ns(prices.target, share.targets as f64)
+}
+
+/// What it makes for all, in ns: volumes around its patches, firmness of its share of the tiles.
+fn before_sharing(layout: &Layout, prices: &Prices, rank: usize) -> u64 {
+    let share = &layout.ranks[rank];
+    ns(prices.vertex, share.around as f64) + ns(1.0, share.firmness.cost(prices))
 }
 
 /// A rank's collision phase up to the end of its scope: when that is, what its tasks did, and what the runtime did.
@@ -270,7 +277,9 @@ fn finish(
                 clocks.compute(factor);
             }
         }
-        let product = |rank: usize| ns(prices.product, weight(rank)) + ns(prices.coarse_solve, 1.0);
+        let product = |rank: usize| {
+            ns(prices.product, weight(rank)) + ns(prices.coarse_solve, layout.ranks[rank].coarse)
+        };
         for _ in 0..step.products {
             clocks.exchange(&layout.halo, VECTOR, product);
             clocks.allgather(|rank| PARTIAL * layout.ranks[rank].partials + SIX * coarse(rank));
