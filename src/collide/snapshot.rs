@@ -150,6 +150,16 @@ impl<'a> Snapshot<'a> {
         &root[0]
     }
 
+    /// Makes the volumes of a patch's vertices, for whoever asks for them later.
+    pub(crate) fn make_vertices(&self, patch: usize) {
+        self.volumes.vertices[patch].of(|volumes| self.measure(patch as u32, volumes));
+    }
+
+    /// Makes the volume around a patch, for whoever asks for it later.
+    pub(crate) fn make_root(&self, patch: usize) {
+        self.patch_root(patch as u32);
+    }
+
     /// The volumes around these patches, as numbers.
     pub(crate) fn roots(&self, patches: Range<usize>) -> Vec<[f32; Kdop18::NUMBERS]> {
         let roots = patches.map(|patch| *self.patch_root(patch as u32).numbers());
@@ -240,6 +250,15 @@ impl<'a> Snapshot<'a> {
         if let Some((culling, _)) = self.culling {
             for &tile in &culling.charts.order()[tiles] {
                 self.gradients(culling, tile);
+            }
+        }
+    }
+
+    /// Makes the firmness of some of the tiles, for whoever asks for it later.
+    pub(crate) fn make_firmness(&self, tiles: Range<usize>) {
+        if let Some((culling, _)) = self.culling {
+            for &tile in &culling.charts.order()[tiles] {
+                self.tile_firmness(culling, tile);
             }
         }
     }

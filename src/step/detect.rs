@@ -247,7 +247,7 @@ fn nodes(geometry: &Geometry<'_>) -> u64 {
 }
 
 /// Gives every rank the volumes around all patches, and the firmness of all tiles: each makes those of its own patches, and an
-/// even share of the tiles. On one rank tests make them when they ask for them.
+/// even share of the tiles, with all its threads. On one rank with one thread tests make them when they ask for them.
 ///
 /// Firmness could be made by every rank that asks for it, with the same bits, and is beyond so many ranks
 /// that taking all of it takes longer ([`weft_study::layout::FIRMNESS_SHARED_UP_TO`]).
@@ -271,20 +271,29 @@ fn share_geometry(
         let firmness = FirmnessWork::of(&tiles(geometry), shares[me].clone());
         comm.compute(measured + ns(1.0, firmness.cost(prices)), Duration::ZERO);
     }
+    if comm.size() == 1 && team.threads() == 1 {
+        return Ok(());
+    }
+    // Each thing by one thread: workers that ask for the same at once would wait for each other.
+    let (first, patches) = (own.start, own.len());
+    let tile = |k: usize| shares[me].start + k - patches..shares[me].start + k - patches + 1;
+    share_out(team, patches + shares[me].len(), |k| {
+        if k < patches {
+            snapshot.make_vertices(first + k);
+        } else {
+            snapshot.make_gradients(tile(k));
+        }
+    });
+    share_out(team, patches + shares[me].len(), |k| {
+        if k < patches {
+            snapshot.make_root(first + k);
+        } else {
+            snapshot.make_firmness(tile(k));
+        }
+    });
     if comm.size() == 1 {
         return Ok(());
     }
-    // Every thread takes one tile after the other; what is made is kept.
-    let next = AtomicUsize::new(shares[me].start);
-    team.run(0..team.threads().min(shares[me].len()), |_| {
-        loop {
-            let tile = next.fetch_add(1, Ordering::Relaxed);
-            if tile >= shares[me].end {
-                break;
-            }
-            drop(snapshot.firmness_of(tile..tile + 1));
-        }
-    });
     let mut bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
     bytes.extend(snapshot.firmness_of(shares[me].clone()));
     for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
@@ -309,6 +318,20 @@ fn share_geometry(
         snapshot.take_roots(theirs.start, &roots);
     }
     Ok(())
+}
+
+/// Does so many things, every thread one after the other.
+fn share_out(team: &Team, things: usize, make: impl Fn(usize) + Sync) {
+    let next = AtomicUsize::new(0);
+    team.run(0..team.threads().min(things), |_| {
+        loop {
+            let thing = next.fetch_add(1, Ordering::Relaxed);
+            if thing >= things {
+                break;
+            }
+            make(thing);
+        }
+    });
 }
 
 /// Sends each contact to the owners of its vertices, and sorts what arrives.
