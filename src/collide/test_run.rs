@@ -11,12 +11,13 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::body::{Analytic, Body};
+use super::body::{Analytic, Body, BodySurface};
 use super::bvh::{Bvh, Node};
 use super::charts::Place;
 use super::contact::Contact;
-use super::kdop::{Kdop18, Turned};
+use super::kdop::{Kdop, Kdop18, Turned};
 use super::narrow;
+use super::near::NearPair;
 use super::snapshot::Snapshot;
 
 /// What is tested against what.
@@ -39,6 +40,43 @@ pub(crate) struct Made {
     pub(crate) leaves: u32,
     /// Of groups of near pairs.
     pub(crate) near: u32,
+}
+
+/// What becomes of what the trees leave over.
+pub(super) trait Sink {
+    /// Two triangles of cloth whose volumes overlap.
+    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [u32; 2], volumes: [&Kdop18; 2]);
+
+    /// Two features of cloth that are near at rest.
+    fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair);
+
+    /// A triangle of cloth and one of a body whose volumes overlap.
+    fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), pair: [u32; 2]);
+
+    /// A triangle of cloth close to a body without triangles.
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32);
+}
+
+impl Sink for Vec<Contact> {
+    #[inline]
+    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [u32; 2], volumes: [&Kdop18; 2]) {
+        narrow::cloth_pair(snap, pair, Some(volumes), self);
+    }
+
+    #[inline]
+    fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair) {
+        narrow::near_pair(snap, pair, self);
+    }
+
+    #[inline]
+    fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), [s, t]: [u32; 2]) {
+        narrow::body_pair(snap, body, s, t, self);
+    }
+
+    #[inline]
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32) {
+        narrow::analytic(snap, body, triangle, self);
+    }
 }
 
 /// What a single test was of.
@@ -121,6 +159,16 @@ impl TestRun {
         budget: u32,
         out: &mut Vec<Contact>,
     ) -> (Made, bool) {
+        self.advance_into(snap, budget, out)
+    }
+
+    /// The same, to whatever end.
+    pub(super) fn advance_into(
+        &mut self,
+        snap: &Snapshot<'_>,
+        budget: u32,
+        out: &mut impl Sink,
+    ) -> (Made, bool) {
         let (mut leaves, mut near) = (0, 0);
         let patch = |p: u32| (&snap.cloth.patches()[p as usize], snap.patch_volumes(p));
         let stack = &mut self.stack;
@@ -150,27 +198,27 @@ impl TestRun {
                 }
                 let leaf = |s, t, volumes| {
                     leaves += 1;
-                    narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                    out.cloth(snap, [s, t], volumes);
                 };
-                tests + advance::<true>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
+                tests + advance::<true, _>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
             }
             Target::Patches(p, q) => {
                 let places = [snap.places(p), snap.places(q)];
                 let cull = |a: u32, b: u32| culls(snap, (places[0], a), (places[1], b));
                 let leaf = |s, t, volumes| {
                     leaves += 1;
-                    narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                    out.cloth(snap, [s, t], volumes);
                 };
-                advance::<false>([patch(p), patch(q)], stack, budget, leaf, cull)
+                advance::<false, _>([patch(p), patch(q)], stack, budget, leaf, cull)
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
                     let leaf = |s, t, _| {
                         leaves += 1;
-                        narrow::body_pair(snap, (b, solid), s, t, out);
+                        out.body(snap, (b, solid), [s, t]);
                     };
                     let body = (&solid.tree, snap.body_volumes(b));
-                    advance::<false>([patch(p), body], stack, budget, leaf, |_, _| false)
+                    advance::<false, _>([patch(p), body], stack, budget, leaf, |_, _| false)
                 }
                 Body::Analytic(solid) => {
                     let made = advance_solid(snap, patch(p), (b, solid), stack, budget, out);
@@ -263,7 +311,7 @@ fn culls(snap: &Snapshot<'_>, first: (&[Place], u32), second: (&[Place], u32)) -
 }
 
 /// Tests groups of near pairs of a patch.
-fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut Vec<Contact>) {
+fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl Sink) {
     let Some(near) = snap.near_pairs(patch) else {
         return;
     };
@@ -275,31 +323,31 @@ fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut Vec<
         }
         for pair in near.pairs(index as usize) {
             if pair.square <= apart {
-                narrow::near_pair(snap, pair, out);
+                out.near(snap, pair);
             }
         }
     }
 }
 
 /// A hierarchy with the volumes of its nodes.
-type Tree<'a> = (&'a Bvh, &'a [Kdop18]);
+pub(super) type Tree<'a, const N: usize> = (&'a Bvh, &'a [Kdop<N>]);
 
 /// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
 ///
 /// With `SELF` the two are one, and equal nodes stand for all pairs below. `leaf` is given pairs of triangles whose
 /// volumes overlap; pairs of nodes that `cull` knows to be apart are left out.
-fn advance<'a, const SELF: bool>(
-    [first, second]: [Tree<'a>; 2],
+pub(super) fn advance<'a, const SELF: bool, const N: usize>(
+    [first, second]: [Tree<'a, N>; 2],
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
-    mut leaf: impl FnMut(u32, u32, [&'a Kdop18; 2]),
+    mut leaf: impl FnMut(u32, u32, [&'a Kdop<N>; 2]),
     cull: impl Fn(u32, u32) -> bool,
 ) -> u32 {
-    let volume = |(_, volumes): Tree<'a>, node: u32| &volumes[node as usize];
+    let volume = |(_, volumes): Tree<'a, N>, node: u32| &volumes[node as usize];
     let mut tests = 0;
     while tests < budget {
         let Some((a, b)) = stack.pop() else { break };
-        let mut push = |turned: &Turned<20>, a: u32, b: u32| {
+        let mut push = |turned: &Turned<N>, a: u32, b: u32| {
             if turned.overlaps(volume(second, b)) && !cull(a, b) {
                 stack.push((a, b));
             }
@@ -354,11 +402,11 @@ fn advance<'a, const SELF: bool>(
 /// As [`advance`], for a hierarchy against a body without one.
 fn advance_solid(
     snap: &Snapshot<'_>,
-    (tree, volumes): Tree<'_>,
+    (tree, volumes): Tree<'_, { Kdop18::NUMBERS }>,
     (body, solid): (u32, &Analytic),
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
-    out: &mut Vec<Contact>,
+    out: &mut impl Sink,
 ) -> Made {
     let (mut tests, mut leaves) = (0, 0);
     while tests < budget {
@@ -373,7 +421,7 @@ fn advance_solid(
                 tests += 2;
             }
             Node::Leaf(triangle) => {
-                narrow::analytic(snap, (body, solid), triangle, out);
+                out.solid(snap, (body, solid), triangle);
                 tests += 1;
                 leaves += 1;
             }
