@@ -10,7 +10,7 @@ use super::kdop::{Kdop, Kdop18};
 use super::narrow;
 use super::near::NearPair;
 use super::snapshot::Snapshot;
-use super::test_run::{Sink, Target, TestRun, advance};
+use super::test_run::{EVERY, Sink, Target, TestRun, advance};
 
 /// Makes the volumes of all patches' trees, which tests else make when they first need them. Returns how many.
 pub fn refit(snap: &Snapshot<'_>) -> usize {
@@ -67,7 +67,7 @@ fn between<const SELF: bool, const N: usize>(
     let mut tests = 0;
     while !stack.is_empty() {
         let leaf = |s, t, _: [&Kdop<N>; 2]| found(s, t);
-        let made = advance::<SELF, N>(both, &mut stack, u32::MAX, leaf, |_, _| false);
+        let made = advance::<SELF, N>(both, &mut stack, u32::MAX, leaf, EVERY);
         tests += u64::from(made);
     }
     tests

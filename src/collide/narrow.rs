@@ -63,14 +63,17 @@ pub(super) fn cloth_features(
     }
     let edges = faces[1].owned_edges();
     for (i, [p, q]) in faces[0].owned_edges() {
+        let share = |[u, v]: [u32; 2]| p == u || p == v || q == u || q == v;
+        if edges.clone().all(|(_, ends)| share(ends)) {
+            continue;
+        }
         let volume = of(p).union(of(q)).turned();
         if volumes.is_some_and(|[_, other]| !volume.overlaps(other)) {
             continue;
         }
         for (j, [u, v]) in edges.clone() {
-            let share = p == u || p == v || q == u || q == v;
             let near = || volume.overlaps(&of(u).union(of(v)));
-            if !share && (volumes.is_none() || near()) {
+            if !share([u, v]) && (volumes.is_none() || near()) {
                 let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
                 if near_pairs.is_none_or(|near| !near.has_edges(a, b)) {
                     found(PairKind::EdgeEdge, a.min(b), a.max(b));

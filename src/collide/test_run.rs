@@ -15,7 +15,7 @@ use super::body::{Analytic, Body, BodySurface};
 use super::bvh::{Bvh, Node};
 use super::charts::Place;
 use super::contact::Contact;
-use super::kdop::{Kdop, Kdop18, Turned};
+use super::kdop::{Kdop, Kdop18};
 use super::narrow;
 use super::near::NearPair;
 use super::snapshot::Snapshot;
@@ -176,6 +176,7 @@ impl TestRun {
             Target::Patch(p) => {
                 let places = snap.places(p);
                 let cull = |a: u32, b: u32| culls(snap, (places, a), (places, b));
+                let cull = (!places.is_empty()).then_some(cull);
                 let mut tests = 0;
                 while let Some(&(first, end)) = stack.last().filter(|test| test.0 & NEAR != 0) {
                     let first = first & !NEAR;
@@ -205,6 +206,7 @@ impl TestRun {
             Target::Patches(p, q) => {
                 let places = [snap.places(p), snap.places(q)];
                 let cull = |a: u32, b: u32| culls(snap, (places[0], a), (places[1], b));
+                let cull = (!places[0].is_empty()).then_some(cull);
                 let leaf = |s, t, volumes| {
                     leaves += 1;
                     out.cloth(snap, [s, t], volumes);
@@ -218,7 +220,7 @@ impl TestRun {
                         out.body(snap, (b, solid), [s, t]);
                     };
                     let body = (&solid.tree, snap.body_volumes(b));
-                    advance::<false, _>([patch(p), body], stack, budget, leaf, |_, _| false)
+                    advance::<false, _>([patch(p), body], stack, budget, leaf, EVERY)
                 }
                 Body::Analytic(solid) => {
                     let made = advance_solid(snap, patch(p), (b, solid), stack, budget, out);
@@ -329,8 +331,64 @@ fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl
     }
 }
 
+/// Leaves nothing out.
+pub(super) const EVERY: Option<fn(u32, u32) -> bool> = None;
+
 /// A hierarchy with the volumes of its nodes.
 pub(super) type Tree<'a, const N: usize> = (&'a Bvh, &'a [Kdop<N>]);
+
+/// Pending tests are taken in batches of this many: what one waits for (the nodes, their volumes, how many of its tests
+/// succeed) does not keep the next from beginning.
+const BATCH: usize = 8;
+
+/// A stack of tests onto which more are put than stay: those that fail are overwritten. Whether a test succeeds is hard to
+/// foresee, so nothing branches on it.
+struct Pending<'s> {
+    stack: &'s mut Vec<(u32, u32)>,
+    /// How many of `stack` are tests.
+    len: usize,
+}
+
+impl Pending<'_> {
+    /// Takes the newest, as many as there is room for.
+    #[inline(always)]
+    fn pop<'b>(&mut self, batch: &'b mut [(u32, u32)]) -> &'b [(u32, u32)] {
+        let count = batch.len().min(self.len);
+        let batch = &mut batch[..count];
+        for (test, newest) in batch.iter_mut().zip(self.stack[..self.len].iter().rev()) {
+            *test = *newest;
+        }
+        self.len -= count;
+        // What each may lead to.
+        let most = self.len + 4 * count;
+        if self.stack.len() < most {
+            self.stack.resize(2 * most, (0, 0));
+        }
+        batch
+    }
+
+    #[inline(always)]
+    fn push(&mut self, test: (u32, u32), succeeds: bool) {
+        self.stack[self.len] = test;
+        self.len += usize::from(succeeds);
+    }
+
+    /// Keeps of the tests from `first` on those that are to be kept.
+    #[inline(always)]
+    fn retain(&mut self, first: usize, keep: impl Fn(u32, u32) -> bool) {
+        let end = std::mem::replace(&mut self.len, first);
+        for at in first..end {
+            let (a, b) = self.stack[at];
+            self.push((a, b), keep(a, b));
+        }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.stack.truncate(self.len);
+    }
+}
 
 /// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
 ///
@@ -341,60 +399,64 @@ pub(super) fn advance<'a, const SELF: bool, const N: usize>(
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
     mut leaf: impl FnMut(u32, u32, [&'a Kdop<N>; 2]),
-    cull: impl Fn(u32, u32) -> bool,
+    cull: Option<impl Fn(u32, u32) -> bool>,
 ) -> u32 {
     let volume = |(_, volumes): Tree<'a, N>, node: u32| &volumes[node as usize];
+    let len = stack.len();
+    let mut pending = Pending { stack, len };
+    let mut batch = [(0, 0); BATCH];
     let mut tests = 0;
-    while tests < budget {
-        let Some((a, b)) = stack.pop() else { break };
-        let mut push = |turned: &Turned<N>, a: u32, b: u32| {
-            if turned.overlaps(volume(second, b)) && !cull(a, b) {
-                stack.push((a, b));
+    while tests < budget && pending.len > 0 {
+        // No more than must be taken: each leads to four tests at most.
+        let wanted = ((budget - tests).div_ceil(4) as usize).min(BATCH);
+        let taken = pending.pop(&mut batch[..wanted]);
+        let before = pending.len;
+        for &(a, b) in taken {
+            if SELF && a == b {
+                // All pairs below one node: those below each child, and those between the children.
+                if let Node::Inner(child) = first.0.node(a) {
+                    let between = volume(first, child).overlaps(volume(first, child + 1));
+                    pending.push((child, child + 1), between);
+                    pending.push((child, child), true);
+                    pending.push((child + 1, child + 1), true);
+                }
+                tests += 1;
+                continue;
             }
-        };
-        if SELF && a == b {
-            // All pairs below one node: those below each child, and those between the children.
-            if let Node::Inner(child) = first.0.node(a) {
-                push(&volume(first, child).turned(), child, child + 1);
-                stack.extend(
-                    [child, child + 1]
-                        .into_iter()
-                        .filter(|&c| !cull(c, c))
-                        .map(|c| (c, c)),
-                );
-            }
-            tests += 1;
-            continue;
-        }
-        tests += match (first.0.node(a), second.0.node(b)) {
-            (Node::Leaf(s), Node::Leaf(t)) => {
-                leaf(s, t, [volume(first, a), volume(second, b)]);
-                1
-            }
-            (Node::Leaf(_), Node::Inner(child)) => {
-                let turned = volume(first, a).turned();
-                push(&turned, a, child);
-                push(&turned, a, child + 1);
-                2
-            }
-            (Node::Inner(child), Node::Leaf(_)) => {
-                let turned = volume(second, b).turned();
-                for child in [child, child + 1] {
-                    if turned.overlaps(volume(first, child)) && !cull(child, b) {
-                        stack.push((child, b));
+            tests += match (first.0.node(a), second.0.node(b)) {
+                (Node::Inner(child), Node::Inner(other)) => {
+                    let others = [other, other + 1].map(|other| (other, volume(second, other)));
+                    for child in [child, child + 1] {
+                        let turned = volume(first, child).turned();
+                        for (other, volume) in others {
+                            pending.push((child, other), turned.overlaps(volume));
+                        }
                     }
+                    4
                 }
-                2
-            }
-            (Node::Inner(child), Node::Inner(other)) => {
-                for child in [child, child + 1] {
-                    let turned = volume(first, child).turned();
-                    push(&turned, child, other);
-                    push(&turned, child, other + 1);
+                (Node::Leaf(s), Node::Leaf(t)) => {
+                    leaf(s, t, [volume(first, a), volume(second, b)]);
+                    1
                 }
-                4
-            }
-        };
+                (Node::Leaf(_), Node::Inner(child)) => {
+                    let turned = volume(first, a).turned();
+                    for child in [child, child + 1] {
+                        pending.push((a, child), turned.overlaps(volume(second, child)));
+                    }
+                    2
+                }
+                (Node::Inner(child), Node::Leaf(_)) => {
+                    let turned = volume(second, b).turned();
+                    for child in [child, child + 1] {
+                        pending.push((child, b), turned.overlaps(volume(first, child)));
+                    }
+                    2
+                }
+            };
+        }
+        if let Some(cull) = &cull {
+            pending.retain(before, |a, b| !cull(a, b));
+        }
     }
     tests
 }
