@@ -10,7 +10,7 @@ use super::kdop::{Kdop, Kdop18};
 use super::narrow;
 use super::near::NearPair;
 use super::snapshot::Snapshot;
-use super::test_run::{EVERY, Sink, Target, TestRun, advance};
+use super::test_run::{EVERY, Kin, Same, Sink, Target, TestRun, Unlike, advance};
 
 /// Makes the volumes of all patches' trees, which tests else make when they first need them. Returns how many.
 pub fn refit(snap: &Snapshot<'_>) -> usize {
@@ -43,7 +43,7 @@ pub struct Tree<'a, const N: usize>(pub &'a Bvh, pub &'a [Kdop<N>]);
 
 /// Finds all pairs of leaves of a tree whose volumes overlap. Returns how many tests that took.
 pub fn self_pairs<const N: usize>(tree: Tree<'_, N>, found: impl FnMut(u32, u32)) -> u64 {
-    between::<true, N>([tree, tree], found)
+    between::<Same, N>([tree, tree], found)
 }
 
 /// Finds all pairs of leaves of two trees whose volumes overlap. Returns how many tests that took.
@@ -52,10 +52,10 @@ pub fn pairs<const N: usize>(
     second: Tree<'_, N>,
     found: impl FnMut(u32, u32),
 ) -> u64 {
-    between::<false, N>([first, second], found)
+    between::<Unlike, N>([first, second], found)
 }
 
-fn between<const SELF: bool, const N: usize>(
+fn between<K: Kin, const N: usize>(
     trees: [Tree<'_, N>; 2],
     mut found: impl FnMut(u32, u32),
 ) -> u64 {
@@ -67,7 +67,7 @@ fn between<const SELF: bool, const N: usize>(
     let mut tests = 0;
     while !stack.is_empty() {
         let leaf = |s, t, _: [&Kdop<N>; 2]| found(s, t);
-        let made = advance::<SELF, N>(both, &mut stack, u32::MAX, leaf, EVERY);
+        let made = advance::<K, N>(both, &mut stack, u32::MAX, leaf, EVERY);
         tests += u64::from(made);
     }
     tests

@@ -180,6 +180,14 @@ impl<const N: usize> Kdop<N> {
         })
     }
 
+    /// Sum of the lengths of its box's sides in m: what the sizes of volumes are compared by.
+    #[inline]
+    pub(super) fn size(&self) -> f32 {
+        (0..3)
+            .map(|k| -self.planes[Self::PAIRS + k] - self.planes[k])
+            .sum()
+    }
+
     /// Centre and half diagonal of its box along the axes, in m.
     #[must_use]
     pub fn ball(&self) -> (DVec3, f64) {

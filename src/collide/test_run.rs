@@ -15,7 +15,7 @@ use super::body::{Analytic, Body, BodySurface};
 use super::bvh::{Bvh, Node};
 use super::charts::Place;
 use super::contact::Contact;
-use super::kdop::{Kdop, Kdop18};
+use super::kdop::{Kdop, Kdop18, Turned};
 use super::narrow;
 use super::near::NearPair;
 use super::snapshot::Snapshot;
@@ -201,7 +201,7 @@ impl TestRun {
                     leaves += 1;
                     out.cloth(snap, [s, t], volumes);
                 };
-                tests + advance::<true, _>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
+                tests + advance::<Same, _>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
             }
             Target::Patches(p, q) => {
                 let places = [snap.places(p), snap.places(q)];
@@ -211,7 +211,7 @@ impl TestRun {
                     leaves += 1;
                     out.cloth(snap, [s, t], volumes);
                 };
-                advance::<false, _>([patch(p), patch(q)], stack, budget, leaf, cull)
+                advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, cull)
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
@@ -220,7 +220,7 @@ impl TestRun {
                         out.body(snap, (b, solid), [s, t]);
                     };
                     let body = (&solid.tree, snap.body_volumes(b));
-                    advance::<false, _>([patch(p), body], stack, budget, leaf, EVERY)
+                    advance::<Unlike, _>([patch(p), body], stack, budget, leaf, EVERY)
                 }
                 Body::Analytic(solid) => {
                     let made = advance_solid(snap, patch(p), (b, solid), stack, budget, out);
@@ -390,11 +390,39 @@ impl Drop for Pending<'_> {
     }
 }
 
+/// What two hierarchies are to each other.
+pub(super) trait Kin {
+    /// They are one: equal nodes stand for all pairs below.
+    const SAME: bool = false;
+    /// Their nodes differ in size: of two, the larger is descended alone.
+    const UNLIKE: bool = false;
+}
+
+/// One hierarchy and itself.
+pub(super) enum Same {}
+/// Two, whose nodes are alike from the root to the leaves.
+pub(super) enum Alike {}
+/// Two, whose nodes are not.
+pub(super) enum Unlike {}
+
+impl Kin for Same {
+    const SAME: bool = true;
+}
+
+impl Kin for Alike {}
+
+impl Kin for Unlike {
+    const UNLIKE: bool = true;
+}
+
+/// How many times as large as another a node is descended alone.
+const LARGER: f32 = 2.0;
+
 /// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
 ///
-/// With `SELF` the two are one, and equal nodes stand for all pairs below. `leaf` is given pairs of triangles whose
-/// volumes overlap; pairs of nodes that `cull` knows to be apart are left out.
-pub(super) fn advance<'a, const SELF: bool, const N: usize>(
+/// What they are to each other says how they are descended. `leaf` is given pairs of triangles whose volumes overlap;
+/// pairs of nodes that `cull` knows to be apart are left out.
+pub(super) fn advance<'a, K: Kin, const N: usize>(
     [first, second]: [Tree<'a, N>; 2],
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
@@ -412,7 +440,7 @@ pub(super) fn advance<'a, const SELF: bool, const N: usize>(
         let taken = pending.pop(&mut batch[..wanted]);
         let before = pending.len;
         for &(a, b) in taken {
-            if SELF && a == b {
+            if K::SAME && a == b {
                 // All pairs below one node: those below each child, and those between the children.
                 if let Node::Inner(child) = first.0.node(a) {
                     let between = volume(first, child).overlaps(volume(first, child + 1));
@@ -423,7 +451,32 @@ pub(super) fn advance<'a, const SELF: bool, const N: usize>(
                 tests += 1;
                 continue;
             }
+            // Children of the first with the second, or the other way round.
+            let mut halves = |child: u32, larger: Tree<'a, N>, turned: Turned<N>, first: bool| {
+                for child in [child, child + 1] {
+                    let test = if first { (child, b) } else { (a, child) };
+                    pending.push(test, turned.overlaps(volume(larger, child)));
+                }
+                2
+            };
+            let (one, two) = (volume(first, a), volume(second, b));
             tests += match (first.0.node(a), second.0.node(b)) {
+                (Node::Leaf(s), Node::Leaf(t)) => {
+                    leaf(s, t, [one, two]);
+                    1
+                }
+                (Node::Leaf(_), Node::Inner(child)) => halves(child, second, one.turned(), false),
+                (Node::Inner(child), Node::Leaf(_)) => halves(child, first, two.turned(), true),
+                (Node::Inner(_), Node::Inner(child))
+                    if K::UNLIKE && two.size() > LARGER * one.size() =>
+                {
+                    halves(child, second, one.turned(), false)
+                }
+                (Node::Inner(child), Node::Inner(_))
+                    if K::UNLIKE && one.size() > LARGER * two.size() =>
+                {
+                    halves(child, first, two.turned(), true)
+                }
                 (Node::Inner(child), Node::Inner(other)) => {
                     let others = [other, other + 1].map(|other| (other, volume(second, other)));
                     for child in [child, child + 1] {
@@ -433,24 +486,6 @@ pub(super) fn advance<'a, const SELF: bool, const N: usize>(
                         }
                     }
                     4
-                }
-                (Node::Leaf(s), Node::Leaf(t)) => {
-                    leaf(s, t, [volume(first, a), volume(second, b)]);
-                    1
-                }
-                (Node::Leaf(_), Node::Inner(child)) => {
-                    let turned = volume(first, a).turned();
-                    for child in [child, child + 1] {
-                        pending.push((a, child), turned.overlaps(volume(second, child)));
-                    }
-                    2
-                }
-                (Node::Inner(child), Node::Leaf(_)) => {
-                    let turned = volume(second, b).turned();
-                    for child in [child, child + 1] {
-                        pending.push((child, b), turned.overlaps(volume(first, child)));
-                    }
-                    2
                 }
             };
         }
