@@ -15,7 +15,8 @@
 //! |---|---|---|
 //! | refit | crumpled | from positions to volumes of all nodes: 18 planes around each vertex's motion; boxes around triangles at rest |
 //! | pairs | crumpled | from volumes to all pairs of triangles whose volumes meet; no culling |
-//! | near-pairs | crumpled | the same, of volumes larger by half of `h`, a quarter of a cell; ours with culling, and what that asks of positions |
+//! | near-pairs-all | crumpled | the same, of volumes larger by half of `h`, a quarter of a cell |
+//! | near-pairs | crumpled | the same, ours with culling and what that asks of positions |
 //! | candidates | crumpled, moving | from positions to all unique pairs of features whose swept volumes meet; no culling |
 //! | contacts | crumpled | from positions to all pairs of features closer than `h`; ours with culling |
 //! | ball-pairs | draped | from volumes to all pairs of a cloth's and a ball's triangles whose volumes meet |
@@ -458,9 +459,10 @@ impl Peer {
 
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
 fn print(side: usize, figures: &Figures) {
-    const STAGES: [&str; 6] = [
+    const STAGES: [&str; 7] = [
         "refit",
         "pairs",
+        "near-pairs-all",
         "near-pairs",
         "candidates",
         "contacts",
@@ -471,7 +473,7 @@ fn print(side: usize, figures: &Figures) {
             continue;
         };
         let mut peers: Vec<(&str, f64, u64)> = (figures.iter())
-            .filter(|((stage, whose), _)| stage == what && whose != "ours")
+            .filter(|((stage, whose), _)| stage == what.trim_end_matches("-all") && whose != "ours")
             .map(|((_, whose), &(ms, count))| (whose.as_str(), ms, count))
             .collect();
         peers.sort_by(|a, b| a.1.total_cmp(&b.1));
@@ -487,7 +489,7 @@ fn print(side: usize, figures: &Figures) {
             format!("{:.2}", 1e6 * ms / tests as f64)
         });
         println!(
-            "{:<9} {what:<11} {ms:<9.2} {count:<9} {each:<8} {faster:<7} {}",
+            "{:<9} {what:<14} {ms:<9.2} {count:<9} {each:<8} {faster:<7} {}",
             side * side,
             shown.join("  ")
         );
@@ -511,7 +513,7 @@ fn main() -> ExitCode {
         asked => asked.contains(side),
     });
     let mut peers = Peer::all();
-    println!("vertices  stage       ms        count     ns/test  faster  than, in ms (count)");
+    println!("vertices  stage          ms        count     ns/test  faster  than, in ms (count)");
     let mut wrong = Vec::new();
     let mut absent = BTreeMap::new();
     for &(side, cuts) in sizes {
