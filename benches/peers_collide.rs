@@ -23,7 +23,7 @@
 //!
 //! Counts are compared too, and the bench fails if they differ: boxes in our trees must meet as often as in theirs; volumes of
 //! 18 planes where boxes meet and the volumes do; candidates must be those of IPC Toolkit's whose volumes meet; and
-//! as many pairs must be close as it says.
+//! as many pairs must be close as it says (of cloths up to 100 000 vertices).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -54,6 +54,8 @@ use draped::Cloth;
 const SIZES: [(usize, u32); 3] = [(100, 22), (316, 63), (707, 63)];
 /// How often each has its turn; the best counts.
 const ROUNDS: usize = 3;
+/// The most vertices along a side for which pairs of IPC Toolkit are looked at one by one: Python takes minutes for more.
+const CHECKED: usize = 400;
 /// The thickness of contacts as a share of a cell.
 const THICKNESS: f64 = 0.25;
 /// Vertices along a side of a patch, about, and the fewest patches along a side of the cloth.
@@ -530,7 +532,7 @@ fn main() -> ExitCode {
             scene.measure(runs, &mut figures);
             for peer in &mut peers {
                 let mut found = peer.run(directory.path(), (runs, scene.h), &[]);
-                if round == 0 && peer.name == "IPC Toolkit" {
+                if round == 0 && peer.name == "IPC Toolkit" && side <= CHECKED {
                     let checked = peer.run(directory.path(), (runs, scene.h), &["check"]);
                     found = found.and_then(|mut found| {
                         checked.map(|more| {
