@@ -382,7 +382,7 @@ impl Peer {
                 Err(String::from_utf8_lossy(&output.stderr).into_owned())
             }
         };
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo
             .args(["build", "--locked", "--release", "--manifest-path"])
             .arg(sources.join("trees/Cargo.toml"))
@@ -390,7 +390,8 @@ impl Peer {
             .arg(&target);
         let compiled = |name: &str, flags: &[&str]| {
             let program = target.join(name);
-            let mut compiler = Command::new(std::env::var_os("CXX").unwrap_or("g++".into()));
+            let mut compiler =
+                Command::new(std::env::var_os("CXX").unwrap_or_else(|| "g++".into()));
             compiler
                 .args(["-O3", "-std=c++17"])
                 .arg(sources.join(name).with_extension("cpp"))
@@ -399,7 +400,7 @@ impl Peer {
                 .args(flags);
             made(compiler, program)
         };
-        let python = std::env::var_os("IPCTK_PYTHON").unwrap_or("python3".into());
+        let python = std::env::var_os("IPCTK_PYTHON").unwrap_or_else(|| "python3".into());
         vec![
             Self {
                 name: "parry and obvhs",
@@ -481,15 +482,16 @@ fn print(side: usize, figures: &Figures) {
         peers.sort_by(|a, b| a.1.total_cmp(&b.1));
         let faster = peers
             .first()
-            .map_or("-".to_owned(), |best| format!("{:.2}", best.1 / ms));
+            .map_or_else(|| "-".to_owned(), |best| format!("{:.2}", best.1 / ms));
         let shown = peers
             .iter()
             .map(|(whose, ms, count)| format!("{whose} {ms:.2} ({count})"));
         let shown: Vec<String> = shown.collect();
         let tests = of(figures, &format!("{what}-tests"), "ours");
-        let each = tests.map_or("-".to_owned(), |(ms, tests)| {
-            format!("{:.2}", 1e6 * ms / tests as f64)
-        });
+        let each = tests.map_or_else(
+            || "-".to_owned(),
+            |(ms, tests)| format!("{:.2}", 1e6 * ms / tests as f64),
+        );
         println!(
             "{:<9} {what:<14} {ms:<9.2} {count:<9} {each:<8} {faster:<7} {}",
             side * side,
