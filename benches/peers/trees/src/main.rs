@@ -58,7 +58,13 @@ fn below(d: f64) -> f32 {
     nearest - nearest.abs() * f32::EPSILON - f32::MIN_POSITIVE
 }
 
-fn report<R>(what: &str, peer: &str, runs: u32, count: impl Fn(&R) -> usize, mut run: impl FnMut() -> R) {
+fn report<R>(
+    what: &str,
+    peer: &str,
+    runs: u32,
+    count: impl Fn(&R) -> usize,
+    mut run: impl FnMut() -> R,
+) {
     let mut best = f64::INFINITY;
     let mut counted = 0;
     for _ in 0..runs {
@@ -142,7 +148,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut room = BvhWorkspace::default();
     {
         let mut tree = parry(&crumpled, 0.0);
-        report("pairs", "parry", runs, |&n| n, || parry_pairs(&tree, &mut room));
+        report(
+            "pairs",
+            "parry",
+            runs,
+            |&n| n,
+            || parry_pairs(&tree, &mut room),
+        );
         let count = |(): &()| crumpled.triangles.len();
         report("refit", "parry", runs, count, || {
             parry_refit(&mut tree, &crumpled);
@@ -153,13 +165,28 @@ fn main() -> Result<(), Box<dyn Error>> {
             tree.refit_without_opt();
         });
         let tree = parry(&crumpled, radius);
-        report("near-pairs", "parry", runs, |&n| n, || parry_pairs(&tree, &mut room));
-        let [draped, ball] = [Mesh::read(directory, "draped")?, Mesh::read(directory, "ball")?];
+        report(
+            "near-pairs",
+            "parry",
+            runs,
+            |&n| n,
+            || parry_pairs(&tree, &mut room),
+        );
+        let [draped, ball] = [
+            Mesh::read(directory, "draped")?,
+            Mesh::read(directory, "ball")?,
+        ];
         let (cloth, ball) = (parry(&draped, 0.0), parry(&ball, 0.0));
-        report("ball-pairs", "parry", runs, |&n| n, || {
-            let pairs = cloth.leaf_pairs(&ball, |a, b| a.intersects(b));
-            pairs.map(black_box).count()
-        });
+        report(
+            "ball-pairs",
+            "parry",
+            runs,
+            |&n| n,
+            || {
+                let pairs = cloth.leaf_pairs(&ball, |a, b| a.intersects(b));
+                pairs.map(black_box).count()
+            },
+        );
     }
     {
         let boxes = |mesh: &Mesh, radius: f64| -> Vec<_> {
@@ -169,21 +196,48 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let leaves = boxes(&crumpled, 0.0);
         let mut tree = obvhs(&leaves);
-        report("pairs", "obvhs", runs, |&n| n, || obvhs_pairs(&tree, &leaves, true));
-        report("refit", "obvhs", runs, |(): &()| leaves.len(), || {
-            for t in 0..leaves.len() {
-                let node = tree.primitives_to_nodes[t] as usize;
-                tree.nodes[node].set_aabb(obvhs_box(crumpled.extent(t, 0.0)));
-            }
-            tree.refit_all();
-        });
+        report(
+            "pairs",
+            "obvhs",
+            runs,
+            |&n| n,
+            || obvhs_pairs(&tree, &leaves, true),
+        );
+        report(
+            "refit",
+            "obvhs",
+            runs,
+            |(): &()| leaves.len(),
+            || {
+                for t in 0..leaves.len() {
+                    let node = tree.primitives_to_nodes[t] as usize;
+                    tree.nodes[node].set_aabb(obvhs_box(crumpled.extent(t, 0.0)));
+                }
+                tree.refit_all();
+            },
+        );
         let leaves = boxes(&crumpled, radius);
         let tree = obvhs(&leaves);
-        report("near-pairs", "obvhs", runs, |&n| n, || obvhs_pairs(&tree, &leaves, true));
-        let [draped, ball] = [Mesh::read(directory, "draped")?, Mesh::read(directory, "ball")?];
+        report(
+            "near-pairs",
+            "obvhs",
+            runs,
+            |&n| n,
+            || obvhs_pairs(&tree, &leaves, true),
+        );
+        let [draped, ball] = [
+            Mesh::read(directory, "draped")?,
+            Mesh::read(directory, "ball")?,
+        ];
         let (cloth, ball) = (boxes(&draped, 0.0), boxes(&ball, 0.0));
         let tree = obvhs(&ball);
-        report("ball-pairs", "obvhs", runs, |&n| n, || obvhs_pairs(&tree, &cloth, false));
+        report(
+            "ball-pairs",
+            "obvhs",
+            runs,
+            |&n| n,
+            || obvhs_pairs(&tree, &cloth, false),
+        );
     }
     Ok(())
 }
