@@ -65,8 +65,13 @@ fn along(p: DVec3, direction: usize) -> (f64, f64) {
 /// An f32 below `d`, by no more than three units in the last place.
 #[inline(always)]
 pub(super) fn below(d: f64) -> f32 {
+    outwards(d as f32)
+}
+
+/// An f32 below all that round to `nearest`.
+#[inline(always)]
+fn outwards(nearest: f32) -> f32 {
     // Too large numbers become the largest, lest infinity less infinity be none.
-    let nearest = d as f32;
     let nearest = if nearest < f32::MAX {
         nearest
     } else {
@@ -127,8 +132,12 @@ impl<const N: usize> Kdop<N> {
                 high = if d > high { d } else { high };
                 length = unit;
             }
-            planes[k] = below(low - radius * length);
-            planes[Self::PAIRS + k] = below(-high - radius * length);
+            planes[k] = (low - radius * length) as f32;
+            planes[Self::PAIRS + k] = (-high - radius * length) as f32;
+        }
+        // On their own, for vector instructions.
+        for plane in &mut planes[..2 * Self::PAIRS] {
+            *plane = outwards(*plane);
         }
         Self { planes }
     }
@@ -169,6 +178,14 @@ impl<const N: usize> Kdop<N> {
             let (d, _) = along(p, Self::direction(k));
             f64::from(self.planes[k]) <= d && d <= -f64::from(self.planes[Self::PAIRS + k])
         })
+    }
+
+    /// Sum of the lengths of its box's sides in m: what the sizes of volumes are compared by.
+    #[inline]
+    pub(super) fn size(&self) -> f32 {
+        (0..3)
+            .map(|k| -self.planes[Self::PAIRS + k] - self.planes[k])
+            .sum()
     }
 
     /// Centre and half diagonal of its box along the axes, in m.

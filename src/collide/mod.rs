@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod body;
 mod bvh;
+pub mod candidates;
 mod charts;
 mod closest;
 pub mod contact;

@@ -20,9 +20,30 @@ use super::snapshot::Snapshot;
 /// the same.
 pub(super) fn cloth_pair(
     snap: &Snapshot<'_>,
-    [s, t]: [u32; 2],
+    pair: [u32; 2],
     volumes: Option<[&Kdop18; 2]>,
     out: &mut Vec<Contact>,
+) {
+    cloth_features(snap, pair, volumes, |kind, a, b| {
+        cloth_feature(snap, kind, a, b, out);
+    });
+}
+
+/// Tests a pair of features that are near at rest.
+pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Contact>) {
+    near_features(snap, pair, |kind, a, b| {
+        cloth_feature(snap, kind, a, b, out);
+    });
+}
+
+/// Finds the pairs of features that [`cloth_pair`] looks at: whose volumes overlap, if those of the triangles are
+/// given.
+#[inline(always)]
+pub(super) fn cloth_features(
+    snap: &Snapshot<'_>,
+    [s, t]: [u32; 2],
+    volumes: Option<[&Kdop18; 2]>,
+    mut found: impl FnMut(PairKind, u32, u32),
 ) {
     let surface = snap.cloth.surface();
     let faces = [surface.face(s), surface.face(t)];
@@ -36,31 +57,39 @@ pub(super) fn cloth_pair(
                 && volumes.is_none_or(near)
                 && near_pairs.is_none_or(|near| !near.has_face(vertex, face))
             {
-                vertex_face(snap, vertex, face, out);
+                found(PairKind::VertexFace, vertex, face);
             }
         }
     }
     let edges = faces[1].owned_edges();
     for (i, [p, q]) in faces[0].owned_edges() {
+        let share = |[u, v]: [u32; 2]| p == u || p == v || q == u || q == v;
+        if edges.clone().all(|(_, ends)| share(ends)) {
+            continue;
+        }
         let volume = of(p).union(of(q)).turned();
         if volumes.is_some_and(|[_, other]| !volume.overlaps(other)) {
             continue;
         }
         for (j, [u, v]) in edges.clone() {
-            let share = p == u || p == v || q == u || q == v;
             let near = || volume.overlaps(&of(u).union(of(v)));
-            if !share && (volumes.is_none() || near()) {
+            if !share([u, v]) && (volumes.is_none() || near()) {
                 let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
                 if near_pairs.is_none_or(|near| !near.has_edges(a, b)) {
-                    edge_edge(snap, a.min(b), a.max(b), out);
+                    found(PairKind::EdgeEdge, a.min(b), a.max(b));
                 }
             }
         }
     }
 }
 
-/// Tests a pair of features that are near at rest.
-pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Contact>) {
+/// As [`cloth_features`], of [`near_pair`].
+#[inline(always)]
+pub(super) fn near_features(
+    snap: &Snapshot<'_>,
+    pair: &NearPair,
+    mut found: impl FnMut(PairKind, u32, u32),
+) {
     let surface = snap.cloth.surface();
     let of = |vertex: u32| snap.vertex_volume(vertex);
     if pair.edges {
@@ -69,13 +98,22 @@ pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Cont
             of(p).union(of(q))
         });
         if one.overlaps(&two) {
-            edge_edge(snap, pair.a, pair.b, out);
+            found(PairKind::EdgeEdge, pair.a, pair.b);
         }
     } else {
         let [a, b, c] = surface.face(pair.b).corners.map(of);
         if a.union(b).union(c).overlaps(of(pair.a)) {
-            vertex_face(snap, pair.a, pair.b, out);
+            found(PairKind::VertexFace, pair.a, pair.b);
         }
+    }
+}
+
+/// Tests a pair of features of cloth.
+fn cloth_feature(snap: &Snapshot<'_>, kind: PairKind, a: u32, b: u32, out: &mut Vec<Contact>) {
+    if kind == PairKind::VertexFace {
+        vertex_face(snap, a, b, out);
+    } else {
+        edge_edge(snap, a, b, out);
     }
 }
 

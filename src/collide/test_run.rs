@@ -11,12 +11,13 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::body::{Analytic, Body};
+use super::body::{Analytic, Body, BodySurface};
 use super::bvh::{Bvh, Node};
 use super::charts::Place;
 use super::contact::Contact;
-use super::kdop::{Kdop18, Turned};
+use super::kdop::{Kdop, Kdop18, Turned};
 use super::narrow;
+use super::near::NearPair;
 use super::snapshot::Snapshot;
 
 /// What is tested against what.
@@ -39,6 +40,43 @@ pub(crate) struct Made {
     pub(crate) leaves: u32,
     /// Of groups of near pairs.
     pub(crate) near: u32,
+}
+
+/// What becomes of what the trees leave over.
+pub(super) trait Sink {
+    /// Two triangles of cloth whose volumes overlap.
+    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [u32; 2], volumes: [&Kdop18; 2]);
+
+    /// Two features of cloth that are near at rest.
+    fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair);
+
+    /// A triangle of cloth and one of a body whose volumes overlap.
+    fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), pair: [u32; 2]);
+
+    /// A triangle of cloth close to a body without triangles.
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32);
+}
+
+impl Sink for Vec<Contact> {
+    #[inline]
+    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [u32; 2], volumes: [&Kdop18; 2]) {
+        narrow::cloth_pair(snap, pair, Some(volumes), self);
+    }
+
+    #[inline]
+    fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair) {
+        narrow::near_pair(snap, pair, self);
+    }
+
+    #[inline]
+    fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), [s, t]: [u32; 2]) {
+        narrow::body_pair(snap, body, s, t, self);
+    }
+
+    #[inline]
+    fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32) {
+        narrow::analytic(snap, body, triangle, self);
+    }
 }
 
 /// What a single test was of.
@@ -121,6 +159,16 @@ impl TestRun {
         budget: u32,
         out: &mut Vec<Contact>,
     ) -> (Made, bool) {
+        self.advance_into(snap, budget, out)
+    }
+
+    /// The same, to whatever end.
+    pub(super) fn advance_into(
+        &mut self,
+        snap: &Snapshot<'_>,
+        budget: u32,
+        out: &mut impl Sink,
+    ) -> (Made, bool) {
         let (mut leaves, mut near) = (0, 0);
         let patch = |p: u32| (&snap.cloth.patches()[p as usize], snap.patch_volumes(p));
         let stack = &mut self.stack;
@@ -128,6 +176,7 @@ impl TestRun {
             Target::Patch(p) => {
                 let places = snap.places(p);
                 let cull = |a: u32, b: u32| culls(snap, (places, a), (places, b));
+                let cull = (!places.is_empty()).then_some(cull);
                 let mut tests = 0;
                 while let Some(&(first, end)) = stack.last().filter(|test| test.0 & NEAR != 0) {
                     let first = first & !NEAR;
@@ -150,27 +199,28 @@ impl TestRun {
                 }
                 let leaf = |s, t, volumes| {
                     leaves += 1;
-                    narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                    out.cloth(snap, [s, t], volumes);
                 };
-                tests + advance::<true>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
+                tests + advance::<Same, _>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
             }
             Target::Patches(p, q) => {
                 let places = [snap.places(p), snap.places(q)];
                 let cull = |a: u32, b: u32| culls(snap, (places[0], a), (places[1], b));
+                let cull = (!places[0].is_empty()).then_some(cull);
                 let leaf = |s, t, volumes| {
                     leaves += 1;
-                    narrow::cloth_pair(snap, [s, t], Some(volumes), out);
+                    out.cloth(snap, [s, t], volumes);
                 };
-                advance::<false>([patch(p), patch(q)], stack, budget, leaf, cull)
+                advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, cull)
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
                     let leaf = |s, t, _| {
                         leaves += 1;
-                        narrow::body_pair(snap, (b, solid), s, t, out);
+                        out.body(snap, (b, solid), [s, t]);
                     };
                     let body = (&solid.tree, snap.body_volumes(b));
-                    advance::<false>([patch(p), body], stack, budget, leaf, |_, _| false)
+                    advance::<Unlike, _>([patch(p), body], stack, budget, leaf, EVERY)
                 }
                 Body::Analytic(solid) => {
                     let made = advance_solid(snap, patch(p), (b, solid), stack, budget, out);
@@ -263,7 +313,7 @@ fn culls(snap: &Snapshot<'_>, first: (&[Place], u32), second: (&[Place], u32)) -
 }
 
 /// Tests groups of near pairs of a patch.
-fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut Vec<Contact>) {
+fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl Sink) {
     let Some(near) = snap.near_pairs(patch) else {
         return;
     };
@@ -275,78 +325,173 @@ fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut Vec<
         }
         for pair in near.pairs(index as usize) {
             if pair.square <= apart {
-                narrow::near_pair(snap, pair, out);
+                out.near(snap, pair);
             }
         }
     }
 }
 
+/// Leaves nothing out.
+pub(super) const EVERY: Option<fn(u32, u32) -> bool> = None;
+
 /// A hierarchy with the volumes of its nodes.
-type Tree<'a> = (&'a Bvh, &'a [Kdop18]);
+pub(super) type Tree<'a, const N: usize> = (&'a Bvh, &'a [Kdop<N>]);
+
+/// Pending tests are taken in batches of this many: what one waits for (the nodes, their volumes, how many of its tests
+/// succeed) does not keep the next from beginning.
+const BATCH: usize = 8;
+
+/// A stack of tests onto which more are put than stay: those that fail are overwritten. Whether a test succeeds is hard to
+/// foresee, so nothing branches on it.
+struct Pending<'s> {
+    stack: &'s mut Vec<(u32, u32)>,
+    /// How many of `stack` are tests.
+    len: usize,
+}
+
+impl Pending<'_> {
+    /// Takes the newest, as many as there is room for.
+    #[inline(always)]
+    fn pop<'b>(&mut self, batch: &'b mut [(u32, u32)]) -> &'b [(u32, u32)] {
+        let count = batch.len().min(self.len);
+        let batch = &mut batch[..count];
+        for (test, newest) in batch.iter_mut().zip(self.stack[..self.len].iter().rev()) {
+            *test = *newest;
+        }
+        self.len -= count;
+        // What each may lead to.
+        let most = self.len + 4 * count;
+        if self.stack.len() < most {
+            self.stack.resize(2 * most, (0, 0));
+        }
+        batch
+    }
+
+    #[inline(always)]
+    fn push(&mut self, test: (u32, u32), succeeds: bool) {
+        self.stack[self.len] = test;
+        self.len += usize::from(succeeds);
+    }
+
+    /// Keeps of the tests from `first` on those that are to be kept.
+    #[inline(always)]
+    fn retain(&mut self, first: usize, keep: impl Fn(u32, u32) -> bool) {
+        let end = std::mem::replace(&mut self.len, first);
+        for at in first..end {
+            let (a, b) = self.stack[at];
+            self.push((a, b), keep(a, b));
+        }
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.stack.truncate(self.len);
+    }
+}
+
+/// What two hierarchies are to each other.
+pub(super) trait Kin {
+    /// They are one: equal nodes stand for all pairs below.
+    const SAME: bool = false;
+    /// Their nodes differ in size: of two, the larger is descended alone.
+    const UNLIKE: bool = false;
+}
+
+/// One hierarchy and itself.
+pub(super) enum Same {}
+/// Two, whose nodes are alike from the root to the leaves.
+pub(super) enum Alike {}
+/// Two, whose nodes are not.
+pub(super) enum Unlike {}
+
+impl Kin for Same {
+    const SAME: bool = true;
+}
+
+impl Kin for Alike {}
+
+impl Kin for Unlike {
+    const UNLIKE: bool = true;
+}
+
+/// How many times as large as another a node is descended alone.
+const LARGER: f32 = 2.0;
 
 /// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
 ///
-/// With `SELF` the two are one, and equal nodes stand for all pairs below. `leaf` is given pairs of triangles whose
-/// volumes overlap; pairs of nodes that `cull` knows to be apart are left out.
-fn advance<'a, const SELF: bool>(
-    [first, second]: [Tree<'a>; 2],
+/// What they are to each other says how they are descended. `leaf` is given pairs of triangles whose volumes overlap;
+/// pairs of nodes that `cull` knows to be apart are left out.
+pub(super) fn advance<'a, K: Kin, const N: usize>(
+    [first, second]: [Tree<'a, N>; 2],
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
-    mut leaf: impl FnMut(u32, u32, [&'a Kdop18; 2]),
-    cull: impl Fn(u32, u32) -> bool,
+    mut leaf: impl FnMut(u32, u32, [&'a Kdop<N>; 2]),
+    cull: Option<impl Fn(u32, u32) -> bool>,
 ) -> u32 {
-    let volume = |(_, volumes): Tree<'a>, node: u32| &volumes[node as usize];
+    let volume = |(_, volumes): Tree<'a, N>, node: u32| &volumes[node as usize];
+    let len = stack.len();
+    let mut pending = Pending { stack, len };
+    let mut batch = [(0, 0); BATCH];
     let mut tests = 0;
-    while tests < budget {
-        let Some((a, b)) = stack.pop() else { break };
-        let mut push = |turned: &Turned<20>, a: u32, b: u32| {
-            if turned.overlaps(volume(second, b)) && !cull(a, b) {
-                stack.push((a, b));
+    while tests < budget && pending.len > 0 {
+        // No more than must be taken: each leads to four tests at most.
+        let wanted = ((budget - tests).div_ceil(4) as usize).min(BATCH);
+        let taken = pending.pop(&mut batch[..wanted]);
+        let before = pending.len;
+        for &(a, b) in taken {
+            if K::SAME && a == b {
+                // All pairs below one node: those below each child, and those between the children.
+                if let Node::Inner(child) = first.0.node(a) {
+                    let between = volume(first, child).overlaps(volume(first, child + 1));
+                    pending.push((child, child + 1), between);
+                    pending.push((child, child), true);
+                    pending.push((child + 1, child + 1), true);
+                }
+                tests += 1;
+                continue;
             }
-        };
-        if SELF && a == b {
-            // All pairs below one node: those below each child, and those between the children.
-            if let Node::Inner(child) = first.0.node(a) {
-                push(&volume(first, child).turned(), child, child + 1);
-                stack.extend(
-                    [child, child + 1]
-                        .into_iter()
-                        .filter(|&c| !cull(c, c))
-                        .map(|c| (c, c)),
-                );
-            }
-            tests += 1;
-            continue;
-        }
-        tests += match (first.0.node(a), second.0.node(b)) {
-            (Node::Leaf(s), Node::Leaf(t)) => {
-                leaf(s, t, [volume(first, a), volume(second, b)]);
-                1
-            }
-            (Node::Leaf(_), Node::Inner(child)) => {
-                let turned = volume(first, a).turned();
-                push(&turned, a, child);
-                push(&turned, a, child + 1);
-                2
-            }
-            (Node::Inner(child), Node::Leaf(_)) => {
-                let turned = volume(second, b).turned();
+            // Children of the first with the second, or the other way round.
+            let mut halves = |child: u32, larger: Tree<'a, N>, turned: Turned<N>, first: bool| {
                 for child in [child, child + 1] {
-                    if turned.overlaps(volume(first, child)) && !cull(child, b) {
-                        stack.push((child, b));
+                    let test = if first { (child, b) } else { (a, child) };
+                    pending.push(test, turned.overlaps(volume(larger, child)));
+                }
+                2
+            };
+            let (one, two) = (volume(first, a), volume(second, b));
+            tests += match (first.0.node(a), second.0.node(b)) {
+                (Node::Leaf(s), Node::Leaf(t)) => {
+                    leaf(s, t, [one, two]);
+                    1
+                }
+                (Node::Leaf(_), Node::Inner(child)) => halves(child, second, one.turned(), false),
+                (Node::Inner(child), Node::Leaf(_)) => halves(child, first, two.turned(), true),
+                (Node::Inner(_), Node::Inner(child))
+                    if K::UNLIKE && two.size() > LARGER * one.size() =>
+                {
+                    halves(child, second, one.turned(), false)
+                }
+                (Node::Inner(child), Node::Inner(_))
+                    if K::UNLIKE && one.size() > LARGER * two.size() =>
+                {
+                    halves(child, first, two.turned(), true)
+                }
+                (Node::Inner(child), Node::Inner(other)) => {
+                    let others = [other, other + 1].map(|other| (other, volume(second, other)));
+                    for child in [child, child + 1] {
+                        let turned = volume(first, child).turned();
+                        for (other, volume) in others {
+                            pending.push((child, other), turned.overlaps(volume));
+                        }
                     }
+                    4
                 }
-                2
-            }
-            (Node::Inner(child), Node::Inner(other)) => {
-                for child in [child, child + 1] {
-                    let turned = volume(first, child).turned();
-                    push(&turned, child, other);
-                    push(&turned, child, other + 1);
-                }
-                4
-            }
-        };
+            };
+        }
+        if let Some(cull) = &cull {
+            pending.retain(before, |a, b| !cull(a, b));
+        }
     }
     tests
 }
@@ -354,11 +499,11 @@ fn advance<'a, const SELF: bool>(
 /// As [`advance`], for a hierarchy against a body without one.
 fn advance_solid(
     snap: &Snapshot<'_>,
-    (tree, volumes): Tree<'_>,
+    (tree, volumes): Tree<'_, { Kdop18::NUMBERS }>,
     (body, solid): (u32, &Analytic),
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
-    out: &mut Vec<Contact>,
+    out: &mut impl Sink,
 ) -> Made {
     let (mut tests, mut leaves) = (0, 0);
     while tests < budget {
@@ -373,7 +518,7 @@ fn advance_solid(
                 tests += 2;
             }
             Node::Leaf(triangle) => {
-                narrow::analytic(snap, (body, solid), triangle, out);
+                out.solid(snap, (body, solid), triangle);
                 tests += 1;
                 leaves += 1;
             }

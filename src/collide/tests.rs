@@ -235,3 +235,57 @@ fn runs_that_name_what_does_not_exist_are_invalid() {
         assert!(!run.is_valid(&snap), "{text}");
     }
 }
+
+#[test]
+fn candidates_are_unique_and_hold_all_contacts() {
+    let case = Case::new(9, 5, |p, random| p + random.vector(0.2));
+    let mut volumes = Volumes::default();
+    let snap = case.snapshot(&mut volumes);
+    let mut found = Vec::new();
+    candidates::feature_pairs(&snap, |kind, a, b| found.push((kind, a, b)));
+    found.sort_unstable();
+    assert!(found.windows(2).all(|pair| pair[0] != pair[1]));
+    let contacts = brute_force(&snap);
+    let cloth = contacts.iter().map(|c| (c.id.kind, c.id.a, c.id.b));
+    let mut cloth = cloth
+        .filter(|c| c.0 <= contact::PairKind::EdgeEdge)
+        .peekable();
+    assert!(cloth.peek().is_some());
+    assert!(cloth.all(|c| found.binary_search(&c).is_ok()));
+}
+
+#[test]
+fn trees_of_any_volume_find_all_pairs_that_overlap() {
+    fn both<const N: usize>(case: &Case) {
+        let triangles = case.cloth.surface().triangles();
+        let volume = |t: u32| {
+            let corners = triangles[t as usize].map(|v| case.x[v as usize]);
+            Kdop::<N>::around(&corners, 0.01)
+        };
+        let tree = &ClothSurface::new(triangles, case.cloth.rest(), 1, |_| 0).patches()[0].clone();
+        let mut volumes = Vec::new();
+        tree.refit(volume, &mut volumes);
+        let tree = candidates::Tree(tree, &volumes);
+        let count = triangles.len() as u32;
+        let all = (0..count).flat_map(|s| (s..count).map(move |t| (s, t)));
+        let mut expected: Vec<_> = all
+            .filter(|&(s, t)| volume(s).overlaps(&volume(t)))
+            .collect();
+        let mut ordered = Vec::new();
+        candidates::pairs(tree, tree, |s, t| {
+            if s <= t {
+                ordered.push((s, t));
+            }
+        });
+        ordered.sort_unstable();
+        assert_eq!(ordered, expected);
+        expected.retain(|(s, t)| s != t);
+        let mut found = Vec::new();
+        candidates::self_pairs(tree, |s, t| found.push((s.min(t), s.max(t))));
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+    let case = Case::new(4, 1, |p, random| p + random.vector(0.1));
+    both::<8>(&case);
+    both::<20>(&case);
+}

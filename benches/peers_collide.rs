@@ -1,0 +1,571 @@
+//! The stages of a collision phase beside those of other libraries: the same cloth, in one run, on one core.
+//!
+//!   cargo bench --bench peers_collide [-- --quick] [VERTICES_OF_A_SIDE...]
+//!
+//! `--quick` is the smallest cloth alone. The peers, in `benches/peers`, are built when needed into `target/peers`; one that is not
+//! there is left out, with a word on what it needs:
+//!
+//! * [parry](https://parry.rs) and [obvhs](https://docs.rs/obvhs), with the same flags as this bench;
+//! * [Embree](https://www.embree.org) and [FCL](https://github.com/flexible-collision-library/fcl):
+//!   `apt-get install g++ libembree-dev libfcl-dev libeigen3-dev`;
+//! * [IPC Toolkit](https://ipctk.xyz): `python3 -m venv VENV && VENV/bin/pip install numpy ipctk`, and
+//!   `IPCTK_PYTHON=VENV/bin/python`.
+//!
+//! | stage | cloth | what is timed, ours and theirs |
+//! |---|---|---|
+//! | refit | crumpled | from positions to volumes of all nodes: 18 planes around each vertex's motion; boxes around triangles at rest |
+//! | pairs | crumpled | from volumes to all pairs of triangles whose volumes meet; no culling |
+//! | near-pairs-all | crumpled | the same, of volumes larger by half of `h`, a quarter of a cell |
+//! | near-pairs | crumpled | the same, ours with culling and what that asks of positions |
+//! | candidates | crumpled, moving | from positions to all unique pairs of features whose swept volumes meet; no culling |
+//! | contacts | crumpled | from positions to all pairs of features closer than `h`; ours with culling |
+//! | ball-pairs | draped | from volumes to all pairs of a cloth's and a ball's triangles whose volumes meet |
+//!
+//! Counts are compared too, and the bench fails if they differ: boxes in our trees must meet as often as in theirs; volumes of
+//! 18 planes where boxes meet and the volumes do; candidates must be those of IPC Toolkit's whose volumes meet; and
+//! as many pairs must be close as it says (of cloths up to 100 000 vertices).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::hint::black_box;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use glam::DVec3;
+use weftwork::collide::body::BodySurface;
+use weftwork::collide::candidates::{self, Tree};
+use weftwork::collide::contact::PairKind;
+use weftwork::collide::{
+    Body, Bvh, ClothSurface, Contact, Geometry, Kdop, Kdop18, Snapshot, TestRun, Volumes,
+};
+use weftwork::mesh::TriMesh;
+
+#[path = "common/draped.rs"]
+mod draped;
+#[path = "common/timing.rs"]
+mod timing;
+
+use draped::Cloth;
+
+/// Vertices along a side, and into how many parts sides of the ball's icosahedron are cut.
+const SIZES: [(usize, u32); 3] = [(100, 22), (316, 63), (707, 63)];
+/// How often each has its turn; the best counts.
+const ROUNDS: usize = 3;
+/// The most vertices along a side for which pairs of IPC Toolkit are looked at one by one: Python takes minutes for more.
+const CHECKED: usize = 400;
+/// The thickness of contacts as a share of a cell.
+const THICKNESS: f64 = 0.25;
+/// Vertices along a side of a patch, about, and the fewest patches along a side of the cloth.
+const PATCH: usize = 32;
+const PATCHES: usize = 6;
+
+/// Milliseconds and a count, by stage and by whose they are.
+type Figures = BTreeMap<(String, String), (f64, u64)>;
+
+/// The cloths of a size, prepared for collisions.
+struct Scene {
+    side: usize,
+    crumpled: Cloth,
+    draped: Cloth,
+    ball: TriMesh,
+    still: Vec<DVec3>,
+    motion: Vec<DVec3>,
+    h: f64,
+    surface: ClothSurface,
+    culled: ClothSurface,
+    body: Vec<Body>,
+}
+
+impl Scene {
+    fn new(side: usize, cuts: u32) -> Self {
+        let (crumpled, draped) = (Cloth::crumpled(side), Cloth::draped(side));
+        let ball = draped::ball(cuts);
+        let rest = &crumpled.rest;
+        let along = side.div_ceil(PATCH).max(PATCHES);
+        let part = |index: usize| index * along / side;
+        let patch_of = |v: u32| part(v as usize / side) * along + part(v as usize % side);
+        let patches = along * along;
+        let surface = ClothSurface::new(&rest.triangles, &rest.positions, patches, patch_of);
+        let h = THICKNESS * crumpled.cell;
+        let motion = crumpled.x.iter().zip(&crumpled.end);
+        Self {
+            side,
+            still: vec![DVec3::ZERO; crumpled.x.len()],
+            motion: motion.map(|(x, end)| end - x).collect(),
+            h,
+            culled: surface.clone().with_culling(h),
+            surface,
+            body: vec![Body::Triangles(Box::new(BodySurface::new(&ball, 0.0)))],
+            crumpled,
+            draped,
+            ball,
+        }
+    }
+
+    /// Cloth against itself within `reach`, if it moves by `v`.
+    fn crumpled<'a>(
+        &'a self,
+        cloth: &'a ClothSurface,
+        volumes: &'a mut Volumes,
+        (v, reach): (&'a [DVec3], f64),
+    ) -> Snapshot<'a> {
+        let geometry = Geometry {
+            cloth,
+            bodies: &[],
+            body_velocities: &[],
+            thickness: reach,
+            reach,
+            self_collision: true,
+        };
+        Snapshot::new(&geometry, volumes, &self.crumpled.x, v, 0.0, 1.0)
+    }
+
+    /// Cloth against the ball.
+    fn draped<'a>(&'a self, volumes: &'a mut Volumes) -> Snapshot<'a> {
+        let geometry = Geometry {
+            cloth: &self.surface,
+            bodies: &self.body,
+            body_velocities: &[DVec3::ZERO],
+            thickness: 0.0,
+            reach: 0.0,
+            self_collision: false,
+        };
+        Snapshot::new(&geometry, volumes, &self.draped.x, &self.still, 0.0, 1.0)
+    }
+
+    /// For the peers: positions, triangles and edges.
+    fn write(&self, to: &Path) -> io::Result<()> {
+        let points = |name: &str, x: &[DVec3]| {
+            let bytes = x.iter().flat_map(|p| p.to_array());
+            let bytes: Vec<u8> = bytes.flat_map(f64::to_le_bytes).collect();
+            fs::write(to.join(name), bytes)
+        };
+        let numbers = |name: &str, all: &mut dyn Iterator<Item = u32>| {
+            let bytes: Vec<u8> = all.flat_map(u32::to_le_bytes).collect();
+            fs::write(to.join(name), bytes)
+        };
+        points("crumpled.x", &self.crumpled.x)?;
+        points("crumpled.end", &self.crumpled.end)?;
+        points("draped.x", &self.draped.x)?;
+        points("ball.x", &self.ball.positions)?;
+        let triangles = self.crumpled.rest.triangles.as_flattened();
+        for name in ["crumpled.triangles", "draped.triangles"] {
+            numbers(name, &mut triangles.iter().copied())?;
+        }
+        let ball = self.ball.triangles.as_flattened();
+        numbers("ball.triangles", &mut ball.iter().copied())?;
+        let edges = self.surface.surface().edges().as_flattened();
+        numbers("crumpled.edges", &mut edges.iter().copied())
+    }
+
+    /// Our turn. Also the node tests of a stage, in place of a peer's count.
+    fn measure(&self, runs: u32, figures: &mut Figures) {
+        let mut note = |what: &str, time: Duration, count: u64| {
+            keep(figures, what, "ours", (1e3 * time.as_secs_f64(), count));
+        };
+        let still = (&self.still[..], 0.0);
+        let mut volumes = Volumes::default();
+        let mut nodes = 0;
+        let refit = timing::best(runs, || {
+            nodes = candidates::refit(&self.crumpled(&self.surface, &mut volumes, still));
+        });
+        note("refit", refit, nodes as u64);
+
+        let snapshot = self.crumpled(&self.surface, &mut volumes, still);
+        candidates::refit(&snapshot);
+        let ((mut pairs, mut tests), time) = timed(runs, || counted(&snapshot));
+        note("pairs", time, pairs);
+        note("pairs-tests", time, tests);
+
+        for (name, cloth) in [
+            ("near-pairs", &self.culled),
+            ("near-pairs-all", &self.surface),
+        ] {
+            let mut best = Duration::MAX;
+            for _ in 0..runs {
+                let snapshot = self.crumpled(cloth, &mut volumes, (&self.still, self.h));
+                candidates::refit(&snapshot);
+                best = best.min(timing::best(1, || (pairs, tests) = counted(&snapshot)));
+            }
+            note(name, best, pairs);
+            note(&format!("{name}-tests"), best, tests);
+        }
+
+        let mut found: Vec<(PairKind, u32, u32)> = Vec::new();
+        let time = timing::best(runs, || {
+            let snapshot = self.crumpled(&self.surface, &mut volumes, (&self.motion, 0.0));
+            found.clear();
+            candidates::feature_pairs(&snapshot, |kind, a, b| found.push((kind, a, b)));
+        });
+        note("candidates", time, found.len() as u64);
+
+        let mut close = Vec::new();
+        let time = timing::best(runs, || {
+            close.clear();
+            let near = (&self.still[..], self.h);
+            contacts(&self.crumpled(&self.culled, &mut volumes, near), &mut close);
+        });
+        note("contacts", time, close.len() as u64);
+
+        let snapshot = self.draped(&mut volumes);
+        candidates::refit(&snapshot);
+        let ((pairs, tests), time) = timed(runs, || counted(&snapshot));
+        note("ball-pairs", time, pairs);
+        note("ball-pairs-tests", time, tests);
+    }
+
+    /// Whether what others find is what is found here; says what is not.
+    fn check(&self, directory: &Path, figures: &Figures) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut equal = |what: &str, ours: u64, theirs: u64| {
+            if ours != theirs {
+                wrong.push(format!("{what}: {ours} here, {theirs} there"));
+            }
+        };
+        let cloth = whole(&self.crumpled.rest, &self.crumpled.rest.positions);
+        for (what, radius) in [("pairs", 0.0), ("near-pairs", 0.5 * self.h)] {
+            let volumes = volumes_of(&cloth, &self.crumpled.rest, &self.crumpled.x, radius);
+            let tight = |t: u32| {
+                let corners = self.crumpled.rest.triangles[t as usize];
+                Kdop18::around(&corners.map(|v| self.crumpled.x[v as usize]), radius)
+            };
+            let (mut boxes, mut both) = (0, 0);
+            candidates::self_pairs(Tree::<8>(&cloth, &volumes), |s, t| {
+                boxes += 1;
+                both += u64::from(tight(s).overlaps(&tight(t)));
+            });
+            for peer in ["parry", "obvhs"] {
+                if let Some(theirs) = of(figures, what, peer) {
+                    equal(&format!("{what} of boxes, {peer}"), boxes, theirs.1);
+                }
+            }
+            let ours = if radius > 0.0 { "near-pairs-all" } else { what };
+            let ours = of(figures, ours, "ours").map_or(0, |f| f.1);
+            equal(&format!("{what} of volumes among boxes"), ours, both);
+        }
+        {
+            let draped = volumes_of(&cloth, &self.crumpled.rest, &self.draped.x, 0.0);
+            let ball = whole(&self.ball, &self.ball.positions);
+            let ball_volumes = volumes_of(&ball, &self.ball, &self.ball.positions, 0.0);
+            let mut boxes = 0;
+            let (cloth, ball) = (Tree::<8>(&cloth, &draped), Tree(&ball, &ball_volumes));
+            candidates::pairs(cloth, ball, |_, _| boxes += 1);
+            for peer in ["parry", "obvhs"] {
+                if let Some(theirs) = of(figures, "ball-pairs", peer) {
+                    equal(&format!("ball-pairs of boxes, {peer}"), boxes, theirs.1);
+                }
+            }
+        }
+        let Ok(theirs) = fs::read(directory.join("candidates.bin")) else {
+            return wrong;
+        };
+        let mut volumes = Volumes::default();
+        let snapshot = self.crumpled(&self.surface, &mut volumes, (&self.motion, 0.0));
+        let mut ours = Vec::new();
+        candidates::feature_pairs(&snapshot, |kind, a, b| ours.push((kind, a, b)));
+        ours.sort_unstable();
+        let of_vertex = |v: u32| candidates::vertex_volume(&snapshot, v);
+        let around = |vertices: &[u32]| {
+            let all = vertices.iter().map(|&v| of_vertex(v));
+            all.fold(Kdop18::EMPTY, |a, b| a.union(b))
+        };
+        let features = self.surface.surface();
+        let mut theirs: Vec<(PairKind, u32, u32)> = (theirs.as_chunks::<12>().0.iter())
+            .map(|pair| {
+                let (numbers, _) = pair.as_chunks::<4>();
+                let [kind, a, b] = [0, 1, 2].map(|k| u32::from_le_bytes(numbers[k]));
+                match kind {
+                    0 => (PairKind::VertexFace, a, b),
+                    _ => (PairKind::EdgeEdge, a.min(b), a.max(b)),
+                }
+            })
+            .filter(|&(kind, a, b)| {
+                let edge = |e: u32| around(&features.edges()[e as usize]);
+                match kind {
+                    PairKind::VertexFace => {
+                        around(&features.triangles()[b as usize]).overlaps(of_vertex(a))
+                    }
+                    _ => edge(a).overlaps(&edge(b)),
+                }
+            })
+            .collect();
+        theirs.sort_unstable();
+        equal("candidates", ours.len() as u64, theirs.len() as u64);
+        let differ = ours.iter().zip(&theirs).filter(|(a, b)| a != b).count();
+        equal("candidates of another name", differ as u64, 0);
+        if let (Some(ours), Some(theirs)) = (
+            of(figures, "contacts", "ours"),
+            of(figures, "close", "ipctk"),
+        ) {
+            equal("contacts", ours.1, theirs.1);
+        }
+        wrong
+    }
+}
+
+/// The tree over all triangles of a mesh, by their centres at `rest`.
+fn whole(mesh: &TriMesh, rest: &[DVec3]) -> Bvh {
+    let center = |t: &[u32; 3]| t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
+    Bvh::build((0..).zip(mesh.triangles.iter().map(center)).collect())
+}
+
+fn volumes_of<const N: usize>(
+    tree: &Bvh,
+    mesh: &TriMesh,
+    x: &[DVec3],
+    radius: f64,
+) -> Vec<Kdop<N>> {
+    let mut volumes = Vec::new();
+    let corners = |t: u32| mesh.triangles[t as usize].map(|v| x[v as usize]);
+    tree.refit(|t| Kdop::around(&corners(t), radius), &mut volumes);
+    volumes
+}
+
+/// Pairs of triangles, and tests.
+fn counted(snapshot: &Snapshot<'_>) -> (u64, u64) {
+    let mut pairs = 0;
+    let tests = candidates::triangle_pairs(snapshot, |a, b| {
+        black_box((a, b));
+        pairs += 1;
+    });
+    (pairs, tests)
+}
+
+fn contacts(snapshot: &Snapshot<'_>, out: &mut Vec<Contact>) {
+    for target in snapshot.targets() {
+        if let Some(mut run) = TestRun::new(target, snapshot) {
+            while !run.advance(snapshot, u32::MAX, out).1 {}
+        }
+    }
+}
+
+/// What it returned, and the shortest of several runs.
+fn timed<R>(runs: u32, mut run: impl FnMut() -> R) -> (R, Duration) {
+    let mut last = None;
+    let time = timing::best(runs, || last = Some(run()));
+    (last.expect("it ran"), time)
+}
+
+fn of(figures: &Figures, what: &str, whose: &str) -> Option<(f64, u64)> {
+    figures.get(&(what.to_owned(), whose.to_owned())).copied()
+}
+
+fn keep(figures: &mut Figures, what: &str, whose: &str, (ms, count): (f64, u64)) {
+    let best = figures
+        .entry((what.to_owned(), whose.to_owned()))
+        .or_insert((ms, count));
+    *best = (best.0.min(ms), count);
+}
+
+/// A program that is given a directory, how many runs, and `h`.
+struct Peer {
+    name: &'static str,
+    needs: &'static str,
+    /// Program and first arguments, or why there are none.
+    start: Result<Vec<OsString>, String>,
+}
+
+impl Peer {
+    fn all() -> Vec<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sources = root.join("benches/peers");
+        let target = root.join("target/peers");
+        let made = |mut command: Command, program: PathBuf| {
+            let output = command.output();
+            let output = output.map_err(|e| format!("{}: {e}", command.get_program().display()))?;
+            if output.status.success() {
+                Ok(vec![program.into_os_string()])
+            } else {
+                Err(String::from_utf8_lossy(&output.stderr).into_owned())
+            }
+        };
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo
+            .args(["build", "--locked", "--release", "--manifest-path"])
+            .arg(sources.join("trees/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target);
+        let compiled = |name: &str, flags: &[&str]| {
+            let program = target.join(name);
+            let mut compiler =
+                Command::new(std::env::var_os("CXX").unwrap_or_else(|| "g++".into()));
+            compiler
+                .args(["-O3", "-std=c++17"])
+                .arg(sources.join(name).with_extension("cpp"))
+                .arg("-o")
+                .arg(&program)
+                .args(flags);
+            made(compiler, program)
+        };
+        let python = std::env::var_os("IPCTK_PYTHON").unwrap_or_else(|| "python3".into());
+        vec![
+            Self {
+                name: "parry and obvhs",
+                needs: "the network, once",
+                start: made(cargo, target.join("release/peer-trees")),
+            },
+            Self {
+                name: "Embree",
+                needs: "apt-get install g++ libembree-dev",
+                start: compiled("embree_collide", &["-lembree3"]),
+            },
+            Self {
+                name: "FCL",
+                needs: "apt-get install g++ libfcl-dev libeigen3-dev",
+                start: compiled("fcl_collide", &["-I/usr/include/eigen3", "-lfcl", "-lccd"]),
+            },
+            Self {
+                name: "IPC Toolkit",
+                needs: "python3 -m venv VENV && VENV/bin/pip install numpy ipctk; IPCTK_PYTHON=VENV/bin/python",
+                start: Ok(vec![
+                    python,
+                    sources.join("ipctk_broad.py").into_os_string(),
+                ]),
+            },
+        ]
+    }
+
+    /// Its turn, if it is there.
+    fn run(
+        &self,
+        directory: &Path,
+        (runs, h): (u32, f64),
+        more: &[&str],
+    ) -> Result<Figures, String> {
+        let words = self.start.as_ref().map_err(Clone::clone)?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).arg(directory);
+        command.args([runs.to_string(), h.to_string()]).args(more);
+        let output = command
+            .output()
+            .map_err(|e| format!("{}: {e}", words[0].display()))?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        let mut figures = Figures::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [what, whose, ms, count] = words[..] else {
+                return Err(line.to_owned());
+            };
+            let (Ok(ms), Ok(count)) = (ms.parse(), count.parse()) else {
+                return Err(line.to_owned());
+            };
+            keep(&mut figures, what, whose, (ms, count));
+        }
+        Ok(figures)
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
+fn print(side: usize, figures: &Figures) {
+    const STAGES: [&str; 7] = [
+        "refit",
+        "pairs",
+        "near-pairs-all",
+        "near-pairs",
+        "candidates",
+        "contacts",
+        "ball-pairs",
+    ];
+    for what in STAGES {
+        let Some((ms, count)) = of(figures, what, "ours") else {
+            continue;
+        };
+        let mut peers: Vec<(&str, f64, u64)> = (figures.iter())
+            .filter(|((stage, whose), _)| stage == what.trim_end_matches("-all") && whose != "ours")
+            .map(|((_, whose), &(ms, count))| (whose.as_str(), ms, count))
+            .collect();
+        peers.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let faster = peers
+            .first()
+            .map_or_else(|| "-".to_owned(), |best| format!("{:.2}", best.1 / ms));
+        let shown = peers
+            .iter()
+            .map(|(whose, ms, count)| format!("{whose} {ms:.2} ({count})"));
+        let shown: Vec<String> = shown.collect();
+        let tests = of(figures, &format!("{what}-tests"), "ours");
+        let each = tests.map_or_else(
+            || "-".to_owned(),
+            |(ms, tests)| format!("{:.2}", 1e6 * ms / tests as f64),
+        );
+        println!(
+            "{:<9} {what:<14} {ms:<9.2} {count:<9} {each:<8} {faster:<7} {}",
+            side * side,
+            shown.join("  ")
+        );
+    }
+}
+
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the table is what the bench is for"
+)]
+fn main() -> ExitCode {
+    if !timing::measures() {
+        return ExitCode::SUCCESS;
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let asked: Vec<usize> = arguments.iter().filter_map(|a| a.parse().ok()).collect();
+    let quick = arguments.iter().any(|a| a == "--quick");
+    let sizes = SIZES.iter().filter(|(side, _)| match &asked[..] {
+        [] => !quick || *side == SIZES[0].0,
+        asked => asked.contains(side),
+    });
+    let mut peers = Peer::all();
+    println!("vertices  stage          ms        count     ns/test  faster  than, in ms (count)");
+    let mut wrong = Vec::new();
+    let mut absent = BTreeMap::new();
+    for &(side, cuts) in sizes {
+        let scene = Scene::new(side, cuts);
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        if let Err(error) = scene.write(directory.path()) {
+            eprintln!("{}: {error}", directory.path().display());
+            return ExitCode::FAILURE;
+        }
+        let runs = (1_000_000 / (side * side)).clamp(2, 10) as u32;
+        let mut figures = Figures::new();
+        // In turns, for few machines are quiet for long.
+        for round in 0..ROUNDS {
+            scene.measure(runs, &mut figures);
+            for peer in &mut peers {
+                let mut found = peer.run(directory.path(), (runs, scene.h), &[]);
+                if round == 0 && peer.name == "IPC Toolkit" && side <= CHECKED {
+                    let checked = peer.run(directory.path(), (runs, scene.h), &["check"]);
+                    found = found.and_then(|mut found| {
+                        checked.map(|more| {
+                            found.extend(more);
+                            found
+                        })
+                    });
+                }
+                let found = found.unwrap_or_else(|error| {
+                    let why = || format!("{error}\n  needs: {}", peer.needs);
+                    absent.entry(peer.name).or_insert_with(why);
+                    peer.start = Err("left out".to_owned());
+                    Figures::new()
+                });
+                for ((what, whose), figure) in found {
+                    keep(&mut figures, &what, &whose, figure);
+                }
+            }
+        }
+        print(scene.side, &figures);
+        wrong.extend(scene.check(directory.path(), &figures));
+    }
+    for (name, why) in absent {
+        eprintln!("LEFT OUT: {name}: {why}");
+    }
+    for what in &wrong {
+        eprintln!("DIFFERENT: {what}");
+    }
+    if wrong.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,126 @@
+//! What a step's tests come by on their way to contacts, counted and shown: pairs of triangles, pairs of features.
+//!
+//! The traversal is that of [`TestRun`], to the last test; only what is done with a pair that trees leave over is
+//! another. Nothing in a step calls this: benches and tests do, to compare each stage with what others find.
+
+use super::body::{Analytic, BodySurface};
+use super::bvh::Bvh;
+use super::contact::PairKind;
+use super::kdop::{Kdop, Kdop18};
+use super::narrow;
+use super::near::NearPair;
+use super::snapshot::Snapshot;
+use super::test_run::{EVERY, Kin, Same, Sink, Target, TestRun, Unlike, advance};
+
+/// Makes the volumes of all patches' trees, which tests else make when they first need them. Returns how many.
+pub fn refit(snap: &Snapshot<'_>) -> usize {
+    let patches = 0..snap.cloth.patches().len() as u32;
+    patches.map(|p| snap.patch_volumes(p).len()).sum()
+}
+
+/// Volume of a vertex within the step, inflated by half the reach.
+#[must_use]
+pub fn vertex_volume<'a>(snap: &'a Snapshot<'_>, vertex: u32) -> &'a Kdop18 {
+    snap.vertex_volume(vertex)
+}
+
+/// Finds all pairs of triangles whose volumes overlap, less those that culling leaves out: of cloth with itself, and
+/// of cloth, first, with bodies. Returns how many tests that took.
+pub fn triangle_pairs(snap: &Snapshot<'_>, found: impl FnMut(u32, u32)) -> u64 {
+    run_all(snap, &mut Triangles(found))
+}
+
+/// Finds all pairs of features of cloth, none of a face and its corner or of edges that meet, whose volumes overlap,
+/// less those that culling leaves out; each once, named as in [`PairId`](super::contact::PairId). Returns how many
+/// tests that took.
+pub fn feature_pairs(snap: &Snapshot<'_>, found: impl FnMut(PairKind, u32, u32)) -> u64 {
+    run_all(snap, &mut Features(found))
+}
+
+/// A hierarchy with the volumes of its nodes, of whatever kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Tree<'a, const N: usize>(pub &'a Bvh, pub &'a [Kdop<N>]);
+
+/// Finds all pairs of leaves of a tree whose volumes overlap. Returns how many tests that took.
+pub fn self_pairs<const N: usize>(tree: Tree<'_, N>, found: impl FnMut(u32, u32)) -> u64 {
+    between::<Same, N>([tree, tree], found)
+}
+
+/// Finds all pairs of leaves of two trees whose volumes overlap. Returns how many tests that took.
+pub fn pairs<const N: usize>(
+    first: Tree<'_, N>,
+    second: Tree<'_, N>,
+    found: impl FnMut(u32, u32),
+) -> u64 {
+    between::<Unlike, N>([first, second], found)
+}
+
+fn between<K: Kin, const N: usize>(
+    trees: [Tree<'_, N>; 2],
+    mut found: impl FnMut(u32, u32),
+) -> u64 {
+    let both = trees.map(|Tree(tree, volumes)| (tree, volumes));
+    let mut stack = vec![(0, 0)];
+    if trees.iter().any(|tree| tree.0.is_empty()) {
+        stack.clear();
+    }
+    let mut tests = 0;
+    while !stack.is_empty() {
+        let leaf = |s, t, _: [&Kdop<N>; 2]| found(s, t);
+        let made = advance::<K, N>(both, &mut stack, u32::MAX, leaf, EVERY);
+        tests += u64::from(made);
+    }
+    tests
+}
+
+fn run_all(snap: &Snapshot<'_>, sink: &mut impl Sink) -> u64 {
+    let run = |target: Target| {
+        let mut tests = 0;
+        if let Some(mut run) = TestRun::new(target, snap) {
+            let mut done = false;
+            while !done {
+                let (made, now) = run.advance_into(snap, u32::MAX, sink);
+                tests += u64::from(made.tests);
+                done = now;
+            }
+        }
+        tests
+    };
+    snap.targets().map(run).sum()
+}
+
+struct Triangles<F>(F);
+
+impl<F: FnMut(u32, u32)> Sink for Triangles<F> {
+    #[inline]
+    fn cloth(&mut self, _: &Snapshot<'_>, [s, t]: [u32; 2], _: [&Kdop18; 2]) {
+        (self.0)(s, t);
+    }
+
+    fn near(&mut self, _: &Snapshot<'_>, _: &NearPair) {}
+
+    #[inline]
+    fn body(&mut self, _: &Snapshot<'_>, _: (u32, &BodySurface), [s, t]: [u32; 2]) {
+        (self.0)(s, t);
+    }
+
+    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, &Analytic), _: u32) {}
+}
+
+struct Features<F>(F);
+
+impl<F: FnMut(PairKind, u32, u32)> Sink for Features<F> {
+    #[inline]
+    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [u32; 2], volumes: [&Kdop18; 2]) {
+        narrow::cloth_features(snap, pair, Some(volumes), &mut self.0);
+    }
+
+    #[inline]
+    fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair) {
+        narrow::near_features(snap, pair, &mut self.0);
+    }
+
+    fn body(&mut self, _: &Snapshot<'_>, _: (u32, &BodySurface), _: [u32; 2]) {}
+
+    fn solid(&mut self, _: &Snapshot<'_>, _: (u32, &Analytic), _: u32) {}
+}
