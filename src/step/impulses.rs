@@ -114,8 +114,8 @@ pub struct Impulses {
     impulses: Vec<DVec3>,
     /// The largest rate that a row of each thread lacked.
     worst: Vec<f64>,
-    /// The rows of each vertex, ascending, with the place of the vertex in them.
-    incident: Vec<(u32, u32)>,
+    /// The rows of each vertex, ascending, with its weight in them.
+    incident: Vec<(u32, f64)>,
     /// Where those of each vertex start; one more than there are vertices.
     starts: Vec<u32>,
     team: Team,
@@ -187,11 +187,11 @@ impl Impulses {
         }
         self.incident.clear();
         self.incident
-            .resize(self.starts[self.vertices.len()] as usize, (0, 0));
+            .resize(self.starts[self.vertices.len()] as usize, (0, 0.0));
         let mut next = self.starts.clone();
         for row in 0..self.rows.len() {
-            for (place, &slot) in slots(row).iter().enumerate() {
-                self.incident[next[slot as usize] as usize] = (row as u32, place as u32);
+            for (&slot, &weight) in slots(row).iter().zip(&self.rows[row].weights) {
+                self.incident[next[slot as usize] as usize] = (row as u32, weight);
                 next[slot as usize] += 1;
             }
         }
@@ -294,18 +294,21 @@ impl Impulses {
 
     /// Adds the impulses of its rows to each vertex, in the order of the rows, and sums its load anew.
     fn sum_up(&mut self) {
-        let (rows, incident, starts) = (&self.rows, &self.incident, &self.starts);
+        let (incident, starts) = (&self.incident, &self.starts);
         let (counted, impulses) = (&self.counted, &self.impulses);
         let of = &self.vertex_shares.elements;
         let work = parts(&mut self.participants, of).zip(of);
         self.vertex_shares.run(work, |(participants, share)| {
             for (p, vertex) in participants.iter_mut().zip(share.clone()) {
                 let (mut change, mut load) = (DVec3::ZERO, 0.0);
-                for &(row, place) in &incident[starts[vertex] as usize..starts[vertex + 1] as usize]
-                {
-                    let w = rows[row as usize].weights[place as usize];
-                    change += p.mobility * (impulses[row as usize] * w);
-                    if counted[row as usize] {
+                for &(row, w) in &incident[starts[vertex] as usize..starts[vertex + 1] as usize] {
+                    let (counts, impulse) = (counted[row as usize], impulses[row as usize]);
+                    // Most rows rest, and to add nothing changes no bit.
+                    if !counts && impulse == DVec3::ZERO {
+                        continue;
+                    }
+                    change += p.mobility * (impulse * w);
+                    if counts {
                         load += w.abs();
                     }
                 }
