@@ -228,7 +228,7 @@ pub fn sweep(
                         point: point.clone(),
                         measured,
                     };
-                    write(&folder, &done).map(|()| done)
+                    write(&folder, &done, at).map(|()| done)
                 });
             let Ok(mut state) = state.lock() else { return };
             match outcome {
@@ -299,10 +299,11 @@ fn read(folder: &Path, point: &Point) -> Result<Option<Done>, SweepError> {
     }
 }
 
-/// Writes a point's file under another name and renames it: it is whole or absent.
-fn write(folder: &Path, done: &Done) -> Result<(), SweepError> {
+/// Writes a point's file under another name and renames it: it is whole or absent. The name has the point's place, for
+/// a plan may have the point of one rank alone again, and another thread may be writing that.
+fn write(folder: &Path, done: &Done, at: usize) -> Result<(), SweepError> {
     let path = folder.join(done.point.name() + ".json");
-    let partial = path.with_extension("partial");
+    let partial = path.with_extension(format!("partial-{at}"));
     let text = serde_json::to_vec_pretty(done).map_err(std::io::Error::other);
     let written = text
         .and_then(|text| fs::write(&partial, text))
