@@ -140,6 +140,9 @@ impl ModifiedCg {
 
     /// The same solver, which multiplies with half of the matrix, or with all of it; otherwise the size of the mesh decides.
     /// The two differ in the last bits.
+    ///
+    /// # Panics
+    /// A solve with half of it does, if a patch has more than 65,536 vertices.
     #[must_use]
     pub fn with_half(mut self, half: bool) -> Self {
         self.half = half.then(Half::default);

@@ -119,7 +119,7 @@ impl Half {
             let largest = patches.iter().map(Range::len).max().unwrap_or(0);
             self.cells = vec![vec![Cell::default(); largest]; shares.ranges.len()];
             let fits = self.copy(matrix, patches, shares);
-            debug_assert!(fits, "planned for this matrix");
+            assert!(fits, "planned for this matrix");
         }
     }
 
@@ -140,6 +140,7 @@ impl Half {
         let (mut near, mut far) = (0, 0);
         self.patches.clear();
         for rows in patches {
+            assert!(rows.len() <= MOST_IN_PATCH, "16 bits for a row of a patch");
             let mut patch = Patch {
                 rows: rows.clone(),
                 near: near..near,
