@@ -489,9 +489,9 @@ impl Impulses {
     fn sum_up(&mut self) {
         let (rows, slots) = (&self.rows, &self.slots);
         let (listed, outcomes) = (&self.looked_at, &self.outcomes);
-        let all = [0..self.vertices.len()];
+        let all = 0..self.vertices.len();
         let of = if listed.len() < FEWEST {
-            &all[..]
+            std::slice::from_ref(&all)
         } else {
             &self.vertex_shares.elements[..]
         };
