@@ -9,7 +9,8 @@
 //! processors, and a build with that mended is the fairer peer there.
 //!
 //! Prints for each size the milliseconds of an iteration, ours and of each of PETSc's formats, and the ratio to the best of
-//! these. What share of the memory's rate that is, `cargo bench --bench solve` says.
+//! these; further the bytes that one of ours must move at least for each vertex, and how fast it moves them, as a share of STREAM's triad on as
+//! many bytes and ranks, in large pages, in the same minute.
 
 use std::fs;
 use std::io;
@@ -18,9 +19,10 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use glam::DVec3;
+use memmap2::MmapMut;
 use weft_partition::HaloPlan;
 use weft_runtime::ScopeOptions;
-use weft_runtime::comm::{Comm, Tag, threads};
+use weft_runtime::comm::{Collectives, Comm, Tag, threads};
 use weftwork::solve::{ModifiedCg, Preconditioner, SolveError, Tolerance};
 use weftwork::step::{Simulation, World};
 
@@ -35,8 +37,12 @@ const ITERATIONS: u32 = 50;
 /// How often each of the two has its turn; the best counts.
 const ROUNDS: usize = 3;
 
-/// Best times of an iteration on so many ranks.
-fn ours(world: &World, ranks: usize) -> Duration {
+/// Bytes of vectors that an iteration moves for a vertex: one read and one written by the product, three read by the scalar products, and
+/// one pass over six, of which five are written, with the inverted blocks.
+const VECTOR_BYTES: usize = 48 + 72 + 11 * 24 + 48;
+
+/// Best time of an iteration on so many ranks, and the bytes that it moves.
+fn ours(world: &World, ranks: usize) -> (Duration, usize) {
     let times = threads::launch(ranks, |comm| {
         let mut simulation =
             Simulation::new(world, comm, &ScopeOptions::default()).expect("patches enough");
@@ -64,10 +70,42 @@ fn ours(world: &World, ranks: usize) -> Duration {
         };
         // What every solve begins and ends with is not an iteration's.
         let (few, many) = (solve(comm, 10), solve(comm, 10 + ITERATIONS));
-        many.saturating_sub(few) / ITERATIONS
+        let time = many.saturating_sub(few) / ITERATIONS;
+        let vectors = VECTOR_BYTES * system.rhs.len();
+        (time, cg.product_bytes(system.matrix) + vectors)
     });
     let times = times.expect("threads");
-    times.into_iter().max().unwrap_or_default()
+    (times.into_iter()).fold((Duration::ZERO, 0), |(longest, sum), (time, bytes)| {
+        (longest.max(time), sum + bytes)
+    })
+}
+
+/// The rate of STREAM's triad on so many bytes, shared by so many ranks, in bytes a second.
+fn triad(bytes: usize, ranks: usize) -> f64 {
+    let len = bytes / ranks / 24;
+    let times = threads::launch(ranks, |comm| {
+        let array = |value: f64| -> MmapMut {
+            let mut room = MmapMut::map_anon(8 * len).expect("memory");
+            #[cfg(target_os = "linux")]
+            drop(room.advise(memmap2::Advice::HugePage));
+            bytemuck::cast_slice_mut(&mut room).fill(value);
+            room
+        };
+        let (mut a, b, c) = (array(0.0), array(1.0), array(2.0));
+        let times = (0..20).map(|_| {
+            comm.barrier().expect("ranks");
+            timing::best(1, || {
+                let (b, c): (&[f64], &[f64]) = (bytemuck::cast_slice(&b), bytemuck::cast_slice(&c));
+                for ((a, b), c) in bytemuck::cast_slice_mut(&mut a).iter_mut().zip(b).zip(c) {
+                    *a = b + 3.0 * c;
+                }
+                std::hint::black_box(&mut a);
+            })
+        });
+        times.min().unwrap_or_default()
+    });
+    let slowest = times.expect("threads").into_iter().max();
+    (24 * len * ranks) as f64 / slowest.unwrap_or_default().as_secs_f64()
 }
 
 /// Writes the system as rows of scalars, little-endian.
@@ -166,7 +204,7 @@ fn main() -> ExitCode {
         sides
     };
     println!(
-        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best"
+        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of triad's rate"
     );
     for side in sides {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -177,10 +215,13 @@ fn main() -> ExitCode {
         }
         for ranks in [1, 2] {
             // In turns, for few machines are quiet for long.
-            let mut time = f64::INFINITY;
+            let (mut time, mut rate, mut bytes) = (f64::INFINITY, 0.0_f64, 0);
             let mut formats: Vec<(String, f64)> = Vec::new();
             for _ in 0..ROUNDS {
-                time = time.min(1e3 * ours(&world, ranks).as_secs_f64());
+                let (now, moved) = ours(&world, ranks);
+                time = time.min(1e3 * now.as_secs_f64());
+                bytes = moved;
+                rate = rate.max(triad(bytes, ranks));
                 match peer(directory.path(), ranks) {
                     Ok(now) if formats.is_empty() => formats = now,
                     Ok(now) => {
@@ -202,10 +243,12 @@ fn main() -> ExitCode {
                 .map(|(name, ms)| format!("{name} {ms:.3}"))
                 .collect();
             println!(
-                "{:<9} {ranks:<6} {time:<13.3} {:<43} {:.2}",
+                "{:<9} {ranks:<6} {time:<13.3} {:<43} {:<12.2} {:<13} {:.2}",
                 side * side,
                 shown.join("  "),
-                time / best
+                time / best,
+                bytes / (side * side) as usize,
+                1e3 * bytes as f64 / time / rate
             );
         }
     }

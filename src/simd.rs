@@ -14,8 +14,16 @@ pub(crate) trait Lanes: Copy {
     fn load(self, values: &[f64; 4]) -> Self::Four;
     /// sum + a b, rounded twice.
     fn add_product(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// a + b.
+    fn add(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// a b.
+    fn multiply(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// The sums (f0 + f1) + (f2 + f3) of the lanes of each of three; the fourth lane is of no use.
+    fn sums(self, of: [Self::Four; 3]) -> Self::Four;
     /// The numbers.
     fn store(self, four: Self::Four) -> [f64; 4];
+    /// Asks for what stands so many bytes behind a value in memory, if there is anything.
+    fn prefetch<T>(self, value: &T, ahead: usize);
 }
 
 /// A loop over lanes. What it calls must be inlined into it, or is compiled for any processor.
@@ -63,9 +71,28 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    fn add(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|i| a[i] + b[i])
+    }
+
+    #[inline(always)]
+    fn multiply(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|i| a[i] * b[i])
+    }
+
+    #[inline(always)]
+    fn sums(self, of: [[f64; 4]; 3]) -> [f64; 4] {
+        let sum = |f: [f64; 4]| (f[0] + f[1]) + (f[2] + f[3]);
+        [sum(of[0]), sum(of[1]), sum(of[2]), 0.0]
+    }
+
+    #[inline(always)]
     fn store(self, four: [f64; 4]) -> [f64; 4] {
         four
     }
+
+    #[inline(always)]
+    fn prefetch<T>(self, _: &T, _: usize) {}
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -106,8 +133,37 @@ mod wide {
         }
 
         #[inline(always)]
+        fn add(self, a: f64x4, b: f64x4) -> f64x4 {
+            self.add_f64s(a, b)
+        }
+
+        #[inline(always)]
+        fn multiply(self, a: f64x4, b: f64x4) -> f64x4 {
+            self.mul_f64s(a, b)
+        }
+
+        #[inline(always)]
+        fn sums(self, [a, b, c]: [f64x4; 3]) -> f64x4 {
+            let (a, b, c) = (pulp::cast(a), pulp::cast(b), pulp::cast(c));
+            // a01 b01 a23 b23, c01 c01 c23 c23
+            let (ab, cc) = (self.avx._mm256_hadd_pd(a, b), self.avx._mm256_hadd_pd(c, c));
+            // a01 b01 c23 c23, a23 b23 c01 c01
+            let straight: f64x4 = pulp::cast(self.avx._mm256_blend_pd::<0b1100>(ab, cc));
+            let crossed: f64x4 = pulp::cast(self.avx._mm256_permute2f128_pd::<0x21>(ab, cc));
+            self.add_f64s(straight, crossed)
+        }
+
+        #[inline(always)]
         fn store(self, four: f64x4) -> [f64; 4] {
             pulp::cast(four)
+        }
+
+        #[inline(always)]
+        fn prefetch<T>(self, value: &T, ahead: usize) {
+            /// Into all caches.
+            const HINT: i32 = 3;
+            let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
+            self.sse._mm_prefetch::<HINT>(at);
         }
     }
 }
@@ -115,6 +171,35 @@ mod wide {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Across<'a>(&'a [[f64; 4]]);
+
+    impl Loop for Across<'_> {
+        type Output = Vec<[f64; 3]>;
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> Vec<[f64; 3]> {
+            let of = |fours: &[[f64; 4]; 3]| {
+                let [x, y, z, _] = lanes.store(lanes.sums(fours.each_ref().map(|f| lanes.load(f))));
+                [x, y, z]
+            };
+            self.0.array_windows().map(of).collect()
+        }
+    }
+
+    #[test]
+    fn sums_across_lanes_have_the_same_bits_too() {
+        let fours: Vec<[f64; 4]> = (1..500)
+            .map(|i| [1.0, -0.7, 1e-9, 1e9].map(|x| x / f64::from(i)))
+            .collect();
+        let bits = |sums: Vec<[f64; 3]>| -> Vec<[u64; 3]> {
+            sums.into_iter().map(|s| s.map(f64::to_bits)).collect()
+        };
+        assert_eq!(
+            bits(widest(Across(&fours))),
+            bits(Across(&fours).run(Plain))
+        );
+    }
 
     struct Sums<'a>(&'a [[f64; 4]]);
 

@@ -507,12 +507,13 @@ impl BlockMatrix {
 /// The entries of a [`BlockMatrix`] as slices.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entries<'m> {
-    block_starts: &'m [u32],
-    block_columns: &'m [u32],
-    blocks: &'m [f64],
-    scalar_starts: &'m [u32],
-    scalar_columns: &'m [u32],
-    scalars: &'m [f64],
+    pub(super) block_starts: &'m [u32],
+    pub(super) block_columns: &'m [u32],
+    /// And [`PADDING`].
+    pub(super) blocks: &'m [f64],
+    pub(super) scalar_starts: &'m [u32],
+    pub(super) scalar_columns: &'m [u32],
+    pub(super) scalars: &'m [f64],
 }
 
 impl Entries<'_> {
@@ -536,6 +537,8 @@ impl Entries<'_> {
         let (mut a, mut b, mut c) = (zero, zero, zero);
         let columns = &self.block_columns[near];
         for (block, &column) in values.array_windows::<10>().step_by(9).zip(columns) {
+            lanes.prefetch(block, AHEAD);
+            lanes.prefetch(block, AHEAD + 64);
             let x = x[column as usize - first];
             let [p @ .., _, _, _, _, _, _] = block;
             let [_, _, _, q @ .., _, _, _] = block;
@@ -651,8 +654,11 @@ fn as_u32(count: usize) -> Result<u32, PatternError> {
     u32::try_from(count).map_err(|_| PatternError::TooLarge { entries: count })
 }
 
+/// How many bytes ahead blocks are asked for: by themselves processors look ahead less far, and not across pages of 4 KiB.
+pub(super) const AHEAD: usize = 4096;
+
 /// Numbers read beyond the last block.
-const PADDING: usize = 1;
+pub(super) const PADDING: usize = 1;
 
 #[cfg(test)]
 mod tests {

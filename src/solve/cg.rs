@@ -27,6 +27,7 @@ use weft_partition::{HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError, Tag};
 
 use super::block_jacobi::multiply;
+use super::half::{self, Half};
 use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 use super::pages::Paged;
 use super::reduction::dot;
@@ -43,6 +44,8 @@ pub struct ModifiedCg {
     patch_starts: Vec<u32>,
     first_row: u32,
     preconditioner: Preconditioner,
+    /// Half of the matrix, if it is large.
+    half: Option<Half>,
     /// What a solve and a product charge to the clock of a modelled machine, in its units.
     solve_cost: u64,
     product_cost: u64,
@@ -108,12 +111,15 @@ impl ModifiedCg {
         );
         let start = |patch| tree.patch_vertices(patch).start as u32;
         let zeros = || Paged::zeros(owned);
+        let sizes = (0..tree.patch_count()).map(|patch| tree.patch_vertices(patch).len());
+        let largest_patch = sizes.max().unwrap_or(0);
         Self {
             halo: Halo::new(plan, tag),
             reduction: Reduction::new(tree, ownership, plan.rank()),
             patch_starts: (0..tree.patch_count()).map(start).collect(),
             first_row: plan.owned().start as u32,
             preconditioner,
+            half: half::pays(tree.vertex_count(), largest_patch).then(Half::default),
             solve_cost: 0,
             product_cost: 0,
             u: Paged::zeros(plan.local_len()),
@@ -130,6 +136,25 @@ impl ModifiedCg {
     pub fn with_team(mut self, team: &Team) -> Self {
         self.reduction = self.reduction.with_team(team);
         self
+    }
+
+    /// The same solver, which multiplies with half of the matrix, or with all of it; otherwise the size of the mesh decides.
+    /// The two differ in the last bits.
+    ///
+    /// # Panics
+    /// A solve with half of it does, if a patch has more than 65,536 vertices.
+    #[must_use]
+    pub fn with_half(mut self, half: bool) -> Self {
+        self.half = half.then(Half::default);
+        self
+    }
+
+    /// How many bytes of matrix a product reads, values and columns and row starts, once this matrix was solved with.
+    #[must_use]
+    pub fn product_bytes(&self, matrix: &BlockMatrix) -> usize {
+        self.half
+            .as_ref()
+            .map_or_else(|| matrix.bytes(), Half::bytes)
     }
 
     /// Which rows each thread of the rank works on.
@@ -186,6 +211,9 @@ impl ModifiedCg {
     ) -> Result<Outcome, SolveError> {
         let shares = self.reduction.shares();
         let bad_block = (self.preconditioner).factor(comm, &mut self.halo, system, shares)?;
+        if let Some(half) = &mut self.half {
+            half.fill(system.matrix, self.reduction.patches(), shares);
+        }
         if self.solve_cost > 0 {
             comm.compute(self.solve_cost, Duration::ZERO);
         }
@@ -439,6 +467,14 @@ impl ModifiedCg {
 
     fn multiply_rows(&mut self, matrix: &BlockMatrix, rows: Rows) {
         let (u, shares) = (&self.u, self.reduction.shares());
+        if let Some(half) = &mut self.half {
+            match rows {
+                Rows::Interior => half.multiply_interior(u, &mut self.w, shares),
+                Rows::Border => half.multiply_border(u, &mut self.w, shares),
+                Rows::All => unreachable!("the halo comes in between"),
+            }
+            return;
+        }
         let work = parts(&mut self.w, &shares.elements).zip(&shares.elements);
         shares.run(work, |(w, share)| {
             matrix.multiply_share(u, w, share.start, rows)

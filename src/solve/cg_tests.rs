@@ -29,6 +29,7 @@ struct Job {
     filter: Filter,
     tolerance: Tolerance,
     threads: usize,
+    half: bool,
     x: Vec<DVec3>,
     owned: std::ops::Range<usize>,
 }
@@ -47,6 +48,7 @@ fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sy
             filter: sheet.filter(ranks, rank, seed),
             tolerance: tight(),
             threads: 1,
+            half: false,
             x: vec![DVec3::ZERO; plan.owned().len()],
             owned: plan.owned(),
         };
@@ -55,7 +57,7 @@ fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sy
         let preconditioner = sheet.preconditioner(job.preconditioner, ranks, rank);
         let team = Team::new(job.threads).unwrap();
         let cg = ModifiedCg::new((&plan, &sheet.tree, &ownership), preconditioner, TAG);
-        let mut cg = cg.with_team(&team);
+        let mut cg = cg.with_team(&team).with_half(job.half);
         let Job {
             positions,
             part: Part { matrix, rhs },
@@ -157,15 +159,20 @@ fn solution_is_that_of_a_direct_solve_with_the_constraints_eliminated() {
         .flat_map(|seed| KINDS.map(|kind| (seed, kind)))
     {
         let exact = reference(&sheet, seed, &sheet.filter(1, 0, seed));
-        let (outcome, x, _) = solve(&sheet, 3, seed, |job| job.preconditioner = kind);
-        let outcome = outcome.unwrap();
-        assert!(outcome.residual <= outcome.allowed);
-        let largest = exact.iter().map(|v| v.length()).fold(0.0, f64::max);
-        for (x, exact) in x.iter().zip(&exact) {
-            assert!(
-                (*x - *exact).length() < 1e-10 * largest,
-                "{x} instead of {exact}"
-            );
+        for half in [false, true] {
+            let (outcome, x, _) = solve(&sheet, 3, seed, |job| {
+                job.preconditioner = kind;
+                job.half = half;
+            });
+            let outcome = outcome.unwrap();
+            assert!(outcome.residual <= outcome.allowed);
+            let largest = exact.iter().map(|v| v.length()).fold(0.0, f64::max);
+            for (x, exact) in x.iter().zip(&exact) {
+                assert!(
+                    (*x - *exact).length() < 1e-10 * largest,
+                    "{x} instead of {exact}"
+                );
+            }
         }
     }
 }
@@ -256,9 +263,13 @@ fn iterations_grow_with_the_mesh_unless_there_are_two_levels() {
 #[test]
 fn ranks_and_threads_do_not_show_in_the_result() {
     let sheet = Sheet::new(40, 32);
-    for kind in KINDS {
+    for (kind, half) in KINDS
+        .into_iter()
+        .flat_map(|kind| [(kind, false), (kind, true)])
+    {
         let job = |job: &mut Job| {
             job.preconditioner = kind;
+            job.half = half;
             job.tolerance.relative = 1e-6;
         };
         let (alone, x, force) = solve(&sheet, 1, 5, job);
@@ -271,7 +282,7 @@ fn ranks_and_threads_do_not_show_in_the_result() {
                 job(work);
                 work.threads = threads;
             });
-            let of = format!("{kind:?}, {ranks} ranks of {threads} threads");
+            let of = format!("{kind:?}, half {half}, {ranks} ranks of {threads} threads");
             assert_eq!(other.0, alone, "{of}");
             assert_eq!(bits(&other.1), bits(&x), "{of}");
             assert_eq!(bits(&other.2), bits(&force), "{of}");

@@ -11,6 +11,7 @@
 //! | [`halo`] | [`Halo`], the exchange of border values |
 //! | [`reduction`] | [`Reduction`], sums over all vertices in an order that no ownership changes |
 //! | [`block_matrix`] | [`BlockMatrix`], rows of 3x3 blocks and scalars, and their product |
+//! | `half` | the same product with half of the bytes, for large matrices |
 //! | [`filter`] | [`Filter`], the constrained directions |
 //! | [`block_jacobi`] | [`BlockJacobi`], inverted diagonal blocks |
 //! | `patch_ssor` | symmetric Gauss-Seidel within patches |
@@ -34,6 +35,7 @@ pub mod block_matrix;
 pub mod cg;
 mod coarse;
 pub mod filter;
+mod half;
 pub mod halo;
 pub mod outcome;
 mod pages;

@@ -36,8 +36,10 @@ const SETTLED: f64 = 0.005;
 #[derive(Debug)]
 pub(super) struct Corrections {
     halo: Halo,
+    team: Team,
     impulses: Impulses,
-    rows: Vec<Row>,
+    /// Rows of edges.
+    rated: Vec<Row>,
     /// Rows of stretched triangles, as each thread of the rank finds them.
     strained: Vec<Vec<Row>>,
 }
@@ -78,8 +80,9 @@ impl Corrections {
     pub(super) fn new(plan: &HaloPlan, team: &Team) -> Self {
         Self {
             halo: Halo::new(plan, TAG),
+            team: team.clone(),
             impulses: Impulses::with_team(team),
-            rows: Vec::new(),
+            rated: Vec::new(),
             strained: Vec::new(),
         }
     }
@@ -97,7 +100,7 @@ impl Corrections {
         let owned = with.plan.owned();
         let me = comm.rank().index();
 
-        self.rows.clear();
+        self.impulses.clear(owned.clone());
         let friction = |c: &Contact| {
             if c.id.kind <= PairKind::EdgeEdge {
                 settings.self_friction
@@ -106,14 +109,14 @@ impl Corrections {
             }
         };
         let layers = contacts.layers.iter();
-        self.rows
+        self.impulses
             .extend(layers.map(|c| Row::of_contact(c, friction(c), dt)));
         let bodies = contacts.vertex_body.iter();
-        self.rows.extend(bodies.map(|c| Row {
+        self.impulses.extend(bodies.map(|c| Row {
             least_rate: least_rate(c, dt),
             ..Row::of_contact(c, friction(c), dt)
         }));
-        let contact_rows = self.rows.len();
+        let contact_rows = self.impulses.rows().len();
 
         let mut pushed = Pushed::default();
         for _ in 0..PASSES {
@@ -122,7 +125,7 @@ impl Corrections {
             if let Some((prices, weight)) = with.prices {
                 comm.compute(ns(prices.respond, weight) / PASSES as u64, Duration::ZERO);
             }
-            self.rows.truncate(contact_rows);
+            self.impulses.truncate(contact_rows);
             self.strained.iter_mut().for_each(Vec::clear);
             let (x, ends) = (with.x, &*v);
             with.assembly
@@ -130,50 +133,56 @@ impl Corrections {
                     let at = |values: &[DVec3]| corners.map(|c| values[c as usize]);
                     strain_limit::push_rows(world.model(), triangle, at(x), at(ends), dt, rows);
                 });
-            self.rows.extend(self.strained.iter().flatten().copied());
-            let strain_rows = contact_rows..self.rows.len();
+            self.impulses
+                .extend(self.strained.iter().flatten().copied());
+            let strain_rows = contact_rows..self.impulses.rows().len();
             if let Some((edges, limit)) = with.edges {
-                edges.push_rows(limit, (x, ends), dt, &mut self.rows);
+                self.rated.clear();
+                edges.push_rows(limit, (x, ends), dt, &mut self.rated);
+                self.impulses.extend(self.rated.iter().copied());
             }
-            self.impulses.load(self.rows.iter().copied());
+            self.impulses.begin();
             let exchange = RowExchange::new(&self.impulses, with.ownership, me);
             self.enter(with, v);
-            exchange.refresh(comm, self.impulses.participants_mut())?;
+            exchange.enter(comm, &mut self.impulses)?;
             self.impulses.survey();
             pushed.passes += 1;
             let began = comm.now();
             let settled = SETTLED * settings.thickness / dt;
-            for round in 1..=settings.iterations {
-                exchange.refresh(comm, self.impulses.participants_mut())?;
-                let worst = self.impulses.round();
-                if let Some((prices, _)) = with.prices {
-                    comm.compute(ns(prices.row, contact_rows as f64), Duration::ZERO);
-                }
-                pushed.rounds += 1;
-                if round % LOOK_EVERY == 0 {
-                    pushed.looks += 1;
-                    if all_reduce(comm, worst, f64::max)? <= settled {
-                        break;
+            let impulses = &mut self.impulses;
+            self.team.awake(|| {
+                for round in 1..=settings.iterations {
+                    exchange.refresh(comm, impulses)?;
+                    let worst = impulses.round();
+                    if let Some((prices, _)) = with.prices {
+                        comm.compute(ns(prices.row, contact_rows as f64), Duration::ZERO);
+                    }
+                    pushed.rounds += 1;
+                    if round % LOOK_EVERY == 0 {
+                        pushed.looks += 1;
+                        if all_reduce(comm, worst, f64::max)? <= settled {
+                            break;
+                        }
                     }
                 }
-            }
+                Ok::<_, CommError>(())
+            })?;
             pushed.rounds_time += comm.now().saturating_sub(began);
-            let vertices = self.impulses.vertices().iter();
-            for (p, &vertex) in self.impulses.participants().iter().zip(vertices) {
+            for (slot, &vertex) in self.impulses.vertices().iter().enumerate() {
                 if owned.contains(&(vertex as usize)) {
-                    v[vertex as usize - owned.start] = p.velocity;
+                    v[vertex as usize - owned.start] = self.impulses.velocity(slot);
                 }
             }
             let counted = |row: &Row| owned.contains(&(row.vertices[0] as usize));
             let count = |rows: std::ops::Range<usize>| {
-                let pushing = self.rows.iter().zip(self.impulses.pushing());
+                let pushing = self.impulses.rows().iter().zip(self.impulses.pushing());
                 let of_kind = pushing.skip(rows.start).take(rows.len());
                 of_kind
                     .filter(|(row, pushed)| *pushed && counted(row))
                     .count() as u64
             };
             pushed.contacts = pushed.contacts.max(count(0..contact_rows));
-            let rate_rows = strain_rows.end..self.rows.len();
+            let rate_rows = strain_rows.end..self.impulses.rows().len();
             pushed.triangles = pushed.triangles.max(count(strain_rows));
             pushed.edges = pushed.edges.max(count(rate_rows));
         }
@@ -184,24 +193,23 @@ impl Corrections {
     fn enter(&mut self, with: &Correcting<'_>, v: &[DVec3]) {
         let owned = with.plan.owned();
         let masses = with.world.model().masses();
-        let vertices = self.impulses.vertices().to_vec();
-        let participants = self.impulses.participants_mut();
-        for (p, &vertex) in participants.iter_mut().zip(&vertices) {
-            let vertex = vertex as usize;
+        for slot in 0..self.impulses.vertices().len() {
+            let vertex = self.impulses.vertices()[slot] as usize;
             if owned.contains(&vertex) {
                 let pinned = with.world.pinned()[vertex];
                 let free = if pinned { 0.0 } else { 1.0 / masses[vertex] };
-                p.velocity = v[vertex - owned.start];
-                p.mobility = DMat3::from_diagonal(DVec3::splat(free));
+                let mobility = DMat3::from_diagonal(DVec3::splat(free));
+                self.impulses.place(slot, v[vertex - owned.start], mobility);
             }
         }
         // What a body holds gives way in its free directions only.
         for c in with.bodies.constraints() {
             let vertex = owned.start + c.local as usize;
             if with.bodies.states()[c.local as usize].held
-                && let Ok(at) = vertices.binary_search(&(vertex as u32))
+                && let Some(slot) = self.impulses.slot(vertex as u32)
             {
-                participants[at].mobility = c.free * (1.0 / masses[vertex]);
+                self.impulses
+                    .set_mobility(slot, c.free * (1.0 / masses[vertex]));
             }
         }
     }

@@ -13,10 +13,17 @@
 //! one order on any number of ranks. Velocities of vertices owned elsewhere are refreshed between rounds
 //! by `row_exchange`.
 //!
+//! Most rows rest: they neither push nor have to, and looking at them again is nearly all the work. A row that is at
+//! rest has some rate to spare, and cannot lack any before its vertices have changed their velocities by so much.
+//! So each vertex adds up how far its velocity has gone, and rows at rest are looked at again only when one of
+//! their vertices has gone further than its most demanding one allows. That leaves out no row that would do
+//! anything: results have the same bits as those of looking at every row in every round.
+//!
 //! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
 //! * [Tonge 2012] Tonge, Benevolenski, Voroshilov: Mass splitting for jitter-free parallel rigid bodies.
 
-use bytemuck::{Pod, Zeroable};
+use std::ops::Range;
+
 use glam::{DMat3, DVec3};
 
 use crate::collide::contact::Contact;
@@ -27,6 +34,12 @@ use crate::team::{Shares, Team, parts};
 const OPENING_TIME: f64 = 0.02;
 /// Mobility along a normal that is less than this share of the whole counts as none.
 const HELD: f64 = 1e-9;
+/// Error of a rate, as a share of the speeds it is summed from: far more than the few roundings that it is.
+const ROUNDING: f64 = 1e-12;
+/// No vertex of a row.
+const NOWHERE: u32 = u32::MAX;
+/// Rows that are not worth waking a thread for.
+const FEWEST: usize = 128;
 
 /// `Σ weights (v − body_velocity)·normal ≥ least_rate` for up to four vertices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,43 +96,121 @@ pub fn opening_rate(contact: &Contact, dt: f64) -> f64 {
     }
 }
 
-/// A vertex that takes part in rows; the part of it that travels between ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
-#[repr(C)]
-pub struct Participant {
-    /// Velocity in m/s.
-    pub velocity: DVec3,
-    /// Inverse mass times the projection onto free directions, in 1/kg.
-    pub mobility: DMat3,
+/// How a vertex that takes part in rows moves: what rows at rest look at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Motion {
+    /// In m/s.
+    velocity: DVec3,
     /// Sum of its absolute weights in the rows that push.
-    pub load: f64,
+    load: f64,
+}
+
+/// How far the velocity of a vertex has gone, in m/s, and how far it may go before its rows at rest are looked at again.
+#[derive(Clone, Copy, Debug)]
+struct Leash {
+    path: f64,
+    length: f64,
+}
+
+impl Leash {
+    /// Follows the velocity by so much; true if the rows at rest have to be looked at again.
+    fn follow(&mut self, change: DVec3) -> bool {
+        self.path += change.length();
+        let strays = self.path > self.length || self.path.is_nan();
+        if strays {
+            self.length = f64::INFINITY;
+        }
+        strays
+    }
+
+    /// Holds a vertex of a row that may lack something once its vertices have gone further by so much.
+    fn tie(&mut self, spare: f64) {
+        self.length = self.length.min(self.path * (1.0 - ROUNDING) + spare);
+    }
+}
+
+/// What a round adds to the velocity of a vertex, and its load afterwards.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    change: DVec3,
+    load: f64,
+}
+
+/// What is to be known of a vertex, beside numbers.
+#[derive(Clone, Copy, Debug)]
+struct Marks {
+    owned: bool,
+    /// A round is adding to it.
+    touched: bool,
+    /// Its velocity or load is no longer what other ranks have heard.
+    changed: bool,
+}
+
+/// Vertices that take part in rows.
+#[derive(Debug, Default)]
+struct Participants {
+    motions: Vec<Motion>,
+    /// Inverse masses times projections onto free directions, in 1/kg.
+    mobilities: Vec<DMat3>,
+    leashes: Vec<Leash>,
+    sums: Vec<Sum>,
+    marks: Vec<Marks>,
+}
+
+/// What the impulses of a row have summed to, in kg m/s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Push {
+    normal: f64,
+    tangential: DVec3,
+    /// Whether it counts in the loads of its vertices.
+    counted: bool,
+}
+
+/// What looking at a row came to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outcome {
+    /// What it adds to its impulse.
+    impulse: DVec3,
+    counted: bool,
+    /// By how much its vertices may change their velocities, in m/s each, before it may lack anything; none if it
+    /// does not rest.
+    spare: Option<f64>,
+    /// The rate in m/s that it lacked.
+    lack: f64,
+}
+
+/// What a thread finds out about its share of the vertices in a round.
+#[derive(Debug, Default)]
+struct Scratch {
+    touched: Vec<u32>,
+    strayed: Vec<u32>,
 }
 
 /// Rows that touch a rank's vertices, with what their impulses have summed to.
 #[derive(Debug, Default)]
 pub struct Impulses {
+    /// Global numbers of the vertices that are this rank's own.
+    owned: Range<usize>,
     rows: Vec<Row>,
     /// For each row, its vertices as indices into `vertices`.
     slots: Vec<[u32; 4]>,
-    /// Vertices that take part, global numbers, ascending.
+    pushes: Vec<Push>,
+    /// Vertices that take part, global numbers, as they first appear in rows.
     vertices: Vec<u32>,
     /// Their state, in the same order.
-    participants: Vec<Participant>,
-    /// Accumulated impulses of each row, along the normal and tangential, in kg m/s.
-    normal: Vec<f64>,
-    tangential: Vec<DVec3>,
-    /// Whether a row counts in the loads of its vertices.
-    counted: Vec<bool>,
-    /// What each row adds to its impulse in a round.
-    impulses: Vec<DVec3>,
-    /// The largest rate that a row of each thread lacked.
-    worst: Vec<f64>,
-    /// The rows of each vertex, ascending, with its weight in them.
-    incident: Vec<(u32, f64)>,
-    /// Where those of each vertex start; one more than there are vertices.
+    participants: Participants,
+    /// Where a vertex of any number is in `vertices`.
+    slot_of: Vec<u32>,
+    /// The rows of each vertex, and where those of each start; one more than there are vertices.
+    incident: Vec<u32>,
     starts: Vec<u32>,
+    /// A bit for each row that the next round looks at.
+    active: Vec<u64>,
+    /// Rows that this round looks at, ascending, and what that came to.
+    looked_at: Vec<u32>,
+    outcomes: Vec<Outcome>,
+    scratch: Vec<Scratch>,
     team: Team,
-    row_shares: Shares,
     vertex_shares: Shares,
 }
 
@@ -133,66 +224,91 @@ impl Impulses {
         }
     }
 
-    /// Takes other rows; those that share a vertex must come in the same order on every rank.
-    pub fn load(&mut self, rows: impl IntoIterator<Item = Row>) {
+    /// Forgets all rows. The rank owns vertices of these numbers.
+    pub fn clear(&mut self, owned: Range<usize>) {
+        self.owned = owned;
         self.rows.clear();
-        self.rows.extend(rows);
-        self.vertices.clear();
-        for row in &self.rows {
-            self.vertices.extend_from_slice(row.vertices());
-        }
-        self.vertices.sort_unstable();
-        self.vertices.dedup();
-        let idle = Participant {
-            velocity: DVec3::ZERO,
-            mobility: DMat3::ZERO,
-            load: 0.0,
-        };
-        self.participants.clear();
-        self.participants.resize(self.vertices.len(), idle);
         self.slots.clear();
-        for row in &self.rows {
+        for vertex in self.vertices.drain(..) {
+            self.slot_of[vertex as usize] = NOWHERE;
+        }
+    }
+
+    /// Appends rows; those that share a vertex must come in the same order on every rank.
+    pub fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
+        for row in rows {
             let mut slots = [0; 4];
-            for (slot, vertex) in slots.iter_mut().zip(row.vertices()) {
-                let at = self.vertices.partition_point(|v| v < vertex);
-                *slot = at as u32;
+            for (slot, &vertex) in slots.iter_mut().zip(row.vertices()) {
+                let at = vertex as usize;
+                if at >= self.slot_of.len() {
+                    self.slot_of.resize(at + 1, NOWHERE);
+                }
+                if self.slot_of[at] == NOWHERE {
+                    self.slot_of[at] = self.vertices.len() as u32;
+                    self.vertices.push(vertex);
+                }
+                *slot = self.slot_of[at];
             }
             self.slots.push(slots);
+            self.rows.push(row);
         }
-        self.normal.clear();
-        self.normal.resize(self.rows.len(), 0.0);
-        self.tangential.clear();
-        self.tangential.resize(self.rows.len(), DVec3::ZERO);
-        self.counted.clear();
-        self.counted.resize(self.rows.len(), false);
-        self.impulses.clear();
-        self.impulses.resize(self.rows.len(), DVec3::ZERO);
+    }
+
+    /// Forgets all rows but the first. Their vertices go on taking part.
+    pub fn truncate(&mut self, rows: usize) {
+        self.rows.truncate(rows);
+        self.slots.truncate(rows);
+    }
+
+    /// Begins with the rows that there are: nothing has pushed, and no vertex moves or can be moved.
+    pub fn begin(&mut self) {
+        refill(&mut self.pushes, self.rows.len(), Push::default());
+        let count = self.vertices.len();
+        let p = &mut self.participants;
+        refill(&mut p.motions, count, Motion::default());
+        refill(&mut p.mobilities, count, DMat3::ZERO);
+        let loose = Leash {
+            path: 0.0,
+            length: f64::INFINITY,
+        };
+        refill(&mut p.leashes, count, loose);
+        refill(&mut p.sums, count, Sum::default());
+        p.marks.clear();
+        let owned = &self.owned;
+        p.marks.extend(self.vertices.iter().map(|&vertex| Marks {
+            owned: owned.contains(&(vertex as usize)),
+            touched: false,
+            changed: false,
+        }));
         self.list_incident();
-        self.row_shares = self.team.cut_even(self.rows.len());
+        refill(&mut self.active, self.rows.len().div_ceil(64), 0);
         self.vertex_shares = self.team.cut_even(self.vertices.len());
+        let threads = self.vertex_shares.elements.len();
+        self.scratch.resize_with(threads, Scratch::default);
     }
 
     /// Lists the rows of each vertex.
     fn list_incident(&mut self) {
         let slots = |row: usize| &self.slots[row][..usize::from(self.rows[row].count)];
+        // Counted one place further on, summed, and moved back by listing.
         self.starts.clear();
-        self.starts.resize(self.vertices.len() + 1, 0);
+        self.starts.resize(self.vertices.len() + 2, 0);
         for row in 0..self.rows.len() {
             for &slot in slots(row) {
-                self.starts[slot as usize + 1] += 1;
+                self.starts[slot as usize + 2] += 1;
             }
         }
         for vertex in 0..self.vertices.len() {
-            self.starts[vertex + 1] += self.starts[vertex];
+            self.starts[vertex + 2] += self.starts[vertex + 1];
         }
         self.incident.clear();
-        self.incident
-            .resize(self.starts[self.vertices.len()] as usize, (0, 0.0));
-        let mut next = self.starts.clone();
+        let entries = self.starts[self.vertices.len() + 1] as usize;
+        self.incident.resize(entries, 0);
         for row in 0..self.rows.len() {
-            for (&slot, &weight) in slots(row).iter().zip(&self.rows[row].weights) {
-                self.incident[next[slot as usize] as usize] = (row as u32, weight);
-                next[slot as usize] += 1;
+            for &slot in slots(row) {
+                let next = &mut self.starts[slot as usize + 1];
+                self.incident[*next as usize] = row as u32;
+                *next += 1;
             }
         }
     }
@@ -203,133 +319,329 @@ impl Impulses {
         &self.rows
     }
 
-    /// Vertices that take part, global numbers, ascending.
+    /// For each row, where its vertices are among those that take part.
+    pub fn slots(&self) -> impl Iterator<Item = &[u32]> {
+        let rows = self.rows.iter().zip(&self.slots);
+        rows.map(|(row, slots)| &slots[..usize::from(row.count)])
+    }
+
+    /// Vertices that take part, global numbers, as they first appear in rows.
     #[must_use]
     pub fn vertices(&self) -> &[u32] {
         &self.vertices
     }
 
-    /// State of the vertices that take part. The count is right where the vertex is owned.
-    pub fn participants_mut(&mut self) -> &mut [Participant] {
-        &mut self.participants
+    /// Where a vertex is among those that take part.
+    #[must_use]
+    pub fn slot(&self, vertex: u32) -> Option<usize> {
+        let slot = self.slot_of.get(vertex as usize).copied();
+        slot.filter(|&slot| slot != NOWHERE).map(|s| s as usize)
     }
 
-    /// State of the vertices that take part.
+    /// Places a vertex at the start: velocity in m/s, and inverse mass times the projection onto free directions in 1/kg.
+    pub fn place(&mut self, slot: usize, velocity: DVec3, mobility: DMat3) {
+        self.participants.motions[slot].velocity = velocity;
+        self.participants.mobilities[slot] = mobility;
+    }
+
+    /// Replaces the mobility (1/kg) of a vertex.
+    pub fn set_mobility(&mut self, slot: usize, mobility: DMat3) {
+        self.participants.mobilities[slot] = mobility;
+    }
+
+    /// Velocity of a vertex in m/s.
     #[must_use]
-    pub fn participants(&self) -> &[Participant] {
-        &self.participants
+    pub fn velocity(&self, slot: usize) -> DVec3 {
+        self.participants.motions[slot].velocity
+    }
+
+    /// Mobility of a vertex in 1/kg.
+    #[must_use]
+    pub fn mobility(&self, slot: usize) -> DMat3 {
+        self.participants.mobilities[slot]
+    }
+
+    /// Sum of the absolute weights of a vertex in the rows that push. Right where the vertex is owned.
+    #[must_use]
+    pub fn load_of(&self, slot: usize) -> f64 {
+        self.participants.motions[slot].load
+    }
+
+    /// Whether the velocity or load of a vertex changed since changes were last forgotten.
+    #[must_use]
+    pub fn has_changed(&self, slot: usize) -> bool {
+        self.participants.marks[slot].changed
+    }
+
+    /// Begins to note changes anew: other ranks have heard of them.
+    pub fn forget_changes(&mut self) {
+        let marks = self.participants.marks.iter_mut();
+        marks.for_each(|marks| marks.changed = false);
+    }
+
+    /// Takes what the owner of a vertex says of it: velocity in m/s and load.
+    pub fn hear(&mut self, slot: usize, velocity: DVec3, load: f64) {
+        let motion = &mut self.participants.motions[slot];
+        let change = velocity - motion.velocity;
+        *motion = Motion { velocity, load };
+        if self.participants.leashes[slot].follow(change) {
+            self.wake(slot);
+        }
+    }
+
+    /// Has the rows of a vertex looked at.
+    fn wake(&mut self, slot: usize) {
+        let rows = self.starts[slot] as usize..self.starts[slot + 1] as usize;
+        for &row in &self.incident[rows] {
+            self.active[row as usize / 64] |= 1 << (row % 64);
+        }
     }
 
     /// Finds the rows that will push first. Loads are right afterwards where the vertex is owned.
     pub fn survey(&mut self) {
-        let (rows, slots, participants) = (&self.rows, &self.slots, &self.participants);
-        let of = &self.row_shares.elements;
-        let work = parts(&mut self.counted, of).zip(of);
-        self.row_shares.run(work, |(counted, share)| {
-            let rows = rows[share.clone()].iter().zip(&slots[share.clone()]);
-            for ((row, slots), counted) in rows.zip(counted) {
-                let slots = &slots[..usize::from(row.count)];
-                let relative = relative(participants, row, slots);
-                *counted = relative.dot(row.normal) < row.least_rate;
+        self.looked_at.clear();
+        self.looked_at.extend(0..self.rows.len() as u32);
+        self.look(|row, slots, participants, push| {
+            let rate = relative(&participants.motions, row, slots).dot(row.normal);
+            push.counted = rate < row.least_rate;
+            let rests = !push.counted;
+            Outcome {
+                counted: push.counted,
+                spare: rests.then(|| spare(&participants.motions, row, slots, rate)),
+                ..Outcome::default()
             }
         });
-        self.sum_up();
     }
 
     /// One round: all rows at once. Velocities and loads are right afterwards where the vertex is owned.
     ///
     /// Returns the largest rate in m/s that a row lacked before.
     pub fn round(&mut self) -> f64 {
+        self.looked_at.clear();
+        for (word, &bits) in self.active.iter().enumerate() {
+            let mut bits = bits;
+            while bits != 0 {
+                self.looked_at
+                    .push(64 * word as u32 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+        self.look(relax);
+        let outcomes = &self.outcomes[..self.looked_at.len()];
+        let lacks = outcomes.iter().map(|outcome| outcome.lack);
+        lacks.fold(0.0, f64::max)
+    }
+
+    /// Looks at rows, adds up what they do, and finds the rows to look at next.
+    fn look(&mut self, outcome: impl Fn(&Row, &[u32], &Participants, &mut Push) -> Outcome + Sync) {
         let (rows, slots, participants) = (&self.rows, &self.slots, &self.participants);
-        let of = &self.row_shares.elements;
-        self.worst.clear();
-        self.worst.resize(of.len(), 0.0);
-        let work = (parts(&mut self.normal, of).zip(parts(&mut self.tangential, of)))
-            .zip(parts(&mut self.counted, of).zip(parts(&mut self.impulses, of)))
-            .zip(of.iter().zip(&mut self.worst));
-        self.row_shares
-            .run(work, |((sums, states), (share, worst))| {
-                let ((normal, tangential), (counted, impulses)) = (sums, states);
-                for (at, index) in share.clone().enumerate() {
-                    let row = &rows[index];
-                    let slots = &slots[index][..usize::from(row.count)];
-                    impulses[at] = DVec3::ZERO;
-                    let relative = relative(participants, row, slots);
-                    let rate = relative.dot(row.normal);
-                    if normal[at] <= 0.0 && rate >= row.least_rate {
-                        counted[at] = false;
-                        continue;
-                    }
-                    let mut give = DMat3::ZERO;
-                    for (&slot, w) in slots.iter().zip(&row.weights) {
-                        let p = &participants[slot as usize];
-                        let own = if counted[at] { 0.0 } else { w.abs() };
-                        give += p.mobility * (w.abs() * (p.load + own));
-                    }
-                    let along = (give * row.normal).dot(row.normal);
-                    let trace = give.x_axis.x + give.y_axis.y + give.z_axis.z;
-                    // What bodies hold along the normal cannot give way, but for rounding.
-                    if along <= HELD * trace {
-                        continue;
-                    }
-                    *worst = worst.max(row.least_rate - rate);
-                    let push = (normal[at] + (row.least_rate - rate) / along).max(0.0);
-                    let sliding = relative - row.normal * rate;
-                    // The direction that gives way most bounds the step, so that friction never overshoots.
-                    let mut drag = tangential[at] - sliding / trace;
-                    let limit = row.friction * push;
-                    let size = drag.length();
-                    if size > limit {
-                        drag *= limit / size;
-                    }
-                    impulses[at] = row.normal * (push - normal[at]) + (drag - tangential[at]);
-                    normal[at] = push;
-                    tangential[at] = drag;
-                    counted[at] = push > 0.0;
+        let listed = &self.looked_at[..];
+        if self.outcomes.len() < listed.len() {
+            self.outcomes.resize(listed.len(), Outcome::default());
+        }
+        let threads = self
+            .team
+            .threads()
+            .min(listed.len().div_ceil(FEWEST))
+            .max(1);
+        let cut = |thread: usize| listed.len() * thread / threads;
+        let lists = (0..threads).map(|thread| cut(thread)..cut(thread + 1));
+        let first_row = |thread: usize| match thread {
+            0 => 0,
+            _ if thread == threads => rows.len(),
+            _ => listed[cut(thread)] as usize,
+        };
+        let of_rows = (0..threads).map(|thread| first_row(thread)..first_row(thread + 1));
+        let work = lists.clone().zip(of_rows.clone());
+        let work = work
+            .zip(parts(&mut self.outcomes, lists))
+            .zip(parts(&mut self.pushes, of_rows));
+        self.team
+            .run(work, |(((list, of_rows), outcomes), pushes)| {
+                for (&row, result) in listed[list].iter().zip(outcomes) {
+                    let row = row as usize;
+                    let slots = &slots[row][..usize::from(rows[row].count)];
+                    let push = &mut pushes[row - of_rows.start];
+                    *result = outcome(&rows[row], slots, participants, push);
                 }
             });
         self.sum_up();
-        self.worst.iter().copied().fold(0.0, f64::max)
+        for (&row, outcome) in self.looked_at.iter().zip(&self.outcomes) {
+            let (word, bit) = (row as usize / 64, 1 << (row % 64));
+            if outcome.spare.is_some() {
+                self.active[word] &= !bit;
+            } else {
+                self.active[word] |= bit;
+            }
+        }
+        for thread in 0..self.scratch.len() {
+            let mut strayed = std::mem::take(&mut self.scratch[thread].strayed);
+            for &slot in &strayed {
+                self.wake(slot as usize);
+            }
+            strayed.clear();
+            self.scratch[thread].strayed = strayed;
+        }
     }
 
-    /// Adds the impulses of its rows to each vertex, in the order of the rows, and sums its load anew.
+    /// Adds the impulses of the rows to each owned vertex, in the order of the rows, and sums its load anew; leashes all
+    /// vertices of rows that rest.
     fn sum_up(&mut self) {
-        let (incident, starts) = (&self.incident, &self.starts);
-        let (counted, impulses) = (&self.counted, &self.impulses);
-        let of = &self.vertex_shares.elements;
-        let work = parts(&mut self.participants, of).zip(of);
-        self.vertex_shares.run(work, |(participants, share)| {
-            for (p, vertex) in participants.iter_mut().zip(share.clone()) {
-                let (mut change, mut load) = (DVec3::ZERO, 0.0);
-                for &(row, w) in &incident[starts[vertex] as usize..starts[vertex + 1] as usize] {
-                    let (counts, impulse) = (counted[row as usize], impulses[row as usize]);
-                    // Most rows rest, and to add nothing changes no bit.
-                    if !counts && impulse == DVec3::ZERO {
+        let (rows, slots) = (&self.rows, &self.slots);
+        let (listed, outcomes) = (&self.looked_at, &self.outcomes);
+        let all = [0..self.vertices.len()];
+        let of = if listed.len() < FEWEST {
+            &all[..]
+        } else {
+            &self.vertex_shares.elements[..]
+        };
+        let Participants {
+            motions,
+            mobilities,
+            leashes,
+            sums,
+            marks,
+        } = &mut self.participants;
+        let mobilities = &*mobilities;
+        let work = (parts(motions, of).zip(parts(leashes, of)))
+            .zip(parts(sums, of).zip(parts(marks, of)))
+            .zip(of.iter().zip(&mut self.scratch));
+        self.team.run(work, |(state, (share, scratch))| {
+            let ((motions, leashes), (sums, marks)) = state;
+            let Scratch { touched, strayed } = scratch;
+            touched.clear();
+            for (&row, outcome) in listed.iter().zip(outcomes) {
+                let row = row as usize;
+                let slots = &slots[row][..usize::from(rows[row].count)];
+                let own = |slot: u32| (slot as usize).wrapping_sub(share.start);
+                if let Some(spare) = outcome.spare {
+                    for &slot in slots {
+                        if let Some(leash) = leashes.get_mut(own(slot)) {
+                            leash.tie(spare);
+                        }
+                    }
+                    continue;
+                }
+                for (&slot, &w) in slots.iter().zip(&rows[row].weights) {
+                    let at = own(slot);
+                    if !marks.get(at).is_some_and(|marks| marks.owned) {
                         continue;
                     }
-                    change += p.mobility * (impulse * w);
-                    if counts {
-                        load += w.abs();
+                    let sum = &mut sums[at];
+                    if !marks[at].touched {
+                        marks[at].touched = true;
+                        touched.push(at as u32);
+                        *sum = Sum::default();
+                    }
+                    if outcome.counted {
+                        sum.load += w.abs();
+                    }
+                    sum.change += mobilities[slot as usize] * (outcome.impulse * w);
+                }
+            }
+            for &at in &*touched {
+                let at = at as usize;
+                let (motion, sum) = (&mut motions[at], sums[at]);
+                marks[at].touched = false;
+                marks[at].changed |= sum.load.to_bits() != motion.load.to_bits();
+                motion.load = sum.load;
+                // Which vertices rows without impulses touch depends on ranks: nothing may change for it.
+                if sum.change != DVec3::ZERO {
+                    marks[at].changed = true;
+                    let before = motion.velocity;
+                    motion.velocity += sum.change;
+                    if leashes[at].follow(motion.velocity - before) {
+                        strayed.push((share.start + at) as u32);
                     }
                 }
-                p.velocity += change;
-                p.load = load;
             }
         });
     }
 
     /// Which rows pushed.
     pub fn pushing(&self) -> impl Iterator<Item = bool> + '_ {
-        self.normal.iter().map(|push| *push > 0.0)
+        self.pushes.iter().map(|push| push.normal > 0.0)
+    }
+}
+
+/// Fills a vector anew with so many values.
+fn refill<T: Clone>(values: &mut Vec<T>, count: usize, value: T) {
+    values.clear();
+    values.resize(count, value);
+}
+
+/// Relaxes one row: what it adds to its impulses.
+fn relax(row: &Row, slots: &[u32], participants: &Participants, push: &mut Push) -> Outcome {
+    let relative = relative(&participants.motions, row, slots);
+    let rate = relative.dot(row.normal);
+    if push.normal <= 0.0 && rate >= row.least_rate {
+        if push.counted {
+            // Counted for the last time: the loads change.
+            push.counted = false;
+            return Outcome::default();
+        }
+        return Outcome {
+            spare: Some(spare(&participants.motions, row, slots, rate)),
+            ..Outcome::default()
+        };
+    }
+    let mut give = DMat3::ZERO;
+    for (&slot, w) in slots.iter().zip(&row.weights) {
+        let load = participants.motions[slot as usize].load;
+        let own = if push.counted { 0.0 } else { w.abs() };
+        give += participants.mobilities[slot as usize] * (w.abs() * (load + own));
+    }
+    let along = (give * row.normal).dot(row.normal);
+    let trace = give.x_axis.x + give.y_axis.y + give.z_axis.z;
+    // What bodies hold along the normal cannot give way, but for rounding.
+    if along <= HELD * trace {
+        return Outcome {
+            counted: push.counted,
+            ..Outcome::default()
+        };
+    }
+    let normal = (push.normal + (row.least_rate - rate) / along).max(0.0);
+    let sliding = relative - row.normal * rate;
+    // The direction that gives way most bounds the step, so that friction never overshoots.
+    let mut drag = push.tangential - sliding / trace;
+    let limit = row.friction * normal;
+    let size = drag.length();
+    if size > limit {
+        drag *= limit / size;
+    }
+    let impulse = row.normal * (normal - push.normal) + (drag - push.tangential);
+    *push = Push {
+        normal,
+        tangential: drag,
+        counted: normal > 0.0,
+    };
+    Outcome {
+        impulse,
+        counted: push.counted,
+        spare: None,
+        lack: row.least_rate - rate,
     }
 }
 
 /// The combination of velocities that a row constrains.
-fn relative(participants: &[Participant], row: &Row, slots: &[u32]) -> DVec3 {
+fn relative(motions: &[Motion], row: &Row, slots: &[u32]) -> DVec3 {
     let pairs = slots.iter().zip(&row.weights);
     pairs.fold(-row.body_velocity, |sum, (&slot, &w)| {
-        sum + participants[slot as usize].velocity * w
+        sum + motions[slot as usize].velocity * w
     })
+}
+
+/// By how much the vertices of a row with this rate may change their velocities, in m/s each, before it may have less
+/// than its least rate.
+fn spare(motions: &[Motion], row: &Row, slots: &[u32], rate: f64) -> f64 {
+    let bound = |velocity: DVec3| velocity.abs().element_sum();
+    let (mut weights, mut speeds) = (0.0, bound(row.body_velocity));
+    for (&slot, w) in slots.iter().zip(&row.weights) {
+        weights += w.abs();
+        speeds += w.abs() * bound(motions[slot as usize].velocity);
+    }
+    let lead = rate - row.least_rate;
+    (lead - ROUNDING * (speeds + row.least_rate.abs() + lead)) / weights
 }
 
 #[cfg(test)]
@@ -359,11 +671,15 @@ mod tests {
 
     fn solve(contacts: &[Contact], velocities: &[DVec3], mass: f64, rounds: u32) -> Impulses {
         let mut impulses = Impulses::default();
-        impulses.load(contacts.iter().map(|c| Row::of_contact(c, 0.3, 0.005)));
-        let vertices = impulses.vertices().to_vec();
-        for (p, v) in impulses.participants_mut().iter_mut().zip(vertices) {
-            p.velocity = velocities[v as usize];
-            p.mobility = DMat3::from_diagonal(DVec3::splat(1.0 / mass));
+        let all = 0..velocities.len();
+        impulses.clear(all.clone());
+        impulses.extend(contacts.iter().map(|c| Row::of_contact(c, 0.3, 0.005)));
+        impulses.begin();
+        for v in all {
+            if let Some(slot) = impulses.slot(v as u32) {
+                let mobility = DMat3::from_diagonal(DVec3::splat(1.0 / mass));
+                impulses.place(slot, velocities[v], mobility);
+            }
         }
         impulses.survey();
         for _ in 0..rounds {
@@ -373,10 +689,9 @@ mod tests {
     }
 
     fn rate(solved: &Impulses, row: &Row) -> f64 {
-        let at = |v: u32| solved.vertices().binary_search(&v).unwrap();
         let pairs = row.vertices().iter().zip(row.weights);
         let sum = pairs.fold(-row.body_velocity, |sum, (&v, w)| {
-            sum + solved.participants()[at(v)].velocity * w
+            sum + solved.velocity(solved.slot(v).unwrap()) * w
         });
         sum.dot(row.normal)
     }
@@ -414,13 +729,89 @@ mod tests {
                 velocities.into_iter().map(|(x, y, z)| DVec3::new(x, y, z)).collect();
             let solved = solve(&contacts, &velocities, 1.0, 2000);
             let before: DVec3 = solved.vertices().iter().map(|&v| velocities[v as usize]).sum();
-            let after: DVec3 = solved.participants().iter().map(|p| p.velocity).sum();
+            let after: DVec3 = (0..solved.vertices().len()).map(|at| solved.velocity(at)).sum();
             prop_assert!((before - after).length() < 1e-10, "{before} {after}");
             for row in solved.rows() {
                 let lack = row.least_rate - rate(&solved, row);
                 prop_assert!(lack < 1e-6, "{lack} m/s too slow");
             }
         }
+    }
+
+    /// A crowd of vertices that meet, some of them for the first time after many rounds.
+    fn crowd() -> impl Strategy<Value = (Vec<Row>, Vec<DVec3>)> {
+        let row = (prop::array::uniform4(0u32..24), 0.0..0.012f64, 0.0..0.5f64);
+        let velocity = (-1.0..1.0f64, -1.0..1.0f64, -1.0..1.0f64);
+        let rows = prop::collection::vec(row, 1..60);
+        (rows, prop::collection::vec(velocity, 24)).prop_map(|(rows, velocities)| {
+            let distinct = |v: &[u32; 4]| (1..4).all(|k| !v[..k].contains(&v[k]));
+            let rows = rows.into_iter().filter(|(v, ..)| distinct(v));
+            let rows = rows.enumerate().map(|(b, (vertices, gap, friction))| {
+                let contact = vertex_face(b as u32, vertices, [1.0, -0.2, -0.3, -0.5], gap);
+                Row::of_contact(&contact, friction, 0.005)
+            });
+            let velocities = velocities.into_iter();
+            let velocities = velocities.map(|(x, y, z)| DVec3::new(x, y, z));
+            (rows.collect(), velocities.collect())
+        })
+    }
+
+    fn begun(rows: &[Row], velocities: &[DVec3], team: &Team) -> Impulses {
+        let mut impulses = Impulses::with_team(team);
+        impulses.clear(0..velocities.len());
+        impulses.extend(rows.iter().copied());
+        impulses.begin();
+        for (v, &velocity) in velocities.iter().enumerate() {
+            if let Some(slot) = impulses.slot(v as u32) {
+                impulses.place(slot, velocity, DMat3::IDENTITY);
+            }
+        }
+        impulses.survey();
+        impulses
+    }
+
+    fn bits(impulses: &Impulses) -> Vec<[u64; 4]> {
+        let of = |at: usize| {
+            let v = impulses.velocity(at);
+            [v.x, v.y, v.z, impulses.load_of(at)].map(f64::to_bits)
+        };
+        (0..impulses.vertices().len()).map(of).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn rows_left_out_would_have_done_nothing((rows, velocities) in crowd(), threads in 1usize..4) {
+            let mut some = begun(&rows, &velocities, &Team::new(threads).unwrap());
+            let mut all = begun(&rows, &velocities, &Team::default());
+            for _ in 0..60 {
+                all.active.fill(0);
+                for row in 0..all.rows.len() {
+                    all.active[row / 64] |= 1 << (row % 64);
+                }
+                let (a, b) = (some.round(), all.round());
+                prop_assert_eq!(a.to_bits(), b.to_bits());
+                prop_assert_eq!(bits(&some), bits(&all));
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_far_from_lacking_is_not_looked_at_again() {
+        let pair = |upper: u32, lower: u32, gap: f64| {
+            let mut c = vertex_face(lower, [upper, lower, 0, 0], [1.0, -1.0, 0.0, 0.0], gap);
+            c.count = 2;
+            Row::of_contact(&c, 0.0, 0.005)
+        };
+        let down = DVec3::new(0.0, 0.0, -1.0);
+        let rows = [pair(1, 0, 0.004), pair(3, 2, 0.1)];
+        let velocities = [DVec3::ZERO, down, DVec3::ZERO, down];
+        let mut impulses = begun(&rows, &velocities, &Team::default());
+        assert!(impulses.round() > 0.9);
+        assert_eq!(impulses.looked_at, [0]);
+        // Until its owner says that one of its vertices is much faster.
+        impulses.hear(impulses.slot(3).unwrap(), down * 30.0, 0.0);
+        assert!(impulses.round() > 10.0);
+        assert_eq!(impulses.looked_at, [0, 1]);
     }
 
     #[test]
@@ -432,21 +823,22 @@ mod tests {
             c
         };
         let mut impulses = Impulses::default();
-        impulses.load([pair(1, 0), pair(2, 1)].map(|c| Row::of_contact(&c, 0.3, 0.005)));
-        for (i, p) in impulses.participants_mut().iter_mut().enumerate() {
-            p.velocity = if i == 0 {
-                DVec3::ZERO
-            } else {
-                DVec3::new(0.0, 0.0, -1.0)
-            };
-            p.mobility = DMat3::IDENTITY * if i == 0 { 0.0 } else { 1.0 };
+        impulses.clear(0..3);
+        impulses.extend([pair(1, 0), pair(2, 1)].map(|c| Row::of_contact(&c, 0.3, 0.005)));
+        impulses.begin();
+        let down = DVec3::new(0.0, 0.0, -1.0);
+        for (v, velocity) in [DVec3::ZERO, down, down].into_iter().enumerate() {
+            let free = if v == 0 { 0.0 } else { 1.0 };
+            let slot = impulses.slot(v as u32).unwrap();
+            impulses.place(slot, velocity, DMat3::IDENTITY * free);
         }
         impulses.survey();
         for _ in 0..200 {
             impulses.round();
         }
-        for p in impulses.participants() {
-            assert!(p.velocity.length() < 1e-6, "{}", p.velocity);
+        for at in 0..3 {
+            let velocity = impulses.velocity(at);
+            assert!(velocity.length() < 1e-6, "{velocity}");
         }
         assert!(impulses.pushing().all(|pushing| pushing));
     }

@@ -2,74 +2,171 @@
 //!
 //! A row is known to all owners of its vertices. So each rank can tell by itself whose velocities it
 //! needs and who needs its own: the owners of the other vertices. Both sides list them in ascending order.
+//! First they exchange all of them; then, between rounds, those that changed.
 
 use std::collections::BTreeMap;
 
+use bytemuck::{Pod, Zeroable};
+use glam::{DMat3, DVec3};
 use weft_partition::Ownership;
 use weft_runtime::comm::{Comm, CommError, Rank, Tag};
 
-use super::impulses::{Impulses, Participant};
+use super::impulses::Impulses;
 
 pub(super) const TAG: Tag = Tag(0x20);
 
-/// Who exchanges what with whom in this step.
+/// A vertex as it enters a pass.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Entry {
+    velocity: DVec3,
+    mobility: DMat3,
+}
+
+/// A vertex after a round.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+struct Change {
+    /// Its place in the list that both sides have.
+    place: u64,
+    velocity: DVec3,
+    load: f64,
+}
+
+/// What two ranks tell each other: vertices that take part, by their slots.
+#[derive(Debug)]
+struct Neighbour {
+    rank: Rank,
+    send: Vec<u32>,
+    receive: Vec<u32>,
+}
+
+/// Who exchanges what with whom in a pass.
 #[derive(Debug, Default)]
 pub(super) struct RowExchange {
-    /// Per neighbour: participants to send and to receive, as indices, ascending.
-    neighbours: Vec<(Rank, Vec<u32>, Vec<u32>)>,
+    neighbours: Vec<Neighbour>,
 }
 
 impl RowExchange {
     /// Plans the exchange for the rows that `impulses` holds.
     pub(super) fn new(impulses: &Impulses, ownership: &Ownership, me: usize) -> Self {
-        let owner = |vertex: u32| ownership.rank_of_vertex(vertex as usize);
-        let mut shared: BTreeMap<usize, (Vec<u32>, Vec<u32>)> = BTreeMap::new();
-        for row in impulses.rows() {
-            let vertices = row.vertices();
-            for &theirs in vertices {
-                let rank = owner(theirs);
-                if rank != me {
-                    let (send, receive) = shared.entry(rank).or_default();
-                    receive.push(theirs);
-                    send.extend(vertices.iter().filter(|&&v| owner(v) == me));
+        let vertices = impulses.vertices();
+        let owners: Vec<usize> = vertices
+            .iter()
+            .map(|&vertex| ownership.rank_of_vertex(vertex as usize))
+            .collect();
+        let mut shared: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
+        for slots in impulses.slots() {
+            let own = || slots.iter().filter(|&&slot| owners[slot as usize] == me);
+            for &slot in slots {
+                let owner = owners[slot as usize];
+                if owner != me {
+                    let [send, receive] = shared.entry(owner).or_default();
+                    receive.push(slot);
+                    send.extend(own());
                 }
             }
         }
-        let index = |mut vertices: Vec<u32>| {
-            vertices.sort_unstable();
-            vertices.dedup();
-            let at = |v: u32| impulses.vertices().partition_point(|&p| p < v) as u32;
-            vertices.into_iter().map(at).collect::<Vec<_>>()
+        let list = |mut slots: Vec<u32>| {
+            slots.sort_unstable_by_key(|&slot| vertices[slot as usize]);
+            slots.dedup();
+            slots
         };
-        let neighbours = shared
-            .into_iter()
-            .map(|(rank, (send, receive))| (Rank(rank as u32), index(send), index(receive)));
+        let neighbours = shared.into_iter().map(|(rank, lists)| {
+            let [send, receive] = lists.map(list);
+            let rank = Rank(rank as u32);
+            Neighbour {
+                rank,
+                send,
+                receive,
+            }
+        });
         Self {
             neighbours: neighbours.collect(),
         }
     }
 
-    /// Replaces what is owned elsewhere by its owner's version.
-    pub(super) fn refresh(
+    /// Takes velocities and mobilities of vertices that are owned elsewhere from there.
+    pub(super) fn enter(
         &self,
         comm: &mut dyn Comm,
-        participants: &mut [Participant],
+        impulses: &mut Impulses,
     ) -> Result<(), CommError> {
-        for (to, send, _) in &self.neighbours {
-            let values: Vec<Participant> = send.iter().map(|&i| participants[i as usize]).collect();
-            comm.send(*to, TAG, bytemuck::cast_slice(&values).to_vec())?;
+        for to in &self.neighbours {
+            let slots = to.send.iter().map(|&slot| slot as usize);
+            let entries = slots.map(|slot| Entry {
+                velocity: impulses.velocity(slot),
+                mobility: impulses.mobility(slot),
+            });
+            let entries: Vec<Entry> = entries.collect();
+            comm.send(to.rank, TAG, bytemuck::cast_slice(&entries).to_vec())?;
         }
-        for (from, _, receive) in &self.neighbours {
-            let bytes = comm.recv_from(*from, TAG)?;
-            let size = size_of::<Participant>();
-            if bytes.len() != receive.len() * size {
-                let what = format!("{} bytes for {} vertices", bytes.len(), receive.len());
-                return Err(CommError::Malformed { from: *from, what });
+        for from in &self.neighbours {
+            let bytes = comm.recv_from(from.rank, TAG)?;
+            let entries = read::<Entry>(&bytes, from)?;
+            let expected = from.receive.len();
+            if entries.len() != expected {
+                let what = format!("{} vertices instead of {expected}", entries.len());
+                return Err(malformed(from, what));
             }
-            for (&at, value) in receive.iter().zip(bytes.chunks_exact(size)) {
-                participants[at as usize] = bytemuck::pod_read_unaligned(value);
+            for (&slot, entry) in from.receive.iter().zip(entries) {
+                impulses.place(slot as usize, entry.velocity, entry.mobility);
             }
         }
         Ok(())
+    }
+
+    /// Takes velocities and loads that changed at their owners since they last told.
+    pub(super) fn refresh(
+        &self,
+        comm: &mut dyn Comm,
+        impulses: &mut Impulses,
+    ) -> Result<(), CommError> {
+        for to in &self.neighbours {
+            let places = to.send.iter().enumerate();
+            let changed = places.filter(|&(_, &slot)| impulses.has_changed(slot as usize));
+            let changes = changed.map(|(place, &slot)| Change {
+                place: place as u64,
+                velocity: impulses.velocity(slot as usize),
+                load: impulses.load_of(slot as usize),
+            });
+            let changes: Vec<Change> = changes.collect();
+            comm.send(to.rank, TAG, bytemuck::cast_slice(&changes).to_vec())?;
+        }
+        impulses.forget_changes();
+        for from in &self.neighbours {
+            let bytes = comm.recv_from(from.rank, TAG)?;
+            for change in read::<Change>(&bytes, from)? {
+                let slot = usize::try_from(change.place)
+                    .ok()
+                    .and_then(|place| from.receive.get(place));
+                let Some(&slot) = slot else {
+                    let (place, of) = (change.place, from.receive.len());
+                    return Err(malformed(from, format!("vertex {place} of {of}")));
+                };
+                impulses.hear(slot as usize, change.velocity, change.load);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values that a message consists of.
+fn read<'b, T: Pod>(
+    bytes: &'b [u8],
+    from: &Neighbour,
+) -> Result<impl ExactSizeIterator<Item = T> + use<'b, T>, CommError> {
+    let values = bytes.chunks_exact(size_of::<T>());
+    if !values.remainder().is_empty() {
+        let what = format!("{} bytes, no whole number of vertices", bytes.len());
+        return Err(malformed(from, what));
+    }
+    Ok(values.map(bytemuck::pod_read_unaligned))
+}
+
+fn malformed(from: &Neighbour, what: String) -> CommError {
+    CommError::Malformed {
+        from: from.rank,
+        what,
     }
 }
