@@ -3,10 +3,12 @@
 //! Triangles of a body face outwards. Edges and vertices where its surface bends little are left to the
 //! contacts of cloth vertices with faces, whose thickness covers them; only sharp ones are features.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use glam::DVec3;
 
 use super::bvh::Bvh;
-use super::kdop::Kdop18;
+use super::packed::{Grid, Siblings};
 use super::surface::Surface;
 use crate::mesh::TriMesh;
 use crate::scene::Shape;
@@ -39,8 +41,10 @@ pub struct BodySurface {
     edge_cones: Vec<f64>,
     vertex_cones: Vec<f64>,
     pub(super) tree: Bvh,
-    /// Volumes at rest, inflated by half the reach of contacts.
-    pub(super) volumes: Vec<Kdop18>,
+    /// Half the reach of contacts, in m.
+    radius: f64,
+    /// The last volumes at rest, and the grid that they lie on.
+    resting: Arc<Mutex<Option<Resting>>>,
 }
 
 /// A body given by its signed distance.
@@ -103,7 +107,7 @@ impl BodySurface {
             .zip(&mesh.triangles)
             .map(|(i, t)| (i, t.iter().map(|&v| x(v)).sum::<DVec3>() / 3.0))
             .collect();
-        let mut body = Self {
+        Self {
             surface,
             positions: mesh.positions.clone(),
             normals,
@@ -112,13 +116,9 @@ impl BodySurface {
             edge_cones: at_edge.iter().map(|faces| cone(faces, true)).collect(),
             vertex_cones: at_vertex.iter().map(|faces| cone(faces, false)).collect(),
             tree: Bvh::build(items),
-            volumes: Vec::new(),
-        };
-        let mut volumes = Vec::new();
-        let at_rest = |t| body.swept(t, DVec3::ZERO, DVec3::ZERO, reach);
-        body.tree.refit(at_rest, &mut volumes);
-        body.volumes = volumes;
-        body
+            radius: 0.5 * reach,
+            resting: Arc::default(),
+        }
     }
 
     /// Whether a point in direction `normal` from a point on the border of a face, given by its weights,
@@ -139,13 +139,42 @@ impl BodySurface {
         normal.dot(self.normals[face as usize]) >= cone - 1e-6
     }
 
-    /// Volume of a triangle of the body, moved to `offset` and on by `step`, inflated by half of `reach`.
-    pub(super) fn swept(&self, triangle: u32, offset: DVec3, step: DVec3, reach: f64) -> Kdop18 {
-        let t = self.surface.triangles()[triangle as usize];
-        let [a, b, c] = t.map(|v| self.positions[v as usize] + offset);
-        Kdop18::around(&[a, b, c, a + step, b + step, c + step], 0.5 * reach)
+    /// Volumes of the nodes, of what moved by `offset` and moves on by `step`, inflated by half the reach.
+    pub(super) fn moving(
+        &self,
+        grid: &Grid,
+        (offset, step): (DVec3, DVec3),
+        volumes: &mut Vec<Siblings>,
+    ) {
+        let way = |v: u32| {
+            let from = self.positions[v as usize] + offset;
+            [from, from + step]
+        };
+        let leaf = |triangle: u32| {
+            let ways = self.surface.face(triangle).corners.map(way);
+            grid.around(ways, self.radius)
+        };
+        self.tree.refit_packed(leaf, volumes);
+    }
+
+    /// Volumes of the nodes at rest; they are kept as long as the grid stays.
+    pub(super) fn resting(&self, grid: &Grid) -> Arc<Vec<Siblings>> {
+        let mut kept = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((of, volumes)) if of == grid => Arc::clone(volumes),
+            _ => {
+                let mut volumes = Vec::new();
+                self.moving(grid, (DVec3::ZERO, DVec3::ZERO), &mut volumes);
+                let volumes = Arc::new(volumes);
+                *kept = Some((*grid, Arc::clone(&volumes)));
+                volumes
+            }
+        }
     }
 }
+
+/// Volumes and their grid.
+type Resting = (Grid, Arc<Vec<Siblings>>);
 
 /// The smallest cosine between two of the normals; −1 at an open edge, where any direction is possible.
 fn cone(faces: &[DVec3], edge: bool) -> f64 {

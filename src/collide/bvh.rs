@@ -8,6 +8,7 @@
 use glam::DVec3;
 
 use super::kdop::Kdop;
+use super::packed::{Packed, Siblings};
 
 /// A node's two children, or the triangle of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,19 @@ impl Bvh {
         }
     }
 
+    /// The triangle of a leaf.
+    #[inline]
+    pub(super) fn triangle(&self, leaf: u32) -> u32 {
+        self.nodes[leaf as usize] & !LEAF
+    }
+
+    /// Whether two siblings, of which the first is given, are leaves.
+    #[inline(always)]
+    pub(super) fn leaves(&self, first: u32) -> [bool; 2] {
+        let siblings = &self.nodes[first as usize..first as usize + 2];
+        [siblings[0], siblings[1]].map(|word| word & LEAF != 0)
+    }
+
     /// Computes all volumes, in the order of the nodes, from those of the triangles.
     pub fn refit<const N: usize>(&self, leaf: impl Fn(u32) -> Kdop<N>, volumes: &mut Vec<Kdop<N>>) {
         volumes.resize(self.nodes.len(), Kdop::EMPTY);
@@ -79,6 +93,28 @@ impl Bvh {
                 Node::Leaf(triangle) => leaf(triangle),
             };
         }
+    }
+
+    /// As [`Self::refit`], to volumes in the order of [`Nodes`](super::packed::Nodes).
+    pub(super) fn refit_packed(&self, leaf: impl Fn(u32) -> Packed, volumes: &mut Vec<Siblings>) {
+        let Some((&root, children)) = self.nodes.split_first() else {
+            volumes.clear();
+            return;
+        };
+        volumes.resize(self.nodes.len().div_ceil(2), Siblings::NOTHING);
+        let of = |word: u32, volumes: &[Siblings]| {
+            if word & LEAF == 0 {
+                volumes[(word as usize).div_ceil(2)].union()
+            } else {
+                leaf(word & !LEAF)
+            }
+        };
+        let (pairs, _) = children.as_chunks::<2>();
+        for (at, &[one, two]) in pairs.iter().enumerate().rev() {
+            volumes[at + 1] = Siblings::new(&of(one, volumes), &of(two, volumes));
+        }
+        let whole = of(root, volumes);
+        volumes[0] = Siblings::new(&whole, &whole);
     }
 }
 

@@ -6,8 +6,8 @@
 use super::body::{Analytic, BodySurface};
 use super::bvh::Bvh;
 use super::contact::PairKind;
-use super::kdop::{Kdop, Kdop18};
-use super::narrow;
+use super::kdop::Kdop;
+use super::narrow::{self, Leaf};
 use super::near::NearPair;
 use super::snapshot::Snapshot;
 use super::test_run::{EVERY, Kin, Same, Sink, Target, TestRun, Unlike, advance};
@@ -15,13 +15,7 @@ use super::test_run::{EVERY, Kin, Same, Sink, Target, TestRun, Unlike, advance};
 /// Makes the volumes of all patches' trees, which tests else make when they first need them. Returns how many.
 pub fn refit(snap: &Snapshot<'_>) -> usize {
     let patches = 0..snap.cloth.patches().len() as u32;
-    patches.map(|p| snap.patch_volumes(p).len()).sum()
-}
-
-/// Volume of a vertex within the step, inflated by half the reach.
-#[must_use]
-pub fn vertex_volume<'a>(snap: &'a Snapshot<'_>, vertex: u32) -> &'a Kdop18 {
-    snap.vertex_volume(vertex)
+    patches.map(|p| snap.patch_volumes(p).count()).sum()
 }
 
 /// Finds all pairs of triangles whose volumes overlap, less those that culling leaves out: of cloth with itself, and
@@ -66,8 +60,9 @@ fn between<K: Kin, const N: usize>(
     }
     let mut tests = 0;
     while !stack.is_empty() {
-        let leaf = |s, t, _: [&Kdop<N>; 2]| found(s, t);
-        let made = advance::<K, N>(both, &mut stack, u32::MAX, leaf, EVERY);
+        let [one, two] = trees.map(|tree| tree.0);
+        let leaf = |s, t| found(one.triangle(s), two.triangle(t));
+        let made = advance::<K, &[Kdop<N>]>(both, &mut stack, u32::MAX, leaf, EVERY);
         tests += u64::from(made);
     }
     tests
@@ -93,8 +88,8 @@ struct Triangles<F>(F);
 
 impl<F: FnMut(u32, u32)> Sink for Triangles<F> {
     #[inline]
-    fn cloth(&mut self, _: &Snapshot<'_>, [s, t]: [u32; 2], _: [&Kdop18; 2]) {
-        (self.0)(s, t);
+    fn cloth(&mut self, _: &Snapshot<'_>, [s, t]: [Leaf<'_>; 2]) {
+        (self.0)(s.triangle, t.triangle);
     }
 
     fn near(&mut self, _: &Snapshot<'_>, _: &NearPair) {}
@@ -111,8 +106,8 @@ struct Features<F>(F);
 
 impl<F: FnMut(PairKind, u32, u32)> Sink for Features<F> {
     #[inline]
-    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [u32; 2], volumes: [&Kdop18; 2]) {
-        narrow::cloth_features(snap, pair, Some(volumes), &mut self.0);
+    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [Leaf<'_>; 2]) {
+        narrow::cloth_features(snap, &pair, &mut self.0);
     }
 
     #[inline]

@@ -54,7 +54,7 @@ impl Place {
     };
 
     /// Of both together.
-    #[inline]
+    #[inline(always)]
     pub(super) fn join(self, other: Self) -> Self {
         if self.chart != other.chart {
             return Self::NOWHERE;
@@ -64,6 +64,17 @@ impl Place {
             low: [0, 1].map(|k| self.low[k].min(other.low[k])),
             high: [0, 1].map(|k| self.high[k].max(other.high[k])),
         }
+    }
+
+    /// Whether no block covers anything of both, wherever in them.
+    pub(super) fn is_far_from(self, other: Self) -> bool {
+        // Of a tree over more than one chart nothing is known.
+        let known = self.chart != NONE && other.chart != NONE;
+        let gap = |k: usize| {
+            let gap = |a: Self, b: Self| b.low[k].saturating_sub(a.high[k]);
+            u32::from(gap(self, other).max(gap(other, self)))
+        };
+        known && (self.chart != other.chart || gap(0).max(gap(1)) >= 2 * TILE)
     }
 
     /// Grown by so many cells on all sides.
@@ -449,11 +460,14 @@ impl Charts {
 
     /// The smallest block that covers a place, as its tile and its number there; whether it is whole is the tile's to
     /// say.
-    #[inline]
+    #[inline(always)]
     pub(super) fn block(&self, place: Place) -> Option<(u32, u32)> {
         let chart = self.charts.get(place.chart as usize)?;
         let [low, high] = [place.low, place.high].map(|cell| cell.map(u32::from));
         let span = (high[0] - low[0]).max(high[1] - low[1]);
+        if span >= 2 * TILE {
+            return None;
+        }
         // Cells that are as wide as the span, or half of that if its ends lie well.
         let wide = u32::BITS - span.saturating_sub(1).leading_zeros();
         let fits = |level: u32| (0..2).all(|k| high[k] >> level <= (low[k] >> level) + 1);

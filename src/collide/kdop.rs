@@ -43,7 +43,7 @@ const LANES: usize = 4;
 
 /// A point's coordinate along a direction, and the length of the direction.
 #[inline(always)]
-fn along(p: DVec3, direction: usize) -> (f64, f64) {
+pub(super) fn along(p: DVec3, direction: usize) -> (f64, f64) {
     const SQRT_3: f64 = 1.732_050_807_568_877_2;
     match direction {
         0 => (p.x, 1.0),
@@ -195,6 +195,17 @@ impl<const N: usize> Kdop<N> {
         let low = DVec3::new(at(0), at(1), at(2));
         let high = -DVec3::new(at(Self::PAIRS), at(Self::PAIRS + 1), at(Self::PAIRS + 2));
         (0.5 * (low + high), 0.5 * (high - low).length())
+    }
+}
+
+impl Kdop18 {
+    /// With its planes rounded outwards.
+    pub(super) fn from_planes(planes: [f64; 18]) -> Self {
+        let mut rounded = [NONE; 20];
+        for (to, &plane) in rounded.iter_mut().zip(&planes) {
+            *to = below(plane);
+        }
+        Self { planes: rounded }
     }
 }
 

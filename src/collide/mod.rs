@@ -15,6 +15,7 @@ mod firmness;
 mod kdop;
 mod narrow;
 mod near;
+mod packed;
 mod snapshot;
 mod solid;
 mod surface;

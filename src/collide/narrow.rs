@@ -10,23 +10,62 @@ use glam::DVec3;
 use super::body::{Analytic, BOUNDARY, BodySurface};
 use super::closest::{on_segments, on_triangle};
 use super::contact::{Contact, PairId, PairKind};
-use super::kdop::Kdop18;
 use super::near::NearPair;
+use super::packed::Packed;
 use super::snapshot::Snapshot;
+use super::surface::Face;
 
-/// Tests what triangle `s` owns against `t` and the other way round.
-///
-/// Given the volumes of the two, pairs of features that they tell apart are left out; the contacts are
-/// the same.
-pub(super) fn cloth_pair(
-    snap: &Snapshot<'_>,
-    pair: [u32; 2],
-    volumes: Option<[&Kdop18; 2]>,
-    out: &mut Vec<Contact>,
-) {
-    cloth_features(snap, pair, volumes, |kind, a, b| {
+/// A triangle of cloth, and volumes by which pairs of features are sorted out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaf<'a> {
+    pub(super) triangle: u32,
+    /// Its volume.
+    pub(super) volume: Packed,
+    /// Where those of its corners are among those of its patch.
+    pub(super) corners: [u32; 3],
+    pub(super) vertices: &'a [Packed],
+}
+
+impl Leaf<'_> {
+    /// The volume of a corner, 0 to 2.
+    #[inline(always)]
+    fn corner(&self, k: usize) -> &Packed {
+        &self.vertices[self.corners[k] as usize]
+    }
+
+    /// The volume of the edge from a corner to the next.
+    #[inline(always)]
+    fn edge(&self, k: usize) -> Packed {
+        self.corner(k).union(self.corner((k + 1) % 3))
+    }
+}
+
+/// Tests what each of two triangles owns against the other, but for pairs of features that their volumes tell apart.
+pub(super) fn cloth_pair(snap: &Snapshot<'_>, pair: &[Leaf<'_>; 2], out: &mut Vec<Contact>) {
+    cloth_features(snap, pair, |kind, a, b| {
         cloth_feature(snap, kind, a, b, out);
     });
+}
+
+/// Tests all that each of two triangles owns against the other.
+pub(super) fn all_of_pair(snap: &Snapshot<'_>, [s, t]: [u32; 2], out: &mut Vec<Contact>) {
+    let surface = snap.cloth.surface();
+    let faces = [surface.face(s), surface.face(t)];
+    for (owner, other, face) in [(0, 1, t), (1, 0, s)] {
+        for vertex in faces[owner].owned_corners() {
+            if !faces[other].corners.contains(&vertex) {
+                vertex_face(snap, vertex, face, out);
+            }
+        }
+    }
+    for (i, [p, q]) in faces[0].owned_edges() {
+        for (j, ends) in faces[1].owned_edges() {
+            if !(ends.contains(&p) || ends.contains(&q)) {
+                let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
+                edge_edge(snap, a.min(b), a.max(b), out);
+            }
+        }
+    }
 }
 
 /// Tests a pair of features that are near at rest.
@@ -36,51 +75,85 @@ pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Cont
     });
 }
 
-/// Finds the pairs of features that [`cloth_pair`] looks at: whose volumes overlap, if those of the triangles are
-/// given.
+/// Finds the pairs of features that [`cloth_pair`] looks at: whose volumes overlap.
 #[inline(always)]
 pub(super) fn cloth_features(
     snap: &Snapshot<'_>,
-    [s, t]: [u32; 2],
-    volumes: Option<[&Kdop18; 2]>,
+    pair: &[Leaf<'_>; 2],
     mut found: impl FnMut(PairKind, u32, u32),
 ) {
     let surface = snap.cloth.surface();
+    let [s, t] = [0, 1].map(|i| pair[i].triangle);
     let faces = [surface.face(s), surface.face(t)];
-    let of = |vertex: u32| snap.vertex_volume(vertex);
     // Near pairs are tested on their own.
-    let near_pairs = volumes.and_then(|_| snap.near());
-    for (owner, other, face) in [(0, 1, t), (1, 0, s)] {
-        for vertex in faces[owner].owned_corners() {
-            let near = |both: [&Kdop18; 2]| both[other].overlaps(of(vertex));
-            if !faces[other].corners.contains(&vertex)
-                && volumes.is_none_or(near)
-                && near_pairs.is_none_or(|near| !near.has_face(vertex, face))
-            {
+    let near_pairs = snap.near();
+    // Which there are, first of all: what is foreseen wrongly takes longer than what is computed in vain.
+    let (mut vertices, mut edges) = features(&faces);
+    while vertices != 0 {
+        let at = vertices.trailing_zeros() as usize;
+        vertices &= vertices - 1;
+        let (owner, k) = (at / 3, at % 3);
+        let other = &pair[1 - owner];
+        if other.volume.overlaps(pair[owner].corner(k)) {
+            let (vertex, face) = (faces[owner].corners[k], other.triangle);
+            if near_pairs.is_none_or(|near| !near.has_face(vertex, face)) {
                 found(PairKind::VertexFace, vertex, face);
             }
         }
     }
-    let edges = faces[1].owned_edges();
-    for (i, [p, q]) in faces[0].owned_edges() {
-        let share = |[u, v]: [u32; 2]| p == u || p == v || q == u || q == v;
-        if edges.clone().all(|(_, ends)| share(ends)) {
-            continue;
-        }
-        let volume = of(p).union(of(q)).turned();
-        if volumes.is_some_and(|[_, other]| !volume.overlaps(other)) {
-            continue;
-        }
-        for (j, [u, v]) in edges.clone() {
-            let near = || volume.overlaps(&of(u).union(of(v)));
-            if !share([u, v]) && (volumes.is_none() || near()) {
-                let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
-                if near_pairs.is_none_or(|near| !near.has_edges(a, b)) {
-                    found(PairKind::EdgeEdge, a.min(b), a.max(b));
-                }
+    while edges != 0 {
+        let at = edges.trailing_zeros() as usize;
+        edges &= edges - 1;
+        let (i, j) = (at / 3, at % 3);
+        if pair[0].edge(i).overlaps(&pair[1].edge(j)) {
+            let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
+            if near_pairs.is_none_or(|near| !near.has_edges(a, b)) {
+                found(PairKind::EdgeEdge, a.min(b), a.max(b));
             }
         }
     }
+}
+
+/// For each two corners of two triangles that may be one, bit 3 i + j for the corners i and j: the pairs of edges that then
+/// meet, numbered alike.
+const MEETING: [u32; 512] = {
+    let mut meeting = [0; 512];
+    let mut bits = 0;
+    while bits < 512 {
+        let mut at = 0;
+        while at < 9 {
+            // Edges go from a corner to the next: those at a corner are its own and that before.
+            if bits & 1 << at != 0 {
+                let (i, j) = (at / 3, at % 3);
+                let (h, g) = ((i + 2) % 3, (j + 2) % 3);
+                meeting[bits] |= 1 << (3 * i + j) | 1 << (3 * i + g);
+                meeting[bits] |= 1 << (3 * h + j) | 1 << (3 * h + g);
+            }
+            at += 1;
+        }
+        bits += 1;
+    }
+    meeting
+};
+
+/// Which features of two triangles are tested against each other: corners of the first and of the second, one bit each,
+/// and pairs of edges, bit 3 i + j for the edge i of the first and j of the second.
+#[inline(always)]
+fn features(faces: &[Face; 2]) -> (u32, u32) {
+    let [one, two] = [0, 1].map(|i| faces[i].corners);
+    let mut equal = 0;
+    for at in 0..9 {
+        equal |= u32::from(one[at / 3] == two[at % 3]) << at;
+    }
+    let columns = (equal | equal >> 3 | equal >> 6) & 7;
+    let rows = equal | equal >> 1 | equal >> 2;
+    let rows = rows & 1 | rows >> 2 & 2 | rows >> 4 & 4;
+    let [own, others] = [0, 1].map(|i| faces[i].owned());
+    let vertices = own & 7 & !rows | (others & 7 & !columns) << 3;
+    // Three times the edges of the second, as far as the first has its own.
+    let spread = (own >> 3 & 1) * 0o7 | (own >> 4 & 1) * 0o70 | (own >> 5 & 1) * 0o700;
+    let edges = (others >> 3) * 0o111 & spread & !MEETING[equal as usize & 511];
+    (vertices, edges)
 }
 
 /// As [`cloth_features`], of [`near_pair`].
@@ -457,4 +530,39 @@ fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
         0.0
     };
     (start + motion * t).length_squared() <= reach * reach
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::surface::Surface;
+    use super::*;
+
+    #[test]
+    fn features_are_those_that_one_owns_and_that_do_not_meet() {
+        let all: Vec<[u32; 3]> = (0..6)
+            .flat_map(|a| (0..6).flat_map(move |b| (0..6).map(move |c| [a, b, c])))
+            .filter(|[a, b, c]| a != b && b != c && c != a)
+            .collect();
+        let surface = Surface::new(&all, 6);
+        for s in 0..all.len() as u32 {
+            for t in 0..all.len() as u32 {
+                let faces = [surface.face(s), surface.face(t)];
+                let (vertices, edges) = features(&faces);
+                let (mut expected, mut pairs) = (0, 0);
+                for (owner, shift) in [(0, 0), (1, 3)] {
+                    for (k, vertex) in faces[owner].owned_corners_at() {
+                        let is_new = !faces[1 - owner].corners.contains(&vertex);
+                        expected |= u32::from(is_new) << (k + shift);
+                    }
+                }
+                for (i, [p, q]) in faces[0].owned_edges() {
+                    for (j, ends) in faces[1].owned_edges() {
+                        let meet = ends.contains(&p) || ends.contains(&q);
+                        pairs |= u32::from(!meet) << (3 * i + j);
+                    }
+                }
+                assert_eq!((vertices, edges), (expected, pairs), "{faces:?}");
+            }
+        }
+    }
 }

@@ -1,21 +1,23 @@
 //! One step's geometry: everything that collision tests read.
 //!
 //! Volumes bound what a triangle sweeps over in the step, inflated by half the reach of contacts; they are a function
-//! of positions and velocities alone. So are those of vertices, by which pairs of features are sorted
+//! of positions and velocities alone, and lie on a grid that is one too. So are those of vertices, by which pairs of features are sorted
 //! out whose triangles meet, as those of neighbours always do.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use glam::DVec3;
 
 use super::body::Body;
-use super::charts::{self, Place};
+use super::charts::{self, BLOCKS, Place};
 use super::firmness::{self, Firmness, Gradients};
 use super::kdop::Kdop18;
 use super::near::{Near, NearPairs};
+use super::packed::{self, Grid, Nodes, Packed};
 use super::surface::{ClothSurface, Culling};
 use super::test_run::Target;
-use super::volumes::Volumes;
+use super::volumes::{FIRM, LOOSE, UNKNOWN, Volumes};
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
 /// 10⁸ times the reach from the origin.
@@ -143,16 +145,11 @@ impl<'a> Snapshot<'a> {
     pub(super) fn patch_root(&self, patch: u32) -> &Kdop18 {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
         let root = self.volumes.roots[patch as usize].of(|root| {
-            let volumes = vertices.iter().map(|&v| self.vertex_volume(v));
+            let ways = vertices.iter().map(|&v| self.way(v));
             root.clear();
-            root.push(volumes.fold(Kdop18::EMPTY, |a, b| a.union(b)));
+            root.push(packed::around(ways, 0.5 * self.reach));
         });
         &root[0]
-    }
-
-    /// Makes the volumes of a patch's vertices, for whoever asks for them later.
-    pub(crate) fn make_vertices(&self, patch: usize) {
-        self.volumes.vertices[patch].of(|volumes| self.measure(patch as u32, volumes));
     }
 
     /// Makes the volume around a patch, for whoever asks for it later.
@@ -177,15 +174,32 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Volumes of a patch's tree.
-    pub(super) fn patch_volumes(&self, patch: u32) -> &[Kdop18] {
-        let tree = &self.cloth.patches()[patch as usize];
-        let surface = self.cloth.surface();
-        let around = |triangle| {
-            let [a, b, c] = surface.face(triangle).corners;
-            let [a, b, c] = [a, b, c].map(|v| self.vertex_volume(v));
-            a.union(b).union(c)
-        };
-        self.volumes.patches[patch as usize].of(|volumes| tree.refit(around, volumes))
+    pub(super) fn patch_volumes(&self, patch: u32) -> Nodes<'_> {
+        Nodes(self.volumes.patches[patch as usize].of(|volumes| {
+            let vertices = self.vertex_volumes(patch);
+            let around = |triangle| {
+                let [a, b, c] = self.cloth.places(triangle);
+                let of = |at: u32| &vertices[at as usize];
+                of(a).union(of(b)).union(of(c))
+            };
+            self.cloth.patches()[patch as usize].refit_packed(around, volumes);
+        }))
+    }
+
+    /// What all volumes lie on.
+    pub(super) fn grid(&self) -> &Grid {
+        self.volumes.grid.get_or_init(|| {
+            let patches = 0..self.cloth.patches().len() as u32;
+            let roots = patches.map(|patch| self.patch_root(patch));
+            Grid::over(&roots.fold(Kdop18::EMPTY, |a, b| a.union(b)))
+        })
+    }
+
+    /// Where a vertex is at the start of the step and at its end.
+    #[inline]
+    fn way(&self, vertex: u32) -> [DVec3; 2] {
+        let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
+        [x, x + v * self.dt]
     }
 
     /// Where the nodes of a patch's tree lie at rest; nothing if no test is to be left out.
@@ -195,13 +209,31 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Whether features in a place at rest stay out of reach of each other, but for those that are near.
-    #[inline]
+    #[inline(always)]
     pub(super) fn stays_apart(&self, place: Place) -> bool {
         let Some((culling, enough)) = self.culling else {
             return false;
         };
-        let block = culling.charts.block(place);
-        block.is_some_and(|block| self.firmness(culling, block) > enough)
+        let Some((tile, block)) = culling.charts.block(place) else {
+            return false;
+        };
+        let known = &self.volumes.firm[tile as usize * BLOCKS + block as usize];
+        match known.load(Ordering::Relaxed) {
+            UNKNOWN => self.look(culling, tile, enough)[block as usize] > enough,
+            firm => firm == FIRM,
+        }
+    }
+
+    /// Notes for all blocks of a tile whether they are firm enough.
+    #[cold]
+    fn look(&self, culling: &Culling, tile: u32, enough: Firmness) -> &[Firmness] {
+        let all = self.tile_firmness(culling, tile);
+        let known = &self.volumes.firm[tile as usize * BLOCKS..];
+        for (known, &firmness) in known.iter().zip(all) {
+            let firm = if firmness > enough { FIRM } else { LOOSE };
+            known.store(firm, Ordering::Relaxed);
+        }
+        all
     }
 
     /// The features that are close at rest already, and which of them are out of reach of each other.
@@ -280,10 +312,10 @@ impl<'a> Snapshot<'a> {
             return firmness.is_empty();
         };
         let tiles = &culling.charts.order()[tiles];
-        if firmness.len() != tiles.len() * charts::BLOCKS {
+        if firmness.len() != tiles.len() * BLOCKS {
             return false;
         }
-        for (&tile, blocks) in tiles.iter().zip(firmness.chunks_exact(charts::BLOCKS)) {
+        for (&tile, blocks) in tiles.iter().zip(firmness.chunks_exact(BLOCKS)) {
             self.volumes.firmness[tile as usize].of(|out| {
                 out.clear();
                 out.extend_from_slice(blocks);
@@ -302,36 +334,36 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Volume of a cloth vertex.
+    /// Volumes of the vertices of a patch's triangles: what is within half the reach of their ways.
     #[inline]
-    pub(super) fn vertex_volume(&self, vertex: u32) -> &Kdop18 {
-        let (patch, at) = self.cloth.slot(vertex);
-        let kept = &self.volumes.vertices[patch as usize];
-        &kept.of(|volumes| self.measure(patch, volumes))[at as usize]
+    pub(super) fn vertex_volumes(&self, patch: u32) -> &[Packed] {
+        self.volumes.vertices[patch as usize].of(|volumes| {
+            let vertices = &self.cloth.patch_vertices()[patch as usize];
+            let ways = vertices.iter().map(|&v| self.way(v));
+            self.grid().measure(ways, 0.5 * self.reach, volumes);
+        })
     }
 
-    /// The volumes of a patch's vertices: what is within half the reach of their ways.
-    fn measure(&self, patch: u32, volumes: &mut Vec<Kdop18>) {
-        let around = |&vertex: &u32| {
-            let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
-            Kdop18::around(&[x, x + v * self.dt], 0.5 * self.reach)
-        };
-        volumes.clear();
-        volumes.extend(self.cloth.own_vertices(patch).iter().map(around));
+    /// Volume of a cloth vertex.
+    #[inline]
+    pub(super) fn vertex_volume(&self, vertex: u32) -> &Packed {
+        let (patch, at) = self.cloth.slot(vertex);
+        &self.vertex_volumes(patch)[at as usize]
     }
 
     /// Volumes of a body's tree; none for an analytic body.
-    pub(super) fn body_volumes(&self, body: u32) -> &[Kdop18] {
+    pub(super) fn body_volumes(&self, body: u32) -> Nodes<'_> {
         let Body::Triangles(surface) = &self.bodies[body as usize] else {
-            return &[];
+            return Nodes(&[]);
         };
         let velocity = self.body_velocities[body as usize];
         if velocity == DVec3::ZERO {
-            return &surface.volumes;
+            let kept = &self.volumes.resting[body as usize];
+            return Nodes(kept.get_or_init(|| surface.resting(self.grid())));
         }
-        let (offset, step) = (self.body_offset(body), velocity * self.dt);
-        let swept = |triangle| surface.swept(triangle, offset, step, self.reach);
-        self.volumes.bodies[body as usize].of(|volumes| surface.tree.refit(swept, volumes))
+        let motion = (self.body_offset(body), velocity * self.dt);
+        let kept = &self.volumes.bodies[body as usize];
+        Nodes(kept.of(|volumes| surface.moving(self.grid(), motion, volumes)))
     }
 
     /// How far a body has moved since time 0, in m.

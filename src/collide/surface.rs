@@ -29,6 +29,12 @@ pub(super) struct Face {
 }
 
 impl Face {
+    /// What it owns: bits 0 to 2 for its corners, bits 3 to 5 for the edges from these to the next.
+    #[inline(always)]
+    pub(super) fn owned(self) -> u32 {
+        self.owned
+    }
+
     /// The corners it owns.
     #[inline]
     pub(super) fn owned_corners(self) -> impl Iterator<Item = u32> {
@@ -61,8 +67,9 @@ pub struct ClothSurface {
     patches: Vec<Bvh>,
     /// The vertices of the triangles of each patch, ascending.
     patch_vertices: Vec<Vec<u32>>,
-    /// The vertices of each patch itself, and for each vertex its patch and its place there.
-    own_vertices: Vec<Vec<u32>>,
+    /// For each triangle, the places of its corners there.
+    places: Vec<[u32; 3]>,
+    /// For each vertex of a triangle, a patch and its place there.
     slots: Vec<(u32, u32)>,
     culling: Option<Culling>,
 }
@@ -182,13 +189,6 @@ impl ClothSurface {
             let center = t.iter().map(|&v| rest[v as usize]).sum::<DVec3>() / 3.0;
             items[patch_of(lowest)].push((index, center));
         }
-        let mut own_vertices = vec![Vec::new(); patches];
-        let slots = (0..rest.len() as u32).map(|vertex| {
-            let patch = patch_of(vertex);
-            own_vertices[patch].push(vertex);
-            (patch as u32, own_vertices[patch].len() as u32 - 1)
-        });
-        let slots = slots.collect();
         let vertices = |items: &Vec<(u32, DVec3)>| {
             let triangles = items.iter().map(|&(t, _)| triangles[t as usize]);
             let mut vertices: Vec<u32> = triangles.flatten().collect();
@@ -196,9 +196,21 @@ impl ClothSurface {
             vertices.dedup();
             vertices
         };
+        let patch_vertices: Vec<Vec<u32>> = items.iter().map(vertices).collect();
+        let mut slots = vec![(0, 0); rest.len()];
+        let mut places = vec![[0; 3]; triangles.len()];
+        for (patch, (vertices, items)) in (0..).zip(patch_vertices.iter().zip(&items)) {
+            for (place, &vertex) in (0..).zip(vertices) {
+                slots[vertex as usize] = (patch, place);
+            }
+            let place = |v: u32| vertices.partition_point(|&w| w < v) as u32;
+            for &(t, _) in items {
+                places[t as usize] = triangles[t as usize].map(place);
+            }
+        }
         Self {
-            patch_vertices: items.iter().map(vertices).collect(),
-            own_vertices,
+            patch_vertices,
+            places,
             slots,
             surface: Surface::new(triangles, rest.len()),
             rest: rest.to_vec(),
@@ -284,12 +296,13 @@ impl ClothSurface {
         &self.patch_vertices
     }
 
-    /// The vertices of a patch itself, ascending.
-    pub(super) fn own_vertices(&self, patch: u32) -> &[u32] {
-        &self.own_vertices[patch as usize]
+    /// The places of a triangle's corners among the vertices of its patch.
+    #[inline]
+    pub(super) fn places(&self, triangle: u32) -> [u32; 3] {
+        self.places[triangle as usize]
     }
 
-    /// The patch of a vertex, and its place there.
+    /// A patch that has a triangle at the vertex, and the vertex's place among the vertices there.
     #[inline]
     pub(super) fn slot(&self, vertex: u32) -> (u32, u32) {
         self.slots[vertex as usize]

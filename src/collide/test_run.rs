@@ -9,16 +9,20 @@
 
 use std::ops::Range;
 
+use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
 use super::body::{Analytic, Body, BodySurface};
 use super::bvh::{Bvh, Node};
 use super::charts::Place;
 use super::contact::Contact;
-use super::kdop::{Kdop, Kdop18, Turned};
+use super::kdop::Kdop;
 use super::narrow;
+use super::narrow::Leaf;
 use super::near::NearPair;
+use super::packed::{Nodes, Packed};
 use super::snapshot::Snapshot;
+use super::surface::ClothSurface;
 
 /// What is tested against what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,7 +49,7 @@ pub(crate) struct Made {
 /// What becomes of what the trees leave over.
 pub(super) trait Sink {
     /// Two triangles of cloth whose volumes overlap.
-    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [u32; 2], volumes: [&Kdop18; 2]);
+    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [Leaf<'_>; 2]);
 
     /// Two features of cloth that are near at rest.
     fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair);
@@ -59,8 +63,8 @@ pub(super) trait Sink {
 
 impl Sink for Vec<Contact> {
     #[inline]
-    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [u32; 2], volumes: [&Kdop18; 2]) {
-        narrow::cloth_pair(snap, pair, Some(volumes), self);
+    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [Leaf<'_>; 2]) {
+        narrow::cloth_pair(snap, &pair, self);
     }
 
     #[inline]
@@ -114,12 +118,13 @@ impl TestRun {
             Target::Patches(p, q) => root(p).overlaps(root(q)),
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(_) => {
-                    let root_of_body = snap.body_volumes(b).first();
-                    root_of_body.is_some_and(|body| root(p).overlaps(body))
+                    let root_of_body = snap.body_volumes(b).root();
+                    let root = snap.grid().enclosing(root(p));
+                    root_of_body.is_some_and(|body| root.overlaps(&body))
                 }
                 Body::Analytic(solid) => {
                     !snap.cloth.patches()[p as usize].is_empty()
-                        && near_solid(snap, (b, solid), root(p))
+                        && near_solid(snap, (b, solid), root(p).ball())
                 }
             },
         };
@@ -197,27 +202,33 @@ impl TestRun {
                         return (made, stack.is_empty());
                     }
                 }
-                let leaf = |s, t, volumes| {
+                let own = Leaves::new(snap, p);
+                let leaf = |s, t| {
                     leaves += 1;
-                    out.cloth(snap, [s, t], volumes);
+                    out.cloth(snap, [own.leaf(s), own.leaf(t)]);
                 };
                 tests + advance::<Same, _>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
             }
             Target::Patches(p, q) => {
                 let places = [snap.places(p), snap.places(q)];
                 let cull = |a: u32, b: u32| culls(snap, (places[0], a), (places[1], b));
-                let cull = (!places[0].is_empty()).then_some(cull);
-                let leaf = |s, t, volumes| {
+                let roots = places[0].first().zip(places[1].first());
+                let close = roots.is_some_and(|(one, two)| !one.is_far_from(*two));
+                let cull = close.then_some(cull);
+                let [one, two] = [p, q].map(|p| Leaves::new(snap, p));
+                let leaf = |s, t| {
                     leaves += 1;
-                    out.cloth(snap, [s, t], volumes);
+                    out.cloth(snap, [one.leaf(s), two.leaf(t)]);
                 };
                 advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, cull)
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
-                    let leaf = |s, t, _| {
+                    let own = &snap.cloth.patches()[p as usize];
+                    let leaf = |s, t| {
                         leaves += 1;
-                        out.body(snap, (b, solid), [s, t]);
+                        let pair = [own.triangle(s), solid.tree.triangle(t)];
+                        out.body(snap, (b, solid), pair);
                     };
                     let body = (&solid.tree, snap.body_volumes(b));
                     advance::<Unlike, _>([patch(p), body], stack, budget, leaf, EVERY)
@@ -305,7 +316,7 @@ impl TestRun {
 }
 
 /// Whether all that is below two nodes, or below one if they are equal, stays out of reach but for near pairs.
-#[inline]
+#[inline(always)]
 fn culls(snap: &Snapshot<'_>, first: (&[Place], u32), second: (&[Place], u32)) -> bool {
     let of = |(places, node): (&[Place], u32)| places.get(node as usize).copied();
     let places = of(first).zip(of(second));
@@ -335,7 +346,78 @@ fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl
 pub(super) const EVERY: Option<fn(u32, u32) -> bool> = None;
 
 /// A hierarchy with the volumes of its nodes.
-pub(super) type Tree<'a, const N: usize> = (&'a Bvh, &'a [Kdop<N>]);
+pub(super) type Tree<'a, V> = (&'a Bvh, V);
+
+/// Volumes of a tree's nodes, as tests ask for them.
+pub(super) trait Bounds: Copy {
+    /// Whether each of two siblings overlaps each of two others: the first the first, the first the second, and so on.
+    /// Of siblings the first is named.
+    fn four(self, first: u32, other: Self, second: u32) -> [bool; 4];
+
+    /// Whether a node overlaps each of two siblings.
+    fn two(self, node: u32, other: Self, first: u32) -> [bool; 2];
+
+    /// Whether two siblings overlap.
+    fn between(self, first: u32) -> bool;
+
+    /// How large a node is, in whatever unit.
+    fn size(self, node: u32) -> f32;
+}
+
+impl<const N: usize> Bounds for &[Kdop<N>] {
+    #[inline(always)]
+    fn four(self, first: u32, other: Self, second: u32) -> [bool; 4] {
+        let [a, b] = self.two(first, other, second);
+        let [c, d] = self.two(first + 1, other, second);
+        [a, b, c, d]
+    }
+
+    #[inline(always)]
+    fn two(self, node: u32, other: Self, first: u32) -> [bool; 2] {
+        let turned = self[node as usize].turned();
+        [first, first + 1].map(|child| turned.overlaps(&other[child as usize]))
+    }
+
+    #[inline(always)]
+    fn between(self, first: u32) -> bool {
+        self[first as usize].overlaps(&self[first as usize + 1])
+    }
+
+    #[inline(always)]
+    fn size(self, node: u32) -> f32 {
+        self[node as usize].size()
+    }
+}
+
+/// What the leaves of a patch hold.
+struct Leaves<'a> {
+    cloth: &'a ClothSurface,
+    tree: &'a Bvh,
+    nodes: Nodes<'a>,
+    vertices: &'a [Packed],
+}
+
+impl<'a> Leaves<'a> {
+    fn new(snap: &'a Snapshot<'_>, patch: u32) -> Self {
+        Self {
+            cloth: snap.cloth,
+            tree: &snap.cloth.patches()[patch as usize],
+            nodes: snap.patch_volumes(patch),
+            vertices: snap.vertex_volumes(patch),
+        }
+    }
+
+    #[inline(always)]
+    fn leaf(&self, node: u32) -> Leaf<'a> {
+        let triangle = self.tree.triangle(node);
+        Leaf {
+            triangle,
+            volume: self.nodes.of(node),
+            corners: self.cloth.places(triangle),
+            vertices: self.vertices,
+        }
+    }
+}
 
 /// Pending tests are taken in batches of this many: what one waits for (the nodes, their volumes, how many of its tests
 /// succeed) does not keep the next from beginning.
@@ -347,6 +429,9 @@ struct Pending<'s> {
     stack: &'s mut Vec<(u32, u32)>,
     /// How many of `stack` are tests.
     len: usize,
+    /// Pairs of leaves that a batch has led to, and how many.
+    leaves: [(u32, u32); 4 * BATCH + 1],
+    found: usize,
 }
 
 impl Pending<'_> {
@@ -359,27 +444,45 @@ impl Pending<'_> {
             *test = *newest;
         }
         self.len -= count;
-        // What each may lead to.
-        let most = self.len + 4 * count;
+        // What each may lead to, and one more.
+        let most = self.len + 4 * count + 1;
         if self.stack.len() < most {
             self.stack.resize(2 * most, (0, 0));
         }
         batch
     }
 
+    /// Puts a test on the stack, or a pair of leaves beside it.
     #[inline(always)]
-    fn push(&mut self, test: (u32, u32), succeeds: bool) {
+    fn push(&mut self, test: (u32, u32), succeeds: bool, leaves: bool) {
         self.stack[self.len] = test;
-        self.len += usize::from(succeeds);
+        self.len += usize::from(succeeds & !leaves);
+        self.leaves[self.found] = test;
+        self.found += usize::from(succeeds & leaves);
     }
 
-    /// Keeps of the tests from `first` on those that are to be kept.
+    /// Keeps of the tests from `first` on, and of the pairs of leaves, those that are to be kept.
     #[inline(always)]
     fn retain(&mut self, first: usize, keep: impl Fn(u32, u32) -> bool) {
         let end = std::mem::replace(&mut self.len, first);
         for at in first..end {
             let (a, b) = self.stack[at];
-            self.push((a, b), keep(a, b));
+            self.stack[self.len] = (a, b);
+            self.len += usize::from(keep(a, b));
+        }
+        let end = std::mem::take(&mut self.found);
+        for at in 0..end {
+            let (a, b) = self.leaves[at];
+            self.leaves[self.found] = (a, b);
+            self.found += usize::from(keep(a, b));
+        }
+    }
+
+    /// Puts the pairs of leaves on the stack too.
+    fn keep_leaves(&mut self) {
+        for &test in &self.leaves[..self.found] {
+            self.stack[self.len] = test;
+            self.len += 1;
         }
     }
 }
@@ -420,18 +523,22 @@ const LARGER: f32 = 2.0;
 
 /// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
 ///
-/// What they are to each other says how they are descended. `leaf` is given pairs of triangles whose volumes overlap;
-/// pairs of nodes that `cull` knows to be apart are left out.
-pub(super) fn advance<'a, K: Kin, const N: usize>(
-    [first, second]: [Tree<'a, N>; 2],
+/// What they are to each other says how they are descended. `leaf` is given pairs of leaves, as nodes, whose volumes
+/// overlap; pairs of nodes that `cull` knows to be apart are left out.
+pub(super) fn advance<K: Kin, V: Bounds>(
+    [first, second]: [Tree<'_, V>; 2],
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
-    mut leaf: impl FnMut(u32, u32, [&'a Kdop<N>; 2]),
+    mut leaf: impl FnMut(u32, u32),
     cull: Option<impl Fn(u32, u32) -> bool>,
 ) -> u32 {
-    let volume = |(_, volumes): Tree<'a, N>, node: u32| &volumes[node as usize];
     let len = stack.len();
-    let mut pending = Pending { stack, len };
+    let mut pending = Pending {
+        stack,
+        len,
+        leaves: [(0, 0); 4 * BATCH + 1],
+        found: 0,
+    };
     let mut batch = [(0, 0); BATCH];
     let mut tests = 0;
     while tests < budget && pending.len > 0 {
@@ -443,55 +550,83 @@ pub(super) fn advance<'a, K: Kin, const N: usize>(
             if K::SAME && a == b {
                 // All pairs below one node: those below each child, and those between the children.
                 if let Node::Inner(child) = first.0.node(a) {
-                    let between = volume(first, child).overlaps(volume(first, child + 1));
-                    pending.push((child, child + 1), between);
-                    pending.push((child, child), true);
-                    pending.push((child + 1, child + 1), true);
+                    let leaves = first.0.leaves(child);
+                    let between = first.1.between(child);
+                    pending.push((child, child + 1), between, leaves[0] & leaves[1]);
+                    pending.push((child, child), !leaves[0], false);
+                    pending.push((child + 1, child + 1), !leaves[1], false);
                 }
                 tests += 1;
                 continue;
             }
-            // Children of the first with the second, or the other way round.
-            let mut halves = |child: u32, larger: Tree<'a, N>, turned: Turned<N>, first: bool| {
-                for child in [child, child + 1] {
-                    let test = if first { (child, b) } else { (a, child) };
-                    pending.push(test, turned.overlaps(volume(larger, child)));
+            let kinds = (first.0.node(a), second.0.node(b));
+            // Of nodes that differ in size the larger is descended, of a leaf and another node the other.
+            let alone = match kinds {
+                (Node::Leaf(_), Node::Leaf(_)) => {
+                    leaf(a, b);
+                    tests += 1;
+                    continue;
                 }
-                2
+                (Node::Leaf(_), Node::Inner(_)) => Some(false),
+                (Node::Inner(_), Node::Leaf(_)) => Some(true),
+                (Node::Inner(_), Node::Inner(_)) if K::UNLIKE => {
+                    let (one, two) = (first.1.size(a), second.1.size(b));
+                    if two > LARGER * one {
+                        Some(false)
+                    } else if one > LARGER * two {
+                        Some(true)
+                    } else {
+                        None
+                    }
+                }
+                (Node::Inner(_), Node::Inner(_)) => None,
             };
-            let (one, two) = (volume(first, a), volume(second, b));
-            tests += match (first.0.node(a), second.0.node(b)) {
-                (Node::Leaf(s), Node::Leaf(t)) => {
-                    leaf(s, t, [one, two]);
-                    1
+            tests += match (kinds, alone) {
+                ((Node::Inner(child), _), Some(true)) => {
+                    let leaves = first.0.leaves(child);
+                    let is_leaf = matches!(kinds.1, Node::Leaf(_));
+                    let meet = second.1.two(b, first.1, child);
+                    for k in 0..2 {
+                        let test = (child + k as u32, b);
+                        pending.push(test, meet[k], leaves[k] & is_leaf);
+                    }
+                    2
                 }
-                (Node::Leaf(_), Node::Inner(child)) => halves(child, second, one.turned(), false),
-                (Node::Inner(child), Node::Leaf(_)) => halves(child, first, two.turned(), true),
-                (Node::Inner(_), Node::Inner(child))
-                    if K::UNLIKE && two.size() > LARGER * one.size() =>
-                {
-                    halves(child, second, one.turned(), false)
+                ((_, Node::Inner(child)), Some(_)) => {
+                    let leaves = second.0.leaves(child);
+                    let is_leaf = matches!(kinds.0, Node::Leaf(_));
+                    let meet = first.1.two(a, second.1, child);
+                    for k in 0..2 {
+                        let test = (a, child + k as u32);
+                        pending.push(test, meet[k], leaves[k] & is_leaf);
+                    }
+                    2
                 }
-                (Node::Inner(child), Node::Inner(_))
-                    if K::UNLIKE && one.size() > LARGER * two.size() =>
-                {
-                    halves(child, first, two.turned(), true)
-                }
-                (Node::Inner(child), Node::Inner(other)) => {
-                    let others = [other, other + 1].map(|other| (other, volume(second, other)));
-                    for child in [child, child + 1] {
-                        let turned = volume(first, child).turned();
-                        for (other, volume) in others {
-                            pending.push((child, other), turned.overlaps(volume));
-                        }
+                ((Node::Inner(child), Node::Inner(other)), _) => {
+                    let (leaves, others) = (first.0.leaves(child), second.0.leaves(other));
+                    let meet = first.1.four(child, second.1, other);
+                    for k in 0..4 {
+                        let test = (child + k as u32 / 2, other + k as u32 % 2);
+                        pending.push(test, meet[k], leaves[k / 2] & others[k % 2]);
                     }
                     4
                 }
+                _ => 0,
             };
         }
         if let Some(cull) = &cull {
             pending.retain(before, |a, b| !cull(a, b));
         }
+        if tests < budget {
+            tests += pending.found as u32;
+            for &(a, b) in &pending.leaves[..pending.found] {
+                leaf(a, b);
+            }
+        } else {
+            // Not now.
+            pending.keep_leaves();
+        }
+        pending.found = 0;
     }
     tests
 }
@@ -499,7 +634,7 @@ pub(super) fn advance<'a, K: Kin, const N: usize>(
 /// As [`advance`], for a hierarchy against a body without one.
 fn advance_solid(
     snap: &Snapshot<'_>,
-    (tree, volumes): Tree<'_, { Kdop18::NUMBERS }>,
+    (tree, nodes): Tree<'_, Nodes<'_>>,
     (body, solid): (u32, &Analytic),
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
@@ -511,7 +646,8 @@ fn advance_solid(
         match tree.node(a) {
             Node::Inner(child) => {
                 for child in [child, child + 1] {
-                    if near_solid(snap, (body, solid), &volumes[child as usize]) {
+                    let ball = snap.grid().ball(&nodes.of(child));
+                    if near_solid(snap, (body, solid), ball) {
                         stack.push((child, 0));
                     }
                 }
@@ -531,10 +667,13 @@ fn advance_solid(
     }
 }
 
-/// Whether what a volume holds may come within reach of a solid.
-fn near_solid(snap: &Snapshot<'_>, (body, solid): (u32, &Analytic), volume: &Kdop18) -> bool {
+/// Whether what a ball holds, given by its centre and its radius (m), may come within reach of a solid.
+fn near_solid(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &Analytic),
+    (center, radius): (DVec3, f64),
+) -> bool {
     let velocity = snap.body_velocities[body as usize];
-    let (center, radius) = volume.ball();
     let (gap, _) = solid.distance(center - snap.body_offset(body));
     gap <= radius + snap.reach + velocity.length() * snap.dt
 }
@@ -550,7 +689,7 @@ pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
     {
         for s in 0..cloth {
             for t in s + 1..cloth {
-                narrow::cloth_pair(snap, [s, t], None, &mut out);
+                narrow::all_of_pair(snap, [s, t], &mut out);
             }
         }
     }

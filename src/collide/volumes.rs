@@ -4,24 +4,40 @@
 //! are measured; all else is unions. Whatever belongs to a patch is made when a test first needs it, once per rank and step, for
 //! a rank looks at few patches that are not its own. The room is kept from step to step.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::AtomicU8;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::charts::BLOCKS;
 use super::firmness::{Firmness, Gradients};
 use super::kdop::Kdop18;
+use super::packed::{Grid, Packed, Siblings};
 
 /// Room for the volumes of a step; see [`Snapshot::new`](super::Snapshot::new).
 #[derive(Debug, Default)]
 pub struct Volumes {
-    /// Of the vertices of each patch.
-    pub(super) vertices: Vec<Kept<Kdop18>>,
     /// Of each patch as a whole: one value.
     pub(super) roots: Vec<Kept<Kdop18>>,
-    pub(super) patches: Vec<Kept<Kdop18>>,
-    pub(super) bodies: Vec<Kept<Kdop18>>,
+    /// What the others lie on, made from those.
+    pub(super) grid: OnceLock<Grid>,
+    /// Of the vertices of each patch's triangles.
+    pub(super) vertices: Vec<Kept<Packed>>,
+    pub(super) patches: Vec<Kept<Siblings>>,
+    /// Of bodies that move, and of those that rest.
+    pub(super) bodies: Vec<Kept<Siblings>>,
+    pub(super) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
     /// Of each tile of the cloth's charts: gradients of cells, squared firmness of blocks.
     pub(super) gradients: Vec<Kept<Gradients>>,
     pub(super) firmness: Vec<Kept<Firmness>>,
+    /// Of each block of all tiles, whether it is firm enough: [`UNKNOWN`] as long as nobody has asked, or one of the others.
+    pub(super) firm: Vec<AtomicU8>,
 }
+
+/// Nobody has asked yet.
+pub(super) const UNKNOWN: u8 = 0;
+/// Firm enough.
+pub(super) const FIRM: u8 = 1;
+/// Not firm enough.
+pub(super) const LOOSE: u8 = 2;
 
 /// Volumes of a tree, or the like, once somebody has asked for them.
 #[derive(Debug)]
@@ -37,8 +53,15 @@ impl Volumes {
         forget(&mut self.roots, patches);
         forget(&mut self.patches, patches);
         forget(&mut self.bodies, bodies);
+        self.resting.clear();
+        self.resting.resize_with(bodies, OnceLock::new);
+        self.grid = OnceLock::new();
         forget(&mut self.gradients, tiles);
         forget(&mut self.firmness, tiles);
+        self.firm
+            .iter_mut()
+            .for_each(|firm| *firm.get_mut() = UNKNOWN);
+        self.firm.resize_with(tiles * BLOCKS, AtomicU8::default);
     }
 }
 

@@ -279,17 +279,13 @@ fn share_geometry(
     let tile = |k: usize| shares[me].start + k - patches..shares[me].start + k - patches + 1;
     share_out(team, patches + shares[me].len(), |k| {
         if k < patches {
-            snapshot.make_vertices(first + k);
+            snapshot.make_root(first + k);
         } else {
             snapshot.make_gradients(tile(k));
         }
     });
-    share_out(team, patches + shares[me].len(), |k| {
-        if k < patches {
-            snapshot.make_root(first + k);
-        } else {
-            snapshot.make_firmness(tile(k));
-        }
+    share_out(team, shares[me].len(), |k| {
+        snapshot.make_firmness(tile(patches + k));
     });
     if comm.size() == 1 {
         return Ok(());

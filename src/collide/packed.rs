@@ -1,0 +1,525 @@
+//! Volumes of 18 planes in 16 bits each: what the trees of a step are made of.
+//!
+//! A step has one grid for all its volumes, laid over all of the cloth; planes are rounded outwards to its lines,
+//! so that what a volume holds it holds still. A volume is less than half as many bytes as in f32, and
+//! vector instructions take eight planes at once. Of contacts nothing is lost, for the last word on a pair of features is not
+//! said by volumes. What lies off the grid is held by its border: it is told from what lies on it, not from what lies off it too.
+//!
+//! The grid is a function of the volumes around patches, which all ranks know. Its lines lie at multiples of a power of
+//! two, so that it stays for many steps, and so do volumes of bodies at rest.
+
+use glam::DVec3;
+
+use super::kdop::{Kdop18, along};
+use super::test_run::Bounds;
+
+/// Directions.
+const PAIRS: usize = 9;
+/// Those that fill a register.
+const WIDE: usize = 8;
+/// Lines that the cloth lies between, in all directions: between this and half of it.
+const LINES: f64 = 45_000.0;
+/// The grid is moved by so many lines at once.
+const MOVED: f64 = 8192.0;
+/// The outermost lines.
+const BORDER: f32 = 32_000.0;
+/// More than half a line, for rounding to the nearest to round downwards, and more than what f32 loses before.
+const DOWN: f32 = 0.75;
+/// Added to a number, it leaves the nearest integer in its last bits.
+const TO_INTEGER: f32 = 12_582_912.0;
+
+/// The grid of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Grid {
+    origin: DVec3,
+    /// Lines per m along the axes; 0 if nothing can be told apart.
+    lines: f64,
+    /// For each direction: the same, and the line at the origin; then numbers that no one looks at.
+    scale: [f32; 12],
+    first: [f32; 12],
+}
+
+/// A volume on the grid: lower lines along eight directions, negated upper lines, then both along the ninth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(16))]
+pub(super) struct Packed {
+    low: [i16; WIDE],
+    high: [i16; WIDE],
+    last: [i16; 2],
+}
+
+/// The volumes of two siblings, side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(16))]
+pub(super) struct Siblings {
+    low: [[i16; WIDE]; 2],
+    high: [[i16; WIDE]; 2],
+    /// Of the first twice, of the second twice.
+    last: [i16; 4],
+}
+
+/// Coordinates along the nine directions, and three zeros.
+#[inline(always)]
+fn nine([x, y, z]: [f32; 3]) -> [f32; 12] {
+    let mut sums = [x, y, z, x, x, y, x, x, y, 0.0, 0.0, 0.0];
+    let others = [0.0, 0.0, 0.0, y, z, z, -y, -z, -z, 0.0, 0.0, 0.0];
+    for k in 0..12 {
+        sums[k] += others[k];
+    }
+    sums
+}
+
+#[inline(always)]
+fn narrow(p: DVec3) -> [f32; 3] {
+    [p.x as f32, p.y as f32, p.z as f32]
+}
+
+/// The lesser, and the second if there is none: what one vector instruction does.
+#[inline(always)]
+fn lesser(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
+}
+
+#[inline(always)]
+fn greater(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
+}
+
+/// The line below. What is no number lies on the lowest: there it is told from nothing.
+#[inline(always)]
+fn line(at: f32) -> i16 {
+    let held = lesser(greater(at - DOWN, -BORDER), BORDER);
+    (held + TO_INTEGER).to_bits() as i16
+}
+
+/// The volume around all points within `radius` (m) of some, given by where they are at the start of a step and at its end.
+pub(super) fn around(ends: impl Iterator<Item = [DVec3; 2]>, radius: f64) -> Kdop18 {
+    let mut ends = ends.peekable();
+    let Some(&[anchor, _]) = ends.peek() else {
+        return Kdop18::EMPTY;
+    };
+    let mut low = [f32::INFINITY; 12];
+    let mut high = [f32::NEG_INFINITY; 12];
+    for both in ends {
+        let a = nine(narrow(both[0] - anchor));
+        let b = nine(narrow(both[1] - anchor));
+        for k in 0..12 {
+            low[k] = lesser(lesser(a[k], b[k]), low[k]);
+            high[k] = greater(greater(a[k], b[k]), high[k]);
+        }
+    }
+    let farthest = (0..PAIRS).fold(0.0, |far: f32, k| far.max(-low[k]).max(high[k]));
+    // Three roundings of numbers no larger.
+    let lost = 4.0 * f64::from(f32::EPSILON) * f64::from(farthest);
+    let mut planes = [0.0; 2 * PAIRS];
+    for k in 0..PAIRS {
+        let (at, length) = along(anchor, k);
+        let out = lost + radius * length;
+        planes[k] = at + f64::from(low[k]) - out;
+        planes[PAIRS + k] = -at - f64::from(high[k]) - out;
+    }
+    Kdop18::from_planes(planes)
+}
+
+impl Grid {
+    /// The grid over a volume.
+    pub(super) fn over(whole: &Kdop18) -> Self {
+        let planes = whole.numbers().map(f64::from);
+        let along_of = |p: DVec3, k: usize| along(p, k).0;
+        let middle = |k: usize| 0.5 * (planes[k] - planes[PAIRS + k]);
+        let widths = (0..PAIRS).map(|k| {
+            let (_, length) = along(DVec3::ZERO, k);
+            (-planes[PAIRS + k] - planes[k]) / length
+        });
+        // Not `max`, which leaves out what is no number.
+        let widest = widths.fold(1e-30, |a, b| if b <= a { a } else { b });
+        if !(widest < 1e30) {
+            return Self {
+                origin: DVec3::ZERO,
+                lines: 0.0,
+                scale: [0.0; 12],
+                first: [0.0; 12],
+            };
+        }
+        let lines = (LINES / widest).log2().floor().exp2();
+        let snapped = |at: f64| (at * lines / MOVED).round() * MOVED / lines;
+        let origin = DVec3::new(middle(0), middle(1), middle(2)).map(snapped);
+        let mut grid = Self {
+            origin,
+            lines,
+            scale: [0.0; 12],
+            first: [0.0; 12],
+        };
+        for k in 0..PAIRS {
+            let (_, length) = along(DVec3::ZERO, k);
+            let scale = lines / length;
+            let first = (along_of(origin, k) - middle(k)) * scale;
+            grid.scale[k] = scale as f32;
+            grid.first[k] = ((first / MOVED).round() * MOVED) as f32;
+        }
+        grid
+    }
+
+    /// What is within `radius` lines of the way from `start` to `end`.
+    #[inline(always)]
+    fn swept(&self, [start, end]: [DVec3; 2], radius: f32) -> Packed {
+        let a = nine(narrow(start - self.origin));
+        let b = nine(narrow(end - self.origin));
+        let ends = |k: usize| {
+            let (first, scale) = (self.first[k], self.scale[k]);
+            let (least, most) = (lesser(a[k], b[k]), greater(a[k], b[k]));
+            let low = line(least * scale + first - radius);
+            (low, line(-(most * scale + first) - radius))
+        };
+        let mut low = [0; WIDE];
+        let mut high = [0; WIDE];
+        for k in 0..WIDE {
+            (low[k], high[k]) = ends(k);
+        }
+        let last = ends(WIDE);
+        Packed {
+            low,
+            high,
+            last: [last.0, last.1],
+        }
+    }
+
+    /// What is within `radius` (m) of a triangle whose corners go these ways.
+    pub(super) fn around(&self, ways: [[DVec3; 2]; 3], radius: f64) -> Packed {
+        let radius = (radius * self.lines) as f32;
+        let [a, b, c] = ways.map(|way| self.swept(way, radius));
+        a.union(&b).union(&c)
+    }
+
+    /// Volumes of what is within `radius` (m) of ways from a start to an end.
+    pub(super) fn measure(
+        &self,
+        ways: impl Iterator<Item = [DVec3; 2]>,
+        radius: f64,
+        out: &mut Vec<Packed>,
+    ) {
+        let radius = (radius * self.lines) as f32;
+        out.clear();
+        out.extend(ways.map(|way| self.swept(way, radius)));
+    }
+
+    /// A volume that holds another.
+    pub(super) fn enclosing(&self, volume: &Kdop18) -> Packed {
+        let mut planes = [0; 2 * PAIRS];
+        for k in 0..PAIRS {
+            let (at, _) = along(self.origin, k);
+            let (first, scale) = (f64::from(self.first[k]), f64::from(self.scale[k]));
+            let [low, high] = [volume.numbers()[k], volume.numbers()[PAIRS + k]].map(f64::from);
+            planes[k] = line(((low - at) * scale + first) as f32);
+            planes[PAIRS + k] = line(((high + at) * scale - first) as f32);
+        }
+        Packed {
+            low: std::array::from_fn(|k| planes[k]),
+            high: std::array::from_fn(|k| planes[PAIRS + k]),
+            last: [planes[WIDE], planes[PAIRS + WIDE]],
+        }
+    }
+
+    /// Centre and half diagonal of a volume's box along the axes, in m.
+    pub(super) fn ball(&self, volume: &Packed) -> (DVec3, f64) {
+        if self.lines <= 0.0 {
+            return (DVec3::ZERO, f64::INFINITY);
+        }
+        let at =
+            |line: f64, k: usize| self.origin[k] + (line - f64::from(self.first[k])) / self.lines;
+        let low: [f64; 3] = std::array::from_fn(|k| at(f64::from(volume.low[k]), k));
+        let high: [f64; 3] = std::array::from_fn(|k| at(-f64::from(volume.high[k]), k));
+        let (low, high) = (DVec3::from(low), DVec3::from(high));
+        (0.5 * (low + high), 0.5 * (high - low).length())
+    }
+}
+
+/// The lesser of each.
+#[inline(always)]
+fn least<const N: usize>(mut a: [i16; N], b: [i16; N]) -> [i16; N] {
+    for k in 0..N {
+        a[k] = a[k].min(b[k]);
+    }
+    a
+}
+
+/// The widest gaps of eight pairs of planes, both ways round.
+#[inline(always)]
+fn gaps(
+    (low, high): (&[i16; WIDE], &[i16; WIDE]),
+    (others_low, others_high): (&[i16; WIDE], &[i16; WIDE]),
+) -> [i16; WIDE] {
+    let mut gaps = [0; WIDE];
+    for k in 0..WIDE {
+        let below = low[k].saturating_add(others_high[k]);
+        let above = high[k].saturating_add(others_low[k]);
+        gaps[k] = below.max(above);
+    }
+    gaps
+}
+
+#[inline(always)]
+fn any_positive(gaps: &[i16; WIDE]) -> bool {
+    gaps.iter().fold(false, |any, &gap| any | (gap > 0))
+}
+
+impl Packed {
+    /// The smallest volume that contains both.
+    #[inline(always)]
+    pub(super) fn union(&self, other: &Self) -> Self {
+        Self {
+            low: least(self.low, other.low),
+            high: least(self.high, other.high),
+            last: least(self.last, other.last),
+        }
+    }
+
+    /// Whether no pair of planes separates the two.
+    #[inline(always)]
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let gaps = gaps((&self.low, &self.high), (&other.low, &other.high));
+        let below = self.last[0].saturating_add(other.last[1]);
+        let above = self.last[1].saturating_add(other.last[0]);
+        !(any_positive(&gaps) | (below.max(above) > 0))
+    }
+
+    /// Sum of the lengths of its box's sides in lines.
+    #[inline]
+    fn size(&self) -> i32 {
+        (0..3)
+            .map(|k| -i32::from(self.high[k]) - i32::from(self.low[k]))
+            .sum()
+    }
+}
+
+impl Siblings {
+    /// Before they are known.
+    pub(super) const NOTHING: Self = Self {
+        low: [[0; WIDE]; 2],
+        high: [[0; WIDE]; 2],
+        last: [0; 4],
+    };
+
+    /// Two volumes.
+    #[inline(always)]
+    pub(super) fn new(a: &Packed, b: &Packed) -> Self {
+        Self {
+            low: [a.low, b.low],
+            high: [a.high, b.high],
+            last: [a.last[0], a.last[1], b.last[0], b.last[1]],
+        }
+    }
+
+    /// One of the two.
+    #[inline(always)]
+    pub(super) fn one(&self, side: usize) -> Packed {
+        Packed {
+            low: self.low[side],
+            high: self.high[side],
+            last: [self.last[2 * side], self.last[2 * side + 1]],
+        }
+    }
+
+    /// What contains both.
+    #[inline(always)]
+    pub(super) fn union(&self) -> Packed {
+        self.one(0).union(&self.one(1))
+    }
+}
+
+/// The volumes of a tree: at (n + 1) / 2 those of nodes n, odd, and n + 1, which are siblings; at 0 the root's, twice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Nodes<'a>(pub(super) &'a [Siblings]);
+
+impl<'a> Nodes<'a> {
+    /// The volume of a node.
+    #[inline(always)]
+    pub(super) fn of(self, node: u32) -> Packed {
+        let at = node as usize + 1;
+        self.0[at / 2].one(at % 2)
+    }
+
+    /// How many nodes there are.
+    pub(super) fn count(self) -> usize {
+        (2 * self.0.len()).saturating_sub(1)
+    }
+
+    /// The volume of the root, if there is one.
+    pub(super) fn root(self) -> Option<Packed> {
+        self.0.first().map(|both| both.one(0))
+    }
+
+    /// The volumes of two siblings, the first of which has an odd number.
+    #[inline(always)]
+    fn pair(self, first: u32) -> &'a Siblings {
+        &self.0[(first as usize).div_ceil(2)]
+    }
+}
+
+/// Whether each of two siblings meets each of two others: the first the first, the first the second, and so on.
+#[inline(always)]
+fn four(a: &Siblings, b: &Siblings) -> [bool; 4] {
+    let [l0, h0, l1, h1] = a.last;
+    let mine = [l0, h0, l1, h1, l0, h0, l1, h1];
+    let [l0, h0, l1, h1] = b.last;
+    let theirs = [h0, l0, h1, l1, h1, l1, h0, l0];
+    // Of all four along the ninth direction at once.
+    let mut ninth = [0; WIDE];
+    for k in 0..WIDE {
+        ninth[k] = mine[k].saturating_add(theirs[k]);
+    }
+    let meet = |i: usize, j: usize, at: usize| {
+        let mut gaps = gaps((&a.low[i], &a.high[i]), (&b.low[j], &b.high[j]));
+        for k in 0..WIDE {
+            gaps[k] = gaps[k].max(ninth[2 * at + k % 2]);
+        }
+        !any_positive(&gaps)
+    };
+    [meet(0, 0, 0), meet(0, 1, 2), meet(1, 0, 3), meet(1, 1, 1)]
+}
+
+impl Bounds for Nodes<'_> {
+    #[inline(always)]
+    fn four(self, first: u32, other: Self, second: u32) -> [bool; 4] {
+        four(self.pair(first), other.pair(second))
+    }
+
+    #[inline(always)]
+    fn two(self, node: u32, other: Self, first: u32) -> [bool; 2] {
+        let (one, two) = (self.of(node), other.pair(first));
+        [one.overlaps(&two.one(0)), one.overlaps(&two.one(1))]
+    }
+
+    #[inline(always)]
+    fn between(self, first: u32) -> bool {
+        let both = self.pair(first);
+        both.one(0).overlaps(&both.one(1))
+    }
+
+    #[inline(always)]
+    fn size(self, node: u32) -> f32 {
+        self.of(node).size() as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn point(scale: f64) -> impl Strategy<Value = DVec3> {
+        (-scale..scale, -scale..scale, -scale..scale).prop_map(|(x, y, z)| DVec3::new(x, y, z))
+    }
+
+    /// Whether a volume's planes, read back exactly, hold a point.
+    fn holds(grid: &Grid, volume: &Packed, p: DVec3) -> bool {
+        (0..PAIRS).all(|k| {
+            let (scale, first) = (f64::from(grid.scale[k]), f64::from(grid.first[k]));
+            let at = along(p - grid.origin, k).0 * scale + first;
+            let (low, high) = if k < WIDE {
+                (volume.low[k], volume.high[k])
+            } else {
+                (volume.last[0], volume.last[1])
+            };
+            f64::from(low) <= at && at <= -f64::from(high)
+        })
+    }
+
+    fn swept(grid: &Grid, way: [DVec3; 2], radius: f64) -> Packed {
+        let mut out = Vec::new();
+        grid.measure(std::iter::once(way), radius, &mut out);
+        out[0]
+    }
+
+    proptest! {
+        #[test]
+        fn volumes_hold_what_they_are_made_from_and_hardly_more(
+            far in point(1e6), points in prop::collection::vec(point(1.0), 4..9),
+            radius in 0.0..0.1f64, size in -6..6i32,
+        ) {
+            let size = 10f64.powi(size);
+            let radius = radius * size;
+            let points: Vec<DVec3> = points.iter().map(|&p| far + p * size).collect();
+            let whole = around(points.iter().map(|&p| [p, p]), radius);
+            for &p in &points {
+                prop_assert!(whole.contains(p));
+            }
+            let grid = Grid::over(&whole);
+            let volume = swept(&grid, [points[0], points[1]], radius);
+            let exact = Kdop18::around(&points[..2], radius);
+            for t in [0.0, 0.3, 1.0] {
+                let p = points[0].lerp(points[1], t);
+                for d in [DVec3::ZERO, DVec3::X, -DVec3::Y, DVec3::ONE.normalize()] {
+                    let p = p + d * (radius * (1.0 - 1e-9));
+                    prop_assert!(holds(&grid, &volume, p));
+                }
+            }
+            prop_assert!(volume.overlaps(&grid.enclosing(&exact)));
+            // To two lines, and what f32 does to the volume around all.
+            let (center, half) = grid.ball(&volume);
+            let (expected, expected_half) = exact.ball();
+            let slack = 5.0 / grid.lines + 4e-7 * (far.length() + size);
+            prop_assert!((center - expected).length() < slack && half < expected_half + slack);
+            prop_assert!(grid.lines * half < LINES);
+        }
+
+        #[test]
+        fn what_overlaps_exactly_overlaps_on_the_grid_however_it_is_asked(
+            points in prop::collection::vec(point(1.0), 8),
+        ) {
+            let whole = Kdop18::around(&points, 0.0);
+            let grid = Grid::over(&whole);
+            let one = |k: usize| swept(&grid, [points[2 * k], points[2 * k + 1]], 0.02);
+            let exact = |k: usize| Kdop18::around(&points[2 * k..2 * k + 2], 0.02);
+            let nodes = [Siblings::new(&one(0), &one(1)), Siblings::new(&one(2), &one(3))];
+            let found = four(&nodes[0], &nodes[1]);
+            for (at, (i, j)) in [(0, 2), (0, 3), (1, 2), (1, 3)].into_iter().enumerate() {
+                let overlaps = one(i).overlaps(&one(j));
+                prop_assert_eq!(found[at], overlaps);
+                prop_assert_eq!(one(j).overlaps(&one(i)), overlaps);
+                prop_assert!(overlaps || !exact(i).overlaps(&exact(j)));
+                prop_assert!(one(i).union(&one(j)).overlaps(&one(j)));
+            }
+        }
+    }
+
+    #[test]
+    fn off_the_grid_nothing_is_lost() {
+        let whole = Kdop18::around(&[DVec3::ZERO, DVec3::ONE], 0.0);
+        let grid = Grid::over(&whole);
+        let at = |p: DVec3| swept(&grid, [p, p], 0.01);
+        let inside = at(DVec3::splat(0.5));
+        for far in [1e3, 1e30, 1e200] {
+            assert!(!at(DVec3::X * far).overlaps(&inside), "{far}");
+            assert!(at(DVec3::X * far).overlaps(&at(DVec3::X * far)), "{far}");
+        }
+        for nowhere in [f64::NAN, f64::INFINITY] {
+            assert!(at(DVec3::splat(nowhere)).overlaps(&at(DVec3::splat(nowhere))));
+        }
+        assert!(at(DVec3::splat(f64::NAN)).overlaps(&inside));
+    }
+
+    #[test]
+    fn any_cloth_has_a_grid() {
+        for size in [0.0, 1e-300, 1e-30, 1e30, 1e300, f64::INFINITY, f64::NAN] {
+            let points = [DVec3::ZERO, DVec3::splat(size)];
+            let grid = Grid::over(&around(points.iter().map(|&p| [p, p]), 0.0));
+            let all = points.map(|p| swept(&grid, [p, p], 0.0));
+            let both = all[0].union(&all[1]);
+            assert!(both.overlaps(&all[0]) && both.overlaps(&all[1]), "{size}");
+            assert!(all[1].overlaps(&all[1]), "{size}");
+        }
+    }
+
+    #[test]
+    fn the_grid_stays_while_cloth_moves_a_little() {
+        let grid = |shift: f64| {
+            let points = [DVec3::splat(shift), DVec3::ONE + shift];
+            Grid::over(&Kdop18::around(&points, 0.01))
+        };
+        let mut grids: Vec<Grid> = (0..100).map(|step| grid(0.001 * f64::from(step))).collect();
+        grids.dedup();
+        assert!(grids.len() <= 3, "{}", grids.len());
+    }
+}
