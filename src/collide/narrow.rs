@@ -151,8 +151,8 @@ fn features(faces: &[Face; 2]) -> (u32, u32) {
     let [own, others] = [0, 1].map(|i| faces[i].owned());
     let vertices = own & 7 & !rows | (others & 7 & !columns) << 3;
     // Three times the edges of the second, as far as the first has its own.
-    let spread = (own >> 3 & 1) * 0o7 | (own >> 4 & 1) * 0o70 | (own >> 5 & 1) * 0o700;
-    let edges = (others >> 3) * 0o111 & spread & !MEETING[equal as usize & 511];
+    let spread = (((own >> 3) & 1) * 0o7) | (((own >> 4) & 1) * 0o70) | (((own >> 5) & 1) * 0o700);
+    let edges = ((others >> 3) * 0o111) & spread & !MEETING[equal as usize & 511];
     (vertices, edges)
 }
 

@@ -133,7 +133,7 @@ impl Grid {
         });
         // Not `max`, which leaves out what is no number.
         let widest = widths.fold(1e-30, |a, b| if b <= a { a } else { b });
-        if !(widest < 1e30) {
+        if widest.is_nan() || widest >= 1e30 {
             return Self {
                 origin: DVec3::ZERO,
                 lines: 0.0,
