@@ -788,6 +788,8 @@ proptest! {
         *s = size;
         *c = DVec3::from_array(center);
         scene.time.step = step;
+        // No part of a step is longer than the step.
+        scene.time.shortest = Some(step / 3.0);
         scene.balance.seed = seed;
         assert_echoes(&scene);
     }
