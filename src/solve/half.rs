@@ -227,7 +227,6 @@ impl Half {
 
     /// `y = A x`, but in rows that read the halo only what is in their patch. `y` is of the owned rows.
     pub(super) fn multiply_interior(&mut self, x: &[DVec3], y: &mut [DVec3], shares: &Shares) {
-        let (outer, rows) = (self.outer.entries(), &self.outer.rows);
         let work = parts(y, &shares.elements)
             .zip(&mut self.cells)
             .zip(shares.elements.iter().zip(&shares.ranges));
@@ -245,35 +244,18 @@ impl Half {
                     cells: &mut cells[..patch.rows.len()],
                 });
                 let at = patch.outer.start..patch.outer_to_halo;
-                let rows = (&rows[at.clone()], at);
-                let (matrix, first) = (outer, elements.start);
-                widest(Across {
-                    matrix,
-                    rows,
-                    x,
-                    y,
-                    first,
-                });
+                self.outer.multiply(at, x, (y, elements.start));
             }
         });
     }
 
     /// Adds what leads out of their patch in rows that read the halo.
     pub(super) fn multiply_border(&self, x: &[DVec3], y: &mut [DVec3], shares: &Shares) {
-        let (outer, rows) = (self.outer.entries(), &self.outer.rows);
         let work = parts(y, &shares.elements).zip(shares.elements.iter().zip(&shares.ranges));
         shares.run(work, |(y, (elements, share))| {
             for patch in &self.patches[share.clone()] {
                 let at = patch.outer_to_halo..patch.outer.end;
-                let rows = (&rows[at.clone()], at);
-                let (matrix, first) = (outer, elements.start);
-                widest(Across {
-                    matrix,
-                    rows,
-                    x,
-                    y,
-                    first,
-                });
+                self.outer.multiply(at, x, (y, elements.start));
             }
         });
     }
@@ -298,6 +280,18 @@ impl Outer {
         self.block_starts.push(self.block_columns.len() as u32);
         self.scalar_columns.extend(far);
         self.scalar_starts.push(self.scalar_columns.len() as u32);
+    }
+
+    /// Adds the rows at some places to `y`, whose first is of the given row.
+    #[inline]
+    fn multiply(&self, at: Range<usize>, x: &[DVec3], (y, first): (&mut [DVec3], usize)) {
+        widest(Across {
+            matrix: self.entries(),
+            rows: (&self.rows[at.clone()], at),
+            x,
+            y,
+            first,
+        });
     }
 
     fn entries(&self) -> Entries<'_> {
@@ -330,8 +324,8 @@ fn copy_inner(matrix: &BlockMatrix, patches: &[Patch], room: InnerRoom<'_>) -> O
     let behind_patches = patches.last().map(|last| (last.near.end, last.far.end));
     let (near_end, far_end) = behind_patches?;
     for (patch, row, last) in patches.iter().flat_map(|patch| {
-        let last = patch.rows.end - 1;
-        (patch.rows.clone()).map(move |row| (patch, row, row == last))
+        let end = patch.rows.end;
+        (patch.rows.clone()).map(move |row| (patch, row, row + 1 == end))
     }) {
         let vertices = first + patch.rows.start..first + patch.rows.end;
         // Fit in 16 bits, as patches do.

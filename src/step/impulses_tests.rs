@@ -1,0 +1,198 @@
+//! Momentum, rest, and rounds that leave rows out against rounds that do not.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::collide::contact::{PairId, PairKind};
+
+fn vertex_face(b: u32, vertices: [u32; 4], weights: [f64; 4], gap: f64) -> Contact {
+    Contact {
+        id: PairId {
+            kind: PairKind::VertexFace,
+            body: 0,
+            a: vertices[0],
+            b,
+        },
+        count: 4,
+        vertices,
+        weights,
+        normal: DVec3::Z,
+        gap,
+        target: 0.004,
+        body_velocity: DVec3::ZERO,
+    }
+}
+
+fn solve(contacts: &[Contact], velocities: &[DVec3], mass: f64, rounds: u32) -> Impulses {
+    let mut impulses = Impulses::default();
+    let all = 0..velocities.len();
+    impulses.clear(all.clone());
+    impulses.extend(contacts.iter().map(|c| Row::of_contact(c, 0.3, 0.005)));
+    impulses.begin();
+    for v in all {
+        if let Some(slot) = impulses.slot(v as u32) {
+            let mobility = DMat3::from_diagonal(DVec3::splat(1.0 / mass));
+            impulses.place(slot, velocities[v], mobility);
+        }
+    }
+    impulses.survey();
+    for _ in 0..rounds {
+        impulses.round();
+    }
+    impulses
+}
+
+fn rate(solved: &Impulses, row: &Row) -> f64 {
+    let pairs = row.vertices().iter().zip(row.weights);
+    let sum = pairs.fold(-row.body_velocity, |sum, (&v, w)| {
+        sum + solved.velocity(solved.slot(v).unwrap()) * w
+    });
+    sum.dot(row.normal)
+}
+
+#[test]
+fn a_single_contact_stops_approaching_in_one_round() {
+    let third = -1.0 / 3.0;
+    let contact = vertex_face(0, [0, 1, 2, 3], [1.0, third, third, third], 0.004);
+    let mut velocities = vec![DVec3::ZERO; 4];
+    velocities[0] = DVec3::new(0.0, 0.0, -1.0);
+    let solved = solve(&[contact], &velocities, 2e-5, 1);
+    let rate = rate(&solved, &solved.rows()[0]);
+    assert!(rate.abs() < 1e-12, "{rate}");
+}
+
+proptest! {
+    #[test]
+    fn momentum_is_kept_and_contacts_open(
+        seeds in prop::collection::vec((0u32..12, 0u32..12, 0u32..12, 0u32..12, 0.0..0.006f64), 1..12),
+        velocities in prop::collection::vec((-1.0..1.0f64, -1.0..1.0f64, -1.0..1.0f64), 12),
+    ) {
+        // The lifted vertex has the greatest number: some motion satisfies all contacts.
+        let contacts: Vec<Contact> = seeds
+            .iter()
+            .enumerate()
+            .filter_map(|(i, &(a, b, c, d, gap))| {
+                let mut all = [a, b, c, d];
+                all.sort_unstable_by(|a, b| b.cmp(a));
+                let distinct = all.windows(2).all(|w| w[0] != w[1]);
+                distinct.then(|| vertex_face(i as u32, all, [1.0, -0.2, -0.3, -0.5], gap))
+            })
+            .collect();
+        prop_assume!(!contacts.is_empty());
+        let velocities: Vec<DVec3> =
+            velocities.into_iter().map(|(x, y, z)| DVec3::new(x, y, z)).collect();
+        let solved = solve(&contacts, &velocities, 1.0, 2000);
+        let before: DVec3 = solved.vertices().iter().map(|&v| velocities[v as usize]).sum();
+        let after: DVec3 = (0..solved.vertices().len()).map(|at| solved.velocity(at)).sum();
+        prop_assert!((before - after).length() < 1e-10, "{before} {after}");
+        for row in solved.rows() {
+            let lack = row.least_rate - rate(&solved, row);
+            prop_assert!(lack < 1e-6, "{lack} m/s too slow");
+        }
+    }
+}
+
+/// A crowd of vertices that meet, some of them for the first time after many rounds.
+fn crowd() -> impl Strategy<Value = (Vec<Row>, Vec<DVec3>)> {
+    let row = (prop::array::uniform4(0u32..24), 0.0..0.012f64, 0.0..0.5f64);
+    let velocity = (-1.0..1.0f64, -1.0..1.0f64, -1.0..1.0f64);
+    let rows = prop::collection::vec(row, 1..60);
+    (rows, prop::collection::vec(velocity, 24)).prop_map(|(rows, velocities)| {
+        let distinct = |v: &[u32; 4]| (1..4).all(|k| !v[..k].contains(&v[k]));
+        let rows = rows.into_iter().filter(|(v, ..)| distinct(v));
+        let rows = rows.enumerate().map(|(b, (vertices, gap, friction))| {
+            let contact = vertex_face(b as u32, vertices, [1.0, -0.2, -0.3, -0.5], gap);
+            Row::of_contact(&contact, friction, 0.005)
+        });
+        let velocities = velocities.into_iter();
+        let velocities = velocities.map(|(x, y, z)| DVec3::new(x, y, z));
+        (rows.collect(), velocities.collect())
+    })
+}
+
+fn begun(rows: &[Row], velocities: &[DVec3], team: &Team) -> Impulses {
+    let mut impulses = Impulses::with_team(team);
+    impulses.clear(0..velocities.len());
+    impulses.extend(rows.iter().copied());
+    impulses.begin();
+    for (v, &velocity) in velocities.iter().enumerate() {
+        if let Some(slot) = impulses.slot(v as u32) {
+            impulses.place(slot, velocity, DMat3::IDENTITY);
+        }
+    }
+    impulses.survey();
+    impulses
+}
+
+fn bits(impulses: &Impulses) -> Vec<[u64; 4]> {
+    let of = |at: usize| {
+        let v = impulses.velocity(at);
+        [v.x, v.y, v.z, impulses.load_of(at)].map(f64::to_bits)
+    };
+    (0..impulses.vertices().len()).map(of).collect()
+}
+
+proptest! {
+    #[test]
+    fn rows_left_out_would_have_done_nothing((rows, velocities) in crowd(), threads in 1usize..4) {
+        let mut some = begun(&rows, &velocities, &Team::new(threads).unwrap());
+        let mut all = begun(&rows, &velocities, &Team::default());
+        for _ in 0..60 {
+            all.active.fill(0);
+            for row in 0..all.rows.len() {
+                all.active[row / 64] |= 1 << (row % 64);
+            }
+            let (a, b) = (some.round(), all.round());
+            prop_assert_eq!(a.to_bits(), b.to_bits());
+            prop_assert_eq!(bits(&some), bits(&all));
+        }
+    }
+}
+
+#[test]
+fn a_row_far_from_lacking_is_not_looked_at_again() {
+    let pair = |upper: u32, lower: u32, gap: f64| {
+        let mut c = vertex_face(lower, [upper, lower, 0, 0], [1.0, -1.0, 0.0, 0.0], gap);
+        c.count = 2;
+        Row::of_contact(&c, 0.0, 0.005)
+    };
+    let down = DVec3::new(0.0, 0.0, -1.0);
+    let rows = [pair(1, 0, 0.004), pair(3, 2, 0.1)];
+    let velocities = [DVec3::ZERO, down, DVec3::ZERO, down];
+    let mut impulses = begun(&rows, &velocities, &Team::default());
+    assert!(impulses.round() > 0.9);
+    assert_eq!(impulses.looked_at, [0]);
+    // Until its owner says that one of its vertices is much faster.
+    impulses.hear(impulses.slot(3).unwrap(), down * 30.0, 0.0);
+    assert!(impulses.round() > 10.0);
+    assert_eq!(impulses.looked_at, [0, 1]);
+}
+
+#[test]
+fn a_stack_of_layers_comes_to_rest() {
+    // Vertices 0, 1, 2 above each other, each pressing on the next; the lowest is fixed.
+    let pair = |upper: u32, lower: u32| {
+        let mut c = vertex_face(lower, [upper, lower, 0, 0], [1.0, -1.0, 0.0, 0.0], 0.004);
+        c.count = 2;
+        c
+    };
+    let mut impulses = Impulses::default();
+    impulses.clear(0..3);
+    impulses.extend([pair(1, 0), pair(2, 1)].map(|c| Row::of_contact(&c, 0.3, 0.005)));
+    impulses.begin();
+    let down = DVec3::new(0.0, 0.0, -1.0);
+    for (v, velocity) in [DVec3::ZERO, down, down].into_iter().enumerate() {
+        let free = if v == 0 { 0.0 } else { 1.0 };
+        let slot = impulses.slot(v as u32).unwrap();
+        impulses.place(slot, velocity, DMat3::IDENTITY * free);
+    }
+    impulses.survey();
+    for _ in 0..200 {
+        impulses.round();
+    }
+    for at in 0..3 {
+        let velocity = impulses.velocity(at);
+        assert!(velocity.length() < 1e-6, "{velocity}");
+    }
+    assert!(impulses.pushing().all(|pushing| pushing));
+}
