@@ -120,6 +120,29 @@ impl Team {
         self.cut(&chunks)
     }
 
+    /// Cuts elements of these weights into as many ranges as there are threads, of about the same weight each; fewer if
+    /// there are few elements.
+    #[must_use]
+    pub fn cut_weighted(&self, weights: impl IntoIterator<Item = u64>) -> Vec<Range<usize>> {
+        let weights: Vec<u64> = weights.into_iter().collect();
+        let threads = self.threads().min(weights.len()).max(1);
+        let whole: u64 = weights.iter().sum();
+        let (mut at, mut sum) = (0, 0);
+        let cut = |thread: usize| {
+            let (start, left) = (at, threads - thread - 1);
+            let target = whole * (thread as u64 + 1) / threads as u64;
+            // As near to the target as weights allow, leaving at least one element for each thread to come.
+            while at < weights.len() - left
+                && (at == start || left == 0 || 2 * sum + weights[at] <= 2 * target)
+            {
+                sum += weights[at];
+                at += 1;
+            }
+            start..at
+        };
+        (0..threads).map(cut).collect()
+    }
+
     /// Cuts a sequence of ranges that follow each other, such as the patches of a rank, into a run of them for each
     /// thread, of about as many elements each; fewer runs if there are fewer ranges.
     #[must_use]
@@ -241,6 +264,29 @@ mod tests {
             for share in &shares.elements {
                 prop_assert!(share.len() <= at / threads.min(lengths.len()).max(1) + 2 * longest);
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shares_of_weights_follow_each_other_and_are_as_even_as_the_weights_allow(
+            weights in prop::collection::vec(0u64..50, 0..60), threads in 1usize..9
+        ) {
+            let shares = Team::new(threads).unwrap().cut_weighted(weights.iter().copied());
+            let mut at = 0;
+            let count = threads.min(weights.len()).max(1);
+            prop_assert_eq!(shares.len(), count);
+            let longest = weights.iter().max().copied().unwrap_or(0);
+            let mean = weights.iter().sum::<u64>() / count as u64;
+            for share in &shares {
+                prop_assert_eq!(share.start, at);
+                prop_assert!(!share.is_empty() || weights.is_empty());
+                at = share.end;
+                let own: u64 = weights[share.clone()].iter().sum();
+                // Elements that are left for threads to come may weigh nothing, and the last takes what is left.
+                prop_assert!(own <= mean + 2 * longest + 1 || share.end == weights.len());
+            }
+            prop_assert_eq!(at, weights.len());
         }
     }
 

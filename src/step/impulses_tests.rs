@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::collide::contact::{PairId, PairKind};
+use crate::collide::contact::{Contact, PairId, PairKind};
 
 fn vertex_face(b: u32, vertices: [u32; 4], weights: [f64; 4], gap: f64) -> Contact {
     Contact {
@@ -138,10 +138,8 @@ proptest! {
         let mut some = begun(&rows, &velocities, &Team::new(threads).unwrap());
         let mut all = begun(&rows, &velocities, &Team::default());
         for _ in 0..60 {
-            all.active.fill(0);
-            for row in 0..all.rows.len() {
-                all.active[row / 64] |= 1 << (row % 64);
-            }
+            let every: Vec<u32> = (0..all.rows().len() as u32).collect();
+            all.strands[0].wake(&every);
             let (a, b) = (some.round(), all.round());
             prop_assert_eq!(a.to_bits(), b.to_bits());
             prop_assert_eq!(bits(&some), bits(&all));
@@ -161,11 +159,11 @@ fn a_row_far_from_lacking_is_not_looked_at_again() {
     let velocities = [DVec3::ZERO, down, DVec3::ZERO, down];
     let mut impulses = begun(&rows, &velocities, &Team::default());
     assert!(impulses.round() > 0.9);
-    assert_eq!(impulses.looked_at, [0]);
+    assert_eq!(impulses.strands[0].looked_at(), 1);
     // Until its owner says that one of its vertices is much faster.
     impulses.hear(impulses.slot(3).unwrap(), down * 30.0, 0.0);
     assert!(impulses.round() > 10.0);
-    assert_eq!(impulses.looked_at, [0, 1]);
+    assert_eq!(impulses.strands[0].looked_at(), 2);
 }
 
 #[test]

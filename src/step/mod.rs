@@ -33,10 +33,12 @@ mod newton;
 mod part;
 mod recording;
 mod report;
+mod row;
 mod row_exchange;
 mod simulation;
 mod state;
 mod strain_limit;
+mod strand;
 mod stride;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,205 @@
+//! One inequality between velocities, and how it is relaxed.
+//!
+//! A row wants a combination of its vertices' velocities to be at least some rate: features of a contact
+//! may close to the thickness within the step, and open slowly when too close [BFA02, §7.2], with friction
+//! against sliding up to Coulomb's cone; triangles may stretch no further than their limit
+//! (`strain_limit`). A row's step is divided by what all rows that push on its vertices can do to it together, the
+//! absolute sum of its row of the Delassus matrix; so the rounds converge, much as when the mass of a vertex
+//! is split among its contacts [Tonge 2012]. Momentum is kept exactly: a row's impulses on its vertices sum
+//! to zero.
+//!
+//! * \[BFA02\] Bridson, Fedkiw, Anderson: Robust treatment of collisions, contact and friction.
+//! * [Tonge 2012] Tonge, Benevolenski, Voroshilov: Mass splitting for jitter-free parallel rigid bodies.
+
+use glam::{DMat3, DVec3};
+
+use crate::collide::contact::Contact;
+
+/// Time in s in which a contact that is too close opens: fast enough to be seen nowhere, too slow for
+/// piled layers to be blown apart.
+const OPENING_TIME: f64 = 0.02;
+/// Mobility along a normal that is less than this share of the whole counts as none.
+const HELD: f64 = 1e-9;
+/// Error of a rate, as a share of the speeds it is summed from: far more than the few roundings that it is.
+pub(super) const ROUNDING: f64 = 1e-12;
+
+/// `Σ weights (v − body_velocity)·normal ≥ least_rate` for up to four vertices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// How many of `vertices` and `weights` are used.
+    pub count: u8,
+    /// Global numbers.
+    pub vertices: [u32; 4],
+    /// Their weights.
+    pub weights: [f64; 4],
+    /// Unit vector.
+    pub normal: DVec3,
+    /// In m/s.
+    pub body_velocity: DVec3,
+    /// In m/s.
+    pub least_rate: f64,
+    /// Coulomb's coefficient for motion across the normal.
+    pub friction: f64,
+}
+
+impl Row {
+    /// The row of a contact for a step of `dt` (s).
+    #[must_use]
+    pub fn of_contact(contact: &Contact, friction: f64, dt: f64) -> Self {
+        Self {
+            count: contact.count,
+            vertices: contact.vertices,
+            weights: contact.weights,
+            normal: contact.normal,
+            body_velocity: contact.body_velocity,
+            least_rate: opening_rate(contact, dt),
+            friction,
+        }
+    }
+
+    /// The vertices that take part.
+    #[must_use]
+    pub fn vertices(&self) -> &[u32] {
+        &self.vertices[..usize::from(self.count)]
+    }
+
+    /// Looks at the row for the first time, before anything pushes: whether it will.
+    pub(super) fn survey(&self, movers: Movers<'_>, slots: &[u32], push: &mut Push) -> Outcome {
+        let rate = self.relative(movers, slots).dot(self.normal);
+        push.counted = rate < self.least_rate;
+        let rests = !push.counted;
+        Outcome {
+            counted: push.counted,
+            spare: rests.then(|| self.spare(movers, slots, rate)),
+            ..Outcome::default()
+        }
+    }
+
+    /// Relaxes the row: what it adds to its impulses.
+    pub(super) fn relax(&self, movers: Movers<'_>, slots: &[u32], push: &mut Push) -> Outcome {
+        let relative = self.relative(movers, slots);
+        let rate = relative.dot(self.normal);
+        if push.normal <= 0.0 && rate >= self.least_rate {
+            if push.counted {
+                // Counted for the last time: the loads change.
+                push.counted = false;
+                return Outcome::default();
+            }
+            return Outcome {
+                spare: Some(self.spare(movers, slots, rate)),
+                ..Outcome::default()
+            };
+        }
+        let mut give = DMat3::ZERO;
+        for (&slot, w) in slots.iter().zip(&self.weights) {
+            let load = movers.motions[slot as usize].load;
+            let own = if push.counted { 0.0 } else { w.abs() };
+            give += movers.mobilities[slot as usize] * (w.abs() * (load + own));
+        }
+        let along = (give * self.normal).dot(self.normal);
+        let trace = give.x_axis.x + give.y_axis.y + give.z_axis.z;
+        // What bodies hold along the normal cannot give way, but for rounding.
+        if along <= HELD * trace {
+            return Outcome {
+                counted: push.counted,
+                ..Outcome::default()
+            };
+        }
+        let normal = (push.normal + (self.least_rate - rate) / along).max(0.0);
+        let sliding = relative - self.normal * rate;
+        // The direction that gives way most bounds the step, so that friction never overshoots.
+        let mut drag = push.tangential - sliding / trace;
+        let limit = self.friction * normal;
+        let size = drag.length();
+        if size > limit {
+            drag *= limit / size;
+        }
+        let impulse = self.normal * (normal - push.normal) + (drag - push.tangential);
+        *push = Push {
+            normal,
+            tangential: drag,
+            counted: normal > 0.0,
+        };
+        Outcome {
+            impulse,
+            counted: push.counted,
+            spare: None,
+            lack: self.least_rate - rate,
+        }
+    }
+
+    /// The combination of velocities that the row constrains.
+    fn relative(&self, movers: Movers<'_>, slots: &[u32]) -> DVec3 {
+        let pairs = slots.iter().zip(&self.weights);
+        pairs.fold(-self.body_velocity, |sum, (&slot, &w)| {
+            sum + movers.motions[slot as usize].velocity * w
+        })
+    }
+
+    /// By how much the vertices of the row at this rate may change their velocities, in m/s each, before it may have
+    /// less than its least rate.
+    fn spare(&self, movers: Movers<'_>, slots: &[u32], rate: f64) -> f64 {
+        let bound = |velocity: DVec3| velocity.abs().element_sum();
+        let (mut weights, mut speeds) = (0.0, bound(self.body_velocity));
+        for (&slot, w) in slots.iter().zip(&self.weights) {
+            weights += w.abs();
+            speeds += w.abs() * bound(movers.motions[slot as usize].velocity);
+        }
+        let lead = rate - self.least_rate;
+        (lead - ROUNDING * (speeds + self.least_rate.abs() + lead)) / weights
+    }
+}
+
+/// Rate of separation in m/s that a contact wants.
+///
+/// One still open may close to its target within the step of `dt` (s); one too close opens slowly
+/// [BFA02, §7.2].
+#[must_use]
+pub fn opening_rate(contact: &Contact, dt: f64) -> f64 {
+    let lack = contact.target - contact.gap;
+    if lack < 0.0 {
+        lack / dt
+    } else {
+        lack / OPENING_TIME.max(dt)
+    }
+}
+
+/// How a vertex that takes part in rows moves: what rows at rest look at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Motion {
+    /// In m/s.
+    pub(super) velocity: DVec3,
+    /// Sum of its absolute weights in the rows that push.
+    pub(super) load: f64,
+}
+
+/// The vertices that take part in rows, by their slots, as rows see them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Movers<'a> {
+    pub(super) motions: &'a [Motion],
+    /// Inverse masses times projections onto free directions, in 1/kg.
+    pub(super) mobilities: &'a [DMat3],
+}
+
+/// What the impulses of a row have summed to, in kg m/s.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Push {
+    pub(super) normal: f64,
+    tangential: DVec3,
+    /// Whether it counts in the loads of its vertices.
+    pub(super) counted: bool,
+}
+
+/// What looking at a row came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Outcome {
+    /// What it adds to its impulse.
+    pub(super) impulse: DVec3,
+    /// Whether it counts in the loads of its vertices now.
+    pub(super) counted: bool,
+    /// By how much its vertices may change their velocities, in m/s each, before it may lack anything; none if it
+    /// does not rest.
+    pub(super) spare: Option<f64>,
+    /// The rate in m/s that it lacked.
+    pub(super) lack: f64,
+}

@@ -1,0 +1,362 @@
+//! What a thread works on in rounds of impulses: some of the vertices, and all rows that touch them.
+//!
+//! Rows are relaxed once for each thread that has vertices of theirs, from the same velocities to the same bits, as
+//! they are once for each rank. That is less work than handing results from thread to thread: vertices are shared in
+//! the order in which rows name them, so few rows have vertices of two threads. A thread adds up all that the rows do
+//! to its vertices, in the order of the rows.
+//!
+//! Most rows rest: they neither push nor have to, and looking at them again is nearly all the work. A row that is at
+//! rest has some rate to spare, and cannot lack any before its vertices have changed their velocities by so much.
+//! So each vertex adds up how far its velocity has gone, and rows at rest are looked at again only when one of
+//! their vertices has gone further than its most demanding one allows. That leaves out no row that would do
+//! anything: results have the same bits as those of looking at every row in every round.
+
+use std::ops::Range;
+
+use glam::DVec3;
+
+use super::row::{Motion, Movers, Outcome, Push, ROUNDING, Row};
+
+/// Rows, and which vertices they touch.
+#[derive(Debug, Default)]
+pub(super) struct Web {
+    pub(super) rows: Vec<Row>,
+    /// For each row, the slots of its vertices.
+    pub(super) slots: Vec<[u32; 4]>,
+    /// The rows of each vertex, and where those of each start; one more than there are vertices.
+    incident: Vec<u32>,
+    starts: Vec<u32>,
+}
+
+impl Web {
+    /// The slots of a row's vertices.
+    pub(super) fn slots(&self, row: usize) -> &[u32] {
+        &self.slots[row][..usize::from(self.rows[row].count)]
+    }
+
+    /// The rows that touch a vertex, ascending.
+    pub(super) fn rows_of(&self, slot: usize) -> &[u32] {
+        &self.incident[self.starts[slot] as usize..self.starts[slot + 1] as usize]
+    }
+
+    /// Lists the rows of each of so many vertices.
+    pub(super) fn list_incident(&mut self, vertices: usize) {
+        let mut starts = std::mem::take(&mut self.starts);
+        let mut incident = std::mem::take(&mut self.incident);
+        // Counted one place further on, summed, and moved back by listing.
+        starts.clear();
+        starts.resize(vertices + 2, 0);
+        for row in 0..self.rows.len() {
+            for &slot in self.slots(row) {
+                starts[slot as usize + 2] += 1;
+            }
+        }
+        for vertex in 0..vertices {
+            starts[vertex + 2] += starts[vertex + 1];
+        }
+        incident.clear();
+        incident.resize(starts[vertices + 1] as usize, 0);
+        for row in 0..self.rows.len() {
+            for &slot in self.slots(row) {
+                let next = &mut starts[slot as usize + 1];
+                incident[*next as usize] = row as u32;
+                *next += 1;
+            }
+        }
+        (self.starts, self.incident) = (starts, incident);
+    }
+}
+
+/// How far the velocity of a vertex has gone, in m/s, and how far it may go before its rows at rest are looked at again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leash {
+    path: f64,
+    length: f64,
+}
+
+impl Leash {
+    /// Of a vertex that is in no row at rest.
+    pub(super) const LOOSE: Self = Self {
+        path: 0.0,
+        length: f64::INFINITY,
+    };
+
+    /// Follows the velocity by so much; true if the rows at rest have to be looked at again.
+    pub(super) fn follow(&mut self, change: DVec3) -> bool {
+        self.path += change.length();
+        let strays = self.path > self.length || self.path.is_nan();
+        if strays {
+            self.length = f64::INFINITY;
+        }
+        strays
+    }
+
+    /// Holds a vertex of a row that may lack something once its vertices have gone further by so much.
+    fn tie(&mut self, spare: f64) {
+        self.length = self.length.min(self.path * (1.0 - ROUNDING) + spare);
+    }
+}
+
+/// What a round adds to the velocity of a vertex, and its load afterwards.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    change: DVec3,
+    load: f64,
+}
+
+/// What is to be known of a vertex, beside numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    pub(super) owned: bool,
+    /// A round is adding to it.
+    touched: bool,
+    /// Its velocity or load is no longer what other ranks have heard.
+    pub(super) changed: bool,
+}
+
+impl Marks {
+    /// Of a vertex that nothing has happened to.
+    pub(super) fn new(owned: bool) -> Self {
+        Self {
+            owned,
+            touched: false,
+            changed: false,
+        }
+    }
+}
+
+/// What a strand keeps of its vertices and nobody else looks at, beside their motion.
+#[derive(Debug)]
+pub(super) struct Keeping<'a> {
+    pub(super) leashes: &'a mut [Leash],
+    pub(super) sums: &'a mut [Sum],
+    pub(super) marks: &'a mut [Marks],
+}
+
+/// A thread's share of the vertices, with their rows.
+#[derive(Debug, Default)]
+pub(super) struct Strand {
+    /// Slots.
+    vertices: Range<usize>,
+    /// A bit for each row that touches them.
+    own: Vec<u64>,
+    /// A bit for each of these that the next round looks at.
+    active: Vec<u64>,
+    /// The impulses of these, by the numbers of all rows.
+    pushes: Vec<Push>,
+    /// Vertices that a round adds to, counted from the first of the share.
+    touched: Vec<u32>,
+    /// How many rows the last round looked at, and the largest rate in m/s that one lacked.
+    looked_at: usize,
+    lack: f64,
+}
+
+impl Strand {
+    /// Begins with some of the vertices. Nothing has pushed, and all rows are to be looked at.
+    pub(super) fn begin(&mut self, web: &Web, vertices: Range<usize>) {
+        let words = web.rows.len().div_ceil(64);
+        for bits in [&mut self.own, &mut self.active] {
+            bits.clear();
+            bits.resize(words, 0);
+        }
+        self.pushes.clear();
+        self.pushes.resize(web.rows.len(), Push::default());
+        for slot in vertices.clone() {
+            for &row in web.rows_of(slot) {
+                set(&mut self.own, row as usize);
+            }
+        }
+        self.active.copy_from_slice(&self.own);
+        self.vertices = vertices;
+    }
+
+    /// How many rows the last round looked at.
+    pub(super) fn looked_at(&self) -> usize {
+        self.looked_at
+    }
+
+    /// The largest rate in m/s that a row lacked before the last round.
+    pub(super) fn lack(&self) -> f64 {
+        self.lack
+    }
+
+    /// The impulse of a row, if it touches a vertex of this strand.
+    pub(super) fn push(&self, row: usize) -> Option<Push> {
+        has(&self.own, row).then(|| self.pushes[row])
+    }
+
+    /// Rows that the next round looks at, ascending.
+    pub(super) fn active(&self) -> impl Iterator<Item = usize> + '_ {
+        let words = self.active.iter().enumerate();
+        words.flat_map(|(word, &bits)| ones(bits).map(move |bit| 64 * word + bit))
+    }
+
+    /// Has those of the rows of a vertex looked at that are of this strand.
+    pub(super) fn wake(&mut self, rows: &[u32]) {
+        for &row in rows {
+            if has(&self.own, row as usize) {
+                set(&mut self.active, row as usize);
+            }
+        }
+    }
+
+    /// Looks at all rows that are active, adds up what they do to the vertices of the strand that the rank owns, and
+    /// leashes those of rows that rest. `look` looks at a row. What is kept is that of the vertices of the strand.
+    pub(super) fn look(
+        &mut self,
+        web: &Web,
+        movers: Movers<'_>,
+        keeping: Keeping<'_>,
+        look: impl Fn(&Row, Movers<'_>, &[u32], &mut Push) -> Outcome,
+    ) {
+        let Keeping {
+            leashes,
+            sums,
+            marks,
+        } = keeping;
+        self.touched.clear();
+        (self.looked_at, self.lack) = (0, 0.0);
+        let start = self.vertices.start;
+        for (word, active) in self.active.iter_mut().enumerate() {
+            for bit in ones(*active) {
+                let row = 64 * word + bit;
+                let slots = web.slots(row);
+                let outcome = look(&web.rows[row], movers, slots, &mut self.pushes[row]);
+                self.looked_at += 1;
+                self.lack = self.lack.max(outcome.lack);
+                let own = |slot: u32| (slot as usize).wrapping_sub(start);
+                if let Some(spare) = outcome.spare {
+                    *active &= !(1 << bit);
+                    for &slot in slots {
+                        if let Some(leash) = leashes.get_mut(own(slot)) {
+                            leash.tie(spare);
+                        }
+                    }
+                    continue;
+                }
+                for (&slot, &w) in slots.iter().zip(&web.rows[row].weights) {
+                    let at = own(slot);
+                    if !marks.get(at).is_some_and(|marks| marks.owned) {
+                        continue;
+                    }
+                    let sum = &mut sums[at];
+                    if !marks[at].touched {
+                        marks[at].touched = true;
+                        self.touched.push(at as u32);
+                        *sum = Sum::default();
+                    }
+                    if outcome.counted {
+                        sum.load += w.abs();
+                    }
+                    sum.change += movers.mobilities[slot as usize] * (outcome.impulse * w);
+                }
+            }
+        }
+    }
+
+    /// Moves the vertices by what rows have done to them. Appends those that went too far for some of their rows at
+    /// rest to `strayed`: all strands have to wake their rows.
+    pub(super) fn settle(
+        &self,
+        motions: &mut [Motion],
+        keeping: Keeping<'_>,
+        strayed: &mut Vec<u32>,
+    ) {
+        let Keeping {
+            leashes,
+            sums,
+            marks,
+        } = keeping;
+        for &at in &self.touched {
+            let at = at as usize;
+            let (motion, sum) = (&mut motions[at], sums[at]);
+            marks[at].touched = false;
+            marks[at].changed |= sum.load.to_bits() != motion.load.to_bits();
+            motion.load = sum.load;
+            // Which vertices rows without impulses touch depends on ranks: nothing may change for it.
+            if sum.change != DVec3::ZERO {
+                marks[at].changed = true;
+                let before = motion.velocity;
+                motion.velocity += sum.change;
+                if leashes[at].follow(motion.velocity - before) {
+                    strayed.push((self.vertices.start + at) as u32);
+                }
+            }
+        }
+    }
+}
+
+/// Gives strands other vertices: each takes what it lacks to know of their rows from those that know.
+pub(super) fn share_anew(strands: &mut [Strand], web: &Web, shares: &[Range<usize>]) {
+    let mut owns = Vec::with_capacity(strands.len());
+    for (strand, vertices) in strands.iter().zip(shares) {
+        let mut own = strand.own.clone();
+        for slot in vertices.clone() {
+            if !strand.vertices.contains(&slot) {
+                web.rows_of(slot)
+                    .iter()
+                    .for_each(|&row| set(&mut own, row as usize));
+            }
+        }
+        for slot in strand.vertices.clone() {
+            if !vertices.contains(&slot) {
+                for &row in web.rows_of(slot) {
+                    let slots = web.slots(row as usize);
+                    if !slots
+                        .iter()
+                        .any(|&slot| vertices.contains(&(slot as usize)))
+                    {
+                        clear(&mut own, row as usize);
+                    }
+                }
+            }
+        }
+        owns.push(own);
+    }
+    let mut learnt = Vec::new();
+    for (to, own) in owns.iter().enumerate() {
+        for (word, &bits) in own.iter().enumerate() {
+            for bit in ones(bits & !strands[to].own[word]) {
+                let row = 64 * word + bit;
+                if let Some(from) = strands.iter().find(|strand| has(&strand.own, row)) {
+                    learnt.push((to, row, from.pushes[row], has(&from.active, row)));
+                }
+            }
+        }
+    }
+    for ((strand, own), vertices) in strands.iter_mut().zip(owns).zip(shares) {
+        strand.own = own;
+        strand.vertices = vertices.clone();
+        let active = strand.active.iter_mut().zip(&strand.own);
+        active.for_each(|(active, own)| *active &= own);
+    }
+    for (to, row, push, active) in learnt {
+        strands[to].pushes[row] = push;
+        if active {
+            set(&mut strands[to].active, row);
+        }
+    }
+}
+
+/// The places of the bits that are set, ascending.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = bits.trailing_zeros() as usize;
+        (bits != 0).then(|| {
+            bits &= bits - 1;
+            at
+        })
+    })
+}
+
+fn has(bits: &[u64], at: usize) -> bool {
+    bits[at / 64] >> (at % 64) & 1 == 1
+}
+
+fn set(bits: &mut [u64], at: usize) {
+    bits[at / 64] |= 1 << (at % 64);
+}
+
+fn clear(bits: &mut [u64], at: usize) {
+    bits[at / 64] &= !(1 << (at % 64));
+}
