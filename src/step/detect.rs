@@ -4,7 +4,6 @@
 //! contact to the owners of its vertices. What a rank ends up with, sorted, depends on positions and
 //! velocities only.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -51,8 +50,6 @@ pub(super) struct Tested<'a> {
 struct Pricing<'a> {
     prices: Prices,
     geometry: &'a Geometry<'a>,
-    /// The patches whose vertices this rank has measured at the start.
-    own: Range<usize>,
     /// For each patch, whether this rank has made ready what tests read.
     ready: Vec<AtomicBool>,
 }
@@ -66,9 +63,6 @@ impl Pricing<'_> {
             if !self.ready[index].swap(true, Ordering::Relaxed) {
                 let cloth = self.geometry.cloth;
                 cost += self.prices.node * cloth.patches()[index].len() as f64;
-                if !self.own.contains(&index) {
-                    cost += self.prices.vertex * cloth.patch_vertices()[index].len() as f64;
-                }
             }
         };
         let prices = match target {
@@ -171,13 +165,12 @@ pub(super) fn detect(
 ) -> Result<(Contacts, ScopeReport), ScopeError> {
     let own = ownership.patches(comm.rank().index());
     share_geometry(comm, (snapshot, geometry), ownership, team, prices)?;
-    let targets = snapshot.targets_at(own.clone(), Ownership::patch_of_pair);
+    let targets = snapshot.targets_at(own, Ownership::patch_of_pair);
     let tested = Tested {
         snapshot,
         pricing: prices.map(|prices| Pricing {
             prices: prices_on(&tiles(geometry), nodes(geometry), prices, comm.size()),
             geometry,
-            own,
             ready: geometry
                 .cloth
                 .patches()

@@ -154,7 +154,6 @@ pub fn replay(
                 .iter()
                 .map(|_| AtomicBool::new(false))
                 .collect(),
-            measured: layout.ownership().patches(rank),
             tally: [const { AtomicU64::new(0) }; 3],
         };
         play(comm, &env, &forks[rank], &options)
