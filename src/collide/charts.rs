@@ -130,7 +130,8 @@ pub(super) struct Tile {
 pub(crate) struct TileWork {
     /// Triangles that touch it.
     pub(crate) triangles: u32,
-    /// The tiles whose triangles are looked at too, as numbers in the order in which tiles are shared.
+    /// The tiles of which cells are looked at too, to the right, above, and right above, as numbers in the order in which tiles are shared.
+    /// Tiles of a chart fill a rectangle: there are all three, one of the first two, or none.
     pub(crate) beside: Vec<u32>,
 }
 
@@ -396,6 +397,20 @@ impl Charts {
             }
         };
         self.order.iter().map(work).collect()
+    }
+
+    /// Of a tile by its place in that order: its number, and on which side of it that one of those beside it lies.
+    ///
+    /// # Panics
+    /// There are not so many beside it.
+    pub(super) fn side(&self, place: usize, which: usize) -> (u32, usize) {
+        let tile = self.order[place];
+        let next = self.tiles[tile as usize].next.iter().enumerate();
+        let (side, _) = next
+            .filter(|&(_, &next)| next != NONE)
+            .nth(which)
+            .expect("a tile there");
+        (tile, side)
     }
 
     /// Columns of the inverse of the matrix of a triangle's edges in its chart.

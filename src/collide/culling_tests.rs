@@ -281,6 +281,35 @@ fn firmness_that_others_made_is_that_made_here() {
 }
 
 #[test]
+fn firmness_is_made_with_cells_that_others_made() {
+    for mesh in [grid(60, 1.0), rest_shape(4)] {
+        let case = Case::new(&mesh, 4, 0.005, wavy(7, 0.02, 1.0, 1.0));
+        let geometry = case.geometry(&case.cloth[1]);
+        let tiles = case.cloth[1].tiles();
+        let mut rooms: [Volumes; 2] = Default::default();
+        let [all, part] = rooms
+            .each_mut()
+            .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
+        for (place, tile) in tiles.iter().enumerate() {
+            let beside = || (0..tile.beside.len()).map(move |which| (place, which));
+            let cells = all.cells_beside(beside());
+            // What a replay takes them to have.
+            let expected = [0, 31 * 13, 0, 67 * 13][tile.beside.len()];
+            assert_eq!(cells.len(), expected);
+            for wrong in [&[&cells[..], &[0.0]].concat(), &[0.0; 14][..]] {
+                let mut room = Volumes::default();
+                let snap = Snapshot::new(&geometry, &mut room, &case.x, &case.v, 0.0, case.dt);
+                assert!(!snap.take_cells_beside(beside(), wrong));
+            }
+            assert!(part.take_cells_beside(beside(), &cells));
+            assert!(part.firmness_of(place..place + 1) == all.firmness_of(place..place + 1));
+            // Of other tiles nothing was made.
+            assert!(place > 0 || part.gradients_made() == 1);
+        }
+    }
+}
+
+#[test]
 fn each_tile_is_shared_once_and_knows_those_beside_it() {
     let mesh = grid(60, 1.0);
     let case = Case::new(&mesh, 4, 0.005, |p| (p, DVec3::ZERO));
@@ -294,5 +323,6 @@ fn each_tile_is_shared_once_and_knows_those_beside_it() {
         assert_eq!(work.triangles as usize, tile.triangles.len());
         let beside = work.beside.iter().map(|&at| order[at as usize]);
         assert!(beside.eq(tile.next.into_iter().filter(|&next| next != charts::NONE)));
+        assert!([0, 1, 3].contains(&work.beside.len()));
     }
 }

@@ -22,6 +22,10 @@
 //! `A` is the middle of a box around all gradients, which is refitted like a volume: boxes of cells, then of the larger
 //! cells above them, a tile at a time.
 //!
+//! Blocks reach beyond their tile by one cell of their level, the largest by a whole tile. So the firmness of a tile takes the gradients of
+//! its own triangles and, of those of the tiles beside it, what bounds cells along the border: 67 cells, which whoever has made them
+//! sends to whoever needs them.
+//!
 //! Ranks send each other the firmness of tiles, so it has to be short: a byte for each block, rounded down. It is as short on
 //! one rank, for the same tests to be made on any number of them.
 //!
@@ -53,6 +57,18 @@ pub(super) fn not_above(square: f64) -> Firmness {
     (square * UNITS) as Firmness
 }
 
+/// Tiles beside one that its firmness looks at: to the right, above, and right above.
+pub(super) const SIDES: usize = 3;
+/// How many of their cells it looks at, of all levels: a column, a row, a corner.
+pub(super) const BESIDE: [usize; SIDES] = [LINE, LINE, LEVELS as usize];
+/// Cells along a side of a tile, of all levels.
+const LINE: usize = 2 * TILE as usize - 1;
+
+/// Where the cells of a level begin among those along a side of a tile.
+fn first_of_line(level: u32) -> usize {
+    2 * (TILE - (TILE >> level)) as usize
+}
+
 /// Numbers of a gradient.
 const ENTRIES: usize = 6;
 /// Where the least squared stretch is kept.
@@ -70,6 +86,22 @@ impl Gradients {
     const NONE: Self = Self {
         bounds: [f32::INFINITY; 16],
     };
+    /// Numbers that make up bounds.
+    pub(super) const NUMBERS: usize = 2 * ENTRIES + 1;
+
+    /// The numbers that make them up.
+    pub(super) fn numbers(&self) -> [f32; Self::NUMBERS] {
+        std::array::from_fn(|k| self.bounds[if k <= STRETCH { k } else { k + 1 }])
+    }
+
+    /// Those that are made up of these numbers.
+    pub(super) fn from_numbers(numbers: [f32; Self::NUMBERS]) -> Self {
+        let mut bounds = Self::NONE.bounds;
+        for (k, number) in numbers.into_iter().enumerate() {
+            bounds[if k <= STRETCH { k } else { k + 1 }] = number;
+        }
+        Self { bounds }
+    }
 
     /// Those of a triangle at the start and at the end of a step.
     #[inline]
@@ -167,17 +199,31 @@ pub(super) fn gradients(
     }
 }
 
-/// The squared firmness of each block of a tile, from the gradients of its cells and of the tiles to the right, above, and
-/// right above, as far as there are any.
+/// Of the gradients in the cells of a tile, those that the firmness of another looks at, on that side of which this one lies.
+pub(super) fn beside(side: usize, cells: &[Gradients], out: &mut Vec<Gradients>) {
+    out.clear();
+    for level in 0..LEVELS {
+        let (row, first) = ((TILE >> level) as usize, first_of_level(level));
+        match side {
+            0 => out.extend((0..row).map(|y| cells[first + y * row])),
+            1 => out.extend_from_slice(&cells[first..first + row]),
+            _ => out.push(cells[first]),
+        }
+    }
+}
+
+/// The squared firmness of each block of a tile, from the gradients of its cells and of those [`beside`] it, on the sides on which there
+/// are any.
 pub(super) fn firmness(
     tile: &Tile,
     own: &[Gradients],
-    next: [Option<&[Gradients]>; 3],
+    next: [Option<&[Gradients]>; SIDES],
     out: &mut Vec<Firmness>,
 ) {
     out.clear();
     for level in 0..LEVELS {
         let (side, first) = ((TILE >> level) as usize, first_of_level(level));
+        let line = first_of_line(level);
         for block in 0..side * side {
             if !tile.whole[first + block] {
                 out.push(NOT_FIRM);
@@ -187,14 +233,14 @@ pub(super) fn firmness(
             let mut bounds = own[first + block];
             for (right, above) in [(1, 0), (0, 1), (1, 1)] {
                 let (i, j) = (x + right, y + above);
-                let from = match (i == side, j == side) {
-                    (false, false) => Some(own),
-                    (true, false) => next[0],
-                    (false, true) => next[1],
-                    (true, true) => next[2],
+                let cell = match (i == side, j == side) {
+                    (false, false) => Some(&own[first + j * side + i]),
+                    (true, false) => next[0].map(|cells| &cells[line + j]),
+                    (false, true) => next[1].map(|cells| &cells[line + i]),
+                    (true, true) => next[2].map(|cells| &cells[level as usize]),
                 };
-                if let Some(from) = from {
-                    bounds.join(&from[first + j % side * side + i % side]);
+                if let Some(cell) = cell {
+                    bounds.join(cell);
                 }
             }
             out.push(bounds.firmness());

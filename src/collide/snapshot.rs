@@ -11,7 +11,7 @@ use glam::DVec3;
 
 use super::body::Body;
 use super::charts::{self, BLOCKS, Place};
-use super::firmness::{self, Firmness, Gradients};
+use super::firmness::{self, BESIDE, Firmness, Gradients};
 use super::kdop::Kdop18;
 use super::near::{Near, NearPairs};
 use super::packed::{self, Grid, Nodes, Packed};
@@ -270,14 +270,62 @@ impl<'a> Snapshot<'a> {
     fn tile_firmness(&self, culling: &Culling, tile: u32) -> &[Firmness] {
         self.volumes.firmness[tile as usize].of(|out| {
             let own = &culling.charts.tiles()[tile as usize];
-            let next = own
-                .next
-                .map(|t| (t != charts::NONE).then(|| self.gradients(culling, t)));
+            let next = [0, 1, 2].map(|side| {
+                (own.next[side] != charts::NONE).then(|| self.beside(culling, tile, side))
+            });
             firmness::firmness(own, self.gradients(culling, tile), next, out);
         })
     }
 
-    /// Makes what the firmness of some of the tiles is made of, those beside them left out: for its price.
+    /// Gradients of the cells beside a tile on a side on which there is another.
+    fn beside(&self, culling: &Culling, tile: u32, side: usize) -> &[Gradients] {
+        self.volumes.beside[tile as usize][side].of(|out| {
+            let next = culling.charts.tiles()[tile as usize].next[side];
+            firmness::beside(side, self.gradients(culling, next), out);
+        })
+    }
+
+    /// The bounds of gradients beside some of the [tiles](ClothSurface::tiles), as numbers: of each the tile, and which of
+    /// [those beside it](charts::TileWork::beside).
+    pub(crate) fn cells_beside(&self, all: impl Iterator<Item = (usize, usize)>) -> Vec<f32> {
+        let Some((culling, _)) = self.culling else {
+            return Vec::new();
+        };
+        let cells = all.flat_map(|(tile, which)| {
+            let (tile, side) = culling.charts.side(tile, which);
+            self.beside(culling, tile, side)
+        });
+        cells.flat_map(Gradients::numbers).collect()
+    }
+
+    /// Takes bounds of gradients beside some of the tiles from whoever has made them of the same positions; whether they are as many as
+    /// there are of these.
+    pub(crate) fn take_cells_beside(
+        &self,
+        all: impl Iterator<Item = (usize, usize)>,
+        numbers: &[f32],
+    ) -> bool {
+        let (numbers, rest) = numbers.as_chunks();
+        let mut cells = numbers
+            .iter()
+            .map(|&numbers| Gradients::from_numbers(numbers));
+        let Some((culling, _)) = self.culling else {
+            return numbers.is_empty() && rest.is_empty();
+        };
+        for (tile, which) in all {
+            let (tile, side) = culling.charts.side(tile, which);
+            if cells.len() < BESIDE[side] {
+                return false;
+            }
+            self.volumes.beside[tile as usize][side].of(|out| {
+                out.clear();
+                out.extend(cells.by_ref().take(BESIDE[side]));
+            });
+        }
+        cells.len() == 0 && rest.is_empty()
+    }
+
+    /// Makes what the firmness of some of the tiles is made of, what is beside them left out.
     pub(crate) fn make_gradients(&self, tiles: Range<usize>) {
         if let Some((culling, _)) = self.culling {
             for &tile in &culling.charts.order()[tiles] {
@@ -322,6 +370,16 @@ impl<'a> Snapshot<'a> {
             });
         }
         true
+    }
+
+    /// Tiles whose gradients have been made.
+    #[cfg(test)]
+    pub(super) fn gradients_made(&self) -> usize {
+        self.volumes
+            .gradients
+            .iter()
+            .filter(|made| made.is_made())
+            .count()
     }
 
     fn gradients(&self, culling: &Culling, tile: u32) -> &[Gradients] {

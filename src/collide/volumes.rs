@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::charts::BLOCKS;
-use super::firmness::{Firmness, Gradients};
+use super::firmness::{Firmness, Gradients, SIDES};
 use super::kdop::Kdop18;
 use super::packed::{Grid, Packed, Siblings};
 
@@ -25,8 +25,9 @@ pub struct Volumes {
     /// Of bodies that move, and of those that rest.
     pub(super) bodies: Vec<Kept<Siblings>>,
     pub(super) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
-    /// Of each tile of the cloth's charts: gradients of cells, squared firmness of blocks.
+    /// Of each tile of the cloth's charts: gradients of cells, those of cells beside it on each side, squared firmness of blocks.
     pub(super) gradients: Vec<Kept<Gradients>>,
+    pub(super) beside: Vec<[Kept<Gradients>; SIDES]>,
     pub(super) firmness: Vec<Kept<Firmness>>,
     /// Of each block of all tiles, whether it is firm enough: [`UNKNOWN`] as long as nobody has asked, or one of the others.
     pub(super) firm: Vec<AtomicU8>,
@@ -57,6 +58,11 @@ impl Volumes {
         self.resting.resize_with(bodies, OnceLock::new);
         self.grid = OnceLock::new();
         forget(&mut self.gradients, tiles);
+        self.beside.resize_with(tiles, Default::default);
+        self.beside
+            .as_flattened_mut()
+            .iter_mut()
+            .for_each(Kept::forget);
         forget(&mut self.firmness, tiles);
         self.firm
             .iter_mut()
@@ -84,6 +90,12 @@ impl<T> Kept<T> {
         if let Some(values) = self.values.take() {
             *self.room.get_mut().unwrap_or_else(PoisonError::into_inner) = values;
         }
+    }
+
+    /// Whether somebody has asked for them.
+    #[cfg(test)]
+    pub(super) fn is_made(&self) -> bool {
+        self.values.get().is_some()
     }
 
     /// The values, which `fill` writes in place of others if this is the first time.

@@ -183,7 +183,8 @@ mod tests {
     fn a_replay_agrees_with_the_run_that_it_stands_for() {
         let folder = tempfile::tempdir().unwrap();
         let scene = quick();
-        let steps = (160, 163);
+        // Enough of them that chance in who steals what evens out.
+        let steps = (160, 175);
         let mut record = recorded(folder.path(), &scene, steps);
         let world = World::build(&scene).unwrap();
         let prices = record.end().prices;

@@ -131,13 +131,14 @@ const OUTPUTS: u16 = 1;
 const FIRST_PHASE: u16 = 2;
 const FIRST_WAIT: u16 = FIRST_PHASE + PHASES.len() as u16;
 /// What can be waited for.
-const WAITS: [&str; 10] = [
+const WAITS: [&str; 11] = [
     "message",
     "barrier",
     "broadcast",
     "gather",
     "allgather",
     "exchange",
+    "cells beside tiles",
     "solve halo",
     "impulse rows",
     "response halo",

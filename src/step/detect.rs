@@ -4,8 +4,7 @@
 //! contact to the owners of its vertices. What a rank ends up with, sorted, depends on positions and
 //! velocities only.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,12 +14,12 @@ use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope, wire,
 };
-use weft_study::layout::{FirmnessWork, firmness_shares, prices_on};
+use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
-use weft_study::record::Tile;
 
+use super::geometry::{share_geometry, tiles};
 use crate::collide::contact::PairKind;
-use crate::collide::{Contact, Geometry, Kdop18, Made, Snapshot, Target, TestRun, TileWork};
+use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun};
 use crate::team::Team;
 
 /// In traces, bodies have numbers from here on; those below are patches.
@@ -51,8 +50,6 @@ pub(super) struct Tested<'a> {
 struct Pricing<'a> {
     prices: Prices,
     geometry: &'a Geometry<'a>,
-    /// The patches whose vertices this rank has measured at the start.
-    own: Range<usize>,
     /// For each patch, whether this rank has made ready what tests read.
     ready: Vec<AtomicBool>,
 }
@@ -66,9 +63,6 @@ impl Pricing<'_> {
             if !self.ready[index].swap(true, Ordering::Relaxed) {
                 let cloth = self.geometry.cloth;
                 cost += self.prices.node * cloth.patches()[index].len() as f64;
-                if !self.own.contains(&index) {
-                    cost += self.prices.vertex * cloth.patch_vertices()[index].len() as f64;
-                }
             }
         };
         let prices = match target {
@@ -171,13 +165,12 @@ pub(super) fn detect(
 ) -> Result<(Contacts, ScopeReport), ScopeError> {
     let own = ownership.patches(comm.rank().index());
     share_geometry(comm, (snapshot, geometry), ownership, team, prices)?;
-    let targets = snapshot.targets_at(own.clone(), Ownership::patch_of_pair);
+    let targets = snapshot.targets_at(own, Ownership::patch_of_pair);
     let tested = Tested {
         snapshot,
         pricing: prices.map(|prices| Pricing {
             prices: prices_on(&tiles(geometry), nodes(geometry), prices, comm.size()),
             geometry,
-            own,
             ready: geometry
                 .cloth
                 .patches()
@@ -219,23 +212,6 @@ pub(super) fn detect(
     Ok((contacts, report))
 }
 
-/// The tiles whose firmness tests ask for, in the order in which ranks share them.
-pub(super) fn tiles(geometry: &Geometry<'_>) -> Vec<Tile> {
-    let tile = |work: &TileWork| Tile {
-        triangles: work.triangles,
-        beside: work.beside.clone(),
-    };
-    used_tiles(geometry).iter().map(tile).collect()
-}
-
-fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
-    if geometry.self_collision {
-        geometry.cloth.tiles()
-    } else {
-        &[]
-    }
-}
-
 /// Nodes of the trees of all patches.
 fn nodes(geometry: &Geometry<'_>) -> u64 {
     let nodes = geometry
@@ -244,90 +220,6 @@ fn nodes(geometry: &Geometry<'_>) -> u64 {
         .iter()
         .map(|tree| tree.len() as u64);
     nodes.sum()
-}
-
-/// Gives every rank the volumes around all patches, and the firmness of all tiles: each makes those of its own patches, and an
-/// even share of the tiles, with all its threads. On one rank with one thread tests make them when they ask for them.
-///
-/// Firmness could be made by every rank that asks for it, with the same bits, and is beyond so many ranks
-/// that taking all of it takes longer ([`weft_study::layout::FIRMNESS_SHARED_UP_TO`]).
-fn share_geometry(
-    comm: &mut dyn Comm,
-    (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    ownership: &Ownership,
-    team: &Team,
-    prices: Option<&Prices>,
-) -> Result<(), ScopeError> {
-    let me = comm.rank().index();
-    let own = ownership.patches(me);
-    let triangles = used_tiles(geometry).iter().map(|tile| tile.triangles);
-    let triangles: Vec<u32> = triangles.collect();
-    let shares = firmness_shares(&triangles, comm.size());
-    if let Some(prices) = prices {
-        let around = geometry.cloth.patch_vertices()[own.clone()]
-            .iter()
-            .map(Vec::len);
-        let measured = ns(prices.vertex, around.sum::<usize>() as f64);
-        let firmness = FirmnessWork::of(&tiles(geometry), shares[me].clone());
-        comm.compute(measured + ns(1.0, firmness.cost(prices)), Duration::ZERO);
-    }
-    if comm.size() == 1 && team.threads() == 1 {
-        return Ok(());
-    }
-    // Each thing by one thread: workers that ask for the same at once would wait for each other.
-    let (first, patches) = (own.start, own.len());
-    let tile = |k: usize| shares[me].start + k - patches..shares[me].start + k - patches + 1;
-    share_out(team, patches + shares[me].len(), |k| {
-        if k < patches {
-            snapshot.make_root(first + k);
-        } else {
-            snapshot.make_gradients(tile(k));
-        }
-    });
-    share_out(team, shares[me].len(), |k| {
-        snapshot.make_firmness(tile(patches + k));
-    });
-    if comm.size() == 1 {
-        return Ok(());
-    }
-    let mut bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
-    bytes.extend(snapshot.firmness_of(shares[me].clone()));
-    for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
-        let theirs = ownership.patches(rank);
-        let (roots, firmness) = bytes
-            .split_at_checked(theirs.len() * size_of::<[f32; Kdop18::NUMBERS]>())
-            .unwrap_or_default();
-        let roots: Vec<[f32; Kdop18::NUMBERS]> = roots
-            .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
-            .map(bytemuck::pod_read_unaligned)
-            .collect();
-        if roots.len() != theirs.len() || !snapshot.take_firmness(shares[rank].clone(), firmness) {
-            let from = Rank(rank as u32);
-            let what = format!(
-                "{} bytes for the volumes of {} patches and the firmness of {} tiles",
-                bytes.len(),
-                theirs.len(),
-                shares[rank].len()
-            );
-            return Err(CommError::Malformed { from, what }.into());
-        }
-        snapshot.take_roots(theirs.start, &roots);
-    }
-    Ok(())
-}
-
-/// Does so many things, every thread one after the other.
-fn share_out(team: &Team, things: usize, make: impl Fn(usize) + Sync) {
-    let next = AtomicUsize::new(0);
-    team.run(0..team.threads().min(things), |_| {
-        loop {
-            let thing = next.fetch_add(1, Ordering::Relaxed);
-            if thing >= things {
-                break;
-            }
-            make(thing);
-        }
-    });
 }
 
 /// Sends each contact to the owners of its vertices, and sorts what arrives.

@@ -27,6 +27,7 @@ mod detect;
 mod edges;
 mod error;
 mod fault;
+mod geometry;
 pub mod impulses;
 mod motion;
 mod newton;

@@ -15,7 +15,7 @@ use weft_study::prices::{Counts, Prices, TestPrices};
 use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
-use super::detect::tiles;
+use super::geometry::tiles;
 use super::report::StepReport;
 use super::simulation::Simulation;
 use super::world::World;
@@ -196,7 +196,7 @@ impl Simulation<'_> {
             least[3] = least[3].min(once(&mut warm));
         }
         let [roots, looked, cold, tests, gradients, firmness] = least;
-        let work = FirmnessWork::of(&tiles, 0..tiles.len());
+        let work = FirmnessWork::of_all(&tiles);
         // Least times of single tasks add up to less than any of the passes took.
         let scale = tests / warm.iter().sum::<f64>().max(1.0);
         warm.iter_mut().for_each(|time| *time *= scale);

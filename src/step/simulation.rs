@@ -16,6 +16,7 @@ use super::body_response::{BodyResponse, VertexState};
 use super::corrections::{self, Corrections};
 use super::edges::Edges;
 use super::error::{Named, StepError};
+use super::geometry;
 use super::motion::{self, Motion};
 use super::report::StepReport;
 use super::row_exchange;
@@ -34,6 +35,7 @@ const CG_TAG: Tag = Tag(0x10);
 #[must_use]
 pub fn exchange_name(tag: Tag) -> Option<&'static str> {
     Some(match tag {
+        geometry::TAG => "cells beside tiles",
         CG_TAG => "solve halo",
         row_exchange::TAG => "impulse rows",
         corrections::TAG => "response halo",

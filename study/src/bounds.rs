@@ -78,7 +78,7 @@ pub fn bounds(
     let firmness = if ranks > FIRMNESS_SHARED_UP_TO {
         0.0
     } else {
-        FirmnessWork::of(&header.tiles, 0..header.tiles.len()).cost(prices)
+        FirmnessWork::of_all(&header.tiles).cost(prices)
     };
     let work = (tests + ready + begin + firmness) / ranks as f64;
     let longest = if !policy.steal {

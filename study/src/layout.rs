@@ -1,6 +1,6 @@
 //! Who owns, computes and sends what, on a number of ranks: by the same rules as in a run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use thiserror::Error;
@@ -13,6 +13,8 @@ use crate::record::{Against, Border, Column, Header, Step, Task, Tile};
 const ROOT_BYTES: u64 = 80;
 /// Bytes of the firmness of a tile.
 const FIRMNESS_BYTES: u64 = 341;
+/// Bytes of the cells beside a tile that its firmness needs: 13 numbers for each of those along a side, on five levels, or in a corner.
+const BESIDE_BYTES: [u64; 3] = [31 * 52, 31 * 52, 5 * 52];
 /// Most ranks that share the firmness of tiles. Every rank takes all of it, 1.3 bytes for each vertex of the cloth, some 5 ns of
 /// myrinet-2000. Making it takes some 200 ns for each vertex, and without sharing a rank makes its own part of the cloth and
 /// about as much again, or twice as much, around it: from some 60 ranks on that is less than taking all.
@@ -26,6 +28,8 @@ pub struct Layout {
     pub ranks: Vec<RankShare>,
     /// What the solve exchanges in an iteration: vertices, for each pair of sender and receiver.
     pub halo: Vec<(u32, u32, u64)>,
+    /// What making firmness exchanges: bytes, for each pair of sender and receiver.
+    pub cells: Vec<(u32, u32, u64)>,
 }
 
 /// What is a rank's.
@@ -54,31 +58,76 @@ pub struct RankShare {
 /// What some tiles' firmness takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FirmnessWork {
-    /// Triangles, those of tiles beside these included.
+    /// Triangles; one that touches two tiles counts twice.
     pub triangles: u64,
     /// Tiles.
     pub tiles: u64,
 }
 
 impl FirmnessWork {
-    /// That of these tiles.
+    /// That of tiles with so many triangles each.
     #[must_use]
-    pub fn of(tiles: &[Tile], range: Range<usize>) -> Self {
-        let own = range.clone().map(|tile| tile as u32);
-        let beside = tiles[range.clone()].iter().flat_map(|tile| &tile.beside);
-        let read: BTreeSet<u32> = own.chain(beside.copied()).collect();
-        let triangles = |&tile: &u32| u64::from(tiles[tile as usize].triangles);
+    pub fn of(triangles: &[u32]) -> Self {
         Self {
-            triangles: read.iter().map(triangles).sum(),
-            tiles: range.len() as u64,
+            triangles: triangles.iter().map(|&count| u64::from(count)).sum(),
+            tiles: triangles.len() as u64,
         }
+    }
+
+    /// That of all tiles of a record.
+    #[must_use]
+    pub fn of_all(tiles: &[Tile]) -> Self {
+        Self::of(&tiles.iter().map(|tile| tile.triangles).collect::<Vec<_>>())
+    }
+
+    /// Of both parts, in ns: gradients, then, with cells of tiles beside these, firmness.
+    #[must_use]
+    pub fn parts(&self, prices: &Prices) -> [f64; 2] {
+        [
+            prices.gradient * self.triangles as f64,
+            prices.firmness * self.tiles as f64,
+        ]
     }
 
     /// In ns.
     #[must_use]
     pub fn cost(&self, prices: &Prices) -> f64 {
-        prices.gradient * self.triangles as f64 + prices.firmness * self.tiles as f64
+        self.parts(prices).iter().sum()
     }
+}
+
+/// Cells that a rank needs to make firmness and another has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The rank that has them.
+    pub from: usize,
+    /// The rank that needs them.
+    pub to: usize,
+    /// The tile whose firmness it makes.
+    pub tile: usize,
+    /// Which of the tiles beside that one they are of.
+    pub which: usize,
+}
+
+/// The cells that ranks send each other, by receiver and tile, from the tiles beside each and [`firmness_shares`].
+pub fn cells_sent<'a>(
+    beside: impl Fn(usize) -> &'a [u32],
+    shares: &[Range<usize>],
+) -> impl Iterator<Item = Beside> {
+    let owner = |tile: u32| shares.partition_point(|share| share.end <= tile as usize);
+    let tiles = (0..)
+        .zip(shares)
+        .flat_map(|(to, share)| share.clone().map(move |tile| (to, tile)));
+    tiles.flat_map(move |(to, tile)| {
+        let others = beside(tile).iter().enumerate();
+        let needed = others.map(move |(which, &other)| Beside {
+            from: owner(other),
+            to,
+            tile,
+            which,
+        });
+        needed.filter(|cells| cells.from != cells.to)
+    })
 }
 
 /// The share of a solve with the coarse matrix that a rank does: all of the way forth, and of the way back what leads to
@@ -115,7 +164,7 @@ pub fn firmness_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
 pub fn prices_on(tiles: &[Tile], nodes: u64, prices: &Prices, ranks: usize) -> Prices {
     let mut prices = *prices;
     if ranks > FIRMNESS_SHARED_UP_TO && nodes > 0 {
-        let all = FirmnessWork::of(tiles, 0..tiles.len());
+        let all = FirmnessWork::of_all(tiles);
         prices.node += all.cost(&prices) / nodes as f64;
     }
     prices
@@ -186,15 +235,22 @@ impl Layout {
                 aggregates: u64::from(header.aggregates) * count / patches,
                 coarse: coarse_share(&header.coarse, &ownership.patches(rank)),
                 roots: ROOT_BYTES * count + FIRMNESS_BYTES * made[rank].len() as u64,
-                firmness: FirmnessWork::of(&header.tiles, made[rank].clone()),
+                firmness: FirmnessWork::of(&triangles[made[rank].clone()]),
             }
         });
         let ranks = shares.collect();
         let halo = exchanged(&header.borders, &ownership);
+        let mut cells = BTreeMap::new();
+        for beside in cells_sent(|tile| &header.tiles[tile].beside, &made) {
+            let pair = (beside.from as u32, beside.to as u32);
+            // A record may say what no run does.
+            *cells.entry(pair).or_default() += BESIDE_BYTES.get(beside.which).unwrap_or(&0);
+        }
         Ok(Self {
             ownership,
             ranks,
             halo,
+            cells: listed(cells),
         })
     }
 
@@ -245,10 +301,7 @@ impl Layout {
                 }
             }
         }
-        let sent = sent
-            .into_iter()
-            .map(|((from, to), count)| (from, to, count));
-        (sent.collect(), held)
+        (listed(sent), held)
     }
 
     /// Vertices that ranks send each other in a round of impulses.
@@ -270,8 +323,39 @@ fn exchanged(borders: &[Border], ownership: &Ownership) -> Vec<(u32, u32, u64)> 
             *sent.entry((owner as u32, reader as u32)).or_default() += u64::from(border.vertices);
         }
     }
-    let sent = sent
-        .into_iter()
-        .map(|((from, to), count)| (from, to, count));
-    sent.collect()
+    listed(sent)
+}
+
+/// Sender, receiver and how much, ascending.
+fn listed(sent: BTreeMap<(u32, u32), u64>) -> Vec<(u32, u32, u64)> {
+    let triples = sent.into_iter();
+    triples
+        .map(|((from, to), count)| (from, to, count))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_come_from_whoever_makes_the_tile_beside() {
+        // Two by two tiles and one by itself; a rank without any.
+        let beside: [&[u32]; 5] = [&[1, 2, 3], &[3], &[3], &[], &[]];
+        let shares = [0..1, 1..1, 1..3, 3..5];
+        let sent: Vec<[usize; 4]> = cells_sent(|tile| beside[tile], &shares)
+            .map(|cells| [cells.from, cells.to, cells.tile, cells.which])
+            .collect();
+        let expected = [
+            [2, 0, 0, 0],
+            [2, 0, 0, 1],
+            [3, 0, 0, 2],
+            [3, 2, 1, 0],
+            [3, 2, 2, 0],
+        ];
+        assert_eq!(sent, expected);
+        // Nobody sends what nobody makes for others.
+        let unshared = firmness_shares(&[7; 5], FIRMNESS_SHARED_UP_TO + 1);
+        assert_eq!(cells_sent(|tile| beside[tile], &unshared).count(), 0);
+    }
 }

@@ -17,9 +17,9 @@ pub struct Prices {
     pub body: TestPrices,
     /// Looking whether two roots meet.
     pub target: f64,
-    /// Volumes of a vertex's motion; each rank measures those that its tests read.
+    /// A vertex in the volume around a patch, which its owner makes for all.
     pub vertex: f64,
-    /// A node of a patch's tree, and what else a rank makes of a patch when it first tests it.
+    /// A node of a patch's tree, and what else a rank makes of a patch when it first tests it: volumes of its vertices.
     pub node: f64,
     /// A triangle of a tile, where firmness is made.
     pub gradient: f64,

@@ -82,7 +82,7 @@ pub struct Patch {
 pub struct Tile {
     /// Triangles that touch it.
     pub triangles: u32,
-    /// The tiles whose triangles its firmness needs too.
+    /// The tiles of which its firmness needs cells too: to the right, above, and right above, or one of the first two, or none.
     pub beside: Vec<u32>,
 }
 

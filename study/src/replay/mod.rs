@@ -135,7 +135,10 @@ pub fn replay(
     let start = |rank: usize| skew.get(rank).copied().unwrap_or_default();
     let starts: Vec<u64> = (0..ranks).map(start).collect();
     let mut clocks = Clocks::new(starts.clone(), &machine.network);
-    clocks.compute(|rank| before_sharing(layout, prices, rank));
+    let making = |rank: usize| making(layout, prices, rank);
+    clocks.compute(|rank| making(rank)[0]);
+    clocks.exchange(&layout.cells, 1, |rank| making(rank)[1]);
+    clocks.compute(|rank| making(rank)[2]);
     clocks.allgather(|rank| layout.ranks[rank].roots);
     clocks.compute(|rank| ns(prices.target, layout.ranks[rank].targets as f64));
     let begins = clocks.now;
@@ -151,7 +154,6 @@ pub fn replay(
                 .iter()
                 .map(|_| AtomicBool::new(false))
                 .collect(),
-            measured: layout.ownership().patches(rank),
             tally: [const { AtomicU64::new(0) }; 3],
         };
         play(comm, &env, &forks[rank], &options)
@@ -192,13 +194,16 @@ pub fn replay(
 /// What a rank does before its first test, in ns.
 fn before_tests(layout: &Layout, prices: &Prices, rank: usize) -> u64 {
     let share = &layout.ranks[rank];
-    before_sharing(layout, prices, rank) + ns(prices.target, share.targets as f64)
+    let made: u64 = making(layout, prices, rank).iter().sum();
+    made + ns(prices.target, share.targets as f64)
 }
 
-/// What it makes for all, in ns: volumes around its patches, firmness of its share of the tiles.
-fn before_sharing(layout: &Layout, prices: &Prices, rank: usize) -> u64 {
+/// What it makes for all, in ns: gradients of its share of the tiles; volumes around its patches, while others send the cells that it
+/// needs beside these; firmness of its share of the tiles.
+fn making(layout: &Layout, prices: &Prices, rank: usize) -> [u64; 3] {
     let share = &layout.ranks[rank];
-    ns(prices.vertex, share.around as f64) + ns(1.0, share.firmness.cost(prices))
+    let [gradients, firmness] = share.firmness.parts(prices).map(|time| ns(1.0, time));
+    [gradients, ns(prices.vertex, share.around as f64), firmness]
 }
 
 /// A rank's collision phase up to the end of its scope: when that is, what its tasks did, and what the runtime did.

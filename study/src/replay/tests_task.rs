@@ -27,8 +27,6 @@ pub(super) struct Env<'a> {
     pub(super) prices: &'a Prices,
     /// For each patch, whether this rank has made ready what its tests read.
     pub(super) ready: Vec<AtomicBool>,
-    /// The patches whose vertices it has measured at the start.
-    pub(super) measured: std::ops::Range<usize>,
     /// Tests, contacts, and ns that this rank's tasks charged.
     pub(super) tally: [AtomicU64; 3],
 }
@@ -82,11 +80,7 @@ impl<'a> Task<Env<'a>> for Tests {
         let mut ready = |patch: u32| {
             let index = patch as usize;
             if !env.ready[index].swap(true, Ordering::Relaxed) {
-                let patch = &env.header.patches[index];
-                made_ready += env.prices.node * f64::from(patch.nodes);
-                if !env.measured.contains(&index) {
-                    made_ready += env.prices.vertex * f64::from(patch.around);
-                }
+                made_ready += env.prices.node * f64::from(env.header.patches[index].nodes);
             }
         };
         ready(task.patch);

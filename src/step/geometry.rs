@@ -1,0 +1,165 @@
+//! The geometry that tests of all ranks read, made in parts and shared.
+//!
+//! Every rank gets the volumes around all patches, and the firmness of all tiles. It makes those of its own patches, and of an even share
+//! of the tiles, with all its threads; bits do not depend on who makes what.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use weft_partition::Ownership;
+use weft_runtime::ScopeError;
+use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
+use weft_study::layout::{FirmnessWork, cells_sent, firmness_shares};
+use weft_study::prices::{Prices, ns};
+use weft_study::record::Tile;
+
+use crate::collide::{Geometry, Kdop18, Snapshot, TileWork};
+use crate::team::Team;
+
+pub(super) const TAG: Tag = Tag(0x38);
+
+/// For each other rank, the tiles that one of the two makes with cells of the other, and which of the tiles beside it those are of.
+type Beside = BTreeMap<usize, Vec<(usize, usize)>>;
+
+/// The tiles whose firmness tests ask for, in the order in which ranks share them.
+pub(super) fn tiles(geometry: &Geometry<'_>) -> Vec<Tile> {
+    let tile = |work: &TileWork| Tile {
+        triangles: work.triangles,
+        beside: work.beside.clone(),
+    };
+    used_tiles(geometry).iter().map(tile).collect()
+}
+
+fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
+    if geometry.self_collision {
+        geometry.cloth.tiles()
+    } else {
+        &[]
+    }
+}
+
+/// Gives every rank the volumes around all patches, and the firmness of all tiles. On one rank with one thread tests make them when
+/// they ask for them.
+///
+/// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
+/// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
+/// ([`weft_study::layout::FIRMNESS_SHARED_UP_TO`]).
+pub(super) fn share_geometry(
+    comm: &mut dyn Comm,
+    (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
+    ownership: &Ownership,
+    team: &Team,
+    prices: Option<&Prices>,
+) -> Result<(), ScopeError> {
+    let me = comm.rank().index();
+    let own = ownership.patches(me);
+    let tiles = used_tiles(geometry);
+    let triangles: Vec<u32> = tiles.iter().map(|tile| tile.triangles).collect();
+    let shares = firmness_shares(&triangles, comm.size());
+    let share = shares[me].clone();
+    let costs = prices.map_or([0; 3], |prices| {
+        let around = &geometry.cloth.patch_vertices()[own.clone()];
+        let around: usize = around.iter().map(Vec::len).sum();
+        let work = FirmnessWork::of(&triangles[share.clone()]);
+        let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
+        [gradients, ns(prices.vertex, around as f64), firmness]
+    });
+    let lazy = comm.size() == 1 && team.threads() == 1;
+    let make =
+        |comm: &mut dyn Comm, cost: u64, all: &Range<usize>, make: &(dyn Fn(usize) + Sync)| {
+            if cost > 0 {
+                comm.compute(cost, Duration::ZERO);
+            }
+            if !lazy {
+                share_out(team, all, make);
+            }
+        };
+    make(comm, costs[0], &share, &|tile| {
+        snapshot.make_gradients(tile..tile + 1)
+    });
+    let [give, take] = beside(tiles, &shares, me);
+    for (&to, cells) in &give {
+        let numbers = snapshot.cells_beside(cells.iter().copied());
+        comm.send(
+            Rank(to as u32),
+            TAG,
+            bytemuck::cast_slice(&numbers).to_vec(),
+        )?;
+    }
+    make(comm, costs[1], &own, &|patch| snapshot.make_root(patch));
+    for (&from, cells) in &take {
+        let from = Rank(from as u32);
+        let bytes = comm.recv_from(from, TAG)?;
+        let (numbers, rest) = bytes.as_chunks();
+        let numbers: Vec<f32> = numbers.iter().copied().map(f32::from_ne_bytes).collect();
+        let all = cells.iter().copied();
+        if !rest.is_empty() || !snapshot.take_cells_beside(all, &numbers) {
+            let what = format!(
+                "{} bytes for cells beside {} tiles",
+                bytes.len(),
+                cells.len()
+            );
+            return Err(CommError::Malformed { from, what }.into());
+        }
+    }
+    make(comm, costs[2], &share, &|tile| {
+        snapshot.make_firmness(tile..tile + 1)
+    });
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let mut bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
+    bytes.extend(snapshot.firmness_of(share));
+    for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
+        let theirs = ownership.patches(rank);
+        let (roots, firmness) = bytes
+            .split_at_checked(theirs.len() * size_of::<[f32; Kdop18::NUMBERS]>())
+            .unwrap_or_default();
+        let roots: Vec<[f32; Kdop18::NUMBERS]> = roots
+            .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
+            .map(bytemuck::pod_read_unaligned)
+            .collect();
+        if roots.len() != theirs.len() || !snapshot.take_firmness(shares[rank].clone(), firmness) {
+            let from = Rank(rank as u32);
+            let what = format!(
+                "{} bytes for the volumes of {} patches and the firmness of {} tiles",
+                bytes.len(),
+                theirs.len(),
+                shares[rank].len()
+            );
+            return Err(CommError::Malformed { from, what }.into());
+        }
+        snapshot.take_roots(theirs.start, &roots);
+    }
+    Ok(())
+}
+
+/// What a rank gives others, and takes from them, to make firmness.
+fn beside(tiles: &[TileWork], shares: &[Range<usize>], me: usize) -> [Beside; 2] {
+    let mut both = [Beside::new(), Beside::new()];
+    for cells in cells_sent(|tile| &tiles[tile].beside, shares) {
+        for (all, here, other) in [(0, cells.from, cells.to), (1, cells.to, cells.from)] {
+            if here == me {
+                let of = both[all].entry(other).or_default();
+                of.push((cells.tile, cells.which));
+            }
+        }
+    }
+    both
+}
+
+/// Does things, every thread one after the other; each by one, for workers that ask for the same at once would wait for each other.
+fn share_out(team: &Team, things: &Range<usize>, make: &(dyn Fn(usize) + Sync)) {
+    let next = AtomicUsize::new(things.start);
+    team.run(0..team.threads().min(things.len()), |_| {
+        loop {
+            let thing = next.fetch_add(1, Ordering::Relaxed);
+            if thing >= things.end {
+                break;
+            }
+            make(thing);
+        }
+    });
+}
