@@ -22,6 +22,8 @@ use super::{OutputError, RunDirectory};
 const OVERSAMPLE: usize = 2;
 /// Rows of a band: short enough that shares of a picture cost the same.
 const BAND: usize = 8;
+/// Parts that a share is drawn in, one after the other: samples take more memory than all else of a small cloth.
+const PARTS: usize = 4;
 /// Side of the shadow map in texels.
 const SHADOW: usize = 2048;
 
@@ -81,6 +83,14 @@ impl<'a> Drawing<'a> {
     /// The pixels of one of so many shares of the rows, which are dealt out in bands: sky costs less than cloth.
     #[must_use]
     pub fn share(&self, share: usize, shares: usize) -> Vec<u8> {
+        let parts: Vec<Vec<u8>> = (0..PARTS)
+            .map(|part| self.part(share + part * shares, shares * PARTS))
+            .collect();
+        weave(&parts, self.width as u32).expect("parts are shares too")
+    }
+
+    /// A share that is drawn at once.
+    fn part(&self, share: usize, shares: usize) -> Vec<u8> {
         let (w, h) = (self.width * OVERSAMPLE, self.height * OVERSAMPLE);
         let keeps = |row: usize| row / (OVERSAMPLE * BAND) % shares == share;
         let project = self.camera.projection(w as f32, h as f32);
