@@ -320,7 +320,7 @@ fn print(vertices: usize, goal: f64, whose: &str, ways: &mut [Way]) -> Vec<Strin
             way.total(),
             way.residual,
         );
-        if !(way.residual <= goal) {
+        if way.residual > goal || way.residual.is_nan() {
             wrong.push(format!("{name}: residual {:e}", way.residual));
         }
     }
