@@ -10,12 +10,14 @@
 //!
 //! Prints for each size the milliseconds of an iteration, ours and of each of PETSc's formats, and the ratio to the best of
 //! these; further the bytes that one of ours must move at least for each vertex, and how fast it moves them, as a share of STREAM's triad on as
-//! many bytes and ranks, in large pages, in the same minute.
+//! many bytes and ranks, in large pages, in the same minute; what share of an iteration goes to adding up what patches have in
+//! the order of the tree, with the message that several ranks need for it; and how many iterations' time the assembly of the matrix takes.
 
-use std::fs;
+use std::hint::black_box;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use glam::DVec3;
@@ -23,32 +25,53 @@ use memmap2::MmapMut;
 use weft_partition::HaloPlan;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Collectives, Comm, Tag, threads};
-use weftwork::solve::{ModifiedCg, Preconditioner, SolveError, Tolerance};
+use weftwork::solve::{ModifiedCg, Preconditioner, Reduction, SolveError, Tolerance};
 use weftwork::step::{Simulation, World};
 
 #[path = "common/cloth.rs"]
 mod cloth;
+#[path = "common/petsc.rs"]
+mod petsc;
+#[path = "common/system.rs"]
+#[expect(dead_code, reason = "other benches use the rest")]
+mod system;
 #[path = "common/timing.rs"]
 mod timing;
 
 /// Iterations of a measured solve.
 const ITERATIONS: u32 = 50;
 
+/// Sums over all patches in a measured loop.
+const SUMS: u32 = 100;
+
 /// How often each of the two has its turn; the best counts.
 const ROUNDS: usize = 3;
 
-/// Bytes of vectors that an iteration moves for a vertex: one read and one written by the product, three read by the scalar products, and
-/// one pass over six, of which five are written, with the inverted blocks.
-const VECTOR_BYTES: usize = 48 + 72 + 11 * 24 + 48;
+/// Bytes of vectors that an iteration moves for a vertex: one read and one written by the product, and one pass over five, of which four
+/// are written, with the inverted blocks and, at every second iteration, x; the scalar products find theirs in the cache.
+const VECTOR_BYTES: usize = 48 + 9 * 24 + 48 + 48 / 2;
 
-/// Best time of an iteration on so many ranks, and the bytes that it moves.
-fn ours(world: &World, ranks: usize) -> (Duration, usize) {
-    let times = threads::launch(ranks, |comm| {
+/// Best times of the slowest rank, and the bytes of all.
+#[derive(Clone, Copy)]
+struct Ours {
+    iteration: Duration,
+    /// Adding up two numbers of every patch in the order of the tree, which an iteration does once.
+    sums: Duration,
+    assembly: Duration,
+    /// That an iteration moves.
+    bytes: usize,
+}
+
+fn ours(world: &World, ranks: usize) -> Ours {
+    let of_ranks = threads::launch(ranks, |comm| {
         let mut simulation =
             Simulation::new(world, comm, &ScopeOptions::default()).expect("patches enough");
         cloth::ripple(&mut simulation);
         let ownership = simulation.ownership().clone();
-        let plan = HaloPlan::new(world.graph(), &ownership, comm.rank().index()).expect("a rank");
+        let rank = comm.rank().index();
+        let plan = HaloPlan::new(world.graph(), &ownership, rank).expect("a rank");
+        comm.barrier().expect("ranks");
+        let assembly = timing::best(5, || simulation.free_system().is_ok());
         let system = simulation.free_system().expect("no triangle collapsed");
         let partition = (&plan, world.tree(), &ownership);
         let mut cg = ModifiedCg::new(partition, Preconditioner::block_jacobi(), Tag(1));
@@ -70,14 +93,28 @@ fn ours(world: &World, ranks: usize) -> (Duration, usize) {
         };
         // What every solve begins and ends with is not an iteration's.
         let (few, many) = (solve(comm, 10), solve(comm, 10 + ITERATIONS));
-        let time = many.saturating_sub(few) / ITERATIONS;
-        let vectors = VECTOR_BYTES * system.rhs.len();
-        (time, cg.product_bytes(system.matrix) + vectors)
+        let reduction = Reduction::new(world.tree(), &ownership, rank);
+        let sums = timing::best(20, || {
+            for _ in 0..SUMS {
+                let of_patch = |patch: Range<usize>| [patch.start, patch.end].map(|row| row as f64);
+                black_box(reduction.sum(comm, of_patch).expect("ranks"));
+            }
+        });
+        Ours {
+            iteration: many.saturating_sub(few) / ITERATIONS,
+            sums: sums / SUMS,
+            assembly,
+            bytes: cg.product_bytes(system.matrix) + VECTOR_BYTES * system.rhs.len(),
+        }
     });
-    let times = times.expect("threads");
-    (times.into_iter()).fold((Duration::ZERO, 0), |(longest, sum), (time, bytes)| {
-        (longest.max(time), sum + bytes)
-    })
+    (of_ranks.expect("threads").into_iter())
+        .reduce(|a, b| Ours {
+            iteration: a.iteration.max(b.iteration),
+            sums: a.sums.max(b.sums),
+            assembly: a.assembly.max(b.assembly),
+            bytes: a.bytes + b.bytes,
+        })
+        .expect("a rank")
 }
 
 /// The rate of STREAM's triad on so many bytes, shared by so many ranks, in bytes a second.
@@ -99,7 +136,7 @@ fn triad(bytes: usize, ranks: usize) -> f64 {
                 for ((a, b), c) in bytemuck::cast_slice_mut(&mut a).iter_mut().zip(b).zip(c) {
                     *a = b + 3.0 * c;
                 }
-                std::hint::black_box(&mut a);
+                black_box(&mut a);
             })
         });
         times.min().unwrap_or_default()
@@ -108,84 +145,25 @@ fn triad(bytes: usize, ranks: usize) -> f64 {
     (24 * len * ranks) as f64 / slowest.unwrap_or_default().as_secs_f64()
 }
 
-/// Writes the system as rows of scalars, little-endian.
-fn export(world: &World, to: &Path) -> io::Result<usize> {
+/// Writes the system for the peer.
+fn write(world: &World, to: &Path) -> io::Result<()> {
     let comm = weft_runtime::comm::solo::Solo::new();
     let mut simulation = Simulation::new(world, &comm, &ScopeOptions::default()).expect("one rank");
     cloth::ripple(&mut simulation);
     let system = simulation.free_system().expect("no triangle collapsed");
     let order: Vec<u32> = (0..system.rhs.len() as u32).collect();
-    let whole = system.prefiltered(&order);
-    let mut entries = whole.entries;
-    let upper: Vec<_> = (entries.iter())
-        .filter(|(row, column, _)| row != column)
-        .map(|&(row, column, value)| (column, row, value))
-        .collect();
-    entries.extend(upper);
-    entries.sort_unstable_by_key(|&(row, column, _)| (row, column));
-    let mut starts = vec![0_i32; whole.rhs.len() + 1];
-    for (row, ..) in &entries {
-        starts[*row as usize + 1] += 1;
-    }
-    for row in 0..whole.rhs.len() {
-        starts[row + 1] += starts[row];
-    }
-    let columns: Vec<u8> = entries.iter().flat_map(|e| e.1.to_le_bytes()).collect();
-    let values: Vec<u8> = entries.iter().flat_map(|e| e.2.to_le_bytes()).collect();
-    fs::write(
-        to.join("starts.bin"),
-        starts
-            .iter()
-            .flat_map(|s| s.to_le_bytes())
-            .collect::<Vec<_>>(),
-    )?;
-    fs::write(to.join("columns.bin"), columns)?;
-    fs::write(to.join("values.bin"), values)?;
-    fs::write(
-        to.join("rhs.bin"),
-        whole
-            .rhs
-            .iter()
-            .flat_map(|b| b.to_le_bytes())
-            .collect::<Vec<_>>(),
-    )?;
-    Ok(entries.len())
+    system::export(&system, &order, to)
 }
 
 /// Lines of the peer, or what it said instead.
 fn peer(directory: &Path, ranks: usize) -> Result<Vec<(String, f64)>, String> {
-    let python = std::env::var("PETSC_PYTHON").unwrap_or_else(|_| "/usr/bin/python3".to_owned());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/petsc_cg.py");
-    let mut command = Command::new("mpirun");
-    command.args(["-n", &ranks.to_string()]);
-    for (name, value) in [
-        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
-        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-        ("OMP_NUM_THREADS", "1"),
-    ] {
-        command.env(name, value);
-    }
-    if let Ok(library) = std::env::var("PETSC_PRELOAD") {
-        command.args(["-x", &format!("LD_PRELOAD={library}")]);
-    }
-    command
-        .arg(python)
-        .arg(script)
-        .arg(directory)
-        .arg(ITERATIONS.to_string());
-    let output = command.output().map_err(|e| format!("mpirun: {e}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = petsc::run("petsc_cg.py", directory, ranks, &[ITERATIONS.to_string()])?;
     let lines = text.lines().map(|line| {
         let mut words = line.split_whitespace();
         let format = words.next()?.to_owned();
         Some((format, words.next()?.parse().ok()?))
     });
-    lines
-        .collect::<Option<_>>()
-        .ok_or_else(|| text.into_owned())
+    lines.collect::<Option<_>>().ok_or_else(|| text.clone())
 }
 
 #[expect(
@@ -204,23 +182,27 @@ fn main() -> ExitCode {
         sides
     };
     println!(
-        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of triad's rate"
+        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of triad's rate  sums, %  assembly, iterations"
     );
     for side in sides {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let world = cloth::cloth(side);
-        if let Err(error) = export(&world, directory.path()) {
+        if let Err(error) = write(&world, directory.path()) {
             eprintln!("{}: {error}", directory.path().display());
             return ExitCode::FAILURE;
         }
         for ranks in [1, 2] {
             // In turns, for few machines are quiet for long.
             let (mut time, mut rate, mut bytes) = (f64::INFINITY, 0.0_f64, 0);
+            let (mut sums, mut assembly) = (f64::INFINITY, f64::INFINITY);
             let mut formats: Vec<(String, f64)> = Vec::new();
             for _ in 0..ROUNDS {
-                let (now, moved) = ours(&world, ranks);
-                time = time.min(1e3 * now.as_secs_f64());
-                bytes = moved;
+                let now = ours(&world, ranks);
+                let ms = |duration: Duration| 1e3 * duration.as_secs_f64();
+                time = time.min(ms(now.iteration));
+                sums = sums.min(ms(now.sums));
+                assembly = assembly.min(ms(now.assembly));
+                bytes = now.bytes;
                 rate = rate.max(triad(bytes, ranks));
                 match peer(directory.path(), ranks) {
                     Ok(now) if formats.is_empty() => formats = now,
@@ -230,9 +212,7 @@ fn main() -> ExitCode {
                         }
                     }
                     Err(error) => {
-                        eprintln!(
-                            "PETSc could not be run (what it needs stands in benches/petsc.rs):\n{error}"
-                        );
+                        eprintln!("PETSc could not be run: {error}\n  needs: {}", petsc::NEEDS);
                         return ExitCode::FAILURE;
                     }
                 }
@@ -243,12 +223,14 @@ fn main() -> ExitCode {
                 .map(|(name, ms)| format!("{name} {ms:.3}"))
                 .collect();
             println!(
-                "{:<9} {ranks:<6} {time:<13.3} {:<43} {:<12.2} {:<13} {:.2}",
+                "{:<9} {ranks:<6} {time:<13.3} {:<43} {:<12.2} {:<13} {:<16.2} {:<8.2} {:.2}",
                 side * side,
                 shown.join("  "),
                 time / best,
                 bytes / (side * side) as usize,
-                1e3 * bytes as f64 / time / rate
+                1e3 * bytes as f64 / time / rate,
+                100.0 * sums / time,
+                assembly / time
             );
         }
     }

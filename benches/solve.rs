@@ -9,10 +9,7 @@
 //! the rate at which a plain sum reads as many bytes, measured in the same run. Then the same three
 //! with divan's statistics.
 //!
-//! A second table compares preconditioners on the system of a step of cloth: a sheet of 1 m held at two corners,
-//! rippled and in motion, in steps of 10 ms. It has the iterations and the time that the *true* residual, the
-//! Euclidean one, takes to fall to 1e-2 and 1e-6 of what it was, and the setup of a solve apart. The larger sheet
-//! takes some minutes.
+//! What preconditioners are worth: `benches/tolerance.rs`.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -21,20 +18,14 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use glam::{DMat3, DVec3};
 use weft_partition::{Graph, HaloPlan, Ownership, PatchOptions, PatchTree};
-use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Tag, solo::Solo};
 use weftwork::solve::{
-    BlockMatrix, Filter, ModifiedCg, Pattern, Preconditioner, Rows, Smoother, System, Tolerance,
-    TwoLevel,
+    BlockMatrix, Filter, ModifiedCg, Pattern, Preconditioner, Rows, System, Tolerance,
 };
-use weftwork::step::Simulation;
 
-#[path = "common/cloth.rs"]
-mod cloth;
 #[path = "common/timing.rs"]
 mod timing;
 
-use cloth::{cloth, ripple};
 use timing::best;
 
 /// Vertices along a side: 10 000 and 100 000 vertices.
@@ -126,10 +117,10 @@ impl Sheet {
         self.matrix.bytes() + 48 * self.rhs.len()
     }
 
-    /// Bytes of an iteration: the product, its scalar products (r, u, w), and one pass over
-    /// u, w, p, s, x, r, of which five are written, with six numbers of the preconditioner.
+    /// Bytes of an iteration: the product, and one pass over u, w, p, s, r, of which four are written, with six numbers
+    /// of the preconditioner and, at every second iteration, x.
     fn iteration_bytes(&self) -> usize {
-        self.product_bytes() + (72 + 11 * 24 + 48) * self.rhs.len()
+        self.product_bytes() + (9 * 24 + 48 + 48 / 2) * self.rhs.len()
     }
 
     /// A solve that does [`ITERATIONS`] products, each time it is called.
@@ -251,96 +242,9 @@ fn table() {
     }
 }
 
-/// The Euclidean residual of a velocity change in the free directions.
-fn residual(system: &System<'_>, x: &[DVec3]) -> f64 {
-    let mut r = vec![DVec3::ZERO; x.len()];
-    system.matrix.multiply(x, &mut r, Rows::All);
-    for (r, b) in r.iter_mut().zip(system.rhs) {
-        *r = *b - *r;
-    }
-    system.filter.project(&mut r);
-    r.iter().map(|r| r.length_squared()).sum::<f64>().sqrt()
-}
-
-#[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
-fn preconditioners() {
-    println!(
-        "\nvertices  preconditioner          setup ms  to 1e-2: its, ms     to 1e-6: its, ms     ms/iteration  coarse factor MB"
-    );
-    for side in SIDES {
-        let world = cloth(side);
-        let mut comm = Solo::new();
-        let mut simulation =
-            Simulation::new(&world, &comm, &ScopeOptions::default()).expect("one rank");
-        ripple(&mut simulation);
-        let ownership = simulation.ownership().clone();
-        let plan = HaloPlan::new(world.graph(), &ownership, 0).expect("rank 0");
-        let system = simulation.free_system().expect("no triangle collapsed");
-        let partition = (&plan, world.tree(), &ownership);
-        let mut x = system.rhs.to_vec();
-        system.filter.write_changes(&mut x);
-        let initial = residual(&system, &x);
-        for (name, smoother, two) in [
-            ("block-jacobi", Smoother::BlockJacobi, false),
-            ("patch-ssor", Smoother::PatchSsor, false),
-            ("two-level, block-jacobi", Smoother::BlockJacobi, true),
-            ("two-level, patch-ssor", Smoother::PatchSsor, true),
-        ] {
-            let graph = world.graph();
-            let two_level = (world.aggregates().filter(|_| two))
-                .map(|aggregates| TwoLevel { aggregates, graph });
-            let pattern = system.matrix.pattern();
-            let preconditioner = Preconditioner::new(smoother, two_level, pattern, partition);
-            let factor = 8e-6 * preconditioner.coarse_factor_len() as f64;
-            let mut cg = ModifiedCg::new(partition, preconditioner, Tag(1));
-            let mut solve = |relative: f64, max_iterations: u32, x: &mut [DVec3]| {
-                let tolerance = Tolerance {
-                    relative,
-                    absolute: 0.0,
-                    max_iterations,
-                };
-                x.fill(DVec3::ZERO);
-                let mut outcome = None;
-                let time = best(1, || {
-                    outcome = Some(cg.solve(&mut comm, &system, &tolerance, x))
-                });
-                (outcome.expect("solved once"), time)
-            };
-            let setup = (0..5)
-                .map(|_| solve(1e-300, 0, &mut x).1)
-                .min()
-                .unwrap_or_default();
-            let mut line = String::new();
-            let mut each = Duration::ZERO;
-            for goal in [1e-2, 1e-6] {
-                // The solve stops by its own norm: what stands for the goal in it is found by trying.
-                let mut relative = goal;
-                let (iterations, time) = loop {
-                    let (outcome, time) = solve(relative, 100_000, &mut x);
-                    let outcome = outcome.expect("a cloth's system is positive definite");
-                    let reached = residual(&system, &x) / (goal * initial);
-                    if reached <= 1.0 {
-                        break (outcome.iterations, time.saturating_sub(setup));
-                    }
-                    relative *= 0.9 / reached;
-                };
-                each = time / iterations.max(1);
-                line += &format!("{iterations:<8} {:<12.1}", time.as_secs_f64() * 1e3);
-            }
-            println!(
-                "{:<9} {name:<23} {:<9.2} {line}{:<13.3} {factor:.2}",
-                x.len(),
-                setup.as_secs_f64() * 1e3,
-                each.as_secs_f64() * 1e3,
-            );
-        }
-    }
-}
-
 fn main() {
     if timing::measures() {
         table();
-        preconditioners();
     }
     divan::main();
 }

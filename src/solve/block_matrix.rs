@@ -241,6 +241,12 @@ impl Pattern {
         (at.clone(), &self.scalars.global[at])
     }
 
+    /// Whether one of these owned rows (local indices) reads the halo.
+    pub(super) fn reads_halo(&self, rows: &Range<usize>) -> bool {
+        let before = self.border.partition_point(|run| run.end <= rows.start);
+        (self.border.get(before)).is_some_and(|run| run.start < rows.end)
+    }
+
     /// The rows asked for, as runs of local indices, ascending.
     #[must_use]
     pub fn runs(&self, rows: Rows) -> Vec<Range<usize>> {

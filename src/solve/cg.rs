@@ -15,24 +15,28 @@
 //! one counts: if it is too large still, the iteration starts again from there. The product for it
 //! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
 //!
+//! Large systems are limited by the bytes of vectors as much as by those of the matrix. What a pass leaves of a patch in the
+//! cache is used there: the scalar products are taken patch by patch as soon as their vectors are known, and x, which only
+//! the end asks for, is moved along two directions at every second iteration, rounded as if along one after the other.
+//!
 //! Interior rows are multiplied while the halo is under way. No sum depends on ownership
 //! ([`Reduction`]), no row on where it is ([`super::block_matrix`]): the same bits come out on any
 //! number of ranks, errors too. Every decision is made from numbers that all ranks share, so all
 //! ranks leave together.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use glam::DVec3;
 use weft_partition::{HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError, Tag};
 
-use super::block_jacobi::multiply;
 use super::half::{self, Half};
 use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 use super::pages::Paged;
 use super::reduction::dot;
 use super::suspect::{Suspect, agree};
-use super::{BlockMatrix, Halo, Preconditioner, Reduction, Rows};
+use super::{BlockMatrix, Filter, Halo, Preconditioner, Reduction, Rows};
 use crate::team::{Shares, Team, parts};
 
 /// The solver of one rank: exchange, sums and vectors, used again from step to step.
@@ -60,6 +64,13 @@ pub struct ModifiedCg {
     s: Paged<DVec3>,
     /// A x − b, not projected.
     force: Paged<DVec3>,
+    /// Of each owned patch r·u and w·u.
+    residuals: Vec<f64>,
+    curvatures: Vec<f64>,
+    /// The constrained rows, ascending.
+    constrained: Vec<u32>,
+    /// α of the last step, if x was not yet taken along p.
+    due: Option<f64>,
 }
 
 /// What leads from one iteration to the next.
@@ -113,9 +124,11 @@ impl ModifiedCg {
         let zeros = || Paged::zeros(owned);
         let sizes = (0..tree.patch_count()).map(|patch| tree.patch_vertices(patch).len());
         let largest_patch = sizes.max().unwrap_or(0);
+        let reduction = Reduction::new(tree, ownership, plan.rank());
+        let of_patches = vec![0.0; reduction.patches().len()];
         Self {
             halo: Halo::new(plan, tag),
-            reduction: Reduction::new(tree, ownership, plan.rank()),
+            reduction,
             patch_starts: (0..tree.patch_count()).map(start).collect(),
             first_row: plan.owned().start as u32,
             preconditioner,
@@ -128,6 +141,10 @@ impl ModifiedCg {
             p: zeros(),
             s: zeros(),
             force: zeros(),
+            residuals: of_patches.clone(),
+            curvatures: of_patches,
+            constrained: Vec::new(),
+            due: None,
         }
     }
 
@@ -226,15 +243,14 @@ impl ModifiedCg {
         }
         loop {
             self.multiply_direction(comm, system, &mut progress)?;
-            let (r, u, w) = (&self.r, &self.u, &self.w);
             let shares = self.reduction.shares();
-            let carried = self.preconditioner.restrict_product(w, shares);
+            let carried = self.preconditioner.restrict_product(&self.w, shares);
             // γ = r·u, δ = u·A u
-            let [gamma, delta] = self.reduction.sum_carrying(comm, carried, |patch| {
-                let u = &u[patch.clone()];
-                [dot(&r[patch.clone()], u), dot(&w[patch], u)]
-            })?;
+            let leaves = self.residuals.iter().zip(&self.curvatures);
+            let leaves: Vec<_> = leaves.map(|(&gamma, &delta)| [gamma, delta]).collect();
+            let [gamma, delta] = self.reduction.sum_leaves(comm, carried, &leaves)?;
             if !(gamma.is_finite() && delta.is_finite()) {
+                self.catch_up(x);
                 return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
             }
             progress.best = progress.best.min(gamma.sqrt());
@@ -334,18 +350,21 @@ impl ModifiedCg {
         x: &[DVec3],
     ) -> Result<Progress, SolveError> {
         let owned = self.halo.owned_len();
+        self.due = None;
+        self.constrained.clear();
+        self.constrained.extend(system.filter.rows());
+        self.constrained.sort_unstable();
         // r = S (b − A z)
         system.filter.write_changes(&mut self.u[..owned]);
-        self.multiply(comm, system.matrix)?;
+        self.multiply(comm, system.matrix, None)?;
         self.take_residual(comm, system)?;
-        let (r, u) = (&self.r, &self.u);
-        let [initial, bad] = self.reduction.sum(comm, |patch| {
+        let patches = self.reduction.patches().iter().zip(&self.residuals);
+        let leaves = patches.map(|(patch, &gamma)| {
             let here = bad_block.is_some_and(|row| patch.contains(&row));
-            [
-                dot(&r[patch.clone()], &u[patch]),
-                if here { 1.0 } else { 0.0 },
-            ]
-        })?;
+            [gamma, if here { 1.0 } else { 0.0 }]
+        });
+        let leaves: Vec<_> = leaves.collect();
+        let [initial, bad] = self.reduction.sum_leaves(comm, None, &leaves)?;
         if !initial.is_finite() {
             return Err(self.find_non_finite(comm, system, x, 0)?);
         }
@@ -395,18 +414,17 @@ impl ModifiedCg {
         progress: &mut Progress,
     ) -> Result<Check, SolveError> {
         let owned = self.halo.owned_len();
+        self.catch_up(x);
         system.filter.enforce(x);
         self.u[..owned].copy_from_slice(x);
-        self.multiply(comm, system.matrix)?;
+        self.multiply(comm, system.matrix, None)?;
         progress.products += 1;
         for ((force, ax), b) in self.force.iter_mut().zip(&self.w).zip(system.rhs) {
             *force = *ax - *b;
         }
         self.take_residual(comm, system)?;
-        let (r, u) = (&self.r, &self.u);
-        let [gamma] = self
-            .reduction
-            .sum(comm, |patch| [dot(&r[patch.clone()], &u[patch])])?;
+        let leaves: Vec<_> = self.residuals.iter().map(|&gamma| [gamma]).collect();
+        let [gamma] = self.reduction.sum_leaves(comm, None, &leaves)?;
         if !gamma.is_finite() {
             return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
         }
@@ -435,89 +453,133 @@ impl ModifiedCg {
         system.filter.project(&mut self.r);
         let u = &mut self.u[..self.halo.owned_len()];
         let of = (self.reduction.patches(), self.reduction.shares());
-        self.preconditioner.restart(comm, system, of, &self.r, u)
+        self.preconditioner.restart(comm, system, of, &self.r, u)?;
+        let patches = self.reduction.patches().iter().zip(&mut self.residuals);
+        for (patch, gamma) in patches {
+            *gamma = dot(&self.r[patch.clone()], &self.u[patch.clone()]);
+        }
+        Ok(())
     }
 
-    /// w = S A u.
+    /// x, if a step along p is due.
+    fn catch_up(&mut self, x: &mut [DVec3]) {
+        if let Some(alpha) = self.due.take() {
+            for (x, p) in x.iter_mut().zip(&self.p) {
+                *x += alpha * *p;
+            }
+        }
+    }
+
+    /// w = S A u, and w·u of patches.
     fn multiply_direction(
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,
         progress: &mut Progress,
     ) -> Result<(), CommError> {
-        self.multiply(comm, system.matrix)?;
-        system.filter.project(&mut self.w);
+        self.multiply(comm, system.matrix, Some(system.filter))?;
         progress.products += 1;
         Ok(())
     }
 
-    /// w = A u; interior rows while the halo of u is under way.
-    fn multiply(&mut self, comm: &mut dyn Comm, matrix: &BlockMatrix) -> Result<(), CommError> {
+    /// w = A u; interior rows while the halo of u is under way. With a filter, w = S A u and w·u of patches too.
+    fn multiply(
+        &mut self,
+        comm: &mut dyn Comm,
+        matrix: &BlockMatrix,
+        filter: Option<&Filter>,
+    ) -> Result<(), CommError> {
         self.halo.start(comm, &self.u)?;
-        self.multiply_rows(matrix, Rows::Interior);
+        self.multiply_rows(matrix, Rows::Interior, filter);
         if self.product_cost > 0 {
             comm.compute(self.product_cost, Duration::ZERO);
         }
         self.halo.finish(comm, &mut self.u)?;
         if comm.size() > 1 {
-            self.multiply_rows(matrix, Rows::Border);
+            self.multiply_rows(matrix, Rows::Border, filter);
         }
         Ok(())
     }
 
-    fn multiply_rows(&mut self, matrix: &BlockMatrix, rows: Rows) {
-        let (u, shares) = (&self.u, self.reduction.shares());
+    fn multiply_rows(&mut self, matrix: &BlockMatrix, rows: Rows, filter: Option<&Filter>) {
+        let (u, shares, patches) = (&self.u, self.reduction.shares(), self.reduction.patches());
+        let (w, curvatures) = (&mut self.w, &mut self.curvatures);
+        let constrained = &self.constrained;
+        // While a patch is in the cache.
+        let done = |patch: Range<usize>, w: &mut [DVec3], curvature: &mut f64| {
+            if let Some(filter) = filter {
+                project(filter, constrained, &patch, w);
+                *curvature = dot(w, &u[patch]);
+            }
+        };
         if let Some(half) = &mut self.half {
             match rows {
-                Rows::Interior => half.multiply_interior(u, &mut self.w, shares),
-                Rows::Border => half.multiply_border(u, &mut self.w, shares),
+                Rows::Interior => half.multiply_interior(u, (w, curvatures), shares, done),
+                Rows::Border => half.multiply_border(u, (w, curvatures), shares, done),
                 Rows::All => unreachable!("the halo comes in between"),
             }
             return;
         }
-        let work = parts(&mut self.w, &shares.elements).zip(&shares.elements);
-        shares.run(work, |(w, share)| {
-            matrix.multiply_share(u, w, share.start, rows)
+        let pattern = matrix.pattern();
+        let border = matches!(rows, Rows::Border);
+        let work =
+            (parts(w, &shares.elements).zip(parts(curvatures, &shares.ranges))).zip(&shares.ranges);
+        shares.run(work, |((w, curvatures), share)| {
+            let patches = &patches[share.clone()];
+            for ((patch, w), curvature) in patches.iter().zip(parts(w, patches)).zip(curvatures) {
+                matrix.multiply_share(u, w, patch.start, rows);
+                if pattern.reads_halo(patch) == border {
+                    done(patch.clone(), w, curvature);
+                }
+            }
         });
     }
 
-    /// One step along the search direction: p, s = A p, x, r and u for the next, in one pass over
-    /// all rows or over those of a patch, while they are in the cache.
+    /// One step along the search direction: p, s = A p, x, r and u for the next, and r·u of patches, in one pass over those
+    /// of a patch, while they are in the cache.
+    ///
+    /// x is taken along two directions at every second step, with the roundings of two steps: [`Self::catch_up`].
     fn advance(&mut self, system: &System<'_>, alpha: f64, beta: f64, x: &mut [DVec3]) {
         self.preconditioner.advance(alpha, beta);
+        let due = self.due.take();
+        if due.is_none() {
+            self.due = Some(alpha);
+        }
         let u = &mut self.u[..self.halo.owned_len()];
         let (patches, shares) = (self.reduction.patches(), self.reduction.shares());
         let (w, preconditioner) = (&self.w, &self.preconditioner);
+        let constrained = &self.constrained;
         let of = &shares.elements;
         let work = (parts(u, of).zip(parts(&mut self.p, of)))
             .zip(parts(&mut self.s, of).zip(parts(x, of)))
-            .zip(parts(&mut self.r, of).zip(of.iter().zip(&shares.ranges)));
-        shares.run(work, |(((u, p), (s, x)), (r, (rows, share)))| {
-            let w = &w[rows.clone()];
-            if let Some(inverses) = preconditioner.pointwise() {
-                let rows = (u.iter_mut().zip(w))
+            .zip(parts(&mut self.r, of).zip(parts(&mut self.residuals, &shares.ranges)))
+            .zip(&shares.ranges);
+        shares.run(work, |((((u, p), (s, x)), (r, gammas)), share)| {
+            let patches = &patches[share.clone()];
+            let vectors = (parts(u, patches).zip(parts(p, patches)))
+                .zip(parts(s, patches).zip(parts(x, patches)))
+                .zip(parts(r, patches).zip(gammas));
+            for (patch, (((u, p), (s, x)), (r, gamma))) in patches.iter().zip(vectors) {
+                let rows = (u.iter().zip(&w[patch.clone()]))
                     .zip(p.iter_mut().zip(s))
-                    .zip(x.iter_mut().zip(r))
-                    .zip(&inverses[rows.clone()]);
-                for ((((u, w), (p, s)), (x, r)), inverse) in rows {
-                    step((*u, *w), (alpha, beta), (p, s), (x, r));
-                    *u = multiply(inverse, *r);
-                }
-                return;
-            }
-            for patch in &patches[share.clone()] {
-                let of = patch.start - rows.start..patch.end - rows.start;
-                let (u, r) = (&mut u[of.clone()], &mut r[of.clone()]);
-                let vertices = (u.iter().zip(&w[of.clone()]))
-                    .zip(p[of.clone()].iter_mut().zip(&mut s[of.clone()]))
-                    .zip(x[of].iter_mut().zip(&mut *r));
-                for (((u, w), (p, s)), (x, r)) in vertices {
-                    step((*u, *w), (alpha, beta), (p, s), (x, r));
+                    .zip(&mut *r);
+                match due {
+                    None => rows.for_each(|((uw, ps), r)| step(uw, (alpha, beta), ps, r)),
+                    Some(due) => {
+                        for (((uw, (p, s)), r), x) in rows.zip(x) {
+                            *x += due * *p;
+                            step(uw, (alpha, beta), (p, s), r);
+                            *x += alpha * *p;
+                        }
+                    }
                 }
                 preconditioner.apply(system.matrix, patch.clone(), r, u);
+                if preconditioner.leaves_constraints() {
+                    project(system.filter, constrained, patch, u);
+                }
+                *gamma = dot(r, u);
             }
         });
-        self.preconditioner.project(system.filter, u);
     }
 
     /// Computes the curvature p·A p of the next direction p = u + β p itself; an error if it is not
@@ -685,18 +747,28 @@ impl ModifiedCg {
     }
 }
 
-/// p = u + β p, s = w + β s, x += α p, r −= α s for one vertex.
+/// p = u + β p, s = w + β s, r −= α s for one vertex.
 #[inline(always)]
 fn step(
-    (u, w): (DVec3, DVec3),
+    (u, w): (&DVec3, &DVec3),
     (alpha, beta): (f64, f64),
     (p, s): (&mut DVec3, &mut DVec3),
-    (x, r): (&mut DVec3, &mut DVec3),
+    r: &mut DVec3,
 ) {
-    *p = u + beta * *p;
-    *s = w + beta * *s;
-    *x += alpha * *p;
+    *p = *u + beta * *p;
+    *s = *w + beta * *s;
     *r -= alpha * *s;
+}
+
+/// Projects the part of a vector that is of a patch; the constrained rows are given in ascending order.
+fn project(filter: &Filter, constrained: &[u32], patch: &Range<usize>, of_patch: &mut [DVec3]) {
+    let before = constrained.partition_point(|&row| (row as usize) < patch.start);
+    for row in constrained[before..].iter().map(|&row| row as usize) {
+        let Some(v) = of_patch.get_mut(row - patch.start) else {
+            break;
+        };
+        *v = filter.projected(row, *v);
+    }
 }
 
 fn first_non_finite(vector: &[DVec3]) -> Option<usize> {

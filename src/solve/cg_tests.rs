@@ -31,7 +31,7 @@ struct Job {
     threads: usize,
     half: bool,
     x: Vec<DVec3>,
-    owned: std::ops::Range<usize>,
+    owned: Range<usize>,
 }
 
 type Solved = (Result<Outcome, SolveError>, Vec<DVec3>, Vec<DVec3>);
@@ -177,6 +177,45 @@ fn solution_is_that_of_a_direct_solve_with_the_constraints_eliminated() {
     }
 }
 
+/// Conjugate gradients come nearer to the solution, in the norm of the matrix, with every iteration: also where the last one
+/// left x to be moved later.
+#[test]
+fn each_iteration_that_is_allowed_comes_nearer_to_the_solution() {
+    let sheet = Sheet::new(8, 8);
+    let dense = sheet.dense(1);
+    let exact = reference(&sheet, 1, &sheet.filter(1, 0, 1));
+    for (kind, half) in KINDS
+        .into_iter()
+        .flat_map(|kind| [(kind, false), (kind, true)])
+    {
+        let mut last = f64::INFINITY;
+        for iterations in 0..8 {
+            let (outcome, x, _) = solve(&sheet, 2, 1, |job| {
+                job.preconditioner = kind;
+                job.half = half;
+                job.tolerance.max_iterations = iterations;
+            });
+            assert!(
+                matches!(outcome, Err(SolveError::NotConverged { .. })),
+                "{outcome:?}"
+            );
+            let off = x
+                .iter()
+                .zip(&exact)
+                .flat_map(|(x, exact)| (*x - *exact).to_array());
+            let off: Vec<f64> = off.collect();
+            let product = |row: &Vec<f64>| row.iter().zip(&off).map(|(a, b)| a * b).sum::<f64>();
+            let energy: f64 = dense
+                .iter()
+                .zip(&off)
+                .map(|(row, off)| off * product(row))
+                .sum();
+            assert!(energy < 0.999 * last, "{iterations}: {energy} after {last}");
+            last = energy;
+        }
+    }
+}
+
 /// Whole aggregates without freedom, pieces that nothing holds together, patches of one vertex: the
 /// coarse level loses modes there, and the solution is the same.
 #[test]
@@ -188,7 +227,7 @@ fn what_the_coarse_level_lacks_does_not_show_in_the_solution() {
         Sheet::new(10, 1).with_aggregates(1000),
     ];
     for sheet in sheets {
-        let hold = |filter: &mut Filter, owned: std::ops::Range<usize>| {
+        let hold = |filter: &mut Filter, owned: Range<usize>| {
             for (row, vertex) in owned.enumerate() {
                 let directions: &[DVec3] = match sheet.aggregates.of(vertex as u32) {
                     1 => &[DVec3::X, DVec3::Y, DVec3::Z],

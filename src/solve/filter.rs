@@ -184,6 +184,17 @@ impl Filter {
         }
     }
 
+    /// The constrained vertices (local indices), in no particular order.
+    pub(super) fn rows(&self) -> impl Iterator<Item = u32> {
+        self.constraints.iter().map(|constraint| constraint.row)
+    }
+
+    /// What [`Filter::project`] makes of the value of one vertex (local index).
+    pub(super) fn projected(&self, row: usize, v: DVec3) -> DVec3 {
+        self.constraint(row)
+            .map_or(v, |constraint| constraint.projected(v))
+    }
+
     /// Gives a vector the prescribed values: v ← z + S v, prescribed components as the module says.
     ///
     /// # Panics

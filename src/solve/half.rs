@@ -79,6 +79,18 @@ struct Patch {
     outer_far: Range<usize>,
 }
 
+impl Patch {
+    /// Whether a row of it does.
+    fn reads_halo(&self) -> bool {
+        self.outer_to_halo < self.outer.end
+    }
+
+    /// Its part of a vector of so many elements.
+    fn part<'y>(&self, y: &'y mut [DVec3], elements: &Range<usize>) -> &'y mut [DVec3] {
+        &mut y[self.rows.start - elements.start..self.rows.end - elements.start]
+    }
+}
+
 /// What leads out of patches.
 #[derive(Clone, Debug, Default)]
 struct Outer {
@@ -226,12 +238,20 @@ impl Half {
     }
 
     /// `y = A x`, but in rows that read the halo only what is in their patch. `y` is of the owned rows.
-    pub(super) fn multiply_interior(&mut self, x: &[DVec3], y: &mut [DVec3], shares: &Shares) {
-        let work = parts(y, &shares.elements)
+    ///
+    /// Of each patch none of whose rows does, `done` is given the vertices, its part of `y`, and its element of `of_patches`.
+    pub(super) fn multiply_interior<T: Send>(
+        &mut self,
+        x: &[DVec3],
+        (y, of_patches): (&mut [DVec3], &mut [T]),
+        shares: &Shares,
+        done: impl Fn(Range<usize>, &mut [DVec3], &mut T) + Sync,
+    ) {
+        let work = (parts(y, &shares.elements).zip(parts(of_patches, &shares.ranges)))
             .zip(&mut self.cells)
             .zip(shares.elements.iter().zip(&shares.ranges));
-        shares.run(work, |((y, cells), (elements, share))| {
-            for patch in &self.patches[share.clone()] {
+        shares.run(work, |(((y, of_patches), cells), (elements, share))| {
+            for (patch, of_patch) in self.patches[share.clone()].iter().zip(of_patches) {
                 let (near, far) = (patch.near.clone(), patch.far.clone());
                 widest(Inner {
                     diagonals: &self.diagonals[patch.rows.clone()],
@@ -240,22 +260,34 @@ impl Half {
                     scalars: &self.scalars[far.clone()],
                     scalar_places: &self.scalar_places[far],
                     x: &x[patch.rows.clone()],
-                    y: &mut y[patch.rows.start - elements.start..patch.rows.end - elements.start],
+                    y: patch.part(y, elements),
                     cells: &mut cells[..patch.rows.len()],
                 });
                 let at = patch.outer.start..patch.outer_to_halo;
                 self.outer.multiply(at, x, (y, elements.start));
+                if !patch.reads_halo() {
+                    done(patch.rows.clone(), patch.part(y, elements), of_patch);
+                }
             }
         });
     }
 
-    /// Adds what leads out of their patch in rows that read the halo.
-    pub(super) fn multiply_border(&self, x: &[DVec3], y: &mut [DVec3], shares: &Shares) {
-        let work = parts(y, &shares.elements).zip(shares.elements.iter().zip(&shares.ranges));
-        shares.run(work, |(y, (elements, share))| {
-            for patch in &self.patches[share.clone()] {
+    /// Adds what leads out of their patch in rows that read the halo; `done` as before, of the patches that have such rows.
+    pub(super) fn multiply_border<T: Send>(
+        &self,
+        x: &[DVec3],
+        (y, of_patches): (&mut [DVec3], &mut [T]),
+        shares: &Shares,
+        done: impl Fn(Range<usize>, &mut [DVec3], &mut T) + Sync,
+    ) {
+        let work = (parts(y, &shares.elements).zip(parts(of_patches, &shares.ranges)))
+            .zip(shares.elements.iter().zip(&shares.ranges));
+        shares.run(work, |((y, of_patches), (elements, share))| {
+            let patches = self.patches[share.clone()].iter().zip(of_patches);
+            for (patch, of_patch) in patches.filter(|(patch, _)| patch.reads_halo()) {
                 let at = patch.outer_to_halo..patch.outer.end;
                 self.outer.multiply(at, x, (y, elements.start));
+                done(patch.rows.clone(), patch.part(y, elements), of_patch);
             }
         });
     }
@@ -514,8 +546,13 @@ mod tests {
             // The halo is not there yet.
             early[owned..].fill(DVec3::NAN);
             let mut y = vec![DVec3::NAN; owned];
-            half.multiply_interior(&early, &mut y, reduction.shares());
-            half.multiply_border(&local, &mut y, reduction.shares());
+            let mut done = vec![0; reduction.patches().len()];
+            let (shares, count) = (reduction.shares(), |_, _: &mut [_], done: &mut u32| {
+                *done += 1
+            });
+            half.multiply_interior(&early, (&mut y, &mut done), shares, count);
+            half.multiply_border(&local, (&mut y, &mut done), shares, count);
+            assert!(done.iter().all(|&done| done == 1), "each patch once");
             y
         };
         (0..ranks).flat_map(of_rank).collect()
@@ -562,7 +599,8 @@ mod tests {
             let reduction = Reduction::new(&sheet.tree, &sheet.ownership(1), 0);
             half.fill(&matrix, reduction.patches(), reduction.shares());
             let mut y = vec![DVec3::NAN; sheet.len()];
-            half.multiply_interior(&x, &mut y, reduction.shares());
+            let mut none = vec![(); reduction.patches().len()];
+            half.multiply_interior(&x, (&mut y, &mut none), reduction.shares(), |_, _, ()| ());
             let mut whole = vec![DVec3::NAN; sheet.len()];
             matrix.multiply(&x, &mut whole, Rows::All);
             for (y, whole) in y.iter().zip(&whole) {

@@ -22,7 +22,7 @@ use super::block_jacobi::multiply;
 use super::coarse::CoarseSpace;
 use super::patch_ssor::PatchSsor;
 use super::reduction::Carried;
-use super::{BlockJacobi, BlockMatrix, Filter, Halo, Pattern, System};
+use super::{BlockJacobi, BlockMatrix, Halo, Pattern, System};
 use crate::team::{Shares, parts};
 
 /// The local level.
@@ -164,7 +164,9 @@ impl Preconditioner {
                 self.apply(system.matrix, patch.clone(), &r[patch.clone()], u);
             }
         });
-        self.project(system.filter, u);
+        if self.leaves_constraints() {
+            system.filter.project(u);
+        }
         Ok(())
     }
 
@@ -182,13 +184,12 @@ impl Preconditioner {
         }
     }
 
-    /// The inverted blocks, if they are all there is to it.
-    pub(super) fn pointwise(&self) -> Option<&[[f64; 6]]> {
-        (self.ssor.is_none() && self.coarse.is_none()).then(|| self.jacobi.inverses())
+    /// Whether [`Preconditioner::apply`] leaves something in constrained directions.
+    pub(super) fn leaves_constraints(&self) -> bool {
+        self.coarse.is_some()
     }
 
-    /// u = M r of one patch, which the vectors are of; [`Preconditioner::project`] must follow when all patches
-    /// are done.
+    /// u = M r of one patch, which the vectors are of; it must be projected if [`Preconditioner::leaves_constraints`] says so.
     pub(super) fn apply(
         &self,
         matrix: &BlockMatrix,
@@ -207,13 +208,6 @@ impl Preconditioner {
         }
         if let Some(coarse) = &self.coarse {
             coarse.add_correction(patch, u);
-        }
-    }
-
-    /// Takes out what the coarse level added in constrained directions.
-    pub(super) fn project(&self, filter: &Filter, u: &mut [DVec3]) {
-        if self.coarse.is_some() {
-            filter.project(u);
         }
     }
 }

@@ -82,16 +82,6 @@ impl Reduction {
         comm: &mut dyn Comm,
         of_patch: impl Fn(Range<usize>) -> [f64; K] + Sync,
     ) -> Result<[f64; K], CommError> {
-        self.sum_carrying(comm, None, of_patch)
-    }
-
-    /// [`Reduction::sum`], with other numbers in the same round.
-    pub(super) fn sum_carrying<const K: usize>(
-        &self,
-        comm: &mut dyn Comm,
-        mut carried: Option<Carried<'_>>,
-        of_patch: impl Fn(Range<usize>) -> [f64; K] + Sync,
-    ) -> Result<[f64; K], CommError> {
         let mut leaves = vec![[0.0; K]; self.patches.len()];
         let work = parts(&mut leaves, &self.shares.ranges).zip(&self.shares.ranges);
         self.shares.run(work, |(leaves, share)| {
@@ -99,9 +89,19 @@ impl Reduction {
                 *leaf = of_patch(patch.clone());
             }
         });
+        self.sum_leaves(comm, None, &leaves)
+    }
+
+    /// [`Reduction::sum`] of numbers that are known for each owned patch, with other numbers in the same round.
+    pub(super) fn sum_leaves<const K: usize>(
+        &self,
+        comm: &mut dyn Comm,
+        mut carried: Option<Carried<'_>>,
+        leaves: &[[f64; K]],
+    ) -> Result<[f64; K], CommError> {
         let mut own = Vec::new();
         self.sum
-            .reduce_local(self.rank, &leaves, &mut own)
+            .reduce_local(self.rank, leaves, &mut own)
             .expect("there is one sum for each owned patch");
         if comm.size() > 1 {
             let mut bytes: Vec<u8> = bytemuck::cast_slice(own.as_flattened()).to_vec();
