@@ -1,7 +1,7 @@
 //! Modified conjugate gradients: the solve with constrained directions, one reduction an iteration.
 //!
 //! [`ModifiedCg::solve`] finds Δv = z + S y with S (A Δv − b) = 0, where the
-//! [`Filter`](super::Filter) gives the
+//! [`Filter`] gives the
 //! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
 //! preconditioned ([`Preconditioner`]), in the form that \[AB03\] shows to converge: S is applied
 //! as a projection, the warm start is moved to z first, and progress is measured against S (b − A
@@ -201,7 +201,7 @@ impl ModifiedCg {
     /// Solves for the velocity change of the owned vertices, in m/s. Collective.
     ///
     /// `x` is the warm start and becomes the result; zeros are a cold start. In prescribed
-    /// directions its content does not matter, and comes out as [`Filter`](super::Filter) promises.
+    /// directions its content does not matter, and comes out as [`Filter`] promises.
     ///
     /// # Errors
     /// See [`SolveError`]; all but [`SolveError::Length`] and [`SolveError::Comm`] occur on every
