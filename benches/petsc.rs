@@ -38,6 +38,8 @@ mod system;
 #[path = "common/timing.rs"]
 mod timing;
 
+/// Vertices along a side: 10 000, 100 000 and 500 000 vertices.
+const SIDES: [u32; 3] = [100, 316, 707];
 /// Iterations of a measured solve.
 const ITERATIONS: u32 = 50;
 
@@ -175,12 +177,7 @@ fn main() -> ExitCode {
     if !timing::measures() {
         return ExitCode::SUCCESS;
     }
-    let sides: Vec<u32> = std::env::args().filter_map(|a| a.parse().ok()).collect();
-    let sides = if sides.is_empty() {
-        vec![100, 316, 707]
-    } else {
-        sides
-    };
+    let sides = system::sides_or(&SIDES);
     println!(
         "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of triad's rate  sums, %  assembly, iterations"
     );

@@ -43,7 +43,7 @@ mod system;
 #[path = "common/timing.rs"]
 mod timing;
 
-use system::{export, residual};
+use system::{export, residual, sides_or};
 
 /// Vertices along a side: 10 000 and 100 000 vertices.
 const SIDES: [u32; 2] = [100, 316];
@@ -347,12 +347,7 @@ fn main() -> ExitCode {
     if !timing::measures() {
         return ExitCode::SUCCESS;
     }
-    let sides: Vec<u32> = std::env::args().filter_map(|a| a.parse().ok()).collect();
-    let sides = if sides.is_empty() {
-        SIDES.to_vec()
-    } else {
-        sides
-    };
+    let sides = sides_or(&SIDES);
     let mut cholesky = build_faer();
     let (mut absent, mut wrong) = (BTreeSet::new(), Vec::new());
     println!(

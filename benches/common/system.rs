@@ -7,6 +7,16 @@ use std::path::Path;
 use glam::DVec3;
 use weftwork::solve::{Rows, System};
 
+/// The vertices along a side of the cloths that the command asks for, or these.
+pub(crate) fn sides_or(these: &[u32]) -> Vec<u32> {
+    let asked: Vec<u32> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    if asked.is_empty() {
+        these.to_vec()
+    } else {
+        asked
+    }
+}
+
 /// Writes the whole system as rows of scalars, little-endian, and the positions; vertex v of it is vertex `order[v]` there.
 pub(crate) fn export(system: &System<'_>, order: &[u32], to: &Path) -> io::Result<()> {
     let whole = system.prefiltered(order);

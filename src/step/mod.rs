@@ -12,9 +12,10 @@
 //! | `motion` | integrators |
 //! | `assembly` | the linear system |
 //! | `newton` | systems one after the other, until the equations are met |
+//! | `geometry` | what tests of all ranks read, made in parts and shared |
 //! | `detect` | contacts, found by tasks |
 //! | [`body_response`] | how bodies act |
-//! | `corrections`, [`impulses`], `row_exchange` | what impulses put right |
+//! | `corrections`, [`impulses`], `row`, `strand`, `row_exchange` | what impulses put right |
 //! | `strain_limit`, `edges` | cloth that stretches too far or too fast |
 //! | `state` | the state for checkpoints |
 //! | `recording` | what a step tests and costs, for studies |
