@@ -1,6 +1,6 @@
 //! What a scene means where it says nothing.
 //!
-//! Only a cloth's shape and its density, stretch and bending have no default. These values are what
+//! Only a cloth's shape and its density, stretch and bending (or its fabric) have no default. These values are what
 //! the documentation of the format ([`super::load`]) refers to.
 
 use glam::DVec3;

@@ -1,37 +1,41 @@
-//! Reads `material` of a `[[cloth]]`.
+//! Reads `material` of a `[[cloth]]`: numbers, or a [`Fabric`] and what is different from it.
 //!
 //! Keys that a model has no use for, and numbers that no sheet can have, are problems as well as wrong units.
 
 use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
-use super::{BendingModel, Material, MembraneModel};
+use super::{BendingModel, Fabric, Material, MembraneModel};
 
 /// Reads the table.
 pub(super) fn material(table: &Table<'_>) -> Material {
-    let base = Material::COTTON;
-    let density = table.required(
-        "density",
-        Dimension::AREA_DENSITY,
-        Range::Positive,
-        "density = \"0.15 kg/m2\"",
-    );
-    for (key, example) in [
-        ("stretch", "stretch = \"1000 N/m\""),
-        ("bending", "bending = \"1e-5 N m\""),
-    ] {
-        if !table.has(key) {
-            table.note_missing(key, example);
+    let fabrics = Fabric::ALL.map(|fabric| (fabric.name, fabric));
+    let fabric = table.choice("fabric", &fabrics);
+    let mut base = fabric.map_or(Material::COTTON, |fabric| fabric.material());
+    let density = table.quantity("density", Dimension::AREA_DENSITY, Range::Positive);
+    if !table.has("fabric") {
+        for (key, example) in [
+            ("density", "density = \"0.15 kg/m2\""),
+            ("stretch", "stretch = \"1000 N/m\""),
+            ("bending", "bending = \"1e-5 N m\""),
+        ] {
+            if !table.has(key) {
+                table.note_missing(key, example);
+            }
         }
     }
     let membranes = MembraneModel::ALL.map(|model| (model.name(), model));
     let membrane = table.choice("model", &membranes).unwrap_or(base.membrane);
+    if membrane == MembraneModel::Springs {
+        (base.shear, base.poisson) = (None, Material::COTTON.poisson);
+    }
+    let shear = table.quantity("shear", Dimension::STIFFNESS, Range::Positive);
     let mut material = Material {
-        density,
+        density: density.unwrap_or(base.density),
         membrane,
         stretch: table
             .pair("stretch", Dimension::STIFFNESS, Range::Positive)
             .unwrap_or(base.stretch),
-        shear: table.quantity("shear", Dimension::STIFFNESS, Range::Positive),
+        shear: shear.or(base.shear),
         poisson: table
             .quantity("poisson", Dimension::NUMBER, Range::HalfOpen(0.0, 0.5))
             .unwrap_or(base.poisson),

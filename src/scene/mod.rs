@@ -30,6 +30,7 @@ pub mod defaults;
 mod document;
 mod echo;
 mod error;
+mod fabrics;
 pub mod load;
 mod material;
 mod nearest;
@@ -47,6 +48,7 @@ use weft_runtime::Policy;
 use crate::physics::air::Air;
 
 pub use error::{Place, Problem, SceneError};
+pub use fabrics::Fabric;
 
 /// A checked scene.
 #[derive(Clone, Debug, PartialEq)]

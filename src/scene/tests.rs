@@ -271,6 +271,42 @@ fn materials_have_models_and_directions() {
     assert_echoes(&scene);
 }
 
+/// A fabric has all that a material needs, and what else is said of the material is different from it.
+#[test]
+fn fabrics_have_names() {
+    let with = |material: &str| {
+        parse(&format!(
+            "[[cloth]]\ngrid = {{ size = 1, vertices = 5 }}\nmaterial = {{ {material} }}"
+        ))
+    };
+    for fabric in Fabric::ALL {
+        let scene = with(&format!("fabric = \"{}\"", fabric.name)).unwrap();
+        assert_eq!(scene.cloths[0].material, fabric.material());
+        assert_echoes(&scene);
+    }
+    let denim = |more: &str| {
+        let scene = with(&format!("fabric = \"denim\", {more}")).unwrap();
+        assert_echoes(&scene);
+        scene.cloths[0].material.clone()
+    };
+    let [_, measured, ..] = Fabric::ALL.map(|fabric| fabric.material());
+    let changed = Material {
+        strain_limit: 0.05,
+        bending: [3e-5; 2],
+        bending_bias: None,
+        bending_fit: false,
+        ..measured
+    };
+    assert_eq!(denim("strain_limit = \"5 %\", bending = 3e-5"), changed);
+    let sprung = denim("model = \"springs\", stretch = 500");
+    assert_eq!((sprung.density, sprung.shear), (0.324, None));
+    let error = with("fabric = \"denin\"").unwrap_err();
+    let [problem] = error.problems() else {
+        panic!("one problem, not {error}")
+    };
+    assert!(problem.message.contains("denim"), "{}", problem.message);
+}
+
 /// `material` must be refused with one problem, this one.
 #[track_caller]
 fn refused_material(material: &str, key: &str, message: &str) {

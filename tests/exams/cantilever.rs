@@ -1,5 +1,5 @@
 //! A strip clamped at one end bends under its weight as the heavy elastica: over a range of gravity to bending,
-//! with the quadratic model, in three directions of the weave, and on a mesh turned by
+//! with the quadratic model and with dihedral angles, in three directions of the weave, and on a mesh turned by
 //! 90° and 45° against the strip.
 //!
 //! Source: Bickley 1934; Romero et al. 2021 (see [`super::elastica`]). Peirce's formula of textile testing is off
@@ -35,7 +35,7 @@ pub struct Way {
     cells: f64,
 }
 
-const WAYS: [Way; 6] = [
+const WAYS: [Way; 8] = [
     Way::new("quadratic", 0.0, "bending = 1e-5", RIGIDITY, 0.0),
     Way::new(
         "woven, along the warp",
@@ -55,6 +55,20 @@ const WAYS: [Way; 6] = [
         "woven, on the bias",
         0.0,
         "bending = 1e-5\nbending_bias = 0.6e-5",
+        0.6e-5,
+        45.0,
+    ),
+    Way::new(
+        "dihedral angles",
+        0.0,
+        "bending = 1e-5\nbending_model = \"dihedral\"",
+        RIGIDITY,
+        0.0,
+    ),
+    Way::new(
+        "dihedral angles, woven, on the bias",
+        0.0,
+        "bending = 1e-5\nbending_bias = 0.6e-5\nbending_model = \"dihedral\"",
         0.6e-5,
         45.0,
     ),
@@ -202,6 +216,13 @@ fn a_strip_bends_as_the_elastica() {
 #[test]
 fn woven_strips_bend_as_the_elastica() {
     for way in WAYS.iter().filter(|way| way.name.starts_with("woven")) {
+        passes(way);
+    }
+}
+
+#[test]
+fn strips_that_bend_by_angles_bend_as_the_elastica() {
+    for way in WAYS.iter().filter(|way| way.name.starts_with("dihedral")) {
         passes(way);
     }
 }
