@@ -36,12 +36,13 @@ impl Default for AggregateOptions {
 }
 
 impl AggregateOptions {
-    /// The size of an aggregate in a graph of so many vertices: [`FEWEST_VERTICES`], or as many as
-    /// leave about [`MOST_AGGREGATES`].
+    /// The size of an aggregate in a graph of so many vertices: 0.6 times their square root, but not below
+    /// [`FEWEST_VERTICES`]. Every rank factors the coarse system, which for `m` aggregates of a sheet takes
+    /// `m^1.5` operations; with `m` a multiple of the root these grow less than the sheet does.
     #[must_use]
     pub fn size_for(&self, vertices: usize) -> usize {
         self.size
-            .unwrap_or_else(|| FEWEST_VERTICES.max(vertices / MOST_AGGREGATES))
+            .unwrap_or_else(|| FEWEST_VERTICES.max(3 * vertices.isqrt() / 5))
             .max(1)
     }
 }
@@ -192,9 +193,6 @@ fn groups_for(vertices: usize, size: usize) -> usize {
 
 /// Aggregates of fewer vertices make a coarse system that costs more than the iterations it saves.
 pub const FEWEST_VERTICES: usize = 60;
-
-/// About so many aggregates there are at most: every rank factors the coarse system.
-pub const MOST_AGGREGATES: usize = 2500;
 
 #[cfg(test)]
 mod tests {
