@@ -597,8 +597,7 @@ mod tests {
                 let block = |i, j, time: f64| {
                     stiffness.elastic(i, j) * (time + moving.damping[k]) + stiffness.geometric(i, j) * time
                 };
-                for i in 0..3 {
-                    let mut force = forces[i];
+                for (i, mut force) in forces.into_iter().enumerate() {
                     for (j, v) in of(v, corners[k]).into_iter().enumerate() {
                         let expected = block(i, j, times.stiff) * times.tau;
                         let (firsts, last) = one.block(i, j);

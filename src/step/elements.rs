@@ -290,9 +290,8 @@ impl Triangles<'_, '_> {
             };
             let change = after(stiff);
             let begun = (shift != stiff).then(|| after(shift));
-            for i in 0..3 {
+            for (i, mut force) in forces.into_iter().enumerate() {
                 let Some(slots) = &t.slots[i] else { continue };
-                let mut force = forces[i];
                 for j in 0..3 {
                     let geometric = stiffness.geometric(i, j);
                     let block = change.0.elastic(i, j) * change.1 + geometric * stiff;
