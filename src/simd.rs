@@ -3,6 +3,10 @@
 //! Four lanes of f64 stand side by side. Nothing is fused and no lanes are added up: each lane rounds every product and
 //! every sum as plain code does, and the bits are the same on every machine.
 
+use std::ops::{Add, Div, Mul, Sub};
+
+use glam::DVec3;
+
 /// Arithmetic of four lanes.
 pub(crate) trait Lanes: Copy {
     /// Four numbers.
@@ -18,6 +22,16 @@ pub(crate) trait Lanes: Copy {
     fn add(self, a: Self::Four, b: Self::Four) -> Self::Four;
     /// a b.
     fn multiply(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// a − b.
+    fn subtract(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// a / b.
+    fn divide(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// √a.
+    fn root(self, a: Self::Four) -> Self::Four;
+    /// The first three, and zero.
+    fn three(self, a: Self::Four) -> Self::Four;
+    /// Four by four numbers, with rows and columns exchanged.
+    fn transposed(self, rows: [Self::Four; 4]) -> [Self::Four; 4];
     /// The sums (f0 + f1) + (f2 + f3) of the lanes of each of three; the fourth lane is of no use.
     fn sums(self, of: [Self::Four; 3]) -> Self::Four;
     /// The numbers.
@@ -43,6 +57,80 @@ pub(crate) fn widest<W: Loop>(work: W) -> W::Output {
         return pulp::Simd::vectorize(avx2, wide::With(work, avx2));
     }
     work.run(Plain)
+}
+
+/// A vector, and a fourth number that is of no use: what stands behind it. Behind the last one there is nothing, and it is copied.
+///
+/// # Panics
+/// If there is no such vector.
+#[inline(always)]
+pub(crate) fn four_at<'a>(vectors: &'a [DVec3], at: usize, room: &'a mut [f64; 4]) -> &'a [f64; 4] {
+    let numbers: &[f64] = bytemuck::cast_slice(vectors);
+    if let Some(four) = numbers.get(3 * at..).and_then(|rest| rest.first_chunk()) {
+        return four;
+    }
+    room[..3].copy_from_slice(&vectors[at].to_array());
+    room
+}
+
+/// Four numbers with their arithmetic, for formulas.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbers<L: Lanes>(pub(crate) L, pub(crate) L::Four);
+
+impl<L: Lanes> Numbers<L> {
+    /// All four alike.
+    #[inline(always)]
+    pub(crate) fn splat(self, value: f64) -> Self {
+        Self(self.0, self.0.splat(value))
+    }
+
+    /// √a.
+    #[inline(always)]
+    pub(crate) fn root(self) -> Self {
+        Self(self.0, self.0.root(self.1))
+    }
+
+    /// One after the other.
+    #[inline(always)]
+    pub(crate) fn to_array(self) -> [f64; 4] {
+        self.0.store(self.1)
+    }
+}
+
+impl<L: Lanes> Add for Numbers<L> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self(self.0, self.0.add(self.1, other.1))
+    }
+}
+
+impl<L: Lanes> Sub for Numbers<L> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Self(self.0, self.0.subtract(self.1, other.1))
+    }
+}
+
+impl<L: Lanes> Mul for Numbers<L> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        Self(self.0, self.0.multiply(self.1, other.1))
+    }
+}
+
+impl<L: Lanes> Div for Numbers<L> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        Self(self.0, self.0.divide(self.1, other.1))
+    }
 }
 
 /// Lanes that the compiler makes vectors of, where it sees any.
@@ -78,6 +166,31 @@ impl Lanes for Plain {
     #[inline(always)]
     fn multiply(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
         std::array::from_fn(|i| a[i] * b[i])
+    }
+
+    #[inline(always)]
+    fn subtract(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|i| a[i] - b[i])
+    }
+
+    #[inline(always)]
+    fn divide(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|i| a[i] / b[i])
+    }
+
+    #[inline(always)]
+    fn root(self, a: [f64; 4]) -> [f64; 4] {
+        a.map(f64::sqrt)
+    }
+
+    #[inline(always)]
+    fn three(self, [x, y, z, _]: [f64; 4]) -> [f64; 4] {
+        [x, y, z, 0.0]
+    }
+
+    #[inline(always)]
+    fn transposed(self, rows: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
+        std::array::from_fn(|i| rows.map(|row| row[i]))
     }
 
     #[inline(always)]
@@ -143,6 +256,44 @@ mod wide {
         }
 
         #[inline(always)]
+        fn subtract(self, a: f64x4, b: f64x4) -> f64x4 {
+            self.sub_f64s(a, b)
+        }
+
+        #[inline(always)]
+        fn divide(self, a: f64x4, b: f64x4) -> f64x4 {
+            self.div_f64s(a, b)
+        }
+
+        #[inline(always)]
+        fn root(self, a: f64x4) -> f64x4 {
+            self.sqrt_f64s(a)
+        }
+
+        #[inline(always)]
+        fn three(self, a: f64x4) -> f64x4 {
+            let zero = pulp::cast(self.splat_f64s(0.0));
+            pulp::cast((self.avx)._mm256_blend_pd::<0b1000>(pulp::cast(a), zero))
+        }
+
+        #[inline(always)]
+        fn transposed(self, rows: [f64x4; 4]) -> [f64x4; 4] {
+            let avx = self.avx;
+            let [a, b, c, d] = rows;
+            let (a, b) = (pulp::cast(a), pulp::cast(b));
+            let (c, d) = (pulp::cast(c), pulp::cast(d));
+            // a0 b0 a2 b2, a1 b1 a3 b3
+            let (ab02, ab13) = (avx._mm256_unpacklo_pd(a, b), avx._mm256_unpackhi_pd(a, b));
+            let (cd02, cd13) = (avx._mm256_unpacklo_pd(c, d), avx._mm256_unpackhi_pd(c, d));
+            [
+                pulp::cast(avx._mm256_permute2f128_pd::<0x20>(ab02, cd02)),
+                pulp::cast(avx._mm256_permute2f128_pd::<0x20>(ab13, cd13)),
+                pulp::cast(avx._mm256_permute2f128_pd::<0x31>(ab02, cd02)),
+                pulp::cast(avx._mm256_permute2f128_pd::<0x31>(ab13, cd13)),
+            ]
+        }
+
+        #[inline(always)]
         fn sums(self, [a, b, c]: [f64x4; 3]) -> f64x4 {
             let (a, b, c) = (pulp::cast(a), pulp::cast(b), pulp::cast(c));
             // a01 b01 a23 b23, c01 c01 c23 c23
@@ -199,6 +350,36 @@ mod tests {
             bits(widest(Across(&fours))),
             bits(Across(&fours).run(Plain))
         );
+    }
+
+    struct Exchange<'a>(&'a [[f64; 4]; 4]);
+
+    impl Loop for Exchange<'_> {
+        type Output = [[f64; 4]; 5];
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> [[f64; 4]; 5] {
+            let [a, b, c, d] = self.0.each_ref().map(|row| lanes.load(row));
+            let [e, f, g, h] = lanes.transposed([a, b, c, d]);
+            [e, f, g, h, lanes.three(a)].map(|four| lanes.store(four))
+        }
+    }
+
+    #[test]
+    fn rows_and_columns_are_exchanged_by_any_width() {
+        let rows =
+            [0.0, 4.0, 8.0, 12.0].map(|first| [first, first + 1.0, first + 2.0, first + 3.0]);
+        let found = widest(Exchange(&rows));
+        assert_eq!(found, Exchange(&rows).run(Plain));
+        assert_eq!(found[1], [1.0, 5.0, 9.0, 13.0]);
+        assert_eq!(found[4], [0.0, 1.0, 2.0, 0.0]);
+    }
+
+    #[test]
+    fn the_last_vector_has_four_numbers_too() {
+        let vectors = [DVec3::ONE, DVec3::new(2.0, 3.0, 4.0)];
+        assert_eq!(four_at(&vectors, 0, &mut [0.0; 4]), &[1.0, 1.0, 1.0, 2.0]);
+        assert_eq!(four_at(&vectors, 1, &mut [0.0; 4]), &[2.0, 3.0, 4.0, 0.0]);
     }
 
     struct Sums<'a>(&'a [[f64; 4]]);

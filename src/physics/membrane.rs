@@ -166,6 +166,21 @@ impl RestTriangle {
         self.area
     }
 
+    /// Gradients of the three shape functions in material axes, 1/m.
+    #[inline]
+    pub(super) fn gradients(&self) -> &[DVec2; 3] {
+        &self.gradients
+    }
+
+    /// λ and μ in N/m, if it is not woven.
+    #[inline]
+    pub(super) fn isotropic(&self) -> Option<[f64; 2]> {
+        match self.law {
+            Law::Isotropic { lambda, mu } => Some([lambda, mu]),
+            Law::Woven(_) => None,
+        }
+    }
+
     /// Splits the deformation gradient at corner positions `x` (m); `None` if the triangle collapsed
     /// to a line or is not finite.
     #[must_use]

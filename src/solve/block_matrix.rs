@@ -12,6 +12,8 @@
 //!
 //! Symmetry is not stored: every row is complete.
 
+mod scalar_terms;
+
 use std::ops::Range;
 
 use glam::{DMat3, DVec3};
@@ -21,6 +23,8 @@ use weft_partition::{Graph, HaloPlan};
 use super::pages::Paged;
 use crate::simd::{Lanes, Loop, widest};
 use crate::team::parts;
+
+pub(crate) use scalar_terms::ScalarTerms;
 
 /// Why a pattern could not be made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -630,6 +634,16 @@ impl MatrixRows<'_> {
         }
     }
 
+    /// The blocks, for loops that add to many.
+    #[inline(always)]
+    pub(crate) fn blocks_mut(&mut self) -> BlocksMut<'_> {
+        let (blocks, _) = self.blocks.as_chunks_mut();
+        BlocksMut {
+            first: self.first_block,
+            blocks,
+        }
+    }
+
     /// Adds a scalar times identity.
     ///
     /// # Panics
@@ -645,6 +659,34 @@ impl MatrixRows<'_> {
                 }
             }
         }
+    }
+}
+
+/// The blocks of some rows, by columns.
+#[derive(Debug)]
+pub(crate) struct BlocksMut<'m> {
+    first: usize,
+    blocks: &'m mut [[f64; 9]],
+}
+
+impl BlocksMut<'_> {
+    /// Adds to a block: eight numbers and the ninth.
+    ///
+    /// # Panics
+    /// If the slot is of another row.
+    #[inline(always)]
+    pub(crate) fn add(
+        &mut self,
+        lanes: impl Lanes,
+        slot: BlockSlot,
+        (firsts, last): (&[[f64; 4]; 2], f64),
+    ) {
+        let block = &mut self.blocks[slot.0 as usize - self.first];
+        let [a @ .., _, _, _, _, _] = block;
+        *a = lanes.store(lanes.add(lanes.load(a), lanes.load(&firsts[0])));
+        let [_, _, _, _, b @ .., _] = block;
+        *b = lanes.store(lanes.add(lanes.load(b), lanes.load(&firsts[1])));
+        block[8] += last;
     }
 }
 

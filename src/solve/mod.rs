@@ -48,6 +48,7 @@ mod suspect;
 mod testing;
 
 pub use block_jacobi::BlockJacobi;
+pub(crate) use block_matrix::ScalarTerms;
 pub use block_matrix::{
     BlockMatrix, BlockSlot, MatrixRows, Pattern, PatternError, Rows, ScalarSlot,
 };

@@ -11,6 +11,7 @@
 //! | `part` | the part of a step, from contacts to the new state |
 //! | `motion` | integrators |
 //! | `assembly` | the linear system |
+//! | `elements`, `hinges` | what elements add to it |
 //! | `newton` | systems one after the other, until the equations are met |
 //! | `geometry` | what tests of all ranks read, made in parts and shared |
 //! | `detect` | contacts, found by tasks |
@@ -26,9 +27,11 @@ pub mod body_response;
 mod corrections;
 mod detect;
 mod edges;
+mod elements;
 mod error;
 mod fault;
 mod geometry;
+mod hinges;
 pub mod impulses;
 mod motion;
 mod newton;
