@@ -12,7 +12,7 @@ use glam::DVec3;
 
 use super::kdop::{Kdop18, along};
 use super::traverse::Bounds;
-use super::width::Width;
+use super::width::{Width, Work, widest};
 
 /// Directions.
 const PAIRS: usize = 9;
@@ -99,16 +99,7 @@ pub(super) fn around(ends: impl Iterator<Item = [DVec3; 2]>, radius: f64) -> Kdo
     let Some(&[anchor, _]) = ends.peek() else {
         return Kdop18::EMPTY;
     };
-    let mut low = [f32::INFINITY; 12];
-    let mut high = [f32::NEG_INFINITY; 12];
-    for both in ends {
-        let a = nine(narrow(both[0] - anchor));
-        let b = nine(narrow(both[1] - anchor));
-        for k in 0..12 {
-            low[k] = lesser(lesser(a[k], b[k]), low[k]);
-            high[k] = greater(greater(a[k], b[k]), high[k]);
-        }
-    }
+    let (low, high) = widest(Around { ends, anchor });
     let farthest = (0..PAIRS).fold(0.0, |far: f32, k| far.max(-low[k]).max(high[k]));
     // Three roundings of numbers no larger.
     let lost = 4.0 * f64::from(f32::EPSILON) * f64::from(farthest);
@@ -120,6 +111,51 @@ pub(super) fn around(ends: impl Iterator<Item = [DVec3; 2]>, radius: f64) -> Kdo
         planes[PAIRS + k] = -at - f64::from(high[k]) - out;
     }
     Kdop18::from_planes(planes)
+}
+
+/// The least and the greatest coordinates of ends, seen from an anchor.
+struct Around<I> {
+    ends: I,
+    anchor: DVec3,
+}
+
+impl<I: Iterator<Item = [DVec3; 2]>> Work for Around<I> {
+    type Output = ([f32; 12], [f32; 12]);
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) -> ([f32; 12], [f32; 12]) {
+        let mut low = [f32::INFINITY; 12];
+        let mut high = [f32::NEG_INFINITY; 12];
+        for both in self.ends {
+            let a = nine(narrow(both[0] - self.anchor));
+            let b = nine(narrow(both[1] - self.anchor));
+            for k in 0..12 {
+                low[k] = lesser(lesser(a[k], b[k]), low[k]);
+                high[k] = greater(greater(a[k], b[k]), high[k]);
+            }
+        }
+        (low, high)
+    }
+}
+
+/// The arguments of [`Grid::measure`].
+struct Measuring<'a, I> {
+    grid: &'a Grid,
+    ways: I,
+    radius: f32,
+    out: &'a mut Vec<Packed>,
+}
+
+impl<I: Iterator<Item = [DVec3; 2]>> Work for Measuring<'_, I> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) {
+        // Not `extend`: what it calls may be compiled for any processor.
+        for way in self.ways {
+            self.out.push(self.grid.swept(way, self.radius));
+        }
+    }
 }
 
 impl Grid {
@@ -201,7 +237,13 @@ impl Grid {
     ) {
         let radius = (radius * self.lines) as f32;
         out.clear();
-        out.extend(ways.map(|way| self.swept(way, radius)));
+        out.reserve(ways.size_hint().0);
+        widest(Measuring {
+            grid: self,
+            ways,
+            radius,
+            out,
+        });
     }
 
     /// A volume that holds another.

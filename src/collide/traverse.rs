@@ -254,7 +254,7 @@ impl Side {
         // All bits if the node itself is meant. Arithmetic, for what is written as a choice is made a branch.
         let itself = ((word as i32 >> 31) as u32) | u32::from(kept).wrapping_neg();
         let one = (word & !itself) | (node & itself);
-        let siblings = (one + 1) / 2;
+        let siblings = one.div_ceil(2);
         Self {
             siblings,
             count: 3 - (itself & (1 + node % 2)),
