@@ -355,7 +355,8 @@ impl<'a> Leaves<'a> {
         let triangle = self.tree.triangle(node);
         Leaf {
             triangle,
-            volume: self.nodes.of(node),
+            node,
+            nodes: self.nodes,
             corners: self.cloth.places(triangle),
             vertices: self.vertices,
         }
