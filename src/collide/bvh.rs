@@ -24,6 +24,8 @@ pub enum Node {
 pub struct Bvh {
     /// First children, and triangles with [`LEAF`].
     nodes: Vec<u32>,
+    /// Of nodes 2 k - 1 and 2 k at k, and of the root at 0, which are leaves: a bit each.
+    leaves: Vec<u8>,
 }
 
 /// Set for leaves.
@@ -38,7 +40,11 @@ impl Bvh {
             nodes.push(0);
             split(&mut items, &mut nodes, 0);
         }
-        Self { nodes }
+        let mut leaves = vec![0; nodes.len().div_ceil(2)];
+        for (index, _) in (0..).zip(&nodes).filter(|(_, word)| *word & LEAF != 0) {
+            leaves[usize::div_ceil(index, 2)] |= 2 - (index % 2) as u8;
+        }
+        Self { nodes, leaves }
     }
 
     /// How many nodes there are.
@@ -74,11 +80,23 @@ impl Bvh {
         self.nodes[leaf as usize] & !LEAF
     }
 
-    /// Whether two siblings, of which the first is given, are leaves.
+    /// Whether a node is a leaf.
     #[inline(always)]
-    pub(super) fn leaves(&self, first: u32) -> [bool; 2] {
-        let siblings = &self.nodes[first as usize..first as usize + 2];
-        [siblings[0], siblings[1]].map(|word| word & LEAF != 0)
+    pub(super) fn is_leaf(&self, node: u32) -> bool {
+        self.nodes[node as usize] & LEAF != 0
+    }
+
+    /// All nodes, their first child or, with the highest bit set, their triangle; and of siblings, as [`Self::leaves`] counts them, the
+    /// leaves.
+    #[inline(always)]
+    pub(super) fn words(&self) -> (&[u32], &[u8]) {
+        (&self.nodes, &self.leaves)
+    }
+
+    /// Which of two siblings are leaves, a bit each: of nodes 2 k - 1 and 2 k for k, of the root, as the second, for 0.
+    #[inline(always)]
+    pub(super) fn leaves(&self, siblings: u32) -> u32 {
+        u32::from(self.leaves[siblings as usize])
     }
 
     /// Computes all volumes, in the order of the nodes, from those of the triangles.

@@ -10,7 +10,8 @@ use super::kdop::Kdop;
 use super::narrow::{self, Leaf};
 use super::near::NearPair;
 use super::snapshot::Snapshot;
-use super::test_run::{EVERY, Kin, Same, Sink, Target, TestRun, Unlike, advance};
+use super::test_run::{Sink, Target, TestRun};
+use super::traverse::{EVERY, Kin, Same, Unlike, advance};
 
 /// Makes the volumes of all patches' trees, which tests else make when they first need them. Returns how many.
 pub fn refit(snap: &Snapshot<'_>) -> usize {

@@ -22,6 +22,8 @@ pub(super) const BLOCKS: usize = first_of_level(LEVELS);
 /// Stands for no chart, block or tile.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// More cells than this along a side are too many for a chart: with any margin their numbers have 15 bits.
+const MOST_CELLS: f64 = 32_000.0;
 /// Cosine of the widest angle between normals of a chart.
 const STEEP: f64 = 0.9;
 /// Share of a cell's width or area that counts as nothing.
@@ -36,6 +38,28 @@ pub(super) const fn first_of_level(level: u32) -> usize {
     }
     first
 }
+
+/// The same of all levels.
+const FIRST: [u32; LEVELS as usize] = {
+    let mut first = [0; LEVELS as usize];
+    let mut level = 0;
+    while level < LEVELS {
+        first[level as usize] = first_of_level(level) as u32;
+        level += 1;
+    }
+    first
+};
+
+/// The lowest level with cells half as wide as a span.
+const HALF: [u32; 2 * TILE as usize] = {
+    let mut half = [0; 2 * TILE as usize];
+    let mut span = 3;
+    while span < 2 * TILE {
+        half[span as usize] = (span - 1).ilog2();
+        span += 1;
+    }
+    half
+};
 
 /// The cells of a chart that the bounding rectangle of something touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,17 +90,6 @@ impl Place {
         }
     }
 
-    /// Whether no block covers anything of both, wherever in them.
-    pub(super) fn is_far_from(self, other: Self) -> bool {
-        // Of a tree over more than one chart nothing is known.
-        let known = self.chart != NONE && other.chart != NONE;
-        let gap = |k: usize| {
-            let gap = |a: Self, b: Self| b.low[k].saturating_sub(a.high[k]);
-            u32::from(gap(self, other).max(gap(other, self)))
-        };
-        known && (self.chart != other.chart || gap(0).max(gap(1)) >= 2 * TILE)
-    }
-
     /// Grown by so many cells on all sides.
     fn grown(self, by: u16, chart: &Chart) -> Self {
         Self {
@@ -88,6 +101,81 @@ impl Place {
                     .min((chart.cells[k] - 1) as u16)
             }),
         }
+    }
+}
+
+/// A place but for its chart: numbers of cells in 15 bits each, the lowest x and y, then the highest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spot(u64);
+
+impl Spot {
+    /// What touches nothing.
+    const NOWHERE: Self = Self(0x7fff_7fff);
+    /// The bits between the numbers.
+    const BETWEEN: u64 = 0x8000_8000_8000_8000;
+
+    fn new(place: Place) -> Self {
+        let pair = |[x, y]: [u16; 2]| u64::from(x) | u64::from(y) << 16;
+        if place.chart == NONE {
+            Self::NOWHERE
+        } else {
+            Self(pair(place.low) | pair(place.high) << 32)
+        }
+    }
+
+    /// The lowest and the highest cell.
+    #[inline(always)]
+    fn ends(self) -> [[u16; 2]; 2] {
+        [0, 32].map(|at| [(self.0 >> at) as u16, (self.0 >> (at + 16)) as u16])
+    }
+}
+
+/// By how many cells things are grown to see whether they touch, in each of four numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Margin(u64);
+
+impl Margin {
+    /// The most.
+    const MOST: f64 = 255.0;
+}
+
+/// Where the nodes of a tree lie.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    spots: Vec<Spot>,
+    charts: Vec<u32>,
+}
+
+impl Places {
+    /// Whether they have a cell in common once one is grown: nothing has if it is nowhere.
+    ///
+    /// # Panics
+    /// There are not so many nodes.
+    #[inline(always)]
+    pub(super) fn touch(&self, node: u32, others: &Self, other: u32, margin: Margin) -> bool {
+        let (a, b) = (self.spots[node as usize].0, others.spots[other as usize].0);
+        let (low, high) = (b & 0xffff_ffff | a << 32, b & !0xffff_ffff | a >> 32);
+        // All four differences at once: none borrows from the next.
+        (high + margin.0 + Spot::BETWEEN - low) & Spot::BETWEEN == Spot::BETWEEN
+    }
+
+    /// Where both nodes lie together.
+    #[inline(always)]
+    pub(super) fn both(&self, node: u32, others: &Self, other: u32) -> Place {
+        let place = |of: &Self, node: u32| {
+            let [low, high] = of.spots[node as usize].ends();
+            let chart = of.charts[node as usize];
+            Place { chart, low, high }
+        };
+        place(self, node).join(place(others, other))
+    }
+
+    /// Whether some node of one and some of the other may touch: of trees over more than one chart nothing is known.
+    pub(super) fn may_touch(&self, others: &Self, margin: Margin) -> bool {
+        let (Some(&one), Some(&two)) = (self.charts.first(), others.charts.first()) else {
+            return false;
+        };
+        one == NONE || two == NONE || (one == two && self.touch(0, others, 0, margin))
     }
 }
 
@@ -226,7 +314,7 @@ impl Charts {
         let width = (2.0 * area / members.len() as f64).sqrt();
         let cells = (high - low) / width + 2.0;
         let most = 64.0 * members.len() as f64 + 1024.0;
-        let fits = cells.max_element() < f64::from(u16::MAX) && cells.x * cells.y <= most;
+        let fits = cells.max_element() < MOST_CELLS && cells.x * cells.y <= most;
         if !(fits && members.len() > 1 && width > 0.0) {
             return;
         }
@@ -419,6 +507,13 @@ impl Charts {
         self.inverses[triangle as usize]
     }
 
+    /// As many cells as a distance (m) is, rounded down.
+    pub(super) fn margin(&self, distance: f64) -> Margin {
+        let cells = self.charts.iter().map(|chart| distance / chart.width);
+        let cells = cells.fold(0.0, f64::max).min(Margin::MOST) as u64;
+        Margin(cells << 32 | cells << 48 | cells | cells << 16)
+    }
+
     /// A triangle's corners in its chart, in m.
     pub(super) fn corners(&self, triangle: u32) -> [DVec2; 3] {
         self.corners[triangle as usize]
@@ -438,7 +533,7 @@ impl Charts {
     }
 
     /// Where the nodes of a tree lie.
-    pub(super) fn places(&self, tree: &Bvh) -> Vec<Place> {
+    pub(super) fn places(&self, tree: &Bvh) -> Places {
         let mut places = vec![Place::NOWHERE; tree.len()];
         for index in (0..tree.len()).rev() {
             places[index] = match tree.node(index as u32) {
@@ -449,7 +544,10 @@ impl Charts {
                 Node::Leaf(triangle) => self.place(triangle),
             };
         }
-        places
+        Places {
+            spots: places.iter().copied().map(Spot::new).collect(),
+            charts: places.iter().map(|place| place.chart).collect(),
+        }
     }
 
     /// Adds the triangles of the same chart that may be within `distance` (m) of one, itself included, and perhaps
@@ -483,20 +581,14 @@ impl Charts {
         if span >= 2 * TILE {
             return None;
         }
-        // Cells that are as wide as the span, or half of that if its ends lie well.
-        let wide = u32::BITS - span.saturating_sub(1).leading_zeros();
-        let fits = |level: u32| (0..2).all(|k| high[k] >> level <= (low[k] >> level) + 1);
-        let level = if wide > 0 && fits(wide - 1) {
-            wide - 1
-        } else {
-            wide
-        };
-        if level >= LEVELS {
-            return None;
-        }
+        // Cells that are half as wide as the span or more, or twice that if its ends lie badly.
+        let half = HALF[span as usize];
+        let apart = |k: usize| (high[k] >> half) - (low[k] >> half);
+        let level = half + u32::from(apart(0).max(apart(1)) > 1);
+        let first = *FIRST.get(level as usize)?;
         let tile = chart.first_tile + low[1] / TILE * chart.row + low[0] / TILE;
         let [x, y] = low.map(|low| (low % TILE) >> level);
-        Some((tile, first_of_level(level) as u32 + y * (TILE >> level) + x))
+        Some((tile, first + (y << (LEVELS - 1 - level)) + x))
     }
 }
 

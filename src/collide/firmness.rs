@@ -36,7 +36,8 @@
 use glam::{DVec2, DVec3};
 
 use super::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
-use super::kdop::below;
+use super::kdop::outwards;
+use super::width::{Width, Work, widest};
 
 /// A squared firmness in units of 1/200, or less: up to 1.275, that of cloth that is stretched by an eighth.
 pub(super) type Firmness = u8;
@@ -69,17 +70,31 @@ fn first_of_line(level: u32) -> usize {
     2 * (TILE - (TILE >> level)) as usize
 }
 
-/// Numbers of a gradient.
-const ENTRIES: usize = 6;
 /// Where the least squared stretch is kept.
-const STRETCH: usize = 6;
+const STRETCH: usize = 3;
+/// What is kept nowhere among the least entries, and among all.
+const UNUSED: usize = 7;
 
-/// Bounds of gradients: the least of each entry and the least squared stretch, then the negated greatest of each entry;
-/// all f32 rounded downwards, so that joining is a minimum.
+/// Bounds of gradients: the least of each entry, of the two columns in turn, and of the squared stretch, which stands behind the first
+/// column; then the negated greatest of each entry at the same places. All are f32 rounded downwards, so that joining is a minimum.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Gradients {
     bounds: [f32; 16],
+}
+
+/// What a loop over four numbers is done for, in one vector.
+#[inline(always)]
+fn each<T: Copy + Default, A: Copy, B: Copy>(
+    a: [A; 4],
+    b: [B; 4],
+    of: impl Fn(A, B) -> T,
+) -> [T; 4] {
+    let mut all = [T::default(); 4];
+    for k in 0..4 {
+        all[k] = of(a[k], b[k]);
+    }
+    all
 }
 
 impl Gradients {
@@ -87,53 +102,76 @@ impl Gradients {
         bounds: [f32::INFINITY; 16],
     };
     /// Numbers that make up bounds.
-    pub(super) const NUMBERS: usize = 2 * ENTRIES + 1;
+    pub(super) const NUMBERS: usize = 13;
+
+    /// Where they are kept.
+    const PLACES: [usize; Self::NUMBERS] = {
+        let mut places = [0; Self::NUMBERS];
+        let (mut k, mut at) = (0, 0);
+        while k < Self::NUMBERS {
+            if at == UNUSED || at == 8 + STRETCH {
+                at += 1;
+            }
+            places[k] = at;
+            k += 1;
+            at += 1;
+        }
+        places
+    };
 
     /// The numbers that make them up.
     pub(super) fn numbers(&self) -> [f32; Self::NUMBERS] {
-        std::array::from_fn(|k| self.bounds[if k <= STRETCH { k } else { k + 1 }])
+        Self::PLACES.map(|at| self.bounds[at])
     }
 
     /// Those that are made up of these numbers.
     pub(super) fn from_numbers(numbers: [f32; Self::NUMBERS]) -> Self {
         let mut bounds = Self::NONE.bounds;
-        for (k, number) in numbers.into_iter().enumerate() {
-            bounds[if k <= STRETCH { k } else { k + 1 }] = number;
+        for (at, number) in Self::PLACES.into_iter().zip(numbers) {
+            bounds[at] = number;
         }
         Self { bounds }
     }
 
     /// Those of a triangle at the start and at the end of a step.
-    #[inline]
+    #[inline(always)]
     fn of(inverse: [DVec2; 2], start: [DVec3; 3], end: [DVec3; 3]) -> Self {
-        let entries = |[a, b, c]: [DVec3; 3]| {
-            let (e, f) = (b - a, c - a);
-            let [u, v] = inverse.map(|column| e * column.x + f * column.y);
+        let columns = |corners: [DVec3; 3]| {
+            // No `map`: what it calls may be compiled for any processor.
+            let four = |p: DVec3| [p.x, p.y, p.z, 0.0];
+            let [a, b, c] = [four(corners[0]), four(corners[1]), four(corners[2])];
+            let (e, f) = (each(b, a, |b, a| b - a), each(c, a, |c, a| c - a));
+            let column = |of: DVec2| each(e, f, |e, f| e * of.x + f * of.y);
+            let [mut u, v] = [column(inverse[0]), column(inverse[1])];
+            let dot = |a: [f64; 4], b: [f64; 4]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
             // Gershgorin's bound of the smaller eigenvalue of FᵀF.
-            let stretch = u.length_squared().min(v.length_squared()) - u.dot(v).abs();
+            let stretch = dot(u, u).min(dot(v, v)) - dot(u, v).abs();
             // Where that overflows nothing is known.
-            let known = if stretch.is_finite() {
+            u[STRETCH] = if stretch.is_finite() {
                 stretch
             } else {
                 f64::NEG_INFINITY
             };
-            [u.x, u.y, u.z, v.x, v.y, v.z, known]
+            [u, v]
         };
-        let (start, end) = (entries(start), entries(end));
-        let mut bounds = [f32::INFINITY; 16];
-        // Comparisons instead of `min`, which minds NaN; where there is any, the stretch is not known.
-        for k in 0..=STRETCH {
-            let low = if end[k] < start[k] { end[k] } else { start[k] };
-            bounds[k] = below(low);
+        let (start, end) = (columns(start), columns(end));
+        let mut bounds = [0.0; 16];
+        for column in 0..2 {
+            // Comparisons instead of `min`, which minds NaN; where there is any, the stretch is not known.
+            let low = each(start[column], end[column], |s, e| if e < s { e } else { s });
+            let high = each(start[column], end[column], |s, e| if e > s { e } else { s });
+            for k in 0..4 {
+                bounds[4 * column + k] = low[k] as f32;
+                bounds[8 + 4 * column + k] = -high[k] as f32;
+            }
         }
-        for k in 0..ENTRIES {
-            let high = if end[k] > start[k] { end[k] } else { start[k] };
-            bounds[k + 8] = below(-high);
+        for bound in &mut bounds {
+            *bound = outwards(*bound);
         }
         Self { bounds }
     }
 
-    #[inline]
+    #[inline(always)]
     fn join(&mut self, other: &Self) {
         for (mine, theirs) in self.bounds.iter_mut().zip(&other.bounds) {
             *mine = if *theirs < *mine { *theirs } else { *mine };
@@ -141,12 +179,13 @@ impl Gradients {
     }
 
     /// The square of the firmness, or less; negative or no number if there is none.
+    #[inline(always)]
     fn square(&self) -> f64 {
         let at = |k: usize| f64::from(self.bounds[k]);
         let half = |k: usize| -0.5 * (at(k) + at(k + 8));
         let (mut uu, mut vv, mut uv) = (0.0, 0.0, 0.0);
-        for k in 0..ENTRIES / 2 {
-            let (u, v) = (half(k), half(k + 3));
+        for k in 0..3 {
+            let (u, v) = (half(k), half(k + 4));
             uu += u * u;
             vv += v * v;
             uv += u * v;
@@ -157,6 +196,7 @@ impl Gradients {
     }
 
     /// The firmness.
+    #[inline(always)]
     fn firmness(&self) -> Firmness {
         // The conversion rounds towards zero and makes zero of what is below it or no number. Infinite bounds give either.
         (self.square() * (1.0 - f64::from(f32::EPSILON)) * UNITS) as Firmness
@@ -168,33 +208,60 @@ pub(super) fn gradients(
     tile: &Tile,
     inverse: impl Fn(u32) -> [DVec2; 2],
     corners: impl Fn(u32) -> [u32; 3],
-    (x, v, dt): (&[DVec3], &[DVec3], f64),
+    motion: (&[DVec3], &[DVec3], f64),
     out: &mut Vec<Gradients>,
 ) {
-    out.clear();
-    out.resize(BLOCKS, Gradients::NONE);
-    for &(triangle, [x0, y0, x1, y1]) in &tile.triangles {
-        let corners = corners(triangle).map(|v| v as usize);
-        let start = corners.map(|i| x[i]);
-        let end = corners.map(|i| x[i] + v[i] * dt);
-        let bounds = Gradients::of(inverse(triangle), start, end);
-        for y in y0..=y1 {
-            for x in x0..=x1 {
-                out[usize::from(y) * TILE as usize + usize::from(x)].join(&bounds);
+    widest(Making {
+        tile,
+        inverse,
+        corners,
+        motion,
+        out,
+    });
+}
+
+/// The arguments of [`gradients`].
+struct Making<'a, I, C> {
+    tile: &'a Tile,
+    inverse: I,
+    corners: C,
+    motion: (&'a [DVec3], &'a [DVec3], f64),
+    out: &'a mut Vec<Gradients>,
+}
+
+impl<I: Fn(u32) -> [DVec2; 2], C: Fn(u32) -> [u32; 3]> Work for Making<'_, I, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) {
+        let (out, (x, v, dt)) = (self.out, self.motion);
+        out.clear();
+        out.resize(BLOCKS, Gradients::NONE);
+        for &(triangle, [x0, y0, x1, y1]) in &self.tile.triangles {
+            let [a, b, c] = (self.corners)(triangle);
+            let way = |i: u32| (x[i as usize], x[i as usize] + v[i as usize] * dt);
+            let [a, b, c] = [way(a), way(b), way(c)];
+            let (start, end) = ([a.0, b.0, c.0], [a.1, b.1, c.1]);
+            let bounds = Gradients::of((self.inverse)(triangle), start, end);
+            for y in y0..=y1 {
+                let row = usize::from(y) * TILE as usize;
+                for cell in &mut out[row + usize::from(x0)..=row + usize::from(x1)] {
+                    cell.join(&bounds);
+                }
             }
         }
-    }
-    for level in 1..LEVELS {
-        let (side, below) = (TILE >> level, first_of_level(level - 1));
-        let row = 2 * side as usize;
-        for cell in 0..(side * side) as usize {
-            let (x, y) = (cell % side as usize, cell / side as usize);
-            let first = below + 2 * y * row + 2 * x;
-            let mut bounds = out[first];
-            for other in [first + 1, first + row, first + row + 1] {
-                bounds.join(&{ out[other] });
+        for level in 1..LEVELS {
+            let (side, below) = (TILE >> level, first_of_level(level - 1));
+            let row = 2 * side as usize;
+            for cell in 0..(side * side) as usize {
+                let (x, y) = (cell % side as usize, cell / side as usize);
+                let first = below + 2 * y * row + 2 * x;
+                let mut bounds = out[first];
+                for other in [first + 1, first + row, first + row + 1] {
+                    bounds.join(&{ out[other] });
+                }
+                out[first_of_level(level) + cell] = bounds;
             }
-            out[first_of_level(level) + cell] = bounds;
         }
     }
 }
@@ -220,30 +287,53 @@ pub(super) fn firmness(
     next: [Option<&[Gradients]>; SIDES],
     out: &mut Vec<Firmness>,
 ) {
-    out.clear();
-    for level in 0..LEVELS {
-        let (side, first) = ((TILE >> level) as usize, first_of_level(level));
-        let line = first_of_line(level);
-        for block in 0..side * side {
-            if !tile.whole[first + block] {
-                out.push(NOT_FIRM);
-                continue;
-            }
-            let (x, y) = (block % side, block / side);
-            let mut bounds = own[first + block];
-            for (right, above) in [(1, 0), (0, 1), (1, 1)] {
-                let (i, j) = (x + right, y + above);
-                let cell = match (i == side, j == side) {
-                    (false, false) => Some(&own[first + j * side + i]),
-                    (true, false) => next[0].map(|cells| &cells[line + j]),
-                    (false, true) => next[1].map(|cells| &cells[line + i]),
-                    (true, true) => next[2].map(|cells| &cells[level as usize]),
-                };
-                if let Some(cell) = cell {
-                    bounds.join(cell);
+    widest(Joining {
+        tile,
+        own,
+        next,
+        out,
+    });
+}
+
+/// The arguments of [`firmness`].
+struct Joining<'a> {
+    tile: &'a Tile,
+    own: &'a [Gradients],
+    next: [Option<&'a [Gradients]>; SIDES],
+    out: &'a mut Vec<Firmness>,
+}
+
+impl Work for Joining<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) {
+        let (own, next, out) = (self.own, self.next, self.out);
+        out.clear();
+        for level in 0..LEVELS {
+            let (side, first) = ((TILE >> level) as usize, first_of_level(level));
+            let line = first_of_line(level);
+            for block in 0..side * side {
+                if !self.tile.whole[first + block] {
+                    out.push(NOT_FIRM);
+                    continue;
                 }
+                let (x, y) = (block % side, block / side);
+                let mut bounds = own[first + block];
+                for (right, above) in [(1, 0), (0, 1), (1, 1)] {
+                    let (i, j) = (x + right, y + above);
+                    let cell = match (i == side, j == side) {
+                        (false, false) => Some(&own[first + j * side + i]),
+                        (true, false) => next[0].map(|cells| &cells[line + j]),
+                        (false, true) => next[1].map(|cells| &cells[line + i]),
+                        (true, true) => next[2].map(|cells| &cells[level as usize]),
+                    };
+                    if let Some(cell) = cell {
+                        bounds.join(cell);
+                    }
+                }
+                out.push(bounds.firmness());
             }
-            out.push(bounds.firmness());
         }
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn below(d: f64) -> f32 {
 
 /// An f32 below all that round to `nearest`.
 #[inline(always)]
-fn outwards(nearest: f32) -> f32 {
+pub(super) fn outwards(nearest: f32) -> f32 {
     // Too large numbers become the largest, lest infinity less infinity be none.
     let nearest = if nearest < f32::MAX {
         nearest

@@ -20,7 +20,9 @@ mod snapshot;
 mod solid;
 mod surface;
 mod test_run;
+mod traverse;
 mod volumes;
+mod width;
 
 pub use body::Body;
 pub use bvh::{Bvh, Node};

@@ -11,7 +11,7 @@ use super::body::{Analytic, BOUNDARY, BodySurface};
 use super::closest::{on_segments, on_triangle};
 use super::contact::{Contact, PairId, PairKind};
 use super::near::NearPair;
-use super::packed::Packed;
+use super::packed::{Nodes, Packed};
 use super::snapshot::Snapshot;
 use super::surface::Face;
 
@@ -19,14 +19,21 @@ use super::surface::Face;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaf<'a> {
     pub(super) triangle: u32,
-    /// Its volume.
-    pub(super) volume: Packed,
+    /// Its node, and the volumes of the tree.
+    pub(super) node: u32,
+    pub(super) nodes: Nodes<'a>,
     /// Where those of its corners are among those of its patch.
     pub(super) corners: [u32; 3],
     pub(super) vertices: &'a [Packed],
 }
 
 impl Leaf<'_> {
+    /// Its volume.
+    #[inline(always)]
+    fn volume(&self) -> Packed {
+        self.nodes.of(self.node)
+    }
+
     /// The volume of a corner, 0 to 2.
     #[inline(always)]
     fn corner(&self, k: usize) -> &Packed {
@@ -94,7 +101,7 @@ pub(super) fn cloth_features(
         vertices &= vertices - 1;
         let (owner, k) = (at / 3, at % 3);
         let other = &pair[1 - owner];
-        if other.volume.overlaps(pair[owner].corner(k)) {
+        if other.volume().overlaps(pair[owner].corner(k)) {
             let (vertex, face) = (faces[owner].corners[k], other.triangle);
             if near_pairs.is_none_or(|near| !near.has_face(vertex, face)) {
                 found(PairKind::VertexFace, vertex, face);

@@ -11,7 +11,8 @@
 use glam::DVec3;
 
 use super::kdop::{Kdop18, along};
-use super::test_run::Bounds;
+use super::traverse::Bounds;
+use super::width::{Width, Work, widest};
 
 /// Directions.
 const PAIRS: usize = 9;
@@ -52,10 +53,10 @@ pub(super) struct Packed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(16))]
 pub(super) struct Siblings {
-    low: [[i16; WIDE]; 2],
-    high: [[i16; WIDE]; 2],
+    pub(super) low: [[i16; WIDE]; 2],
+    pub(super) high: [[i16; WIDE]; 2],
     /// Of the first twice, of the second twice.
-    last: [i16; 4],
+    pub(super) last: [i16; 4],
 }
 
 /// Coordinates along the nine directions, and three zeros.
@@ -98,16 +99,7 @@ pub(super) fn around(ends: impl Iterator<Item = [DVec3; 2]>, radius: f64) -> Kdo
     let Some(&[anchor, _]) = ends.peek() else {
         return Kdop18::EMPTY;
     };
-    let mut low = [f32::INFINITY; 12];
-    let mut high = [f32::NEG_INFINITY; 12];
-    for both in ends {
-        let a = nine(narrow(both[0] - anchor));
-        let b = nine(narrow(both[1] - anchor));
-        for k in 0..12 {
-            low[k] = lesser(lesser(a[k], b[k]), low[k]);
-            high[k] = greater(greater(a[k], b[k]), high[k]);
-        }
-    }
+    let (low, high) = widest(Around { ends, anchor });
     let farthest = (0..PAIRS).fold(0.0, |far: f32, k| far.max(-low[k]).max(high[k]));
     // Three roundings of numbers no larger.
     let lost = 4.0 * f64::from(f32::EPSILON) * f64::from(farthest);
@@ -119,6 +111,51 @@ pub(super) fn around(ends: impl Iterator<Item = [DVec3; 2]>, radius: f64) -> Kdo
         planes[PAIRS + k] = -at - f64::from(high[k]) - out;
     }
     Kdop18::from_planes(planes)
+}
+
+/// The least and the greatest coordinates of ends, seen from an anchor.
+struct Around<I> {
+    ends: I,
+    anchor: DVec3,
+}
+
+impl<I: Iterator<Item = [DVec3; 2]>> Work for Around<I> {
+    type Output = ([f32; 12], [f32; 12]);
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) -> ([f32; 12], [f32; 12]) {
+        let mut low = [f32::INFINITY; 12];
+        let mut high = [f32::NEG_INFINITY; 12];
+        for both in self.ends {
+            let a = nine(narrow(both[0] - self.anchor));
+            let b = nine(narrow(both[1] - self.anchor));
+            for k in 0..12 {
+                low[k] = lesser(lesser(a[k], b[k]), low[k]);
+                high[k] = greater(greater(a[k], b[k]), high[k]);
+            }
+        }
+        (low, high)
+    }
+}
+
+/// The arguments of [`Grid::measure`].
+struct Measuring<'a, I> {
+    grid: &'a Grid,
+    ways: I,
+    radius: f32,
+    out: &'a mut Vec<Packed>,
+}
+
+impl<I: Iterator<Item = [DVec3; 2]>> Work for Measuring<'_, I> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) {
+        // Not `extend`: what it calls may be compiled for any processor.
+        for way in self.ways {
+            self.out.push(self.grid.swept(way, self.radius));
+        }
+    }
 }
 
 impl Grid {
@@ -200,7 +237,13 @@ impl Grid {
     ) {
         let radius = (radius * self.lines) as f32;
         out.clear();
-        out.extend(ways.map(|way| self.swept(way, radius)));
+        out.reserve(ways.size_hint().0);
+        widest(Measuring {
+            grid: self,
+            ways,
+            radius,
+            out,
+        });
     }
 
     /// A volume that holds another.
@@ -348,17 +391,11 @@ impl<'a> Nodes<'a> {
     pub(super) fn root(self) -> Option<Packed> {
         self.0.first().map(|both| both.one(0))
     }
-
-    /// The volumes of two siblings, the first of which has an odd number.
-    #[inline(always)]
-    fn pair(self, first: u32) -> &'a Siblings {
-        &self.0[(first as usize).div_ceil(2)]
-    }
 }
 
 /// Whether each of two siblings meets each of two others: the first the first, the first the second, and so on.
 #[inline(always)]
-fn four(a: &Siblings, b: &Siblings) -> [bool; 4] {
+pub(super) fn four(a: &Siblings, b: &Siblings) -> [bool; 4] {
     let [l0, h0, l1, h1] = a.last;
     let mine = [l0, h0, l1, h1, l0, h0, l1, h1];
     let [l0, h0, l1, h1] = b.last;
@@ -380,19 +417,13 @@ fn four(a: &Siblings, b: &Siblings) -> [bool; 4] {
 
 impl Bounds for Nodes<'_> {
     #[inline(always)]
-    fn four(self, first: u32, other: Self, second: u32) -> [bool; 4] {
-        four(self.pair(first), other.pair(second))
+    fn meets(self, width: impl Width, siblings: u32, other: Self, others: u32) -> u32 {
+        width.meets(&self.0[siblings as usize], &other.0[others as usize])
     }
 
     #[inline(always)]
-    fn two(self, node: u32, other: Self, first: u32) -> [bool; 2] {
-        let (one, two) = (self.of(node), other.pair(first));
-        [one.overlaps(&two.one(0)), one.overlaps(&two.one(1))]
-    }
-
-    #[inline(always)]
-    fn between(self, first: u32) -> bool {
-        let both = self.pair(first);
+    fn between(self, siblings: u32) -> bool {
+        let both = &self.0[siblings as usize];
         both.one(0).overlaps(&both.one(1))
     }
 
@@ -403,10 +434,23 @@ impl Bounds for Nodes<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Any two volumes, near each other or anywhere.
+    pub(in super::super) fn siblings() -> impl Strategy<Value = Siblings> {
+        let lines = || prop_oneof![-3..4i16, -32_000..32_001i16];
+        prop::array::uniform(lines()).prop_map(|all: [i16; 36]| {
+            let eight = |at: usize| std::array::from_fn(|k| all[at + k]);
+            Siblings {
+                low: [eight(0), eight(8)],
+                high: [eight(16), eight(24)],
+                last: [all[32], all[33], all[34], all[35]],
+            }
+        })
+    }
 
     fn point(scale: f64) -> impl Strategy<Value = DVec3> {
         (-scale..scale, -scale..scale, -scale..scale).prop_map(|(x, y, z)| DVec3::new(x, y, z))

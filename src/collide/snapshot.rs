@@ -10,13 +10,14 @@ use std::sync::atomic::Ordering;
 use glam::DVec3;
 
 use super::body::Body;
-use super::charts::{self, BLOCKS, Place};
+use super::charts::{self, BLOCKS, Place, Places};
 use super::firmness::{self, BESIDE, Firmness, Gradients};
 use super::kdop::Kdop18;
 use super::near::{Near, NearPairs};
 use super::packed::{self, Grid, Nodes, Packed};
 use super::surface::{ClothSurface, Culling};
 use super::test_run::Target;
+use super::traverse::Cull;
 use super::volumes::{FIRM, LOOSE, UNKNOWN, Volumes};
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
@@ -58,6 +59,30 @@ pub struct Geometry<'a> {
     pub reach: f64,
     /// Whether cloth is tested against cloth.
     pub self_collision: bool,
+}
+
+/// What firmness says of the nodes of two trees.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Firmly<'a> {
+    snap: &'a Snapshot<'a>,
+    culling: &'a Culling,
+    enough: Firmness,
+    one: &'a Places,
+    two: &'a Places,
+}
+
+impl Cull for Firmly<'_> {
+    /// Of what does not touch at rest: firm cloth keeps its volumes apart too.
+    #[inline(always)]
+    fn cannot(&self, a: u32, b: u32) -> bool {
+        !self.one.touch(a, self.two, b, self.culling.margin)
+    }
+
+    #[inline(never)]
+    fn culls(&self, a: u32, b: u32) -> bool {
+        let place = self.one.both(a, self.two, b);
+        self.snap.stays_apart((self.culling, self.enough), place)
+    }
 }
 
 impl<'a> Snapshot<'a> {
@@ -202,18 +227,23 @@ impl<'a> Snapshot<'a> {
         [x, x + v * self.dt]
     }
 
-    /// Where the nodes of a patch's tree lie at rest; nothing if no test is to be left out.
-    pub(super) fn places(&self, patch: u32) -> &'a [Place] {
-        self.culling
-            .map_or(&[], |(culling, _)| &culling.places[patch as usize])
+    /// What says of nodes of two patches' trees, or of one and the same, whether all below them stays out of reach but for near pairs;
+    /// nothing if it never does.
+    pub(super) fn firmly(&self, p: u32, q: u32) -> Option<Firmly<'_>> {
+        let (culling, enough) = self.culling?;
+        let [one, two] = [p, q].map(|p| &culling.places[p as usize]);
+        one.may_touch(two, culling.margin).then_some(Firmly {
+            snap: self,
+            culling,
+            enough,
+            one,
+            two,
+        })
     }
 
     /// Whether features in a place at rest stay out of reach of each other, but for those that are near.
-    #[inline(always)]
-    pub(super) fn stays_apart(&self, place: Place) -> bool {
-        let Some((culling, enough)) = self.culling else {
-            return false;
-        };
+    #[inline]
+    fn stays_apart(&self, (culling, enough): (&Culling, Firmness), place: Place) -> bool {
         let Some((tile, block)) = culling.charts.block(place) else {
             return false;
         };

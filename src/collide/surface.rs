@@ -7,7 +7,7 @@
 use glam::DVec3;
 
 use super::bvh::{Bvh, Node};
-use super::charts::{Charts, Place, TileWork};
+use super::charts::{Charts, Margin, Places, TileWork};
 use super::near::Near;
 
 /// Triangles with their features.
@@ -80,11 +80,13 @@ pub(super) struct Culling {
     pub(super) charts: Charts,
     pub(super) near: Near,
     /// For each patch, where the nodes of its tree lie.
-    pub(super) places: Vec<Vec<Place>>,
+    pub(super) places: Vec<Places>,
     /// What the firmness of each tile takes, in the order in which ranks share them.
     tiles: Vec<TileWork>,
     /// Pairs that are farther apart at rest are not near, in m.
     pub(super) distance: f64,
+    /// The same in cells.
+    pub(super) margin: Margin,
 }
 
 /// Pairs are near that are closer at rest than this times the reach.
@@ -249,6 +251,7 @@ impl ClothSurface {
                 .map(|tree| charts.places(tree))
                 .collect(),
             tiles: charts.work(),
+            margin: charts.margin(distance),
             charts: charts.without_cells(),
             near,
             distance,

@@ -14,15 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use super::body::{Analytic, Body, BodySurface};
 use super::bvh::{Bvh, Node};
-use super::charts::Place;
 use super::contact::Contact;
-use super::kdop::Kdop;
 use super::narrow;
 use super::narrow::Leaf;
 use super::near::NearPair;
 use super::packed::{Nodes, Packed};
 use super::snapshot::Snapshot;
 use super::surface::ClothSurface;
+use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance};
 
 /// What is tested against what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -179,9 +178,6 @@ impl TestRun {
         let stack = &mut self.stack;
         let tests = match self.target {
             Target::Patch(p) => {
-                let places = snap.places(p);
-                let cull = |a: u32, b: u32| culls(snap, (places, a), (places, b));
-                let cull = (!places.is_empty()).then_some(cull);
                 let mut tests = 0;
                 while let Some(&(first, end)) = stack.last().filter(|test| test.0 & NEAR != 0) {
                     let first = first & !NEAR;
@@ -207,20 +203,22 @@ impl TestRun {
                     leaves += 1;
                     out.cloth(snap, [own.leaf(s), own.leaf(t)]);
                 };
-                tests + advance::<Same, _>([patch(p), patch(p)], stack, budget - tests, leaf, cull)
+                tests
+                    + advance::<Same, _>(
+                        [patch(p), patch(p)],
+                        stack,
+                        budget - tests,
+                        leaf,
+                        snap.firmly(p, p),
+                    )
             }
             Target::Patches(p, q) => {
-                let places = [snap.places(p), snap.places(q)];
-                let cull = |a: u32, b: u32| culls(snap, (places[0], a), (places[1], b));
-                let roots = places[0].first().zip(places[1].first());
-                let close = roots.is_some_and(|(one, two)| !one.is_far_from(*two));
-                let cull = close.then_some(cull);
                 let [one, two] = [p, q].map(|p| Leaves::new(snap, p));
                 let leaf = |s, t| {
                     leaves += 1;
                     out.cloth(snap, [one.leaf(s), two.leaf(t)]);
                 };
-                advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, cull)
+                advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, snap.firmly(p, q))
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
@@ -315,14 +313,6 @@ impl TestRun {
     }
 }
 
-/// Whether all that is below two nodes, or below one if they are equal, stays out of reach but for near pairs.
-#[inline(always)]
-fn culls(snap: &Snapshot<'_>, first: (&[Place], u32), second: (&[Place], u32)) -> bool {
-    let of = |(places, node): (&[Place], u32)| places.get(node as usize).copied();
-    let places = of(first).zip(of(second));
-    places.is_some_and(|(a, b)| snap.stays_apart(a.join(b)))
-}
-
 /// Tests groups of near pairs of a patch.
 fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl Sink) {
     let Some(near) = snap.near_pairs(patch) else {
@@ -339,53 +329,6 @@ fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl
                 out.near(snap, pair);
             }
         }
-    }
-}
-
-/// Leaves nothing out.
-pub(super) const EVERY: Option<fn(u32, u32) -> bool> = None;
-
-/// A hierarchy with the volumes of its nodes.
-pub(super) type Tree<'a, V> = (&'a Bvh, V);
-
-/// Volumes of a tree's nodes, as tests ask for them.
-pub(super) trait Bounds: Copy {
-    /// Whether each of two siblings overlaps each of two others: the first the first, the first the second, and so on.
-    /// Of siblings the first is named.
-    fn four(self, first: u32, other: Self, second: u32) -> [bool; 4];
-
-    /// Whether a node overlaps each of two siblings.
-    fn two(self, node: u32, other: Self, first: u32) -> [bool; 2];
-
-    /// Whether two siblings overlap.
-    fn between(self, first: u32) -> bool;
-
-    /// How large a node is, in whatever unit.
-    fn size(self, node: u32) -> f32;
-}
-
-impl<const N: usize> Bounds for &[Kdop<N>] {
-    #[inline(always)]
-    fn four(self, first: u32, other: Self, second: u32) -> [bool; 4] {
-        let [a, b] = self.two(first, other, second);
-        let [c, d] = self.two(first + 1, other, second);
-        [a, b, c, d]
-    }
-
-    #[inline(always)]
-    fn two(self, node: u32, other: Self, first: u32) -> [bool; 2] {
-        let turned = self[node as usize].turned();
-        [first, first + 1].map(|child| turned.overlaps(&other[child as usize]))
-    }
-
-    #[inline(always)]
-    fn between(self, first: u32) -> bool {
-        self[first as usize].overlaps(&self[first as usize + 1])
-    }
-
-    #[inline(always)]
-    fn size(self, node: u32) -> f32 {
-        self[node as usize].size()
     }
 }
 
@@ -412,223 +355,12 @@ impl<'a> Leaves<'a> {
         let triangle = self.tree.triangle(node);
         Leaf {
             triangle,
-            volume: self.nodes.of(node),
+            node,
+            nodes: self.nodes,
             corners: self.cloth.places(triangle),
             vertices: self.vertices,
         }
     }
-}
-
-/// Pending tests are taken in batches of this many: what one waits for (the nodes, their volumes, how many of its tests
-/// succeed) does not keep the next from beginning.
-const BATCH: usize = 8;
-
-/// A stack of tests onto which more are put than stay: those that fail are overwritten. Whether a test succeeds is hard to
-/// foresee, so nothing branches on it.
-struct Pending<'s> {
-    stack: &'s mut Vec<(u32, u32)>,
-    /// How many of `stack` are tests.
-    len: usize,
-    /// Pairs of leaves that a batch has led to, and how many.
-    leaves: [(u32, u32); 4 * BATCH + 1],
-    found: usize,
-}
-
-impl Pending<'_> {
-    /// Takes the newest, as many as there is room for.
-    #[inline(always)]
-    fn pop<'b>(&mut self, batch: &'b mut [(u32, u32)]) -> &'b [(u32, u32)] {
-        let count = batch.len().min(self.len);
-        let batch = &mut batch[..count];
-        for (test, newest) in batch.iter_mut().zip(self.stack[..self.len].iter().rev()) {
-            *test = *newest;
-        }
-        self.len -= count;
-        // What each may lead to, and one more.
-        let most = self.len + 4 * count + 1;
-        if self.stack.len() < most {
-            self.stack.resize(2 * most, (0, 0));
-        }
-        batch
-    }
-
-    /// Puts a test on the stack, or a pair of leaves beside it.
-    #[inline(always)]
-    fn push(&mut self, test: (u32, u32), succeeds: bool, leaves: bool) {
-        self.stack[self.len] = test;
-        self.len += usize::from(succeeds & !leaves);
-        self.leaves[self.found] = test;
-        self.found += usize::from(succeeds & leaves);
-    }
-
-    /// Keeps of the tests from `first` on, and of the pairs of leaves, those that are to be kept.
-    #[inline(always)]
-    fn retain(&mut self, first: usize, keep: impl Fn(u32, u32) -> bool) {
-        let end = std::mem::replace(&mut self.len, first);
-        for at in first..end {
-            let (a, b) = self.stack[at];
-            self.stack[self.len] = (a, b);
-            self.len += usize::from(keep(a, b));
-        }
-        let end = std::mem::take(&mut self.found);
-        for at in 0..end {
-            let (a, b) = self.leaves[at];
-            self.leaves[self.found] = (a, b);
-            self.found += usize::from(keep(a, b));
-        }
-    }
-
-    /// Puts the pairs of leaves on the stack too.
-    fn keep_leaves(&mut self) {
-        for &test in &self.leaves[..self.found] {
-            self.stack[self.len] = test;
-            self.len += 1;
-        }
-    }
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        self.stack.truncate(self.len);
-    }
-}
-
-/// What two hierarchies are to each other.
-pub(super) trait Kin {
-    /// They are one: equal nodes stand for all pairs below.
-    const SAME: bool = false;
-    /// Their nodes differ in size: of two, the larger is descended alone.
-    const UNLIKE: bool = false;
-}
-
-/// One hierarchy and itself.
-pub(super) enum Same {}
-/// Two, whose nodes are alike from the root to the leaves.
-pub(super) enum Alike {}
-/// Two, whose nodes are not.
-pub(super) enum Unlike {}
-
-impl Kin for Same {
-    const SAME: bool = true;
-}
-
-impl Kin for Alike {}
-
-impl Kin for Unlike {
-    const UNLIKE: bool = true;
-}
-
-/// How many times as large as another a node is descended alone.
-const LARGER: f32 = 2.0;
-
-/// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
-///
-/// What they are to each other says how they are descended. `leaf` is given pairs of leaves, as nodes, whose volumes
-/// overlap; pairs of nodes that `cull` knows to be apart are left out.
-pub(super) fn advance<K: Kin, V: Bounds>(
-    [first, second]: [Tree<'_, V>; 2],
-    stack: &mut Vec<(u32, u32)>,
-    budget: u32,
-    mut leaf: impl FnMut(u32, u32),
-    cull: Option<impl Fn(u32, u32) -> bool>,
-) -> u32 {
-    let len = stack.len();
-    let mut pending = Pending {
-        stack,
-        len,
-        leaves: [(0, 0); 4 * BATCH + 1],
-        found: 0,
-    };
-    let mut batch = [(0, 0); BATCH];
-    let mut tests = 0;
-    while tests < budget && pending.len > 0 {
-        // No more than must be taken: each leads to four tests at most.
-        let wanted = ((budget - tests).div_ceil(4) as usize).min(BATCH);
-        let taken = pending.pop(&mut batch[..wanted]);
-        let before = pending.len;
-        for &(a, b) in taken {
-            if K::SAME && a == b {
-                // All pairs below one node: those below each child, and those between the children.
-                if let Node::Inner(child) = first.0.node(a) {
-                    let leaves = first.0.leaves(child);
-                    let between = first.1.between(child);
-                    pending.push((child, child + 1), between, leaves[0] & leaves[1]);
-                    pending.push((child, child), !leaves[0], false);
-                    pending.push((child + 1, child + 1), !leaves[1], false);
-                }
-                tests += 1;
-                continue;
-            }
-            let kinds = (first.0.node(a), second.0.node(b));
-            // Of nodes that differ in size the larger is descended, of a leaf and another node the other.
-            let alone = match kinds {
-                (Node::Leaf(_), Node::Leaf(_)) => {
-                    leaf(a, b);
-                    tests += 1;
-                    continue;
-                }
-                (Node::Leaf(_), Node::Inner(_)) => Some(false),
-                (Node::Inner(_), Node::Leaf(_)) => Some(true),
-                (Node::Inner(_), Node::Inner(_)) if K::UNLIKE => {
-                    let (one, two) = (first.1.size(a), second.1.size(b));
-                    if two > LARGER * one {
-                        Some(false)
-                    } else if one > LARGER * two {
-                        Some(true)
-                    } else {
-                        None
-                    }
-                }
-                (Node::Inner(_), Node::Inner(_)) => None,
-            };
-            tests += match (kinds, alone) {
-                ((Node::Inner(child), _), Some(true)) => {
-                    let leaves = first.0.leaves(child);
-                    let is_leaf = matches!(kinds.1, Node::Leaf(_));
-                    let meet = second.1.two(b, first.1, child);
-                    for k in 0..2 {
-                        let test = (child + k as u32, b);
-                        pending.push(test, meet[k], leaves[k] & is_leaf);
-                    }
-                    2
-                }
-                ((_, Node::Inner(child)), Some(_)) => {
-                    let leaves = second.0.leaves(child);
-                    let is_leaf = matches!(kinds.0, Node::Leaf(_));
-                    let meet = first.1.two(a, second.1, child);
-                    for k in 0..2 {
-                        let test = (a, child + k as u32);
-                        pending.push(test, meet[k], leaves[k] & is_leaf);
-                    }
-                    2
-                }
-                ((Node::Inner(child), Node::Inner(other)), _) => {
-                    let (leaves, others) = (first.0.leaves(child), second.0.leaves(other));
-                    let meet = first.1.four(child, second.1, other);
-                    for k in 0..4 {
-                        let test = (child + k as u32 / 2, other + k as u32 % 2);
-                        pending.push(test, meet[k], leaves[k / 2] & others[k % 2]);
-                    }
-                    4
-                }
-                _ => 0,
-            };
-        }
-        if let Some(cull) = &cull {
-            pending.retain(before, |a, b| !cull(a, b));
-        }
-        if tests < budget {
-            tests += pending.found as u32;
-            for &(a, b) in &pending.leaves[..pending.found] {
-                leaf(a, b);
-            }
-        } else {
-            // Not now.
-            pending.keep_leaves();
-        }
-        pending.found = 0;
-    }
-    tests
 }
 
 /// As [`advance`], for a hierarchy against a body without one.
