@@ -235,7 +235,7 @@ mod tests {
         }
         let automatic = AggregateOptions::default();
         assert_eq!(automatic.size_for(10_000), 60);
-        assert_eq!(automatic.size_for(1_000_000), 400);
+        assert_eq!(automatic.size_for(1_000_000), 600);
     }
 
     #[test]
