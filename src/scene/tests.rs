@@ -287,7 +287,7 @@ fn fabrics_have_names() {
     let denim = |more: &str| {
         let scene = with(&format!("fabric = \"denim\", {more}")).unwrap();
         assert_echoes(&scene);
-        scene.cloths[0].material.clone()
+        scene.cloths[0].material
     };
     let [_, measured, ..] = Fabric::ALL.map(|fabric| fabric.material());
     let changed = Material {
