@@ -1,7 +1,7 @@
 //! The factor of the coarse matrix: sparse Cholesky of 6x6 blocks.
 //!
 //! Right-looking: when a column is finished, what it takes from the columns behind it is subtracted
-//! there, in ascending order. Plain loops without fused operations, on every rank the same: ranks
+//! there, in ascending order. No operation is fused and no sum is reordered ([`super::six`]), on every rank the same: ranks
 //! hold replicated factors and must agree on their bits also where their processors differ, so no
 //! library that chooses its kernels at run time will do.
 //!
@@ -18,7 +18,9 @@ use std::ops::Range;
 use weft_partition::Graph;
 
 use super::elimination::Elimination;
+use super::six::{self, Column, Wide, narrowed, widened};
 use super::{Block, Six};
+use crate::simd::{Lanes, Loop, widest};
 
 /// The pattern of the factor, once for a mesh, and its numbers.
 #[derive(Clone, Debug)]
@@ -33,7 +35,7 @@ pub(super) struct Cholesky {
     /// The columns that the wanted part of a solution depends on, the last one first.
     back: Vec<u32>,
     /// Right-hand side and solution in the order of elimination.
-    solution: Vec<Six>,
+    solution: Vec<Wide>,
 }
 
 /// The blocks of the lower half of a symmetric block matrix, row by row: columns below the row's
@@ -116,7 +118,7 @@ impl Cholesky {
             diagonal: vec![ZERO; count],
             inverse: vec![[0.0; 6]; count],
             below: vec![ZERO; elimination.rows.len()],
-            solution: vec![[0.0; 6]; count],
+            solution: vec![[[0.0; 4]; 2]; count],
             elimination,
         }
     }
@@ -130,9 +132,7 @@ impl Cholesky {
             match *place {
                 Place::Diagonal(at) => self.diagonal[at] = *block,
                 Place::Below(at) => self.below[at] = *block,
-                Place::Transposed(at) => {
-                    self.below[at] = std::array::from_fn(|c| std::array::from_fn(|r| block[r][c]));
-                }
+                Place::Transposed(at) => self.below[at] = six::transposed(block),
             }
         }
         // Entries on the diagonal before elimination, to see what it leaves of them.
@@ -141,38 +141,33 @@ impl Cholesky {
         }
         let largest = self.inverse.as_flattened().iter().copied();
         let nothing = NOTHING * largest.fold(0.0, f64::max);
-        for column in 0..self.diagonal.len() {
-            factor_block(
-                &mut self.diagonal[column],
-                &mut self.inverse[column],
-                nothing,
-            );
-            self.finish_column(column);
-        }
+        let factor = self;
+        widest(Factoring { factor, nothing });
     }
 
     /// Divides a column by its factored diagonal block, and subtracts its products from the columns
     /// behind it.
-    fn finish_column(&mut self, column: usize) {
+    #[inline(always)]
+    fn finish_column(&mut self, lanes: impl Lanes, column: usize) {
         let Elimination { starts, rows, .. } = &self.elimination;
         let own = starts[column]..starts[column + 1];
         let (done, behind) = self.below.split_at_mut(own.end);
         let blocks = &mut done[own.start..];
         let rows_here = &rows[own.clone()];
         for block in blocks.iter_mut() {
-            divide(block, &self.diagonal[column], &self.inverse[column]);
+            six::divide(lanes, block, &self.diagonal[column], &self.inverse[column]);
         }
         for (first, &target) in rows_here.iter().enumerate() {
             let target = target as usize;
             let by = &blocks[first];
-            subtract_product(&mut self.diagonal[target], by, by);
+            six::subtract_product(lanes, &mut self.diagonal[target], by, by);
             // Both columns have their rows ascending, and the target's has all that come here.
             let mut at = starts[target];
             for (block, &row) in blocks[first + 1..].iter().zip(&rows_here[first + 1..]) {
                 while rows[at] < row {
                     at += 1;
                 }
-                subtract_product(&mut behind[at - own.end], block, by);
+                six::subtract_product(lanes, &mut behind[at - own.end], block, by);
                 at += 1;
             }
         }
@@ -180,54 +175,13 @@ impl Cholesky {
 
     /// Solves for one right-hand side; of the solution only the wanted rows are told.
     pub(super) fn solve(&mut self, rhs: &[Six], solution: &mut [Six]) {
-        let Elimination {
-            order,
-            starts,
-            rows,
-            ..
-        } = &self.elimination;
-        let x = &mut self.solution;
-        for (x, &from) in x.iter_mut().zip(order) {
-            *x = rhs[from as usize];
+        for (x, &from) in self.solution.iter_mut().zip(&self.elimination.order) {
+            *x = widened(rhs[from as usize]);
         }
-        for column in 0..order.len() {
-            let mut y = x[column];
-            let (block, inverse) = (&self.diagonal[column], &self.inverse[column]);
-            for c in 0..6 {
-                y[c] *= inverse[c];
-                for r in c + 1..6 {
-                    y[r] -= block[c][r] * y[c];
-                }
-            }
-            x[column] = y;
-            let own = starts[column]..starts[column + 1];
-            for (block, &row) in self.below[own.clone()].iter().zip(&rows[own]) {
-                for (column, y) in block.iter().zip(y) {
-                    for (x, l) in x[row as usize].iter_mut().zip(column) {
-                        *x -= l * y;
-                    }
-                }
-            }
-        }
-        for column in self.back.iter().map(|&column| column as usize) {
-            let mut y = x[column];
-            let own = starts[column]..starts[column + 1];
-            for (block, &row) in self.below[own.clone()].iter().zip(&rows[own]) {
-                for (column, y) in block.iter().zip(&mut y) {
-                    for (x, l) in x[row as usize].iter().zip(column) {
-                        *y -= l * x;
-                    }
-                }
-            }
-            let (block, inverse) = (&self.diagonal[column], &self.inverse[column]);
-            for c in (0..6).rev() {
-                for r in c + 1..6 {
-                    y[c] -= block[c][r] * y[r];
-                }
-                y[c] *= inverse[c];
-            }
-            x[column] = y;
-            solution[order[column] as usize] = y;
+        widest(Solving(self));
+        for &column in &self.back {
+            let row = self.elimination.order[column as usize] as usize;
+            solution[row] = narrowed(self.solution[column as usize]);
         }
     }
 
@@ -247,8 +201,84 @@ impl Cholesky {
     }
 }
 
+/// [`Cholesky::factor`] of blocks that are in their places; what is `nothing` is dropped.
+struct Factoring<'a> {
+    factor: &'a mut Cholesky,
+    nothing: f64,
+}
+
+impl Loop for Factoring<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        let Self { factor, nothing } = self;
+        for column in 0..factor.diagonal.len() {
+            factor_block(
+                &mut factor.diagonal[column],
+                &mut factor.inverse[column],
+                nothing,
+            );
+            factor.finish_column(lanes, column);
+        }
+    }
+}
+
+/// [`Cholesky::solve`] in the order of elimination, in place.
+struct Solving<'a>(&'a mut Cholesky);
+
+impl Loop for Solving<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        let Cholesky {
+            elimination: Elimination { starts, rows, .. },
+            diagonal,
+            inverse,
+            below,
+            back,
+            solution: x,
+            ..
+        } = self.0;
+        for column in 0..diagonal.len() {
+            let mut y = narrowed(x[column]);
+            let (block, inverse) = (&diagonal[column], &inverse[column]);
+            for c in 0..6 {
+                y[c] *= inverse[c];
+                for r in c + 1..6 {
+                    y[r] -= block[c][r] * y[c];
+                }
+            }
+            x[column] = widened(y);
+            let own = starts[column]..starts[column + 1];
+            for (block, &row) in below[own.clone()].iter().zip(&rows[own]) {
+                let x = &mut x[row as usize];
+                *x = Column::of(lanes, x).less(block, &y).wide();
+            }
+        }
+        for column in back.iter().map(|&column| column as usize) {
+            let mut sum = Column::of(lanes, &x[column]);
+            let own = starts[column]..starts[column + 1];
+            for (block, &row) in below[own.clone()].iter().zip(&rows[own]) {
+                sum = sum.less_transposed(block, &narrowed(x[row as usize]));
+            }
+            let mut y = narrowed(sum.wide());
+            let (block, inverse) = (&diagonal[column], &inverse[column]);
+            for c in (0..6).rev() {
+                for r in c + 1..6 {
+                    y[c] -= block[c][r] * y[r];
+                }
+                y[c] *= inverse[c];
+            }
+            x[column] = widened(y);
+        }
+    }
+}
+
 /// Factors a block on the diagonal in place. `inverse` holds the entries that its pivots started
 /// from, and becomes the inverse pivots. Dropped pivots, those up to `nothing` among them, leave zeros below them.
+#[inline(always)]
 fn factor_block(block: &mut Block, inverse: &mut Six, nothing: f64) {
     for c in 0..6 {
         let pivot = block[c][c];
@@ -258,36 +288,12 @@ fn factor_block(block: &mut Block, inverse: &mut Six, nothing: f64) {
         } else {
             0.0
         };
-        let column: Six = std::array::from_fn(|r| block[c][r] * inverse[c]);
-        block[c] = column;
+        for entry in &mut block[c] {
+            *entry *= inverse[c];
+        }
         for d in c + 1..6 {
             for r in d..6 {
-                block[d][r] -= column[r] * column[d];
-            }
-        }
-    }
-}
-
-/// block ← block L⁻ᵀ, where L is a factored block on the diagonal.
-fn divide(block: &mut Block, diagonal: &Block, inverse: &Six) {
-    for c in 0..6 {
-        let column = block[c].map(|entry| entry * inverse[c]);
-        block[c] = column;
-        for d in c + 1..6 {
-            let by = diagonal[c][d];
-            for (entry, own) in block[d].iter_mut().zip(&column) {
-                *entry -= own * by;
-            }
-        }
-    }
-}
-
-/// target ← target − a bᵀ.
-fn subtract_product(target: &mut Block, a: &Block, b: &Block) {
-    for (c, target) in target.iter_mut().enumerate() {
-        for (a, b) in a.iter().zip(b) {
-            for (target, a) in target.iter_mut().zip(a) {
-                *target -= a * b[c];
+                block[d][r] -= block[c][r] * block[c][d];
             }
         }
     }

@@ -20,6 +20,7 @@ mod cholesky;
 mod elimination;
 mod galerkin;
 mod modes;
+mod six;
 
 use std::ops::Range;
 
