@@ -28,6 +28,8 @@ pub(crate) trait Lanes: Copy {
     fn divide(self, a: Self::Four, b: Self::Four) -> Self::Four;
     /// √a.
     fn root(self, a: Self::Four) -> Self::Four;
+    /// a where it is above zero, otherwise zero.
+    fn positive(self, a: Self::Four) -> Self::Four;
     /// The first three, and zero.
     fn three(self, a: Self::Four) -> Self::Four;
     /// Four by four numbers, with rows and columns exchanged.
@@ -88,6 +90,12 @@ impl<L: Lanes> Numbers<L> {
     #[inline(always)]
     pub(crate) fn root(self) -> Self {
         Self(self.0, self.0.root(self.1))
+    }
+
+    /// a where it is above zero, otherwise zero.
+    #[inline(always)]
+    pub(crate) fn positive(self) -> Self {
+        Self(self.0, self.0.positive(self.1))
     }
 
     /// One after the other.
@@ -184,6 +192,11 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    fn positive(self, a: [f64; 4]) -> [f64; 4] {
+        a.map(|a| if a > 0.0 { a } else { 0.0 })
+    }
+
+    #[inline(always)]
     fn three(self, [x, y, z, _]: [f64; 4]) -> [f64; 4] {
         [x, y, z, 0.0]
     }
@@ -268,6 +281,13 @@ mod wide {
         #[inline(always)]
         fn root(self, a: f64x4) -> f64x4 {
             self.sqrt_f64s(a)
+        }
+
+        #[inline(always)]
+        fn positive(self, a: f64x4) -> f64x4 {
+            // The second where the first is not above it, or no number.
+            let zero = pulp::cast(self.splat_f64s(0.0));
+            pulp::cast(self.avx._mm256_max_pd(pulp::cast(a), zero))
         }
 
         #[inline(always)]
@@ -380,6 +400,30 @@ mod tests {
         let vectors = [DVec3::ONE, DVec3::new(2.0, 3.0, 4.0)];
         assert_eq!(four_at(&vectors, 0, &mut [0.0; 4]), &[1.0, 1.0, 1.0, 2.0]);
         assert_eq!(four_at(&vectors, 1, &mut [0.0; 4]), &[2.0, 3.0, 4.0, 0.0]);
+    }
+
+    struct Positive([f64; 4]);
+
+    impl Loop for Positive {
+        type Output = [u64; 4];
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> [u64; 4] {
+            let four = lanes.store(lanes.positive(lanes.load(&self.0)));
+            four.map(f64::to_bits)
+        }
+    }
+
+    #[test]
+    fn what_is_not_above_zero_is_zero_by_any_width() {
+        for four in [
+            [1.0, -1.0, 0.0, -0.0],
+            [f64::NAN, -f64::NAN, 1e-320, f64::INFINITY],
+        ] {
+            let expected = four.map(|a| if a > 0.0 { a } else { 0.0 }.to_bits());
+            assert_eq!(widest(Positive(four)), expected);
+            assert_eq!(Positive(four).run(Plain), expected);
+        }
     }
 
     struct Sums<'a>(&'a [[f64; 4]]);

@@ -40,7 +40,7 @@ impl Fold {
         Self {
             vertices,
             stiffness: q,
-            rest: (0.5 * angle(corners)).sin(),
+            rest: half_angle(normals(corners), corners[1] - corners[0])[0],
             damping,
         }
     }
@@ -61,7 +61,7 @@ impl Fold {
         let edge = x1 - x0;
         let length = edge.length();
         // [Bridson 2003, §1.4] with his corners 1 to 4 being ours 2, 3, 0, 1.
-        let (n1, n2) = ((x2 - x0).cross(x2 - x1), (x3 - x1).cross(x3 - x0));
+        let [n1, n2] = normals(x);
         let (s1, s2) = (n1.length_squared(), n2.length_squared());
         let flat = s1.min(s2) <= f64::MIN_POSITIVE || length <= f64::MIN_POSITIVE;
         if flat {
@@ -79,19 +79,32 @@ impl Fold {
             m1 * length,
             m2 * length,
         ];
-        let half = 0.5 * n2.cross(n1).dot(along).atan2(n1.dot(n2));
+        let [sine, cosine] = half_angle([n1, n2], edge);
         FoldState {
             mode,
-            moment: 2.0 * self.stiffness * (half.sin() - self.rest),
-            stiffness: self.stiffness * half.cos().max(0.0),
+            moment: 2.0 * self.stiffness * (sine - self.rest),
+            stiffness: self.stiffness * cosine,
         }
     }
 }
 
+/// Normals of the triangles beside the edge `x₀x₁`, of twice their areas.
+fn normals([x0, x1, x2, x3]: [DVec3; 4]) -> [DVec3; 2] {
+    [(x2 - x0).cross(x2 - x1), (x3 - x1).cross(x3 - x0)]
+}
+
+/// Sine and cosine of half the angle between two normals around an edge: roots only, which are the same on every machine.
+fn half_angle([n1, n2]: [DVec3; 2], edge: DVec3) -> [f64; 2] {
+    let (a, b) = (n1.normalize_or_zero(), n2.normalize_or_zero());
+    let (sine, cosine) = (0.5 * (a - b).length(), 0.5 * (a + b).length());
+    let backwards = n2.cross(n1).dot(edge) < 0.0;
+    [if backwards { -sine } else { sine }, cosine]
+}
+
 /// The angle between the normals of two triangles beside the edge `x₀x₁`, in rad; zero if flat.
-fn angle([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
-    let (n1, n2) = ((x2 - x0).cross(x2 - x1), (x3 - x1).cross(x3 - x0));
-    let along = (x1 - x0).normalize_or_zero();
+fn angle(x: [DVec3; 4]) -> f64 {
+    let [n1, n2] = normals(x);
+    let along = (x[1] - x[0]).normalize_or_zero();
     n2.cross(n1).dot(along).atan2(n1.dot(n2))
 }
 

@@ -394,20 +394,18 @@ fn tension<L: Lanes>(
 ) -> [Numbers<L>; 3] {
     let mean = lambda.splat(0.5) * (u00 + u11);
     let half = lambda.splat(0.5) * (u00 - u11);
-    let ([a, b, c, d], [e, f, g, h]) = (half.to_array(), u01.to_array());
-    let radii = [a.hypot(e), b.hypot(f), c.hypot(g), d.hypot(h)];
-    let radius = Numbers(lanes, lanes.load(&radii));
+    let radius = (half * half + u01 * u01).root();
     let (u1, u2) = (mean + radius, mean - radius);
     let trace = lambda * (u1 + u2 - lambda.splat(2.0));
-    let t1 = pull(lanes, [trace, two_mu], u1);
-    let t2 = pull(lanes, [trace, two_mu], u2);
+    let t1 = pull([trace, two_mu], u1);
+    let t2 = pull([trace, two_mu], u2);
     let weight = (t1 - t2) / (lambda.splat(2.0) * radius);
     let uneven = [
         t2 + weight * (u00 - u2),
         t2 + weight * (u11 - u2),
         weight * u01,
     ];
-    let round = (lambda.splat(1e-14) * mean).to_array();
+    let (radii, round) = (radius.to_array(), (lambda.splat(1e-14) * mean).to_array());
     let [a, b, c, d] = std::array::from_fn(|k| radii[k] < round[k]);
     if !(a || b || c || d) {
         return uneven;
@@ -424,10 +422,8 @@ fn tension<L: Lanes>(
 
 /// Tension over stretch, without pressure.
 #[inline(always)]
-fn pull<L: Lanes>(lanes: L, [trace, two_mu]: [Numbers<L>; 2], u: Numbers<L>) -> Numbers<L> {
-    let [a, b, c, d] = ((trace + two_mu * (u - u.splat(1.0))) / u).to_array();
-    let positive = [a.max(0.0), b.max(0.0), c.max(0.0), d.max(0.0)];
-    Numbers(lanes, lanes.load(&positive))
+fn pull<L: Lanes>([trace, two_mu]: [Numbers<L>; 2], u: Numbers<L>) -> Numbers<L> {
+    ((trace + two_mu * (u - u.splat(1.0))) / u).positive()
 }
 
 /// The one where so, the other where not.

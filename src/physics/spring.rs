@@ -67,8 +67,9 @@ impl Spring {
         let (h1, h2) = (height(x2), height(x3));
         // Unfolded: what the mesh has of folds at rest is flattened, as by hinges.
         let foot = |p: DVec3| edge.dot(p - x0) / edge.length();
-        let rest = (foot(x2) - foot(x3)).hypot(h1 + h2);
-        let angle = (h1 + h2) / (2.0 * radius);
+        let (along, across) = (foot(x2) - foot(x3), h1 + h2);
+        let rest = (along * along + across * across).sqrt();
+        let angle = across / (2.0 * radius);
         let lever = h1 * h2 * angle / rest;
         Self {
             vertices: [hinge[2], hinge[3]],
