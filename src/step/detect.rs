@@ -183,20 +183,21 @@ pub(super) fn detect(
         comm.compute(ns(prices.target, targets.len() as f64), Duration::ZERO);
     }
     let registry = Registry::new().with::<Collide>();
+    let runs: Vec<TestRun> = (targets.into_iter())
+        .filter_map(|target| TestRun::new(target, snapshot))
+        .collect();
     let (found, report) = scope(comm, &registry, &tested, options, |s| {
         let group = s.group();
-        for target in targets {
-            if let Some(run) = TestRun::new(target, snapshot) {
-                s.fork(
-                    &group,
-                    Collide {
-                        run,
-                        depth: 0,
-                        checked: true,
-                        found: Vec::new(),
-                    },
-                )?;
-            }
+        for run in runs {
+            s.fork(
+                &group,
+                Collide {
+                    run,
+                    depth: 0,
+                    checked: true,
+                    found: Vec::new(),
+                },
+            )?;
         }
         let mut found = Vec::new();
         while let Some(contacts) = s.join(&group)? {
@@ -228,6 +229,9 @@ fn route(
     found: Vec<Contact>,
     ownership: &Ownership,
 ) -> Result<Contacts, ScopeError> {
+    if comm.size() == 1 {
+        return Ok(Contacts::sorted(&found));
+    }
     let me = comm.rank().index();
     let mut boxes: Vec<Vec<Contact>> = vec![Vec::new(); comm.size()];
     for contact in found {
@@ -267,13 +271,31 @@ fn route(
         }
         mine.extend(contacts);
     }
-    let (mut vertex_body, mut layers): (Vec<_>, Vec<_>) = mine
-        .into_iter()
-        .partition(|c| c.id.kind == PairKind::VertexBody);
-    vertex_body.sort_unstable_by_key(|c| (c.id.a, c.id.body, c.id.b));
-    layers.sort_unstable_by_key(|c| c.id);
-    Ok(Contacts {
-        vertex_body,
-        layers,
-    })
+    Ok(Contacts::sorted(&mine))
+}
+
+impl Contacts {
+    /// Of contacts in any order, each once. What is sorted are their names: contacts are large, and moved once.
+    fn sorted(contacts: &[Contact]) -> Self {
+        let (mut vertex_body, mut layers) = (Vec::new(), Vec::with_capacity(contacts.len()));
+        for (at, contact) in (0_u32..).zip(contacts) {
+            let id = contact.id;
+            let (body, a, b) = (u128::from(id.body), u128::from(id.a), u128::from(id.b));
+            if id.kind == PairKind::VertexBody {
+                vertex_body.push((a << 64 | body << 32 | b, at));
+            } else {
+                layers.push(((id.kind as u128) << 96 | body << 64 | a << 32 | b, at));
+            }
+        }
+        let in_order = |mut names: Vec<(u128, u32)>| -> Vec<Contact> {
+            names.sort_unstable();
+            (names.iter())
+                .map(|&(_, at)| contacts[at as usize])
+                .collect()
+        };
+        Self {
+            vertex_body: in_order(vertex_body),
+            layers: in_order(layers),
+        }
+    }
 }
