@@ -563,7 +563,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Whether every task of this group, wherever it ran, has finished and all results were taken.
     pub fn is_exhausted(&mut self, line: &Line) -> bool {
-        match line.group() {
+        self.is_group_exhausted(line.group())
+    }
+
+    /// The same of the group with this name.
+    pub fn is_group_exhausted(&mut self, group: GroupId) -> bool {
+        match group {
             GroupId::Collective(group) => match &self.roll_call {
                 None => self.waves.is_group_exhausted(group),
                 Some(roll_call) => roll_call.is_group_exhausted(group),

@@ -56,6 +56,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             return Err(ScopeError::Stuck(who.to_owned()));
         }
         self.flush()?;
+        // The last to look for work may have found that there is none: who waits for that does not nap.
+        progress |= within.is_some_and(|group| self.scheduler.is_group_exhausted(group));
         if progress {
             self.watch.moved = now;
         } else if !self.scheduler.may_leave() {
