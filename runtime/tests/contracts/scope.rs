@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::threads::launch;
+use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
 use weft_runtime::comm::{Comm, Rank, solo::Solo};
 use weft_runtime::policy::SPLITS;
 use weft_runtime::{
@@ -149,6 +150,20 @@ fn one_rank_sends_nothing_and_finds_the_same() {
     let report = count_on(&mut Solo::new(), &ScopeOptions::default(), 7);
     assert_eq!(report.bytes, 0);
     assert_eq!(report.splits, 0);
+}
+
+/// Nobody could wake it: what it waits for it has found out itself.
+#[test]
+fn one_rank_takes_no_longer_than_its_tasks() {
+    let unit = Duration::from_micros(1);
+    let options = VirtualOptions {
+        computation: Computation::Modelled { unit },
+        ..VirtualOptions::default()
+    };
+    let body = |comm: &mut dyn Comm| count_on(comm, &ScopeOptions::default(), 7);
+    let reports = virtual_time::launch(1, &options, body).unwrap().results;
+    assert!(reports[0].work > 1000);
+    assert_eq!(reports[0].elapsed, unit * reports[0].work as u32);
 }
 
 #[test]
