@@ -107,7 +107,7 @@ fn winding_number(mesh: &TriMesh, p: DVec3) -> f64 {
         let (la, lb, lc) = (a.length(), b.length(), c.length());
         let volume = a.dot(b.cross(c));
         let scale = la * lb * lc + a.dot(b) * lc + b.dot(c) * la + c.dot(a) * lb;
-        2.0 * volume.atan2(scale)
+        2.0 * libm::atan2(volume, scale)
     });
     angles.sum::<f64>() / (4.0 * std::f64::consts::PI)
 }

@@ -129,9 +129,24 @@ impl TriMesh {
 
 /// Rotation about x, then y, then z, in rad.
 fn rotation_matrix(angles: DVec3) -> DMat3 {
-    DMat3::from_rotation_z(angles.z)
-        * DMat3::from_rotation_y(angles.y)
-        * DMat3::from_rotation_x(angles.x)
+    // Every rank turns its meshes itself, on hosts with any C library.
+    let [x, y, z] = angles.to_array().map(libm::sincos);
+    let about_x = DMat3::from_cols(
+        DVec3::X,
+        DVec3::new(0.0, x.1, x.0),
+        DVec3::new(0.0, -x.0, x.1),
+    );
+    let about_y = DMat3::from_cols(
+        DVec3::new(y.1, 0.0, -y.0),
+        DVec3::Y,
+        DVec3::new(y.0, 0.0, y.1),
+    );
+    let about_z = DMat3::from_cols(
+        DVec3::new(z.1, z.0, 0.0),
+        DVec3::new(-z.0, z.1, 0.0),
+        DVec3::Z,
+    );
+    about_z * about_y * about_x
 }
 
 /// `length / edge` rounded up, at least `least`, as a count of edges; refuses absurd ones.

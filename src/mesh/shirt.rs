@@ -173,7 +173,7 @@ impl Outline {
         self.sweep(&mut distance, |i, j| (i, j));
         let (last_i, last_j) = (self.width(), self.height);
         self.sweep(&mut distance, |i, j| (last_i - i, last_j - j));
-        let depth = |d: f64| 0.5 * radius * (FRAC_PI_2 * (d / radius).min(1.0)).sin();
+        let depth = |d: f64| 0.5 * radius * libm::sin(FRAC_PI_2 * (d / radius).min(1.0));
         distance.into_iter().map(depth).collect()
     }
 

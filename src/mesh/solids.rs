@@ -156,17 +156,15 @@ pub fn capsule(from: DVec3, to: DVec3, radius: f64, edge: f64) -> Result<TriMesh
     let latitude = |k: u32| PI / 2.0 * f64::from(k) / f64::from(cap);
     let mut rings = Vec::new();
     for k in 1..=cap {
-        rings.push((
-            from,
-            -radius * latitude(k).cos(),
-            radius * latitude(k).sin(),
-        ));
+        let (sine, cosine) = libm::sincos(latitude(k));
+        rings.push((from, -radius * cosine, radius * sine));
     }
     for k in 1..=middle {
         rings.push((from.lerp(to, f64::from(k) / f64::from(middle)), 0.0, radius));
     }
     for k in (1..cap).rev() {
-        rings.push((to, radius * latitude(k).cos(), radius * latitude(k).sin()));
+        let (sine, cosine) = libm::sincos(latitude(k));
+        rings.push((to, radius * cosine, radius * sine));
     }
 
     let mut mesh = TriMesh::default();
@@ -174,7 +172,8 @@ pub fn capsule(from: DVec3, to: DVec3, radius: f64, edge: f64) -> Result<TriMesh
     for (ring_center, height, ring_radius) in &rings {
         for i in 0..around {
             let angle = TAU * f64::from(i) / f64::from(around);
-            let outward = u * angle.cos() + v * angle.sin();
+            let (sine, cosine) = libm::sincos(angle);
+            let outward = u * cosine + v * sine;
             mesh.positions
                 .push(*ring_center + axis * *height + outward * *ring_radius);
         }

@@ -49,8 +49,8 @@ impl Fold {
     #[must_use]
     pub fn energy(&self, x: [DVec3; 4]) -> f64 {
         // The integral of 2q (sin(θ/2) − sin(θ₀/2)) from θ₀ on.
-        let (angle, rest) = (angle(x), 2.0 * self.rest.asin());
-        let cosines = (0.5 * rest).cos() - (0.5 * angle).cos();
+        let (angle, rest) = (angle(x), 2.0 * libm::asin(self.rest));
+        let cosines = libm::cos(0.5 * rest) - libm::cos(0.5 * angle);
         2.0 * self.stiffness * (2.0 * cosines - self.rest * (angle - rest))
     }
 
@@ -105,7 +105,7 @@ fn half_angle([n1, n2]: [DVec3; 2], edge: DVec3) -> [f64; 2] {
 fn angle(x: [DVec3; 4]) -> f64 {
     let [n1, n2] = normals(x);
     let along = (x[1] - x[0]).normalize_or_zero();
-    n2.cross(n1).dot(along).atan2(n1.dot(n2))
+    libm::atan2(n2.cross(n1).dot(along), n1.dot(n2))
 }
 
 #[cfg(test)]
