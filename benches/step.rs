@@ -119,9 +119,9 @@ fn reading(bytes: usize, cores: usize) -> Duration {
     let waiting = AtomicUsize::new(0);
     let core = || {
         let numbers = vec![1.0_f64; bytes / 8 / cores];
-        for wait in (1..=READS).flat_map(|iteration| [WAITS * iteration - 1, WAITS * iteration]) {
-            let half = numbers.len() / WAITS;
-            read(&numbers[wait % WAITS * half..][..half]);
+        let part = numbers.len() / WAITS;
+        for wait in 1..=READS * WAITS {
+            read(&numbers[wait % WAITS * part..][..part]);
             waiting.fetch_add(1, Ordering::AcqRel);
             while waiting.load(Ordering::Acquire) < wait * cores {
                 spin_loop();
@@ -151,6 +151,9 @@ fn main() {
     let named: Vec<String> = (std::env::args().skip(1))
         .filter(|argument| !argument.starts_with('-'))
         .collect();
+    if let Some(unknown) = (named.iter()).find(|&name| !SCENES.contains(&name.as_str())) {
+        panic!("no scene `{unknown}` here: {}", SCENES.join(", "));
+    }
     println!(
         "scene        state    ranks x workers  ms/step  {}  CG/step  contacts",
         PHASES.join("  ")

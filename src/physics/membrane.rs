@@ -354,7 +354,8 @@ impl RestTriangle {
         let [u00, u11, u01] = deformation.stretch;
         let mean = 0.5 * (u00 + u11);
         let half = 0.5 * (u00 - u11);
-        let radius = length(half, u01);
+        // Not `hypot`, which is that of the system's library.
+        let radius = DVec2::new(half, u01).length();
         let [u1, u2] = [mean + radius, mean - radius];
         let trace = lambda * (u1 + u2 - 2.0);
         let pull = |u: f64| ((trace + 2.0 * mu * (u - 1.0)) / u).max(0.0);
@@ -378,7 +379,7 @@ impl Deformation {
     #[must_use]
     pub fn strain(&self) -> f64 {
         let [u00, u11, u01] = self.stretch;
-        0.5 * (u00 + u11) - 1.0 + length(0.5 * (u00 - u11), u01)
+        0.5 * (u00 + u11) - 1.0 + DVec2::new(0.5 * (u00 - u11), u01).length()
     }
 }
 
@@ -448,7 +449,7 @@ const PERPENDICULAR: f64 = 1e-3;
 /// A symmetric matrix `[m₀₀, m₁₁, m₀₁]` with its negative eigenvalues set to zero.
 fn positive([m00, m11, m01]: [f64; 3]) -> [f64; 3] {
     let (mean, half) = (0.5 * (m00 + m11), 0.5 * (m00 - m11));
-    let radius = length(half, m01);
+    let radius = DVec2::new(half, m01).length();
     let (most, least) = ((mean + radius).max(0.0), (mean - radius).max(0.0));
     if radius <= 1e-14 * mean.abs() {
         return [most, most, 0.0];
@@ -460,11 +461,6 @@ fn positive([m00, m11, m01]: [f64; 3]) -> [f64; 3] {
         least + weight * (radius - half),
         weight * m01,
     ]
-}
-
-/// √(a² + b²), of roots and products alone: the same on every machine, which `hypot` of a system's library is not.
-fn length(a: f64, b: f64) -> f64 {
-    (a * a + b * b).sqrt()
 }
 
 /// `a bᵀ`.

@@ -11,7 +11,7 @@
 //! against sideways motion, `k (1 − l₀/l)(I − d dᵀ)` where that is positive: without it a taut sheet is unstable
 //! at long steps.
 
-use glam::{DMat3, DVec3};
+use glam::{DMat3, DVec2, DVec3};
 
 use super::membrane::outer;
 
@@ -67,9 +67,8 @@ impl Spring {
         let (h1, h2) = (height(x2), height(x3));
         // Unfolded: what the mesh has of folds at rest is flattened, as by hinges.
         let foot = |p: DVec3| edge.dot(p - x0) / edge.length();
-        let (along, across) = (foot(x2) - foot(x3), h1 + h2);
-        let rest = (along * along + across * across).sqrt();
-        let angle = across / (2.0 * radius);
+        let rest = DVec2::new(foot(x2) - foot(x3), h1 + h2).length();
+        let angle = (h1 + h2) / (2.0 * radius);
         let lever = h1 * h2 * angle / rest;
         Self {
             vertices: [hinge[2], hinge[3]],
