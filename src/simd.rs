@@ -16,6 +16,8 @@ pub(crate) trait Lanes: Copy {
     fn splat(self, value: f64) -> Self::Four;
     /// Four numbers that follow each other.
     fn load(self, values: &[f64; 4]) -> Self::Four;
+    /// Four short numbers that follow each other, exactly.
+    fn load_short(self, values: &[f32; 4]) -> Self::Four;
     /// sum + a b, rounded twice.
     fn add_product(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
     /// a + b.
@@ -159,6 +161,11 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    fn load_short(self, values: &[f32; 4]) -> [f64; 4] {
+        values.map(f64::from)
+    }
+
+    #[inline(always)]
     fn add_product(self, mut sum: [f64; 4], a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
         for i in 0..4 {
             sum[i] += a[i] * b[i];
@@ -251,6 +258,11 @@ mod wide {
         #[inline(always)]
         fn load(self, values: &[f64; 4]) -> f64x4 {
             pulp::cast(*values)
+        }
+
+        #[inline(always)]
+        fn load_short(self, values: &[f32; 4]) -> f64x4 {
+            pulp::cast(self.avx._mm256_cvtps_pd(pulp::cast(*values)))
         }
 
         #[inline(always)]

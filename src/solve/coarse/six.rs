@@ -5,6 +5,20 @@
 use super::{Block, Six};
 use crate::simd::Lanes;
 
+/// A block whose numbers are rounded to f32.
+pub(super) type Short = [[f32; 6]; 6];
+
+#[inline(always)]
+pub(super) fn shortened(block: &Block) -> Short {
+    let mut short = [[0.0; 6]; 6];
+    for (short, column) in short.iter_mut().zip(block) {
+        for (short, entry) in short.iter_mut().zip(column) {
+            *short = *entry as f32;
+        }
+    }
+    short
+}
+
 /// Six numbers as lanes are kept in memory: what was written so is read again without waiting for it.
 pub(super) type Wide = [[f64; 4]; 2];
 
@@ -31,6 +45,13 @@ impl<L: Lanes> Column<L> {
     }
 
     #[inline(always)]
+    fn load_short(lanes: L, six: &[f32; 6]) -> Self {
+        let [first @ .., _, _] = six;
+        let [_, _, last @ ..] = six;
+        Self(lanes, [lanes.load_short(first), lanes.load_short(last)])
+    }
+
+    #[inline(always)]
     pub(super) fn of(lanes: L, wide: &Wide) -> Self {
         let [first, last] = wide;
         Self(lanes, [lanes.load(first), lanes.load(last)])
@@ -51,19 +72,21 @@ impl<L: Lanes> Column<L> {
 
     /// self − a y, columns of a in ascending order.
     #[inline(always)]
-    pub(super) fn less(mut self, a: &Block, y: &Six) -> Self {
+    pub(super) fn less(mut self, a: &Short, y: &Six) -> Self {
         for (column, &y) in a.iter().zip(y) {
-            self.subtract(Self::load(self.0, column), y);
+            self.subtract(Self::load_short(self.0, column), y);
         }
         self
     }
 
     /// self − aᵀ y, columns of aᵀ in ascending order.
     #[inline(always)]
-    pub(super) fn less_transposed(mut self, a: &Block, y: &Six) -> Self {
+    pub(super) fn less_transposed(mut self, a: &Short, y: &Six) -> Self {
         let lanes = self.0;
         // No `map`: what it calls may be compiled for any processor.
-        let [a, b, c, d, e, f] = columns(lanes, a);
+        let [a, b, c, d, e, f] = a;
+        let load = |six| Self::load_short(lanes, six);
+        let [a, b, c, d, e, f] = [load(a), load(b), load(c), load(d), load(e), load(f)];
         let (a, b, c, d, e, f) = (a.1, b.1, c.1, d.1, e.1, f.1);
         // Of the first four columns, then of the last four: rows 0 to 3, and of rows 2 to 5 the last two.
         let upper = [
@@ -166,8 +189,9 @@ mod tests {
             subtract_product(lanes, &mut product, b, c);
             divide(lanes, &mut quotient, c, y);
             let of = |six: &Six| Column::of(lanes, &widened(*six));
-            product[0] = narrowed(of(&a[0]).less(b, y).wide());
-            product[1] = narrowed(of(&a[1]).less_transposed(b, y).wide());
+            let short = shortened(b);
+            product[0] = narrowed(of(&a[0]).less(&short, y).wide());
+            product[1] = narrowed(of(&a[1]).less_transposed(&short, y).wide());
             [product, quotient]
         }
     }
@@ -175,12 +199,13 @@ mod tests {
     /// The formulas in plain loops, entries in the order in which the lanes take them.
     fn plain([a, b, c]: [&Block; 3], y: &Six) -> [Block; 2] {
         let (mut product, mut quotient) = (*a, *b);
+        let short = shortened(b).map(|column| column.map(f64::from));
         for column in 0..6 {
             for row in 0..6 {
                 for k in 0..6 {
                     product[column][row] -= match column {
-                        0 => b[k][row] * y[k],
-                        1 => b[row][k] * y[k],
+                        0 => short[k][row] * y[k],
+                        1 => short[row][k] * y[k],
                         _ => b[k][row] * c[k][column],
                     };
                 }

@@ -44,7 +44,7 @@ fn shares(sheet: &Sheet, ranks: usize, rank: usize) -> Shares {
 }
 
 #[test]
-fn rigid_motions_of_aggregates_are_found_exactly() {
+fn rigid_motions_of_aggregates_are_found() {
     let sheet = Sheet::new(14, 4);
     let matrix = sheet.system(1, 0, SEED).matrix;
     let (positions, mut comm) = (sheet.positions(1, 0), Solo::new());
@@ -78,7 +78,8 @@ fn rigid_motions_of_aggregates_are_found_exactly() {
             .restart(&mut comm, &force, &shares(&sheet, 1, 0))
             .unwrap();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
-            assert!((*found - *u).length() < 1e-10, "row {row}: {found} for {u}");
+            // What f32 leaves of it.
+            assert!((*found - *u).length() < 1e-5, "row {row}: {found} for {u}");
         }
     }
 }
