@@ -3,15 +3,16 @@
 //! | bytes | what |
 //! |---|---|
 //! | 8 | `WEFTCKPT` |
-//! | 4 | version of this layout: 1, or 2 with what an integrator looks back at |
+//! | 4 | version of this layout: 3, or 4 with what an integrator looks back at |
 //! | 4 | length h of the header |
 //! | h | the header, JSON: [`Header`] |
 //! | 24 n | positions in m, three numbers of 64 bits per vertex |
 //! | 24 n | velocities in m/s, likewise |
 //! | 24 n | velocity changes of the last solve in m/s, likewise |
+//! | 24 n | velocity changes of the one before, likewise |
 //! | n | contact with bodies: 1 held, 2 released, 4 sticking, added up |
-//! | 24 n | in layout 2: positions before the last part of a step, in m |
-//! | 24 n | in layout 2: velocities then, as the integrator takes them, in m/s |
+//! | 24 n | in layout 4: positions before the last part of a step, in m |
+//! | 24 n | in layout 4: velocities then, as the integrator takes them, in m/s |
 //! | 32 | SHA-256 of all before |
 //!
 //! All numbers are little-endian; the n vertices are in the order of the scene's own. A file is complete or
@@ -31,7 +32,7 @@ use crate::step::{Past, State};
 
 const MAGIC: [u8; 8] = *b"WEFTCKPT";
 /// The layout without a past, and the one with it.
-const VERSIONS: [u32; 2] = [1, 2];
+const VERSIONS: [u32; 2] = [3, 4];
 /// Bytes before the header.
 const PREFIX: usize = 16;
 /// Bytes of the sum at the end.
@@ -39,7 +40,7 @@ const SUM: usize = 32;
 /// Longest header that is read; it holds the text of a scene.
 const LONGEST_HEADER: u32 = 16 << 20;
 /// Bytes per vertex.
-const PER_VERTEX: u64 = 3 * 24 + 1;
+const PER_VERTEX: u64 = 4 * 24 + 1;
 /// Bytes per vertex of the past.
 const PER_PAST: u64 = 2 * 24;
 /// Vertices whose numbers are converted at once.
@@ -80,7 +81,7 @@ pub struct Header {
     /// [`State::stride`].
     #[serde(default)]
     pub stride: [u32; 2],
-    /// [`Past::length`] in s; in layout 2 only.
+    /// [`Past::length`] in s; in layout 4 only.
     #[serde(default)]
     pub past_s: Option<f64>,
 }
@@ -127,7 +128,8 @@ impl Checkpoint {
             for vectors in [
                 &self.state.positions,
                 &self.state.velocities,
-                &self.state.changes,
+                &self.state.changes[0],
+                &self.state.changes[1],
             ] {
                 write_vectors(&mut out, vectors)?;
             }
@@ -222,6 +224,7 @@ impl Checkpoint {
         let (positions, body) = body.split_at(24 * n);
         let (velocities, body) = body.split_at(24 * n);
         let (changes, body) = body.split_at(24 * n);
+        let (changes_before, body) = body.split_at(24 * n);
         let (flags, body) = body.split_at(n);
         let past = past_s.map(|length| {
             let (positions, velocities) = body.split_at(24 * n);
@@ -237,12 +240,13 @@ impl Checkpoint {
             step: header.step,
             positions: vectors(positions),
             velocities: vectors(velocities),
-            changes: vectors(changes),
+            changes: [changes, changes_before].map(vectors),
             contacts: contacts.ok_or_else(|| malformed("it has unknown contacts".to_owned()))?,
             stride: header.stride,
             past,
         };
-        let numbers = [&state.positions, &state.velocities, &state.changes];
+        let [last, before] = &state.changes;
+        let numbers = [&state.positions, &state.velocities, last, before];
         let past = state.past.iter();
         let past = past.flat_map(|past| [&past.positions, &past.velocities]);
         if !numbers
@@ -379,7 +383,7 @@ mod tests {
                 step,
                 positions: vectors(1.0),
                 velocities: vectors(2.0),
-                changes: vectors(3.0),
+                changes: [vectors(3.0), vectors(3.5)],
                 contacts: vec![contact(5), contact(2)],
                 stride: [2, 1],
                 past: None,
@@ -424,24 +428,24 @@ mod tests {
     fn the_bytes_are_the_documented_ones() {
         let (_root, run) = run();
         let bytes = fs::read(checkpoint(7).write(&run).unwrap()).unwrap();
-        assert_eq!(&bytes[..12], b"WEFTCKPT\x01\0\0\0");
+        assert_eq!(&bytes[..12], b"WEFTCKPT\x03\0\0\0");
         let h = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
         let header: serde_json::Value = serde_json::from_slice(&bytes[16..16 + h]).unwrap();
         assert_eq!(
             (&header["step"], &header["vertices"]),
             (&7.into(), &2.into())
         );
-        assert_eq!(bytes.len(), 16 + h + 3 * 48 + 2 + 32);
+        assert_eq!(bytes.len(), 16 + h + 4 * 48 + 2 + 32);
         assert_eq!(bytes[16 + h..][..8], 1.0f64.to_le_bytes());
-        assert_eq!(bytes[16 + h + 144..][..2], [5, 2]);
+        assert_eq!(bytes[16 + h + 192..][..2], [5, 2]);
         let sum = Sha256::digest(&bytes[..bytes.len() - 32]);
         assert_eq!(bytes[bytes.len() - 32..], sum[..]);
 
         let bytes = fs::read(with_past(checkpoint(8)).write(&run).unwrap()).unwrap();
-        assert_eq!(&bytes[..12], b"WEFTCKPT\x02\0\0\0");
+        assert_eq!(&bytes[..12], b"WEFTCKPT\x04\0\0\0");
         let h = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
-        assert_eq!(bytes.len(), 16 + h + 5 * 48 + 2 + 32);
-        assert_eq!(bytes[16 + h + 146..][..8], 0.5f64.to_le_bytes());
+        assert_eq!(bytes.len(), 16 + h + 6 * 48 + 2 + 32);
+        assert_eq!(bytes[16 + h + 194..][..8], 0.5f64.to_le_bytes());
     }
 
     #[test]
@@ -462,7 +466,7 @@ mod tests {
     fn a_state_that_does_not_fit_its_header_is_not_written() {
         let (_root, run) = run();
         let mut bad = checkpoint(1);
-        bad.state.changes.pop();
+        bad.state.changes[1].pop();
         assert!(matches!(
             bad.write(&run),
             Err(OutputError::Inconsistent { .. })
@@ -510,7 +514,7 @@ mod tests {
         fn rubbish_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), ours in 0usize..3) {
             let (_root, run) = run();
             let path = run.file("state.000001.ckpt");
-            let prefix = [&b""[..], b"WEFTCKPT\x01\0\0\0", b"WEFTCKPT\x02\0\0\0"][ours];
+            let prefix = [&b""[..], b"WEFTCKPT\x03\0\0\0", b"WEFTCKPT\x04\0\0\0"][ours];
             fs::write(&path, [prefix, &bytes].concat()).unwrap();
             prop_assert!(Checkpoint::read(&path).is_err());
         }

@@ -4,8 +4,10 @@
 //! [`Filter`] gives the
 //! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
 //! preconditioned ([`Preconditioner`]), in the form that \[AB03\] shows to converge: S is applied
-//! as a projection, the warm start is moved to z first, and progress is measured against S (b − A
-//! z), which no warm start changes.
+//! as a projection, and progress is measured against S (b − A z), which no warm start changes.
+//!
+//! A warm start is the best that lies along it: of all combinations of the vectors that are given, such as solutions of the last
+//! two systems, the one whose error has the least energy, which their products with A tell \[Fis98\]. So it is never worse than a cold start.
 //!
 //! An iteration is that of Chronopoulos and Gear: both scalar products are of the same vectors, r
 //! and the product with u = M r, so that one round of messages carries them, and with them what a
@@ -23,6 +25,9 @@
 //! ([`Reduction`]), no row on where it is ([`super::block_matrix`]): the same bits come out on any
 //! number of ranks, errors too. Every decision is made from numbers that all ranks share, so all
 //! ranks leave together.
+//!
+//! * \[Fis98\] Fischer: Projection techniques for iterative solution of Ax = b with successive right-hand sides. Computer Methods in
+//!   Applied Mechanics and Engineering 163, 1998.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -59,7 +64,7 @@ pub struct ModifiedCg {
     w: Paged<DVec3>,
     /// r = S (b − A x).
     r: Paged<DVec3>,
-    /// The search direction, and s = S A p by recurrence.
+    /// The search direction, and s = S A p by recurrence. Before the first one, where x starts from, and its product.
     p: Paged<DVec3>,
     s: Paged<DVec3>,
     /// A x − b, not projected.
@@ -200,7 +205,7 @@ impl ModifiedCg {
 
     /// Solves for the velocity change of the owned vertices, in m/s. Collective.
     ///
-    /// `x` is the warm start and becomes the result; zeros are a cold start. In prescribed
+    /// `x` says along what to start, and becomes the result; zeros are a cold start. In prescribed
     /// directions its content does not matter, and comes out as [`Filter`] promises.
     ///
     /// # Errors
@@ -214,9 +219,27 @@ impl ModifiedCg {
         tolerance: &Tolerance,
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
+        self.solve_after(comm, system, tolerance, None, x)
+    }
+
+    /// The same for a system that follows others: besides `x`, `earlier` says along what to start, if there is such a vector. Collective.
+    ///
+    /// # Errors
+    /// As [`ModifiedCg::solve`].
+    pub fn solve_after(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        tolerance: &Tolerance,
+        earlier: Option<&[DVec3]>,
+        x: &mut [DVec3],
+    ) -> Result<Outcome, SolveError> {
         self.check_lengths(system, x)?;
+        if let Some(earlier) = earlier {
+            self.check_lengths(system, earlier)?;
+        }
         let team = self.reduction.shares().team().clone();
-        team.awake(|| self.iterate(comm, system, tolerance, x))
+        team.awake(|| self.iterate(comm, system, tolerance, earlier, x))
     }
 
     fn iterate(
@@ -224,6 +247,7 @@ impl ModifiedCg {
         comm: &mut dyn Comm,
         system: &System<'_>,
         tolerance: &Tolerance,
+        earlier: Option<&[DVec3]>,
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
         let shares = self.reduction.shares();
@@ -236,11 +260,8 @@ impl ModifiedCg {
         }
         let mut progress = self.begin(comm, system, tolerance, bad_block, x)?;
 
-        system.filter.enforce(x);
+        self.start(comm, system, earlier, x, &mut progress)?;
         let mut previous = None;
-        if let Check::Converged(outcome) = self.check_residual(comm, system, x, &mut progress)? {
-            return Ok(outcome);
-        }
         loop {
             self.multiply_direction(comm, system, &mut progress)?;
             let shares = self.reduction.shares();
@@ -402,6 +423,60 @@ impl ModifiedCg {
         })
     }
 
+    /// x = z + the combination of S x and S `earlier` whose error has the least energy, with everything that an iteration starts
+    /// from; r = S (b − A z) is known.
+    fn start(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        earlier: Option<&[DVec3]>,
+        x: &mut [DVec3],
+        progress: &mut Progress,
+    ) -> Result<(), SolveError> {
+        let owned = self.halo.owned_len();
+        self.load_direction(system, x);
+        self.multiply_direction(comm, system, progress)?;
+        self.p.copy_from_slice(&self.u[..owned]);
+        self.s.copy_from_slice(&self.w);
+        if let Some(earlier) = earlier {
+            self.load_direction(system, earlier);
+            self.multiply_direction(comm, system, progress)?;
+        }
+        let (p, s, u, w, r) = (&self.p, &self.s, &self.u, &self.w, &self.r);
+        let sums = self.reduction.sum(comm, |patch| {
+            let [p, s, u, w, r] = [&p[..], s, u, w, r].map(|vector| &vector[patch.clone()]);
+            [dot(p, s), dot(u, s), dot(u, w), dot(p, r), dot(u, r)]
+        })?;
+        if !sums.iter().all(|sum| sum.is_finite()) {
+            return Err(self.find_non_finite(comm, system, x, 0)?);
+        }
+        let [first, second] = least_energy(sums);
+        let shares = self.reduction.shares();
+        let of = &shares.elements;
+        let work = (parts(x, of).zip(parts(&mut self.r, of))).zip(of);
+        shares.run(work, |((x, r), share)| {
+            let share = share.clone();
+            let directions = p[share.clone()].iter().zip(&u[share.clone()]);
+            let products = s[share.clone()].iter().zip(&w[share]);
+            for (x, (p, u)) in x.iter_mut().zip(directions) {
+                *x = first * *p + second * *u;
+            }
+            for (r, (s, w)) in r.iter_mut().zip(products) {
+                *r -= first * *s + second * *w;
+            }
+        });
+        system.filter.enforce(x);
+        self.precondition_residual(comm, system)?;
+        Ok(())
+    }
+
+    /// u = S of a vector.
+    fn load_direction(&mut self, system: &System<'_>, vector: &[DVec3]) {
+        let u = &mut self.u[..vector.len()];
+        u.copy_from_slice(vector);
+        system.filter.project(u);
+    }
+
     /// Computes the residual from x, with everything that an iteration starts from.
     ///
     /// Answers [`SolveError::NotConverged`] if it is hardly smaller than when it was last computed:
@@ -451,6 +526,15 @@ impl ModifiedCg {
             *r = *b - *ax;
         }
         system.filter.project(&mut self.r);
+        self.precondition_residual(comm, system)
+    }
+
+    /// u = M r for a residual that no recurrence led to, and r·u of patches. Collective.
+    fn precondition_residual(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+    ) -> Result<(), CommError> {
         let u = &mut self.u[..self.halo.owned_len()];
         let of = (self.reduction.patches(), self.reduction.shares());
         self.preconditioner.restart(comm, system, of, &self.r, u)?;
@@ -747,6 +831,24 @@ impl ModifiedCg {
     }
 }
 
+/// The combination of two directions p and u that takes most energy from an error, whose residual is r: from p·A p, p·A u,
+/// u·A u, p·r and u·r. A direction without energy, or of hardly any beside that of the other, is left out.
+fn least_energy([pp, pu, uu, pr, ur]: [f64; 5]) -> [f64; 2] {
+    let (along, mixed) = if pp > 0.0 {
+        (pr / pp, pu / pp)
+    } else {
+        (0.0, 0.0)
+    };
+    // Of u what is conjugate to p.
+    let rest = uu - mixed * pu;
+    let second = if rest > INDEPENDENT * uu {
+        (ur - mixed * pr) / rest
+    } else {
+        0.0
+    };
+    [along - mixed * second, second]
+}
+
 /// p = u + β p, s = w + β s, r −= α s for one vertex.
 #[inline(always)]
 fn step(
@@ -774,6 +876,9 @@ fn project(filter: &Filter, constrained: &[u32], patch: &Range<usize>, of_patch:
 fn first_non_finite(vector: &[DVec3]) -> Option<usize> {
     vector.iter().position(|v| !v.is_finite())
 }
+
+/// The share of a direction's energy that must be conjugate to another one, for both to be of use.
+const INDEPENDENT: f64 = 1e-8;
 
 /// The share of the allowed r·M r that the recurrence aims at, so that the computed one is seldom
 /// above.

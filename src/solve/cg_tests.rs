@@ -30,6 +30,7 @@ struct Job {
     tolerance: Tolerance,
     threads: usize,
     half: bool,
+    earlier: Option<Vec<DVec3>>,
     x: Vec<DVec3>,
     owned: Range<usize>,
 }
@@ -49,6 +50,7 @@ fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sy
             tolerance: tight(),
             threads: 1,
             half: false,
+            earlier: None,
             x: vec![DVec3::ZERO; plan.owned().len()],
             owned: plan.owned(),
         };
@@ -63,6 +65,7 @@ fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sy
             part: Part { matrix, rhs },
             filter,
             tolerance,
+            earlier,
             mut x,
             ..
         } = job;
@@ -72,7 +75,7 @@ fn solve(sheet: &Sheet, ranks: usize, seed: u64, prepare: impl Fn(&mut Job) + Sy
             filter: &filter,
             positions: &positions,
         };
-        let outcome = cg.solve(comm, &system, &tolerance, &mut x);
+        let outcome = cg.solve_after(comm, &system, &tolerance, earlier.as_deref(), &mut x);
         (outcome, x, cg.constraint_force().to_vec())
     })
     .unwrap();
@@ -409,6 +412,63 @@ fn a_warm_start_at_the_solution_needs_no_iteration() {
             .zip(&exact)
             .all(|(x, exact)| (*x - *exact).length() < 1e-9)
     );
+}
+
+#[test]
+fn a_start_along_two_vectors_is_the_nearest_combination() {
+    let sheet = Sheet::new(12, 4);
+    let filter = sheet.filter(1, 0, 4);
+    let exact = reference(&sheet, 4, &filter);
+    let mut noise = Noise::new(3);
+    let other: Vec<DVec3> = exact.iter().map(|_| noise.vector()).collect();
+    let mixed: Vec<DVec3> = (exact.iter().zip(&other))
+        .map(|(x, other)| 0.3 * *x - 2.0 * *other)
+        .collect();
+    let from = |ranks: usize, starts: [&[DVec3]; 2], most: u32| {
+        solve(&sheet, ranks, 4, |job| {
+            job.x.copy_from_slice(&starts[0][job.owned.clone()]);
+            job.earlier = Some(starts[1][job.owned.clone()].to_vec());
+            job.tolerance.relative = 1e-9;
+            job.tolerance.max_iterations = most;
+        })
+    };
+    // The solution is a combination of both.
+    let (alone, found, _) = from(1, [&mixed, &other], 100);
+    assert_eq!(alone.unwrap().iterations, 0);
+    let near = |(x, exact): (&DVec3, &DVec3)| (*x - *exact).length() < 1e-9;
+    assert!(found.iter().zip(&exact).all(near));
+    for ranks in [2, 3] {
+        let (outcome, again, _) = from(ranks, [&mixed, &other], 100);
+        assert_eq!(outcome.unwrap().iterations, 0);
+        assert_eq!(bits(&again), bits(&found), "{ranks} ranks");
+    }
+    // Where it is none, no other combination is nearer; twice the same vector is one.
+    let dense = sheet.dense(4);
+    let energy = |x: &[DVec3]| -> f64 {
+        let off: Vec<f64> = (x.iter().zip(&exact))
+            .flat_map(|(x, exact)| (*x - *exact).to_array())
+            .collect();
+        let rows = dense.iter().zip(&off);
+        rows.map(|(row, off_here)| {
+            off_here * row.iter().zip(&off).map(|(a, off)| a * off).sum::<f64>()
+        })
+        .sum()
+    };
+    let third: Vec<DVec3> = exact.iter().map(|x| *x + noise.vector()).collect();
+    for starts in [[&third, &other], [&third, &third], [&other, &third]] {
+        let (outcome, found, _) = from(1, [starts[0], starts[1]], 0);
+        assert!(matches!(outcome, Err(SolveError::NotConverged { .. })));
+        let least = energy(&found);
+        for [a, b] in [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.9, 0.0], [0.7, -0.1]] {
+            let directions = starts[0].iter().zip(starts[1]);
+            let mut x: Vec<DVec3> = directions.map(|(p, u)| a * *p + b * *u).collect();
+            filter.enforce(&mut x);
+            assert!(
+                least <= energy(&x) * (1.0 + 1e-9),
+                "{a} {b}: {least} is more"
+            );
+        }
+    }
 }
 
 #[test]

@@ -254,11 +254,19 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    /// Solves for the velocity change of the part, from that of the last one. Collective.
+    /// Solves for the velocity change of the part, from those of the last two: contacts that act in every other part make
+    /// the one before the last the nearer one, smooth motion makes a line through both. Collective.
     fn solve(&mut self, comm: &mut dyn Comm) -> Result<Outcome, StepError> {
         let (system, tolerance) = (system!(self), tolerance(self.world.scene()));
-        let outcome = self.cg.solve(comm, &system, &tolerance, &mut self.change);
-        outcome.map_err(|source| self.unsolved(source))
+        let found = &mut self.further;
+        found.copy_from_slice(&self.change);
+        let earlier = Some(&self.change_before[..]);
+        let outcome = (self.cg)
+            .solve_after(comm, &system, &tolerance, earlier, found)
+            .map_err(|source| self.unsolved(source))?;
+        std::mem::swap(&mut self.change, &mut self.change_before);
+        std::mem::swap(&mut self.change, &mut self.further);
+        Ok(outcome)
     }
 
     /// Solves for the change of a further system, from nothing. Collective.

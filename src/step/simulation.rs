@@ -74,8 +74,9 @@ pub struct Simulation<'w> {
     pub(super) local_x: Vec<DVec3>,
     pub(super) local_v: Vec<DVec3>,
     pub(super) rhs: Vec<DVec3>,
-    /// The velocity change that the part's solve has found, from which that of the next one starts.
+    /// The velocity change that the part's solve has found, and that of the part before: from them the next one starts.
     pub(super) change: Vec<DVec3>,
+    pub(super) change_before: Vec<DVec3>,
     /// Changes of further solves, which start from nothing.
     pub(super) further: Vec<DVec3>,
     /// `A Δv − b` of the last solve, in kg m/s.
@@ -88,7 +89,7 @@ pub struct Simulation<'w> {
 /// What a part changes before it is known to be good.
 #[derive(Debug, Default)]
 struct Kept {
-    change: Vec<DVec3>,
+    changes: [Vec<DVec3>; 2],
     contacts: Vec<VertexState>,
 }
 
@@ -155,6 +156,7 @@ impl<'w> Simulation<'w> {
             local_v: vec![DVec3::ZERO; plan.local_len()],
             rhs: vec![DVec3::ZERO; owned],
             change: vec![DVec3::ZERO; owned],
+            change_before: vec![DVec3::ZERO; owned],
             further: vec![DVec3::ZERO; owned],
             force: vec![DVec3::ZERO; owned],
             foreseen: Vec::with_capacity(v.len()),
@@ -284,7 +286,8 @@ impl<'w> Simulation<'w> {
         loop {
             self.dt = self.stride.length(self.world.scene().time.step);
             if self.stride.can_halve() {
-                kept.change.clone_from(&self.change);
+                kept.changes[0].clone_from(&self.change);
+                kept.changes[1].clone_from(&self.change_before);
                 kept.contacts.clear();
                 kept.contacts.extend_from_slice(self.bodies.states());
             }
@@ -300,7 +303,8 @@ impl<'w> Simulation<'w> {
                     }
                 }
                 Err(error) if error.is_of_length() && self.stride.halve() => {
-                    self.change.copy_from_slice(&kept.change);
+                    self.change.copy_from_slice(&kept.changes[0]);
+                    self.change_before.copy_from_slice(&kept.changes[1]);
                     self.bodies.states_mut().copy_from_slice(&kept.contacts);
                     report.halvings += 1;
                     report

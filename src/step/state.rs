@@ -1,7 +1,7 @@
 //! All that the next step depends on, gathered from the ranks and given back to them.
 //!
-//! Beside positions and velocities a step remembers the velocity change that its solve found,
-//! from which the next solve starts, what each vertex's contact with bodies was, into what parts it was cut, and, for integrators that look back,
+//! Beside positions and velocities a step remembers the velocity changes that the last two solves found,
+//! from which the next one starts, what each vertex's contact with bodies was, into what parts it was cut, and, for integrators that look back,
 //! the state before. Forgetting any of it would give a trajectory that is as good, but another one.
 
 use glam::DVec3;
@@ -23,8 +23,8 @@ pub struct State {
     pub positions: Vec<DVec3>,
     /// Velocities in m/s.
     pub velocities: Vec<DVec3>,
-    /// Velocity changes that the last solve found, in m/s.
-    pub changes: Vec<DVec3>,
+    /// Velocity changes that the last solve found, and the one before, in m/s.
+    pub changes: [Vec<DVec3>; 2],
     /// What contacts with bodies were.
     pub contacts: Vec<VertexState>,
     /// How often the present part of a step is halved, and how many in a row went well since that changed.
@@ -45,7 +45,7 @@ pub struct Past {
 }
 
 /// What a rank sends of its share: changes, contacts, and the past.
-type Theirs = (Vec<DVec3>, Vec<VertexState>, Vec<DVec3>, Vec<DVec3>);
+type Theirs = ([Vec<DVec3>; 2], Vec<VertexState>, Vec<DVec3>, Vec<DVec3>);
 
 impl State {
     /// Whether there is one of everything for each of `vertices`.
@@ -54,13 +54,14 @@ impl State {
         let lengths = [
             self.positions.len(),
             self.velocities.len(),
-            self.changes.len(),
+            self.changes[0].len(),
+            self.changes[1].len(),
             self.contacts.len(),
         ];
         let of_past = (self.past.as_ref()).map_or([vertices; 2], |past| {
             [past.positions.len(), past.velocities.len()]
         });
-        lengths == [vertices; 4] && of_past == [vertices; 2]
+        lengths == [vertices; 5] && of_past == [vertices; 2]
     }
 }
 
@@ -72,12 +73,13 @@ impl Simulation<'_> {
     pub fn gather_state(&self, comm: &mut dyn Comm) -> Result<Option<State>, CommError> {
         let malformed = |from| move |what| CommError::Malformed { from, what };
         let past = &self.motion.past;
-        let own = wire::encode(&(&self.change, self.bodies.states(), &past.x, &past.v));
+        let changes = [&self.change, &self.change_before];
+        let own = wire::encode(&(changes, self.bodies.states(), &past.x, &past.v));
         let gathered = comm.gather(Rank(0), own.map_err(malformed(comm.rank()))?)?;
         let Some(gathered) = gathered else {
             return Ok(None);
         };
-        let mut changes: Vec<DVec3> = Vec::with_capacity(self.x.len());
+        let mut changes = [(); 2].map(|()| Vec::with_capacity(self.x.len()));
         let mut contacts: Vec<VertexState> = Vec::with_capacity(self.x.len());
         let (mut past_x, mut past_v): (Vec<DVec3>, Vec<DVec3>) = (Vec::new(), Vec::new());
         // Ranks own ranges of vertices, in the order of ranks.
@@ -86,13 +88,16 @@ impl Simulation<'_> {
                 wire::decode(bytes).map_err(malformed(from))?;
             let expected = self.ownership.vertices(from.index()).len();
             let looks_back = if past.x.is_empty() { 0 } else { expected };
-            if [their_changes.len(), their_contacts.len()] != [expected; 2]
+            let [last, before] = &their_changes;
+            if [last.len(), before.len(), their_contacts.len()] != [expected; 3]
                 || [their_x.len(), their_v.len()] != [looks_back; 2]
             {
                 let what = format!("a state that is not of its {expected} vertices");
                 return Err(CommError::Malformed { from, what });
             }
-            changes.extend(their_changes);
+            for (all, theirs) in changes.iter_mut().zip(their_changes) {
+                all.extend(theirs);
+            }
             contacts.extend(their_contacts);
             past_x.extend(their_x);
             past_v.extend(their_v);
@@ -101,7 +106,7 @@ impl Simulation<'_> {
             step: self.step,
             positions: self.world.original_order(&self.x),
             velocities: self.world.original_order(&self.v),
-            changes: self.world.original_order(&changes),
+            changes: changes.map(|changes| self.world.original_order(&changes)),
             contacts: self.world.original_order(&contacts),
             stride: self.stride.between_steps(),
             past: (past.length > 0.0).then(|| Past {
@@ -128,8 +133,13 @@ impl Simulation<'_> {
             self.v[new] = state.velocities[old(new)];
         }
         let first = self.owned().start;
-        for (local, change) in self.change.iter_mut().enumerate() {
-            *change = state.changes[old(first + local)];
+        for (own, changes) in [&mut self.change, &mut self.change_before]
+            .into_iter()
+            .zip(&state.changes)
+        {
+            for (local, change) in own.iter_mut().enumerate() {
+                *change = changes[old(first + local)];
+            }
         }
         for (local, contact) in self.bodies.states_mut().iter_mut().enumerate() {
             *contact = state.contacts[old(first + local)];

@@ -609,6 +609,8 @@ fn ranks_that_steal_find_what_brute_force_finds() {
     let mut volumes = Volumes::default();
     let expected = brute_force(&Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005));
     assert!(expected.len() > 1000, "{}", expected.len());
+    // When threads of ranks get a core is the system's affair: something moves in some of these runs, not in each.
+    let (mut splits, mut moved) = (0, 0);
     for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (7, 3), (16, 4)] {
         for split in [
             Split::OLDEST,
@@ -644,14 +646,14 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 (counted.collect::<Vec<_>>(), report.splits, report.tasks_in)
             })
             .unwrap();
-            let splits: u64 = found.iter().map(|f| f.1).sum();
-            let moved: u64 = found.iter().map(|f| f.2).sum();
-            assert!(ranks == 1 || splits > 0 && moved > 0, "{splits} {moved}");
+            splits += found.iter().map(|f| f.1).sum::<u64>();
+            moved += found.iter().map(|f| f.2).sum::<u64>();
             let mut found: Vec<Contact> = found.into_iter().flat_map(|f| f.0).collect();
             found.sort_unstable_by_key(|c| c.id);
             assert_eq!(found, expected, "{ranks} ranks, {split:?}");
         }
     }
+    assert!(splits > 0 && moved > 0, "{splits} splits, {moved} moved");
 }
 
 /// Momentum before and after a step in which a corner is torn away, and the largest strain then.
