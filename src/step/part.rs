@@ -9,11 +9,10 @@
 //!
 //! Nothing of the state is replaced before the last, so that a part can be taken back.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::comm::{Collectives, Comm, CommError};
 use weft_study::prices::{Prices, ns};
 
 use super::assembly::{Collapsed, Load};
@@ -426,65 +425,50 @@ impl<'w> Simulation<'w> {
     fn share(&mut self, comm: &mut dyn Comm) -> Result<(), StepError> {
         let owned = self.owned();
         let n = owned.len();
-        let dt = self.dt;
-        let has_ends = self.motion.has_ends();
-        let mut bytes = Vec::with_capacity(2 * n * size_of::<DVec3>());
-        bytes.extend_from_slice(bytemuck::cast_slice(&self.local_v[..n]));
-        if has_ends {
-            bytes.extend_from_slice(bytemuck::cast_slice(&self.motion.ends));
+        let lengths: Vec<usize> = (0..comm.size())
+            .map(|rank| size_of::<DVec3>() * self.ownership.vertices(rank).len())
+            .collect();
+        let mut gather = |own: &[DVec3], all: &mut Vec<DVec3>| {
+            all.resize(self.x.len(), DVec3::ZERO);
+            all[owned.clone()].copy_from_slice(own);
+            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(all))
+        };
+        gather(&self.local_v[..n], &mut self.moves)?;
+        if self.motion.has_ends() {
+            gather(&self.motion.ends, &mut self.ends)?;
         }
-        let gathered = comm.allgather(bytes)?;
-        for (rank, bytes) in gathered.iter().enumerate() {
-            let theirs = self.ownership.vertices(rank);
-            if bytes.len() != (1 + usize::from(has_ends)) * theirs.len() * size_of::<DVec3>() {
-                let what = format!("{} bytes for {} vertices", bytes.len(), theirs.len());
-                return Err(CommError::Malformed {
-                    from: Rank(rank as u32),
-                    what,
-                }
-                .into());
-            }
-            self.check_finite(bytes, theirs)?;
-        }
-        let vertices = self.x.len() as f64;
-        self.pay(comm, |prices| prices.share, vertices);
+        self.pay(comm, |prices| prices.share, self.x.len() as f64);
+        self.check_finite()?;
         let begin = (&self.x[owned.clone()], &self.v[owned]);
         self.motion
-            .keep(dt, begin, &self.local_v[..n], self.bodies.jolts());
-        for (rank, bytes) in gathered.iter().enumerate() {
-            let theirs = self.ownership.vertices(rank);
-            let (moves, ends) = bytes.split_at(theirs.len() * size_of::<DVec3>());
-            for (x, v) in self.x[theirs.clone()].iter_mut().zip(vectors(moves)) {
-                *x += v * dt;
-            }
-            let ends = if has_ends { ends } else { moves };
-            bytemuck::cast_slice_mut(&mut self.v[theirs]).copy_from_slice(ends);
+            .keep(self.dt, begin, &self.local_v[..n], self.bodies.jolts());
+        for (x, v) in self.x.iter_mut().zip(&self.moves) {
+            *x += *v * self.dt;
         }
+        let ends = if self.motion.has_ends() {
+            &mut self.ends
+        } else {
+            &mut self.moves
+        };
+        std::mem::swap(&mut self.v, ends);
         Ok(())
     }
 
-    /// Fails if the new state of a rank, which owns these vertices, is not all numbers: on every rank, for all look at all.
-    fn check_finite(&self, bytes: &[u8], theirs: Range<usize>) -> Result<(), StepError> {
-        let (moves, ends) = bytes.split_at(theirs.len() * size_of::<DVec3>());
-        let moved = self.x[theirs.clone()].iter().zip(vectors(moves));
-        let bad = moved.map(|(x, v)| !(*x + v * self.dt).is_finite() || !v.is_finite());
-        let at = bad.enumerate().find_map(|(at, bad)| bad.then_some(at));
-        let at = at.or_else(|| vectors(ends).position(|v| !v.is_finite()));
+    /// Fails if the new state is not all numbers: on every rank, for all look at all.
+    fn check_finite(&self) -> Result<(), StepError> {
+        let ends = self.motion.has_ends().then_some(&self.ends);
+        let moved = self.x.iter().zip(&self.moves);
+        let mut bad = moved.map(|(x, v)| !(*x + *v * self.dt).is_finite() || !v.is_finite());
+        let at = bad.position(|bad| bad);
+        let at = at.or_else(|| ends?.iter().position(|v| !v.is_finite()));
         match at {
             None => Ok(()),
             Some(at) => Err(StepError::NonFinite {
                 step: self.step + 1,
-                at: self.name(theirs.start + at),
+                at: self.name(at),
             }),
         }
     }
-}
-
-/// The vectors whose memory these bytes are.
-fn vectors(bytes: &[u8]) -> impl Iterator<Item = DVec3> + '_ {
-    bytes
-        .chunks_exact(size_of::<DVec3>())
-        .map(bytemuck::pod_read_unaligned)
 }
 
 fn tolerance(scene: &Scene) -> Tolerance {

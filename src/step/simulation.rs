@@ -69,6 +69,9 @@ pub struct Simulation<'w> {
     pub(super) v: Vec<DVec3>,
     /// Velocities with what gravity adds in the part: by them collisions are looked for.
     pub(super) foreseen: Vec<DVec3>,
+    /// Velocities with which all vertices move in the part, and where they end with others, those.
+    pub(super) moves: Vec<DVec3>,
+    pub(super) ends: Vec<DVec3>,
     pub(super) volumes: Volumes,
     /// Owned vertices and halo.
     pub(super) local_x: Vec<DVec3>,
@@ -160,6 +163,8 @@ impl<'w> Simulation<'w> {
             further: vec![DVec3::ZERO; owned],
             force: vec![DVec3::ZERO; owned],
             foreseen: Vec::with_capacity(v.len()),
+            moves: Vec::new(),
+            ends: Vec::new(),
             volumes: Volumes::default(),
             x,
             v,

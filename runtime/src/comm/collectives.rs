@@ -117,6 +117,55 @@ pub trait Collectives: Comm {
         Ok(blocks)
     }
 
+    /// Fills `all` with the blocks of all ranks, one after the other, where every rank knows how long each is; its own stands in
+    /// its place already (dissemination, as [`allgather`](Collectives::allgather), without lengths and copies).
+    ///
+    /// # Panics
+    /// If `lengths` are not of all ranks, or `all` is of another length.
+    fn allgather_into(&mut self, lengths: &[usize], all: &mut [u8]) -> Result<(), CommError> {
+        let (me, n) = (self.rank().0, ranks(self));
+        assert_eq!(lengths.len(), n as usize, "a length for each rank");
+        let mut starts = Vec::with_capacity(lengths.len() + 1);
+        starts.push(0);
+        for (at, length) in lengths.iter().enumerate() {
+            starts.push(starts[at] + length);
+        }
+        assert_eq!(all.len(), starts[lengths.len()], "room for all blocks");
+        // Where so many blocks from a rank's on stand, round the ring.
+        let place = |from: Rank, count: u32| {
+            let (first, end) = (from.index(), from.index() + count as usize);
+            let behind = end.saturating_sub(lengths.len());
+            [
+                starts[first]..starts[end - behind],
+                starts[0]..starts[behind],
+            ]
+        };
+        let mut held = 1;
+        while held < n {
+            let count = held.min(n - held);
+            let sent = place(Rank(me), count).map(|range| &all[range]).concat();
+            self.send(ahead(me, n - held, n), ALLGATHER, sent)?;
+            let from = ahead(me, held, n);
+            let received = self.recv_from(from, ALLGATHER)?;
+            let [straight, round] = place(from, count);
+            if received.len() != straight.len() + round.len() {
+                return Err(CommError::Malformed {
+                    from,
+                    what: format!(
+                        "{} bytes, not the {} of {count} blocks of a gather",
+                        received.len(),
+                        straight.len() + round.len()
+                    ),
+                });
+            }
+            let (before, behind) = received.split_at(straight.len());
+            all[straight].copy_from_slice(before);
+            all[round].copy_from_slice(behind);
+            held += count;
+        }
+        Ok(())
+    }
+
     /// Sends bytes to some ranks and receives from those that sent here, sorted by sender.
     ///
     /// Who sends to whom is agreed on first; sending twice to one rank is two messages, in order.
@@ -158,17 +207,13 @@ pub fn all_reduce<C: Comm + ?Sized>(
     value: f64,
     op: impl Fn(f64, f64) -> f64,
 ) -> Result<f64, CommError> {
-    let all = comm.allgather(value.to_le_bytes().to_vec())?;
-    let mut result = None;
-    for (from, bytes) in (0..).map(Rank).zip(&all) {
-        let bytes = <[u8; 8]>::try_from(&bytes[..]).map_err(|_| CommError::Malformed {
-            from,
-            what: "not a number of 8 bytes".to_owned(),
-        })?;
-        let next = f64::from_le_bytes(bytes);
-        result = Some(result.map_or(next, |sofar| op(sofar, next)));
-    }
-    Ok(result.unwrap_or(value))
+    const LENGTH: usize = size_of::<f64>();
+    let mut all = vec![0; LENGTH * comm.size()];
+    all[LENGTH * comm.rank().index()..][..LENGTH].copy_from_slice(&value.to_le_bytes());
+    comm.allgather_into(&vec![LENGTH; comm.size()], &mut all)?;
+    let (values, _) = all.as_chunks();
+    let values = values.iter().copied().map(f64::from_le_bytes);
+    Ok(values.reduce(op).unwrap_or(value))
 }
 
 /// The number of ranks; drivers number them with 32 bits.

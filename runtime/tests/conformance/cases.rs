@@ -148,6 +148,14 @@ fn collectives(comm: &mut dyn Comm) {
     for round in 0..20 {
         let all: Vec<Vec<u8>> = (0..n).map(block).collect();
         assert_eq!(comm.allgather(block(me)).unwrap(), all);
+        let lengths: Vec<usize> = all.iter().map(Vec::len).collect();
+        let mut own = all.clone();
+        (0..n)
+            .filter(|&r| r != me)
+            .for_each(|r| own[r as usize].fill(0xff));
+        let mut known = own.concat();
+        comm.allgather_into(&lengths, &mut known).unwrap();
+        assert_eq!(known, all.concat());
         let root = Rank(round % n);
         let given = if me == root.0 {
             vec![round as u8; 5]

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
-use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::comm::{Collectives, Comm, CommError};
 
 use self::cholesky::{Cholesky, LowerRows};
 use self::elimination::Elimination;
@@ -115,11 +115,8 @@ impl CoarseSpace {
         self.modes.place(comm, halo, positions, filter)?;
         let own = &mut self.matrix[self.owned_blocks.clone()];
         self.galerkin.assemble(matrix, &self.modes, own, shares);
-        if comm.size() > 1 {
-            let bytes = bytemuck::cast_slice(own.as_flattened().as_flattened()).to_vec();
-            let all = self.matrix.as_flattened_mut().as_flattened_mut();
-            share(comm, bytes, &self.matrix_counts, all)?;
-        }
+        let all = self.matrix.as_flattened_mut().as_flattened_mut();
+        share(comm, &self.matrix_counts, all)?;
         self.cholesky.factor(&self.matrix);
         Ok(())
     }
@@ -133,17 +130,9 @@ impl CoarseSpace {
     ) -> Result<(), CommError> {
         self.direction.fill([0.0; 6]);
         self.modes.restrict(r, &mut self.restricted, shares);
-        if comm.size() > 1 {
-            let bytes = bytemuck::cast_slice(self.restricted.as_flattened()).to_vec();
-            share(
-                comm,
-                bytes,
-                &self.vector_counts,
-                self.residual.as_flattened_mut(),
-            )?;
-        } else {
-            self.residual.copy_from_slice(&self.restricted);
-        }
+        self.residual[self.owned.clone()].copy_from_slice(&self.restricted);
+        let all = self.residual.as_flattened_mut();
+        share(comm, &self.vector_counts, all)?;
         self.cholesky.solve(&self.residual, &mut self.correction);
         Ok(())
     }
@@ -217,25 +206,13 @@ pub fn coarse_columns(aggregates: &Aggregates, graph: &Graph) -> Vec<(u32, Vec<u
     elimination.order.iter().enumerate().map(column).collect()
 }
 
-/// Fills `all` with the numbers of every rank, in rank order. Collective.
-fn share(
-    comm: &mut dyn Comm,
-    own: Vec<u8>,
-    counts: &[usize],
-    all: &mut [f64],
-) -> Result<(), CommError> {
-    let mut rest = all;
-    for ((from, bytes), &count) in (0..).map(Rank).zip(&comm.allgather(own)?).zip(counts) {
-        let (theirs, behind) = std::mem::take(&mut rest).split_at_mut(count);
-        rest = behind;
-        let into: &mut [u8] = bytemuck::cast_slice_mut(theirs);
-        if bytes.len() != into.len() {
-            let what = format!("{} bytes, not {count} coarse numbers", bytes.len());
-            return Err(CommError::Malformed { from, what });
-        }
-        into.copy_from_slice(bytes);
-    }
-    Ok(())
+/// Fills `all` with the numbers of every rank, in rank order; those of this rank are there. Collective.
+fn share(comm: &mut dyn Comm, counts: &[usize], all: &mut [f64]) -> Result<(), CommError> {
+    let lengths: Vec<usize> = counts
+        .iter()
+        .map(|count| size_of::<f64>() * count)
+        .collect();
+    comm.allgather_into(&lengths, bytemuck::cast_slice_mut(all))
 }
 
 #[cfg(test)]

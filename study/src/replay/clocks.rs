@@ -84,18 +84,23 @@ impl Clocks {
         });
     }
 
-    /// A gather to all, by dissemination, of so many bytes from each rank.
+    /// A gather to all, by dissemination, of so many bytes from each rank, each block behind its length.
     pub(super) fn allgather(&mut self, bytes: impl Fn(usize) -> u64) {
+        /// Bytes of a block's length.
+        const HEAD: u64 = 8;
+        self.allgather_known(|rank| HEAD + bytes(rank));
+    }
+
+    /// The same where every rank knows the lengths.
+    pub(super) fn allgather_known(&mut self, bytes: impl Fn(usize) -> u64) {
         let n = self.now.len();
         if n < 2 {
             return;
         }
-        /// Bytes of a block's length.
-        const HEAD: u64 = 8;
         // Sums over ranks from 0 on, twice round.
         let mut sums = vec![0; 2 * n + 1];
         for i in 0..2 * n {
-            sums[i + 1] = sums[i] + HEAD + bytes(i % n);
+            sums[i + 1] = sums[i] + bytes(i % n);
         }
         let mut arrivals = vec![0; n];
         self.talk(|clocks| {
@@ -150,6 +155,9 @@ mod tests {
                     for _ in 0..3 {
                         comm.compute(work(me), Duration::ZERO);
                         comm.allgather(vec![0; bytes(me) as usize]).unwrap();
+                        let lengths: Vec<usize> = (0..ranks).map(|r| bytes(r) as usize).collect();
+                        let mut all = vec![0; lengths.iter().sum()];
+                        comm.allgather_into(&lengths, &mut all).unwrap();
                         // A ring.
                         let next = weft_runtime::comm::Rank(((me + 1) % ranks) as u32);
                         let last = weft_runtime::comm::Rank(((me + ranks - 1) % ranks) as u32);
@@ -166,6 +174,7 @@ mod tests {
                 for _ in 0..3 {
                     clocks.compute(work);
                     clocks.allgather(bytes);
+                    clocks.allgather_known(bytes);
                     clocks.exchange(&ring, 200, |_| 0);
                 }
                 let truth = outcome.makespan().as_nanos() as f64;
