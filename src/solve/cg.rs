@@ -4,10 +4,8 @@
 //! [`Filter`] gives the
 //! projection S and the prescribed z [BW98 §5]. It is the method of conjugate gradients on S A S,
 //! preconditioned ([`Preconditioner`]), in the form that \[AB03\] shows to converge: S is applied
-//! as a projection, and progress is measured against S (b − A z), which no warm start changes.
-//!
-//! A warm start is the best that lies along it: of all combinations of the vectors that are given, such as solutions of the last
-//! two systems, the one whose error has the least energy, which their products with A tell \[Fis98\]. So it is never worse than a cold start.
+//! as a projection, and progress is measured against S (b − A z), which no warm start (`start`) changes. What went wrong is
+//! found out in `faults`.
 //!
 //! An iteration is that of Chronopoulos and Gear: both scalar products are of the same vectors, r
 //! and the product with u = M r, so that one round of messages carries them, and with them what a
@@ -25,9 +23,9 @@
 //! ([`Reduction`]), no row on where it is ([`super::block_matrix`]): the same bits come out on any
 //! number of ranks, errors too. Every decision is made from numbers that all ranks share, so all
 //! ranks leave together.
-//!
-//! * \[Fis98\] Fischer: Projection techniques for iterative solution of Ax = b with successive right-hand sides. Computer Methods in
-//!   Applied Mechanics and Engineering 163, 1998.
+
+mod faults;
+mod start;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -423,60 +421,6 @@ impl ModifiedCg {
         })
     }
 
-    /// x = z + the combination of S x and S `earlier` whose error has the least energy, with everything that an iteration starts
-    /// from; r = S (b − A z) is known.
-    fn start(
-        &mut self,
-        comm: &mut dyn Comm,
-        system: &System<'_>,
-        earlier: Option<&[DVec3]>,
-        x: &mut [DVec3],
-        progress: &mut Progress,
-    ) -> Result<(), SolveError> {
-        let owned = self.halo.owned_len();
-        self.load_direction(system, x);
-        self.multiply_direction(comm, system, progress)?;
-        self.p.copy_from_slice(&self.u[..owned]);
-        self.s.copy_from_slice(&self.w);
-        if let Some(earlier) = earlier {
-            self.load_direction(system, earlier);
-            self.multiply_direction(comm, system, progress)?;
-        }
-        let (p, s, u, w, r) = (&self.p, &self.s, &self.u, &self.w, &self.r);
-        let sums = self.reduction.sum(comm, |patch| {
-            let [p, s, u, w, r] = [&p[..], s, u, w, r].map(|vector| &vector[patch.clone()]);
-            [dot(p, s), dot(u, s), dot(u, w), dot(p, r), dot(u, r)]
-        })?;
-        if !sums.iter().all(|sum| sum.is_finite()) {
-            return Err(self.find_non_finite(comm, system, x, 0)?);
-        }
-        let [first, second] = least_energy(sums);
-        let shares = self.reduction.shares();
-        let of = &shares.elements;
-        let work = (parts(x, of).zip(parts(&mut self.r, of))).zip(of);
-        shares.run(work, |((x, r), share)| {
-            let share = share.clone();
-            let directions = p[share.clone()].iter().zip(&u[share.clone()]);
-            let products = s[share.clone()].iter().zip(&w[share]);
-            for (x, (p, u)) in x.iter_mut().zip(directions) {
-                *x = first * *p + second * *u;
-            }
-            for (r, (s, w)) in r.iter_mut().zip(products) {
-                *r -= first * *s + second * *w;
-            }
-        });
-        system.filter.enforce(x);
-        self.precondition_residual(comm, system)?;
-        Ok(())
-    }
-
-    /// u = S of a vector.
-    fn load_direction(&mut self, system: &System<'_>, vector: &[DVec3]) {
-        let u = &mut self.u[..vector.len()];
-        u.copy_from_slice(vector);
-        system.filter.project(u);
-    }
-
     /// Computes the residual from x, with everything that an iteration starts from.
     ///
     /// Answers [`SolveError::NotConverged`] if it is hardly smaller than when it was last computed:
@@ -665,188 +609,6 @@ impl ModifiedCg {
             }
         });
     }
-
-    /// Computes the curvature p·A p of the next direction p = u + β p itself; an error if it is not
-    /// positive.
-    fn check_curvature(
-        &mut self,
-        comm: &mut dyn Comm,
-        system: &System<'_>,
-        beta: f64,
-        progress: &mut Progress,
-    ) -> Result<(), SolveError> {
-        for (u, p) in self.u.iter_mut().zip(&self.p) {
-            *u += beta * *p;
-        }
-        self.multiply_direction(comm, system, progress)?;
-        let (u, w) = (&self.u, &self.w);
-        let [curvature, length] = self.reduction.sum(comm, |patch| {
-            let u = &u[patch.clone()];
-            [dot(&w[patch], u), dot(u, u)]
-        })?;
-        // No direction has no curvature, and says nothing of the matrix.
-        if curvature > 0.0 || length == 0.0 {
-            return Ok(());
-        }
-        let worst = (0_u32..)
-            .zip(self.u.iter().zip(&self.w))
-            .map(|(row, (u, w))| Suspect {
-                class: 0,
-                key: u.dot(*w),
-                vertex: self.first_row + row,
-            })
-            .min_by(Suspect::order);
-        let vertex = agree(comm, worst)?.map_or(0, |suspect| suspect.vertex);
-        let patch = self.patch_of(vertex);
-        Err(SolveError::Indefinite {
-            vertex,
-            patch,
-            iteration: progress.iterations,
-            curvature,
-        })
-    }
-
-    /// Names what is not finite in the input, if anything is. Collective.
-    fn find_non_finite_input(
-        &self,
-        comm: &mut dyn Comm,
-        system: &System<'_>,
-    ) -> Result<Option<SolveError>, SolveError> {
-        self.find_first(
-            comm,
-            0,
-            &[
-                ("the matrix", system.matrix.non_finite_row()),
-                ("the right-hand side", first_non_finite(system.rhs)),
-                ("a constraint", system.filter.non_finite_row()),
-                ("a position", first_non_finite(system.positions)),
-            ],
-        )
-    }
-
-    /// Names what is not finite. Collective; called when a sum showed that something is.
-    fn find_non_finite(
-        &self,
-        comm: &mut dyn Comm,
-        system: &System<'_>,
-        x: &[DVec3],
-        iteration: u32,
-    ) -> Result<SolveError, SolveError> {
-        if let Some(error) = self.find_non_finite_input(comm, system)? {
-            return Ok(error);
-        }
-        let owned = self.halo.owned_len();
-        let found = self.find_first(
-            comm,
-            iteration,
-            &[
-                ("the velocity change", first_non_finite(x)),
-                ("the residual", first_non_finite(&self.r)),
-                ("the search direction", first_non_finite(&self.u[..owned])),
-                ("the product with the matrix", first_non_finite(&self.w)),
-            ],
-        )?;
-        // Finite values whose sums are not: name the largest.
-        let overflow = || {
-            let largest = (0_u32..)
-                .zip(self.u.iter().zip(&self.r).zip(&self.w))
-                .map(|(row, ((u, r), w))| Suspect {
-                    class: 0,
-                    key: -u.abs().max(r.abs()).max(w.abs()).max_element(),
-                    vertex: self.first_row + row,
-                })
-                .min_by(Suspect::order);
-            let vertex = agree(comm, largest)?.map_or(0, |suspect| suspect.vertex);
-            let patch = self.patch_of(vertex);
-            Ok(SolveError::NonFinite {
-                vertex,
-                patch,
-                iteration,
-                what: "a sum of residuals",
-            })
-        };
-        found.map_or_else(overflow, Ok)
-    }
-
-    /// The first vertex of the first kind that any rank has found. Collective.
-    fn find_first(
-        &self,
-        comm: &mut dyn Comm,
-        iteration: u32,
-        kinds: &[(&'static str, Option<usize>)],
-    ) -> Result<Option<SolveError>, SolveError> {
-        let own = (0_u32..).zip(kinds).find_map(|(class, (_, row))| {
-            row.map(|row| Suspect {
-                class,
-                key: 0.0,
-                vertex: self.first_row + row as u32,
-            })
-        });
-        let Some(Suspect { class, vertex, .. }) = agree(comm, own)? else {
-            return Ok(None);
-        };
-        let what = kinds
-            .get(class as usize)
-            .map_or("a value", |(what, _)| what);
-        let patch = self.patch_of(vertex);
-        Ok(Some(SolveError::NonFinite {
-            vertex,
-            patch,
-            iteration,
-            what,
-        }))
-    }
-
-    /// Says that the residual is too large, and where it is largest. Collective.
-    fn not_converged(
-        &self,
-        comm: &mut dyn Comm,
-        progress: &Progress,
-        stagnated: bool,
-    ) -> Result<SolveError, SolveError> {
-        let largest = (0_u32..)
-            .zip(self.r.iter().zip(&self.u))
-            .map(|(row, (r, u))| Suspect {
-                class: 0,
-                key: -r.dot(*u),
-                vertex: self.first_row + row,
-            })
-            .min_by(Suspect::order);
-        let vertex = agree(comm, largest)?.map_or(0, |suspect| suspect.vertex);
-        Ok(SolveError::NotConverged {
-            vertex,
-            patch: self.patch_of(vertex),
-            iterations: progress.iterations,
-            residual: progress.computed.sqrt(),
-            best: progress.best,
-            allowed: progress.allowed.sqrt(),
-            stagnated,
-        })
-    }
-
-    fn patch_of(&self, vertex: u32) -> usize {
-        self.patch_starts
-            .partition_point(|&start| start <= vertex)
-            .saturating_sub(1)
-    }
-}
-
-/// The combination of two directions p and u that takes most energy from an error, whose residual is r: from p·A p, p·A u,
-/// u·A u, p·r and u·r. A direction without energy, or of hardly any beside that of the other, is left out.
-fn least_energy([pp, pu, uu, pr, ur]: [f64; 5]) -> [f64; 2] {
-    let (along, mixed) = if pp > 0.0 {
-        (pr / pp, pu / pp)
-    } else {
-        (0.0, 0.0)
-    };
-    // Of u what is conjugate to p.
-    let rest = uu - mixed * pu;
-    let second = if rest > INDEPENDENT * uu {
-        (ur - mixed * pr) / rest
-    } else {
-        0.0
-    };
-    [along - mixed * second, second]
 }
 
 /// p = u + β p, s = w + β s, r −= α s for one vertex.
@@ -873,13 +635,6 @@ fn project(filter: &Filter, constrained: &[u32], patch: &Range<usize>, of_patch:
     }
 }
 
-fn first_non_finite(vector: &[DVec3]) -> Option<usize> {
-    vector.iter().position(|v| !v.is_finite())
-}
-
-/// The share of a direction's energy that must be conjugate to another one, for both to be of use.
-const INDEPENDENT: f64 = 1e-8;
-
 /// The share of the allowed r·M r that the recurrence aims at, so that the computed one is seldom
 /// above.
 const AIM: f64 = 0.98;
@@ -889,5 +644,4 @@ const AIM: f64 = 0.98;
 const WORTHWHILE: f64 = 0.25;
 
 #[cfg(test)]
-#[path = "cg_tests.rs"]
 mod tests;

@@ -1,0 +1,179 @@
+//! What went wrong in a solve, and at which vertex: the same answer on every rank.
+
+use glam::DVec3;
+use weft_runtime::comm::Comm;
+
+use super::super::reduction::dot;
+use super::super::suspect::{Suspect, agree};
+use super::super::{SolveError, System};
+use super::{ModifiedCg, Progress};
+
+impl ModifiedCg {
+    /// Computes the curvature p·A p of the next direction p = u + β p itself; an error if it is not
+    /// positive.
+    pub(super) fn check_curvature(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        beta: f64,
+        progress: &mut Progress,
+    ) -> Result<(), SolveError> {
+        for (u, p) in self.u.iter_mut().zip(&self.p) {
+            *u += beta * *p;
+        }
+        self.multiply_direction(comm, system, progress)?;
+        let (u, w) = (&self.u, &self.w);
+        let [curvature, length] = self.reduction.sum(comm, |patch| {
+            let u = &u[patch.clone()];
+            [dot(&w[patch], u), dot(u, u)]
+        })?;
+        // No direction has no curvature, and says nothing of the matrix.
+        if curvature > 0.0 || length == 0.0 {
+            return Ok(());
+        }
+        let worst = (0_u32..)
+            .zip(self.u.iter().zip(&self.w))
+            .map(|(row, (u, w))| Suspect {
+                class: 0,
+                key: u.dot(*w),
+                vertex: self.first_row + row,
+            })
+            .min_by(Suspect::order);
+        let vertex = agree(comm, worst)?.map_or(0, |suspect| suspect.vertex);
+        let patch = self.patch_of(vertex);
+        Err(SolveError::Indefinite {
+            vertex,
+            patch,
+            iteration: progress.iterations,
+            curvature,
+        })
+    }
+
+    /// Names what is not finite in the input, if anything is. Collective.
+    pub(super) fn find_non_finite_input(
+        &self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+    ) -> Result<Option<SolveError>, SolveError> {
+        self.find_first(
+            comm,
+            0,
+            &[
+                ("the matrix", system.matrix.non_finite_row()),
+                ("the right-hand side", first_non_finite(system.rhs)),
+                ("a constraint", system.filter.non_finite_row()),
+                ("a position", first_non_finite(system.positions)),
+            ],
+        )
+    }
+
+    /// Names what is not finite. Collective; called when a sum showed that something is.
+    pub(super) fn find_non_finite(
+        &self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        x: &[DVec3],
+        iteration: u32,
+    ) -> Result<SolveError, SolveError> {
+        if let Some(error) = self.find_non_finite_input(comm, system)? {
+            return Ok(error);
+        }
+        let owned = self.halo.owned_len();
+        let found = self.find_first(
+            comm,
+            iteration,
+            &[
+                ("the velocity change", first_non_finite(x)),
+                ("the residual", first_non_finite(&self.r)),
+                ("the search direction", first_non_finite(&self.u[..owned])),
+                ("the product with the matrix", first_non_finite(&self.w)),
+            ],
+        )?;
+        // Finite values whose sums are not: name the largest.
+        let overflow = || {
+            let largest = (0_u32..)
+                .zip(self.u.iter().zip(&self.r).zip(&self.w))
+                .map(|(row, ((u, r), w))| Suspect {
+                    class: 0,
+                    key: -u.abs().max(r.abs()).max(w.abs()).max_element(),
+                    vertex: self.first_row + row,
+                })
+                .min_by(Suspect::order);
+            let vertex = agree(comm, largest)?.map_or(0, |suspect| suspect.vertex);
+            let patch = self.patch_of(vertex);
+            Ok(SolveError::NonFinite {
+                vertex,
+                patch,
+                iteration,
+                what: "a sum of residuals",
+            })
+        };
+        found.map_or_else(overflow, Ok)
+    }
+
+    /// The first vertex of the first kind that any rank has found. Collective.
+    fn find_first(
+        &self,
+        comm: &mut dyn Comm,
+        iteration: u32,
+        kinds: &[(&'static str, Option<usize>)],
+    ) -> Result<Option<SolveError>, SolveError> {
+        let own = (0_u32..).zip(kinds).find_map(|(class, (_, row))| {
+            row.map(|row| Suspect {
+                class,
+                key: 0.0,
+                vertex: self.first_row + row as u32,
+            })
+        });
+        let Some(Suspect { class, vertex, .. }) = agree(comm, own)? else {
+            return Ok(None);
+        };
+        let what = kinds
+            .get(class as usize)
+            .map_or("a value", |(what, _)| what);
+        let patch = self.patch_of(vertex);
+        Ok(Some(SolveError::NonFinite {
+            vertex,
+            patch,
+            iteration,
+            what,
+        }))
+    }
+
+    /// Says that the residual is too large, and where it is largest. Collective.
+    pub(super) fn not_converged(
+        &self,
+        comm: &mut dyn Comm,
+        progress: &Progress,
+        stagnated: bool,
+    ) -> Result<SolveError, SolveError> {
+        let largest = (0_u32..)
+            .zip(self.r.iter().zip(&self.u))
+            .map(|(row, (r, u))| Suspect {
+                class: 0,
+                key: -r.dot(*u),
+                vertex: self.first_row + row,
+            })
+            .min_by(Suspect::order);
+        let vertex = agree(comm, largest)?.map_or(0, |suspect| suspect.vertex);
+        Ok(SolveError::NotConverged {
+            vertex,
+            patch: self.patch_of(vertex),
+            iterations: progress.iterations,
+            residual: progress.computed.sqrt(),
+            best: progress.best,
+            allowed: progress.allowed.sqrt(),
+            stagnated,
+        })
+    }
+
+    pub(super) fn patch_of(&self, vertex: u32) -> usize {
+        self.patch_starts
+            .partition_point(|&start| start <= vertex)
+            .saturating_sub(1)
+    }
+}
+
+fn first_non_finite(vector: &[DVec3]) -> Option<usize> {
+    vector.iter().position(|v| !v.is_finite())
+}
