@@ -403,12 +403,18 @@ impl BlockMatrix {
             "x is of owned and read vertices"
         );
         assert_eq!(y.len(), self.pattern.row_count(), "y is of owned vertices");
-        self.multiply_share(x, y, 0, rows);
+        self.multiply_share([x], [y], 0, rows);
     }
 
-    /// [`BlockMatrix::multiply`] for the rows from `first` on that `y` has.
-    pub(super) fn multiply_share(&self, x: &[DVec3], y: &mut [DVec3], first: usize, rows: Rows) {
-        let share = first..first + y.len();
+    /// [`BlockMatrix::multiply`] of several vectors at once, for the rows from `first` on that each of `y` has.
+    pub(super) fn multiply_share<const N: usize>(
+        &self,
+        x: [&[DVec3]; N],
+        mut y: [&mut [DVec3]; N],
+        first: usize,
+        rows: Rows,
+    ) {
+        let share = first..first + y[0].len();
         let runs = match rows {
             Rows::All => return self.multiply_run(x, y, share),
             Rows::Interior => &self.pattern.interior,
@@ -420,7 +426,8 @@ impl BlockMatrix {
             if run.is_empty() {
                 break;
             }
-            let y = &mut y[run.start - first..run.end - first];
+            let y = y.each_mut();
+            let y = y.map(|y| &mut y[run.start - first..run.end - first]);
             self.multiply_run(x, y, run);
         }
     }
@@ -474,7 +481,12 @@ impl BlockMatrix {
     }
 
     /// The kernel, for all rows alike; `y` is of the rows of the run.
-    fn multiply_run(&self, x: &[DVec3], y: &mut [DVec3], run: Range<usize>) {
+    fn multiply_run<const N: usize>(
+        &self,
+        x: [&[DVec3]; N],
+        y: [&mut [DVec3]; N],
+        run: Range<usize>,
+    ) {
         let matrix = self.entries();
         widest(Product { matrix, x, y, run });
     }
@@ -493,25 +505,6 @@ impl BlockMatrix {
             scalars: &self.scalars,
         }
     }
-
-    /// The blocks of a row (local index): where each stands, its column as a local index, its value.
-    pub(super) fn row_blocks(&self, row: usize) -> impl Iterator<Item = (usize, u32, DMat3)> + '_ {
-        let columns = &self.pattern.blocks;
-        let near = columns.row(row);
-        let values = self.blocks[9 * near.start..9 * near.end].chunks_exact(9);
-        (near.clone().zip(&columns.local[near]).zip(values))
-            .map(|((at, &column), block)| (at, column, DMat3::from_cols_slice(block)))
-    }
-
-    /// The scalars of a row (local index), as [`BlockMatrix::row_blocks`].
-    pub(super) fn row_scalars(&self, row: usize) -> impl Iterator<Item = (usize, u32, f64)> + '_ {
-        let columns = &self.pattern.scalars;
-        let far = columns.row(row);
-        (far.clone()
-            .zip(&columns.local[far.clone()])
-            .zip(&self.scalars[far]))
-        .map(|((at, &column), &value)| (at, column, value))
-    }
 }
 
 /// The entries of a [`BlockMatrix`] as slices.
@@ -529,10 +522,6 @@ pub(super) struct Entries<'m> {
 impl Entries<'_> {
     /// The product of some blocks and some scalars of a row with `x`, whose first entry is that of column `first`, in
     /// the order of their columns.
-    ///
-    /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
-    /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
-    /// and the loop fits vector units.
     #[inline(always)]
     pub(super) fn row_part(
         &self,
@@ -542,51 +531,84 @@ impl Entries<'_> {
         x: &[DVec3],
         first: usize,
     ) -> DVec3 {
+        let [product] = self.row_parts(lanes, near, far, [x], first);
+        product
+    }
+
+    /// The same with several vectors, each product with the bits that it has alone.
+    ///
+    /// The columns of the blocks are summed apart and the scalars too, for shorter chains of
+    /// additions. Four numbers are read where a column has three: the fourth sum is thrown away,
+    /// and the loop fits vector units.
+    #[inline(always)]
+    fn row_parts<const N: usize>(
+        &self,
+        lanes: impl Lanes,
+        near: Range<usize>,
+        far: Range<usize>,
+        x: [&[DVec3]; N],
+        first: usize,
+    ) -> [DVec3; N] {
         let values = &self.blocks[9 * near.start..9 * near.end + PADDING];
-        let zero = lanes.splat(0.0);
-        let (mut a, mut b, mut c) = (zero, zero, zero);
+        let mut sums = [[lanes.splat(0.0); 3]; N];
         let columns = &self.block_columns[near];
         for (block, &column) in values.array_windows::<10>().step_by(9).zip(columns) {
             lanes.prefetch(block, AHEAD);
             lanes.prefetch(block, AHEAD + 64);
-            let x = x[column as usize - first];
             let [p @ .., _, _, _, _, _, _] = block;
             let [_, _, _, q @ .., _, _, _] = block;
             let [_, _, _, _, _, _, r @ ..] = block;
-            a = lanes.add_product(a, lanes.load(p), lanes.splat(x.x));
-            b = lanes.add_product(b, lanes.load(q), lanes.splat(x.y));
-            c = lanes.add_product(c, lanes.load(r), lanes.splat(x.z));
+            let (p, q, r) = (lanes.load(p), lanes.load(q), lanes.load(r));
+            for ([a, b, c], x) in sums.iter_mut().zip(x) {
+                let x = x[column as usize - first];
+                *a = lanes.add_product(*a, p, lanes.splat(x.x));
+                *b = lanes.add_product(*b, q, lanes.splat(x.y));
+                *c = lanes.add_product(*c, r, lanes.splat(x.z));
+            }
         }
-        let mut d = DVec3::ZERO;
+        let mut products = [DVec3::ZERO; N];
         let columns = &self.scalar_columns[far.clone()];
         for (&value, &column) in self.scalars[far].iter().zip(columns) {
-            d += value * x[column as usize - first];
+            for (product, x) in products.iter_mut().zip(x) {
+                *product += value * x[column as usize - first];
+            }
         }
-        let [a, b, c] = [a, b, c].map(|sum| lanes.store(sum));
-        let sum = |i: usize| (a[i] + b[i]) + c[i];
-        DVec3::new(sum(0), sum(1), sum(2)) + d
+        for (product, [a, b, c]) in products.iter_mut().zip(sums) {
+            let (a, b, c) = (lanes.store(a), lanes.store(b), lanes.store(c));
+            let sum = |i: usize| (a[i] + b[i]) + c[i];
+            *product = DVec3::new(sum(0), sum(1), sum(2)) + *product;
+        }
+        products
     }
 }
 
-/// The product of a run of rows.
-struct Product<'a> {
+/// The products of a run of rows.
+struct Product<'a, const N: usize> {
     matrix: Entries<'a>,
-    x: &'a [DVec3],
-    y: &'a mut [DVec3],
+    x: [&'a [DVec3]; N],
+    y: [&'a mut [DVec3]; N],
     run: Range<usize>,
 }
 
-impl Loop for Product<'_> {
+impl<const N: usize> Loop for Product<'_, N> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
-        let Self { matrix, x, y, run } = self;
+        let Self {
+            matrix,
+            x,
+            mut y,
+            run,
+        } = self;
         let row = |starts: &[u32], row: usize| starts[row] as usize..starts[row + 1] as usize;
-        for (index, y) in run.zip(y) {
+        for (at, index) in run.enumerate() {
             let near = row(matrix.block_starts, index);
             let far = row(matrix.scalar_starts, index);
-            *y = matrix.row_part(lanes, near, far, x, 0);
+            let products = matrix.row_parts(lanes, near, far, x, 0);
+            for (y, product) in y.iter_mut().zip(products) {
+                y[at] = product;
+            }
         }
     }
 }

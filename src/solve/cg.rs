@@ -38,7 +38,6 @@ use super::half::{self, Half};
 use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 use super::pages::Paged;
 use super::reduction::dot;
-use super::suspect::{Suspect, agree};
 use super::{BlockMatrix, Filter, Halo, Preconditioner, Reduction, Rows};
 use crate::team::{Shares, Team, parts};
 
@@ -62,9 +61,11 @@ pub struct ModifiedCg {
     w: Paged<DVec3>,
     /// r = S (b − A x).
     r: Paged<DVec3>,
-    /// The search direction, and s = S A p by recurrence. Before the first one, where x starts from, and its product.
+    /// The search direction, and s = S A p by recurrence. Before the first one, the products of `along`.
     p: Paged<DVec3>,
     s: Paged<DVec3>,
+    /// S of the vectors along which x starts, with halo.
+    along: [Paged<DVec3>; 2],
     /// A x − b, not projected.
     force: Paged<DVec3>,
     /// Of each owned patch r·u and w·u.
@@ -143,6 +144,7 @@ impl ModifiedCg {
             r: zeros(),
             p: zeros(),
             s: zeros(),
+            along: [(); 2].map(|()| Paged::zeros(plan.local_len())),
             force: zeros(),
             residuals: of_patches.clone(),
             curvatures: of_patches,
@@ -256,9 +258,7 @@ impl ModifiedCg {
         if self.solve_cost > 0 {
             comm.compute(self.solve_cost, Duration::ZERO);
         }
-        let mut progress = self.begin(comm, system, tolerance, bad_block, x)?;
-
-        self.start(comm, system, earlier, x, &mut progress)?;
+        let mut progress = self.start(comm, system, tolerance, bad_block, earlier, x)?;
         let mut previous = None;
         loop {
             self.multiply_direction(comm, system, &mut progress)?;
@@ -357,68 +357,6 @@ impl ModifiedCg {
             });
         }
         Ok(())
-    }
-
-    /// Finds out whether the blocks on the diagonal will do, and how large a residual is allowed.
-    fn begin(
-        &mut self,
-        comm: &mut dyn Comm,
-        system: &System<'_>,
-        tolerance: &Tolerance,
-        bad_block: Option<usize>,
-        x: &[DVec3],
-    ) -> Result<Progress, SolveError> {
-        let owned = self.halo.owned_len();
-        self.due = None;
-        self.constrained.clear();
-        self.constrained.extend(system.filter.rows());
-        self.constrained.sort_unstable();
-        // r = S (b − A z)
-        system.filter.write_changes(&mut self.u[..owned]);
-        self.multiply(comm, system.matrix, None)?;
-        self.take_residual(comm, system)?;
-        let patches = self.reduction.patches().iter().zip(&self.residuals);
-        let leaves = patches.map(|(patch, &gamma)| {
-            let here = bad_block.is_some_and(|row| patch.contains(&row));
-            [gamma, if here { 1.0 } else { 0.0 }]
-        });
-        let leaves: Vec<_> = leaves.collect();
-        let [initial, bad] = self.reduction.sum_leaves(comm, None, &leaves)?;
-        if !initial.is_finite() {
-            return Err(self.find_non_finite(comm, system, x, 0)?);
-        }
-        if bad > 0.0 {
-            let suspect = bad_block.map(|row| Suspect {
-                vertex: self.first_row + row as u32,
-                ..Suspect::default()
-            });
-            // A block that is not finite is not positive definite either, and says more.
-            if let Some(error) = self.find_non_finite_input(comm, system)? {
-                return Err(error);
-            }
-            let vertex = agree(comm, suspect)?.map_or(0, |suspect| suspect.vertex);
-            let patch = self.patch_of(vertex);
-            return Err(SolveError::Indefinite {
-                vertex,
-                patch,
-                iteration: 0,
-                curvature: f64::NAN,
-            });
-        }
-        let relative = tolerance.relative * initial.sqrt();
-        let (allowed, criterion) = if tolerance.absolute > relative {
-            (tolerance.absolute, Criterion::Absolute)
-        } else {
-            (relative, Criterion::Relative)
-        };
-        Ok(Progress {
-            iterations: 0,
-            products: 1,
-            allowed: allowed * allowed,
-            criterion,
-            best: f64::INFINITY,
-            computed: f64::INFINITY,
-        })
     }
 
     /// Computes the residual from x, with everything that an iteration starts from.
@@ -555,7 +493,7 @@ impl ModifiedCg {
         shares.run(work, |((w, curvatures), share)| {
             let patches = &patches[share.clone()];
             for ((patch, w), curvature) in patches.iter().zip(parts(w, patches)).zip(curvatures) {
-                matrix.multiply_share(u, w, patch.start, rows);
+                matrix.multiply_share([u], [w], patch.start, rows);
                 if pattern.reads_halo(patch) == border {
                     done(patch.clone(), w, curvature);
                 }

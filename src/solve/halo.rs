@@ -67,17 +67,26 @@ impl Halo {
     /// # Panics
     /// If `vector` is not of [`Halo::local_len`].
     pub fn start(&mut self, comm: &mut dyn Comm, vector: &[DVec3]) -> Result<(), CommError> {
-        assert_eq!(
-            vector.len(),
-            self.local_len,
-            "a vector with halo is owned and read vertices"
-        );
+        self.start_all(comm, [vector])
+    }
+
+    /// The same for several vectors, in one message to each rank.
+    pub(super) fn start_all<const N: usize>(
+        &mut self,
+        comm: &mut dyn Comm,
+        vectors: [&[DVec3]; N],
+    ) -> Result<(), CommError> {
+        for vector in vectors {
+            self.check(vector);
+        }
         for peer in &self.peers {
             let mut bytes = self.spare.pop().unwrap_or_default();
             bytes.clear();
-            bytes.reserve(peer.send.len() * size_of::<DVec3>());
-            for &vertex in &peer.send {
-                bytes.extend_from_slice(bytemuck::bytes_of(&vector[vertex as usize]));
+            bytes.reserve(N * peer.send.len() * size_of::<DVec3>());
+            for vector in vectors {
+                for &vertex in &peer.send {
+                    bytes.extend_from_slice(bytemuck::bytes_of(&vector[vertex as usize]));
+                }
             }
             comm.send(peer.rank, self.tag, bytes)?;
         }
@@ -93,25 +102,43 @@ impl Halo {
     /// # Panics
     /// If `vector` is not of [`Halo::local_len`].
     pub fn finish(&mut self, comm: &mut dyn Comm, vector: &mut [DVec3]) -> Result<(), CommError> {
-        assert_eq!(
-            vector.len(),
-            self.local_len,
-            "a vector with halo is owned and read vertices"
-        );
+        self.finish_all(comm, [vector])
+    }
+
+    /// The same for vectors that were sent together.
+    pub(super) fn finish_all<const N: usize>(
+        &mut self,
+        comm: &mut dyn Comm,
+        mut vectors: [&mut [DVec3]; N],
+    ) -> Result<(), CommError> {
+        for vector in &vectors {
+            self.check(vector);
+        }
         for peer in &self.peers {
             let bytes = comm.recv_from(peer.rank, self.tag)?;
-            let into: &mut [u8] = bytemuck::cast_slice_mut(&mut vector[peer.receive.clone()]);
-            if bytes.len() != into.len() {
-                let what = format!("{} bytes of halo values, not {}", bytes.len(), into.len());
+            let each = peer.receive.len() * size_of::<DVec3>();
+            if bytes.len() != N * each {
+                let what = format!("{} bytes of halo values, not {}", bytes.len(), N * each);
                 return Err(CommError::Malformed {
                     from: peer.rank,
                     what,
                 });
             }
-            into.copy_from_slice(&bytes);
+            for (k, vector) in vectors.iter_mut().enumerate() {
+                let into: &mut [u8] = bytemuck::cast_slice_mut(&mut vector[peer.receive.clone()]);
+                into.copy_from_slice(&bytes[k * each..(k + 1) * each]);
+            }
             self.spare.push(bytes);
         }
         Ok(())
+    }
+
+    fn check(&self, vector: &[DVec3]) {
+        assert_eq!(
+            vector.len(),
+            self.local_len,
+            "a vector with halo is owned and read vertices"
+        );
     }
 
     /// Length of a vector with halo.

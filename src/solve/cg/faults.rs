@@ -9,6 +9,31 @@ use super::super::{SolveError, System};
 use super::{ModifiedCg, Progress};
 
 impl ModifiedCg {
+    /// Names the block on the diagonal that is not positive definite: of this rank, or of another one.
+    pub(super) fn find_bad_block(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        bad_block: Option<usize>,
+    ) -> Result<SolveError, SolveError> {
+        // A block that is not finite is not positive definite either, and says more.
+        if let Some(error) = self.find_non_finite_input(comm, system)? {
+            return Ok(error);
+        }
+        let suspect = bad_block.map(|row| Suspect {
+            vertex: self.first_row + row as u32,
+            ..Suspect::default()
+        });
+        let vertex = agree(comm, suspect)?.map_or(0, |suspect| suspect.vertex);
+        let patch = self.patch_of(vertex);
+        Ok(SolveError::Indefinite {
+            vertex,
+            patch,
+            iteration: 0,
+            curvature: f64::NAN,
+        })
+    }
+
     /// Computes the curvature p·A p of the next direction p = u + β p itself; an error if it is not
     /// positive.
     pub(super) fn check_curvature(

@@ -7,50 +7,86 @@
 //! * \[Fis98\] Fischer: Projection techniques for iterative solution of Ax = b with successive right-hand sides. Computer Methods in
 //!   Applied Mechanics and Engineering 163, 1998.
 
+use std::time::Duration;
+
 use glam::DVec3;
-use weft_runtime::comm::Comm;
+use weft_runtime::comm::{Comm, CommError};
 
 use super::super::reduction::dot;
-use super::super::{SolveError, System};
-use super::{ModifiedCg, Progress};
-use crate::team::parts;
+use super::super::{BlockMatrix, Halo, Rows, SolveError, System, Tolerance};
+use super::{Criterion, ModifiedCg, Progress};
+use crate::team::{Shares, parts};
 
 /// The share of a direction's energy that must be conjugate to another one, for both to be of use.
 const INDEPENDENT: f64 = 1e-8;
 
 impl ModifiedCg {
     /// x = z + the combination of S x and S `earlier` whose error has the least energy, with everything that an iteration starts
-    /// from; r = S (b − A z) is known.
+    /// from. Finds out whether the blocks on the diagonal will do, of which `bad_block` will not, and how large a residual is allowed.
     pub(super) fn start(
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,
+        tolerance: &Tolerance,
+        bad_block: Option<usize>,
         earlier: Option<&[DVec3]>,
         x: &mut [DVec3],
-        progress: &mut Progress,
-    ) -> Result<(), SolveError> {
+    ) -> Result<Progress, SolveError> {
         let owned = self.halo.owned_len();
-        self.load_direction(system, x);
-        self.multiply_direction(comm, system, progress)?;
-        self.p.copy_from_slice(&self.u[..owned]);
-        self.s.copy_from_slice(&self.w);
-        if let Some(earlier) = earlier {
-            self.load_direction(system, earlier);
-            self.multiply_direction(comm, system, progress)?;
+        self.due = None;
+        self.constrained.clear();
+        self.constrained.extend(system.filter.rows());
+        self.constrained.sort_unstable();
+        system.filter.write_changes(&mut self.u[..owned]);
+        let directions = [Some(&*x), earlier];
+        for (along, direction) in self.along.iter_mut().zip(directions) {
+            if let Some(direction) = direction {
+                let along = &mut along[..owned];
+                along.copy_from_slice(direction);
+                system.filter.project(along);
+            }
         }
-        let (p, s, u, w, r) = (&self.p, &self.s, &self.u, &self.w, &self.r);
+        let products = self.multiply_start(comm, system, earlier.is_some())?;
+        // r = S (b − A z)
+        self.take_residual(comm, system)?;
+
+        let (p, s, r, of_r) = (&self.along[0], &self.s, &self.r, &self.u);
+        // Without another vector the first one counts twice, and as one.
+        let (u, w) = match earlier {
+            Some(_) => (&self.along[1], &self.p),
+            None => (p, s),
+        };
         let sums = self.reduction.sum(comm, |patch| {
-            let [p, s, u, w, r] = [&p[..], s, u, w, r].map(|vector| &vector[patch.clone()]);
-            [dot(p, s), dot(u, s), dot(u, w), dot(p, r), dot(u, r)]
+            let [p, s, u, w, r, of_r] =
+                [&p[..], s, u, w, r, of_r].map(|vector| &vector[patch.clone()]);
+            let bad = bad_block.is_some_and(|row| patch.contains(&row));
+            [
+                dot(r, of_r),
+                if bad { 1.0 } else { 0.0 },
+                dot(p, s),
+                dot(u, s),
+                dot(u, w),
+                dot(p, r),
+                dot(u, r),
+            ]
         })?;
-        if !sums.iter().all(|sum| sum.is_finite()) {
+        let [initial, bad, energies @ ..] = sums;
+        if !initial.is_finite() {
             return Err(self.find_non_finite(comm, system, x, 0)?);
         }
-        let [first, second] = least_energy(sums);
-        let shares = self.reduction.shares();
-        let of = &shares.elements;
+        if bad > 0.0 {
+            return Err(self.find_bad_block(comm, system, bad_block)?);
+        }
+        if !energies.iter().all(|sum| sum.is_finite()) {
+            // Where it is looked for.
+            self.u[..owned].copy_from_slice(&u[..owned]);
+            self.w.copy_from_slice(w);
+            return Err(self.find_non_finite(comm, system, x, 0)?);
+        }
+        let [first, second] = least_energy(energies);
+        let of = &self.reduction.shares().elements;
         let work = (parts(x, of).zip(parts(&mut self.r, of))).zip(of);
-        shares.run(work, |((x, r), share)| {
+        self.reduction.shares().run(work, |((x, r), share)| {
             let share = share.clone();
             let directions = p[share.clone()].iter().zip(&u[share.clone()]);
             let products = s[share.clone()].iter().zip(&w[share]);
@@ -63,15 +99,98 @@ impl ModifiedCg {
         });
         system.filter.enforce(x);
         self.precondition_residual(comm, system)?;
-        Ok(())
+
+        let relative = tolerance.relative * initial.sqrt();
+        let (allowed, criterion) = if tolerance.absolute > relative {
+            (tolerance.absolute, Criterion::Absolute)
+        } else {
+            (relative, Criterion::Relative)
+        };
+        Ok(Progress {
+            iterations: 0,
+            products,
+            allowed: allowed * allowed,
+            criterion,
+            best: f64::INFINITY,
+            computed: f64::INFINITY,
+        })
     }
 
-    /// u = S of a vector.
-    fn load_direction(&mut self, system: &System<'_>, vector: &[DVec3]) {
-        let u = &mut self.u[..vector.len()];
-        u.copy_from_slice(vector);
-        system.filter.project(u);
+    /// w = A u, and S A of the vectors in `along` to s and p: halos of all are under way at once, and the matrix is read once. Says
+    /// how many products that were. Collective.
+    fn multiply_start(
+        &mut self,
+        comm: &mut dyn Comm,
+        system: &System<'_>,
+        both: bool,
+    ) -> Result<u32, CommError> {
+        let (matrix, cost) = (system.matrix, self.product_cost);
+        let (halo, shares) = (&mut self.halo, self.reduction.shares());
+        let [first, second] = &mut self.along;
+        let (u, w, s, p) = (&mut self.u, &mut self.w, &mut self.s, &mut self.p);
+        if self.half.is_some() {
+            let changes = self.u.clone();
+            self.u.copy_from_slice(&self.along[0]);
+            self.multiply(comm, matrix, None)?;
+            self.s.copy_from_slice(&self.w);
+            if both {
+                self.u.copy_from_slice(&self.along[1]);
+                self.multiply(comm, matrix, None)?;
+                self.p.copy_from_slice(&self.w);
+            }
+            self.u = changes;
+            self.multiply(comm, matrix, None)?;
+        } else if both {
+            let of = ([&mut u[..], first, second], [&mut w[..], s, p]);
+            multiply_at_once(comm, halo, (matrix, shares, cost), of)?;
+        } else {
+            let of = ([&mut u[..], first], [&mut w[..], s]);
+            multiply_at_once(comm, halo, (matrix, shares, cost), of)?;
+        }
+        system.filter.project(&mut self.s);
+        if both {
+            system.filter.project(&mut self.p);
+        }
+        Ok(if both { 3 } else { 2 })
     }
+}
+
+/// y = A x for several vectors, which the matrix is read once for. Collective.
+fn multiply_at_once<const N: usize>(
+    comm: &mut dyn Comm,
+    halo: &mut Halo,
+    (matrix, shares, cost): (&BlockMatrix, &Shares, u64),
+    (mut x, mut y): ([&mut [DVec3]; N], [&mut [DVec3]; N]),
+) -> Result<(), CommError> {
+    let own = x.each_ref().map(|x| &**x);
+    halo.start_all(comm, own)?;
+    multiply_rows(matrix, shares, (own, y.each_mut()), Rows::Interior);
+    if cost > 0 {
+        comm.compute(N as u64 * cost, Duration::ZERO);
+    }
+    halo.finish_all(comm, x.each_mut().map(|x| &mut **x))?;
+    if comm.size() > 1 {
+        let all = x.each_ref().map(|x| &**x);
+        multiply_rows(matrix, shares, (all, y.each_mut()), Rows::Border);
+    }
+    Ok(())
+}
+
+fn multiply_rows<const N: usize>(
+    matrix: &BlockMatrix,
+    shares: &Shares,
+    (x, y): ([&[DVec3]; N], [&mut &mut [DVec3]; N]),
+    rows: Rows,
+) {
+    let mut left = y.map(|y| parts(y, &shares.elements));
+    let work = shares.elements.iter().map(|share| {
+        let left = left.each_mut();
+        let y = left.map(|parts| parts.next().expect("a part for each share"));
+        (y, share.start)
+    });
+    shares.run(work, |(y, first)| {
+        matrix.multiply_share(x, y, first, rows);
+    });
 }
 
 /// The combination of two directions p and u that takes most energy from an error, whose residual is r: from p·A p, p·A u,

@@ -3,35 +3,53 @@
 //! Of each pair of aggregates the one with the higher number has the block, and its owner computes
 //! it from the rows of its vertices: first Zᵢ_b = Σ_{j in b} Aᵢⱼ Pⱼ for every aggregate b that the
 //! row reads, then Pᵢᵀ Zᵢ_b is added, which is one product with Pᵢ for each aggregate and not for
-//! each entry. Rows are taken in the order of their vertices and columns in the order of theirs, so
+//! each entry. A is symmetric: of an aggregate with itself only j < i and half of j = i are taken, which makes a matrix L with
+//! A_c = L + Lᵀ there. Rows are taken in the order of their vertices and columns in the order of theirs, so
 //! that a block has the same bits whoever owns it.
+//!
+//! Lanes are the three coordinates of columns of Z, and then, for Pᵢᵀ Z, the six columns of its rows.
 
 use std::ops::Range;
 
 use glam::{DMat3, DVec3};
 use weft_partition::{Aggregates, HaloPlan};
 
+use super::Block;
 use super::cholesky::LowerRows;
-use super::modes::{Modes, add_moments};
-use super::{Block, Six};
+use super::modes::Modes;
+use super::six::{self, Column};
+use crate::simd::{Lanes, Loop, four_at, widest};
+use crate::solve::block_matrix::Entries;
 use crate::solve::{BlockMatrix, Pattern};
 use crate::team::{Shares, parts};
 
-/// Where every entry of the owned rows goes.
+/// Which entries of the owned rows go where.
 #[derive(Clone, Debug)]
 pub(super) struct Galerkin {
-    /// For each block and each scalar of the matrix its place among the targets of its row;
-    /// [`SKIPPED`] if another rank or row has the coarse block.
-    near: Vec<u32>,
-    far: Vec<u32>,
-    /// The coarse blocks that each row adds to, counted from the first that is owned.
-    targets: Vec<u32>,
+    /// Blocks and scalars of the matrix, by row and by target.
+    near: Vec<Entry>,
+    far: Vec<Entry>,
+    targets: Vec<Target>,
     /// Where the targets of each row start; one more than there are rows.
     starts: Vec<u32>,
-    /// Where the blocks of each owned aggregate start, counted as targets are; one more than there are.
+    /// Where the blocks of each owned aggregate start, counted from the first that is owned; one more than there are.
     block_starts: Vec<usize>,
-    /// The most targets of a row.
-    most: usize,
+}
+
+/// A block or a scalar of the matrix.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: u32,
+    /// As a local index.
+    column: u32,
+}
+
+/// A coarse block that a row adds to, counted from the first that is owned, and where the entries for it end.
+#[derive(Clone, Copy, Debug)]
+struct Target {
+    block: u32,
+    near_end: u32,
+    far_end: u32,
 }
 
 impl Galerkin {
@@ -43,10 +61,9 @@ impl Galerkin {
         lower: &LowerRows,
         owned: &Range<usize>,
     ) -> Self {
-        let (blocks, scalars) = pattern.entry_counts();
         let mut galerkin = Self {
-            near: vec![SKIPPED; blocks],
-            far: vec![SKIPPED; scalars],
+            near: Vec::new(),
+            far: Vec::new(),
             targets: Vec::new(),
             starts: vec![0],
             // Each row has a block, so that these are the starts of the owned ones, and their end.
@@ -54,34 +71,46 @@ impl Galerkin {
                 .filter(|&&start| (owned.start..=owned.end).contains(&start))
                 .map(|start| start - owned.start)
                 .collect(),
-            most: 0,
         };
-        let mut here: Vec<u32> = Vec::new();
         for (row, vertex) in plan.owned().enumerate() {
-            let own = aggregates.of(vertex as u32);
-            here.clear();
-            let mut place = |(at, columns): (Range<usize>, &[u32]), places: &mut [u32]| {
-                for (place, &column) in places[at].iter_mut().zip(columns) {
+            let vertex = vertex as u32;
+            let own = aggregates.of(vertex);
+            let list = |(at, columns): (Range<usize>, &[u32])| -> Vec<(u32, Entry)> {
+                let here = at.zip(columns).filter_map(|(at, &column)| {
                     let other = aggregates.of(column);
-                    if other > own {
-                        continue;
+                    if other > own || (other == own && column > vertex) {
+                        return None;
                     }
                     let block = lower
                         .find(own as usize, other)
                         .expect("the coarse graph has an edge for each entry");
-                    let block = (block - owned.start) as u32;
-                    let known = here.iter().position(|&target| target == block);
-                    *place = known.unwrap_or(here.len()) as u32;
-                    if known.is_none() {
-                        here.push(block);
-                    }
-                }
+                    let local = plan
+                        .local_index(column)
+                        .expect("the plan reads what the pattern has");
+                    let (at, column) = (at as u32, local as u32);
+                    Some(((block - owned.start) as u32, Entry { at, column }))
+                });
+                here.collect()
             };
-            place(pattern.block_columns(row), &mut galerkin.near);
-            place(pattern.scalar_columns(row), &mut galerkin.far);
-            galerkin.targets.extend(&here);
+            let near = list(pattern.block_columns(row));
+            let far = list(pattern.scalar_columns(row));
+            let mut blocks: Vec<u32> = near.iter().chain(&far).map(|&(block, _)| block).collect();
+            blocks.sort_unstable();
+            blocks.dedup();
+            for block in blocks {
+                let of = |all: &[(u32, Entry)]| -> Vec<Entry> {
+                    let here = all.iter().filter(|(target, _)| *target == block);
+                    here.map(|&(_, entry)| entry).collect()
+                };
+                galerkin.near.extend(of(&near));
+                galerkin.far.extend(of(&far));
+                galerkin.targets.push(Target {
+                    block,
+                    near_end: galerkin.near.len() as u32,
+                    far_end: galerkin.far.len() as u32,
+                });
+            }
             galerkin.starts.push(galerkin.targets.len() as u32);
-            galerkin.most = galerkin.most.max(here.len());
         }
         galerkin
     }
@@ -95,87 +124,205 @@ impl Galerkin {
         shares: &Shares,
     ) {
         let starts = &self.block_starts;
-        let blocks = || {
-            let owned = modes.owned_by(shares);
-            owned.map(|aggregates| starts[aggregates.start]..starts[aggregates.end])
-        };
-        let work = (parts(owned, blocks()).zip(blocks())).zip(&shares.elements);
-        shares.run(work, |((owned, blocks), rows)| {
+        let aggregates = || modes.owned_by(shares);
+        let blocks = || aggregates().map(|own| starts[own.start]..starts[own.end]);
+        let work = (parts(owned, blocks()).zip(aggregates())).zip(&shares.elements);
+        let matrix = matrix.entries();
+        shares.run(work, |((owned, aggregates), rows)| {
             owned.fill([[0.0; 6]; 6]);
-            // Z of the row at hand, one for each of its targets, by columns.
-            let mut sums = vec![[DVec3::ZERO; 6]; self.most];
-            for row in rows.clone() {
-                self.add_row(matrix, modes, row, &mut sums, (owned, blocks.start));
+            let first = starts[aggregates.start];
+            widest(Adding {
+                galerkin: self,
+                matrix,
+                modes,
+                rows: rows.clone(),
+                owned,
+                first,
+            });
+            for own in starts[aggregates.start..=aggregates.end].windows(2) {
+                // The block on the diagonal comes last.
+                let blocks = &mut owned[own[0] - first..own[1] - first];
+                let Some((diagonal, others)) = blocks.split_last_mut() else {
+                    continue;
+                };
+                others
+                    .iter_mut()
+                    .for_each(|block| *block = six::transposed(block));
+                let across = six::transposed(diagonal);
+                for (entry, other) in
+                    (diagonal.as_flattened_mut().iter_mut()).zip(across.as_flattened())
+                {
+                    *entry += other;
+                }
             }
         });
     }
 
-    /// What a row adds to the blocks of its aggregate; `owned` begins with the block of the given number.
-    fn add_row(
-        &self,
-        matrix: &BlockMatrix,
-        modes: &Modes,
-        row: usize,
-        sums: &mut [[DVec3; 6]],
-        (owned, first): (&mut [Block], usize),
-    ) {
-        let targets = &self.targets[self.starts[row] as usize..self.starts[row + 1] as usize];
-        let sums = &mut sums[..targets.len()];
-        sums.fill([DVec3::ZERO; 6]);
-        for (at, column, block) in matrix.row_blocks(row) {
-            // Skipped entries have no sum to go to.
-            if let Some(sum) = sums.get_mut(self.near[at] as usize) {
-                let column = column as usize;
-                let block = match modes.projection(column) {
-                    Some(free) => block * free,
-                    None => block,
-                };
-                add_block(sum, &block, modes.offset(column));
-            }
-        }
-        for (at, column, value) in matrix.row_scalars(row) {
-            if let Some(sum) = sums.get_mut(self.far[at] as usize) {
-                let column = column as usize;
-                match modes.projection(column) {
-                    Some(free) => add_block(sum, &(value * free), modes.offset(column)),
-                    None => add_scalar(sum, value, modes.offset(column)),
+    /// The ends of the entries before a row.
+    fn before(&self, row: usize) -> [usize; 2] {
+        let targets = &self.targets[..self.starts[row] as usize];
+        targets.last().map_or([0; 2], |last| {
+            [last.near_end as usize, last.far_end as usize]
+        })
+    }
+}
+
+/// What some rows add to the blocks of their aggregates, blocks by rows; `owned` begins with the block of number `first`.
+struct Adding<'a> {
+    galerkin: &'a Galerkin,
+    matrix: Entries<'a>,
+    modes: &'a Modes,
+    rows: Range<usize>,
+    owned: &'a mut [Block],
+    first: usize,
+}
+
+impl Loop for Adding<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        let Self {
+            galerkin,
+            matrix,
+            modes,
+            owned,
+            first,
+            ..
+        } = self;
+        let Galerkin {
+            near,
+            far,
+            targets,
+            starts,
+            ..
+        } = galerkin;
+        let mut room = [0.0; 4];
+        let [mut near_at, mut far_at] = galerkin.before(self.rows.start);
+        for row in self.rows {
+            for target in &targets[starts[row] as usize..starts[row + 1] as usize] {
+                let mut z = [lanes.splat(0.0); 6];
+                for entry in &near[near_at..target.near_end as usize] {
+                    let column = entry.column as usize;
+                    let mut block = block_at(lanes, matrix.blocks, entry.at);
+                    if column == row {
+                        block = half(lanes, block);
+                    }
+                    if let Some(free) = modes.projection(column) {
+                        block = product(lanes, block, &free);
+                    }
+                    add_block(lanes, &mut z, block, modes.offset(column));
                 }
-            }
-        }
-        let (free, q) = (modes.projection(row), modes.offset(row));
-        for (sum, &target) in sums.iter().zip(targets) {
-            for (column, z) in owned[target as usize - first].iter_mut().zip(sum) {
-                let z = match free {
-                    Some(free) => free * *z,
-                    None => *z,
-                };
-                let column: &mut Six = column;
-                add_moments(column, q, z);
+                // Of scalars a both Σ a and Σ a q.
+                let (mut sum, mut moment) = (0.0, lanes.splat(0.0));
+                for entry in &far[far_at..target.far_end as usize] {
+                    let column = entry.column as usize;
+                    let value = matrix.scalars[entry.at as usize];
+                    if let Some(free) = modes.projection(column) {
+                        let block = product(lanes, identity(lanes, value), &free);
+                        add_block(lanes, &mut z, block, modes.offset(column));
+                    } else {
+                        sum += value;
+                        let q = lanes.load(four_at(modes.offsets(), column, &mut room));
+                        moment = lanes.add_product(moment, lanes.splat(value), q);
+                    }
+                }
+                let [x, y, w, _] = lanes.store(moment);
+                let turned = [[0.0, -w, y, 0.0], [w, 0.0, -x, 0.0], [-y, x, 0.0, 0.0]];
+                for (k, column) in identity(lanes, sum).into_iter().enumerate() {
+                    z[k] = lanes.add(z[k], column);
+                    z[k + 3] = lanes.add(z[k + 3], lanes.load(&turned[k]));
+                }
+                (near_at, far_at) = (target.near_end as usize, target.far_end as usize);
+
+                let [a, b, c, d, e, f] = z;
+                let [x, y, w, _] = lanes.transposed([a, b, c, d]);
+                let [last_x, last_y, last_w, _] = lanes.transposed([c, d, e, f]);
+                let mut z = [
+                    Column::of_lanes(lanes, [x, last_x]),
+                    Column::of_lanes(lanes, [y, last_y]),
+                    Column::of_lanes(lanes, [w, last_w]),
+                ];
+                if let Some(free) = modes.projection(row) {
+                    // Symmetric.
+                    let [x, y, w] = z;
+                    let by =
+                        |axis: DVec3| x.times(axis.x).plus(y.times(axis.y)).plus(w.times(axis.z));
+                    z = [by(free.x_axis), by(free.y_axis), by(free.z_axis)];
+                }
+                let ([x, y, w], q) = (z, modes.offset(row));
+                let moments = [
+                    w.times(q.y).minus(y.times(q.z)),
+                    x.times(q.z).minus(w.times(q.x)),
+                    y.times(q.x).minus(x.times(q.y)),
+                ];
+                let block = &mut owned[target.block as usize - first];
+                let [fx, fy, fz, mx, my, mz] = block;
+                z[0].add_to(fx);
+                z[1].add_to(fy);
+                z[2].add_to(fz);
+                moments[0].add_to(mx);
+                moments[1].add_to(my);
+                moments[2].add_to(mz);
             }
         }
     }
 }
 
-/// sum += A T for a vertex with offset q.
-fn add_block(sum: &mut [DVec3; 6], a: &DMat3, q: DVec3) {
-    sum[0] += a.x_axis;
-    sum[1] += a.y_axis;
-    sum[2] += a.z_axis;
+/// The columns of a block; their fourth numbers are of no use.
+#[inline(always)]
+fn block_at<L: Lanes>(lanes: L, blocks: &[f64], at: u32) -> [L::Four; 3] {
+    let at = 9 * at as usize;
+    let block: &[f64; 10] = blocks[at..at + 10]
+        .try_into()
+        .expect("behind the last block is room");
+    let [p @ .., _, _, _, _, _, _] = block;
+    let [_, _, _, q @ .., _, _, _] = block;
+    let [_, _, _, _, _, _, r @ ..] = block;
+    [lanes.load(p), lanes.load(q), lanes.load(r)]
+}
+
+/// A number times identity.
+#[inline(always)]
+fn identity<L: Lanes>(lanes: L, a: f64) -> [L::Four; 3] {
+    [
+        lanes.load(&[a, 0.0, 0.0, 0.0]),
+        lanes.load(&[0.0, a, 0.0, 0.0]),
+        lanes.load(&[0.0, 0.0, a, 0.0]),
+    ]
+}
+
+#[inline(always)]
+fn half<L: Lanes>(lanes: L, [a, b, c]: [L::Four; 3]) -> [L::Four; 3] {
+    let half = lanes.splat(0.5);
+    [
+        lanes.multiply(a, half),
+        lanes.multiply(b, half),
+        lanes.multiply(c, half),
+    ]
+}
+
+/// The product of a block with a matrix.
+#[inline(always)]
+fn product<L: Lanes>(lanes: L, [a, b, c]: [L::Four; 3], by: &DMat3) -> [L::Four; 3] {
+    let column = |axis: DVec3| {
+        let sum = lanes.multiply(a, lanes.splat(axis.x));
+        let sum = lanes.add_product(sum, b, lanes.splat(axis.y));
+        lanes.add_product(sum, c, lanes.splat(axis.z))
+    };
+    [column(by.x_axis), column(by.y_axis), column(by.z_axis)]
+}
+
+/// z += A T for a vertex with offset q.
+#[inline(always)]
+fn add_block<L: Lanes>(lanes: L, z: &mut [L::Four; 6], [a, b, c]: [L::Four; 3], q: DVec3) {
+    let (x, y, w) = (lanes.splat(q.x), lanes.splat(q.y), lanes.splat(q.z));
+    z[0] = lanes.add(z[0], a);
+    z[1] = lanes.add(z[1], b);
+    z[2] = lanes.add(z[2], c);
     // eₓ × q = (0, −q_z, q_y) and so on.
-    sum[3] += a.z_axis * q.y - a.y_axis * q.z;
-    sum[4] += a.x_axis * q.z - a.z_axis * q.x;
-    sum[5] += a.y_axis * q.x - a.x_axis * q.y;
+    let less = |p, by, q, times| lanes.subtract(lanes.multiply(p, by), lanes.multiply(q, times));
+    z[3] = lanes.add(z[3], less(c, y, b, w));
+    z[4] = lanes.add(z[4], less(a, w, c, x));
+    z[5] = lanes.add(z[5], less(b, x, a, y));
 }
-
-/// sum += a T for a vertex with offset q.
-fn add_scalar(sum: &mut [DVec3; 6], a: f64, q: DVec3) {
-    let q = a * q;
-    sum[0].x += a;
-    sum[1].y += a;
-    sum[2].z += a;
-    sum[3] += DVec3::new(0.0, -q.z, q.y);
-    sum[4] += DVec3::new(q.z, 0.0, -q.x);
-    sum[5] += DVec3::new(-q.y, q.x, 0.0);
-}
-
-const SKIPPED: u32 = u32::MAX;

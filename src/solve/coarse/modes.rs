@@ -103,10 +103,9 @@ impl Modes {
             *first = DVec3::new(free.x_axis.x, free.y_axis.x, free.z_axis.x);
             *rest = DVec3::new(free.y_axis.y, free.z_axis.y, free.z_axis.z);
         }
-        for vector in [&mut self.offsets].into_iter().chain(&mut self.free) {
-            halo.start(comm, vector)?;
-            halo.finish(comm, vector)?;
-        }
+        let [rows, rest] = &mut self.free;
+        halo.start_all(comm, [&self.offsets, rows, rest])?;
+        halo.finish_all(comm, [&mut self.offsets, rows, rest])?;
         let [first, rest] = &self.free;
         for (constrained, (first, rest)) in self.constrained.iter_mut().zip(first.iter().zip(rest))
         {
@@ -116,11 +115,18 @@ impl Modes {
     }
 
     /// q of a vertex, owned or of the halo.
+    #[inline]
     pub(super) fn offset(&self, local: usize) -> DVec3 {
         self.offsets[local]
     }
 
+    /// q of owned vertices and halo.
+    pub(super) fn offsets(&self) -> &[DVec3] {
+        &self.offsets
+    }
+
     /// S of a vertex, owned or of the halo, if it is constrained.
+    #[inline]
     pub(super) fn projection(&self, local: usize) -> Option<DMat3> {
         self.constrained[local].then(|| {
             let (a, b) = (self.free[0][local], self.free[1][local]);
@@ -165,7 +171,7 @@ impl Modes {
 }
 
 /// Adds Tᵢᵀ v for a vertex with offset q: the force v, and its moment q × v.
-pub(super) fn add_moments(sum: &mut Six, q: DVec3, v: DVec3) {
+fn add_moments(sum: &mut Six, q: DVec3, v: DVec3) {
     let m = q.cross(v);
     for (sum, value) in sum.iter_mut().zip([v.x, v.y, v.z, m.x, m.y, m.z]) {
         *sum += value;

@@ -57,6 +57,12 @@ impl<L: Lanes> Column<L> {
         Self(lanes, [lanes.load(first), lanes.load(last)])
     }
 
+    /// The first four of six numbers, and the last four.
+    #[inline(always)]
+    pub(super) fn of_lanes(lanes: L, fours: [L::Four; 2]) -> Self {
+        Self(lanes, fours)
+    }
+
     #[inline(always)]
     pub(super) fn wide(self) -> Wide {
         let [first, last] = self.1;
@@ -115,9 +121,33 @@ impl<L: Lanes> Column<L> {
         }
     }
 
+    /// self + other.
+    #[inline(always)]
+    pub(super) fn plus(mut self, other: Self) -> Self {
+        for (own, other) in self.1.iter_mut().zip(other.1) {
+            *own = self.0.add(*own, other);
+        }
+        self
+    }
+
+    /// self − other.
+    #[inline(always)]
+    pub(super) fn minus(mut self, other: Self) -> Self {
+        for (own, other) in self.1.iter_mut().zip(other.1) {
+            *own = self.0.subtract(*own, other);
+        }
+        self
+    }
+
+    /// Adds it to numbers in memory.
+    #[inline(always)]
+    pub(super) fn add_to(self, six: &mut Six) {
+        Self::load(self.0, six).plus(self).store(six);
+    }
+
     /// self b.
     #[inline(always)]
-    fn times(self, b: f64) -> Self {
+    pub(super) fn times(self, b: f64) -> Self {
         let (lanes, b) = (self.0, self.0.splat(b));
         Self(lanes, self.1.map(|four| lanes.multiply(four, b)))
     }

@@ -40,7 +40,9 @@ const COARSE_ROW: u64 = 4 * 6 * SIX;
 /// Bytes in which ranks agree that nothing is wrong.
 const AGREED: u64 = 2;
 /// Small gathers of a solve beside its iterations.
-const SOLVE_GATHERS: u32 = 2;
+const SOLVE_GATHERS: u32 = 4;
+/// Products that the first solve of a step begins with, and a further one: the prescribed changes, and the vectors along which it starts.
+const STARTS: [u32; 2] = [3, 2];
 /// Stack of a rank in bytes.
 const STACK: usize = 64 << 10;
 
@@ -276,8 +278,8 @@ fn finish(
         let factor = |_: usize| ns(prices.coarse_factor, 1.0);
         if header.aggregates > 0 {
             for _ in 0..step.systems {
-                // Positions of the halo; what each rank has of the matrix; then all factor it alike.
-                clocks.exchange(&layout.halo, VECTOR, |_| 0);
+                // Offsets and projections of the halo; what each rank has of the matrix; then all factor it alike.
+                clocks.exchange(&layout.halo, 3 * VECTOR, |_| 0);
                 clocks.allgather_known(|rank| COARSE_ROW * coarse(rank));
                 clocks.compute(factor);
             }
@@ -285,7 +287,14 @@ fn finish(
         let product = |rank: usize| {
             ns(prices.product, weight(rank)) + ns(prices.coarse_solve, layout.ranks[rank].coarse)
         };
-        for _ in 0..step.products {
+        let mut left = step.products;
+        for system in 0..step.systems {
+            let at_once = left.min(STARTS[usize::from(system > 0)]);
+            let products = |rank: usize| u64::from(at_once) * product(rank);
+            clocks.exchange(&layout.halo, u64::from(at_once) * VECTOR, products);
+            left -= at_once;
+        }
+        for _ in 0..left {
             clocks.exchange(&layout.halo, VECTOR, product);
             clocks
                 .allgather_known(|rank| PARTIAL * layout.ranks[rank].partials + SIX * coarse(rank));
