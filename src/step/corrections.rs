@@ -17,7 +17,7 @@ use super::detect::Contacts;
 use super::edges::Edges;
 use super::impulses::{Impulses, Row};
 use super::row_exchange::RowExchange;
-use super::strain_limit;
+use super::strain_limit::Stretched;
 use super::world::World;
 use crate::collide::Contact;
 use crate::collide::contact::PairKind;
@@ -40,8 +40,7 @@ pub(super) struct Corrections {
     impulses: Impulses,
     /// Rows of edges.
     rated: Vec<Row>,
-    /// Rows of stretched triangles, as each thread of the rank finds them.
-    strained: Vec<Vec<Row>>,
+    stretched: Stretched,
 }
 
 /// What corrections read.
@@ -83,7 +82,7 @@ impl Corrections {
             team: team.clone(),
             impulses: Impulses::with_team(team),
             rated: Vec::new(),
-            strained: Vec::new(),
+            stretched: Stretched::default(),
         }
     }
 
@@ -119,22 +118,17 @@ impl Corrections {
         let contact_rows = self.impulses.rows().len();
 
         let mut pushed = Pushed::default();
-        for _ in 0..PASSES {
+        for pass in 0..PASSES {
             self.halo.start(comm, v)?;
             self.halo.finish(comm, v)?;
             if let Some((prices, weight)) = with.prices {
                 comm.compute(ns(prices.respond, weight) / PASSES as u64, Duration::ZERO);
             }
             self.impulses.truncate(contact_rows);
-            self.strained.iter_mut().for_each(Vec::clear);
             let (x, ends) = (with.x, &*v);
-            with.assembly
-                .collect(&mut self.strained, Vec::new, |triangle, corners, rows| {
-                    let at = |values: &[DVec3]| corners.map(|c| values[c as usize]);
-                    strain_limit::push_rows(world.model(), triangle, at(x), at(ends), dt, rows);
-                });
-            self.impulses
-                .extend(self.strained.iter().flatten().copied());
+            let triangles = (world.model(), with.assembly);
+            self.stretched.find(triangles, (x, ends), dt, pass > 0);
+            self.impulses.extend(self.stretched.rows().copied());
             let strain_rows = contact_rows..self.impulses.rows().len();
             if let Some((edges, limit)) = with.edges {
                 self.rated.clear();

@@ -51,20 +51,15 @@ impl RowExchange {
     /// Plans the exchange for the rows that `impulses` holds.
     pub(super) fn new(impulses: &Impulses, ownership: &Ownership, me: usize) -> Self {
         let vertices = impulses.vertices();
-        let owners: Vec<usize> = vertices
-            .iter()
-            .map(|&vertex| ownership.rank_of_vertex(vertex as usize))
-            .collect();
+        let owned = ownership.vertices(me);
+        let own = |slot: &u32| owned.contains(&(vertices[*slot as usize] as usize));
         let mut shared: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
         for slots in impulses.slots() {
-            let own = || slots.iter().filter(|&&slot| owners[slot as usize] == me);
-            for &slot in slots {
-                let owner = owners[slot as usize];
-                if owner != me {
-                    let [send, receive] = shared.entry(owner).or_default();
-                    receive.push(slot);
-                    send.extend(own());
-                }
+            for slot in slots.iter().filter(|&slot| !own(slot)) {
+                let owner = ownership.rank_of_vertex(vertices[*slot as usize] as usize);
+                let [send, receive] = shared.entry(owner).or_default();
+                receive.push(*slot);
+                send.extend(slots.iter().filter(|&slot| own(slot)));
             }
         }
         let list = |mut slots: Vec<u32>| {

@@ -12,6 +12,7 @@
 
 use glam::DVec3;
 
+use super::assembly::Assembly;
 use super::impulses::Row;
 use crate::physics::ClothModel;
 
@@ -20,9 +21,71 @@ const WATCHED: f64 = 0.7;
 /// How much of its strain beyond the limit a triangle loses in one step.
 const PULL_PER_STEP: f64 = 0.02;
 
+/// The triangles of a rank that need rows.
+#[derive(Debug, Default)]
+pub(super) struct Stretched {
+    /// As each thread of the rank finds them.
+    found: Vec<Found>,
+    /// The velocities of vertices when triangles were last looked at, in m/s, and whether a vertex may have other rows since.
+    seen: Vec<DVec3>,
+    stale: Vec<bool>,
+}
+
+/// Rows, and the corners of the triangles that they are of.
+#[derive(Debug, Default)]
+struct Found {
+    rows: Vec<Row>,
+    corners: Vec<[u32; 3]>,
+}
+
+impl Stretched {
+    /// Finds the rows of triangles whose corners are at `x` (m) and move with `v` (m/s) for `dt` (s); both of owned vertices and halo.
+    /// `again`: `x` and `dt` are as they were the last time, so that only triangles with rows and those of vertices that
+    /// move differently now are looked at.
+    pub(super) fn find(
+        &mut self,
+        (model, assembly): (&ClothModel, &Assembly),
+        (x, v): (&[DVec3], &[DVec3]),
+        dt: f64,
+        again: bool,
+    ) {
+        let Self { found, seen, stale } = self;
+        stale.clear();
+        if again {
+            stale.extend(seen.iter().zip(v).map(|(seen, v)| seen != v));
+            let corners = found.iter().flat_map(|found| found.corners.as_flattened());
+            corners.for_each(|&corner| stale[corner as usize] = true);
+        } else {
+            stale.resize(v.len(), true);
+        }
+        seen.clear();
+        seen.extend_from_slice(v);
+        for found in &mut *found {
+            found.rows.clear();
+            found.corners.clear();
+        }
+        assembly.collect(found, Found::default, |triangle, corners, found| {
+            if !corners.iter().any(|&corner| stale[corner as usize]) {
+                return;
+            }
+            let before = found.rows.len();
+            let at = |values: &[DVec3]| corners.map(|corner| values[corner as usize]);
+            push_rows(model, triangle, at(x), at(v), dt, &mut found.rows);
+            if found.rows.len() > before {
+                found.corners.push(corners);
+            }
+        });
+    }
+
+    /// The rows, in the order of the triangles.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.found.iter().flat_map(|found| &found.rows)
+    }
+}
+
 /// Appends the rows of a triangle. `x` and `v` are its corners', at the start of the step (m) and as
 /// predicted for its end (m/s); `dt` in s.
-pub(super) fn push_rows(
+fn push_rows(
     model: &ClothModel,
     triangle: u32,
     x: [DVec3; 3],
