@@ -185,10 +185,7 @@ impl RestTriangle {
     /// to a line or is not finite.
     #[must_use]
     pub fn deform(&self, x: [DVec3; 3]) -> Option<Deformation> {
-        let g = &self.gradients;
-        let f0 = x[0] * g[0].x + x[1] * g[1].x + x[2] * g[2].x;
-        let f1 = x[0] * g[0].y + x[1] * g[1].y + x[2] * g[2].y;
-        let (c00, c11, c01) = (f0.length_squared(), f1.length_squared(), f0.dot(f1));
+        let ([f0, f1], [c00, c11, c01]) = self.gradient_of(x);
         // U = (C + √det C · I) / √(tr C + 2 √det C), the square root of a 2x2 matrix.
         let root = f0.cross(f1).length();
         let trace = (c00 + c11 + 2.0 * root).sqrt();
@@ -204,6 +201,36 @@ impl RestTriangle {
         Some(Deformation { axes, stretch })
     }
 
+    /// Deformation gradient F by columns, and C = FᵀF as `[c₀₀, c₁₁, c₀₁]`, for corners at `x` (m).
+    #[inline]
+    fn gradient_of(&self, x: [DVec3; 3]) -> ([DVec3; 2], [f64; 3]) {
+        let g = &self.gradients;
+        let f0 = x[0] * g[0].x + x[1] * g[1].x + x[2] * g[2].x;
+        let f1 = x[0] * g[0].y + x[1] * g[1].y + x[2] * g[2].y;
+        (
+            [f0, f1],
+            [f0.length_squared(), f1.length_squared(), f0.dot(f1)],
+        )
+    }
+
+    /// The largest principal strain of the triangle with corners at `x` (m), infinite if it has collapsed or is not finite; `None` if it
+    /// is certainly not above one that is known. That is decided without a root.
+    #[inline]
+    pub(crate) fn strain_above(&self, known: f64, x: [DVec3; 3]) -> Option<f64> {
+        let (_, [c00, c11, c01]) = self.gradient_of(x);
+        // Room for rounding: which triangles are computed depends on their order, the largest strain of all must not.
+        let most = (1.0 + known) * (1.0 + known) * (1.0 - 1e-12);
+        let (free0, free1) = (most - c00, most - c11);
+        let shorter = free0 > 0.0 && free1 > 0.0 && free0 * free1 > c01 * c01;
+        // Well above rounding, and above where `deform` has it collapsed.
+        let trace = c00 + c11;
+        let spans = c00 * c11 - c01 * c01 > 1e-12 * trace * trace;
+        if shorter && spans {
+            return None;
+        }
+        Some(self.deform(x).map_or(f64::INFINITY, |d| d.strain()))
+    }
+
     /// The principal directions along which the triangle with corners at `x` (m) is longer than `threshold`
     /// times its rest length, the longest first.
     pub fn stretched_beyond(
@@ -212,9 +239,7 @@ impl RestTriangle {
         threshold: f64,
     ) -> impl Iterator<Item = PrincipalStretch> + use<> {
         let g = self.gradients;
-        let f0 = x[0] * g[0].x + x[1] * g[1].x + x[2] * g[2].x;
-        let f1 = x[0] * g[0].y + x[1] * g[1].y + x[2] * g[2].y;
-        let (c00, c11, c01) = (f0.length_squared(), f1.length_squared(), f0.dot(f1));
+        let ([f0, f1], [c00, c11, c01]) = self.gradient_of(x);
         let most = threshold * threshold;
         let (free0, free1) = (most - c00, most - c11);
         // C < most · I, as in most triangles at most times: decided without a root.
@@ -637,6 +662,16 @@ mod tests {
         }
         let between = 0.5 * (found[0].stretch + found[1].stretch);
         assert_eq!(triangle.stretched_beyond(x, between).count(), 1);
+        assert_eq!(triangle.strain_above(strain + 1e-9, x), None);
+        assert_eq!(triangle.strain_above(strain, x), Some(strain));
+        assert_eq!(
+            triangle.strain_above(1.0, [x[0], x[1], x[0]]),
+            Some(f64::INFINITY)
+        );
+        assert_eq!(
+            triangle.strain_above(1.0, [x[0], x[1], DVec3::NAN]),
+            Some(f64::INFINITY)
+        );
     }
 
     #[test]

@@ -203,8 +203,8 @@ impl Assembly {
             || 0.0_f64,
             |index, corners, largest| {
                 let membrane = &model.membranes()[index as usize];
-                let deformation = membrane.deform(corners.map(|c| x[c as usize]));
-                *largest = largest.max(deformation.map_or(f64::INFINITY, |d| d.strain()));
+                let strain = membrane.strain_above(*largest, corners.map(|c| x[c as usize]));
+                *largest = largest.max(strain.unwrap_or(0.0));
             },
         );
         largest.into_iter().fold(0.0, f64::max)

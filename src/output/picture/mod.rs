@@ -98,10 +98,8 @@ impl<'a> Drawing<'a> {
         for (number, face) in (0..).zip(&self.faces) {
             raster.triangle(face.positions(), number, &project);
         }
-        raster.resolve(OVERSAMPLE, |sample, row| {
-            let Some(hit) = sample else {
-                return backdrop(row as f32 / h as f32);
-            };
+        let behind = |row: usize| backdrop(row as f32 / h as f32);
+        raster.resolve(OVERSAMPLE, behind, |hit| {
             let face = &self.faces[hit.triangle()];
             let point = hit.mix(&face.corners);
             (self.light).shade(&self.items[face.item], face, point, self.camera)

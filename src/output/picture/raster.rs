@@ -149,41 +149,52 @@ impl Raster {
         }
     }
 
-    /// Averages blocks of samples into 8-bit pixels, of the rows that are kept; `shade` gives linear light for a sample.
-    /// What a pixel sees of a triangle is shaded once.
+    /// Averages blocks of samples into 8-bit pixels, of the rows that are kept; `shade` gives linear light of a hit, `behind` that of a row
+    /// where there is none. What a pixel sees of a triangle is shaded once.
     pub(super) fn resolve(
         &self,
         block: usize,
-        shade: impl Fn(Option<Hit>, usize) -> Vec3,
+        behind: impl Fn(usize) -> Vec3,
+        shade: impl Fn(Hit) -> Vec3,
     ) -> Vec<u8> {
         let width = self.width / block;
         let mut pixels = Vec::with_capacity(3 * self.hits.len() / (block * block));
         let mut seen: Vec<Hit> = Vec::with_capacity(block * block);
+        let srgb = |sum: Vec3| (sum / (block * block) as f32).to_array().map(to_srgb);
         for top in (0..self.places.len()).step_by(block) {
             if self.row(top).is_none() {
                 continue;
             }
+            let rows = top..top + block;
+            let behind: Vec<Vec3> = (rows.clone())
+                .map(|row| behind(row).clamp(Vec3::ZERO, Vec3::ONE))
+                .collect();
+            let nothing = (behind.iter()).flat_map(|light| std::iter::repeat_n(*light, block));
+            let nothing = srgb(nothing.fold(Vec3::ZERO, |sum, light| sum + light));
             for x in 0..width {
                 seen.clear();
                 let mut sum = Vec3::ZERO;
-                for y in top..top + block {
+                for (y, behind) in rows.clone().zip(&behind) {
                     let Some(row) = self.row(y) else { continue };
                     for hit in &self.hits[row + x * block..row + (x + 1) * block] {
                         if hit.triangle == Hit::NOTHING.triangle {
-                            sum += shade(None, y).clamp(Vec3::ZERO, Vec3::ONE);
+                            sum += *behind;
                         } else {
                             seen.push(*hit);
                         }
                     }
                 }
+                if seen.is_empty() {
+                    pixels.extend(nothing);
+                    continue;
+                }
                 seen.sort_by_key(|hit| hit.triangle);
                 for same in seen.chunk_by(|a, b| a.triangle == b.triangle) {
                     // Clamped each for itself, so that a bright edge does not bleed.
-                    let light = shade(Some(same[0].mean(&same[1..])), top);
+                    let light = shade(same[0].mean(&same[1..]));
                     sum += light.clamp(Vec3::ZERO, Vec3::ONE) * same.len() as f32;
                 }
-                let mean = sum / (block * block) as f32;
-                pixels.extend(mean.to_array().map(to_srgb));
+                pixels.extend(srgb(sum));
             }
         }
         pixels
