@@ -14,6 +14,9 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, Yield};
 
 /// How often a thread that is done looks for the others before it lets the system wake it.
 const SPINS: u32 = 5_000;
+/// How often a thread that stays awake then lets others have its core, before it sleeps all the same: longer than what one thread does
+/// alone between loops.
+const YIELDS: u32 = 5_000;
 
 /// Threads that take shares of loops. Clones are the same threads.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +102,11 @@ impl Team {
                             idle += 1;
                             std::hint::spin_loop();
                         }
-                        // Somebody else has the caller's core.
+                        // Perhaps the caller, whose core somebody has.
+                        _ if idle < SPINS + YIELDS => {
+                            idle += 1;
+                            std::thread::yield_now();
+                        }
                         _ => break,
                     }
                 }

@@ -36,7 +36,6 @@ const SETTLED: f64 = 0.005;
 #[derive(Debug)]
 pub(super) struct Corrections {
     halo: Halo,
-    team: Team,
     impulses: Impulses,
     /// Rows of edges.
     rated: Vec<Row>,
@@ -79,7 +78,6 @@ impl Corrections {
     pub(super) fn new(plan: &HaloPlan, team: &Team) -> Self {
         Self {
             halo: Halo::new(plan, TAG),
-            team: team.clone(),
             impulses: Impulses::with_team(team),
             rated: Vec::new(),
             stretched: Stretched::default(),
@@ -144,23 +142,20 @@ impl Corrections {
             let began = comm.now();
             let settled = SETTLED * settings.thickness / dt;
             let impulses = &mut self.impulses;
-            self.team.awake(|| {
-                for round in 1..=settings.iterations {
-                    exchange.refresh(comm, impulses)?;
-                    let worst = impulses.round();
-                    if let Some((prices, _)) = with.prices {
-                        comm.compute(ns(prices.row, contact_rows as f64), Duration::ZERO);
-                    }
-                    pushed.rounds += 1;
-                    if round % LOOK_EVERY == 0 {
-                        pushed.looks += 1;
-                        if all_reduce(comm, worst, f64::max)? <= settled {
-                            break;
-                        }
+            for round in 1..=settings.iterations {
+                exchange.refresh(comm, impulses)?;
+                let worst = impulses.round();
+                if let Some((prices, _)) = with.prices {
+                    comm.compute(ns(prices.row, contact_rows as f64), Duration::ZERO);
+                }
+                pushed.rounds += 1;
+                if round % LOOK_EVERY == 0 {
+                    pushed.looks += 1;
+                    if all_reduce(comm, worst, f64::max)? <= settled {
+                        break;
                     }
                 }
-                Ok::<_, CommError>(())
-            })?;
+            }
             pushed.rounds_time += comm.now().saturating_sub(began);
             for (slot, &vertex) in self.impulses.vertices().iter().enumerate() {
                 if owned.contains(&(vertex as usize)) {
