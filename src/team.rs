@@ -1,16 +1,18 @@
 //! The threads of a rank in loops over what the rank owns.
 //!
-//! Collision tests are tasks of the runtime, which shares them by itself; assembly, solve and corrections are
-//! loops in which every row does about the same. Here a loop is cut into as many shares as there are threads,
+//! Collision tests are tasks of the runtime, which shares them by itself and only borrows the threads; assembly, solve and
+//! corrections are loops in which every row does about the same. Here a loop is cut into as many shares as there are threads,
 //! each a run of patches. What a share writes is its own, and whatever is added up is added per patch or per
 //! row, in the same order whoever does it: the number of threads shows in no bit.
 
 use std::borrow::Borrow;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, Yield};
+use weft_runtime::{Crew, Hired, Started};
 
 /// How often a thread that is done looks for the others before it lets the system wake it.
 const SPINS: u32 = 5_000;
@@ -72,13 +74,8 @@ impl Team {
                 });
             }
             work(own);
-            // Shares are even: the others end about now, sooner than the system would wake this thread.
-            for _ in 0..SPINS {
-                if open.load(Ordering::Acquire) == 0 {
-                    break;
-                }
-                std::hint::spin_loop();
-            }
+            // Shares are even: the others end about now.
+            spin_until_none(open);
         });
     }
 
@@ -180,6 +177,38 @@ impl Team {
             at = to;
         }
         shares
+    }
+}
+
+/// Waits for the last of so many threads, if it ends soon: sooner than the system would wake this one.
+fn spin_until_none(open: &AtomicUsize) {
+    for _ in 0..SPINS {
+        if open.load(Ordering::Acquire) == 0 {
+            break;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+impl Crew for Team {
+    fn work<'w>(&self, workers: Vec<Hired<'w>>, main: Box<dyn FnOnce() + 'w>) -> io::Result<()> {
+        let pool = match &self.pool {
+            Some(pool) if workers.len() <= pool.current_num_threads() => pool,
+            _ => return Started.work(workers, main),
+        };
+        let open = AtomicUsize::new(workers.len());
+        let open = &open;
+        pool.in_place_scope(|scope| {
+            for (_, work) in workers {
+                scope.spawn(move |_| {
+                    work();
+                    open.fetch_sub(1, Ordering::Release);
+                });
+            }
+            main();
+            spin_until_none(open);
+        });
+        Ok(())
     }
 }
 

@@ -100,6 +100,7 @@
 mod block;
 pub mod comm;
 mod cpu_time;
+mod crew;
 mod group;
 mod panics;
 mod parcel;
@@ -116,8 +117,9 @@ mod worker;
 
 pub use block::{BlockError, BlockName, Bytes};
 pub use cpu_time::thread_time;
+pub use crew::{Crew, Hired, Started};
 pub use group::Group;
 pub use panics::panic_is_caught;
 pub use policy::{Interval, POLICIES, Policy, ScopeOptions, Split, Victims};
-pub use scope::{Scope, ScopeError, ScopeReport, scope};
+pub use scope::{Scope, ScopeError, ScopeReport, scope, scope_on};
 pub use task::{Context, Failure, Registry, Step, Task, TaskError};

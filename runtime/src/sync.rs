@@ -4,7 +4,7 @@
 //! same code in one schedule after another of its own choice; see `schedules.rs`.
 
 pub(crate) use self::kind::{
-    AtomicBool, AtomicU64, Ordering, Receiver, Sender, scope, spawn, unbounded,
+    AtomicBool, AtomicU64, Ordering, Receiver, Sender, recv_soon, scope, spawn, unbounded,
 };
 
 #[cfg(not(all(test, shuttle)))]
@@ -16,6 +16,22 @@ mod kind {
     pub(crate) use std::thread::scope;
 
     pub(crate) use crossbeam_channel::{Receiver, Sender, unbounded};
+    use crossbeam_channel::{RecvError, TryRecvError};
+
+    /// How often an empty channel is looked at before the thread sleeps: for some tens of microseconds, about what it takes to be woken.
+    const SPINS: u32 = 500;
+
+    /// What comes next, if it comes soon without sleeping.
+    pub(crate) fn recv_soon<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
+        for _ in 0..SPINS {
+            match receiver.try_recv() {
+                Ok(value) => return Ok(value),
+                Err(TryRecvError::Empty) => std::hint::spin_loop(),
+                Err(TryRecvError::Disconnected) => return Err(RecvError),
+            }
+        }
+        receiver.recv()
+    }
 
     /// Starts a thread with a name.
     pub(crate) fn spawn<'scope>(
@@ -34,8 +50,15 @@ mod kind {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::sync::mpsc::RecvError;
+
     pub(crate) use shuttle::sync::mpsc::{Receiver, Sender, channel as unbounded};
     use shuttle::thread::Scope;
+
+    /// Shuttle has no time, and so no soon.
+    pub(crate) fn recv_soon<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
+        receiver.recv()
+    }
 
     /// Shuttle's own does not wait for the threads when `body` panics.
     pub(crate) fn scope<'env, R>(

@@ -1,8 +1,9 @@
 //! Running tasks: slice after slice, with what they leave handed to the rank.
 //!
 //! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads: they get
-//! orders over a channel, run a task to its end, and report over another channel what it leaves. A task
-//! that waits in a join of its own group keeps its thread, which runs tasks of that group meanwhile.
+//! orders over a channel, run a task to its end, and report over another channel what it leaves. So that they need not wait for
+//! the main thread after each task, they get some ahead, and give them back when others need them or theirs waits.
+//! A task that waits in a join of its own group keeps its thread, which runs tasks of that group meanwhile.
 
 use std::panic;
 use std::sync::Arc;
@@ -14,13 +15,15 @@ use crate::panics::catch;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{GroupId, Line, Ticket};
-use crate::sync::{AtomicBool, AtomicU64, Ordering, Receiver, Sender};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, Receiver, Sender, recv_soon};
 use crate::task::{Desk, Failure, Forked, Found, Host, Site, Stopped, TaskError};
 
 /// What a worker that is a thread tells its rank.
 pub(crate) enum Report<E: ?Sized> {
     /// What a slice left.
     Slice(usize, Slice<E>),
+    /// A task that it got ahead, and has not begun.
+    Back(usize, Job<E>),
     /// Its task waits in a join of this group.
     Waits(usize, Arc<Line>),
     /// Its task cancels this group.
@@ -30,6 +33,8 @@ pub(crate) enum Report<E: ?Sized> {
 /// What a rank tells a worker.
 pub(crate) enum Order<E: ?Sized> {
     Run(Job<E>),
+    /// What to run when the task at hand is done.
+    Ahead(Job<E>),
     /// What the task's join waits for.
     Joined(Option<Outcome>),
 }
@@ -44,6 +49,7 @@ pub(crate) struct Slice<E: ?Sized> {
     pub(crate) done: bool,
     pub(crate) charged: u64,
     pub(crate) busy: Duration,
+    pub(crate) ended: Instant,
 }
 
 /// How a slice ended.
@@ -141,8 +147,8 @@ pub(crate) struct Worker<'a, E: ?Sized> {
 impl<E: ?Sized> Worker<'_, E> {
     /// Until no more orders can come.
     pub(crate) fn work(mut self) {
-        while let Ok(order) = self.orders.recv() {
-            if let Order::Run(job) = order
+        while let Ok(order) = recv_soon(&self.orders) {
+            if let Order::Run(job) | Order::Ahead(job) = order
                 && !self.run(job)
             {
                 return;
@@ -166,12 +172,21 @@ impl<E: ?Sized> Worker<'_, E> {
             }
             let mut piece = None;
             if ran == Ran::More && self.split_wanted.swap(false, Ordering::Relaxed) {
-                piece = split(&mut job, self.how, self.rank);
+                // What it has not begun is a larger share than a piece.
+                match self.orders.try_recv() {
+                    Ok(Order::Ahead(ahead)) => {
+                        if self.reports.send(Report::Back(self.index, ahead)).is_err() {
+                            return false;
+                        }
+                    }
+                    _ => piece = split(&mut job, self.how, self.rank),
+                }
             }
-            busy += begin.elapsed().saturating_sub(self.away - away);
+            let ended = Instant::now();
+            busy += (ended - begin).saturating_sub(self.away - away);
             let done = ran == Ran::Done;
             if done || piece.is_some() || !site.results.is_empty() || !site.forked.is_empty() {
-                let mut slice = leave(&mut site, &job.badge);
+                let mut slice = leave(&mut site, &job.badge, ended);
                 slice.piece = piece;
                 slice.done = done;
                 slice.busy = std::mem::take(&mut busy);
@@ -187,7 +202,7 @@ impl<E: ?Sized> Worker<'_, E> {
 }
 
 /// What a task has left so far.
-fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge) -> Slice<E> {
+fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> Slice<E> {
     Slice {
         ticket: badge.ticket.clone(),
         kind: badge.kind,
@@ -197,6 +212,7 @@ fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge) -> Slice<E> {
         done: false,
         charged: std::mem::take(&mut site.charged),
         busy: Duration::ZERO,
+        ended,
     }
 }
 
@@ -208,12 +224,16 @@ impl<E: ?Sized> Host<E> for Worker<'_, E> {
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome> {
         let begin = Instant::now();
-        let slice = Report::Slice(self.index, leave(site, badge));
+        let slice = Report::Slice(self.index, leave(site, badge, begin));
         let waits = Report::Waits(self.index, Arc::clone(group));
         let mut told = self.reports.send(slice).is_ok() && self.reports.send(waits).is_ok();
         while told {
-            match self.orders.recv() {
+            match recv_soon(&self.orders) {
                 Ok(Order::Run(job)) => told = self.run(job),
+                // Perhaps it is what the join waits for.
+                Ok(Order::Ahead(job)) => {
+                    told = self.reports.send(Report::Back(self.index, job)).is_ok();
+                }
                 Ok(Order::Joined(outcome)) => {
                     self.away += begin.elapsed();
                     return outcome;

@@ -12,7 +12,7 @@ use weft_partition::Ownership;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::trace::Detail;
 use weft_runtime::{
-    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope, wire,
+    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
 };
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
@@ -186,7 +186,7 @@ pub(super) fn detect(
     let runs: Vec<TestRun> = (targets.into_iter())
         .filter_map(|target| TestRun::new(target, snapshot))
         .collect();
-    let (found, report) = scope(comm, &registry, &tested, options, |s| {
+    let (found, report) = scope_on(team, comm, &registry, &tested, options, |s| {
         let group = s.group();
         for run in runs {
             s.fork(

@@ -49,24 +49,21 @@ impl<'w> Simulation<'w> {
         comm: &mut dyn Comm,
         report: &mut StepReport,
     ) -> Result<(), StepError> {
+        let team = self.cg.shares().team().clone();
+        team.awake(|| self.take_part_awake(comm, report))
+    }
+
+    fn take_part_awake(
+        &mut self,
+        comm: &mut dyn Comm,
+        report: &mut StepReport,
+    ) -> Result<(), StepError> {
         let mut clock = Clock::start(comm);
         let contacts = self.detect(comm, report)?;
         report.times[0] = clock.lap(comm);
-        // All that follows are loops, one soon after the other.
-        let team = self.cg.shares().team().clone();
-        team.awake(|| self.move_on(comm, &contacts, report, &mut clock))
-    }
 
-    /// Takes the part whose contacts are found. Collective.
-    fn move_on(
-        &mut self,
-        comm: &mut dyn Comm,
-        contacts: &Contacts,
-        report: &mut StepReport,
-        clock: &mut Clock,
-    ) -> Result<(), StepError> {
         self.load_local();
-        self.constrain(contacts, report);
+        self.constrain(&contacts, report);
         self.begin_motion(comm)?;
         let collapsed = self.assemble_motion();
         self.pay(comm, |prices| prices.assemble, self.own_weight());
@@ -85,7 +82,7 @@ impl<'w> Simulation<'w> {
         }
         report.times[2] = clock.lap(comm);
 
-        self.respond(comm, contacts, report)?;
+        self.respond(comm, &contacts, report)?;
         self.check_changes(comm, report)?;
         self.find_ends(comm, report)?;
         report.times[3] = clock.lap(comm);

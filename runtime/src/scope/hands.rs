@@ -1,5 +1,6 @@
 //! Tasks and those who run them: this thread between messages, and workers that are other threads.
 
+use std::collections::VecDeque;
 use std::panic;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,9 @@ use crate::worker::{Order, Ran, Report, Slice, run_slice, split};
 /// of it the next batch is twice as large, with more than all of it half as large.
 const LARGEST_BATCH: u32 = 64;
 const BATCH_TIME: Duration = Duration::from_micros(8);
+/// Most tasks that a worker has ahead, and how many must be left in the pool for each worker when it gets one.
+const MOST_AHEAD: usize = 2;
+const LEFT_FOR_EACH: usize = 2;
 
 /// A worker that is another thread, as the main thread sees it.
 pub(super) struct Hand<E: ?Sized> {
@@ -23,6 +27,10 @@ pub(super) struct Hand<E: ?Sized> {
     pub(super) split_wanted: Arc<AtomicBool>,
     /// Its tasks, the innermost last.
     pub(super) frames: Vec<Frame>,
+    /// The tasks that it runs next, as its trace will have them.
+    pub(super) ahead: VecDeque<What>,
+    /// When something last happened there, as its trace has it.
+    pub(super) at: Duration,
 }
 
 impl<E: ?Sized> Hand<E> {
@@ -162,6 +170,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     pub(super) fn put_back(&mut self, job: Job<E>) {
         self.note_end(0, job.badge.charged);
+        self.set_down(job);
+    }
+
+    /// Puts a task that does not run into the pool.
+    fn set_down(&mut self, job: Job<E>) {
         let (kind, rank) = (job.badge.kind, self.comm.rank());
         let cargo = match job.badge.failed {
             Some(why) => Cargo::failed(kind, job.body.name(), rank, why),
@@ -273,7 +286,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let mut any = false;
         for index in 0..self.hands.len() {
             let order = match self.hands[index].frames.last() {
-                Some(Frame::Runs) => None,
+                Some(Frame::Runs) => {
+                    any |= self.give_ahead(index);
+                    None
+                }
                 None => {
                     let task = self.scheduler.next_task(None);
                     task.map(|(ticket, cargo)| Order::Run(self.job(ticket, cargo)))
@@ -290,14 +306,17 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     }
                 }
             };
+            let now = self.comm.now();
             let hand = &mut self.hands[index];
             match &order {
                 None => continue,
-                Some(Order::Run(job)) => {
+                Some(Order::Run(job) | Order::Ahead(job)) => {
+                    hand.at = now;
                     hand.frames.push(Frame::Runs);
                     self.note_begin(index + self.first_hand(), job);
                 }
                 Some(Order::Joined(_)) => {
+                    hand.at = now;
                     if let Some(Frame::WaitsIn(_)) = hand.frames.pop() {
                         self.scheduler.ends_waiting();
                     }
@@ -308,6 +327,27 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             any = true;
             // A worker ends only when this channel does.
             order.map(|order| self.hands[index].orders.send(order).is_ok());
+        }
+        any
+    }
+
+    /// Gives a worker that runs a task what it may run next, if there is plenty; true if it got something.
+    fn give_ahead(&mut self, index: usize) -> bool {
+        let plenty = LEFT_FOR_EACH * (self.hands.len() + 1);
+        let mut any = false;
+        // Not within a join: only tasks of its group may run there.
+        while self.hands[index].frames.len() == 1
+            && self.hands[index].ahead.len() < MOST_AHEAD
+            && self.scheduler.pool_len() > plenty
+            && let Some((ticket, cargo)) = self.scheduler.next_task(None)
+        {
+            let job = self.job(ticket, cargo);
+            let begin = self.begin_of(index + self.first_hand(), &job);
+            let hand = &mut self.hands[index];
+            hand.ahead.push_back(begin);
+            // A worker ends only when this channel does.
+            drop(hand.orders.send(Order::Ahead(job)));
+            any = true;
         }
         any
     }
@@ -323,6 +363,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 let hand = worker - self.first_hand();
                 self.hands[hand].frames.push(Frame::WaitsIn(line));
+                Ok(())
+            }
+            Report::Back(worker, job) => {
+                // The first of them, or in a join all of them from the first on.
+                let hand = worker - self.first_hand();
+                self.hands[hand].ahead.pop_front();
+                self.set_down(job);
                 Ok(())
             }
             Report::Cancel(line) => {
@@ -353,9 +400,21 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         if slice.done {
             self.report.tasks += 1;
-            self.note_end(worker, slice.charged);
-            let hand = worker - self.first_hand();
-            self.hands[hand].frames.pop();
+            let now = self.comm.now();
+            let hand = &mut self.hands[worker - usize::from(self.works)];
+            let at = now.saturating_sub(slice.ended.elapsed()).max(hand.at);
+            hand.at = at;
+            hand.frames.pop();
+            let next = hand.ahead.pop_front();
+            if next.is_some() {
+                hand.frames.push(Frame::Runs);
+            }
+            let units = u32::try_from(slice.charged).unwrap_or(u32::MAX);
+            let worker = worker as u16;
+            self.recorder.record(at, What::TaskEnd { worker, units });
+            if let Some(begin) = next {
+                self.recorder.record(at, begin);
+            }
             self.scheduler.finished(&slice.ticket);
         }
         Ok(())

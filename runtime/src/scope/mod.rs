@@ -12,18 +12,19 @@ mod outcome;
 mod program;
 mod turn;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, atomic};
 use std::time::Duration;
 
 use crate::block::{BlockName, Bytes};
 use crate::comm::{Comm, Rank, Tag};
+use crate::crew::{Crew, Hired, Started};
 use crate::group::Group;
 use crate::parcel::{Cargo, Job, Outcome, Parcel};
 use crate::policy::{ScopeOptions, Split};
 use crate::scheduler::{GroupId, Scheduler};
-use crate::sync::{self, AtomicBool, Ordering, Receiver, unbounded};
+use crate::sync::{AtomicBool, Ordering, Receiver, unbounded};
 use crate::task::{Erased, Registry, Site, Task, TaskError};
 use crate::trace::{Recorder, What};
 use crate::worker::{Numbers, Report, Worker};
@@ -99,9 +100,24 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     options: &ScopeOptions,
     body: impl FnOnce(&mut Scope<'a, E>) -> Result<R, ScopeError>,
 ) -> Result<(R, ScopeReport), ScopeError> {
+    scope_on(&Started, comm, registry, env, options, body)
+}
+
+/// The same with threads of the caller's for workers beside this one.
+///
+/// # Errors
+/// As [`scope`].
+pub fn scope_on<'a, E: ?Sized + Sync, R>(
+    crew: &dyn Crew,
+    comm: &'a mut dyn Comm,
+    registry: &'a Registry<E>,
+    env: &'a E,
+    options: &ScopeOptions,
+    body: impl FnOnce(&mut Scope<'a, E>) -> Result<R, ScopeError>,
+) -> Result<(R, ScopeReport), ScopeError> {
     let mut value = None;
     let body = |scope: &mut Scope<'a, E>| body(scope).map(|of_body| value = Some(of_body));
-    let report = run(comm, registry, env, options, Box::new(body))?;
+    let report = run(crew, comm, registry, env, options, Box::new(body))?;
     let Some(value) = value else {
         unreachable!("a scope that ended well has run its body")
     };
@@ -112,6 +128,7 @@ type Body<'a, 'b, E> = Box<dyn FnOnce(&mut Scope<'a, E>) -> Result<(), ScopeErro
 
 /// The scope, compiled once for all bodies.
 fn run<'a, E: ?Sized + Sync>(
+    crew: &dyn Crew,
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
     env: &'a E,
@@ -135,36 +152,39 @@ fn run<'a, E: ?Sized + Sync>(
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
     let numbers = Numbers::default();
-    sync::scope(|threads| {
+    let mut hands = Vec::new();
+    let mut workers: Vec<Hired<'_>> = Vec::new();
+    for index in usize::from(!options.progress_thread)..options.workers {
+        let split_wanted = Arc::new(AtomicBool::new(false));
+        let (orders, inbox) = unbounded();
+        let worker = Worker {
+            rank,
+            index,
+            budget: options.slice.max(1),
+            how: options.policy.split,
+            env,
+            orders: inbox,
+            reports: report_to.clone(),
+            split_wanted: Arc::clone(&split_wanted),
+            stop: &stop,
+            numbers: numbers.clone(),
+            away: Duration::ZERO,
+        };
+        let name = format!("worker {index} of rank {}", rank.0);
+        workers.push((name, Box::new(move || worker.work())));
+        hands.push(Hand {
+            orders,
+            split_wanted,
+            frames: Vec::new(),
+            ahead: VecDeque::new(),
+            at: Duration::ZERO,
+        });
+    }
+    let mut outcome = Err(ScopeError::Workers(String::new()));
+    let mut comm = Some(comm);
+    let main = || {
+        let Some(comm) = comm.take() else { return };
         let _over = Over(&stop);
-        let mut hands = Vec::new();
-        for index in usize::from(!options.progress_thread)..options.workers {
-            let split_wanted = Arc::new(AtomicBool::new(false));
-            let (orders, inbox) = unbounded();
-            let worker = Worker {
-                rank,
-                index,
-                budget: options.slice.max(1),
-                how: options.policy.split,
-                env,
-                orders: inbox,
-                reports: report_to.clone(),
-                split_wanted: Arc::clone(&split_wanted),
-                stop: &stop,
-                numbers: numbers.clone(),
-                away: Duration::ZERO,
-            };
-            let name = format!("worker {index} of rank {}", rank.0);
-            sync::spawn(threads, name, move || worker.work()).map_err(|error| {
-                comm.abort("it could not start its workers");
-                ScopeError::Workers(error.to_string())
-            })?;
-            hands.push(Hand {
-                orders,
-                split_wanted,
-                frames: Vec::new(),
-            });
-        }
         let ranks = comm.size() as u32;
         let scheduler = Scheduler::new(rank, ranks, options, &|rank| comm.node_of(rank));
         let recorder = options
@@ -206,8 +226,8 @@ fn run<'a, E: ?Sized + Sync>(
             comm,
         };
         scope.note(What::ScopeBegin);
-        let outcome = body(&mut scope).and_then(|()| scope.finish());
-        match outcome {
+        let ended = body(&mut scope).and_then(|()| scope.finish());
+        outcome = match ended {
             Ok(()) => {
                 scope.note(What::ScopeEnd);
                 scope.comm.tolerate_deaths(false);
@@ -226,8 +246,23 @@ fn run<'a, E: ?Sized + Sync>(
                 scope.comm.abort(&error.to_string());
                 Err(error)
             }
+        };
+    };
+    let hired = if workers.is_empty() {
+        main();
+        Ok(())
+    } else {
+        crew.work(workers, Box::new(main))
+    };
+    match hired {
+        Ok(()) => outcome,
+        Err(error) => {
+            if let Some(comm) = comm {
+                comm.abort("it could not start its workers");
+            }
+            Err(ScopeError::Workers(error.to_string()))
         }
-    })
+    }
 }
 
 impl<E: ?Sized + Sync> Scope<'_, E> {

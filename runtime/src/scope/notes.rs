@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Scope;
 use crate::parcel::Job;
-use crate::trace::What;
+use crate::trace::{Detail, What};
 use crate::wire;
 
 /// A rank that reads no messages for so long because of a task is worth a note in its trace.
@@ -41,19 +41,23 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// A task was taken up.
     pub(super) fn note_begin(&mut self, worker: usize, job: &Job<E>) {
-        if self.recorder.is_on() {
-            // What it says of itself is no reason to fail.
-            let detail = wire::guarded(|| job.body.detail()).unwrap_or_default();
-            let at = self.comm.now();
-            self.recorder.record(
-                at,
-                What::TaskBegin {
-                    worker: worker as u16,
-                    kind: job.badge.kind,
-                    depth: detail.depth,
-                    of: detail.of,
-                },
-            );
+        let begin = self.begin_of(worker, job);
+        self.note(begin);
+    }
+
+    /// What the beginning of a task looks like.
+    pub(super) fn begin_of(&self, worker: usize, job: &Job<E>) -> What {
+        // What it says of itself is no reason to fail.
+        let detail = if self.recorder.is_on() {
+            wire::guarded(|| job.body.detail()).unwrap_or_default()
+        } else {
+            Detail::default()
+        };
+        What::TaskBegin {
+            worker: worker as u16,
+            kind: job.badge.kind,
+            depth: detail.depth,
+            of: detail.of,
         }
     }
 
