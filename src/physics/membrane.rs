@@ -213,15 +213,20 @@ impl RestTriangle {
         )
     }
 
+    /// Whether the triangle with corners at `x` (m) is shorter in all directions than `threshold` times its rest length. Decided without a root.
+    #[inline]
+    pub(crate) fn is_shorter(&self, x: [DVec3; 3], threshold: f64) -> bool {
+        let (_, c) = self.gradient_of(x);
+        is_below(c, threshold * threshold)
+    }
+
     /// The largest principal strain of the triangle with corners at `x` (m), infinite if it has collapsed or is not finite; `None` if it
     /// is certainly not above one that is known. That is decided without a root.
     #[inline]
     pub(crate) fn strain_above(&self, known: f64, x: [DVec3; 3]) -> Option<f64> {
-        let (_, [c00, c11, c01]) = self.gradient_of(x);
+        let (_, c @ [c00, c11, c01]) = self.gradient_of(x);
         // Room for rounding: which triangles are computed depends on their order, the largest strain of all must not.
-        let most = (1.0 + known) * (1.0 + known) * (1.0 - 1e-12);
-        let (free0, free1) = (most - c00, most - c11);
-        let shorter = free0 > 0.0 && free1 > 0.0 && free0 * free1 > c01 * c01;
+        let shorter = is_below(c, (1.0 + known) * (1.0 + known) * (1.0 - 1e-12));
         // Well above rounding, and above where `deform` has it collapsed.
         let trace = c00 + c11;
         let spans = c00 * c11 - c01 * c01 > 1e-12 * trace * trace;
@@ -239,11 +244,9 @@ impl RestTriangle {
         threshold: f64,
     ) -> impl Iterator<Item = PrincipalStretch> + use<> {
         let g = self.gradients;
-        let ([f0, f1], [c00, c11, c01]) = self.gradient_of(x);
+        let ([f0, f1], c @ [c00, c11, c01]) = self.gradient_of(x);
         let most = threshold * threshold;
-        let (free0, free1) = (most - c00, most - c11);
-        // C < most · I, as in most triangles at most times: decided without a root.
-        let none = free0 > 0.0 && free1 > 0.0 && free0 * free1 > c01 * c01;
+        let none = is_below(c, most);
         // Eigenvalues of C = FᵀF are squares of stretches.
         let (mean, half) = (0.5 * (c00 + c11), 0.5 * (c00 - c11));
         let radius = if none {
@@ -491,6 +494,13 @@ fn positive([m00, m11, m01]: [f64; 3]) -> [f64; 3] {
 /// `a bᵀ`.
 pub(crate) fn outer(a: DVec3, b: DVec3) -> DMat3 {
     DMat3::from_cols(a * b.x, a * b.y, a * b.z)
+}
+
+/// C < most · I, for C as `[c₀₀, c₁₁, c₀₁]`.
+#[inline]
+fn is_below([c00, c11, c01]: [f64; 3], most: f64) -> bool {
+    let (free0, free1) = (most - c00, most - c11);
+    free0 > 0.0 && free1 > 0.0 && free0 * free1 > c01 * c01
 }
 
 #[cfg(test)]

@@ -201,9 +201,10 @@ impl Assembly {
         self.collect(
             &mut largest,
             || 0.0_f64,
-            |index, corners, largest| {
+            |index, [a, b, c], largest| {
                 let membrane = &model.membranes()[index as usize];
-                let strain = membrane.strain_above(*largest, corners.map(|c| x[c as usize]));
+                let corners = [x[a as usize], x[b as usize], x[c as usize]];
+                let strain = membrane.strain_above(*largest, corners);
                 *largest = largest.max(strain.unwrap_or(0.0));
             },
         );

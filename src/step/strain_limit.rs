@@ -69,7 +69,8 @@ impl Stretched {
                 return;
             }
             let before = found.rows.len();
-            let at = |values: &[DVec3]| corners.map(|corner| values[corner as usize]);
+            let [a, b, c] = corners.map(|corner| corner as usize);
+            let at = |values: &[DVec3]| [values[a], values[b], values[c]];
             push_rows(model, triangle, at(x), at(v), dt, &mut found.rows);
             if found.rows.len() > before {
                 found.corners.push(corners);
@@ -85,6 +86,7 @@ impl Stretched {
 
 /// Appends the rows of a triangle. `x` and `v` are its corners', at the start of the step (m) and as
 /// predicted for its end (m/s); `dt` in s.
+#[inline]
 fn push_rows(
     model: &ClothModel,
     triangle: u32,
@@ -96,8 +98,13 @@ fn push_rows(
     let index = triangle as usize;
     let membrane = &model.membranes()[index];
     let limit = model.strain_limit(index);
-    let end = [0, 1, 2].map(|k| x[k] + v[k] * dt);
-    for axis in membrane.stretched_beyond(end, 1.0 + WATCHED * limit) {
+    let end = [x[0] + v[0] * dt, x[1] + v[1] * dt, x[2] + v[2] * dt];
+    let watched = 1.0 + WATCHED * limit;
+    // As most are at most times.
+    if membrane.is_shorter(end, watched) {
+        return;
+    }
+    for axis in membrane.stretched_beyond(end, watched) {
         let begin = (0..3).fold(DVec3::ZERO, |sum, k| sum + x[k] * axis.weights[k]);
         let allowed = (1.0 + limit).max(begin.length() - PULL_PER_STEP);
         // The weights are 1/m; scaled by a length, rows are rates in m/s as those of contacts are.
