@@ -158,16 +158,19 @@ impl Assembly {
     pub(super) fn collect<T: Send>(
         &self,
         collected: &mut Vec<T>,
-        empty: impl Fn() -> T,
+        empty: impl Fn() -> T + Sync,
         visit: impl Fn(u32, [u32; 3], &mut T) + Sync,
     ) {
         let shares = &self.triangle_shares;
-        collected.resize_with(shares.elements.len(), empty);
+        collected.resize_with(shares.elements.len(), &empty);
         let work = collected.iter_mut().zip(&shares.elements);
         shares.run(work, |(collected, share)| {
+            // On the thread's own stack: those of all threads lie side by side.
+            let mut own = std::mem::replace(collected, empty());
             for &(index, corners) in &self.triangles[share.clone()] {
-                visit(index, corners, collected);
+                visit(index, corners, &mut own);
             }
+            *collected = own;
         });
     }
 
