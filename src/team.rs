@@ -18,7 +18,7 @@ use weft_runtime::{Crew, Hired, Started};
 const SPINS: u32 = 5_000;
 /// How often a thread that stays awake then lets others have its core, before it sleeps all the same: longer than what one thread does
 /// alone between loops.
-const YIELDS: u32 = 5_000;
+const YIELDS: u32 = 40_000;
 
 /// Threads that take shares of loops. Clones are the same threads.
 #[derive(Clone, Debug, Default)]

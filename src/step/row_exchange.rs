@@ -41,6 +41,18 @@ struct Neighbour {
     receive: Vec<u32>,
 }
 
+/// What has been found of that, by slots: each once.
+#[derive(Debug, Default)]
+struct Shared {
+    send: Vec<u32>,
+    receive: Vec<u32>,
+    /// Whether a slot is among those to send.
+    listed: Vec<bool>,
+}
+
+/// No rank.
+const UNKNOWN: usize = usize::MAX;
+
 /// Who exchanges what with whom in a pass.
 #[derive(Debug, Default)]
 pub(super) struct RowExchange {
@@ -50,31 +62,42 @@ pub(super) struct RowExchange {
 impl RowExchange {
     /// Plans the exchange for the rows that `impulses` holds.
     pub(super) fn new(impulses: &Impulses, ownership: &Ownership, me: usize) -> Self {
+        if ownership.ranks() == 1 {
+            return Self::default();
+        }
         let vertices = impulses.vertices();
         let owned = ownership.vertices(me);
         let own = |slot: &u32| owned.contains(&(vertices[*slot as usize] as usize));
-        let mut shared: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
+        let mut shared: BTreeMap<usize, Shared> = BTreeMap::new();
+        // Of foreign vertices, their owners once these were looked up.
+        let mut owners = vec![UNKNOWN; vertices.len()];
         for slots in impulses.slots() {
-            for slot in slots.iter().filter(|&slot| !own(slot)) {
-                let owner = ownership.rank_of_vertex(vertices[*slot as usize] as usize);
-                let [send, receive] = shared.entry(owner).or_default();
-                receive.push(*slot);
-                send.extend(slots.iter().filter(|&slot| own(slot)));
+            for &slot in slots.iter().filter(|&slot| !own(slot)) {
+                let owner = &mut owners[slot as usize];
+                let first = *owner == UNKNOWN;
+                if first {
+                    *owner = ownership.rank_of_vertex(vertices[slot as usize] as usize);
+                }
+                let shared = shared.entry(*owner).or_default();
+                if first {
+                    shared.receive.push(slot);
+                    shared.listed.resize(vertices.len(), false);
+                }
+                for &slot in slots.iter().filter(|&slot| own(slot)) {
+                    if !std::mem::replace(&mut shared.listed[slot as usize], true) {
+                        shared.send.push(slot);
+                    }
+                }
             }
         }
-        let list = |mut slots: Vec<u32>| {
+        let in_order = |mut slots: Vec<u32>| {
             slots.sort_unstable_by_key(|&slot| vertices[slot as usize]);
-            slots.dedup();
             slots
         };
-        let neighbours = shared.into_iter().map(|(rank, lists)| {
-            let [send, receive] = lists.map(list);
-            let rank = Rank(rank as u32);
-            Neighbour {
-                rank,
-                send,
-                receive,
-            }
+        let neighbours = shared.into_iter().map(|(rank, shared)| Neighbour {
+            rank: Rank(rank as u32),
+            send: in_order(shared.send),
+            receive: in_order(shared.receive),
         });
         Self {
             neighbours: neighbours.collect(),
