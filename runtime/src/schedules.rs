@@ -501,8 +501,11 @@ fn a_task_cancels_its_group_while_others_run() {
         for outcome in run(1, 3, body) {
             let (results, report) = outcome.unwrap();
             let found = results.iter().filter(|r| **r == Ok(true)).count();
-            assert_eq!((found, results.len()), (1, 3));
-            assert_eq!((report.tasks, report.dropped), (3, 3));
+            assert_eq!(found, 1);
+            // One on each thread at most, beside the one that has found something.
+            assert!(results.len() <= 4, "{results:?}");
+            let ended = results.len() as u64;
+            assert_eq!((report.tasks, report.dropped), (ended, 6 - ended));
         }
     });
 }

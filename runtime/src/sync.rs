@@ -4,7 +4,7 @@
 //! same code in one schedule after another of its own choice; see `schedules.rs`.
 
 pub(crate) use self::kind::{
-    AtomicBool, AtomicU64, Ordering, Receiver, Sender, recv_soon, scope, spawn, unbounded,
+    AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv_soon, scope, spawn, unbounded,
 };
 
 #[cfg(not(all(test, shuttle)))]
@@ -12,6 +12,7 @@ mod kind {
     use std::io;
     use std::thread::{Builder, Scope};
 
+    pub(crate) use std::sync::Mutex;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     pub(crate) use std::thread::scope;
 
@@ -49,6 +50,7 @@ mod kind {
     use std::io;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+    pub(crate) use shuttle::sync::Mutex;
     pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::mpsc::RecvError;
 

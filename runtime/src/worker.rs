@@ -2,11 +2,13 @@
 //!
 //! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads: they get
 //! orders over a channel, run a task to its end, and report over another channel what it leaves. So that they need not wait for
-//! the main thread after each task, they get some ahead, and give them back when others need them or theirs waits.
+//! the main thread after each task, some are laid out for them ahead, which the main thread may take back.
 //! A task that waits in a join of its own group keeps its thread, which runs tasks of that group meanwhile.
 
+use std::collections::VecDeque;
+use std::ops::DerefMut;
 use std::panic;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::comm::Rank;
@@ -15,15 +17,13 @@ use crate::panics::catch;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
 use crate::scheduler::{GroupId, Line, Ticket};
-use crate::sync::{AtomicBool, AtomicU64, Ordering, Receiver, Sender, recv_soon};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv_soon};
 use crate::task::{Desk, Failure, Forked, Found, Host, Site, Stopped, TaskError};
 
 /// What a worker that is a thread tells its rank.
 pub(crate) enum Report<E: ?Sized> {
     /// What a slice left.
     Slice(usize, Slice<E>),
-    /// A task that it got ahead, and has not begun.
-    Back(usize, Job<E>),
     /// Its task waits in a join of this group.
     Waits(usize, Arc<Line>),
     /// Its task cancels this group.
@@ -33,10 +33,21 @@ pub(crate) enum Report<E: ?Sized> {
 /// What a rank tells a worker.
 pub(crate) enum Order<E: ?Sized> {
     Run(Job<E>),
-    /// What to run when the task at hand is done.
-    Ahead(Job<E>),
     /// What the task's join waits for.
     Joined(Option<Outcome>),
+}
+
+/// What a worker runs next, without being told. Its rank lays tasks out behind the last one, and takes them back from there.
+pub(crate) type Ahead<E> = Arc<Mutex<VecDeque<Job<E>>>>;
+
+/// Takes the first task that is ahead.
+pub(crate) fn take_first<E: ?Sized>(ahead: &Ahead<E>) -> Option<Job<E>> {
+    lock(ahead).pop_front()
+}
+
+/// The tasks that are ahead: a panic has left them as they were.
+pub(crate) fn lock<E: ?Sized>(ahead: &Ahead<E>) -> impl DerefMut<Target = VecDeque<Job<E>>> + '_ {
+    ahead.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a slice left.
@@ -47,6 +58,8 @@ pub(crate) struct Slice<E: ?Sized> {
     pub(crate) forked: Vec<Forked<E>>,
     pub(crate) piece: Option<Cargo<E>>,
     pub(crate) done: bool,
+    /// Whether the worker has taken up the next of the tasks that were ahead.
+    pub(crate) goes_on: bool,
     pub(crate) charged: u64,
     pub(crate) busy: Duration,
     pub(crate) ended: Instant,
@@ -136,6 +149,7 @@ pub(crate) struct Worker<'a, E: ?Sized> {
     pub(crate) how: Split,
     pub(crate) env: &'a E,
     pub(crate) orders: Receiver<Order<E>>,
+    pub(crate) ahead: Ahead<E>,
     pub(crate) reports: Sender<Report<E>>,
     pub(crate) split_wanted: Arc<AtomicBool>,
     pub(crate) stop: &'a AtomicBool,
@@ -148,17 +162,17 @@ impl<E: ?Sized> Worker<'_, E> {
     /// Until no more orders can come.
     pub(crate) fn work(mut self) {
         while let Ok(order) = recv_soon(&self.orders) {
-            if let Order::Run(job) | Order::Ahead(job) = order
-                && !self.run(job)
+            if let Order::Run(job) = order
+                && !self.run(job, true)
             {
                 return;
             }
         }
     }
 
-    /// Runs a task to its end; false if the scope ended before.
+    /// Runs a task to its end, and then, if the worker `goes_on`, those that are ahead; false if the scope ended before.
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
-    fn run(&mut self, mut job: Job<E>) -> bool {
+    fn run(&mut self, mut job: Job<E>, goes_on: bool) -> bool {
         let wanted = Arc::clone(&self.split_wanted);
         let mut site = Site::new(self.rank, self.index, self.budget, wanted);
         // Slices that left nothing are summed up into the next that did.
@@ -172,15 +186,7 @@ impl<E: ?Sized> Worker<'_, E> {
             }
             let mut piece = None;
             if ran == Ran::More && self.split_wanted.swap(false, Ordering::Relaxed) {
-                // What it has not begun is a larger share than a piece.
-                match self.orders.try_recv() {
-                    Ok(Order::Ahead(ahead)) => {
-                        if self.reports.send(Report::Back(self.index, ahead)).is_err() {
-                            return false;
-                        }
-                    }
-                    _ => piece = split(&mut job, self.how, self.rank),
-                }
+                piece = split(&mut job, self.how, self.rank);
             }
             let ended = Instant::now();
             busy += (ended - begin).saturating_sub(self.away - away);
@@ -189,15 +195,29 @@ impl<E: ?Sized> Worker<'_, E> {
                 let mut slice = leave(&mut site, &job.badge, ended);
                 slice.piece = piece;
                 slice.done = done;
+                let next = (done && goes_on).then(|| self.next_ahead()).flatten();
+                slice.goes_on = next.is_some();
                 slice.busy = std::mem::take(&mut busy);
                 if self.reports.send(Report::Slice(self.index, slice)).is_err() {
                     return false;
                 }
-            }
-            if done {
-                return true;
+                match next {
+                    Some(next) => job = next,
+                    None if done => return true,
+                    None => {}
+                }
             }
         }
+    }
+
+    /// The next task, unless it was cancelled: then the rank is about to take it back.
+    fn next_ahead(&self) -> Option<Job<E>> {
+        let mut ahead = lock(&self.ahead);
+        let wanted = |job: &Job<E>| !job.badge.ticket.line().is_cancelled();
+        ahead
+            .front()
+            .is_some_and(wanted)
+            .then(|| ahead.pop_front())?
     }
 }
 
@@ -210,6 +230,7 @@ fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> Slice<
         forked: std::mem::take(&mut site.forked),
         piece: None,
         done: false,
+        goes_on: false,
         charged: std::mem::take(&mut site.charged),
         busy: Duration::ZERO,
         ended,
@@ -229,11 +250,8 @@ impl<E: ?Sized> Host<E> for Worker<'_, E> {
         let mut told = self.reports.send(slice).is_ok() && self.reports.send(waits).is_ok();
         while told {
             match recv_soon(&self.orders) {
-                Ok(Order::Run(job)) => told = self.run(job),
-                // Perhaps it is what the join waits for.
-                Ok(Order::Ahead(job)) => {
-                    told = self.reports.send(Report::Back(self.index, job)).is_ok();
-                }
+                // Not what is ahead: only tasks of the group may run here.
+                Ok(Order::Run(job)) => told = self.run(job, false),
                 Ok(Order::Joined(outcome)) => {
                     self.away += begin.elapsed();
                     return outcome;

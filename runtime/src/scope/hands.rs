@@ -1,9 +1,9 @@
 //! Tasks and those who run them: this thread between messages, and workers that are other threads.
 
 use std::collections::VecDeque;
-use std::panic;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{iter, panic};
 
 use super::{Scope, ScopeError};
 use crate::parcel::{Badge, Cargo, Job, Outcome};
@@ -11,13 +11,13 @@ use crate::scheduler::{GroupId, Line, Ticket, Work as _};
 use crate::sync::{AtomicBool, Ordering, Sender};
 use crate::task::{Erased, Host, Site, Stopped};
 use crate::trace::What;
-use crate::worker::{Order, Ran, Report, Slice, run_slice, split};
+use crate::worker::{Ahead, Order, Ran, Report, Slice, lock, run_slice, split, take_first};
 
 /// Most tasks that are run between two looks at messages, and how long that may take: with less than half
 /// of it the next batch is twice as large, with more than all of it half as large.
 const LARGEST_BATCH: u32 = 64;
 const BATCH_TIME: Duration = Duration::from_micros(8);
-/// Most tasks that a worker has ahead, and how many must be left in the pool for each worker when it gets one.
+/// Most tasks that a worker has ahead, and how many must be left in the pool for each when it gets one.
 const MOST_AHEAD: usize = 2;
 const LEFT_FOR_EACH: usize = 2;
 
@@ -27,8 +27,9 @@ pub(super) struct Hand<E: ?Sized> {
     pub(super) split_wanted: Arc<AtomicBool>,
     /// Its tasks, the innermost last.
     pub(super) frames: Vec<Frame>,
-    /// The tasks that it runs next, as its trace will have them.
-    pub(super) ahead: VecDeque<What>,
+    /// The tasks that it runs next, and what its trace will have of them and of the one that it may have taken from there last.
+    pub(super) ahead: Ahead<E>,
+    pub(super) begins: VecDeque<What>,
     /// When something last happened there, as its trace has it.
     pub(super) at: Duration,
 }
@@ -69,6 +70,7 @@ impl<E: ?Sized + Sync> Host<E> for Scope<'_, E> {
     fn cancel(&mut self, group: &Arc<Line>) {
         self.note(What::Cancelled);
         self.scheduler.cancel(group);
+        self.take_back();
     }
 }
 
@@ -283,16 +285,25 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// Gives workers that are threads something to do; true if there was anything.
     pub(super) fn give_orders(&mut self) -> bool {
-        let mut any = false;
+        let (mut any, mut idle) = (false, false);
         for index in 0..self.hands.len() {
             let order = match self.hands[index].frames.last() {
                 Some(Frame::Runs) => {
-                    any |= self.give_ahead(index);
+                    self.give_ahead(index);
                     None
                 }
                 None => {
-                    let task = self.scheduler.next_task(None);
-                    task.map(|(ticket, cargo)| Order::Run(self.job(ticket, cargo)))
+                    // It may have ended just before something was laid out for it.
+                    let hand = &mut self.hands[index];
+                    let ahead = take_first(&hand.ahead);
+                    if ahead.is_some() {
+                        hand.begins.pop_front();
+                    }
+                    let job = ahead.or_else(|| {
+                        let (ticket, cargo) = self.scheduler.next_task(None)?;
+                        Some(self.job(ticket, cargo))
+                    });
+                    job.map(Order::Run)
                 }
                 Some(Frame::WaitsIn(line)) => {
                     let line = Arc::clone(line);
@@ -309,8 +320,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let now = self.comm.now();
             let hand = &mut self.hands[index];
             match &order {
-                None => continue,
-                Some(Order::Run(job) | Order::Ahead(job)) => {
+                None => {
+                    idle |= !hand.is_busy();
+                    continue;
+                }
+                Some(Order::Run(job)) => {
                     hand.at = now;
                     hand.frames.push(Frame::Runs);
                     self.note_begin(index + self.first_hand(), job);
@@ -328,28 +342,50 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             // A worker ends only when this channel does.
             order.map(|order| self.hands[index].orders.send(order).is_ok());
         }
+        if idle || self.scheduler.pool_len() == 0 {
+            self.take_back();
+        }
         any
     }
 
-    /// Gives a worker that runs a task what it may run next, if there is plenty; true if it got something.
-    fn give_ahead(&mut self, index: usize) -> bool {
-        let plenty = LEFT_FOR_EACH * (self.hands.len() + 1);
-        let mut any = false;
+    /// Lays out what a worker that runs a task may run next, if there is plenty.
+    fn give_ahead(&mut self, index: usize) {
+        let plenty = if cfg!(all(test, shuttle)) {
+            // Tests of schedules have few tasks.
+            1
+        } else {
+            LEFT_FOR_EACH * (self.hands.len() + 1)
+        };
         // Not within a join: only tasks of its group may run there.
         while self.hands[index].frames.len() == 1
-            && self.hands[index].ahead.len() < MOST_AHEAD
+            && lock(&self.hands[index].ahead).len() < MOST_AHEAD
             && self.scheduler.pool_len() > plenty
             && let Some((ticket, cargo)) = self.scheduler.next_task(None)
         {
             let job = self.job(ticket, cargo);
             let begin = self.begin_of(index + self.first_hand(), &job);
             let hand = &mut self.hands[index];
-            hand.ahead.push_back(begin);
-            // A worker ends only when this channel does.
-            drop(hand.orders.send(Order::Ahead(job)));
-            any = true;
+            hand.begins.push_back(begin);
+            lock(&hand.ahead).push_back(job);
         }
-        any
+    }
+
+    /// Puts what is ahead of workers back into the pool, for whoever has nothing to run.
+    pub(super) fn take_back(&mut self) {
+        for index in 0..self.hands.len() {
+            self.take_back_from(index);
+        }
+    }
+
+    fn take_back_from(&mut self, index: usize) {
+        let hand = &mut self.hands[index];
+        let last = || lock(&hand.ahead).pop_back();
+        let jobs: Vec<Job<E>> = iter::from_fn(last).collect();
+        // The first may be of one that it has taken up.
+        hand.begins.truncate(hand.begins.len() - jobs.len());
+        for job in jobs.into_iter().rev() {
+            self.set_down(job);
+        }
     }
 
     /// What a worker that is a thread says.
@@ -363,18 +399,15 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 let hand = worker - self.first_hand();
                 self.hands[hand].frames.push(Frame::WaitsIn(line));
-                Ok(())
-            }
-            Report::Back(worker, job) => {
-                // The first of them, or in a join all of them from the first on.
-                let hand = worker - self.first_hand();
-                self.hands[hand].ahead.pop_front();
-                self.set_down(job);
+                // Perhaps it is what the join waits for.
+                self.take_back_from(hand);
                 Ok(())
             }
             Report::Cancel(line) => {
                 self.note(What::Cancelled);
                 self.scheduler.cancel(&line);
+                // Of the group, those that have not begun are dropped.
+                self.take_back();
                 Ok(())
             }
         }
@@ -405,8 +438,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let at = now.saturating_sub(slice.ended.elapsed()).max(hand.at);
             hand.at = at;
             hand.frames.pop();
-            let next = hand.ahead.pop_front();
-            if next.is_some() {
+            let next = slice.goes_on.then(|| hand.begins.pop_front()).flatten();
+            if slice.goes_on {
                 hand.frames.push(Frame::Runs);
             }
             let units = u32::try_from(slice.charged).unwrap_or(u32::MAX);

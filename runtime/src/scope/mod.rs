@@ -27,7 +27,7 @@ use crate::scheduler::{GroupId, Scheduler};
 use crate::sync::{AtomicBool, Ordering, Receiver, unbounded};
 use crate::task::{Erased, Registry, Site, Task, TaskError};
 use crate::trace::{Recorder, What};
-use crate::worker::{Numbers, Report, Worker};
+use crate::worker::{Ahead, Numbers, Report, Worker};
 
 pub use outcome::{ScopeError, ScopeReport};
 
@@ -157,6 +157,7 @@ fn run<'a, E: ?Sized + Sync>(
     for index in usize::from(!options.progress_thread)..options.workers {
         let split_wanted = Arc::new(AtomicBool::new(false));
         let (orders, inbox) = unbounded();
+        let ahead = Ahead::default();
         let worker = Worker {
             rank,
             index,
@@ -164,6 +165,7 @@ fn run<'a, E: ?Sized + Sync>(
             how: options.policy.split,
             env,
             orders: inbox,
+            ahead: Arc::clone(&ahead),
             reports: report_to.clone(),
             split_wanted: Arc::clone(&split_wanted),
             stop: &stop,
@@ -176,7 +178,8 @@ fn run<'a, E: ?Sized + Sync>(
             orders,
             split_wanted,
             frames: Vec::new(),
-            ahead: VecDeque::new(),
+            ahead,
+            begins: VecDeque::new(),
             at: Duration::ZERO,
         });
     }
@@ -352,6 +355,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.must_own(group)?;
         self.note(What::Cancelled);
         self.scheduler.cancel(&group.line);
+        self.take_back();
         self.flush()
     }
 

@@ -1,7 +1,9 @@
 //! Thread groups on ranks that are threads: results, panics, several groups, several scopes.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
+use std::{io, thread};
 
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -10,8 +12,8 @@ use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
 use weft_runtime::comm::{Comm, Rank, solo::Solo};
 use weft_runtime::policy::SPLITS;
 use weft_runtime::{
-    Context, Interval, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport, Split, Step,
-    Task, TaskError, scope,
+    Context, Crew, Hired, Interval, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport,
+    Split, Step, Task, TaskError, scope, scope_on,
 };
 
 /// Counts a range, sometimes by children, sometimes by emitting, splittable in between.
@@ -456,4 +458,53 @@ fn tasks_that_are_not_registered_are_refused() {
     };
     let outcome = scope(&mut Solo::new(), &registry, &5, &none, |_| Ok(()));
     assert_eq!(outcome.map(|_| ()), Err(ScopeError::NoWorkers));
+}
+
+/// Threads that a program has anyway: two, which take turns at what they are given.
+struct Hall(Mutex<Vec<String>>);
+
+impl Crew for Hall {
+    fn work<'w>(&self, workers: Vec<Hired<'w>>, main: Box<dyn FnOnce() + 'w>) -> io::Result<()> {
+        if workers.len() > 2 {
+            return Err(io::Error::other("there are two"));
+        }
+        thread::scope(|threads| {
+            for (name, work) in workers {
+                self.0.lock().unwrap().push(name);
+                threads.spawn(work);
+            }
+            main();
+        });
+        Ok(())
+    }
+}
+
+#[test]
+fn workers_run_on_threads_of_the_caller() {
+    let registry = Registry::new().with::<Count>();
+    let crew = Hall(Vec::new().into());
+    let count = |workers| {
+        let options = ScopeOptions {
+            workers,
+            slice: 1,
+            ..ScopeOptions::default()
+        };
+        // Far more tasks than anybody has ahead.
+        let ranges: Vec<_> = (0..200).map(|k| (10 * k, 10 * k + 10)).collect();
+        scope_on(&crew, &mut Solo::new(), &registry, &5, &options, |s| {
+            collect(s, &ranges)
+        })
+    };
+    let ((numbers, failed), report) = count(3).unwrap();
+    assert_eq!(numbers, (0..2000).collect::<Vec<_>>());
+    assert!(failed.is_empty());
+    assert_eq!(report.busy.len(), 3);
+    let names = ["worker 1 of rank 0", "worker 2 of rank 0"];
+    assert_eq!(*crew.0.lock().unwrap(), names);
+
+    let refused = count(4).map(|_| ());
+    assert!(
+        matches!(&refused, Err(ScopeError::Workers(why)) if why.contains("there are two")),
+        "{refused:?}"
+    );
 }
