@@ -49,16 +49,18 @@ impl<'w> Simulation<'w> {
         comm: &mut dyn Comm,
         report: &mut StepReport,
     ) -> Result<(), StepError> {
+        let mut clock = Clock::start(comm);
+        report.began = clock.0;
         let team = self.cg.shares().team().clone();
-        team.awake(|| self.take_part_awake(comm, report))
+        team.awake(|| self.take_part_awake(comm, report, &mut clock))
     }
 
     fn take_part_awake(
         &mut self,
         comm: &mut dyn Comm,
         report: &mut StepReport,
+        clock: &mut Clock,
     ) -> Result<(), StepError> {
-        let mut clock = Clock::start(comm);
         let contacts = self.detect(comm, report)?;
         report.times[0] = clock.lap(comm);
 

@@ -283,10 +283,10 @@ impl<'w> Simulation<'w> {
     /// One step, in as many parts as it needs.
     fn try_advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
         let mut report = StepReport {
-            began: comm.now(),
             shortest: f64::INFINITY,
             ..StepReport::default()
         };
+        let mut began = None;
         let mut kept = Kept::default();
         loop {
             self.dt = self.stride.length(self.world.scene().time.step);
@@ -298,6 +298,7 @@ impl<'w> Simulation<'w> {
             }
             let mut part = StepReport::default();
             let outcome = self.take_part(comm, &mut part);
+            report.began = *began.get_or_insert(part.began);
             report.add(part);
             match outcome {
                 Ok(()) => {

@@ -397,7 +397,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 self.note(What::WaitBegin {
                     worker: worker as u16,
                 });
+                let now = self.comm.now();
                 let hand = worker - self.first_hand();
+                self.hands[hand].at = now;
                 self.hands[hand].frames.push(Frame::WaitsIn(line));
                 // Perhaps it is what the join waits for.
                 self.take_back_from(hand);
@@ -420,10 +422,14 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         for (line, task) in slice.forked {
             self.put(&slice.ticket, slice.kind, line, task)?;
         }
+        // When it ended, not when this thread came to hear of it.
+        let ended = self.comm.now().saturating_sub(slice.ended.elapsed());
+        let hand = worker - self.first_hand();
+        let at = ended.max(self.hands[hand].at);
+        self.hands[hand].at = at;
+        let worker = worker as u16;
         if let Some(piece) = slice.piece {
-            self.note(What::Split {
-                worker: worker as u16,
-            });
+            self.recorder.record(at, What::Split { worker });
             self.scheduler.split_off(&slice.ticket, piece);
         }
         for value in slice.results {
@@ -433,17 +439,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         if slice.done {
             self.report.tasks += 1;
-            let now = self.comm.now();
-            let hand = &mut self.hands[worker - usize::from(self.works)];
-            let at = now.saturating_sub(slice.ended.elapsed()).max(hand.at);
-            hand.at = at;
+            let hand = &mut self.hands[hand];
             hand.frames.pop();
             let next = slice.goes_on.then(|| hand.begins.pop_front()).flatten();
             if slice.goes_on {
                 hand.frames.push(Frame::Runs);
             }
             let units = u32::try_from(slice.charged).unwrap_or(u32::MAX);
-            let worker = worker as u16;
             self.recorder.record(at, What::TaskEnd { worker, units });
             if let Some(begin) = next {
                 self.recorder.record(at, begin);
