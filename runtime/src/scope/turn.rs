@@ -44,8 +44,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.watch.moved = now;
             return Ok(());
         }
-        // What this thread may run, or others want, may be ahead of a worker that goes on for long.
-        self.take_back();
+        if self.works {
+            // What this thread may run may be ahead of a worker that goes on for long.
+            self.take_back();
+        }
         self.look_for_work(now, within);
         // In the tree of waves none leaves before those above it know the end, and tell it.
         if self.kept.is_none() && !self.scheduler.may_leave() {
