@@ -142,6 +142,7 @@ impl Corrections {
             let began = comm.now();
             let settled = SETTLED * settings.thickness / dt;
             let impulses = &mut self.impulses;
+            let mut before = f64::INFINITY;
             for round in 1..=settings.iterations {
                 exchange.refresh(comm, impulses)?;
                 let worst = impulses.round();
@@ -151,9 +152,14 @@ impl Corrections {
                 pushed.rounds += 1;
                 if round % LOOK_EVERY == 0 {
                     pushed.looks += 1;
-                    if all_reduce(comm, worst, f64::max)? <= settled {
+                    let worst = all_reduce(comm, worst, f64::max)?;
+                    if worst <= settled {
                         break;
                     }
+                    if worst > before {
+                        impulses.begin_anew();
+                    }
+                    before = worst;
                 }
             }
             pushed.rounds_time += comm.now().saturating_sub(began);

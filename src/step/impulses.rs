@@ -10,9 +10,9 @@ use std::ops::Range;
 
 use glam::{DMat3, DVec3};
 
-use super::row::{Motion, Movers, Outcome, Push};
+use super::row::{Motion, Movers, Outcome, Push, Round};
 pub use super::row::{Row, opening_rate};
-use super::strand::{Keeping, Leash, Marks, Strand, Sum, Web, share_anew};
+use super::strand::{Kept, Strand, Web, refill, share_anew};
 use crate::team::{Team, parts};
 
 /// No vertex of a row.
@@ -28,9 +28,7 @@ struct Participants {
     motions: Vec<Motion>,
     /// Inverse masses times projections onto free directions, in 1/kg.
     mobilities: Vec<DMat3>,
-    leashes: Vec<Leash>,
-    sums: Vec<Sum>,
-    marks: Vec<Marks>,
+    kept: Kept,
 }
 
 /// Rows that touch a rank's vertices, with what their impulses have summed to.
@@ -49,10 +47,11 @@ pub struct Impulses {
     /// What threads work on, and which vertices that is.
     strands: Vec<Strand>,
     shares: Vec<Range<usize>>,
-    /// Vertices that went too far for some of their rows at rest: those that each strand moved, and then those that
-    /// were heard of.
-    strayed: Vec<Vec<u32>>,
-    rounds: u32,
+    /// Where the rows of these are listed.
+    listed: Vec<Range<usize>>,
+    /// Rows at rest for which a vertex went too far: one that each strand moved, and then one that was heard of.
+    woken: Vec<Vec<u32>>,
+    round: Round,
 }
 
 impl Impulses {
@@ -107,25 +106,29 @@ impl Impulses {
         let p = &mut self.participants;
         refill(&mut p.motions, count, Motion::default());
         refill(&mut p.mobilities, count, DMat3::ZERO);
-        refill(&mut p.leashes, count, Leash::LOOSE);
-        refill(&mut p.sums, count, Sum::default());
-        p.marks.clear();
+        self.web.list_incident(count);
         let owned = &self.owned;
         let owns = |vertex: &u32| owned.contains(&(*vertex as usize));
-        p.marks
-            .extend(self.vertices.iter().map(owns).map(Marks::new));
-        self.web.list_incident(count);
+        p.kept.begin(&self.web, self.vertices.iter().map(owns));
         let rows_of = (0..count).map(|slot| self.web.rows_of(slot).len() as u64);
-        self.shares = self.team.cut_weighted(rows_of);
+        let shares = self.team.cut_weighted(rows_of);
+        self.take_shares(shares);
         let threads = self.shares.len();
         self.strands.resize_with(threads, Strand::default);
-        self.strayed.resize_with(threads + 1, Vec::new);
-        self.strayed.iter_mut().for_each(Vec::clear);
+        self.woken.resize_with(threads + 1, Vec::new);
+        self.woken.iter_mut().for_each(Vec::clear);
         let work = self.strands.iter_mut().zip(&self.shares);
         let web = &self.web;
         self.team
             .run(work, |(strand, share)| strand.begin(web, share.clone()));
-        self.rounds = 0;
+        self.round = Round::default();
+    }
+
+    fn take_shares(&mut self, shares: Vec<Range<usize>>) {
+        self.listed.clear();
+        let listed = shares.iter().map(|share| self.web.listed(share.clone()));
+        self.listed.extend(listed);
+        self.shares = shares;
     }
 
     /// The rows.
@@ -184,13 +187,12 @@ impl Impulses {
     /// Whether the velocity or load of a vertex changed since changes were last forgotten.
     #[must_use]
     pub fn has_changed(&self, slot: usize) -> bool {
-        self.participants.marks[slot].changed
+        self.participants.kept.has_changed(slot)
     }
 
     /// Begins to note changes anew: other ranks have heard of them.
     pub fn forget_changes(&mut self) {
-        let marks = self.participants.marks.iter_mut();
-        marks.for_each(|marks| marks.changed = false);
+        self.participants.kept.forget_changes();
     }
 
     /// Takes what the owner of a vertex says of it: velocity in m/s and load.
@@ -198,10 +200,10 @@ impl Impulses {
         let motion = &mut self.participants.motions[slot];
         let change = velocity - motion.velocity;
         *motion = Motion { velocity, load };
-        if self.participants.leashes[slot].follow(change)
-            && let Some(heard) = self.strayed.last_mut()
-        {
-            heard.push(slot as u32);
+        if let Some(heard) = self.woken.last_mut() {
+            self.participants
+                .kept
+                .follow(&self.web, slot, change, heard);
         }
     }
 
@@ -214,12 +216,18 @@ impl Impulses {
     ///
     /// Returns the largest rate in m/s that a row lacked before.
     pub fn round(&mut self) -> f64 {
-        if self.rounds.is_multiple_of(SHARE_EVERY) {
+        if self.round.number.is_multiple_of(SHARE_EVERY) {
             self.share_anew();
         }
-        self.rounds += 1;
-        self.look(Row::relax);
+        self.round.number += 1;
+        let round = self.round;
+        self.look(|row, movers, slots, push| row.relax(movers, slots, push, round));
         self.strands.iter().map(Strand::lack).fold(0.0, f64::max)
+    }
+
+    /// Takes the momentum from all rows.
+    pub fn begin_anew(&mut self) {
+        self.round.since = self.round.number;
     }
 
     /// Gives each thread vertices of about as many of the rows that are to be looked at.
@@ -228,11 +236,9 @@ impl Impulses {
             return;
         }
         for strand in &mut self.strands {
-            for &slot in self.strayed.iter().flatten() {
-                strand.wake(self.web.rows_of(slot as usize));
-            }
+            self.woken.iter().for_each(|rows| strand.wake(rows));
         }
-        self.strayed.iter_mut().for_each(Vec::clear);
+        self.woken.iter_mut().for_each(Vec::clear);
         let mut weights = vec![0; self.vertices.len()];
         for (strand, share) in self.strands.iter().zip(&self.shares) {
             for row in strand.active() {
@@ -241,50 +247,37 @@ impl Impulses {
                 }
             }
         }
-        self.shares = self.team.cut_weighted(weights);
+        let shares = self.team.cut_weighted(weights);
+        self.take_shares(shares);
         share_anew(&mut self.strands, &self.web, &self.shares);
     }
 
     /// Looks at the rows that may do something, and moves the owned vertices by what they do.
     fn look(&mut self, look: impl Fn(&Row, Movers<'_>, &[u32], &mut Push) -> Outcome + Sync) {
-        let Participants {
-            motions,
-            mobilities,
-            leashes,
-            sums,
-            marks,
-        } = &mut self.participants;
         let looked_at: usize = self.strands.iter().map(Strand::looked_at).sum();
         let alone = Team::default();
-        let team = match self.rounds {
+        let team = match self.round.number {
             1.. if looked_at < FEWEST => &alone,
             _ => &self.team,
         };
-        let (web, shares, strayed) = (&self.web, &self.shares, &self.strayed);
+        let (web, woken, p) = (&self.web, &self.woken, &mut self.participants);
+        let shares = (&self.shares[..], &self.listed[..]);
         let movers = Movers {
-            motions,
-            mobilities,
+            motions: &p.motions,
+            mobilities: &p.mobilities,
         };
-        let work = self.strands.iter_mut();
-        team.run(
-            work.zip(keep(leashes, sums, marks, shares)),
-            |(strand, keeping)| {
-                for &slot in strayed.iter().flatten() {
-                    strand.wake(web.rows_of(slot as usize));
-                }
-                strand.look(web, movers, keeping, &look);
-            },
-        );
-        self.strayed.iter_mut().for_each(Vec::clear);
-        let work = self.strands.iter().zip(&mut self.strayed);
-        let work = work.zip(parts(motions, shares));
-        team.run(
-            work.zip(keep(leashes, sums, marks, shares)),
-            |(own, keeping)| {
-                let ((strand, strayed), motions) = own;
-                strand.settle(motions, keeping, strayed);
-            },
-        );
+        let work = self.strands.iter_mut().zip(p.kept.cut(shares));
+        team.run(work, |(strand, keeping)| {
+            woken.iter().for_each(|rows| strand.wake(rows));
+            strand.look(web, movers, keeping, &look);
+        });
+        self.woken.iter_mut().for_each(Vec::clear);
+        let work = self.strands.iter().zip(&mut self.woken);
+        let work = work.zip(parts(&mut p.motions, &self.shares));
+        team.run(work.zip(p.kept.cut(shares)), |(own, keeping)| {
+            let ((strand, woken), motions) = own;
+            strand.settle(web, motions, keeping, woken);
+        });
     }
 
     /// Which rows pushed.
@@ -294,28 +287,6 @@ impl Impulses {
             push.is_some_and(|push| push.normal > 0.0)
         })
     }
-}
-
-/// What each strand keeps, of what is kept of all vertices.
-fn keep<'a>(
-    leashes: &'a mut [Leash],
-    sums: &'a mut [Sum],
-    marks: &'a mut [Marks],
-    shares: &'a [Range<usize>],
-) -> impl Iterator<Item = Keeping<'a>> {
-    let kept = parts(leashes, shares).zip(parts(sums, shares));
-    let kept = kept.zip(parts(marks, shares));
-    kept.map(|((leashes, sums), marks)| Keeping {
-        leashes,
-        sums,
-        marks,
-    })
-}
-
-/// Fills a vector anew with so many values.
-fn refill<T: Clone>(values: &mut Vec<T>, count: usize, value: T) {
-    values.clear();
-    values.resize(count, value);
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@
 //!
 //! Most rows rest: they neither push nor have to, and looking at them again is nearly all the work. A row that is at
 //! rest has some rate to spare, and cannot lack any before its vertices have changed their velocities by so much.
-//! So each vertex adds up how far its velocity has gone, and rows at rest are looked at again only when one of
-//! their vertices has gone further than its most demanding one allows. That leaves out no row that would do
+//! So each vertex adds up how far its velocity has gone, and a row at rest is looked at again only when one of
+//! its vertices has gone further than the row allows. That leaves out no row that would do
 //! anything: results have the same bits as those of looking at every row in every round.
 
 use std::ops::Range;
@@ -16,6 +16,10 @@ use std::ops::Range;
 use glam::DVec3;
 
 use super::row::{Motion, Movers, Outcome, Push, ROUNDING, Row};
+use crate::team::parts;
+
+/// When a row is due that does not rest.
+const NEVER: f64 = f64::INFINITY;
 
 /// Rows, and which vertices they touch.
 #[derive(Debug, Default)]
@@ -26,6 +30,8 @@ pub(super) struct Web {
     /// The rows of each vertex, and where those of each start; one more than there are vertices.
     incident: Vec<u32>,
     starts: Vec<u32>,
+    /// For each row, where it is among those of each of its vertices.
+    places: Vec<[u32; 4]>,
 }
 
 impl Web {
@@ -36,7 +42,12 @@ impl Web {
 
     /// The rows that touch a vertex, ascending.
     pub(super) fn rows_of(&self, slot: usize) -> &[u32] {
-        &self.incident[self.starts[slot] as usize..self.starts[slot + 1] as usize]
+        &self.incident[self.listed(slot..slot + 1)]
+    }
+
+    /// Where the rows of some vertices are in the list of the rows of all.
+    pub(super) fn listed(&self, slots: Range<usize>) -> Range<usize> {
+        self.starts[slots.start] as usize..self.starts[slots.end] as usize
     }
 
     /// Lists the rows of each of so many vertices.
@@ -56,67 +67,80 @@ impl Web {
         }
         incident.clear();
         incident.resize(starts[vertices + 1] as usize, 0);
-        for row in 0..self.rows.len() {
-            for &slot in self.slots(row) {
+        let mut places = std::mem::take(&mut self.places);
+        places.clear();
+        places.resize(self.rows.len(), [0; 4]);
+        for (row, places) in places.iter_mut().enumerate() {
+            for (&slot, place) in self.slots(row).iter().zip(places) {
                 let next = &mut starts[slot as usize + 1];
                 incident[*next as usize] = row as u32;
+                *place = *next;
                 *next += 1;
             }
         }
-        (self.starts, self.incident) = (starts, incident);
+        (self.starts, self.incident, self.places) = (starts, incident, places);
     }
 }
 
-/// How far the velocity of a vertex has gone, in m/s, and how far it may go before its rows at rest are looked at again.
+/// How far the velocity of a vertex has gone, in m/s, and how far it may go before one of its rows at rest is due.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Leash {
+struct Leash {
     path: f64,
     length: f64,
 }
 
 impl Leash {
     /// Of a vertex that is in no row at rest.
-    pub(super) const LOOSE: Self = Self {
+    const LOOSE: Self = Self {
         path: 0.0,
-        length: f64::INFINITY,
+        length: NEVER,
     };
 
-    /// Follows the velocity by so much; true if the rows at rest have to be looked at again.
-    pub(super) fn follow(&mut self, change: DVec3) -> bool {
+    /// Follows the velocity by so much. Appends the rows at rest that are to be looked at again, of `rows` and when they are due.
+    fn follow(&mut self, change: DVec3, rows: &[u32], dues: &mut [f64], woken: &mut Vec<u32>) {
         self.path += change.length();
-        let strays = self.path > self.length || self.path.is_nan();
-        if strays {
-            self.length = f64::INFINITY;
+        if self.path <= self.length {
+            return;
         }
-        strays
+        self.length = NEVER;
+        for (&row, due) in rows.iter().zip(dues) {
+            if self.path <= *due {
+                self.length = self.length.min(*due);
+            } else {
+                *due = NEVER;
+                woken.push(row);
+            }
+        }
     }
 
-    /// Holds a vertex of a row that may lack something once its vertices have gone further by so much.
-    fn tie(&mut self, spare: f64) {
-        self.length = self.length.min(self.path * (1.0 - ROUNDING) + spare);
+    /// Holds a vertex of a row that may lack something once its vertices have gone further by so much: when it is due.
+    fn tie(&mut self, spare: f64) -> f64 {
+        let due = self.path * (1.0 - ROUNDING) + spare;
+        self.length = self.length.min(due);
+        due
     }
 }
 
 /// What a round adds to the velocity of a vertex, and its load afterwards.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sum {
+struct Sum {
     change: DVec3,
     load: f64,
 }
 
 /// What is to be known of a vertex, beside numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Marks {
-    pub(super) owned: bool,
+struct Marks {
+    owned: bool,
     /// A round is adding to it.
     touched: bool,
     /// Its velocity or load is no longer what other ranks have heard.
-    pub(super) changed: bool,
+    changed: bool,
 }
 
 impl Marks {
     /// Of a vertex that nothing has happened to.
-    pub(super) fn new(owned: bool) -> Self {
+    fn new(owned: bool) -> Self {
         Self {
             owned,
             touched: false,
@@ -125,12 +149,67 @@ impl Marks {
     }
 }
 
-/// What a strand keeps of its vertices and nobody else looks at, beside their motion.
+/// What is kept of all vertices and only strands look at, beside their motion.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    leashes: Vec<Leash>,
+    /// When the rows of each vertex are due, as they are listed.
+    dues: Vec<f64>,
+    sums: Vec<Sum>,
+    marks: Vec<Marks>,
+}
+
+/// The same of the vertices of a strand.
 #[derive(Debug)]
 pub(super) struct Keeping<'a> {
-    pub(super) leashes: &'a mut [Leash],
-    pub(super) sums: &'a mut [Sum],
-    pub(super) marks: &'a mut [Marks],
+    leashes: &'a mut [Leash],
+    dues: &'a mut [f64],
+    sums: &'a mut [Sum],
+    marks: &'a mut [Marks],
+}
+
+impl Kept {
+    /// Begins with vertices that nothing has happened to, of which the rank owns those.
+    pub(super) fn begin(&mut self, web: &Web, owned: impl Iterator<Item = bool>) {
+        self.marks.clear();
+        self.marks.extend(owned.map(Marks::new));
+        let count = self.marks.len();
+        refill(&mut self.leashes, count, Leash::LOOSE);
+        refill(&mut self.dues, web.incident.len(), NEVER);
+        refill(&mut self.sums, count, Sum::default());
+    }
+
+    /// Cuts it into shares of the vertices, whose rows are listed there.
+    pub(super) fn cut<'a>(
+        &'a mut self,
+        (shares, listed): (&'a [Range<usize>], &'a [Range<usize>]),
+    ) -> impl Iterator<Item = Keeping<'a>> {
+        let kept = parts(&mut self.leashes, shares).zip(parts(&mut self.dues, listed));
+        let kept = kept.zip(parts(&mut self.sums, shares).zip(parts(&mut self.marks, shares)));
+        kept.map(|((leashes, dues), (sums, marks))| Keeping {
+            leashes,
+            dues,
+            sums,
+            marks,
+        })
+    }
+
+    /// Follows the velocity of a vertex by so much. Appends the rows at rest for which it went too far to `woken`.
+    pub(super) fn follow(&mut self, web: &Web, slot: usize, change: DVec3, woken: &mut Vec<u32>) {
+        let dues = &mut self.dues[web.listed(slot..slot + 1)];
+        self.leashes[slot].follow(change, web.rows_of(slot), dues, woken);
+    }
+
+    /// Whether the velocity or load of a vertex changed since changes were last forgotten.
+    pub(super) fn has_changed(&self, slot: usize) -> bool {
+        self.marks[slot].changed
+    }
+
+    /// Begins to note changes anew.
+    pub(super) fn forget_changes(&mut self) {
+        let marks = self.marks.iter_mut();
+        marks.for_each(|marks| marks.changed = false);
+    }
 }
 
 /// A thread's share of the vertices, with their rows.
@@ -191,7 +270,7 @@ impl Strand {
         words.flat_map(|(word, &bits)| ones(bits).map(move |bit| 64 * word + bit))
     }
 
-    /// Has those of the rows of a vertex looked at that are of this strand.
+    /// Has those of some rows looked at that are of this strand.
     pub(super) fn wake(&mut self, rows: &[u32]) {
         for &row in rows {
             if has(&self.own, row as usize) {
@@ -211,12 +290,14 @@ impl Strand {
     ) {
         let Keeping {
             leashes,
+            dues,
             sums,
             marks,
         } = keeping;
         self.touched.clear();
         (self.looked_at, self.lack) = (0, 0.0);
         let start = self.vertices.start;
+        let first = web.listed(self.vertices.clone()).start;
         for (word, active) in self.active.iter_mut().enumerate() {
             for bit in ones(*active) {
                 let row = 64 * word + bit;
@@ -227,9 +308,9 @@ impl Strand {
                 let own = |slot: u32| (slot as usize).wrapping_sub(start);
                 if let Some(spare) = outcome.spare {
                     *active &= !(1 << bit);
-                    for &slot in slots {
+                    for (&slot, &place) in slots.iter().zip(&web.places[row]) {
                         if let Some(leash) = leashes.get_mut(own(slot)) {
-                            leash.tie(spare);
+                            dues[place as usize - first] = leash.tie(spare);
                         }
                     }
                     continue;
@@ -254,19 +335,22 @@ impl Strand {
         }
     }
 
-    /// Moves the vertices by what rows have done to them. Appends those that went too far for some of their rows at
-    /// rest to `strayed`: all strands have to wake their rows.
+    /// Moves the vertices by what rows have done to them. Appends the rows at rest for which they went too far to
+    /// `woken`: all strands have to wake those.
     pub(super) fn settle(
         &self,
+        web: &Web,
         motions: &mut [Motion],
         keeping: Keeping<'_>,
-        strayed: &mut Vec<u32>,
+        woken: &mut Vec<u32>,
     ) {
         let Keeping {
             leashes,
+            dues,
             sums,
             marks,
         } = keeping;
+        let first = web.listed(self.vertices.clone()).start;
         for &at in &self.touched {
             let at = at as usize;
             let (motion, sum) = (&mut motions[at], sums[at]);
@@ -278,9 +362,10 @@ impl Strand {
                 marks[at].changed = true;
                 let before = motion.velocity;
                 motion.velocity += sum.change;
-                if leashes[at].follow(motion.velocity - before) {
-                    strayed.push((self.vertices.start + at) as u32);
-                }
+                let slot = self.vertices.start + at;
+                let listed = web.listed(slot..slot + 1);
+                let dues = &mut dues[listed.start - first..listed.end - first];
+                leashes[at].follow(motion.velocity - before, web.rows_of(slot), dues, woken);
             }
         }
     }
@@ -336,6 +421,12 @@ pub(super) fn share_anew(strands: &mut [Strand], web: &Web, shares: &[Range<usiz
             set(&mut strands[to].active, row);
         }
     }
+}
+
+/// Fills a vector anew with so many values.
+pub(super) fn refill<T: Clone>(values: &mut Vec<T>, count: usize, value: T) {
+    values.clear();
+    values.resize(count, value);
 }
 
 /// The places of the bits that are set, ascending.
