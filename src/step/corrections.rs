@@ -25,7 +25,7 @@ use crate::solve::Halo;
 use crate::team::Team;
 
 pub(super) const TAG: Tag = Tag(0x28);
-/// Times that strain rows are made anew.
+/// How often strain rows are made, at most: a second time always, and again if that did not settle at the first look.
 const PASSES: usize = 3;
 /// Rounds between looking at how far the worst row of all ranks is from what it wants.
 const LOOK_EVERY: u32 = 4;
@@ -143,6 +143,7 @@ impl Corrections {
             let settled = SETTLED * settings.thickness / dt;
             let impulses = &mut self.impulses;
             let mut before = f64::INFINITY;
+            let mut at_once = false;
             for round in 1..=settings.iterations {
                 exchange.refresh(comm, impulses)?;
                 let worst = impulses.round();
@@ -154,6 +155,7 @@ impl Corrections {
                     pushed.looks += 1;
                     let worst = all_reduce(comm, worst, f64::max)?;
                     if worst <= settled {
+                        at_once = round == LOOK_EVERY;
                         break;
                     }
                     if worst > before {
@@ -180,6 +182,9 @@ impl Corrections {
             let rate_rows = strain_rows.end..self.impulses.rows().len();
             pushed.triangles = pushed.triangles.max(count(strain_rows));
             pushed.edges = pushed.edges.max(count(rate_rows));
+            if pass > 0 && at_once {
+                break;
+            }
         }
         Ok(pushed)
     }
