@@ -3,13 +3,13 @@
 //! Sample run:
 //!   cargo bench --features mpi --bench mpirun [-- SCENE...]
 //!
-//! A scene is run once, on two ranks, for the checkpoints that its stretches start from, spread evenly. Of each stretch the teams take turns, with all
+//! A scene is run in a few stretches, each from the checkpoint at the end of the last. Of each stretch the teams take turns, with all
 //! outputs, and the best turn of each counts: on shared machines a core may be slow for minutes, and where ranks wait for each other in every iteration
 //! of the solve, either core's bad moments are everybody's. The table has the sums over all stretches, of the loop as a whole and of
 //! its phases, the slowest rank's each. Two runs of one rank side by side take turns too: what they gain over one after the other is what
 //! the machine has to give.
 //!
-//! `MPIRUN` names another launcher. It takes a quarter of an hour on two cores.
+//! `MPIRUN` names another launcher. It takes twenty minutes on two cores.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,10 +21,8 @@ const SCENES: [&str; 2] = ["drape-floor", "drape-free"];
 /// Ranks and workers of each team.
 const TEAMS: [(usize, usize); 3] = [(1, 1), (2, 1), (1, 2)];
 const STRETCHES: u64 = 5;
-/// Steps of a stretch.
-const STEPS: u64 = 100;
 /// How often each team has its turn.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 3;
 
 /// Seconds that the loop took, and its phases.
 #[derive(Clone, Debug)]
@@ -50,7 +48,7 @@ fn main() {
         if !named.is_empty() && !named.iter().any(|wanted| wanted == name) {
             continue;
         }
-        let (sums, beside) = scene(name, &room);
+        let (sums, beside, steps) = scene(name, &room);
         let columns: Vec<&str> = sums[0]
             .phases
             .iter()
@@ -60,7 +58,7 @@ fn main() {
             "{name:<12} ranks x workers  ms/step  {}",
             columns.join("  ")
         );
-        let each = |seconds: f64| seconds * 1e3 / (STRETCHES * STEPS) as f64;
+        let each = |seconds: f64| seconds * 1e3 / steps as f64;
         for (taken, (ranks, workers)) in sums.iter().zip(TEAMS) {
             let phases = taken.phases.iter();
             let phases =
@@ -91,26 +89,21 @@ fn main() {
     std::fs::remove_dir_all(&room).expect("a directory of the bench's own");
 }
 
-/// What each team takes for all stretches of a scene, and seconds of the slower one of two runs side by side.
-fn scene(name: &str, room: &Path) -> (Vec<Taken>, f64) {
+/// What each team takes for all stretches of a scene, seconds of the slower one of two runs side by side, and steps.
+fn scene(name: &str, room: &Path) -> (Vec<Taken>, f64, u64) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenes/{name}.toml"));
     let time = Scene::load(&file, &[]).expect("the project's scene").time;
     let steps = (time.end / time.step).round() as u64;
     let mut sums: Vec<Option<Taken>> = vec![None; TEAMS.len()];
     let mut beside = 0.0;
-    let mut from = None;
-    for stretch in 0..STRETCHES {
-        let start = stretch * steps / STRETCHES;
-        if start > 0 {
-            let out = room.join(format!("{name}-{stretch}"));
-            run(&file, from.as_deref(), start, (2, 1), &out);
-            from = Some(out.join(format!("state.{start:06}.ckpt")));
-        }
+    let mut from: Option<PathBuf> = None;
+    for stretch in 1..=STRETCHES {
+        let end = stretch * steps / STRETCHES;
         let mut best: Vec<Option<Taken>> = vec![None; TEAMS.len()];
         let mut best_beside = f64::INFINITY;
         for _ in 0..ROUNDS {
             let other = room.join("beside");
-            let alone = |out: &Path| run(&file, from.as_deref(), start + STEPS, (1, 1), out).whole;
+            let alone = |out: &Path| run(&file, from.as_deref(), end, (1, 1), out).whole;
             let both = thread::scope(|threads| {
                 let other = threads.spawn(|| alone(&other));
                 let one = alone(&room.join("turn"));
@@ -119,7 +112,7 @@ fn scene(name: &str, room: &Path) -> (Vec<Taken>, f64) {
             best_beside = best_beside.min(both);
             for (best, team) in best.iter_mut().zip(TEAMS) {
                 let out = room.join("turn");
-                let taken = run(&file, from.as_deref(), start + STEPS, team, &out);
+                let taken = run(&file, from.as_deref(), end, team, &out);
                 if best.as_ref().is_none_or(|best| taken.whole < best.whole) {
                     *best = Some(taken);
                 }
@@ -131,6 +124,10 @@ fn scene(name: &str, room: &Path) -> (Vec<Taken>, f64) {
             hashes.clone().zip(hashes.skip(1)).all(|(a, b)| a == b),
             "the teams end elsewhere: {best:?}"
         );
+        let checkpoint = room.join(format!("{name}-{end}.ckpt"));
+        let last = room.join("turn").join(format!("state.{end:06}.ckpt"));
+        std::fs::copy(last, &checkpoint).expect("a checkpoint at the end");
+        from = Some(checkpoint);
         for (sum, taken) in sums.iter_mut().zip(best.into_iter().flatten()) {
             match sum {
                 None => *sum = Some(taken),
@@ -138,7 +135,7 @@ fn scene(name: &str, room: &Path) -> (Vec<Taken>, f64) {
             }
         }
     }
-    (sums.into_iter().flatten().collect(), beside)
+    (sums.into_iter().flatten().collect(), beside, steps)
 }
 
 /// Runs a scene from a checkpoint, or its beginning, to a step.
