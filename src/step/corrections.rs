@@ -13,7 +13,7 @@ use weft_study::prices::{Prices, ns};
 
 use super::assembly::Assembly;
 use super::body_response::{BodyResponse, least_rate};
-use super::detect::Contacts;
+use super::contacts::Contacts;
 use super::edges::Edges;
 use super::impulses::{Impulses, Row};
 use super::row_exchange::RowExchange;
@@ -105,7 +105,7 @@ impl Corrections {
                 world.friction()[c.id.body as usize]
             }
         };
-        let layers = contacts.layers.iter();
+        let layers = contacts.layers();
         self.impulses
             .extend(layers.map(|c| Row::of_contact(c, friction(c), dt)));
         let bodies = contacts.vertex_body.iter();

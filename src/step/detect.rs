@@ -17,8 +17,8 @@ use weft_runtime::{
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
 
+use super::contacts::Contacts;
 use super::geometry::{share_geometry, tiles};
-use crate::collide::contact::PairKind;
 use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun};
 use crate::team::Team;
 
@@ -146,15 +146,6 @@ impl<'a> Task<Tested<'a>> for Collide {
     }
 }
 
-/// The contacts of a step that concern a rank's vertices.
-#[derive(Debug, Default)]
-pub(super) struct Contacts {
-    /// Its vertices against bodies, sorted by vertex, then body and face.
-    pub(super) vertex_body: Vec<Contact>,
-    /// All others, sorted by features.
-    pub(super) layers: Vec<Contact>,
-}
-
 /// Finds the contacts of a step. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
@@ -207,8 +198,7 @@ pub(super) fn detect(
     })?;
     let contacts = route(comm, found, ownership)?;
     if let Some(prices) = prices {
-        let held = contacts.vertex_body.len() + contacts.layers.len();
-        comm.compute(ns(prices.contact, held as f64), Duration::ZERO);
+        comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }
     Ok((contacts, report))
 }
@@ -230,7 +220,7 @@ fn route(
     ownership: &Ownership,
 ) -> Result<Contacts, ScopeError> {
     if comm.size() == 1 {
-        return Ok(Contacts::sorted(&found));
+        return Ok(Contacts::sorted(found));
     }
     let me = comm.rank().index();
     let mut boxes: Vec<Vec<Contact>> = vec![Vec::new(); comm.size()];
@@ -271,31 +261,5 @@ fn route(
         }
         mine.extend(contacts);
     }
-    Ok(Contacts::sorted(&mine))
-}
-
-impl Contacts {
-    /// Of contacts in any order, each once. What is sorted are their names: contacts are large, and moved once.
-    fn sorted(contacts: &[Contact]) -> Self {
-        let (mut vertex_body, mut layers) = (Vec::new(), Vec::with_capacity(contacts.len()));
-        for (at, contact) in (0_u32..).zip(contacts) {
-            let id = contact.id;
-            let (body, a, b) = (u128::from(id.body), u128::from(id.a), u128::from(id.b));
-            if id.kind == PairKind::VertexBody {
-                vertex_body.push((a << 64 | body << 32 | b, at));
-            } else {
-                layers.push(((id.kind as u128) << 96 | body << 64 | a << 32 | b, at));
-            }
-        }
-        let in_order = |mut names: Vec<(u128, u32)>| -> Vec<Contact> {
-            names.sort_unstable();
-            (names.iter())
-                .map(|&(_, at)| contacts[at as usize])
-                .collect()
-        };
-        Self {
-            vertex_body: in_order(vertex_body),
-            layers: in_order(layers),
-        }
-    }
+    Ok(Contacts::sorted(mine))
 }

@@ -24,6 +24,7 @@
 
 mod assembly;
 pub mod body_response;
+mod contacts;
 mod corrections;
 mod detect;
 mod edges;

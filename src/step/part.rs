@@ -17,8 +17,9 @@ use weft_study::prices::{Prices, ns};
 
 use super::assembly::{Collapsed, Load};
 use super::body_response::StepContext;
+use super::contacts::Contacts;
 use super::corrections::Correcting;
-use super::detect::{Contacts, detect};
+use super::detect::detect;
 use super::error::StepError;
 use super::fault::{self, Fault};
 use super::report::{Clock, StepReport};
@@ -117,7 +118,7 @@ impl<'w> Simulation<'w> {
         })?;
         let owned = self.owned();
         let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
-        let layers = contacts.layers.iter().filter(counted_here).count();
+        let layers = contacts.layers().filter(counted_here).count();
         report.contacts = (contacts.vertex_body.len() + layers) as u64;
         report.scope = scope;
         Ok(contacts)

@@ -639,11 +639,15 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 let both = (&snapshot, &geometry);
                 let (contacts, report) =
                     detect(comm, both, &ownership, (&options, &team), None).unwrap();
-                let all = contacts.layers.into_iter().chain(contacts.vertex_body);
+                let all = contacts.layers().chain(&contacts.vertex_body);
                 // Contacts go to all owners of their vertices; the first vertex's counts.
                 let counted =
                     all.filter(|c| ownership.rank_of_vertex(c.vertices[0] as usize) == me);
-                (counted.collect::<Vec<_>>(), report.splits, report.tasks_in)
+                (
+                    counted.copied().collect::<Vec<_>>(),
+                    report.splits,
+                    report.tasks_in,
+                )
             })
             .unwrap();
             splits += found.iter().map(|f| f.1).sum::<u64>();
