@@ -5,7 +5,8 @@
 //! is little left to compare.
 
 use crate::collide::Contact;
-use crate::collide::contact::PairKind;
+use crate::collide::contact::{PairId, PairKind};
+use crate::team::Team;
 
 /// Contacts, each once.
 #[derive(Debug, Default)]
@@ -13,37 +14,63 @@ pub(super) struct Contacts {
     /// A rank's vertices against bodies, sorted by vertex, then body and face.
     pub(super) vertex_body: Vec<Contact>,
     /// All, as they were found.
-    found: Vec<Contact>,
-    /// Where those of other kinds are, sorted by kind, body and features.
-    order: Vec<u32>,
+    found: Vec<Vec<Contact>>,
+    /// Where those of other kinds are: cloth against cloth, vertices and faces, then edges, sorted by features; then bodies, sorted by
+    /// kind, body and features.
+    order: [Vec<Place>; 3],
+}
+
+/// In which batch a contact was found, and which of it it is.
+type Place = [u32; 2];
+
+/// The names of contacts.
+#[derive(Default)]
+struct Names {
+    /// Cloth against cloth: features, the first in the upper half.
+    layers: [Vec<(u64, Place)>; 2],
+    /// Vertex, body, face.
+    vertex_body: Vec<([u32; 3], Place)>,
+    bodies: Vec<(PairId, Place)>,
+}
+
+impl Names {
+    fn add(&mut self, id: PairId, place: Place) {
+        let features = u64::from(id.a) << 32 | u64::from(id.b);
+        match id.kind {
+            PairKind::VertexFace => self.layers[0].push((features, place)),
+            PairKind::EdgeEdge => self.layers[1].push((features, place)),
+            PairKind::VertexBody => self.vertex_body.push(([id.a, id.body, id.b], place)),
+            PairKind::FaceBody | PairKind::EdgeBody => self.bodies.push((id, place)),
+        }
+    }
 }
 
 impl Contacts {
-    /// Of contacts in any order, each once.
-    pub(super) fn sorted(found: Vec<Contact>) -> Self {
-        let mut vertex_body = Vec::new();
-        let mut layers = [Vec::new(), Vec::new()];
-        let mut bodies = Vec::new();
-        for (at, contact) in (0_u32..).zip(&found) {
-            let id = contact.id;
-            let features = u64::from(id.a) << 32 | u64::from(id.b);
-            match id.kind {
-                PairKind::VertexFace => layers[0].push((features, at)),
-                PairKind::EdgeEdge => layers[1].push((features, at)),
-                PairKind::VertexBody => vertex_body.push((id.a, id.body, id.b, at)),
-                PairKind::FaceBody | PairKind::EdgeBody => bodies.push((id, at)),
+    /// Of batches of contacts in any order, each contact once.
+    pub(super) fn sorted(found: Vec<Vec<Contact>>, team: &Team) -> Self {
+        let cuts = team.cut_weighted(found.iter().map(|batch| batch.len() as u64));
+        let mut names: Vec<Names> = cuts.iter().map(|_| Names::default()).collect();
+        team.run(cuts.into_iter().zip(&mut names), |(cut, names)| {
+            for (batch, contacts) in (cut.start as u32..).zip(&found[cut]) {
+                for (at, contact) in (0..).zip(contacts) {
+                    names.add(contact.id, [batch, at]);
+                }
             }
-        }
+        });
+        let mut order = [Vec::new(), Vec::new(), Vec::new()];
+        let [faces, edges, bodies] = &mut order;
+        team.run([faces, edges].into_iter().enumerate(), |(layer, order)| {
+            let names: Vec<_> = names.iter().map(|names| &names.layers[layer][..]).collect();
+            *order = sorted_places(&names);
+        });
+        let mut of_bodies: Vec<_> = names.iter().flat_map(|names| &names.bodies).collect();
+        of_bodies.sort_unstable();
+        bodies.extend(of_bodies.iter().map(|&&(_, place)| place));
+        let mut vertex_body: Vec<_> = names.iter().flat_map(|names| &names.vertex_body).collect();
         vertex_body.sort_unstable();
-        bodies.sort_unstable();
-        let mut order = Vec::with_capacity(found.len() - vertex_body.len());
-        for names in layers {
-            append_sorted(&names, &mut order);
-        }
-        order.extend(bodies.iter().map(|&(_, at)| at));
-        let vertex_body = vertex_body.iter();
+        let at = |&&(_, place): &&(_, Place)| contact_at(&found, place);
         Self {
-            vertex_body: vertex_body.map(|&(.., at)| found[at as usize]).collect(),
+            vertex_body: vertex_body.iter().map(at).copied().collect(),
             found,
             order,
         }
@@ -51,35 +78,47 @@ impl Contacts {
 
     /// All but those of vertices against bodies: cloth against cloth, vertices and faces, then edges; then bodies.
     pub(super) fn layers(&self) -> impl Iterator<Item = &Contact> {
-        self.order.iter().map(|&at| &self.found[at as usize])
+        let places = self.order.iter().flatten();
+        places.map(|&place| contact_at(&self.found, place))
+    }
+
+    /// All, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Contact> {
+        self.found.iter().flatten()
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.found.len()
+        self.found.iter().map(Vec::len).sum()
     }
 }
 
-/// Appends where the contacts of these names are, in the order of the names: features, the first in the upper half.
-fn append_sorted(names: &[(u64, u32)], order: &mut Vec<u32>) {
-    let Some(most) = names.iter().map(|&(name, _)| name >> 32).max() else {
-        return;
+fn contact_at(found: &[Vec<Contact>], [batch, at]: Place) -> &Contact {
+    &found[batch as usize][at as usize]
+}
+
+/// Where the contacts of these names are, in the order of the names.
+fn sorted_places(names: &[&[(u64, Place)]]) -> Vec<Place> {
+    let names = || names.iter().copied().flatten();
+    let Some(most) = names().map(|&(name, _)| name >> 32).max() else {
+        return Vec::new();
     };
     // As many buckets as names, or up to twice as many.
+    let count = names().count();
     let width = (0..31)
-        .find(|&bits| most >> bits < 2 * names.len() as u64)
+        .find(|&bits| most >> bits < 2 * count as u64)
         .unwrap_or(31);
     let bucket = |name: u64| (name >> (32 + width)) as usize;
     // Counted one place further on, and summed: where each begins; then where it ends.
     let mut ends = vec![0_u32; bucket(most << 32) + 2];
-    for &(name, _) in names {
+    for &(name, _) in names() {
         ends[bucket(name) + 1] += 1;
     }
     for at in 1..ends.len() {
         ends[at] += ends[at - 1];
     }
-    let mut sorted = vec![(0, 0); names.len()];
-    for &name in names {
+    let mut sorted = vec![(0, [0; 2]); count];
+    for &name in names() {
         let end = &mut ends[bucket(name.0)];
         sorted[*end as usize] = name;
         *end += 1;
@@ -89,7 +128,7 @@ fn append_sorted(names: &[(u64, u32)], order: &mut Vec<u32>) {
         sorted[begin..end as usize].sort_unstable();
         begin = end as usize;
     }
-    order.extend(sorted.iter().map(|&(_, at)| at));
+    sorted.into_iter().map(|(_, place)| place).collect()
 }
 
 #[cfg(test)]
@@ -98,7 +137,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::collide::contact::PairId;
 
     fn contact(kind: PairKind, body: u32, a: u32, b: u32) -> Contact {
         Contact {
@@ -128,13 +166,16 @@ mod tests {
         fn contacts_are_in_the_order_of_their_names(
             found in prop::collection::vec((kind(), 0u32..3, 0u32..50, 0u32..50), 0..300),
             spread in prop::sample::select(vec![1, 1000, u32::MAX / 50]),
+            batch in 1usize..100,
+            threads in 1usize..4,
         ) {
             let found = found.into_iter().map(|(kind, body, a, b)| {
                 let body = if kind <= PairKind::EdgeEdge { 0 } else { body };
                 contact(kind, body, a * spread, b * spread)
             });
             let found: Vec<Contact> = found.collect();
-            let contacts = Contacts::sorted(found.clone());
+            let batches = found.chunks(batch).map(<[_]>::to_vec).collect();
+            let contacts = Contacts::sorted(batches, &Team::new(threads).unwrap());
             prop_assert_eq!(contacts.len(), found.len());
             let (mut vertices, mut others): (Vec<PairId>, Vec<PairId>) =
                 (found.iter().map(|c| c.id)).partition(|id| id.kind == PairKind::VertexBody);
@@ -144,6 +185,7 @@ mod tests {
             prop_assert_eq!(ids, vertices);
             let ids: Vec<PairId> = contacts.layers().map(|c| c.id).collect();
             prop_assert_eq!(ids, others);
+            prop_assert!(contacts.all().map(|c| c.id).eq(found.iter().map(|c| c.id)));
         }
     }
 }

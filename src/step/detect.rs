@@ -192,11 +192,11 @@ pub(super) fn detect(
         }
         let mut found = Vec::new();
         while let Some(contacts) = s.join(&group)? {
-            found.extend(contacts?);
+            found.push(contacts?);
         }
         Ok(found)
     })?;
-    let contacts = route(comm, found, ownership)?;
+    let contacts = Contacts::sorted(route(comm, found, ownership)?, team);
     if let Some(prices) = prices {
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }
@@ -213,18 +213,18 @@ fn nodes(geometry: &Geometry<'_>) -> u64 {
     nodes.sum()
 }
 
-/// Sends each contact to the owners of its vertices, and sorts what arrives.
+/// Sends each contact to the owners of its vertices; answers with what arrives.
 fn route(
     comm: &mut dyn Comm,
-    found: Vec<Contact>,
+    found: Vec<Vec<Contact>>,
     ownership: &Ownership,
-) -> Result<Contacts, ScopeError> {
+) -> Result<Vec<Vec<Contact>>, ScopeError> {
     if comm.size() == 1 {
-        return Ok(Contacts::sorted(found));
+        return Ok(found);
     }
     let me = comm.rank().index();
     let mut boxes: Vec<Vec<Contact>> = vec![Vec::new(); comm.size()];
-    for contact in found {
+    for contact in found.into_iter().flatten() {
         let vertices = &contact.vertices[..usize::from(contact.count)];
         for (k, &vertex) in vertices.iter().enumerate() {
             let owner = ownership.rank_of_vertex(vertex as usize);
@@ -237,7 +237,7 @@ fn route(
             }
         }
     }
-    let mut mine = std::mem::take(&mut boxes[me]);
+    let mut mine = vec![std::mem::take(&mut boxes[me])];
     let mut letters = Vec::new();
     for (to, contacts) in (0..).map(Rank).zip(&boxes) {
         if !contacts.is_empty() {
@@ -259,7 +259,7 @@ fn route(
             let what = "a contact of vertices that do not exist".to_owned();
             return Err(CommError::Malformed { from, what }.into());
         }
-        mine.extend(contacts);
+        mine.push(contacts);
     }
-    Ok(Contacts::sorted(mine))
+    Ok(mine)
 }

@@ -118,8 +118,7 @@ impl<'w> Simulation<'w> {
         })?;
         let owned = self.owned();
         let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
-        let layers = contacts.layers().filter(counted_here).count();
-        report.contacts = (contacts.vertex_body.len() + layers) as u64;
+        report.contacts = contacts.all().filter(counted_here).count() as u64;
         report.scope = scope;
         Ok(contacts)
     }

@@ -639,10 +639,10 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 let both = (&snapshot, &geometry);
                 let (contacts, report) =
                     detect(comm, both, &ownership, (&options, &team), None).unwrap();
-                let all = contacts.layers().chain(&contacts.vertex_body);
                 // Contacts go to all owners of their vertices; the first vertex's counts.
-                let counted =
-                    all.filter(|c| ownership.rank_of_vertex(c.vertices[0] as usize) == me);
+                let counted = contacts
+                    .all()
+                    .filter(|c| ownership.rank_of_vertex(c.vertices[0] as usize) == me);
                 (
                     counted.copied().collect::<Vec<_>>(),
                     report.splits,
