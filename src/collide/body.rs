@@ -41,6 +41,8 @@ pub struct BodySurface {
     edge_cones: Vec<f64>,
     vertex_cones: Vec<f64>,
     pub(super) tree: Bvh,
+    /// Corners of the faces in the order of [`Bvh::triangles_backwards`].
+    leaves: Vec<[u32; 3]>,
     /// Half the reach of contacts, in m.
     radius: f64,
     /// The last volumes at rest, and the grid that they lie on.
@@ -107,7 +109,11 @@ impl BodySurface {
             .zip(&mesh.triangles)
             .map(|(i, t)| (i, t.iter().map(|&v| x(v)).sum::<DVec3>() / 3.0))
             .collect();
+        let tree = Bvh::build(items);
+        let leaves = tree.triangles_backwards();
         Self {
+            leaves: leaves.map(|t| mesh.triangles[t as usize]).collect(),
+            tree,
             surface,
             positions: mesh.positions.clone(),
             normals,
@@ -115,7 +121,6 @@ impl BodySurface {
             vertex_normals: at_vertex.iter().map(|faces| sharp(faces, false)).collect(),
             edge_cones: at_edge.iter().map(|faces| cone(faces, true)).collect(),
             vertex_cones: at_vertex.iter().map(|faces| cone(faces, false)).collect(),
-            tree: Bvh::build(items),
             radius: 0.5 * reach,
             resting: Arc::default(),
         }
@@ -150,11 +155,9 @@ impl BodySurface {
             let from = self.positions[v as usize] + offset;
             [from, from + step]
         };
-        let leaf = |triangle: u32| {
-            let ways = self.surface.face(triangle).corners.map(way);
-            grid.around(ways, self.radius)
-        };
-        self.tree.refit_packed(leaf, volumes);
+        let around = |corners: &[u32; 3]| grid.around(corners.map(way), self.radius);
+        self.tree
+            .refit_packed(self.leaves.iter().map(around), volumes);
     }
 
     /// Volumes of the nodes at rest; they are kept as long as the grid stays.

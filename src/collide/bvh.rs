@@ -113,26 +113,47 @@ impl Bvh {
         }
     }
 
-    /// As [`Self::refit`], to volumes in the order of [`Nodes`](super::packed::Nodes).
-    pub(super) fn refit_packed(&self, leaf: impl Fn(u32) -> Packed, volumes: &mut Vec<Siblings>) {
+    /// The triangles of leaves, the last leaf's first, as a refit comes by them.
+    pub(super) fn triangles_backwards(&self) -> impl Iterator<Item = u32> + '_ {
+        let leaves = self.nodes.iter().rev().filter(|&word| word & LEAF != 0);
+        leaves.map(|word| word & !LEAF)
+    }
+
+    /// As [`Self::refit`], to volumes in the order of [`Nodes`](super::packed::Nodes), from those of triangles in the order
+    /// of [`Self::triangles_backwards`].
+    ///
+    /// Triangles come by number nowhere near each other: who looks them up waits for memory longer than all else takes.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub(super) fn refit_packed(
+        &self,
+        mut leaves: impl Iterator<Item = Packed>,
+        volumes: &mut Vec<Siblings>,
+    ) {
         let Some((&root, children)) = self.nodes.split_first() else {
             volumes.clear();
             return;
         };
         volumes.resize(self.nodes.len().div_ceil(2), Siblings::NOTHING);
-        let of = |word: u32, volumes: &[Siblings]| {
-            if word & LEAF == 0 {
-                volumes[(word as usize).div_ceil(2)].union()
-            } else {
-                leaf(word & !LEAF)
-            }
-        };
         let (pairs, _) = children.as_chunks::<2>();
         for (at, &[one, two]) in pairs.iter().enumerate().rev() {
-            volumes[at + 1] = Siblings::new(&of(one, volumes), &of(two, volumes));
+            let two = volume_of(two, volumes, &mut leaves);
+            let one = volume_of(one, volumes, &mut leaves);
+            volumes[at + 1] = Siblings::new(&one, &two);
         }
-        let whole = of(root, volumes);
+        let whole = volume_of(root, volumes, &mut leaves);
         volumes[0] = Siblings::new(&whole, &whole);
+    }
+}
+
+/// The volume of a node: of its children, or the next of those of leaves.
+#[inline(always)]
+fn volume_of(word: u32, volumes: &[Siblings], leaves: &mut impl Iterator<Item = Packed>) -> Packed {
+    if word & LEAF == 0 {
+        volumes[(word as usize).div_ceil(2)].union()
+    } else {
+        leaves.next().expect("a volume for each triangle")
     }
 }
 

@@ -202,12 +202,12 @@ impl<'a> Snapshot<'a> {
     pub(super) fn patch_volumes(&self, patch: u32) -> Nodes<'_> {
         Nodes(self.volumes.patches[patch as usize].of(|volumes| {
             let vertices = self.vertex_volumes(patch);
-            let around = |triangle| {
-                let [a, b, c] = self.cloth.places(triangle);
+            let around = |&[a, b, c]: &[u32; 3]| {
                 let of = |at: u32| &vertices[at as usize];
                 of(a).union(of(b)).union(of(c))
             };
-            self.cloth.patches()[patch as usize].refit_packed(around, volumes);
+            let leaves = self.cloth.leaves(patch).iter().map(around);
+            self.cloth.patches()[patch as usize].refit_packed(leaves, volumes);
         }))
     }
 

@@ -69,6 +69,8 @@ pub struct ClothSurface {
     patch_vertices: Vec<Vec<u32>>,
     /// For each triangle, the places of its corners there.
     places: Vec<[u32; 3]>,
+    /// The same of the triangles of each patch, in the order of [`Bvh::triangles_backwards`].
+    leaves: Vec<Vec<[u32; 3]>>,
     /// For each vertex of a triangle, a patch and its place there.
     slots: Vec<(u32, u32)>,
     culling: Option<Culling>,
@@ -210,14 +212,20 @@ impl ClothSurface {
                 places[t as usize] = triangles[t as usize].map(place);
             }
         }
+        let patches: Vec<Bvh> = items.into_iter().map(Bvh::build).collect();
+        let of_leaves = |tree: &Bvh| {
+            let triangles = tree.triangles_backwards();
+            triangles.map(|t| places[t as usize]).collect()
+        };
         Self {
+            leaves: patches.iter().map(of_leaves).collect(),
+            patches,
             patch_vertices,
             places,
             slots,
             surface: Surface::new(triangles, rest.len()),
             rest: rest.to_vec(),
             piece: pieces(triangles, rest.len()),
-            patches: items.into_iter().map(Bvh::build).collect(),
             culling: None,
         }
     }
@@ -303,6 +311,12 @@ impl ClothSurface {
     #[inline]
     pub(super) fn places(&self, triangle: u32) -> [u32; 3] {
         self.places[triangle as usize]
+    }
+
+    /// The same of the triangles of a patch, in the order of [`Bvh::triangles_backwards`].
+    #[inline]
+    pub(super) fn leaves(&self, patch: u32) -> &[[u32; 3]] {
+        &self.leaves[patch as usize]
     }
 
     /// A patch that has a triangle at the vertex, and the vertex's place among the vertices there.
