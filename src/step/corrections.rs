@@ -50,7 +50,7 @@ pub(super) struct Correcting<'a> {
     pub(super) plan: &'a HaloPlan,
     pub(super) assembly: &'a Assembly,
     pub(super) bodies: &'a BodyResponse,
-    /// Edges whose change of length is limited, and to which share in a step of `time.step`.
+    /// Edges whose change of length is limited, and to which share in a part of a step.
     pub(super) edges: Option<(&'a Edges, f64)>,
     /// Positions at the start of the part, with halo.
     pub(super) x: &'a [DVec3],

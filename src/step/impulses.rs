@@ -225,7 +225,7 @@ impl Impulses {
         self.strands.iter().map(Strand::lack).fold(0.0, f64::max)
     }
 
-    /// Takes the momentum from all rows.
+    /// Lets all rows gather their momentum anew.
     pub fn begin_anew(&mut self) {
         self.round.since = self.round.number;
     }

@@ -3,9 +3,8 @@
 //! A row wants a combination of its vertices' velocities to be at least some rate: features of a contact
 //! may close to the thickness within the step, and open slowly when too close [BFA02, §7.2], with friction
 //! against sliding up to Coulomb's cone; triangles may stretch no further than their limit
-//! (`strain_limit`). A row's step is divided by what all rows that push on its vertices can do to it together, the
-//! absolute sum of its row of the Delassus matrix; so the rounds converge, much as when the mass of a vertex
-//! is split among its contacts [Tonge 2012]. Momentum is kept exactly: a row's impulses on its vertices sum
+//! (`strain_limit`). A row's step is divided by what it would do were the mass of each vertex split among the rows that
+//! push on it, in proportion to their weights; so the rounds converge, whatever those rows are [Tonge 2012]. Momentum is kept exactly: a row's impulses on its vertices sum
 //! to zero.
 //!
 //! Along its normal a row goes further than it has to, the further the longer it went the same way: Nesterov's
@@ -26,13 +25,14 @@ use crate::collide::contact::Contact;
 /// Time in s in which a contact that is too close opens: fast enough to be seen nowhere, too slow for
 /// piled layers to be blown apart.
 const OPENING_TIME: f64 = 0.02;
-/// Levers on which a row's vertices can be moved, as a share of its longest, from which on it pushes: a triangle between two pins
+/// Levers on which a row's vertices can be moved, as a share of its longest and by the root of the trace of a mobility, from which on it
+/// pushes: a triangle between two pins
 /// is not kept from stretching by throwing its third corner across.
 const SHORTEST: f64 = 0.02;
 /// Error of a rate, as a share of the speeds it is summed from: far more than the few roundings that it is.
 pub(super) const ROUNDING: f64 = 1e-12;
 
-/// `Σ weights (v − body_velocity)·normal ≥ least_rate` for up to four vertices.
+/// `(Σ weights v − body_velocity)·normal ≥ least_rate` for up to four vertices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// How many of `vertices` and `weights` are used.

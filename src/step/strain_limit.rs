@@ -18,7 +18,7 @@ use crate::physics::ClothModel;
 
 /// Rows are made from this share of the limit on: those that neighbours' impulses may bring to it.
 const WATCHED: f64 = 0.7;
-/// How much of its strain beyond the limit a triangle loses in one step.
+/// The most strain beyond the limit that a triangle loses in one part of a step.
 const PULL_PER_STEP: f64 = 0.02;
 
 /// The triangles of a rank that need rows.

@@ -18,7 +18,7 @@ use glam::DVec3;
 use super::row::{Motion, Movers, Outcome, Push, ROUNDING, Row};
 use crate::team::parts;
 
-/// When a row is due that does not rest.
+/// No row is due: it does not rest, or the leash has no end.
 const NEVER: f64 = f64::INFINITY;
 
 /// Rows, and which vertices they touch.

@@ -116,7 +116,8 @@ impl ModifiedCg {
         })
     }
 
-    /// w = A u, and S A of the vectors in `along` to s and p: halos of all are under way at once, and the matrix is read once. Says
+    /// w = A u, and S A of the vectors in `along` to s and p: halos of all are under way at once and the matrix is read once, unless
+    /// it is large and half of it is multiplied with, one vector after the other. Says
     /// how many products that were. Collective.
     fn multiply_start(
         &mut self,
