@@ -511,6 +511,32 @@ fn a_task_cancels_its_group_while_others_run() {
 }
 
 #[test]
+fn another_rank_cancels_a_group_while_tasks_of_it_run_and_wait() {
+    in_many_schedules(1000, || {
+        let body = |s: &mut Scope<'_, Tally>| {
+            let group = s.group();
+            if s.rank() == Rank(0) {
+                for _ in 0..6 {
+                    s.fork(&group, Seek { finds: false })?;
+                }
+            } else {
+                s.cancel(&group)?;
+            }
+            while s.join(&group)?.is_some() {}
+            Ok(())
+        };
+        let mut dropped = 0;
+        for outcome in run(2, 2, body) {
+            let ((), report) = outcome.unwrap();
+            // None ends before it is cancelled, and none begins afterwards: one on each thread.
+            assert!(report.tasks <= 2, "{report:?}");
+            dropped += report.dropped;
+        }
+        assert!(dropped >= 4, "{dropped} dropped");
+    });
+}
+
+#[test]
 fn a_task_cancels_a_group_that_it_joins() {
     in_many_schedules(1000, || {
         for outcome in run(1, 3, |s| collect(s, vec![Lead, Lead])) {

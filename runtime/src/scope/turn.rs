@@ -115,6 +115,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
             requests += u32::from(matches!(message, Message::StealRequest(_)));
             progress |= self.sees(from, &message);
+            let cancels = matches!(message, Message::Cancel(..) | Message::CancelLease(_));
             let now = self.comm.now();
             self.scheduler
                 .receive(from, message, now)
@@ -122,6 +123,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     from: v.from,
                     what: v.what,
                 })?;
+            if cancels {
+                // Of what is ahead of workers, nothing that is cancelled is to begin.
+                self.take_back();
+            }
         }
         if let Some(now) = silent_until {
             self.note_deafness(now, requests);
@@ -132,6 +137,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 self.flush()?;
                 self.note(What::Died { rank: rank.0 });
                 self.scheduler.lose(rank);
+                // Some of what is ahead of workers may be of its leases.
+                self.take_back();
                 self.run_again()?;
             }
         }
