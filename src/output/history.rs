@@ -43,7 +43,7 @@ history_row! {
     contacts: u64,
     /// Contacts with bodies that became constraints of the solve.
     constraints: u64,
-    /// Impulses applied.
+    /// Contacts that pushed in the first pass of corrections.
     impulses: u64,
     /// Collision tasks that ran.
     tasks: u64,

@@ -60,7 +60,7 @@ pub(super) struct Correcting<'a> {
     pub(super) prices: Option<(&'a Prices, f64)>,
 }
 
-/// Rows that pushed, of those whose first vertex the rank owns.
+/// Rows that pushed in the first pass, of those whose first vertex the rank owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pushed {
     pub(super) contacts: u64,
@@ -178,10 +178,12 @@ impl Corrections {
                     .filter(|(row, pushed)| *pushed && counted(row))
                     .count() as u64
             };
-            pushed.contacts = pushed.contacts.max(count(0..contact_rows));
-            let rate_rows = strain_rows.end..self.impulses.rows().len();
-            pushed.triangles = pushed.triangles.max(count(strain_rows));
-            pushed.edges = pushed.edges.max(count(rate_rows));
+            if pass == 0 {
+                pushed.contacts = count(0..contact_rows);
+                let rate_rows = strain_rows.end..self.impulses.rows().len();
+                pushed.triangles = count(strain_rows);
+                pushed.edges = count(rate_rows);
+            }
             if pass > 0 && at_once {
                 break;
             }

@@ -40,11 +40,11 @@ pub struct StepReport {
     pub contacts: u64,
     /// Vertices of this rank that bodies constrain.
     pub constraints: u64,
-    /// Contacts that pushed, of those whose first vertex this rank owns.
+    /// Contacts that pushed in the first pass, of those whose first vertex this rank owns.
     pub impulses: u64,
-    /// Triangles held at the strain limit, of those whose first vertex this rank owns.
+    /// Triangles held at the strain limit in the first pass, of those whose first vertex this rank owns.
     pub strain_limited: u64,
-    /// Edges whose change of length was damped, of those whose first vertex this rank owns.
+    /// Edges whose change of length was damped in the first pass, of those whose first vertex this rank owns.
     pub rate_limited: u64,
     /// Vertices of this rank that had to be kept out of bodies after the solve.
     pub clamped: u64,
