@@ -27,9 +27,9 @@ use crate::team::Team;
 pub(super) const TAG: Tag = Tag(0x28);
 /// How often strain rows are made, at most: a second time always, and again if that did not settle at the first look.
 const PASSES: usize = 3;
-/// Rounds between looking at how far the worst row of all ranks is from what it wants.
+/// Rounds between looking at how far the worst row of all ranks is from what it accepts.
 const LOOK_EVERY: u32 = 4;
-/// A pass ends early when no row lacks more than this share of the contact thickness within a step.
+/// A pass ends early when no row asks for more than this share of the contact thickness within a step, be it to push more or less.
 const SETTLED: f64 = 0.005;
 
 /// A rank's corrections, with their storage.

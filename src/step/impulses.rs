@@ -214,7 +214,7 @@ impl Impulses {
 
     /// One round: all rows at once. Velocities and loads are right afterwards where the vertex is owned.
     ///
-    /// Returns the largest rate in m/s that a row lacked before.
+    /// Returns the largest change of its rate in m/s that a row asked for: how far the velocities before were from what rows accept.
     pub fn round(&mut self) -> f64 {
         if self.round.number.is_multiple_of(SHARE_EVERY) {
             self.share_anew();
@@ -222,12 +222,12 @@ impl Impulses {
         self.round.number += 1;
         let round = self.round;
         self.look(|row, movers, slots, push| row.relax(movers, slots, push, round));
-        self.strands.iter().map(Strand::lack).fold(0.0, f64::max)
+        self.strands.iter().map(Strand::asked).fold(0.0, f64::max)
     }
 
-    /// Lets all rows gather their momentum anew.
+    /// Lets all rows gather their momentum anew from the next round on.
     pub fn begin_anew(&mut self) {
-        self.round.since = self.round.number;
+        self.round.since = self.round.number + 1;
     }
 
     /// Gives each thread vertices of about as many of the rows that are to be looked at.

@@ -108,8 +108,12 @@ impl Row {
         if push.normal <= 0.0 {
             (push.reached, push.since) = (0.0, round.number);
             if self.is_held(movers, slots) {
+                let spare = (!push.counted).then_some(f64::INFINITY);
                 push.counted = false;
-                return Outcome::default();
+                return Outcome {
+                    spare,
+                    ..Outcome::default()
+                };
             }
         }
         let mut give = DMat3::ZERO;
@@ -126,6 +130,7 @@ impl Row {
         if way * lack < 0.0 {
             push.since = round.number;
         }
+        let asked = (reached - push.normal).abs() * along;
         let normal = (reached + way * round.momentum(push.since)).max(0.0);
         let sliding = relative - self.normal * rate;
         // The direction that gives way most bounds the step, so that friction never overshoots.
@@ -147,7 +152,7 @@ impl Row {
             impulse,
             counted: push.counted,
             spare: None,
-            lack,
+            asked,
         }
     }
 
@@ -257,6 +262,6 @@ pub(super) struct Outcome {
     /// By how much its vertices may change their velocities, in m/s each, before it may lack anything; none if it
     /// does not rest.
     pub(super) spare: Option<f64>,
-    /// The rate in m/s that it lacked.
-    pub(super) lack: f64,
+    /// The change of its rate in m/s that it asked for: what it lacked, or had too much of as far as letting go gives it away.
+    pub(super) asked: f64,
 }

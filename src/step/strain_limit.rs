@@ -18,8 +18,9 @@ use crate::physics::ClothModel;
 
 /// Rows are made from this share of the limit on: those that neighbours' impulses may bring to it.
 const WATCHED: f64 = 0.7;
-/// The most strain beyond the limit that a triangle loses in one part of a step.
-const PULL_PER_STEP: f64 = 0.02;
+/// The strain beyond the limit that a triangle loses in a second, and the most that it loses in one part of a step.
+const PULL_RATE: f64 = 10.0;
+const PULL_PER_PART: f64 = 0.02;
 
 /// The triangles of a rank that need rows.
 #[derive(Debug, Default)]
@@ -106,7 +107,7 @@ fn push_rows(
     }
     for axis in membrane.stretched_beyond(end, watched) {
         let begin = (0..3).fold(DVec3::ZERO, |sum, k| sum + x[k] * axis.weights[k]);
-        let allowed = (1.0 + limit).max(begin.length() - PULL_PER_STEP);
+        let allowed = (1.0 + limit).max(begin.length() - PULL_PER_PART.min(PULL_RATE * dt));
         // The weights are 1/m; scaled by a length, rows are rates in m/s as those of contacts are.
         let length = membrane.area().sqrt();
         let weights = axis.weights.map(|w| -w * length);

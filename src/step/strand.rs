@@ -225,9 +225,9 @@ pub(super) struct Strand {
     pushes: Vec<Push>,
     /// Vertices that a round adds to, counted from the first of the share.
     touched: Vec<u32>,
-    /// How many rows the last round looked at, and the largest rate in m/s that one lacked.
+    /// How many rows the last round looked at, and the largest change of its rate in m/s that one asked for.
     looked_at: usize,
-    lack: f64,
+    asked: f64,
 }
 
 impl Strand {
@@ -254,9 +254,9 @@ impl Strand {
         self.looked_at
     }
 
-    /// The largest rate in m/s that a row lacked before the last round.
-    pub(super) fn lack(&self) -> f64 {
-        self.lack
+    /// The largest change of its rate in m/s that a row asked for in the last round.
+    pub(super) fn asked(&self) -> f64 {
+        self.asked
     }
 
     /// The impulse of a row, if it touches a vertex of this strand.
@@ -295,7 +295,7 @@ impl Strand {
             marks,
         } = keeping;
         self.touched.clear();
-        (self.looked_at, self.lack) = (0, 0.0);
+        (self.looked_at, self.asked) = (0, 0.0);
         let start = self.vertices.start;
         let first = web.listed(self.vertices.clone()).start;
         for (word, active) in self.active.iter_mut().enumerate() {
@@ -304,7 +304,7 @@ impl Strand {
                 let slots = web.slots(row);
                 let outcome = look(&web.rows[row], movers, slots, &mut self.pushes[row]);
                 self.looked_at += 1;
-                self.lack = self.lack.max(outcome.lack);
+                self.asked = self.asked.max(outcome.asked);
                 let own = |slot: u32| (slot as usize).wrapping_sub(start);
                 if let Some(spare) = outcome.spare {
                     *active &= !(1 << bit);
