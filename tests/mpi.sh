@@ -97,8 +97,6 @@ fails() {
     local expected=$1 text=$2
     shift 2
     run 20 "$@"
-    # MPICH's launcher sometimes reports its own kill of the other ranks.
-    if [ "$mpi" = mpich ] && [ "$code" = 9 ]; then code=$expected; fi
     local lines
     lines=$(cat "$out/stdout" "$out/stderr" | grep -c '^error: ' || true)
     if [ "$code" != "$expected" ] || [ "$lines" != 1 ] ||

@@ -7,6 +7,7 @@
 //! * \[Fis98\] Fischer: Projection techniques for iterative solution of Ax = b with successive right-hand sides. Computer Methods in
 //!   Applied Mechanics and Engineering 163, 1998.
 
+use std::mem::swap;
 use std::time::Duration;
 
 use glam::DVec3;
@@ -130,16 +131,17 @@ impl ModifiedCg {
         let [first, second] = &mut self.along;
         let (u, w, s, p) = (&mut self.u, &mut self.w, &mut self.s, &mut self.p);
         if self.half.is_some() {
-            let changes = self.u.clone();
-            self.u.copy_from_slice(&self.along[0]);
+            // Vectors change places instead of being copied.
+            swap(&mut self.u, &mut self.along[0]);
             self.multiply(comm, matrix, None)?;
-            self.s.copy_from_slice(&self.w);
+            swap(&mut self.u, &mut self.along[0]);
+            swap(&mut self.w, &mut self.s);
             if both {
-                self.u.copy_from_slice(&self.along[1]);
+                swap(&mut self.u, &mut self.along[1]);
                 self.multiply(comm, matrix, None)?;
-                self.p.copy_from_slice(&self.w);
+                swap(&mut self.u, &mut self.along[1]);
+                swap(&mut self.w, &mut self.p);
             }
-            self.u = changes;
             self.multiply(comm, matrix, None)?;
         } else if both {
             let of = ([&mut u[..], first, second], [&mut w[..], s, p]);
