@@ -3,6 +3,8 @@
 //! A task that cannot be made into bytes, or be read by the rank that stole it, or say what it needs, fails
 //! like one that panicked: its home gets an error that names it, and everything else goes on.
 
+use std::cell::Cell;
+
 use serde::{Deserialize, Serialize};
 
 use crate::block::{BlockError, BlockName, Bytes};
@@ -58,8 +60,8 @@ pub(crate) struct Badge {
     pub(crate) ticket: Ticket,
     pub(crate) kind: u16,
     pub(crate) blocks: Vec<(BlockName, Bytes)>,
-    /// Units that it charged here.
-    pub(crate) charged: u64,
+    /// Units that it charged here, in all its slices.
+    pub(crate) charged: Cell<u64>,
     /// What a split panicked with.
     pub(crate) failed: Option<String>,
 }

@@ -251,6 +251,8 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// Reports units of work done: for statistics, and for the clock of virtual ranks.
     pub fn charge(&mut self, units: u64) {
         self.desk.site.charged += units;
+        let charged = &self.desk.badge.charged;
+        charged.set(charged.get().saturating_add(units));
     }
 
     /// Whether the rank would like this task to return early so that it can be split: one relaxed load.

@@ -60,7 +60,9 @@ pub(crate) struct Slice<E: ?Sized> {
     pub(crate) done: bool,
     /// Whether the worker has taken up the next of the tasks that were ahead.
     pub(crate) goes_on: bool,
+    /// Units charged in it, and by the task since it was taken up.
     pub(crate) charged: u64,
+    pub(crate) in_all: u64,
     pub(crate) busy: Duration,
     pub(crate) ended: Instant,
 }
@@ -232,6 +234,7 @@ fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> Slice<
         done: false,
         goes_on: false,
         charged: std::mem::take(&mut site.charged),
+        in_all: badge.charged.get(),
         busy: Duration::ZERO,
         ended,
     }

@@ -1,5 +1,6 @@
 //! Tasks and those who run them: this thread between messages, and workers that are other threads.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -141,10 +142,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         let units = site.charged;
         self.heard.ran = Some(job.badge.kind);
-        job.badge.charged += units;
         let charged = Charged {
             units,
-            in_all: job.badge.charged,
+            in_all: job.badge.charged.get(),
             done: ran == Ran::Done,
         };
         self.pick_up(&mut site, &job.badge)?;
@@ -171,7 +171,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     pub(super) fn put_back(&mut self, job: Job<E>) {
-        self.note_end(0, job.badge.charged);
+        self.note_end(0, job.badge.charged.get());
         self.set_down(job);
     }
 
@@ -197,7 +197,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 ticket,
                 kind: cargo.kind,
                 blocks,
-                charged: 0,
+                charged: Cell::default(),
                 failed: None,
             },
             body: cargo.body,
@@ -356,8 +356,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         } else {
             LEFT_FOR_EACH * (self.hands.len() + 1)
         };
-        // Not within a join: only tasks of its group may run there.
-        while self.hands[index].frames.len() == 1
+        // Not within a join: only tasks of its group may run there. Nor while one waits, which may be for these.
+        let waits = |hand: &Hand<E>| matches!(hand.frames.last(), Some(Frame::WaitsIn(_)));
+        let none_waits = !self.hands.iter().any(waits);
+        while none_waits
+            && self.hands[index].frames.len() == 1
             && lock(&self.hands[index].ahead).len() < MOST_AHEAD
             && self.scheduler.pool_len() > plenty
             && let Some((ticket, cargo)) = self.scheduler.next_task(None)
@@ -445,7 +448,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             if slice.goes_on {
                 hand.frames.push(Frame::Runs);
             }
-            let units = u32::try_from(slice.charged).unwrap_or(u32::MAX);
+            let units = u32::try_from(slice.in_all).unwrap_or(u32::MAX);
             self.recorder.record(at, What::TaskEnd { worker, units });
             if let Some(begin) = next {
                 self.recorder.record(at, begin);

@@ -496,6 +496,7 @@ fn nested_joins_are_not_busy() {
             let charged: u64 = reports.iter().map(|report| report.work).sum();
             let busy: Duration = reports.iter().flat_map(|report| &report.busy).sum();
             assert_eq!(busy, UNIT * charged as u32);
+            assert_eq!(units_of_tasks(&traces(&reports)), charged);
             let analysis = Analysis::of(&traces(&reports));
             let time = analysis.makespan.as_secs_f64() * RANKS as f64;
             let truth = busy.as_secs_f64() / time;
@@ -515,6 +516,16 @@ fn nested_joins_are_not_busy() {
             assert!(!text.contains("the longest task"), "{text}");
         }
     }
+}
+
+/// What tasks charged, as traces have it.
+fn units_of_tasks(traces: &[Trace]) -> u64 {
+    let events = traces.iter().flat_map(|trace| &trace.events);
+    let of = |event: &Event| match event.what {
+        What::TaskEnd { units, .. } => u64::from(units),
+        _ => 0,
+    };
+    events.map(of).sum()
 }
 
 /// On workers that are threads every wait ends, and only tasks wait.
@@ -545,7 +556,9 @@ fn waits_of_threads_are_pairs() {
         ran.map(|((), report)| report)
     });
     let reports: Result<Vec<_>, _> = reports.expect("ranks run").into_iter().collect();
-    let traces = traces(&reports.expect("the scope ends"));
+    let reports = reports.expect("the scope ends");
+    let traces = traces(&reports);
+    assert_eq!(units_of_tasks(&traces), reports[0].work);
     let mut waits = 0;
     for worker in 0..3 {
         let mut open = Vec::new();
