@@ -24,7 +24,7 @@ use super::pages::Paged;
 use crate::simd::{Lanes, Loop, widest};
 use crate::team::parts;
 
-pub(crate) use scalar_terms::ScalarTerms;
+pub(crate) use scalar_terms::{ScalarSums, ScalarTerms};
 
 /// Why a pattern could not be made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]

@@ -48,10 +48,10 @@ mod suspect;
 mod testing;
 
 pub use block_jacobi::BlockJacobi;
-pub(crate) use block_matrix::ScalarTerms;
 pub use block_matrix::{
     BlockMatrix, BlockSlot, MatrixRows, Pattern, PatternError, Rows, ScalarSlot,
 };
+pub(crate) use block_matrix::{ScalarSums, ScalarTerms};
 pub use cg::ModifiedCg;
 pub use coarse::coarse_columns;
 pub use filter::Filter;

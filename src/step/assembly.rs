@@ -121,15 +121,16 @@ impl Assembly {
         let mut sides: Vec<_> = parts(rhs, &self.runs).collect();
         let of = &self.shares.ranges;
         let work = (parts(&mut rows, of).zip(parts(&mut sides, of)))
-            .zip(parts(&mut outcomes, of).zip(of))
+            .zip(parts(&mut outcomes, of).zip(parts(&mut self.parts, of).zip(of)))
             .zip(&mut self.rooms);
-        let (all_parts, runs, first) = (&self.parts, &self.runs, self.first);
-        self.shares
-            .run(work, |(((matrices, sides), (outcomes, share)), room)| {
-                let elements = all_parts[share.clone()].iter().zip(&runs[share.clone()]);
+        let (runs, first) = (&self.runs, self.first);
+        self.shares.run(
+            work,
+            |(((matrices, sides), (outcomes, (parts, share))), room)| {
+                let elements = parts.iter_mut().zip(&runs[share.clone()]);
                 let filled = (matrices.iter_mut().zip(sides)).zip(elements.zip(outcomes));
                 for ((matrix, rhs), ((part, rows), outcome)) in filled {
-                    matrix.clear();
+                    part.begin(model, load, matrix);
                     room.rhs.clear();
                     for i in rows.clone() {
                         let mass = model.masses()[first + i];
@@ -146,7 +147,8 @@ impl Assembly {
                         *rhs = DVec3::new(*x, *y, *z);
                     }
                 }
-            });
+            },
+        );
         // The first one, whoever came upon it.
         let collapsed = outcomes.into_iter().filter_map(Result::err);
         collapsed.min_by_key(|c| c.triangle).map_or(Ok(()), Err)
@@ -235,5 +237,5 @@ fn runs(rows: Range<usize>, patches: &[usize]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Rows of a run at most: some 600 bytes each, and 380 for the hinges of each.
+/// Rows of a run at most: some 600 bytes each, and 150 for the sums of hinges.
 const MOST_ROWS: usize = 1024;

@@ -1,7 +1,7 @@
 //! The elements that touch a run of rows, and what they add to these rows of the system of a step (`assembly`).
 //!
-//! In the order of their global numbers, kind by kind: triangles, hinges, folds, springs, air. That is the order of
-//! additions in every entry, whoever owns the rows.
+//! In the order of their global numbers, kind by kind: of the matrix hinges, triangles, folds, springs, air, of the right-hand side
+//! triangles first. That is the order of additions in every entry, whoever owns the rows.
 
 use std::ops::Range;
 
@@ -69,7 +69,17 @@ impl Part {
         }
     }
 
-    /// Adds all elements to the matrix and to the right-hand side in `room`, of the rows from `first` on, a local index.
+    /// Sets the matrix to what does not depend on where the cloth is: hinges.
+    pub(super) fn begin(
+        &mut self,
+        model: &ClothModel,
+        load: &Load<'_>,
+        matrix: &mut MatrixRows<'_>,
+    ) {
+        self.hinges.begin(model, load, matrix);
+    }
+
+    /// Adds all other elements to the matrix and all to the right-hand side in `room`, of the rows from `first` on, a local index.
     pub(super) fn add(
         &self,
         model: &ClothModel,
@@ -79,7 +89,7 @@ impl Part {
         first: usize,
         room: &mut Room,
     ) -> Result<(), Collapsed> {
-        let Room { rhs, added, values } = room;
+        let Room { rhs, added } = room;
         widest(Triangles {
             triangles: &self.triangles,
             model,
@@ -94,7 +104,7 @@ impl Part {
             first,
             added,
         })?;
-        (self.hinges).add(model, state, load, matrix, (rhs, first), values);
+        (self.hinges).push(model, state, load, (rhs, first));
         let rhs = &mut |corner: u32, impulse| add_to(&mut rhs[corner as usize - first], impulse);
         self.add_folds(model, state, load, matrix, rhs);
         self.add_springs(model, state, load, matrix, rhs);
@@ -186,8 +196,6 @@ pub(super) struct Room {
     /// The right-hand side of a run of rows, with a fourth number that stays zero.
     pub(super) rhs: Vec<[f64; 4]>,
     added: Added,
-    /// Numbers of the hinges of a run.
-    values: Vec<f64>,
 }
 
 /// Adds triangles in their order, four at a time where they are isotropic.

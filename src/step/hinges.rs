@@ -1,8 +1,8 @@
 //! Hinges of the quadratic model that touch a run of rows.
 //!
-//! A hinge adds numbers times identity to the blocks of its vertices, and a block near the diagonal gets those of five hinges, one on
-//! it of eighteen. So they are gathered: first all numbers of all hinges, then what each entry gets, in the order of
-//! the hinges.
+//! A hinge adds numbers times identity to the blocks of its vertices. They depend on the length of a step, and not on where the cloth
+//! is: what each entry gets of all its hinges, in their order, is summed up when a step has another length than the one before, and
+//! kept.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::assembly::Load;
 use super::elements::local_in;
 use crate::physics::ClothModel;
 use crate::simd::{Lanes, Loop, four_at, widest};
-use crate::solve::{MatrixRows, Pattern, ScalarTerms};
+use crate::solve::{MatrixRows, Pattern, ScalarSums, ScalarTerms};
 
 /// The hinges, and where their numbers go.
 #[derive(Debug)]
@@ -21,6 +21,9 @@ pub(super) struct Hinges {
     hinges: Vec<Hinge>,
     /// Number `i, j` of a hinge is `16 hinge + 4 i + j`.
     terms: ScalarTerms,
+    sums: ScalarSums,
+    /// The times τ and `stiff` in s that these are for.
+    summed_for: Option<[f64; 2]>,
 }
 
 #[derive(Debug)]
@@ -63,80 +66,88 @@ impl Hinges {
         Self {
             hinges,
             terms: ScalarTerms::new(pattern, &rows, terms),
+            sums: ScalarSums::default(),
+            summed_for: None,
         }
     }
 
-    /// Adds them; `rhs` is of the rows from the second number on, as local indices, with a fourth number that stays zero. `values` is room for numbers.
-    pub(super) fn add(
+    /// Sets every entry of the rows to what hinges add to it.
+    pub(super) fn begin(
+        &mut self,
+        model: &ClothModel,
+        load: &Load<'_>,
+        matrix: &mut MatrixRows<'_>,
+    ) {
+        let times = [load.tau, load.stiff];
+        if self.summed_for != Some(times) {
+            let values = self.hinges.iter().flat_map(|h| h.numbers(model, times));
+            self.sums.sum(&self.terms, &values.collect::<Vec<f64>>());
+            self.summed_for = Some(times);
+        }
+        matrix.begin_with(&self.sums);
+    }
+
+    /// Adds what they push with; `rhs` is of the rows from the second number on, as local indices, with a fourth number that stays zero.
+    pub(super) fn push(
         &self,
         model: &ClothModel,
         state: (&[DVec3], &[DVec3]),
         load: &Load<'_>,
-        matrix: &mut MatrixRows<'_>,
         (rhs, first): (&mut [[f64; 4]], usize),
-        values: &mut Vec<f64>,
     ) {
-        values.resize(16 * self.hinges.len(), 0.0);
-        widest(Adding {
+        widest(Pushing {
             of: self,
             model,
             state,
             load,
-            matrix,
             rhs,
             first,
-            values,
         });
     }
 }
 
-struct Adding<'a, 'm> {
+impl Hinge {
+    /// What it adds to the blocks of its vertices.
+    fn numbers(&self, model: &ClothModel, [tau, stiff]: [f64; 2]) -> [f64; 16] {
+        let weights = model.hinges()[self.index as usize].weights;
+        let time = stiff + model.hinge_damping(self.index as usize);
+        std::array::from_fn(|k| weights[k / 4] * weights[k % 4] * (tau * time))
+    }
+}
+
+struct Pushing<'a> {
     of: &'a Hinges,
     model: &'a ClothModel,
     state: (&'a [DVec3], &'a [DVec3]),
     load: &'a Load<'a>,
-    matrix: &'a mut MatrixRows<'m>,
     rhs: &'a mut [[f64; 4]],
     first: usize,
-    values: &'a mut [f64],
 }
 
-impl Loop for Adding<'_, '_> {
+impl Loop for Pushing<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
         let (x, v) = self.state;
-        let Load {
-            tau, stiff, shift, ..
-        } = *self.load;
-        let (of_hinges, _) = self.values.as_chunks_mut::<16>();
-        for (h, values) in self.of.hinges.iter().zip(of_hinges) {
+        let Load { tau, shift, .. } = *self.load;
+        for h in &self.of.hinges {
             let index = h.index as usize;
-            let hinge = &self.model.hinges()[index];
             let damping = self.model.hinge_damping(index);
-            let weights = hinge.weights;
+            let weights = self.model.hinges()[index].weights;
             let bent = curvature(lanes, x, &h.corners, &weights);
             let bending = curvature(lanes, v, &h.corners, &weights);
             let pull = lanes.add_product(bent, bending, lanes.splat(shift + damping));
             let pull = lanes.three(pull);
-            let others = lanes.load(&weights);
-            let time = lanes.splat(stiff + damping);
-            let (rows, _) = values.as_chunks_mut::<4>();
-            for (i, values) in rows.iter_mut().enumerate() {
-                let weight = weights[i] * tau;
-                let weight = lanes.splat(weight);
-                let products = lanes.multiply(weight, others);
-                *values = lanes.store(lanes.multiply(products, time));
+            for (&corner, weight) in h.corners.iter().zip(weights) {
                 // The rows of others are behind.
-                let row = (h.corners[i] as usize).wrapping_sub(self.first);
+                let row = (corner as usize).wrapping_sub(self.first);
                 if let Some(rhs) = self.rhs.get_mut(row) {
-                    let push = lanes.multiply(pull, weight);
+                    let push = lanes.multiply(pull, lanes.splat(weight * tau));
                     *rhs = lanes.store(lanes.subtract(lanes.load(rhs), push));
                 }
             }
         }
-        (self.matrix).add_terms(lanes, &self.of.terms, self.values);
     }
 }
 

@@ -1,12 +1,11 @@
 //! Sums of scalars times identity, entry by entry of the matrix.
 //!
-//! What hinges add to the matrix is five numbers in most entries and eighteen on the diagonal. Gathered, an entry is read and written
-//! once, and not once for each of them.
+//! What hinges add to the matrix is five numbers in most entries and eighteen on the diagonal, and it is the same in every step of one
+//! length. So these are summed up once, and a matrix begins with the sums instead of zeros.
 
 use std::ops::Range;
 
 use super::{BlockSlot, Columns, MatrixRows, Pattern, ScalarPlace, ScalarSlot};
-use crate::simd::Lanes;
 
 /// What is added up of scalars, entry by entry, in rows that follow each other: where each of the terms stands.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +49,42 @@ impl ScalarTerms {
     }
 }
 
+/// What was added up, for each entry of rows that follow each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ScalarSums {
+    of_blocks: Vec<f64>,
+    of_scalars: Vec<f64>,
+}
+
+impl ScalarSums {
+    /// Sums up of each entry its terms: the numbers of `values` that the places say, in their order.
+    ///
+    /// # Panics
+    /// If there are fewer values than the places say.
+    pub(crate) fn sum(&mut self, places: &ScalarTerms, values: &[f64]) {
+        let ScalarTerms {
+            block_ends,
+            block_terms,
+            scalar_ends,
+            scalar_terms,
+        } = places;
+        sum_up(block_ends, block_terms, values, &mut self.of_blocks);
+        sum_up(scalar_ends, scalar_terms, values, &mut self.of_scalars);
+    }
+}
+
+fn sum_up(ends: &[u32], terms: &[u32], values: &[f64], sums: &mut Vec<f64>) {
+    sums.clear();
+    let mut at = 0;
+    sums.extend(ends.iter().map(|&end| {
+        let terms = &terms[at..end as usize];
+        at = end as usize;
+        terms
+            .iter()
+            .fold(0.0, |sum, &term| sum + values[term as usize])
+    }));
+}
+
 /// Terms ordered by their places, and where those of each place end.
 fn by_place(places: &Range<usize>, mut terms: Vec<(usize, u32)>) -> (Vec<u32>, Vec<u32>) {
     terms.sort_by_key(|&(at, _)| at);
@@ -62,49 +97,27 @@ fn by_place(places: &Range<usize>, mut terms: Vec<(usize, u32)>) -> (Vec<u32>, V
 }
 
 impl MatrixRows<'_> {
-    /// Adds to each entry its terms: the numbers of `values` that the places say, in their order.
+    /// Sets every entry to its sum, times identity where it is a block.
     ///
     /// # Panics
-    /// If the places are of other rows.
-    #[inline(always)]
-    pub(crate) fn add_terms(&mut self, lanes: impl Lanes, places: &ScalarTerms, values: &[f64]) {
-        let mut at = 0;
+    /// If the sums are of other rows.
+    pub(crate) fn begin_with(&mut self, sums: &ScalarSums) {
         let (blocks, _) = self.blocks.as_chunks_mut::<9>();
-        for (block, &end) in blocks.iter_mut().zip(&places.block_ends) {
-            let terms = &places.block_terms[at..end as usize];
-            let mut sums = lanes.load(&[block[0], block[4], block[8], 0.0]);
-            for &term in terms {
-                sums = lanes.add(sums, lanes.splat(values[term as usize]));
-            }
-            [block[0], block[4], block[8], _] = lanes.store(sums);
-            at = end as usize;
+        assert_eq!(blocks.len(), sums.of_blocks.len(), "sums are of these rows");
+        for (block, &sum) in blocks.iter_mut().zip(&sums.of_blocks) {
+            *block = [sum, 0.0, 0.0, 0.0, sum, 0.0, 0.0, 0.0, sum];
         }
-        at = 0;
-        for (scalar, &end) in self.scalars.iter_mut().zip(&places.scalar_ends) {
-            for &term in &places.scalar_terms[at..end as usize] {
-                *scalar += values[term as usize];
-            }
-            at = end as usize;
-        }
+        self.scalars.copy_from_slice(&sums.of_scalars);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simd::{Loop, widest};
     use crate::solve::testing::{Noise, Sheet};
 
     #[test]
-    fn terms_are_added_in_their_order_where_they_belong() {
-        struct Terms<'a, 'm>(&'a mut MatrixRows<'m>, &'a ScalarTerms, &'a [f64]);
-        impl Loop for Terms<'_, '_> {
-            type Output = ();
-            #[inline(always)]
-            fn run<L: Lanes>(self, lanes: L) {
-                self.0.add_terms(lanes, self.1, self.2);
-            }
-        }
+    fn entries_begin_with_the_sums_of_their_terms() {
         let sheet = Sheet::new(9, 4);
         let mut matrix = sheet.system(1, 0, 11).matrix;
         let mut expected = matrix.clone();
@@ -116,6 +129,8 @@ mod tests {
             let (near, far) = (pattern.block_columns(row).1, pattern.scalar_columns(row).1);
             [near, far].concat()
         };
+        let runs = [0..20, rows.clone(), 61..81];
+        expected.rows_mut(&runs)[1].clear();
         // Terms of all rows in turn, some of them twice.
         let mut terms = Vec::new();
         for (term, row) in (0_u32..).zip(rows.clone().cycle()).take(values.len()) {
@@ -126,8 +141,11 @@ mod tests {
             terms.push((slot, term));
         }
         let terms = ScalarTerms::new(&pattern, &rows, terms);
-        let mut parts = matrix.rows_mut(&[0..20, 20..61, 61..81]);
-        widest(Terms(&mut parts[1], &terms, &values));
+        let mut sums = ScalarSums::default();
+        // Sums of another time are forgotten.
+        sums.sum(&terms, &[1.0; 400]);
+        sums.sum(&terms, &values);
+        matrix.rows_mut(&runs)[1].begin_with(&sums);
         assert_eq!(&*matrix.blocks, &*expected.blocks);
         assert_eq!(&*matrix.scalars, &*expected.scalars);
     }
