@@ -13,6 +13,7 @@ use super::detect::detect;
 use super::{Simulation, StepError, World};
 use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;
+use crate::solve::Rows;
 use crate::team::Team;
 
 fn world(text: &str) -> World {
@@ -383,6 +384,34 @@ fn the_state_is_the_same_everywhere(world: &World) {
                 "{ranks} ranks, {workers} workers, stealing {steal}"
             );
         }
+    }
+}
+
+/// What is kept from system to system is that of this one's times.
+#[test]
+fn a_system_does_not_depend_on_the_ones_before() {
+    let world = world(&sheet(7, "", ""));
+    let rows = world.model().rest().len();
+    let x: Vec<DVec3> = (0..rows)
+        .map(|i| DVec3::splat(i as f64).map(f64::sin))
+        .collect();
+    let product = |s: &mut Simulation<'_>| {
+        let system = s.free_system().unwrap();
+        let mut y = vec![DVec3::ZERO; rows];
+        system.matrix.multiply(&x, &mut y, Rows::All);
+        (y, system.rhs.to_vec())
+    };
+    let options = ScopeOptions::default();
+    let new = || Simulation::new(&world, &Solo::new(), &options).unwrap();
+    let expected = product(&mut new());
+    let mut other = new();
+    for times in [(2e-3, 2e-3), (2e-3, 5e-3), (5e-3, 2e-3)] {
+        other.load_local();
+        other.assemble_here(times).unwrap();
+        let mut y = vec![DVec3::ZERO; rows];
+        other.matrix.multiply(&x, &mut y, Rows::All);
+        assert_ne!(y, expected.0);
+        assert_eq!(product(&mut other), expected);
     }
 }
 
