@@ -8,6 +8,8 @@
 //! * [parry](https://parry.rs) and [obvhs](https://docs.rs/obvhs), with the same flags as this bench;
 //! * [Embree](https://www.embree.org) and [FCL](https://github.com/flexible-collision-library/fcl):
 //!   `apt-get install g++ libembree-dev libfcl-dev libeigen3-dev`;
+//! * [Coal](https://github.com/coal-library/coal): `apt-get install g++ libeigen3-dev; python3 -m venv VENV && VENV/bin/pip install
+//!   coal`, and `COAL_PREFIX=VENV/lib/python3.VERSION/site-packages/cmeel.prefix`;
 //! * [IPC Toolkit](https://ipctk.xyz): `python3 -m venv VENV && VENV/bin/pip install numpy ipctk`, and
 //!   `IPCTK_PYTHON=VENV/bin/python`.
 //!
@@ -405,7 +407,7 @@ impl Peer {
             .arg(sources.join("trees/Cargo.toml"))
             .arg("--target-dir")
             .arg(&target);
-        let compiled = |name: &str, flags: &[&str]| {
+        let compiled = |name: &str, flags: &[&str], prefix: Option<&Path>| {
             let program = target.join(name);
             let mut compiler =
                 Command::new(std::env::var_os("CXX").unwrap_or_else(|| "g++".into()));
@@ -413,8 +415,14 @@ impl Peer {
                 .args(["-O3", "-std=c++17"])
                 .arg(sources.join(name).with_extension("cpp"))
                 .arg("-o")
-                .arg(&program)
-                .args(flags);
+                .arg(&program);
+            if let Some(prefix) = prefix {
+                let lib = prefix.join("lib");
+                compiler.arg("-I").arg(prefix.join("include"));
+                compiler.arg("-L").arg(&lib).arg("-Xlinker").arg("-rpath");
+                compiler.arg("-Xlinker").arg(lib);
+            }
+            compiler.args(flags);
             made(compiler, program)
         };
         let python = std::env::var_os("IPCTK_PYTHON").unwrap_or_else(|| "python3".into());
@@ -427,12 +435,29 @@ impl Peer {
             Self {
                 name: "Embree",
                 needs: "apt-get install g++ libembree-dev",
-                start: compiled("embree_collide", &["-lembree3"]),
+                start: compiled("embree_collide", &["-lembree3"], None),
             },
             Self {
                 name: "FCL",
                 needs: "apt-get install g++ libfcl-dev libeigen3-dev",
-                start: compiled("fcl_collide", &["-I/usr/include/eigen3", "-lfcl", "-lccd"]),
+                start: compiled(
+                    "fcl_collide",
+                    &["-I/usr/include/eigen3", "-lfcl", "-lccd"],
+                    None,
+                ),
+            },
+            Self {
+                name: "Coal",
+                needs: "apt-get install g++ libeigen3-dev; python3 -m venv VENV && VENV/bin/pip install coal; \
+                        COAL_PREFIX=VENV/lib/python3.VERSION/site-packages/cmeel.prefix",
+                start: match std::env::var_os("COAL_PREFIX") {
+                    None => Err("COAL_PREFIX is not set".to_owned()),
+                    Some(prefix) => compiled(
+                        "coal_collide",
+                        &["-I/usr/include/eigen3", "-lcoal", "-lboost_serialization"],
+                        Some(Path::new(&prefix)),
+                    ),
+                },
             },
             Self {
                 name: "IPC Toolkit",
