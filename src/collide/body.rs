@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use glam::DVec3;
 
 use super::bvh::Bvh;
-use super::packed::{Grid, Siblings};
+use super::packed::{Grid, Packed, Siblings, Ways};
+use super::refit::Refit;
 use super::surface::Surface;
 use crate::mesh::TriMesh;
 use crate::scene::Shape;
@@ -41,8 +42,7 @@ pub struct BodySurface {
     edge_cones: Vec<f64>,
     vertex_cones: Vec<f64>,
     pub(super) tree: Bvh,
-    /// Corners of the faces in the order of [`Bvh::triangles_backwards`].
-    leaves: Vec<[u32; 3]>,
+    refit: Refit,
     /// Half the reach of contacts, in m.
     radius: f64,
     /// The last volumes at rest, and the grid that they lie on.
@@ -110,9 +110,8 @@ impl BodySurface {
             .map(|(i, t)| (i, t.iter().map(|&v| x(v)).sum::<DVec3>() / 3.0))
             .collect();
         let tree = Bvh::build(items);
-        let leaves = tree.triangles_backwards();
         Self {
-            leaves: leaves.map(|t| mesh.triangles[t as usize]).collect(),
+            refit: Refit::new(&tree, |t| mesh.triangles[t as usize]),
             tree,
             surface,
             positions: mesh.positions.clone(),
@@ -144,20 +143,20 @@ impl BodySurface {
         normal.dot(self.normals[face as usize]) >= cone - 1e-6
     }
 
-    /// Volumes of the nodes, of what moved by `offset` and moves on by `step`, inflated by half the reach.
-    pub(super) fn moving(
-        &self,
-        grid: &Grid,
-        (offset, step): (DVec3, DVec3),
-        volumes: &mut Vec<Siblings>,
-    ) {
-        let way = |v: u32| {
-            let from = self.positions[v as usize] + offset;
-            [from, from + step]
-        };
-        let around = |corners: &[u32; 3]| grid.around(corners.map(way), self.radius);
-        self.tree
-            .refit_packed(self.leaves.iter().map(around), volumes);
+    /// Ways of the vertices of what moved by `offset` and moves on by `step`, seen from the origin of the grid.
+    pub(super) fn see(&self, grid: &Grid, (offset, step): (DVec3, DVec3), ways: &mut Vec<Ways>) {
+        let ends = |&from: &DVec3| [from + offset, from + offset + step];
+        Ways::of(&self.positions, ends, grid.origin(), ways);
+    }
+
+    /// Volumes of the vertices that go these ways, inflated by half the reach.
+    pub(super) fn measure(&self, grid: &Grid, ways: &[Ways], vertices: &mut Vec<Packed>) {
+        grid.measure(ways, grid.origin(), self.radius, vertices);
+    }
+
+    /// Volumes of the nodes, from those of the vertices.
+    pub(super) fn refit(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
+        self.refit.run(vertices, volumes);
     }
 
     /// Volumes of the nodes at rest; they are kept as long as the grid stays.
@@ -167,7 +166,10 @@ impl BodySurface {
             Some((of, volumes)) if of == grid => Arc::clone(volumes),
             _ => {
                 let mut volumes = Vec::new();
-                self.moving(grid, (DVec3::ZERO, DVec3::ZERO), &mut volumes);
+                let (mut ways, mut vertices) = (Vec::new(), Vec::new());
+                self.see(grid, (DVec3::ZERO, DVec3::ZERO), &mut ways);
+                self.measure(grid, &ways, &mut vertices);
+                self.refit(&vertices, &mut volumes);
                 let volumes = Arc::new(volumes);
                 *kept = Some((*grid, Arc::clone(&volumes)));
                 volumes

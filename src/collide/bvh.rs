@@ -8,7 +8,6 @@
 use glam::DVec3;
 
 use super::kdop::Kdop;
-use super::packed::{Packed, Siblings};
 
 /// A node's two children, or the triangle of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,49 +110,6 @@ impl Bvh {
                 Node::Leaf(triangle) => leaf(triangle),
             };
         }
-    }
-
-    /// The triangles of leaves, the last leaf's first, as a refit comes by them.
-    pub(super) fn triangles_backwards(&self) -> impl Iterator<Item = u32> + '_ {
-        let leaves = self.nodes.iter().rev().filter(|&word| word & LEAF != 0);
-        leaves.map(|word| word & !LEAF)
-    }
-
-    /// As [`Self::refit`], to volumes in the order of [`Nodes`](super::packed::Nodes), from those of triangles in the order
-    /// of [`Self::triangles_backwards`].
-    ///
-    /// Triangles come by number nowhere near each other: who looks them up waits for memory longer than all else takes.
-    ///
-    /// # Panics
-    /// If there are fewer.
-    pub(super) fn refit_packed(
-        &self,
-        mut leaves: impl Iterator<Item = Packed>,
-        volumes: &mut Vec<Siblings>,
-    ) {
-        let Some((&root, children)) = self.nodes.split_first() else {
-            volumes.clear();
-            return;
-        };
-        volumes.resize(self.nodes.len().div_ceil(2), Siblings::NOTHING);
-        let (pairs, _) = children.as_chunks::<2>();
-        for (at, &[one, two]) in pairs.iter().enumerate().rev() {
-            let two = volume_of(two, volumes, &mut leaves);
-            let one = volume_of(one, volumes, &mut leaves);
-            volumes[at + 1] = Siblings::new(&one, &two);
-        }
-        let whole = volume_of(root, volumes, &mut leaves);
-        volumes[0] = Siblings::new(&whole, &whole);
-    }
-}
-
-/// The volume of a node: of its children, or the next of those of leaves.
-#[inline(always)]
-fn volume_of(word: u32, volumes: &[Siblings], leaves: &mut impl Iterator<Item = Packed>) -> Packed {
-    if word & LEAF == 0 {
-        volumes[(word as usize).div_ceil(2)].union()
-    } else {
-        leaves.next().expect("a volume for each triangle")
     }
 }
 

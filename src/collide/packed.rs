@@ -15,17 +15,19 @@ use super::traverse::Bounds;
 use super::width::{Width, Work, widest};
 
 /// Directions.
-const PAIRS: usize = 9;
+pub(super) const PAIRS: usize = 9;
 /// Those that fill a register.
-const WIDE: usize = 8;
+pub(super) const WIDE: usize = 8;
+/// Points that are measured at once.
+pub(super) const LANES: usize = 8;
 /// Lines that the cloth lies between, in all directions: between this and half of it.
 const LINES: f64 = 45_000.0;
 /// The grid is moved by so many lines at once.
 const MOVED: f64 = 8192.0;
 /// The outermost lines.
-const BORDER: f32 = 32_000.0;
+pub(super) const BORDER: f32 = 32_000.0;
 /// More than half a line, for rounding to the nearest to round downwards, and more than what f32 loses before.
-const DOWN: f32 = 0.75;
+pub(super) const DOWN: f32 = 0.75;
 /// Added to a number, it leaves the nearest integer in its last bits.
 const TO_INTEGER: f32 = 12_582_912.0;
 
@@ -35,18 +37,19 @@ pub(super) struct Grid {
     origin: DVec3,
     /// Lines per m along the axes; 0 if nothing can be told apart.
     lines: f64,
-    /// For each direction: the same, and the line at the origin; then numbers that no one looks at.
-    scale: [f32; 12],
-    first: [f32; 12],
+    /// For each direction: the same, and the line at the origin.
+    scale: [f32; PAIRS],
+    first: [f32; PAIRS],
 }
 
-/// A volume on the grid: lower lines along eight directions, negated upper lines, then both along the ninth.
+/// A volume on the grid: lower lines along eight directions, negated upper lines, then both along the ninth, and zeros, so that what is
+/// done to all is done to registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(16))]
 pub(super) struct Packed {
-    low: [i16; WIDE],
-    high: [i16; WIDE],
-    last: [i16; 2],
+    pub(super) low: [i16; WIDE],
+    pub(super) high: [i16; WIDE],
+    pub(super) last: [i16; WIDE],
 }
 
 /// The volumes of two siblings, side by side.
@@ -59,15 +62,22 @@ pub(super) struct Siblings {
     pub(super) last: [i16; 4],
 }
 
-/// Coordinates along the nine directions, and three zeros.
+/// Coordinates of eight points along the nine directions.
 #[inline(always)]
-fn nine([x, y, z]: [f32; 3]) -> [f32; 12] {
-    let mut sums = [x, y, z, x, x, y, x, x, y, 0.0, 0.0, 0.0];
-    let others = [0.0, 0.0, 0.0, y, z, z, -y, -z, -z, 0.0, 0.0, 0.0];
-    for k in 0..12 {
-        sums[k] += others[k];
-    }
-    sums
+fn nine([x, y, z]: &[[f32; LANES]; 3]) -> [[f32; LANES]; PAIRS] {
+    let both = |a: &[f32; LANES], b: &[f32; LANES]| std::array::from_fn(|i| a[i] + b[i]);
+    let less = |a: &[f32; LANES], b: &[f32; LANES]| std::array::from_fn(|i| a[i] - b[i]);
+    [
+        *x,
+        *y,
+        *z,
+        both(x, y),
+        both(x, z),
+        both(y, z),
+        less(x, y),
+        less(x, z),
+        less(y, z),
+    ]
 }
 
 #[inline(always)]
@@ -93,13 +103,78 @@ fn line(at: f32) -> i16 {
     (held + TO_INTEGER).to_bits() as i16
 }
 
-/// The volume around all points within `radius` (m) of some, given by where they are at the start of a step and at its end.
-pub(super) fn around(ends: impl Iterator<Item = [DVec3; 2]>, radius: f64) -> Kdop18 {
-    let mut ends = ends.peekable();
-    let Some(&[anchor, _]) = ends.peek() else {
+/// Where eight points are at the start of a step and at its end, seen from an anchor, in m, by coordinates.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub(super) struct Ways {
+    pub(super) start: [[f32; LANES]; 3],
+    pub(super) end: [[f32; LANES]; 3],
+}
+
+impl Ways {
+    /// Of one to eight points; the last stands for those that are missing.
+    #[inline(always)]
+    fn new<P>(points: &[P], ends: &impl Fn(&P) -> [DVec3; 2], anchor: DVec3) -> Self {
+        let mut ways = Self {
+            start: [[0.0; LANES]; 3],
+            end: [[0.0; LANES]; 3],
+        };
+        let last = points.len() - 1;
+        for lane in 0..LANES {
+            let [start, end] = ends(&points[lane.min(last)]);
+            let (start, end) = (narrow(start - anchor), narrow(end - anchor));
+            for k in 0..3 {
+                ways.start[k][lane] = start[k];
+                ways.end[k][lane] = end[k];
+            }
+        }
+        ways
+    }
+
+    /// Of any number of points, eight by eight.
+    pub(super) fn of<P>(
+        points: &[P],
+        ends: impl Fn(&P) -> [DVec3; 2],
+        anchor: DVec3,
+        out: &mut Vec<Self>,
+    ) {
+        out.clear();
+        out.reserve(points.len().div_ceil(LANES));
+        widest(Seeing {
+            points,
+            ends,
+            anchor,
+            out,
+        });
+    }
+}
+
+/// The arguments of [`Ways::of`].
+struct Seeing<'a, P, F> {
+    points: &'a [P],
+    ends: F,
+    anchor: DVec3,
+    out: &'a mut Vec<Ways>,
+}
+
+impl<P, F: Fn(&P) -> [DVec3; 2]> Work for Seeing<'_, P, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) {
+        // Not `extend`: what it calls may be compiled for any processor.
+        for points in self.points.chunks(LANES) {
+            self.out.push(Ways::new(points, &self.ends, self.anchor));
+        }
+    }
+}
+
+/// The volume around all points within `radius` (m) of some ways, seen from that anchor.
+pub(super) fn around(ways: &[Ways], anchor: DVec3, radius: f64) -> Kdop18 {
+    if ways.is_empty() {
         return Kdop18::EMPTY;
-    };
-    let (low, high) = widest(Around { ends, anchor });
+    }
+    let (low, high) = widest(Around(ways));
     let farthest = (0..PAIRS).fold(0.0, |far: f32, k| far.max(-low[k]).max(high[k]));
     // Three roundings of numbers no larger.
     let lost = 4.0 * f64::from(f32::EPSILON) * f64::from(farthest);
@@ -113,47 +188,73 @@ pub(super) fn around(ends: impl Iterator<Item = [DVec3; 2]>, radius: f64) -> Kdo
     Kdop18::from_planes(planes)
 }
 
-/// The least and the greatest coordinates of ends, seen from an anchor.
-struct Around<I> {
-    ends: I,
-    anchor: DVec3,
-}
+/// The least and the greatest coordinates of ways.
+struct Around<'a>(&'a [Ways]);
 
-impl<I: Iterator<Item = [DVec3; 2]>> Work for Around<I> {
-    type Output = ([f32; 12], [f32; 12]);
+impl Work for Around<'_> {
+    type Output = ([f32; PAIRS], [f32; PAIRS]);
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) -> ([f32; 12], [f32; 12]) {
-        let mut low = [f32::INFINITY; 12];
-        let mut high = [f32::NEG_INFINITY; 12];
-        for both in self.ends {
-            let a = nine(narrow(both[0] - self.anchor));
-            let b = nine(narrow(both[1] - self.anchor));
-            for k in 0..12 {
-                low[k] = lesser(lesser(a[k], b[k]), low[k]);
-                high[k] = greater(greater(a[k], b[k]), high[k]);
+    fn run<W: Width>(self, _: W) -> ([f32; PAIRS], [f32; PAIRS]) {
+        let mut low = [[f32::INFINITY; LANES]; PAIRS];
+        let mut high = [[f32::NEG_INFINITY; LANES]; PAIRS];
+        for ways in self.0 {
+            let (a, b) = (nine(&ways.start), nine(&ways.end));
+            for k in 0..PAIRS {
+                for i in 0..LANES {
+                    low[k][i] = lesser(lesser(a[k][i], b[k][i]), low[k][i]);
+                    high[k][i] = greater(greater(a[k][i], b[k][i]), high[k][i]);
+                }
             }
         }
+        let low = low.map(|low| low.into_iter().fold(f32::INFINITY, lesser));
+        let high = high.map(|high| high.into_iter().fold(f32::NEG_INFINITY, greater));
         (low, high)
     }
 }
 
-/// The arguments of [`Grid::measure`].
-struct Measuring<'a, I> {
-    grid: &'a Grid,
-    ways: I,
-    radius: f32,
-    out: &'a mut Vec<Packed>,
+/// How coordinates along the nine directions become lines: what is within `radius` lines of some.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lines {
+    pub(super) scale: [f32; PAIRS],
+    pub(super) first: [f32; PAIRS],
+    pub(super) radius: f32,
 }
 
-impl<I: Iterator<Item = [DVec3; 2]>> Work for Measuring<'_, I> {
+/// The volumes of eight points.
+#[inline(always)]
+pub(super) fn eight(lines: &Lines, ways: &Ways) -> [Packed; LANES] {
+    let (a, b) = (nine(&ways.start), nine(&ways.end));
+    std::array::from_fn(|i| {
+        let ends = |k: usize| {
+            let (first, scale) = (lines.first[k], lines.scale[k]);
+            let (least, most) = (lesser(a[k][i], b[k][i]), greater(a[k][i], b[k][i]));
+            let low = line(least * scale + first - lines.radius);
+            (low, line(-(most * scale + first) - lines.radius))
+        };
+        let (low, high) = ends(WIDE);
+        Packed {
+            low: std::array::from_fn(|k| ends(k).0),
+            high: std::array::from_fn(|k| ends(k).1),
+            last: ninth(low, high),
+        }
+    })
+}
+
+/// The arguments of [`Grid::measure`].
+struct Measuring<'a> {
+    ways: &'a [Ways],
+    lines: Lines,
+    out: &'a mut [[Packed; LANES]],
+}
+
+impl Work for Measuring<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) {
-        // Not `extend`: what it calls may be compiled for any processor.
-        for way in self.ways {
-            self.out.push(self.grid.swept(way, self.radius));
+    fn run<W: Width>(self, width: W) {
+        for (ways, out) in self.ways.iter().zip(self.out) {
+            *out = width.volumes(&self.lines, ways);
         }
     }
 }
@@ -174,8 +275,8 @@ impl Grid {
             return Self {
                 origin: DVec3::ZERO,
                 lines: 0.0,
-                scale: [0.0; 12],
-                first: [0.0; 12],
+                scale: [0.0; PAIRS],
+                first: [0.0; PAIRS],
             };
         }
         let lines = (LINES / widest).log2().floor().exp2();
@@ -184,8 +285,8 @@ impl Grid {
         let mut grid = Self {
             origin,
             lines,
-            scale: [0.0; 12],
-            first: [0.0; 12],
+            scale: [0.0; PAIRS],
+            first: [0.0; PAIRS],
         };
         for k in 0..PAIRS {
             let (_, length) = along(DVec3::ZERO, k);
@@ -197,53 +298,27 @@ impl Grid {
         grid
     }
 
-    /// What is within `radius` lines of the way from `start` to `end`.
-    #[inline(always)]
-    fn swept(&self, [start, end]: [DVec3; 2], radius: f32) -> Packed {
-        let a = nine(narrow(start - self.origin));
-        let b = nine(narrow(end - self.origin));
-        let ends = |k: usize| {
-            let (first, scale) = (self.first[k], self.scale[k]);
-            let (least, most) = (lesser(a[k], b[k]), greater(a[k], b[k]));
-            let low = line(least * scale + first - radius);
-            (low, line(-(most * scale + first) - radius))
+    /// Volumes of what is within `radius` (m) of ways seen from an anchor, which is to be as near to the points as the cloth is large,
+    /// or the [origin](Self::origin). There are eight for each eight ways.
+    pub(super) fn measure(&self, ways: &[Ways], anchor: DVec3, radius: f64, out: &mut Vec<Packed>) {
+        let mut first = self.first;
+        for (k, first) in first.iter_mut().enumerate() {
+            let (at, _) = along(anchor - self.origin, k);
+            *first = (at * f64::from(self.scale[k]) + f64::from(*first)) as f32;
+        }
+        out.resize(LANES * ways.len(), Packed::NOTHING);
+        let (out, _) = out.as_chunks_mut();
+        let lines = Lines {
+            scale: self.scale,
+            first,
+            radius: (radius * self.lines) as f32,
         };
-        let mut low = [0; WIDE];
-        let mut high = [0; WIDE];
-        for k in 0..WIDE {
-            (low[k], high[k]) = ends(k);
-        }
-        let last = ends(WIDE);
-        Packed {
-            low,
-            high,
-            last: [last.0, last.1],
-        }
+        widest(Measuring { ways, lines, out });
     }
 
-    /// What is within `radius` (m) of a triangle whose corners go these ways.
-    pub(super) fn around(&self, ways: [[DVec3; 2]; 3], radius: f64) -> Packed {
-        let radius = (radius * self.lines) as f32;
-        let [a, b, c] = ways.map(|way| self.swept(way, radius));
-        a.union(&b).union(&c)
-    }
-
-    /// Volumes of what is within `radius` (m) of ways from a start to an end.
-    pub(super) fn measure(
-        &self,
-        ways: impl Iterator<Item = [DVec3; 2]>,
-        radius: f64,
-        out: &mut Vec<Packed>,
-    ) {
-        let radius = (radius * self.lines) as f32;
-        out.clear();
-        out.reserve(ways.size_hint().0);
-        widest(Measuring {
-            grid: self,
-            ways,
-            radius,
-            out,
-        });
+    /// A point near the middle of the cloth.
+    pub(super) fn origin(&self) -> DVec3 {
+        self.origin
     }
 
     /// A volume that holds another.
@@ -259,7 +334,7 @@ impl Grid {
         Packed {
             low: std::array::from_fn(|k| planes[k]),
             high: std::array::from_fn(|k| planes[PAIRS + k]),
-            last: [planes[WIDE], planes[PAIRS + WIDE]],
+            last: ninth(planes[WIDE], planes[PAIRS + WIDE]),
         }
     }
 
@@ -277,10 +352,16 @@ impl Grid {
     }
 }
 
+/// Both lines along the ninth direction.
+#[inline(always)]
+pub(super) fn ninth(low: i16, high: i16) -> [i16; WIDE] {
+    [low, high, 0, 0, 0, 0, 0, 0]
+}
+
 /// The lesser of each.
 #[inline(always)]
-fn least<const N: usize>(mut a: [i16; N], b: [i16; N]) -> [i16; N] {
-    for k in 0..N {
+fn least(mut a: [i16; WIDE], b: [i16; WIDE]) -> [i16; WIDE] {
+    for k in 0..WIDE {
         a[k] = a[k].min(b[k]);
     }
     a
@@ -307,6 +388,13 @@ fn any_positive(gaps: &[i16; WIDE]) -> bool {
 }
 
 impl Packed {
+    /// Before it is known.
+    pub(super) const NOTHING: Self = Self {
+        low: [0; WIDE],
+        high: [0; WIDE],
+        last: [0; WIDE],
+    };
+
     /// The smallest volume that contains both.
     #[inline(always)]
     pub(super) fn union(&self, other: &Self) -> Self {
@@ -343,14 +431,14 @@ impl Siblings {
         last: [0; 4],
     };
 
-    /// Two volumes.
+    /// Puts a volume in the place of one of the two.
     #[inline(always)]
-    pub(super) fn new(a: &Packed, b: &Packed) -> Self {
-        Self {
-            low: [a.low, b.low],
-            high: [a.high, b.high],
-            last: [a.last[0], a.last[1], b.last[0], b.last[1]],
-        }
+    pub(super) fn put(&mut self, side: usize, volume: &Packed) {
+        self.low[side] = volume.low;
+        self.high[side] = volume.high;
+        let [low, high, ..] = volume.last;
+        self.last[2 * side] = low;
+        self.last[2 * side + 1] = high;
     }
 
     /// One of the two.
@@ -359,7 +447,7 @@ impl Siblings {
         Packed {
             low: self.low[side],
             high: self.high[side],
-            last: [self.last[2 * side], self.last[2 * side + 1]],
+            last: ninth(self.last[2 * side], self.last[2 * side + 1]),
         }
     }
 
@@ -470,9 +558,28 @@ pub(super) mod tests {
         })
     }
 
+    /// What is within `radius` of points that rest.
+    fn whole(points: &[DVec3], radius: f64) -> Kdop18 {
+        let (mut ways, anchor) = (Vec::new(), points[0]);
+        Ways::of(points, |&p| [p, p], anchor, &mut ways);
+        around(&ways, anchor, radius)
+    }
+
+    fn both(a: &Packed, b: &Packed) -> Siblings {
+        let mut both = Siblings::NOTHING;
+        both.put(0, a);
+        both.put(1, b);
+        both
+    }
+
     fn swept(grid: &Grid, way: [DVec3; 2], radius: f64) -> Packed {
-        let mut out = Vec::new();
-        grid.measure(std::iter::once(way), radius, &mut out);
+        seen_from(grid.origin(), grid, way, radius)
+    }
+
+    fn seen_from(anchor: DVec3, grid: &Grid, way: [DVec3; 2], radius: f64) -> Packed {
+        let (mut ways, mut out) = (Vec::new(), Vec::new());
+        Ways::of(&[way], |&way| way, anchor, &mut ways);
+        grid.measure(&ways, anchor, radius, &mut out);
         out[0]
     }
 
@@ -480,17 +587,20 @@ pub(super) mod tests {
         #[test]
         fn volumes_hold_what_they_are_made_from_and_hardly_more(
             far in point(1e6), points in prop::collection::vec(point(1.0), 4..9),
-            radius in 0.0..0.1f64, size in -6..6i32,
+            radius in 0.0..0.1f64, size in -6..6i32, from in 0..5_usize,
         ) {
             let size = 10f64.powi(size);
             let radius = radius * size;
             let points: Vec<DVec3> = points.iter().map(|&p| far + p * size).collect();
-            let whole = around(points.iter().map(|&p| [p, p]), radius);
+            let whole = whole(&points, radius);
             for &p in &points {
                 prop_assert!(whole.contains(p));
             }
             let grid = Grid::over(&whole);
-            let volume = swept(&grid, [points[0], points[1]], radius);
+            // From the origin, or from anywhere on the cloth.
+            let anchor = points.get(from.wrapping_sub(1)).copied();
+            let anchor = anchor.unwrap_or_else(|| grid.origin());
+            let volume = seen_from(anchor, &grid, [points[0], points[1]], radius);
             let exact = Kdop18::around(&points[..2], radius);
             for t in [0.0, 0.3, 1.0] {
                 let p = points[0].lerp(points[1], t);
@@ -516,7 +626,7 @@ pub(super) mod tests {
             let grid = Grid::over(&whole);
             let one = |k: usize| swept(&grid, [points[2 * k], points[2 * k + 1]], 0.02);
             let exact = |k: usize| Kdop18::around(&points[2 * k..2 * k + 2], 0.02);
-            let nodes = [Siblings::new(&one(0), &one(1)), Siblings::new(&one(2), &one(3))];
+            let nodes = [both(&one(0), &one(1)), both(&one(2), &one(3))];
             let found = four(&nodes[0], &nodes[1]);
             for (at, (i, j)) in [(0, 2), (0, 3), (1, 2), (1, 3)].into_iter().enumerate() {
                 let overlaps = one(i).overlaps(&one(j));
@@ -548,7 +658,7 @@ pub(super) mod tests {
     fn any_cloth_has_a_grid() {
         for size in [0.0, 1e-300, 1e-30, 1e30, 1e300, f64::INFINITY, f64::NAN] {
             let points = [DVec3::ZERO, DVec3::splat(size)];
-            let grid = Grid::over(&around(points.iter().map(|&p| [p, p]), 0.0));
+            let grid = Grid::over(&whole(&points, 0.0));
             let all = points.map(|p| swept(&grid, [p, p], 0.0));
             let both = all[0].union(&all[1]);
             assert!(both.overlaps(&all[0]) && both.overlaps(&all[1]), "{size}");

@@ -14,7 +14,7 @@ use super::charts::{self, BLOCKS, Place, Places};
 use super::firmness::{self, BESIDE, Firmness, Gradients};
 use super::kdop::Kdop18;
 use super::near::{Near, NearPairs};
-use super::packed::{self, Grid, Nodes, Packed};
+use super::packed::{self, Grid, Nodes, Packed, Ways};
 use super::surface::{ClothSurface, Culling};
 use super::test_run::Target;
 use super::traverse::Cull;
@@ -168,11 +168,10 @@ impl<'a> Snapshot<'a> {
 
     /// Volume of the root of a patch's tree.
     pub(super) fn patch_root(&self, patch: u32) -> &Kdop18 {
-        let vertices = &self.cloth.patch_vertices()[patch as usize];
         let root = self.volumes.roots[patch as usize].of(|root| {
-            let ways = vertices.iter().map(|&v| self.way(v));
+            let (ways, anchor) = self.ways(patch);
             root.clear();
-            root.push(packed::around(ways, 0.5 * self.reach));
+            root.push(packed::around(ways, anchor, 0.5 * self.reach));
         });
         &root[0]
     }
@@ -201,13 +200,8 @@ impl<'a> Snapshot<'a> {
     /// Volumes of a patch's tree.
     pub(super) fn patch_volumes(&self, patch: u32) -> Nodes<'_> {
         Nodes(self.volumes.patches[patch as usize].of(|volumes| {
-            let vertices = self.vertex_volumes(patch);
-            let around = |&[a, b, c]: &[u32; 3]| {
-                let of = |at: u32| &vertices[at as usize];
-                of(a).union(of(b)).union(of(c))
-            };
-            let leaves = self.cloth.leaves(patch).iter().map(around);
-            self.cloth.patches()[patch as usize].refit_packed(leaves, volumes);
+            let refit = self.cloth.refit(patch);
+            refit.run(self.vertex_volumes(patch), volumes);
         }))
     }
 
@@ -220,11 +214,20 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Where a vertex is at the start of the step and at its end.
-    #[inline]
-    fn way(&self, vertex: u32) -> [DVec3; 2] {
-        let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
-        [x, x + v * self.dt]
+    /// Ways of the vertices of a patch's triangles in the step, seen from the first of them.
+    fn ways(&self, patch: u32) -> (&[Ways], DVec3) {
+        let vertices = &self.cloth.patch_vertices()[patch as usize];
+        let anchor = vertices.first().map(|&v| self.x[v as usize]);
+        let anchor = anchor.unwrap_or_default();
+        let ends = |&vertex: &u32| {
+            let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
+            [x, x + v * self.dt]
+        };
+        let kept = &self.volumes.ways[patch as usize];
+        (
+            kept.of(|ways| Ways::of(vertices, ends, anchor, ways)),
+            anchor,
+        )
     }
 
     /// What says of nodes of two patches' trees, or of one and the same, whether all below them stays out of reach but for near pairs;
@@ -426,9 +429,8 @@ impl<'a> Snapshot<'a> {
     #[inline]
     pub(super) fn vertex_volumes(&self, patch: u32) -> &[Packed] {
         self.volumes.vertices[patch as usize].of(|volumes| {
-            let vertices = &self.cloth.patch_vertices()[patch as usize];
-            let ways = vertices.iter().map(|&v| self.way(v));
-            self.grid().measure(ways, 0.5 * self.reach, volumes);
+            let (ways, anchor) = self.ways(patch);
+            self.grid().measure(ways, anchor, 0.5 * self.reach, volumes);
         })
     }
 
@@ -450,8 +452,12 @@ impl<'a> Snapshot<'a> {
             return Nodes(kept.get_or_init(|| surface.resting(self.grid())));
         }
         let motion = (self.body_offset(body), velocity * self.dt);
-        let kept = &self.volumes.bodies[body as usize];
-        Nodes(kept.of(|volumes| surface.moving(self.grid(), motion, volumes)))
+        let (at, kept) = (body as usize, self.volumes);
+        Nodes(kept.bodies[at].of(|volumes| {
+            let ways = kept.body_ways[at].of(|ways| surface.see(self.grid(), motion, ways));
+            let measure = |out: &mut Vec<_>| surface.measure(self.grid(), ways, out);
+            surface.refit(kept.body_vertices[at].of(measure), volumes);
+        }))
     }
 
     /// How far a body has moved since time 0, in m.

@@ -9,6 +9,7 @@ use glam::DVec3;
 use super::bvh::{Bvh, Node};
 use super::charts::{Charts, Margin, Places, TileWork};
 use super::near::Near;
+use super::refit::Refit;
 
 /// Triangles with their features.
 #[derive(Clone, Debug, Default)]
@@ -69,8 +70,8 @@ pub struct ClothSurface {
     patch_vertices: Vec<Vec<u32>>,
     /// For each triangle, the places of its corners there.
     places: Vec<[u32; 3]>,
-    /// The same of the triangles of each patch, in the order of [`Bvh::triangles_backwards`].
-    leaves: Vec<Vec<[u32; 3]>>,
+    /// What the trees are refitted by, from volumes at those places.
+    refits: Vec<Refit>,
     /// For each vertex of a triangle, a patch and its place there.
     slots: Vec<(u32, u32)>,
     culling: Option<Culling>,
@@ -213,12 +214,9 @@ impl ClothSurface {
             }
         }
         let patches: Vec<Bvh> = items.into_iter().map(Bvh::build).collect();
-        let of_leaves = |tree: &Bvh| {
-            let triangles = tree.triangles_backwards();
-            triangles.map(|t| places[t as usize]).collect()
-        };
+        let refit = |tree: &Bvh| Refit::new(tree, |t| places[t as usize]);
         Self {
-            leaves: patches.iter().map(of_leaves).collect(),
+            refits: patches.iter().map(refit).collect(),
             patches,
             patch_vertices,
             places,
@@ -313,10 +311,10 @@ impl ClothSurface {
         self.places[triangle as usize]
     }
 
-    /// The same of the triangles of a patch, in the order of [`Bvh::triangles_backwards`].
+    /// What a patch's tree is refitted by, from volumes of the vertices of the patch.
     #[inline]
-    pub(super) fn leaves(&self, patch: u32) -> &[[u32; 3]] {
-        &self.leaves[patch as usize]
+    pub(super) fn refit(&self, patch: u32) -> &Refit {
+        &self.refits[patch as usize]
     }
 
     /// A patch that has a triangle at the vertex, and the vertex's place among the vertices there.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::charts::BLOCKS;
 use super::firmness::{Firmness, Gradients, SIDES};
 use super::kdop::Kdop18;
-use super::packed::{Grid, Packed, Siblings};
+use super::packed::{Grid, Packed, Siblings, Ways};
 
 /// Room for the volumes of a step; see [`Snapshot::new`](super::Snapshot::new).
 #[derive(Debug, Default)]
@@ -19,10 +19,13 @@ pub struct Volumes {
     pub(super) roots: Vec<Kept<Kdop18>>,
     /// What the others lie on, made from those.
     pub(super) grid: OnceLock<Grid>,
-    /// Of the vertices of each patch's triangles.
+    /// Ways of the vertices of each patch's triangles, and their volumes.
+    pub(super) ways: Vec<Kept<Ways>>,
     pub(super) vertices: Vec<Kept<Packed>>,
     pub(super) patches: Vec<Kept<Siblings>>,
-    /// Of bodies that move, and of those that rest.
+    /// Of bodies that move, with the same of their vertices, and of those that rest.
+    pub(super) body_ways: Vec<Kept<Ways>>,
+    pub(super) body_vertices: Vec<Kept<Packed>>,
     pub(super) bodies: Vec<Kept<Siblings>>,
     pub(super) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
     /// Of each tile of the cloth's charts: gradients of cells, those of cells beside it on each side, squared firmness of blocks.
@@ -50,9 +53,12 @@ pub(super) struct Kept<T> {
 impl Volumes {
     /// Forgets the last step.
     pub(super) fn begin(&mut self, patches: usize, bodies: usize, tiles: usize) {
+        forget(&mut self.ways, patches);
         forget(&mut self.vertices, patches);
         forget(&mut self.roots, patches);
         forget(&mut self.patches, patches);
+        forget(&mut self.body_ways, bodies);
+        forget(&mut self.body_vertices, bodies);
         forget(&mut self.bodies, bodies);
         self.resting.clear();
         self.resting.resize_with(bodies, OnceLock::new);

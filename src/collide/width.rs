@@ -1,7 +1,7 @@
 //! Four tests of volumes at once, compiled twice: for any processor of its kind, and for those with wider vectors, chosen when they
 //! run. Volumes are integers: the answers are the same on every machine.
 
-use super::packed::{Siblings, four};
+use super::packed::{LANES, Lines, Packed, Siblings, Ways, eight, four};
 
 /// What a traversal does with vectors.
 pub(super) trait Width: Copy {
@@ -10,6 +10,9 @@ pub(super) trait Width: Copy {
 
     /// Of four values those whose bits are set, in their order, and then whatever.
     fn gather(self, values: [u64; 4], of: u32) -> [u64; 4];
+
+    /// The volumes of eight points that go these ways.
+    fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES];
 }
 
 /// Work that is compiled for a width. What it calls must be inlined into it, or is compiled for any processor.
@@ -52,14 +55,23 @@ impl Width for Plain {
         }
         all
     }
+
+    #[inline(always)]
+    fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES] {
+        eight(lines, ways)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
+    use std::arch::x86_64::{__m128i, __m256, __m256i};
+
     use pulp::x86::V3;
     use pulp::{Simd, WithSimd, cast};
 
-    use super::super::packed::Siblings;
+    use super::super::packed::{
+        BORDER, DOWN, LANES, Lines, PAIRS, Packed, Siblings, WIDE, Ways, ninth,
+    };
     use super::{Width, Work};
 
     /// Work, and the proof that the processor has the instructions.
@@ -143,6 +155,126 @@ mod wide {
             let places = WANTED[of as usize & 15];
             cast((self.avx2)._mm256_permutevar8x32_epi32(cast(values), cast(places)))
         }
+
+        #[inline(always)]
+        fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES] {
+            let (starts, ends) = (self.nine(&ways.start), self.nine(&ways.end));
+            let (mut low, mut high) = ([[0; LANES]; PAIRS], [[0; LANES]; PAIRS]);
+            for k in 0..PAIRS {
+                [low[k], high[k]] = self.lines((starts[k], ends[k]), lines, k);
+            }
+            let ([low @ .., low9], [high @ .., high9]) = (low, high);
+            let (low, high) = (self.transposed(low), self.transposed(high));
+            let mut volumes = [Packed::NOTHING; LANES];
+            for i in 0..LANES {
+                volumes[i] = Packed {
+                    low: low[i],
+                    high: high[i],
+                    last: ninth(low9[i], high9[i]),
+                };
+            }
+            volumes
+        }
+    }
+
+    /// Not closures, which would be compiled for any processor wherever they are not inlined.
+    trait Eight {
+        /// Coordinates of eight points along the nine directions.
+        fn nine(self, points: &[[f32; LANES]; 3]) -> [__m256; PAIRS];
+
+        /// What is `radius` lines and a rounding below.
+        fn below(self, at: __m256, radius: f32) -> __m256i;
+
+        /// Along a direction the lower lines of all, and the negated upper ones.
+        fn lines(self, ends: (__m256, __m256), lines: &Lines, k: usize) -> [[i16; LANES]; 2];
+
+        /// Rows for columns.
+        fn transposed(self, rows: [[i16; LANES]; WIDE]) -> [[i16; WIDE]; LANES];
+    }
+
+    impl Eight for V3 {
+        #[inline(always)]
+        fn nine(self, &[x, y, z]: &[[f32; LANES]; 3]) -> [__m256; PAIRS] {
+            let avx = self.avx;
+            let (x, y, z) = (cast(x), cast(y), cast(z));
+            [
+                x,
+                y,
+                z,
+                avx._mm256_add_ps(x, y),
+                avx._mm256_add_ps(x, z),
+                avx._mm256_add_ps(y, z),
+                avx._mm256_sub_ps(x, y),
+                avx._mm256_sub_ps(x, z),
+                avx._mm256_sub_ps(y, z),
+            ]
+        }
+
+        #[inline(always)]
+        fn below(self, at: __m256, radius: f32) -> __m256i {
+            let avx = self.avx;
+            let at = avx._mm256_sub_ps(at, avx._mm256_set1_ps(radius));
+            let at = avx._mm256_sub_ps(at, avx._mm256_set1_ps(DOWN));
+            let at = avx._mm256_max_ps(at, avx._mm256_set1_ps(-BORDER));
+            let held = avx._mm256_min_ps(at, avx._mm256_set1_ps(BORDER));
+            // To the nearest, and of two as near to the even one.
+            avx._mm256_cvtps_epi32(held)
+        }
+
+        #[inline(always)]
+        fn lines(self, (a, b): (__m256, __m256), lines: &Lines, k: usize) -> [[i16; LANES]; 2] {
+            let (avx, avx2) = (self.avx, self.avx2);
+            let scale = avx._mm256_set1_ps(lines.scale[k]);
+            let first = avx._mm256_set1_ps(lines.first[k]);
+            let least = avx._mm256_mul_ps(avx._mm256_min_ps(a, b), scale);
+            let most = avx._mm256_mul_ps(avx._mm256_max_ps(a, b), scale);
+            let (least, most) = (
+                avx._mm256_add_ps(least, first),
+                avx._mm256_add_ps(most, first),
+            );
+            let most = avx._mm256_xor_ps(most, avx._mm256_set1_ps(-0.0));
+            let low = self.below(least, lines.radius);
+            let high = self.below(most, lines.radius);
+            let fours = avx2._mm256_packs_epi32(low, high);
+            cast(avx2._mm256_permute4x64_epi64::<0b11_01_10_00>(fours))
+        }
+
+        #[inline(always)]
+        fn transposed(self, rows: [[i16; LANES]; WIDE]) -> [[i16; WIDE]; LANES] {
+            let sse2 = self.sse2;
+            let [a, b, c, d, e, f, g, h]: [__m128i; WIDE] = cast(rows);
+            // Of two rows, of four, of all.
+            let (ab, ab2) = (sse2._mm_unpacklo_epi16(a, b), sse2._mm_unpackhi_epi16(a, b));
+            let (cd, cd2) = (sse2._mm_unpacklo_epi16(c, d), sse2._mm_unpackhi_epi16(c, d));
+            let (ef, ef2) = (sse2._mm_unpacklo_epi16(e, f), sse2._mm_unpackhi_epi16(e, f));
+            let (gh, gh2) = (sse2._mm_unpacklo_epi16(g, h), sse2._mm_unpackhi_epi16(g, h));
+            let (p, q) = (
+                sse2._mm_unpacklo_epi32(ab, cd),
+                sse2._mm_unpackhi_epi32(ab, cd),
+            );
+            let (r, s) = (
+                sse2._mm_unpacklo_epi32(ab2, cd2),
+                sse2._mm_unpackhi_epi32(ab2, cd2),
+            );
+            let (t, u) = (
+                sse2._mm_unpacklo_epi32(ef, gh),
+                sse2._mm_unpackhi_epi32(ef, gh),
+            );
+            let (v, w) = (
+                sse2._mm_unpacklo_epi32(ef2, gh2),
+                sse2._mm_unpackhi_epi32(ef2, gh2),
+            );
+            cast([
+                sse2._mm_unpacklo_epi64(p, t),
+                sse2._mm_unpackhi_epi64(p, t),
+                sse2._mm_unpacklo_epi64(q, u),
+                sse2._mm_unpackhi_epi64(q, u),
+                sse2._mm_unpacklo_epi64(r, v),
+                sse2._mm_unpackhi_epi64(r, v),
+                sse2._mm_unpacklo_epi64(s, w),
+                sse2._mm_unpackhi_epi64(s, w),
+            ])
+        }
     }
 }
 
@@ -150,6 +282,7 @@ mod wide {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::packed::PAIRS;
     use super::super::packed::tests::siblings;
     use super::*;
 
@@ -165,7 +298,38 @@ mod tests {
         }
     }
 
+    struct Eight<'a>(&'a Lines, &'a Ways);
+
+    impl Work for Eight<'_> {
+        type Output = [Packed; LANES];
+
+        #[inline(always)]
+        fn run<W: Width>(self, width: W) -> [Packed; LANES] {
+            width.volumes(self.0, self.1)
+        }
+    }
+
+    /// Three coordinates of eight points, some of them no numbers.
+    fn points() -> impl Strategy<Value = [[f32; LANES]; 3]> {
+        let number = prop_oneof![
+            20 => -1.0..1.0_f32,
+            1 => prop::num::f32::ANY,
+        ];
+        prop::array::uniform3(prop::array::uniform8(number))
+    }
+
     proptest! {
+        #[test]
+        fn any_width_has_the_same_volumes(
+            start in points(), end in points(), radius in 0.0..9.0_f32,
+            scale in 1e-3..1e5_f32, first in prop::array::uniform9(-4e4..4e4_f32),
+        ) {
+            let lines = Lines { scale: [scale; PAIRS], first, radius };
+            let ways = Ways { start, end };
+            let plain = Eight(&lines, &ways).run(Plain);
+            prop_assert_eq!(plain, widest(Eight(&lines, &ways)));
+        }
+
         #[test]
         fn any_width_has_the_same_answers(a in siblings(), b in siblings()) {
             let (plain, wide) = (Both(&a, &b).run(Plain), widest(Both(&a, &b)));
