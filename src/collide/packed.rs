@@ -408,10 +408,14 @@ impl Packed {
     /// Whether no pair of planes separates the two.
     #[inline(always)]
     pub(super) fn overlaps(&self, other: &Self) -> bool {
-        let gaps = gaps((&self.low, &self.high), (&other.low, &other.high));
-        let below = self.last[0].saturating_add(other.last[1]);
-        let above = self.last[1].saturating_add(other.last[0]);
-        !(any_positive(&gaps) | (below.max(above) > 0))
+        let mut gaps = gaps((&self.low, &self.high), (&other.low, &other.high));
+        // Both ways round along the ninth direction; behind, zeros are no gaps.
+        let [low, high, ..] = other.last;
+        let turned = ninth(high, low);
+        for k in 0..WIDE {
+            gaps[k] = gaps[k].max(self.last[k].saturating_add(turned[k]));
+        }
+        !any_positive(&gaps)
     }
 
     /// Sum of the lengths of its box's sides in lines.
