@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use weft_study::chart;
+use weft_study::layout::LayoutError;
 use weft_study::plan::{Plan, Point, network, parse_ranks, policy};
 use weft_study::record::Record;
 use weft_study::replay::Machine;
@@ -314,6 +315,10 @@ impl Source for Full {
 
     fn digest(&self) -> String {
         format!("full {}", self.digest)
+    }
+
+    fn check(&self, ranks: usize) -> Result<(), SweepError> {
+        Ok(LayoutError::check(self.world.tree().patch_count(), ranks)?)
     }
 
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use thiserror::Error;
-use weft_partition::{Ownership, PartitionError, PatchTree, TreeSum, even_shares};
+use weft_partition::{Ownership, PatchTree, TreeSum, even_shares};
 
 use crate::prices::Prices;
 use crate::record::{Against, Border, Column, Header, Step, Task, Tile};
@@ -194,6 +194,26 @@ pub enum LayoutError {
     NoTree,
 }
 
+impl LayoutError {
+    /// Whether so many patches are too few for so many ranks, each of which owns at least one.
+    ///
+    /// # Errors
+    /// They are, or there are no ranks.
+    pub fn check(patches: usize, ranks: usize) -> Result<(), Self> {
+        if ranks == 0 {
+            return Err(Self::NoRanks);
+        }
+        if ranks > patches {
+            return Err(Self::TooManyRanks {
+                ranks,
+                patches,
+                more: ranks.next_power_of_two(),
+            });
+        }
+        Ok(())
+    }
+}
+
 impl Layout {
     /// The patches of a record on so many ranks.
     ///
@@ -205,14 +225,8 @@ impl Layout {
         let vertices = u32::try_from(header.vertices()).map_err(|_| LayoutError::NoTree)?;
         let tree = PatchTree::from_numbering((0..vertices).collect(), &sizes, weights)
             .map_err(|_| LayoutError::NoTree)?;
-        let ownership = Ownership::new(&tree, ranks).map_err(|error| match error {
-            PartitionError::NoRanks => LayoutError::NoRanks,
-            _ => LayoutError::TooManyRanks {
-                ranks,
-                patches: sizes.len(),
-                more: ranks.next_power_of_two(),
-            },
-        })?;
+        LayoutError::check(sizes.len(), ranks)?;
+        let ownership = Ownership::new(&tree, ranks).map_err(|_| LayoutError::NoTree)?;
         let sums = TreeSum::new(&ownership);
         let patches = header.patches.len() as u64;
         // Of the tests of a patch with others, it looks at every second.

@@ -55,6 +55,14 @@ pub trait Source: Sync {
     fn title(&self) -> &str;
     /// Tells it from others, and from itself when it has changed.
     fn digest(&self) -> String;
+    /// Whether it can be measured on so many ranks, as far as that can be told before: a sweep asks before it measures anything.
+    ///
+    /// # Errors
+    /// It cannot be.
+    fn check(&self, ranks: usize) -> Result<(), SweepError> {
+        let _ = ranks;
+        Ok(())
+    }
     /// Measures a point.
     ///
     /// # Errors
@@ -170,6 +178,11 @@ pub fn sweep(
     progress: &(dyn Fn(&Progress<'_>) + Sync),
 ) -> Result<Results, SweepError> {
     plan.check()?;
+    for source in sources {
+        for &ranks in &plan.ranks {
+            source.check(ranks)?;
+        }
+    }
     let folder = out.join("points");
     prepare(out, &folder)?;
     let points = plan.points(sources.len());
@@ -318,6 +331,8 @@ pub struct Replayed {
     name: String,
     title: String,
     digest: String,
+    /// Of all copies.
+    patches: usize,
     copies: u32,
 }
 
@@ -333,6 +348,7 @@ impl Replayed {
             name: record.header().scene.clone(),
             title: record.header().title.clone(),
             digest: record.digest().to_owned(),
+            patches: record.header().patches.len(),
             copies: 1,
         })
     }
@@ -343,6 +359,7 @@ impl Replayed {
         if copies > 1 {
             self.name = format!("{}-x{copies}", self.name);
         }
+        self.patches = self.patches / self.copies as usize * copies as usize;
         self.copies = copies;
         self
     }
@@ -366,6 +383,10 @@ impl Source for Replayed {
 
     fn digest(&self) -> String {
         format!("replay {} x{}", self.digest, self.copies)
+    }
+
+    fn check(&self, ranks: usize) -> Result<(), SweepError> {
+        Ok(LayoutError::check(self.patches, ranks)?)
     }
 
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {

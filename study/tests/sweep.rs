@@ -12,7 +12,7 @@ use weft_study::record::{
     Tile,
 };
 use weft_study::shape::{Kind, Tree, Visit};
-use weft_study::sweep::{Replayed, Results, Source, SweepError, sweep};
+use weft_study::sweep::{Progress, Replayed, Results, Source, SweepError, sweep};
 use weft_study::tables::{Row, csv, rows};
 
 const PATCHES: u32 = 8;
@@ -265,6 +265,18 @@ fn more_ranks_than_patches_are_refused_and_none_too() {
     );
     assert!(error.to_string().contains("partition.patches=16"));
     assert_eq!(Layout::new(&header(), 0).unwrap_err(), LayoutError::NoRanks);
+    // Before anything is measured.
+    let folder = tempfile::tempdir().unwrap();
+    let (record, out) = (recorded(folder.path()), folder.path().join("out"));
+    let mut plan = plan();
+    plan.ranks.push(9);
+    let source = Replayed::open(&record).unwrap();
+    let all = |_: &Progress<'_>| panic!("nothing is to be measured");
+    let refused = sweep(&plan, &[&source], &out, 1, &all).unwrap_err();
+    assert!(matches!(refused, SweepError::Layout(_)), "{refused}");
+    assert!(!out.exists());
+    // Two copies have patches for them.
+    assert!(source.copied(2).check(9).is_ok());
 }
 
 #[test]
