@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use weft_runtime::POLICIES;
 use weft_runtime::trace::{Analysis, Sharing, Timeline, Trace};
 
 use crate::division::{Division, Use};
@@ -50,6 +51,17 @@ pub struct Counts {
     pub moved: u64,
     /// Bytes sent for all that, if the run says so.
     pub bytes: Option<u64>,
+}
+
+/// The policy that differs in nothing that is recorded of sharing but its name, for people.
+fn like(sharing: &Sharing) -> Option<String> {
+    let unnamed = |sharing: &Sharing| Sharing {
+        policy: None,
+        ..sharing.clone()
+    };
+    let mut known = POLICIES.iter();
+    let (name, ..) = known.find(|(_, policy, _)| unnamed(&policy.into()) == unnamed(sharing))?;
+    Some(format!("{name}, but for low_water or steal_timeout"))
 }
 
 /// What only a trace knows, of the steps that were traced.
@@ -123,16 +135,15 @@ impl Digest {
             Some(Sharing {
                 policy: Some(name), ..
             }) => name.clone(),
-            Some(sharing) => format!(
-                "a mixture: {}, split {}, victims {}",
-                if sharing.steal {
+            Some(sharing) => like(sharing).unwrap_or_else(|| {
+                let steals = if sharing.steal {
                     "stealing"
                 } else {
                     "no stealing"
-                },
-                sharing.split,
-                sharing.victims
-            ),
+                };
+                let (split, victims) = (&sharing.split, &sharing.victims);
+                format!("a mixture: {steals}, split {split}, victims {victims}")
+            }),
         }
     }
 }
@@ -253,4 +264,29 @@ fn longest(timelines: &[Timeline]) -> Option<(u32, Analysis)> {
         let traces: Option<Vec<Trace>> = timelines.iter().map(of_step).collect();
         Some((u32::try_from(step).ok()?, Analysis::of(&traces?)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_runtime::Policy;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_with_other_numbers_is_called_by_the_name_of_the_one_it_is_like() {
+        let default = Policy::default();
+        let named = Sharing::from(&Policy {
+            low_water: 5,
+            ..default
+        });
+        let name = like(&named).unwrap();
+        assert!(name.starts_with("every-other,"), "{name}");
+        let (steal, split) = (false, Policy::PAPER.split);
+        let other = Policy {
+            steal,
+            split,
+            ..default
+        };
+        assert_eq!(like(&Sharing::from(&other)), None);
+    }
 }

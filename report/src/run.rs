@@ -136,7 +136,7 @@ impl Run {
         if missing > 0 && !self.timelines.is_empty() {
             self.notes.push(format!(
                 "The trace is left out, for {missing} of {ranks} ranks have none: the run was killed while it was \
-                 written."
+                 written, or a file was lost on the way."
             ));
             self.timelines.clear();
         } else if self.timelines.is_empty() {

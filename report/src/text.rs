@@ -164,11 +164,15 @@ pub(crate) fn balance(digest: &Digest) -> String {
     } else {
         let _ = write!(
             text,
-            " Idle ranks sent {}: {} brought tasks, {} ({}) were refused; {} moved to another rank, {} of all.",
+            " Idle ranks sent {}: {} brought tasks, {} ({}) were refused{}; {} moved to another rank, {} of all.",
             many(c.requests, "request"),
             count(c.served),
             count(c.refused),
             percent(c.refused as f64 / c.requests as f64),
+            match c.requests.saturating_sub(c.served + c.refused) {
+                0 => String::new(),
+                rest => format!(", {} had no answer yet when a phase ended", count(rest)),
+            },
             many(c.moved, "task"),
             percent(c.moved as f64 / c.tasks.max(1) as f64),
         );
