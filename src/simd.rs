@@ -18,6 +18,8 @@ pub(crate) trait Lanes: Copy {
     fn load(self, values: &[f64; 4]) -> Self::Four;
     /// Four short numbers that follow each other, exactly.
     fn load_short(self, values: &[f32; 4]) -> Self::Four;
+    /// The nearest short numbers.
+    fn shortened(self, a: Self::Four) -> [f32; 4];
     /// sum + a b, rounded twice.
     fn add_product(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
     /// a + b.
@@ -34,6 +36,8 @@ pub(crate) trait Lanes: Copy {
     fn positive(self, a: Self::Four) -> Self::Four;
     /// The first three, and zero.
     fn three(self, a: Self::Four) -> Self::Four;
+    /// Its lanes in an [`order`].
+    fn permuted<const ORDER: i32>(self, a: Self::Four) -> Self::Four;
     /// Four by four numbers, with rows and columns exchanged.
     fn transposed(self, rows: [Self::Four; 4]) -> [Self::Four; 4];
     /// The sums (f0 + f1) + (f2 + f3) of the lanes of each of three; the fourth lane is of no use.
@@ -42,6 +46,11 @@ pub(crate) trait Lanes: Copy {
     fn store(self, four: Self::Four) -> [f64; 4];
     /// Asks for what stands so many bytes behind a value in memory, if there is anything.
     fn prefetch<T>(self, value: &T, ahead: usize);
+}
+
+/// Which lanes come first, second, third and fourth.
+pub(crate) const fn order([a, b, c, d]: [i32; 4]) -> i32 {
+    a | b << 2 | c << 4 | d << 6
 }
 
 /// A loop over lanes. What it calls must be inlined into it, or is compiled for any processor.
@@ -166,6 +175,11 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    fn shortened(self, a: [f64; 4]) -> [f32; 4] {
+        a.map(|a| a as f32)
+    }
+
+    #[inline(always)]
     fn add_product(self, mut sum: [f64; 4], a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
         for i in 0..4 {
             sum[i] += a[i] * b[i];
@@ -206,6 +220,11 @@ impl Lanes for Plain {
     #[inline(always)]
     fn three(self, [x, y, z, _]: [f64; 4]) -> [f64; 4] {
         [x, y, z, 0.0]
+    }
+
+    #[inline(always)]
+    fn permuted<const ORDER: i32>(self, a: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|i| a[(ORDER >> (2 * i)) as usize & 3])
     }
 
     #[inline(always)]
@@ -266,6 +285,11 @@ mod wide {
         }
 
         #[inline(always)]
+        fn shortened(self, a: f64x4) -> [f32; 4] {
+            pulp::cast(self.avx._mm256_cvtpd_ps(pulp::cast(a)))
+        }
+
+        #[inline(always)]
         fn add_product(self, sum: f64x4, a: f64x4, b: f64x4) -> f64x4 {
             self.add_f64s(sum, self.mul_f64s(a, b))
         }
@@ -306,6 +330,11 @@ mod wide {
         fn three(self, a: f64x4) -> f64x4 {
             let zero = pulp::cast(self.splat_f64s(0.0));
             pulp::cast((self.avx)._mm256_blend_pd::<0b1000>(pulp::cast(a), zero))
+        }
+
+        #[inline(always)]
+        fn permuted<const ORDER: i32>(self, a: f64x4) -> f64x4 {
+            pulp::cast((self.avx2)._mm256_permute4x64_pd::<ORDER>(pulp::cast(a)))
         }
 
         #[inline(always)]
@@ -387,13 +416,14 @@ mod tests {
     struct Exchange<'a>(&'a [[f64; 4]; 4]);
 
     impl Loop for Exchange<'_> {
-        type Output = [[f64; 4]; 5];
+        type Output = [[f64; 4]; 6];
 
         #[inline(always)]
-        fn run<L: Lanes>(self, lanes: L) -> [[f64; 4]; 5] {
+        fn run<L: Lanes>(self, lanes: L) -> [[f64; 4]; 6] {
             let [a, b, c, d] = self.0.each_ref().map(|row| lanes.load(row));
             let [e, f, g, h] = lanes.transposed([a, b, c, d]);
-            [e, f, g, h, lanes.three(a)].map(|four| lanes.store(four))
+            let permuted = lanes.permuted::<{ order([2, 0, 3, 3]) }>(a);
+            [e, f, g, h, lanes.three(a), permuted].map(|four| lanes.store(four))
         }
     }
 
@@ -405,6 +435,7 @@ mod tests {
         assert_eq!(found, Exchange(&rows).run(Plain));
         assert_eq!(found[1], [1.0, 5.0, 9.0, 13.0]);
         assert_eq!(found[4], [0.0, 1.0, 2.0, 0.0]);
+        assert_eq!(found[5], [2.0, 0.0, 3.0, 3.0]);
     }
 
     #[test]
@@ -412,6 +443,34 @@ mod tests {
         let vectors = [DVec3::ONE, DVec3::new(2.0, 3.0, 4.0)];
         assert_eq!(four_at(&vectors, 0, &mut [0.0; 4]), &[1.0, 1.0, 1.0, 2.0]);
         assert_eq!(four_at(&vectors, 1, &mut [0.0; 4]), &[2.0, 3.0, 4.0, 0.0]);
+    }
+
+    struct Short([f64; 4]);
+
+    impl Loop for Short {
+        type Output = [u32; 4];
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> [u32; 4] {
+            lanes.shortened(lanes.load(&self.0)).map(f32::to_bits)
+        }
+    }
+
+    #[test]
+    fn numbers_are_shortened_to_the_nearest_by_any_width() {
+        for four in [
+            [1.0, -1.0 / 3.0, 1e-40, 1e39],
+            [
+                1.0 + f64::from(f32::EPSILON) / 2.0,
+                -0.0,
+                1e-60,
+                f64::NEG_INFINITY,
+            ],
+        ] {
+            let expected = four.map(|a| (a as f32).to_bits());
+            assert_eq!(widest(Short(four)), expected);
+            assert_eq!(Short(four).run(Plain), expected);
+        }
     }
 
     struct Positive([f64; 4]);

@@ -13,7 +13,7 @@ use crate::team::{Shares, Team, parts};
 /// Inverted diagonal blocks of the owned rows.
 #[derive(Clone, Debug, Default)]
 pub struct BlockJacobi {
-    /// Symmetric: xx, xy, xz, yy, yz, zz.
+    /// Symmetric: xx, xy, xz, yz, yy, zz, in the order that [`Blocks`](super::passes::Blocks) likes.
     inverses: Vec<[f64; 6]>,
 }
 
@@ -53,7 +53,7 @@ impl BlockJacobi {
                 }
                 *out = inverse.map_or([0.0; 6], |m| {
                     [
-                        m.x_axis.x, m.x_axis.y, m.x_axis.z, m.y_axis.y, m.y_axis.z, m.z_axis.z,
+                        m.x_axis.x, m.x_axis.y, m.x_axis.z, m.y_axis.z, m.y_axis.y, m.z_axis.z,
                     ]
                 });
             }
@@ -91,7 +91,7 @@ fn inverse_in_free_directions(matrix: &BlockMatrix, filter: &Filter, row: usize)
 
 /// The product of a symmetric matrix, stored as six numbers, with a vector.
 #[inline]
-pub(super) fn multiply([xx, xy, xz, yy, yz, zz]: &[f64; 6], v: DVec3) -> DVec3 {
+pub(super) fn multiply([xx, xy, xz, yz, yy, zz]: &[f64; 6], v: DVec3) -> DVec3 {
     DVec3::new(
         xx * v.x + xy * v.y + xz * v.z,
         xy * v.x + yy * v.y + yz * v.z,

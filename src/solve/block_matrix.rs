@@ -316,6 +316,13 @@ impl BlockMatrix {
         }
     }
 
+    /// Multiplies every entry.
+    #[cfg(test)]
+    pub(super) fn scale(&mut self, factor: f64) {
+        let numbers = self.blocks.iter_mut().chain(self.scalars.iter_mut());
+        numbers.for_each(|number| *number *= factor);
+    }
+
     /// Visits the entries of an owned row (local index) as blocks, with their columns as global numbers.
     pub(super) fn for_each_in_row(&self, row: usize, mut visit: impl FnMut(u32, DMat3)) {
         let (at, columns) = self.pattern.block_columns(row);
@@ -507,19 +514,39 @@ impl BlockMatrix {
     }
 }
 
-/// The entries of a [`BlockMatrix`] as slices.
+/// What entries are stored as.
+pub(super) trait Stored: Copy + Into<f64> {
+    /// Four that follow each other.
+    fn four<L: Lanes>(lanes: L, of: &[Self; 4]) -> L::Four;
+}
+
+impl Stored for f64 {
+    #[inline(always)]
+    fn four<L: Lanes>(lanes: L, of: &[Self; 4]) -> L::Four {
+        lanes.load(of)
+    }
+}
+
+impl Stored for f32 {
+    #[inline(always)]
+    fn four<L: Lanes>(lanes: L, of: &[Self; 4]) -> L::Four {
+        lanes.load_short(of)
+    }
+}
+
+/// The entries of a [`BlockMatrix`] as slices, or of a copy of some.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entries<'m> {
+pub(super) struct Entries<'m, T = f64> {
     pub(super) block_starts: &'m [u32],
     pub(super) block_columns: &'m [u32],
     /// And [`PADDING`].
-    pub(super) blocks: &'m [f64],
+    pub(super) blocks: &'m [T],
     pub(super) scalar_starts: &'m [u32],
     pub(super) scalar_columns: &'m [u32],
-    pub(super) scalars: &'m [f64],
+    pub(super) scalars: &'m [T],
 }
 
-impl Entries<'_> {
+impl<T: Stored> Entries<'_, T> {
     /// The product of some blocks and some scalars of a row with `x`, whose first entry is that of column `first`, in
     /// the order of their columns.
     #[inline(always)]
@@ -558,7 +585,7 @@ impl Entries<'_> {
             let [p @ .., _, _, _, _, _, _] = block;
             let [_, _, _, q @ .., _, _, _] = block;
             let [_, _, _, _, _, _, r @ ..] = block;
-            let (p, q, r) = (lanes.load(p), lanes.load(q), lanes.load(r));
+            let (p, q, r) = (T::four(lanes, p), T::four(lanes, q), T::four(lanes, r));
             for ([a, b, c], x) in sums.iter_mut().zip(x) {
                 let x = x[column as usize - first];
                 *a = lanes.add_product(*a, p, lanes.splat(x.x));
@@ -570,7 +597,7 @@ impl Entries<'_> {
         let columns = &self.scalar_columns[far.clone()];
         for (&value, &column) in self.scalars[far].iter().zip(columns) {
             for (product, x) in products.iter_mut().zip(x) {
-                *product += value * x[column as usize - first];
+                *product += value.into() * x[column as usize - first];
             }
         }
         for (product, [a, b, c]) in products.iter_mut().zip(sums) {

@@ -12,7 +12,9 @@
 //! coarse level of the preconditioner M needs to know of the product. The search direction's
 //! curvature then comes from a recurrence, and the residual always does; neither is taken at its
 //! word. When the recurrence says that it is done, the residual is computed from Δv, and only that
-//! one counts: if it is too large still, the iteration starts again from there. The product for it
+//! one counts: if it is too large still, the iteration starts again from there. So directions may be multiplied with a matrix
+//! that is nearly A ([`super::half`]): A itself gives the residual at the start and at the end, and all products after a residual
+//! that was found too large. The product for it
 //! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
 //!
 //! Large systems are limited by the bytes of vectors as much as by those of the matrix. What a pass leaves of a patch in the
@@ -37,6 +39,7 @@ use weft_runtime::comm::{Comm, CommError, Tag};
 use super::half::{self, Half};
 use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 use super::pages::Paged;
+use super::passes::Advance;
 use super::reduction::dot;
 use super::{BlockMatrix, Filter, Halo, Preconditioner, Reduction, Rows};
 use crate::team::{Shares, Team, parts};
@@ -50,7 +53,7 @@ pub struct ModifiedCg {
     patch_starts: Vec<u32>,
     first_row: u32,
     preconditioner: Preconditioner,
-    /// Half of the matrix, if it is large.
+    /// Half of the matrix, rounded, if it is large.
     half: Option<Half>,
     /// What a solve and a product charge to the clock of a modelled machine, in its units.
     solve_cost: u64,
@@ -87,6 +90,8 @@ struct Previous {
 /// The counts and bounds of one solve.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
+    /// Whether products with directions are taken with half of the matrix, rounded.
+    rounded: bool,
     iterations: u32,
     products: u32,
     /// r·M r allowed: squared, in J.
@@ -160,8 +165,8 @@ impl ModifiedCg {
         self
     }
 
-    /// The same solver, which multiplies with half of the matrix, or with all of it; otherwise the size of the mesh decides.
-    /// The two differ in the last bits.
+    /// The same solver, which multiplies directions with half of the matrix, rounded, or with all of it as it is; otherwise the
+    /// size of the mesh decides. Both keep to the tolerance, but stop at other solutions within it.
     ///
     /// # Panics
     /// A solve with half of it does, if a patch has more than 65,536 vertices.
@@ -171,7 +176,7 @@ impl ModifiedCg {
         self
     }
 
-    /// How many bytes of matrix a product reads, values and columns and row starts, once this matrix was solved with.
+    /// How many bytes of matrix the product of an iteration reads, values and columns and row starts, once this matrix was solved with.
     #[must_use]
     pub fn product_bytes(&self, matrix: &BlockMatrix) -> usize {
         self.half
@@ -268,9 +273,20 @@ impl ModifiedCg {
             let leaves = self.residuals.iter().zip(&self.curvatures);
             let leaves: Vec<_> = leaves.map(|(&gamma, &delta)| [gamma, delta]).collect();
             let [gamma, delta] = self.reduction.sum_leaves(comm, carried, &leaves)?;
-            if !(gamma.is_finite() && delta.is_finite()) {
+            let finite = gamma.is_finite() && delta.is_finite();
+            if !finite && !progress.rounded {
                 self.catch_up(x);
                 return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
+            }
+            if !finite {
+                // Perhaps a number of the matrix is too large for a short one.
+                if let Check::Converged(outcome) =
+                    self.check_residual(comm, system, x, &mut progress)?
+                {
+                    return Ok(outcome);
+                }
+                previous = None;
+                continue;
             }
             progress.best = progress.best.min(gamma.sqrt());
             if gamma <= AIM * progress.allowed || progress.iterations == tolerance.max_iterations {
@@ -374,7 +390,7 @@ impl ModifiedCg {
         self.catch_up(x);
         system.filter.enforce(x);
         self.u[..owned].copy_from_slice(x);
-        self.multiply(comm, system.matrix, None)?;
+        self.multiply(comm, system.matrix, None, false)?;
         progress.products += 1;
         for ((force, ax), b) in self.force.iter_mut().zip(&self.w).zip(system.rhs) {
             *force = *ax - *b;
@@ -399,6 +415,8 @@ impl ModifiedCg {
         if gamma > WORTHWHILE * last {
             return Err(self.not_converged(comm, progress, true)?);
         }
+        // Rounding may be what the recurrence did not see.
+        progress.rounded = false;
         Ok(Check::GoOn)
     }
 
@@ -443,31 +461,40 @@ impl ModifiedCg {
         system: &System<'_>,
         progress: &mut Progress,
     ) -> Result<(), CommError> {
-        self.multiply(comm, system.matrix, Some(system.filter))?;
+        let filter = Some(system.filter);
+        self.multiply(comm, system.matrix, filter, progress.rounded)?;
         progress.products += 1;
         Ok(())
     }
 
-    /// w = A u; interior rows while the halo of u is under way. With a filter, w = S A u and w·u of patches too.
+    /// w = A u, or nearly, if `rounded`; interior rows while the halo of u is under way. With a filter, w = S A u and w·u of
+    /// patches too.
     fn multiply(
         &mut self,
         comm: &mut dyn Comm,
         matrix: &BlockMatrix,
         filter: Option<&Filter>,
+        rounded: bool,
     ) -> Result<(), CommError> {
         self.halo.start(comm, &self.u)?;
-        self.multiply_rows(matrix, Rows::Interior, filter);
+        self.multiply_rows(matrix, Rows::Interior, filter, rounded);
         if self.product_cost > 0 {
             comm.compute(self.product_cost, Duration::ZERO);
         }
         self.halo.finish(comm, &mut self.u)?;
         if comm.size() > 1 {
-            self.multiply_rows(matrix, Rows::Border, filter);
+            self.multiply_rows(matrix, Rows::Border, filter, rounded);
         }
         Ok(())
     }
 
-    fn multiply_rows(&mut self, matrix: &BlockMatrix, rows: Rows, filter: Option<&Filter>) {
+    fn multiply_rows(
+        &mut self,
+        matrix: &BlockMatrix,
+        rows: Rows,
+        filter: Option<&Filter>,
+        rounded: bool,
+    ) {
         let (u, shares, patches) = (&self.u, self.reduction.shares(), self.reduction.patches());
         let (w, curvatures) = (&mut self.w, &mut self.curvatures);
         let constrained = &self.constrained;
@@ -478,7 +505,7 @@ impl ModifiedCg {
                 *curvature = dot(w, &u[patch]);
             }
         };
-        if let Some(half) = &mut self.half {
+        if let Some(half) = self.half.as_mut().filter(|_| rounded) {
             match rows {
                 Rows::Interior => half.multiply_interior(u, (w, curvatures), shares, done),
                 Rows::Border => half.multiply_border(u, (w, curvatures), shares, done),
@@ -526,19 +553,17 @@ impl ModifiedCg {
                 .zip(parts(s, patches).zip(parts(x, patches)))
                 .zip(parts(r, patches).zip(gammas));
             for (patch, (((u, p), (s, x)), (r, gamma))) in patches.iter().zip(vectors) {
-                let rows = (u.iter().zip(&w[patch.clone()]))
-                    .zip(p.iter_mut().zip(s))
-                    .zip(&mut *r);
-                match due {
-                    None => rows.for_each(|((uw, ps), r)| step(uw, (alpha, beta), ps, r)),
-                    Some(due) => {
-                        for (((uw, (p, s)), r), x) in rows.zip(x) {
-                            *x += due * *p;
-                            step(uw, (alpha, beta), (p, s), r);
-                            *x += alpha * *p;
-                        }
-                    }
+                Advance {
+                    alpha,
+                    beta,
+                    u,
+                    w: &w[patch.clone()],
+                    p,
+                    s,
+                    r,
+                    x: due.map(|due| (due, x)),
                 }
+                .run();
                 preconditioner.apply(system.matrix, patch.clone(), r, u);
                 if preconditioner.leaves_constraints() {
                     project(system.filter, constrained, patch, u);
@@ -547,19 +572,6 @@ impl ModifiedCg {
             }
         });
     }
-}
-
-/// p = u + β p, s = w + β s, r −= α s for one vertex.
-#[inline(always)]
-fn step(
-    (u, w): (&DVec3, &DVec3),
-    (alpha, beta): (f64, f64),
-    (p, s): (&mut DVec3, &mut DVec3),
-    r: &mut DVec3,
-) {
-    *p = *u + beta * *p;
-    *s = *w + beta * *s;
-    *r -= alpha * *s;
 }
 
 /// Projects the part of a vector that is of a patch; the constrained rows are given in ascending order.

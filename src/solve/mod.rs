@@ -39,6 +39,7 @@ mod half;
 pub mod halo;
 pub mod outcome;
 mod pages;
+mod passes;
 mod patch_ssor;
 pub mod preconditioner;
 mod prefiltered;

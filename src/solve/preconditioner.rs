@@ -18,8 +18,8 @@ use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError};
 
-use super::block_jacobi::multiply;
 use super::coarse::CoarseSpace;
+use super::passes::Blocks;
 use super::patch_ssor::PatchSsor;
 use super::reduction::Carried;
 use super::{BlockJacobi, BlockMatrix, Halo, Pattern, System};
@@ -200,10 +200,8 @@ impl Preconditioner {
         match &self.ssor {
             Some(ssor) => ssor.apply(matrix, &self.jacobi, patch.clone(), r, u),
             None => {
-                let rows = u.iter_mut().zip(r);
-                for ((u, r), inverse) in rows.zip(&self.jacobi.inverses()[patch.clone()]) {
-                    *u = multiply(inverse, *r);
-                }
+                let blocks = &self.jacobi.inverses()[patch.clone()];
+                Blocks { blocks, r, u }.run();
             }
         }
         if let Some(coarse) = &self.coarse {

@@ -12,6 +12,7 @@ use glam::DVec3;
 use weft_partition::{Ownership, PatchTree, TreeSum};
 use weft_runtime::comm::{Collectives, Comm, CommError};
 
+use crate::simd::{Lanes, Loop, widest};
 use crate::team::{Shares, Team, parts};
 
 /// One rank's end of the sums.
@@ -162,20 +163,34 @@ pub(super) struct Carried<'a> {
 #[must_use]
 pub fn dot(a: &[DVec3], b: &[DVec3]) -> f64 {
     assert_eq!(a.len(), b.len(), "vectors of the same patch");
-    let (a, b): (&[f64], &[f64]) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
-    let (a_full, a_rest) = a.as_chunks::<LANES>();
-    let (b_full, b_rest) = b.as_chunks::<LANES>();
-    let mut lanes = [0.0; LANES];
-    for (a, b) in a_full.iter().zip(b_full) {
-        for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
+    widest(Dot(bytemuck::cast_slice(a), bytemuck::cast_slice(b)))
+}
+
+/// The scalar product of vectors of numbers.
+struct Dot<'a>(&'a [f64], &'a [f64]);
+
+impl Loop for Dot<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) -> f64 {
+        let (a_full, a_rest) = self.0.as_chunks::<LANES>();
+        let (b_full, b_rest) = self.1.as_chunks::<LANES>();
+        let mut sums = [lanes.splat(0.0); LANES / 4];
+        for (a, b) in a_full.iter().zip(b_full) {
+            let (a, b) = (a.as_chunks().0, b.as_chunks().0);
+            for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+                *sum = lanes.add_product(*sum, lanes.load(a), lanes.load(b));
+            }
         }
+        let mut sums = sums.map(|sum| lanes.store(sum));
+        for ((sum, a), b) in sums.as_flattened_mut().iter_mut().zip(a_rest).zip(b_rest) {
+            *sum += a * b;
+        }
+        let [first, second, third] = sums;
+        let quarter: [f64; 4] = std::array::from_fn(|i| first[i] + second[i] + third[i]);
+        (quarter[0] + quarter[1]) + (quarter[2] + quarter[3])
     }
-    for ((lane, a), b) in lanes.iter_mut().zip(a_rest).zip(b_rest) {
-        *lane += a * b;
-    }
-    let quarter: [f64; 4] = std::array::from_fn(|i| lanes[i] + lanes[i + 4] + lanes[i + 8]);
-    (quarter[0] + quarter[1]) + (quarter[2] + quarter[3])
 }
 
 /// Sums that run side by side in [`dot`]; part of what defines its result.

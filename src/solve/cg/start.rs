@@ -7,7 +7,6 @@
 //! * \[Fis98\] Fischer: Projection techniques for iterative solution of Ax = b with successive right-hand sides. Computer Methods in
 //!   Applied Mechanics and Engineering 163, 1998.
 
-use std::mem::swap;
 use std::time::Duration;
 
 use glam::DVec3;
@@ -108,6 +107,7 @@ impl ModifiedCg {
             (relative, Criterion::Relative)
         };
         Ok(Progress {
+            rounded: self.half.is_some(),
             iterations: 0,
             products,
             allowed: allowed * allowed,
@@ -117,8 +117,7 @@ impl ModifiedCg {
         })
     }
 
-    /// w = A u, and S A of the vectors in `along` to s and p: halos of all are under way at once and the matrix is read once, unless
-    /// it is large and half of it is multiplied with, one vector after the other. Says
+    /// w = A u, and S A of the vectors in `along` to s and p: halos of all are under way at once and the matrix is read once. Says
     /// how many products that were. Collective.
     fn multiply_start(
         &mut self,
@@ -130,20 +129,7 @@ impl ModifiedCg {
         let (halo, shares) = (&mut self.halo, self.reduction.shares());
         let [first, second] = &mut self.along;
         let (u, w, s, p) = (&mut self.u, &mut self.w, &mut self.s, &mut self.p);
-        if self.half.is_some() {
-            // Vectors change places instead of being copied.
-            swap(&mut self.u, &mut self.along[0]);
-            self.multiply(comm, matrix, None)?;
-            swap(&mut self.u, &mut self.along[0]);
-            swap(&mut self.w, &mut self.s);
-            if both {
-                swap(&mut self.u, &mut self.along[1]);
-                self.multiply(comm, matrix, None)?;
-                swap(&mut self.u, &mut self.along[1]);
-                swap(&mut self.w, &mut self.p);
-            }
-            self.multiply(comm, matrix, None)?;
-        } else if both {
+        if both {
             let of = ([&mut u[..], first, second], [&mut w[..], s, p]);
             multiply_at_once(comm, halo, (matrix, shares, cost), of)?;
         } else {

@@ -262,6 +262,57 @@ fn what_the_coarse_level_lacks_does_not_show_in_the_solution() {
     }
 }
 
+/// The search with rounded numbers ends where it should, also where rounding alone is more than what is tolerated.
+#[test]
+fn rounding_shows_in_no_residual() {
+    let mut sheet = Sheet::new(30, 16);
+    sheet.mass = 1e-7;
+    for kind in KINDS {
+        for relative in [1e-2, 1e-6, 1e-11] {
+            let solve = |half: bool| {
+                let (outcome, ..) = solve(&sheet, 2, 4, |job| {
+                    job.preconditioner = kind;
+                    job.half = half;
+                    job.tolerance.relative = relative;
+                });
+                outcome.unwrap()
+            };
+            let (whole, half) = (solve(false), solve(true));
+            let of = format!("{kind:?} to {relative}: {whole:?} {half:?}");
+            assert!(half.residual <= half.allowed, "{of}");
+            assert_eq!(half.allowed, whole.allowed, "{of}");
+            assert!(half.iterations < 3 * whole.iterations, "{of}");
+        }
+    }
+}
+
+/// Entries that no f32 can hold.
+#[test]
+fn numbers_too_large_for_short_ones_are_multiplied_as_they_are() {
+    let sheet = Sheet::new(10, 8);
+    let scale = |half: bool, factor: f64| {
+        let (outcome, x, _) = solve(&sheet, 3, 1, |job| {
+            job.half = half;
+            // Projections of prescribed directions have numbers of about 1.
+            job.filter.clear();
+            job.part.matrix.scale(factor);
+            job.part.rhs.iter_mut().for_each(|b| *b *= factor);
+        });
+        outcome.unwrap();
+        x
+    };
+    let plain = scale(false, 1.0);
+    let largest = plain.iter().map(|v| v.length()).fold(0.0, f64::max);
+    for factor in [2.0_f64.powi(140), 2.0_f64.powi(-200)] {
+        for (x, plain) in scale(true, factor).iter().zip(&plain) {
+            assert!(
+                (*x - *plain).length() < 1e-10 * largest,
+                "{x} instead of {plain}"
+            );
+        }
+    }
+}
+
 /// Iterations on sheets of 30, 60 and 120 vertices a side.
 fn iterations(kind: Kind) -> [u32; 3] {
     [30, 60, 120].map(|side| {

@@ -1,0 +1,325 @@
+//! The product of an iteration, with a quarter of the bytes: half of the matrix, in short numbers.
+//!
+//! The product is limited by the bytes of the matrix, and two things make them fewer.
+//!
+//! The matrix is symmetric: of an entry and the transposed one in the same patch only the one behind the diagonal is kept here,
+//! and used for both rows. What leads out of the patch, a few entries in a hundred, is kept on both sides. So patches write
+//! only what is theirs, and threads and ranks need not agree about sums.
+//!
+//! And conjugate gradients find their way with a matrix that is nearly the one asked for, as long as somebody looks at the
+//! residual who has the right one \[VY00\]: entries beside the diagonal are rounded to f32 here. All sums are in f64, and what
+//! rounding took away from the entries of a row is added to the block on its diagonal, which stays in f64. So a cloth that moves as
+//! a whole is multiplied with the sums of the rows as they are, and it is the whole matrix that decides when a solve is done
+//! ([`super::cg`]).
+//!
+//! A row is added up in an order which patches alone define, and so has the same bits on any number of ranks and threads:
+//! what entries of other rows of the patch give, in the order in which these stand here; the diagonal, blocks, scalars of its own;
+//! and at last the sum of what leads out of the patch. Whether it is used must not depend on ranks ([`pays`]).
+//!
+//! Rows of a patch stand in order of how many entries they have: a loop over one to six of them ends where the processor
+//! expects it only if the one before ended there too.
+//!
+//! They are copied from the whole matrix, which assembly and preconditioners want, once a solve.
+//!
+//! * \[VY00\] van der Vorst, Ye: Residual replacement strategies for Krylov subspace iterative methods for the convergence of
+//!   true residuals. SIAM Journal on Scientific Computing 22, 2000.
+
+mod copy;
+mod product;
+
+use std::ops::Range;
+
+use glam::DVec3;
+
+use self::product::{Across, Cell, Inner};
+use super::block_matrix::{Entries, PADDING};
+use super::pages::Paged;
+use crate::simd::widest;
+use crate::team::{Shares, parts};
+
+/// Whether a product with half of the matrix is the faster: for so many vertices, in patches of at most so many.
+pub(super) fn pays(vertices: usize, largest_patch: usize) -> bool {
+    vertices >= FEWEST_VERTICES && largest_patch <= MOST_IN_PATCH
+}
+
+/// Where reading the matrix begins to take longer than computing with it, and copying it every time it is solved with. Measured
+/// on one machine; a part of what defines results.
+const FEWEST_VERTICES: usize = 30_000;
+
+/// Rows and columns within a patch have 16 bits.
+const MOST_IN_PATCH: usize = 1 << 16;
+
+/// Half of the owned rows of a matrix.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Half {
+    patches: Vec<Patch>,
+    /// How many blocks and scalars the matrix has that there is room for.
+    entries: (usize, usize),
+    /// The rows of each patch, in the order in which they are gone through.
+    heads: Paged<Head>,
+    /// In that order, by columns, nine numbers each, and [`PADDING`].
+    diagonals: Paged<f64>,
+    /// Blocks within patches by rows, nine numbers each, and [`PADDING`].
+    blocks: Paged<f32>,
+    /// The column of each in its patch.
+    block_columns: Paged<u16>,
+    scalars: Paged<f32>,
+    scalar_columns: Paged<u16>,
+    outer: Outer,
+    /// Of each thread, what is read and written of the patch at hand.
+    cells: Vec<Vec<Cell>>,
+}
+
+/// A row of a patch, by its place there, and how many blocks and scalars it has behind the diagonal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Head {
+    row: u16,
+    near: u16,
+    far: u16,
+}
+
+/// Where the entries of a patch stand.
+#[derive(Clone, Debug, Default)]
+struct Patch {
+    rows: Range<usize>,
+    near: Range<usize>,
+    far: Range<usize>,
+    /// Of rows with entries that lead out of the patch; those that read the halo follow those that do not.
+    outer: Range<usize>,
+    outer_to_halo: usize,
+    outer_near: Range<usize>,
+    outer_far: Range<usize>,
+}
+
+impl Patch {
+    /// Whether a row of it does.
+    fn reads_halo(&self) -> bool {
+        self.outer_to_halo < self.outer.end
+    }
+
+    /// Its part of a vector of so many elements.
+    fn part<'y>(&self, y: &'y mut [DVec3], elements: &Range<usize>) -> &'y mut [DVec3] {
+        &mut y[self.rows.start - elements.start..self.rows.end - elements.start]
+    }
+}
+
+/// What leads out of patches.
+#[derive(Clone, Debug, Default)]
+struct Outer {
+    rows: Vec<u32>,
+    block_starts: Vec<u32>,
+    block_columns: Vec<u32>,
+    /// By columns, nine numbers each, and [`PADDING`].
+    blocks: Paged<f32>,
+    scalar_starts: Vec<u32>,
+    scalar_columns: Vec<u32>,
+    scalars: Paged<f32>,
+}
+
+impl Half {
+    /// `y = A x`, but in rows that read the halo only what is in their patch. `y` is of the owned rows.
+    ///
+    /// Of each patch none of whose rows does, `done` is given the vertices, its part of `y`, and its element of `of_patches`.
+    pub(super) fn multiply_interior<T: Send>(
+        &mut self,
+        x: &[DVec3],
+        (y, of_patches): (&mut [DVec3], &mut [T]),
+        shares: &Shares,
+        done: impl Fn(Range<usize>, &mut [DVec3], &mut T) + Sync,
+    ) {
+        let work = (parts(y, &shares.elements).zip(parts(of_patches, &shares.ranges)))
+            .zip(&mut self.cells)
+            .zip(shares.elements.iter().zip(&shares.ranges));
+        shares.run(work, |(((y, of_patches), cells), (elements, share))| {
+            for (patch, of_patch) in self.patches[share.clone()].iter().zip(of_patches) {
+                let (near, far) = (patch.near.clone(), patch.far.clone());
+                widest(Inner {
+                    heads: &self.heads[patch.rows.clone()],
+                    diagonals: &self.diagonals[9 * patch.rows.start..9 * patch.rows.end + PADDING],
+                    blocks: &self.blocks[9 * near.start..9 * near.end + PADDING],
+                    block_columns: &self.block_columns[near],
+                    scalars: &self.scalars[far.clone()],
+                    scalar_columns: &self.scalar_columns[far],
+                    x: &x[patch.rows.clone()],
+                    y: patch.part(y, elements),
+                    cells: &mut cells[..patch.rows.len()],
+                });
+                let at = patch.outer.start..patch.outer_to_halo;
+                self.outer.multiply(at, x, (y, elements.start));
+                if !patch.reads_halo() {
+                    done(patch.rows.clone(), patch.part(y, elements), of_patch);
+                }
+            }
+        });
+    }
+
+    /// Adds what leads out of their patch in rows that read the halo; `done` as before, of the patches that have such rows.
+    pub(super) fn multiply_border<T: Send>(
+        &self,
+        x: &[DVec3],
+        (y, of_patches): (&mut [DVec3], &mut [T]),
+        shares: &Shares,
+        done: impl Fn(Range<usize>, &mut [DVec3], &mut T) + Sync,
+    ) {
+        let work = (parts(y, &shares.elements).zip(parts(of_patches, &shares.ranges)))
+            .zip(shares.elements.iter().zip(&shares.ranges));
+        shares.run(work, |((y, of_patches), (elements, share))| {
+            let patches = self.patches[share.clone()].iter().zip(of_patches);
+            for (patch, of_patch) in patches.filter(|(patch, _)| patch.reads_halo()) {
+                let at = patch.outer_to_halo..patch.outer.end;
+                self.outer.multiply(at, x, (y, elements.start));
+                done(patch.rows.clone(), patch.part(y, elements), of_patch);
+            }
+        });
+    }
+
+    /// Bytes read for a product, without the vectors.
+    pub(super) fn bytes(&self) -> usize {
+        let outer = &self.outer;
+        (size_of::<Head>() + 72) * self.heads.len()
+            + 38 * self.block_columns.len()
+            + 6 * self.scalar_columns.len()
+            + 12 * outer.rows.len()
+            + 40 * outer.block_columns.len()
+            + 8 * outer.scalar_columns.len()
+    }
+}
+
+impl Outer {
+    /// Adds the rows at some places to `y`, whose first is of the given row.
+    #[inline]
+    fn multiply(&self, at: Range<usize>, x: &[DVec3], (y, first): (&mut [DVec3], usize)) {
+        widest(Across {
+            matrix: self.entries(),
+            rows: (&self.rows[at.clone()], at),
+            x,
+            y,
+            first,
+        });
+    }
+
+    fn entries(&self) -> Entries<'_, f32> {
+        Entries {
+            block_starts: &self.block_starts,
+            block_columns: &self.block_columns,
+            blocks: &self.blocks,
+            scalar_starts: &self.scalar_starts,
+            scalar_columns: &self.scalar_columns,
+            scalars: &self.scalars,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::solve::testing::{Noise, Sheet};
+    use crate::solve::{Reduction, Rows};
+    use crate::team::Team;
+
+    /// What rounding to f32 may change of a row with entries and products of about 1.
+    const NEAR: f64 = 1e-6;
+
+    /// The product on so many ranks with so many threads each; `x` is of all vertices.
+    fn product(sheet: &Sheet, ranks: usize, threads: usize, x: &[DVec3]) -> Vec<DVec3> {
+        let team = Team::new(threads).unwrap();
+        let of_rank = |rank| {
+            let plan = sheet.plan(ranks, rank);
+            let matrix = sheet.system(ranks, rank, 2).matrix;
+            let reduction = Reduction::new(&sheet.tree, &sheet.ownership(ranks), rank);
+            let reduction = reduction.with_team(&team);
+            let mut half = Half::default();
+            half.fill(&matrix, reduction.patches(), reduction.shares());
+            let owned = plan.owned().len();
+            let read = plan.owned().chain(plan.halo().iter().map(|&v| v as usize));
+            let local: Vec<DVec3> = read.map(|v| x[v]).collect();
+            let mut early = local.clone();
+            // The halo is not there yet.
+            early[owned..].fill(DVec3::NAN);
+            let mut y = vec![DVec3::NAN; owned];
+            let mut done = vec![0; reduction.patches().len()];
+            let (shares, count) = (reduction.shares(), |_, _: &mut [_], done: &mut u32| {
+                *done += 1
+            });
+            half.multiply_interior(&early, (&mut y, &mut done), shares, count);
+            half.multiply_border(&local, (&mut y, &mut done), shares, count);
+            assert!(done.iter().all(|&done| done == 1), "each patch once");
+            y
+        };
+        (0..ranks).flat_map(of_rank).collect()
+    }
+
+    fn noise(sheet: &Sheet) -> Vec<DVec3> {
+        let mut noise = Noise::new(9);
+        (0..sheet.len()).map(|_| noise.vector()).collect()
+    }
+
+    #[test]
+    fn the_product_is_nearly_that_of_the_whole_matrix() {
+        for patches in [1, 16] {
+            let sheet = Sheet::new(24, patches);
+            let x = noise(&sheet);
+            let mut whole = vec![DVec3::ZERO; sheet.len()];
+            (sheet.system(1, 0, 2).matrix).multiply(&x, &mut whole, Rows::All);
+            for (y, whole) in product(&sheet, 1, 1, &x).iter().zip(&whole) {
+                assert!((*y - *whole).length() < NEAR * whole.length().max(1.0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_sheet_that_moves_as_a_whole_is_not_rounded() {
+        for patches in [1, 16] {
+            let sheet = Sheet::new(24, patches);
+            let matrix = sheet.system(1, 0, 2).matrix;
+            let mut rounded = 0;
+            for direction in DVec3::AXES {
+                let x = vec![direction; sheet.len()];
+                let mut whole = vec![DVec3::ZERO; sheet.len()];
+                matrix.multiply(&x, &mut whole, Rows::All);
+                for (row, (y, whole)) in product(&sheet, 1, 1, &x).iter().zip(&whole).enumerate() {
+                    assert!((*y - *whole).length() < 1e-14 * whole.length().max(1.0));
+                    matrix.for_each_in_row(row, |_, block| {
+                        let short = block.to_cols_array().map(|value| f64::from(value as f32));
+                        rounded += u32::from(short != block.to_cols_array());
+                    });
+                }
+            }
+            assert!(rounded > 1000, "{rounded} blocks have numbers to round");
+        }
+    }
+
+    #[test]
+    fn every_row_has_the_same_bits_on_any_number_of_ranks_and_threads() {
+        let sheet = Sheet::new(24, 16);
+        let x = noise(&sheet);
+        let bits = |y: Vec<DVec3>| -> Vec<[u64; 3]> {
+            y.iter().map(|y| y.to_array().map(f64::to_bits)).collect()
+        };
+        let alone = bits(product(&sheet, 1, 1, &x));
+        for (ranks, threads) in [(1, 3), (2, 1), (2, 2), (3, 1), (7, 2), (16, 1)] {
+            let same = bits(product(&sheet, ranks, threads, &x)) == alone;
+            assert!(same, "{ranks} ranks of {threads} threads");
+        }
+    }
+
+    #[test]
+    fn a_matrix_of_another_pattern_is_taken_over_too() {
+        let mut half = Half::default();
+        for sheet in [Sheet::new(12, 4), Sheet::torn(12, 4, 5), Sheet::new(9, 4)] {
+            let x = noise(&sheet);
+            let matrix = sheet.system(1, 0, 2).matrix;
+            let reduction = Reduction::new(&sheet.tree, &sheet.ownership(1), 0);
+            half.fill(&matrix, reduction.patches(), reduction.shares());
+            let mut y = vec![DVec3::NAN; sheet.len()];
+            let mut none = vec![(); reduction.patches().len()];
+            half.multiply_interior(&x, (&mut y, &mut none), reduction.shares(), |_, _, ()| ());
+            let mut whole = vec![DVec3::NAN; sheet.len()];
+            matrix.multiply(&x, &mut whole, Rows::All);
+            for (y, whole) in y.iter().zip(&whole) {
+                assert!((*y - *whole).length() < NEAR * whole.length().max(1.0));
+            }
+        }
+    }
+}
