@@ -13,7 +13,7 @@
 //! curvature then comes from a recurrence, and the residual always does; neither is taken at its
 //! word. When the recurrence says that it is done, the residual is computed from Δv, and only that
 //! one counts: if it is too large still, the iteration starts again from there. So directions may be multiplied with a matrix
-//! that is nearly A ([`super::half`]): A itself gives the residual at the start and at the end, and all products after a residual
+//! that is nearly A (`half`): A itself gives the residual at the start and at the end, and all products after a residual
 //! that was found too large. The product for it
 //! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
 //!
