@@ -11,7 +11,8 @@
 //! Prints for each size the milliseconds of an iteration, ours and of each of PETSc's formats, and the ratio to the best of
 //! these; further the bytes that one of ours must move at least for each vertex, and how fast it moves them, as a share of STREAM's triad on as
 //! many bytes and ranks, in large pages, in the same minute; what share of an iteration goes to adding up what patches have in
-//! the order of the tree, with the message that several ranks need for it; and how many iterations' time the assembly of the matrix takes.
+//! the order of the tree, with the message that several ranks need for it; and how many iterations' time the assembly of the matrix takes,
+//! and what a solve does before and after its iterations.
 
 use std::hint::black_box;
 use std::io;
@@ -40,9 +41,9 @@ mod timing;
 
 /// Vertices along a side: 10 000, 100 000 and 500 000 vertices.
 const SIDES: [u32; 3] = [100, 316, 707];
-/// Iterations of a measured solve.
+/// Iterations of a measured solve, beyond the few of another one.
 const ITERATIONS: u32 = 50;
-
+const FEW: u32 = 10;
 /// Sums over all patches in a measured loop.
 const SUMS: u32 = 100;
 
@@ -57,6 +58,8 @@ const VECTOR_BYTES: usize = 48 + 9 * 24 + 48 + 48 / 2;
 #[derive(Clone, Copy)]
 struct Ours {
     iteration: Duration,
+    /// What a solve takes besides: factoring the preconditioner, copying what the iterations read, residuals before and after.
+    around: Duration,
     /// Adding up two numbers of every patch in the order of the tree, which an iteration does once.
     sums: Duration,
     assembly: Duration,
@@ -94,7 +97,7 @@ fn ours(world: &World, ranks: usize) -> Ours {
             })
         };
         // What every solve begins and ends with is not an iteration's.
-        let (few, many) = (solve(comm, 10), solve(comm, 10 + ITERATIONS));
+        let (few, many) = (solve(comm, FEW), solve(comm, FEW + ITERATIONS));
         let reduction = Reduction::new(world.tree(), &ownership, rank);
         let sums = timing::best(20, || {
             for _ in 0..SUMS {
@@ -102,8 +105,10 @@ fn ours(world: &World, ranks: usize) -> Ours {
                 black_box(reduction.sum(comm, of_patch).expect("ranks"));
             }
         });
+        let iteration = many.saturating_sub(few) / ITERATIONS;
         Ours {
-            iteration: many.saturating_sub(few) / ITERATIONS,
+            iteration,
+            around: few.saturating_sub(FEW * iteration),
             sums: sums / SUMS,
             assembly,
             bytes: cg.product_bytes(system.matrix) + VECTOR_BYTES * system.rhs.len(),
@@ -112,6 +117,7 @@ fn ours(world: &World, ranks: usize) -> Ours {
     (of_ranks.expect("threads").into_iter())
         .reduce(|a, b| Ours {
             iteration: a.iteration.max(b.iteration),
+            around: a.around.max(b.around),
             sums: a.sums.max(b.sums),
             assembly: a.assembly.max(b.assembly),
             bytes: a.bytes + b.bytes,
@@ -179,7 +185,7 @@ fn main() -> ExitCode {
     }
     let sides = system::sides_or(&SIDES);
     println!(
-        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of triad's rate  sums, %  assembly, iterations"
+        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of triad's rate  sums, %  in iterations: assembly  around a solve"
     );
     for side in sides {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -191,7 +197,8 @@ fn main() -> ExitCode {
         for ranks in [1, 2] {
             // In turns, for few machines are quiet for long.
             let (mut time, mut rate, mut bytes) = (f64::INFINITY, 0.0_f64, 0);
-            let (mut sums, mut assembly) = (f64::INFINITY, f64::INFINITY);
+            let (mut sums, mut assembly, mut around) =
+                (f64::INFINITY, f64::INFINITY, f64::INFINITY);
             let mut formats: Vec<(String, f64)> = Vec::new();
             for _ in 0..ROUNDS {
                 let now = ours(&world, ranks);
@@ -199,6 +206,7 @@ fn main() -> ExitCode {
                 time = time.min(ms(now.iteration));
                 sums = sums.min(ms(now.sums));
                 assembly = assembly.min(ms(now.assembly));
+                around = around.min(ms(now.around));
                 bytes = now.bytes;
                 rate = rate.max(triad(bytes, ranks));
                 match peer(directory.path(), ranks) {
@@ -220,14 +228,15 @@ fn main() -> ExitCode {
                 .map(|(name, ms)| format!("{name} {ms:.3}"))
                 .collect();
             println!(
-                "{:<9} {ranks:<6} {time:<13.3} {:<43} {:<12.2} {:<13} {:<16.2} {:<8.2} {:.2}",
+                "{:<9} {ranks:<6} {time:<13.3} {:<43} {:<12.2} {:<13} {:<16.2} {:<8.2} {:<24.2} {:.2}",
                 side * side,
                 shown.join("  "),
                 time / best,
                 bytes / (side * side) as usize,
                 1e3 * bytes as f64 / time / rate,
                 100.0 * sums / time,
-                assembly / time
+                assembly / time,
+                around / time
             );
         }
     }

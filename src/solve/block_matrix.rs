@@ -15,6 +15,7 @@
 mod scalar_terms;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use glam::{DMat3, DVec3};
 use thiserror::Error;
@@ -58,6 +59,13 @@ pub enum PatternError {
 /// Where a block is kept; found once with [`Pattern::block_slot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSlot(u32);
+
+impl BlockSlot {
+    /// Of the block at some place in the order in which they are stored.
+    pub(super) fn at(place: u32) -> Self {
+        Self(place)
+    }
+}
 
 /// Where a scalar is kept, or the block that it is added to; found once with
 /// [`Pattern::scalar_slot`].
@@ -298,7 +306,7 @@ impl Columns {
 /// The owned rows of the matrix.
 #[derive(Clone, Debug)]
 pub struct BlockMatrix {
-    pattern: Pattern,
+    pattern: Arc<Pattern>,
     /// Blocks by columns, nine numbers each, and [`PADDING`].
     blocks: Paged<f64>,
     scalars: Paged<f64>,
@@ -310,7 +318,7 @@ impl BlockMatrix {
     pub fn new(pattern: Pattern) -> Self {
         let (blocks, scalars) = pattern.entry_counts();
         Self {
-            pattern,
+            pattern: Arc::new(pattern),
             blocks: Paged::zeros(9 * blocks + PADDING),
             scalars: Paged::zeros(scalars),
         }
@@ -458,9 +466,21 @@ impl BlockMatrix {
         DMat3::from_cols_slice(&self.blocks[start..start + 9])
     }
 
+    /// The columns of a block, and one number more.
+    #[inline]
+    pub(super) fn numbers(&self, slot: BlockSlot) -> &[f64; 10] {
+        let numbers = self.blocks[9 * slot.0 as usize..].first_chunk();
+        numbers.expect("padding behind the last block")
+    }
+
     /// Which entries there are.
     #[must_use]
     pub fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    /// The same, for those who want to know it again.
+    pub(super) fn shared_pattern(&self) -> &Arc<Pattern> {
         &self.pattern
     }
 
@@ -469,7 +489,7 @@ impl BlockMatrix {
     pub fn non_finite_row(&self) -> Option<usize> {
         let Pattern {
             blocks, scalars, ..
-        } = &self.pattern;
+        } = self.pattern();
         (0..self.pattern.row_count()).find(|&row| {
             let near = blocks.row(row);
             let near = &self.blocks[9 * near.start..9 * near.end];
@@ -502,7 +522,7 @@ impl BlockMatrix {
     pub(super) fn entries(&self) -> Entries<'_> {
         let Pattern {
             blocks, scalars, ..
-        } = &self.pattern;
+        } = self.pattern();
         Entries {
             block_starts: &blocks.starts,
             block_columns: &blocks.local,

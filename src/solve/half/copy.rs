@@ -1,33 +1,58 @@
 //! Takes over the numbers of a matrix as [`Half`] of it, rounded.
+//!
+//! A block behind the diagonal is wanted by rows. The transposed one, on the other side of the diagonal, has them as its
+//! columns: that one is copied.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::{Half, Head, MOST_IN_PATCH, Outer, Patch};
 use crate::simd::{Lanes, Loop, widest};
-use crate::solve::block_matrix::{BlockMatrix, PADDING};
+use crate::solve::block_matrix::{BlockMatrix, BlockSlot, PADDING, Pattern};
 use crate::solve::pages::Paged;
 use crate::team::{Shares, parts};
+
+/// Where in a matrix the numbers stand that a copy is made of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sources {
+    /// Of the matrix that this was planned for.
+    pattern: Option<Arc<Pattern>>,
+    /// Of each block within patches, the transposed one.
+    blocks: Vec<BlockSlot>,
+    /// In the order of the heads, the first of the scalars.
+    scalars: Vec<u32>,
+    outer_blocks: Vec<BlockSlot>,
+    outer_scalars: Vec<u32>,
+}
+
+/// What rounding takes away from the entries of a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lost {
+    /// The columns of a block, each with a fourth number of no use.
+    block: [[f64; 4]; 3],
+    /// Times identity.
+    scalar: f64,
+}
 
 /// Where the entries of a row stand that are in its patch behind the diagonal, and those that lead out of it.
 struct Row {
     behind: Range<usize>,
-    outside: [Range<usize>; 2],
+    outside: Vec<u32>,
 }
 
 impl Row {
     /// Of the entries at some places with columns given as global numbers.
     fn new((at, columns): (Range<usize>, &[u32]), patch: &Range<usize>, row: usize) -> Self {
-        // Few enough to be looked through.
-        let before = |vertex: usize| {
-            let before = columns
-                .iter()
-                .map(|&column| usize::from((column as usize) < vertex));
-            at.start + before.sum::<usize>()
-        };
+        let before =
+            |vertex| at.start + columns.partition_point(|&column| (column as usize) < vertex);
         let [start, behind, end] = [patch.start, row + 1, patch.end].map(before);
         Self {
             behind: behind..end,
-            outside: [at.start..start, end..at.end],
+            // Entries are counted with 32 bits.
+            outside: (at.start..start)
+                .chain(end..at.end)
+                .map(|at| at as u32)
+                .collect(),
         }
     }
 }
@@ -39,8 +64,6 @@ struct Room<'a> {
     scalars: &'a mut [f32],
     outer_blocks: &'a mut [f32],
     outer_scalars: &'a mut [f32],
-    /// By rows of a patch, what rounding takes away from the entries of each: the columns of a block, and a fourth number of no use.
-    lost: Vec<[[f64; 4]; 3]>,
 }
 
 impl Half {
@@ -51,13 +74,18 @@ impl Half {
         patches: &[Range<usize>],
         shares: &Shares,
     ) {
-        if !self.copy(matrix, patches, shares) {
+        let same = |planned: &Arc<Pattern>| {
+            Arc::ptr_eq(planned, matrix.shared_pattern()) || **planned == *matrix.pattern()
+        };
+        let known = self.patches.iter().map(|patch| &patch.rows);
+        let planned = self.sources.pattern.as_ref().is_some_and(same) && known.eq(patches);
+        if !planned {
             self.plan(matrix, patches);
-            let largest = patches.iter().map(Range::len).max().unwrap_or(0);
-            self.cells = vec![vec![Default::default(); largest]; shares.ranges.len()];
-            let fits = self.copy(matrix, patches, shares);
-            assert!(fits, "planned for this matrix");
         }
+        if !planned || self.at_hand.len() != shares.ranges.len() {
+            self.make_room_for_threads(shares.ranges.len());
+        }
+        self.copy(matrix, shares);
     }
 
     /// Makes room for a matrix of this pattern.
@@ -69,6 +97,10 @@ impl Half {
             block_starts: vec![0],
             scalar_starts: vec![0],
             ..Outer::default()
+        };
+        let mut sources = Sources {
+            pattern: Some(matrix.shared_pattern().clone()),
+            ..Sources::default()
         };
         let (mut heads, mut near, mut far) = (Vec::new(), Vec::new(), Vec::new());
         self.patches.clear();
@@ -85,7 +117,7 @@ impl Half {
             };
             let vertices = first + rows.start..first + rows.end;
             let mut of_patch = Vec::with_capacity(rows.len());
-            let mut to_halo = Vec::new();
+            let (mut inside, mut to_halo) = (Vec::new(), Vec::new());
             for row in rows.clone() {
                 let blocks = Row::new(pattern.block_columns(row), &vertices, first + row);
                 let scalars = Row::new(pattern.scalar_columns(row), &vertices, first + row);
@@ -96,26 +128,43 @@ impl Half {
                     far: scalars.behind.len() as u16,
                 };
                 of_patch.push((head, blocks.behind, scalars.behind));
-                let [a, b] = blocks.outside;
-                let blocks = [&of.block_columns[a], &of.block_columns[b]].concat();
-                let [a, b] = scalars.outside;
-                let scalars = [&of.scalar_columns[a], &of.scalar_columns[b]].concat();
-                if blocks.iter().chain(&scalars).any(|&c| c as usize >= owned) {
-                    to_halo.push((row, blocks, scalars));
-                } else if !(blocks.is_empty() && scalars.is_empty()) {
-                    outer.push(row, &blocks, &scalars);
+                let outside = (blocks.outside, scalars.outside);
+                let columns = (outside.0.iter().map(|&at| of.block_columns[at as usize]))
+                    .chain(outside.1.iter().map(|&at| of.scalar_columns[at as usize]));
+                let last = columns.max();
+                if last.is_some_and(|column| column as usize >= owned) {
+                    to_halo.push((row, outside));
+                } else if last.is_some() {
+                    inside.push((row, outside));
                 }
             }
             of_patch.sort_by_key(|(head, ..)| (head.near, head.far));
             for (head, blocks, scalars) in of_patch {
                 heads.push(head);
+                let row = first as u32 + (rows.start as u32 + u32::from(head.row));
+                sources.scalars.push(scalars.start as u32);
                 let place = |&column: &u32| (column as usize - rows.start) as u16;
-                near.extend(of.block_columns[blocks].iter().map(place));
                 far.extend(of.scalar_columns[scalars].iter().map(place));
+                for column in &of.block_columns[blocks] {
+                    near.push(place(column));
+                    let transposed = pattern.block_slot(*column as usize, row);
+                    (sources.blocks).push(transposed.expect("graphs are symmetric"));
+                }
             }
-            patch.outer_to_halo = outer.rows.len();
-            for (row, blocks, scalars) in to_halo {
-                outer.push(row, &blocks, &scalars);
+            patch.outer_to_halo = outer.rows.len() + inside.len();
+            for (row, (blocks, scalars)) in inside.into_iter().chain(to_halo) {
+                // Not more than the matrix has, which counts with 32 bits.
+                outer.rows.push(row as u32);
+                let columns = blocks.iter().map(|&at| of.block_columns[at as usize]);
+                outer.block_columns.extend(columns);
+                outer.block_starts.push(outer.block_columns.len() as u32);
+                let columns = scalars.iter().map(|&at| of.scalar_columns[at as usize]);
+                outer.scalar_columns.extend(columns);
+                outer.scalar_starts.push(outer.scalar_columns.len() as u32);
+                sources
+                    .outer_blocks
+                    .extend(blocks.into_iter().map(BlockSlot::at));
+                sources.outer_scalars.extend(scalars);
             }
             patch.near.end = near.len();
             patch.far.end = far.len();
@@ -127,7 +176,7 @@ impl Half {
         outer.blocks = Paged::zeros(9 * outer.block_columns.len() + PADDING);
         outer.scalars = Paged::zeros(outer.scalar_columns.len());
         self.outer = outer;
-        self.entries = pattern.entry_counts();
+        self.sources = sources;
         self.heads = heads.as_slice().into();
         self.diagonals = Paged::zeros(9 * owned + PADDING);
         self.blocks = Paged::zeros(9 * near.len() + PADDING);
@@ -136,32 +185,22 @@ impl Half {
         self.scalar_columns = far.as_slice().into();
     }
 
-    /// Copies the numbers; `false` if the matrix is not of the pattern that there is room for, or other threads share it.
-    fn copy(&mut self, matrix: &BlockMatrix, patches: &[Range<usize>], shares: &Shares) -> bool {
-        let known = self.patches.iter().map(|patch| &patch.rows);
-        if !known.eq(patches)
-            || self.entries != matrix.pattern().entry_counts()
-            || self.cells.len() != shares.ranges.len()
-        {
-            return false;
-        }
+    /// Copies the numbers of a matrix of the pattern that there is room for.
+    fn copy(&mut self, matrix: &BlockMatrix, shares: &Shares) {
         let Self {
             patches,
             outer,
             heads,
             block_columns,
             scalar_columns,
+            sources,
+            at_hand,
             ..
         } = self;
-        let planned = Planned {
-            heads,
-            near: block_columns,
-            far: scalar_columns,
-            outer_rows: &outer.rows,
-            outer_near: &outer.block_columns,
-            outer_far: &outer.scalar_columns,
-        };
-        let patches = &*patches;
+        let (patches, sources) = (&*patches, &*sources);
+        let (heads, near, far) = (&heads[..], &block_columns[..], &scalar_columns[..]);
+        let (outer_rows, outer_near) = (&outer.rows[..], &outer.block_starts[..]);
+        let outer_far = &outer.scalar_starts[..];
         let of = |range: fn(&Patch) -> &Range<usize>, times: usize| {
             let whole = move |share: &Range<usize>| {
                 let (from, to) = (&patches[share.start], &patches[share.end - 1]);
@@ -169,201 +208,162 @@ impl Half {
             };
             shares.ranges.iter().map(whole)
         };
-        let mut fits = vec![false; shares.ranges.len()];
         let inner = (parts(&mut self.blocks, of(|p| &p.near, 9)))
             .zip(parts(&mut self.scalars, of(|p| &p.far, 1)))
             .zip(parts(&mut self.diagonals, of(|p| &p.rows, 9)));
         let leading_out = (parts(&mut outer.blocks, of(|p| &p.outer_near, 9)))
             .zip(parts(&mut outer.scalars, of(|p| &p.outer_far, 1)));
-        let work = (inner.zip(leading_out)).zip(shares.ranges.iter().zip(&mut fits));
-        shares.run(work, |((inner, outer), (share, fits))| {
+        let work = (inner.zip(leading_out)).zip(shares.ranges.iter().zip(at_hand));
+        shares.run(work, |((inner, leading_out), (share, at_hand))| {
             let ((blocks, scalars), diagonals) = inner;
-            let (outer_blocks, outer_scalars) = outer;
+            let (outer_blocks, outer_scalars) = leading_out;
             let mut room = Room {
                 diagonals,
                 blocks,
                 scalars,
                 outer_blocks,
                 outer_scalars,
-                lost: Vec::new(),
             };
-            let patches = &patches[share.clone()];
-            let copied: Option<()> = (patches.iter())
-                .map(|patch| {
-                    let room = &mut room;
-                    widest(Rounding {
-                        planned,
-                        matrix,
-                        patch,
-                        room,
-                    })
-                })
-                .collect();
-            *fits = copied.is_some();
+            for patch in &patches[share.clone()] {
+                let (near_at, far_at) = (patch.near.clone(), patch.far.clone());
+                widest(Rounding {
+                    matrix,
+                    first_row: patch.rows.start,
+                    heads: &heads[patch.rows.clone()],
+                    near: (&near[near_at.clone()], &sources.blocks[near_at]),
+                    far: (&far[far_at], &sources.scalars[patch.rows.clone()]),
+                    outer_rows: &outer_rows[patch.outer.clone()],
+                    outer_near: (
+                        &outer_near[patch.outer.start..=patch.outer.end],
+                        &sources.outer_blocks[patch.outer_near.clone()],
+                    ),
+                    outer_far: (
+                        &outer_far[patch.outer.start..=patch.outer.end],
+                        &sources.outer_scalars[patch.outer_far.clone()],
+                    ),
+                    room: &mut room,
+                    lost: &mut at_hand.lost[..patch.rows.len()],
+                });
+            }
         });
-        fits.into_iter().all(|fits| fits)
     }
 }
 
-/// What was planned to stand where.
-#[derive(Clone, Copy)]
-struct Planned<'a> {
-    heads: &'a [Head],
-    near: &'a [u16],
-    far: &'a [u16],
-    outer_rows: &'a [u32],
-    outer_near: &'a [u32],
-    outer_far: &'a [u32],
-}
-
-/// Copies what the rows of a patch have; `None` if that is something else than planned.
+/// Copies what the rows of a patch have. Rows stand in the order of the heads.
 struct Rounding<'a, 'r> {
-    planned: Planned<'a>,
     matrix: &'a BlockMatrix,
-    patch: &'a Patch,
+    /// The local index of the first one.
+    first_row: usize,
+    heads: &'a [Head],
+    /// The columns, and where the numbers stand, of each block; of the scalars the columns of each and where a row has its first.
+    near: (&'a [u16], &'a [BlockSlot]),
+    far: (&'a [u16], &'a [u32]),
+    /// Rows with entries that lead out of the patch, where those of each start, and where the numbers stand.
+    outer_rows: &'a [u32],
+    outer_near: (&'a [u32], &'a [BlockSlot]),
+    outer_far: (&'a [u32], &'a [u32]),
     room: &'a mut Room<'r>,
+    /// Of each row.
+    lost: &'a mut [Lost],
 }
 
 impl Loop for Rounding<'_, '_> {
-    type Output = Option<()>;
+    type Output = ();
 
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) -> Option<()> {
-        let Self {
-            planned,
-            matrix,
-            patch,
-            room,
-        } = self;
-        let (pattern, entries) = (matrix.pattern(), matrix.entries());
-        let first = pattern.first_row() as usize;
-        let vertices = first + patch.rows.start..first + patch.rows.end;
-        room.lost.clear();
-        room.lost.resize(patch.rows.len(), [[0.0; 4]; 3]);
-        let lost = &mut room.lost[..];
-
-        let heads = &planned.heads[patch.rows.clone()];
-        let mut near = &planned.near[patch.near.clone()];
-        let mut far = &planned.far[patch.far.clone()];
-        for head in heads {
-            let place = usize::from(head.row);
-            let row = patch.rows.start + place;
-            let of = Row::new(pattern.block_columns(row), &vertices, first + row);
-            let columns = near.split_off(..usize::from(head.near))?;
-            if !same(columns, &entries.block_columns[of.behind.clone()], patch) {
-                return None;
-            }
-            let mut from = &entries.blocks[9 * of.behind.start..9 * of.behind.end + PADDING];
-            for &column in columns {
-                let block = from.first_chunk::<10>()?;
-                from = &from[9..];
-                let to = room.blocks.split_off_mut(..9)?.first_chunk_mut::<9>()?;
-                let block = columns_of(lanes, block);
-                // What is lost of a column here is lost of a row of the transposed block, and the other way round.
-                let [a, b, c, _] =
-                    lanes.transposed([block[0], block[1], block[2], lanes.splat(0.0)]);
-                let rest = round(lanes, [a, b, c], to);
-                add(lanes, &mut lost[usize::from(column)], rest);
-                let rest = round(lanes, block, &mut [0.0; 9]);
-                add(lanes, &mut lost[place], rest);
-            }
-
-            let of = Row::new(pattern.scalar_columns(row), &vertices, first + row);
-            let columns = far.split_off(..usize::from(head.far))?;
-            if !same(columns, &entries.scalar_columns[of.behind.clone()], patch) {
-                return None;
-            }
-            let to = room.scalars.split_off_mut(..columns.len())?;
-            let from = &entries.scalars[of.behind];
-            for ((to, &from), &column) in to.iter_mut().zip(from).zip(columns) {
-                *to = from as f32;
-                let rest = from - f64::from(*to);
-                add_scalar(&mut lost[place], rest);
-                add_scalar(&mut lost[usize::from(column)], rest);
-            }
-        }
-
-        let mut near = &planned.outer_near[patch.outer_near.clone()];
-        let mut far = &planned.outer_far[patch.outer_far.clone()];
-        for &row in &planned.outer_rows[patch.outer.clone()] {
-            let row = row as usize;
-            let lost = &mut lost[row - patch.rows.start];
-            let of = Row::new(pattern.block_columns(row), &vertices, first + row);
-            for run in of.outside {
-                let mut from = &entries.blocks[9 * run.start..9 * run.end + PADDING];
-                for _ in run.clone() {
-                    let block = from.first_chunk::<10>()?;
-                    from = &from[9..];
-                    let to = room
-                        .outer_blocks
-                        .split_off_mut(..9)?
-                        .first_chunk_mut::<9>()?;
-                    let rest = round(lanes, columns_of(lanes, block), to);
-                    add(lanes, lost, rest);
+    fn run<L: Lanes>(self, lanes: L) {
+        let (matrix, lost) = (self.matrix, self.lost);
+        let numbers = matrix.entries().scalars;
+        lost.fill(Lost::default());
+        let mut near = self.near.0.iter().zip(self.near.1);
+        let mut far = self.far.0.iter();
+        for (head, &first) in self.heads.iter().zip(self.far.1) {
+            let mut own = [lanes.splat(0.0); 3];
+            for (&column, &source) in near.by_ref().take(usize::from(head.near)) {
+                let rest = round(lanes, matrix.numbers(source), &mut self.room.blocks);
+                for (own, rest) in own.iter_mut().zip(rest) {
+                    *own = lanes.add(*own, rest);
                 }
-                near = near.strip_prefix(&entries.block_columns[run])?;
+                // These are columns of the transposed block.
+                lost[usize::from(column)].add(lanes, rest);
             }
-            let of = Row::new(pattern.scalar_columns(row), &vertices, first + row);
-            for run in of.outside {
-                let from = &entries.scalars[run.clone()];
-                let to = room.outer_scalars.split_off_mut(..from.len())?;
-                for (to, &from) in to.iter_mut().zip(from) {
-                    *to = from as f32;
-                    add_scalar(lost, from - f64::from(*to));
-                }
-                far = far.strip_prefix(&entries.scalar_columns[run])?;
+            let mut scalar = 0.0;
+            let from = &numbers[first as usize..][..usize::from(head.far)];
+            for (&from, &column) in from.iter().zip(far.by_ref()) {
+                let rest = round_scalar(from, &mut self.room.scalars);
+                scalar += rest;
+                lost[usize::from(column)].scalar += rest;
             }
-        }
-        if !(near.is_empty() && far.is_empty()) {
-            return None;
+            let lost = &mut lost[usize::from(head.row)];
+            let [a, b, c] = own;
+            let [a, b, c, _] = lanes.transposed([a, b, c, lanes.splat(0.0)]);
+            lost.add(lanes, [a, b, c]);
+            lost.scalar += scalar;
         }
 
-        let to = room.diagonals.split_off_mut(..9 * heads.len())?;
-        for (to, head) in to.as_chunks_mut::<9>().0.iter_mut().zip(heads) {
+        let (starts, sources) = self.outer_near;
+        let mut sources = sources.iter();
+        for (row, starts) in self.outer_rows.iter().zip(starts.array_windows()) {
+            let [start, end] = starts.map(|start| start as usize);
+            let lost = &mut lost[*row as usize - self.first_row];
+            for &source in sources.by_ref().take(end - start) {
+                let rest = round(lanes, matrix.numbers(source), &mut self.room.outer_blocks);
+                lost.add(lanes, rest);
+            }
+        }
+        let (starts, sources) = self.outer_far;
+        let mut sources = sources.iter();
+        for (row, starts) in self.outer_rows.iter().zip(starts.array_windows()) {
+            let [start, end] = starts.map(|start| start as usize);
+            let lost = &mut lost[*row as usize - self.first_row];
+            for &source in sources.by_ref().take(end - start) {
+                lost.scalar += round_scalar(numbers[source as usize], &mut self.room.outer_scalars);
+            }
+        }
+
+        let to = first_of(&mut self.room.diagonals, 9 * self.heads.len());
+        for (to, head) in to.as_chunks_mut::<9>().0.iter_mut().zip(self.heads) {
             let place = usize::from(head.row);
-            let block = matrix.diagonal_block(patch.rows.start + place);
+            let block = matrix.diagonal_block(self.first_row + place);
             let [x, y, z] = [block.x_axis, block.y_axis, block.z_axis];
-            let [p, q, r] = lost[place];
+            let Lost {
+                block: [p, q, r],
+                scalar,
+            } = lost[place];
             // The upper triangle, as of all the matrix.
             *to = [
-                x.x + p[0],
+                x.x + (p[0] + scalar),
                 y.x + p[1],
                 z.x + p[2],
                 y.x + q[0],
-                y.y + q[1],
+                y.y + (q[1] + scalar),
                 z.y + q[2],
                 z.x + r[0],
                 z.y + r[1],
-                z.z + r[2],
+                z.z + (r[2] + scalar),
             ];
         }
-        Some(())
     }
 }
 
-/// Whether columns in a patch are those of the matrix, as local indices.
+/// Takes so many elements away from the front of a slice.
 #[inline(always)]
-fn same(columns: &[u16], of_matrix: &[u32], patch: &Patch) -> bool {
-    columns.len() == of_matrix.len()
-        && (columns.iter().zip(of_matrix)).all(|(&column, &of_matrix)| {
-            patch.rows.start + usize::from(column) == of_matrix as usize
-        })
+fn first_of<'a, T>(room: &mut &'a mut [T], count: usize) -> &'a mut [T] {
+    let (first, rest) = std::mem::take(room).split_at_mut(count);
+    *room = rest;
+    first
 }
 
-/// The columns of a block, and in each a fourth number of no use.
+/// Writes the columns of a block into the next room as short numbers, and answers what that takes away from each.
 #[inline(always)]
-fn columns_of<L: Lanes>(lanes: L, block: &[f64; 10]) -> [L::Four; 3] {
+fn round<L: Lanes>(lanes: L, block: &[f64; 10], room: &mut &mut [f32]) -> [L::Four; 3] {
     let [p @ .., _, _, _, _, _, _] = block;
     let [_, _, _, q @ .., _, _, _] = block;
     let [_, _, _, _, _, _, r @ ..] = block;
-    [lanes.load(p), lanes.load(q), lanes.load(r)]
-}
-
-/// Writes short numbers, and answers what that takes away.
-#[inline(always)]
-fn round<L: Lanes>(lanes: L, [p, q, r]: [L::Four; 3], to: &mut [f32; 9]) -> [L::Four; 3] {
-    let (a, b, c) = (lanes.shortened(p), lanes.shortened(q), lanes.shortened(r));
-    *to = [a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]];
+    let [p, q, r] = [lanes.load(p), lanes.load(q), lanes.load(r)];
+    let [a, b, c] = [lanes.shortened(p), lanes.shortened(q), lanes.shortened(r)];
+    let to = [a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]];
+    first_of(room, 9).copy_from_slice(&to);
     [
         lanes.subtract(p, lanes.load_short(&a)),
         lanes.subtract(q, lanes.load_short(&b)),
@@ -371,30 +371,22 @@ fn round<L: Lanes>(lanes: L, [p, q, r]: [L::Four; 3], to: &mut [f32; 9]) -> [L::
     ]
 }
 
+/// Writes a number into the next room as a short one, and answers what that takes away.
 #[inline(always)]
-fn add<L: Lanes>(lanes: L, sum: &mut [[f64; 4]; 3], [p, q, r]: [L::Four; 3]) {
-    let [a, b, c] = sum;
-    *a = lanes.store(lanes.add(lanes.load(a), p));
-    *b = lanes.store(lanes.add(lanes.load(b), q));
-    *c = lanes.store(lanes.add(lanes.load(c), r));
+fn round_scalar(from: f64, room: &mut &mut [f32]) -> f64 {
+    let short = from as f32;
+    first_of(room, 1)[0] = short;
+    from - f64::from(short)
 }
 
-/// Adds a scalar times identity.
-#[inline(always)]
-fn add_scalar(sum: &mut [[f64; 4]; 3], value: f64) {
-    let [[x, ..], [_, y, ..], [_, _, z, _]] = sum;
-    for diagonal in [x, y, z] {
-        *diagonal += value;
-    }
-}
-
-impl Outer {
-    fn push(&mut self, row: usize, near: &[u32], far: &[u32]) {
-        // Not more than the matrix has, which counts with 32 bits.
-        self.rows.push(row as u32);
-        self.block_columns.extend(near);
-        self.block_starts.push(self.block_columns.len() as u32);
-        self.scalar_columns.extend(far);
-        self.scalar_starts.push(self.scalar_columns.len() as u32);
+impl Lost {
+    /// Adds columns of a block.
+    #[inline(always)]
+    fn add<L: Lanes>(&mut self, lanes: L, columns: [L::Four; 3]) {
+        let [a, b, c] = &mut self.block;
+        let [p, q, r] = columns;
+        *a = lanes.store(lanes.add(lanes.load(a), p));
+        *b = lanes.store(lanes.add(lanes.load(b), q));
+        *c = lanes.store(lanes.add(lanes.load(c), r));
     }
 }

@@ -31,6 +31,7 @@ use std::ops::Range;
 
 use glam::DVec3;
 
+use self::copy::{Lost, Sources};
 use self::product::{Across, Cell, Inner};
 use super::block_matrix::{Entries, PADDING};
 use super::pages::Paged;
@@ -52,9 +53,8 @@ const MOST_IN_PATCH: usize = 1 << 16;
 /// Half of the owned rows of a matrix.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Half {
+    sources: Sources,
     patches: Vec<Patch>,
-    /// How many blocks and scalars the matrix has that there is room for.
-    entries: (usize, usize),
     /// The rows of each patch, in the order in which they are gone through.
     heads: Paged<Head>,
     /// In that order, by columns, nine numbers each, and [`PADDING`].
@@ -66,8 +66,17 @@ pub(super) struct Half {
     scalars: Paged<f32>,
     scalar_columns: Paged<u16>,
     outer: Outer,
-    /// Of each thread, what is read and written of the patch at hand.
-    cells: Vec<Vec<Cell>>,
+    /// Of each thread.
+    at_hand: Vec<AtHand>,
+}
+
+/// What a thread reads and writes of the patch at hand, for the largest of them.
+#[derive(Clone, Debug, Default)]
+struct AtHand {
+    cells: Vec<Cell>,
+    lost: Vec<Lost>,
+    /// The scalars, no longer short.
+    scalars: Vec<f64>,
 }
 
 /// A row of a patch, by its place there, and how many blocks and scalars it has behind the diagonal.
@@ -118,6 +127,20 @@ struct Outer {
 }
 
 impl Half {
+    fn make_room_for_threads(&mut self, threads: usize) {
+        let largest = |range: fn(&Patch) -> &Range<usize>| {
+            let lengths = self.patches.iter().map(|patch| range(patch).len());
+            lengths.max().unwrap_or(0)
+        };
+        let (rows, scalars) = (largest(|p| &p.rows), largest(|p| &p.far));
+        let room = AtHand {
+            cells: vec![Cell::default(); rows],
+            lost: vec![Lost::default(); rows],
+            scalars: vec![0.0; scalars],
+        };
+        self.at_hand = vec![room; threads];
+    }
+
     /// `y = A x`, but in rows that read the halo only what is in their patch. `y` is of the owned rows.
     ///
     /// Of each patch none of whose rows does, `done` is given the vertices, its part of `y`, and its element of `of_patches`.
@@ -129,9 +152,9 @@ impl Half {
         done: impl Fn(Range<usize>, &mut [DVec3], &mut T) + Sync,
     ) {
         let work = (parts(y, &shares.elements).zip(parts(of_patches, &shares.ranges)))
-            .zip(&mut self.cells)
+            .zip(&mut self.at_hand)
             .zip(shares.elements.iter().zip(&shares.ranges));
-        shares.run(work, |(((y, of_patches), cells), (elements, share))| {
+        shares.run(work, |(((y, of_patches), at_hand), (elements, share))| {
             for (patch, of_patch) in self.patches[share.clone()].iter().zip(of_patches) {
                 let (near, far) = (patch.near.clone(), patch.far.clone());
                 widest(Inner {
@@ -143,7 +166,8 @@ impl Half {
                     scalar_columns: &self.scalar_columns[far],
                     x: &x[patch.rows.clone()],
                     y: patch.part(y, elements),
-                    cells: &mut cells[..patch.rows.len()],
+                    cells: &mut at_hand.cells[..patch.rows.len()],
+                    long_scalars: &mut at_hand.scalars[..patch.far.len()],
                 });
                 let at = patch.outer.start..patch.outer_to_halo;
                 self.outer.multiply(at, x, (y, elements.start));

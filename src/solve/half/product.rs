@@ -28,6 +28,8 @@ pub(super) struct Inner<'a> {
     pub(super) x: &'a [DVec3],
     pub(super) y: &'a mut [DVec3],
     pub(super) cells: &'a mut [Cell],
+    /// Room for what `scalars` are, no longer short.
+    pub(super) long_scalars: &'a mut [f64],
 }
 
 impl Loop for Inner<'_> {
@@ -40,10 +42,13 @@ impl Loop for Inner<'_> {
             cell.x = [x.x, x.y, x.z, 0.0];
             cell.y = [0.0; 4];
         }
+        for (long, &short) in self.long_scalars.iter_mut().zip(self.scalars) {
+            *long = f64::from(short);
+        }
         // Four numbers are read where a row or a column of a block has three. The fourth lane of a row meets the zero of x, that of
         // y is of no use.
         let (mut blocks, mut block_columns) = (self.blocks, self.block_columns);
-        let (mut scalars, mut scalar_columns) = (self.scalars, self.scalar_columns);
+        let (mut scalars, mut scalar_columns) = (&*self.long_scalars, self.scalar_columns);
         let mut diagonals = self.diagonals;
         for head in self.heads {
             let Some(diagonal) = diagonals.first_chunk::<10>() else {
@@ -105,7 +110,7 @@ impl Loop for Inner<'_> {
             };
             scalars = rest;
             for (&value, &column) in values.iter().zip(columns) {
-                let value = lanes.splat(f64::from(value));
+                let value = lanes.splat(value);
                 let cell = &mut cells[usize::from(column)];
                 y = lanes.add_product(y, value, lanes.load(&cell.x));
                 cell.y = lanes.store(lanes.add_product(lanes.load(&cell.y), value, own));
