@@ -1,7 +1,7 @@
 //! Loops compiled twice: for any processor of its kind, and for those with wider vectors, chosen when they run.
 //!
-//! Four lanes of f64 stand side by side. Nothing is fused and no lanes are added up: each lane rounds every product and
-//! every sum as plain code does, and the bits are the same on every machine.
+//! Four lanes of f64 stand side by side. Nothing is fused unless asked for and no lanes are added up: each lane rounds every
+//! product and every sum as plain code does, and the bits are the same on every machine.
 
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -22,6 +22,8 @@ pub(crate) trait Lanes: Copy {
     fn shortened(self, a: Self::Four) -> [f32; 4];
     /// sum + a b, rounded twice.
     fn add_product(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// sum + a b, rounded once: faster where the processor has an instruction for it, and slow where it has none.
+    fn fused(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
     /// a + b.
     fn add(self, a: Self::Four, b: Self::Four) -> Self::Four;
     /// a b.
@@ -188,6 +190,14 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    fn fused(self, mut sum: [f64; 4], a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
+        for i in 0..4 {
+            sum[i] = a[i].mul_add(b[i], sum[i]);
+        }
+        sum
+    }
+
+    #[inline(always)]
     fn add(self, a: [f64; 4], b: [f64; 4]) -> [f64; 4] {
         std::array::from_fn(|i| a[i] + b[i])
     }
@@ -292,6 +302,11 @@ mod wide {
         #[inline(always)]
         fn add_product(self, sum: f64x4, a: f64x4, b: f64x4) -> f64x4 {
             self.add_f64s(sum, self.mul_f64s(a, b))
+        }
+
+        #[inline(always)]
+        fn fused(self, sum: f64x4, a: f64x4, b: f64x4) -> f64x4 {
+            self.mul_add_f64s(a, b, sum)
         }
 
         #[inline(always)]
@@ -505,8 +520,12 @@ mod tests {
         #[inline(always)]
         fn run<L: Lanes>(self, lanes: L) -> [f64; 4] {
             let first = lanes.splat(1.0 / 3.0);
-            let add = |sum, four| lanes.add_product(sum, lanes.load(four), first);
-            lanes.store(self.0.iter().fold(first, add))
+            let mut sum = first;
+            for four in self.0 {
+                let four = lanes.load(four);
+                sum = lanes.fused(lanes.add_product(sum, four, first), sum, four);
+            }
+            lanes.store(sum)
         }
     }
 

@@ -12,6 +12,9 @@ use crate::solve::block_matrix::{BlockMatrix, BlockSlot, PADDING, Pattern};
 use crate::solve::pages::Paged;
 use crate::team::{Shares, parts};
 
+/// How many blocks ahead of those that are copied are asked for: transposed ones stand in no order that a processor knows.
+const SOON: usize = 12;
+
 /// Where in a matrix the numbers stand that a copy is made of.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sources {
@@ -276,10 +279,16 @@ impl Loop for Rounding<'_, '_> {
         let numbers = matrix.entries().scalars;
         lost.fill(Lost::default());
         let mut near = self.near.0.iter().zip(self.near.1);
+        let mut soon = self.near.1.iter().skip(SOON);
         let mut far = self.far.0.iter();
         for (head, &first) in self.heads.iter().zip(self.far.1) {
             let mut own = [lanes.splat(0.0); 3];
             for (&column, &source) in near.by_ref().take(usize::from(head.near)) {
+                if let Some(&soon) = soon.next() {
+                    let block = matrix.numbers(soon);
+                    lanes.prefetch(block, 0);
+                    lanes.prefetch(block, 64);
+                }
                 let rest = round(lanes, matrix.numbers(source), &mut self.room.blocks);
                 for (own, rest) in own.iter_mut().zip(rest) {
                     *own = lanes.add(*own, rest);

@@ -69,8 +69,8 @@ impl Loop for Inner<'_> {
             let [_, _, _, q @ .., _, _, _] = diagonal;
             let [_, _, _, _, _, _, r @ ..] = diagonal;
             let mut y = lanes.multiply(lanes.load(p), a);
-            y = lanes.add_product(y, lanes.load(q), b);
-            y = lanes.add_product(y, lanes.load(r), c);
+            y = lanes.fused(y, lanes.load(q), b);
+            y = lanes.fused(y, lanes.load(r), c);
 
             let mut rows = [lanes.splat(0.0); 3];
             let Some((columns, rest)) = block_columns.split_at_checked(near) else {
@@ -93,12 +93,12 @@ impl Loop for Inner<'_> {
                 );
                 let cell = &mut cells[usize::from(column)];
                 let x = lanes.load(&cell.x);
-                rows[0] = lanes.add_product(rows[0], p, x);
-                rows[1] = lanes.add_product(rows[1], q, x);
-                rows[2] = lanes.add_product(rows[2], r, x);
+                rows[0] = lanes.fused(rows[0], p, x);
+                rows[1] = lanes.fused(rows[1], q, x);
+                rows[2] = lanes.fused(rows[2], r, x);
                 let back = lanes.multiply(p, a);
-                let back = lanes.add_product(back, q, b);
-                let back = lanes.add_product(back, r, c);
+                let back = lanes.fused(back, q, b);
+                let back = lanes.fused(back, r, c);
                 cell.y = lanes.store(lanes.add(lanes.load(&cell.y), back));
             }
             let Some((columns, rest)) = scalar_columns.split_at_checked(far) else {
@@ -112,8 +112,8 @@ impl Loop for Inner<'_> {
             for (&value, &column) in values.iter().zip(columns) {
                 let value = lanes.splat(value);
                 let cell = &mut cells[usize::from(column)];
-                y = lanes.add_product(y, value, lanes.load(&cell.x));
-                cell.y = lanes.store(lanes.add_product(lanes.load(&cell.y), value, own));
+                y = lanes.fused(y, value, lanes.load(&cell.x));
+                cell.y = lanes.store(lanes.fused(lanes.load(&cell.y), value, own));
             }
             y = lanes.add(y, lanes.sums(rows));
             let cell = &mut cells[usize::from(head.row)];
