@@ -19,7 +19,8 @@
 //! Rows of a patch stand in order of how many entries they have: a loop over one to six of them ends where the processor
 //! expects it only if the one before ended there too.
 //!
-//! They are copied from the whole matrix, which assembly and preconditioners want, once a solve.
+//! They are copied from the whole matrix, which assembly and preconditioners want, once a solve. That takes as long as two or three
+//! iterations.
 //!
 //! * \[VY00\] van der Vorst, Ye: Residual replacement strategies for Krylov subspace iterative methods for the convergence of
 //!   true residuals. SIAM Journal on Scientific Computing 22, 2000.
@@ -43,9 +44,8 @@ pub(super) fn pays(vertices: usize, largest_patch: usize) -> bool {
     vertices >= FEWEST_VERTICES && largest_patch <= MOST_IN_PATCH
 }
 
-/// Where reading the matrix begins to take longer than computing with it, and copying it every time it is solved with. Measured
-/// on one machine; a part of what defines results.
-const FEWEST_VERTICES: usize = 30_000;
+/// From where on the whole matrix does not stay in the cache of a core. Measured on one machine; a part of what defines results.
+const FEWEST_VERTICES: usize = 5_000;
 
 /// Rows and columns within a patch have 16 bits.
 const MOST_IN_PATCH: usize = 1 << 16;
