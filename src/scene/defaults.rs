@@ -110,16 +110,13 @@ impl Default for Partition {
     }
 }
 
-/// The runtime's own policy, with some tasks kept ready for thieves.
+/// The runtime's own policy.
 impl Default for Balance {
     fn default() -> Self {
         Self {
             ranks: None,
             seed: 1,
-            policy: Policy {
-                low_water: 2,
-                ..Policy::default()
-            },
+            policy: Policy::default(),
         }
     }
 }
