@@ -30,11 +30,6 @@ impl Scene {
     /// end, balance, output, culling and the folders of meshes only.
     pub fn echo_of_trajectory(&self) -> String {
         let mut scene = self.clone();
-        scene.title = String::new();
-        scene.name = String::new();
-        scene.time.end = scene.time.step;
-        scene.balance = Balance::default();
-        scene.output = Output::default();
         let bare = |path: &mut PathBuf| {
             if let Some(name) = path.file_name() {
                 *path = PathBuf::from(name);
@@ -57,8 +52,11 @@ impl Scene {
 }
 
 fn write_scene(out: &mut String, scene: &Scene, of_trajectory: bool) -> std::fmt::Result {
-    writeln!(out, "title = {}", quoted(&scene.title))?;
-    writeln!(out, "name = {}", quoted(&scene.name))?;
+    // What does not bear on the trajectory is left out, not neutral: what is neutral may change.
+    if !of_trajectory {
+        writeln!(out, "title = {}", quoted(&scene.title))?;
+        writeln!(out, "name = {}", quoted(&scene.name))?;
+    }
     writeln!(out, "gravity = {} # m/s2", vector(scene.gravity))?;
 
     writeln!(out, "\n[air]")?;
@@ -67,7 +65,9 @@ fn write_scene(out: &mut String, scene: &Scene, of_trajectory: bool) -> std::fmt
 
     writeln!(out, "\n[time]")?;
     writeln!(out, "step = \"{:?} s\"", scene.time.step)?;
-    writeln!(out, "end = \"{:?} s\"", scene.time.end)?;
+    if !of_trajectory {
+        writeln!(out, "end = \"{:?} s\"", scene.time.end)?;
+    }
     if let Some(shortest) = scene.time.shortest {
         writeln!(out, "shortest = \"{shortest:?} s\"")?;
     }
@@ -110,7 +110,14 @@ fn write_scene(out: &mut String, scene: &Scene, of_trajectory: bool) -> std::fmt
         writeln!(out, "patches = {patches}")?;
     }
 
-    let balance = &scene.balance;
+    if of_trajectory {
+        return Ok(());
+    }
+    write_balance(out, &scene.balance)?;
+    write_output(out, &scene.output)
+}
+
+fn write_balance(out: &mut String, balance: &Balance) -> std::fmt::Result {
     writeln!(out, "\n[balance]")?;
     if let Some(ranks) = balance.ranks {
         writeln!(out, "ranks = {ranks}")?;
@@ -128,9 +135,10 @@ fn write_scene(out: &mut String, scene: &Scene, of_trajectory: bool) -> std::fmt
     writeln!(out, "low_water = {}", policy.low_water)?;
     writeln!(out, "split_on_request = {}", policy.split_on_request)?;
     let timeout = seconds(policy.steal_timeout);
-    writeln!(out, "steal_timeout = \"{timeout:?} s\"")?;
+    writeln!(out, "steal_timeout = \"{timeout:?} s\"")
+}
 
-    let output = &scene.output;
+fn write_output(out: &mut String, output: &Output) -> std::fmt::Result {
     writeln!(out, "\n[output]")?;
     writeln!(out, "interval = \"{:?} s\"", output.interval)?;
     writeln!(out, "frames = {}", output.frames)?;

@@ -626,6 +626,28 @@ fn overrides_replace_and_add_and_are_named_in_errors() {
 }
 
 #[test]
+fn what_a_trajectory_depends_on_names_nothing_else() {
+    let scene = Scene::parse(FULL, None, &[]).unwrap();
+    let overrides = set(&[
+        ("title", "another one"),
+        ("time.end", "77 s"),
+        ("balance.low_water", "7"),
+        ("output.interval", "0.3 s"),
+        ("contact.culling", "none"),
+    ]);
+    let other = Scene::parse(FULL, None, &overrides).unwrap();
+    assert_ne!(scene.echo(), other.echo());
+    let of_trajectory = scene.echo_of_trajectory();
+    assert_eq!(of_trajectory, other.echo_of_trajectory());
+    for left_out in ["title", "end =", "[balance]", "[output]", "culling"] {
+        assert!(!of_trajectory.contains(left_out), "{left_out}");
+    }
+    let longer = set(&[("time.step", "3 ms")]);
+    let longer = Scene::parse(FULL, None, &longer).unwrap();
+    assert_ne!(of_trajectory, longer.echo_of_trajectory());
+}
+
+#[test]
 fn only_the_first_twenty_problems_are_shown() {
     let text: String = (0..30).map(|i| format!("wrong_{i} = 1\n")).collect();
     let error = parse(&format!("{text}{CLOTH}")).unwrap_err();
