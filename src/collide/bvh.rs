@@ -23,27 +23,80 @@ pub enum Node {
 pub struct Bvh {
     /// First children, and triangles with [`LEAF`].
     nodes: Vec<u32>,
-    /// Of nodes 2 k - 1 and 2 k at k, and of the root at 0, which are leaves: a bit each.
-    leaves: Vec<u8>,
+    /// Of each node what a traversal asks of it.
+    below: Vec<Below>,
+}
+
+/// What stands below a node: two siblings, or, of a leaf, itself as one of two.
+///
+/// Siblings have a number: k those of nodes 2 k - 1 and 2 k, and 0 the root, as the second. Further, two bits say which of them are meant,
+/// and two which of them are leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Below(u32);
+
+impl Below {
+    /// One of two siblings, which is no leaf.
+    #[inline(always)]
+    pub(super) fn itself(node: u32) -> Self {
+        Self((node.div_ceil(2) << 4) | ((2 - node % 2) << 2))
+    }
+
+    /// The number of the siblings.
+    #[inline(always)]
+    pub(super) fn siblings(self) -> u32 {
+        self.0 >> 4
+    }
+
+    /// They as nodes.
+    #[inline(always)]
+    pub(super) fn nodes(self) -> [u32; 2] {
+        let second = 2 * self.siblings();
+        [second.wrapping_sub(1), second]
+    }
+
+    /// The bits: which are leaves, which are meant.
+    #[inline(always)]
+    pub(super) fn bits(self) -> usize {
+        (self.0 & 15) as usize
+    }
+
+    /// Whether both are meant: the node is no leaf.
+    #[inline(always)]
+    pub(super) fn is_both(self) -> bool {
+        !self.0 & 0b1100 == 0
+    }
 }
 
 /// Set for leaves.
 const LEAF: u32 = 1 << 31;
+/// The most triangles of a tree: numbers of siblings have 28 bits.
+const MOST: usize = 1 << 27;
 
 impl Bvh {
     /// Builds a tree over triangles, given by number (below 2^31) and centre.
+    ///
+    /// # Panics
+    /// If there are more than 2^27.
     #[must_use]
     pub fn build(mut items: Vec<(u32, DVec3)>) -> Self {
+        assert!(
+            items.len() <= MOST,
+            "a tree of no more than {MOST} triangles"
+        );
         let mut nodes = Vec::with_capacity((2 * items.len()).saturating_sub(1));
         if !items.is_empty() {
             nodes.push(0);
             split(&mut items, &mut nodes, 0);
         }
-        let mut leaves = vec![0; nodes.len().div_ceil(2)];
-        for (index, _) in (0..).zip(&nodes).filter(|(_, word)| *word & LEAF != 0) {
-            leaves[usize::div_ceil(index, 2)] |= 2 - (index % 2) as u8;
+        let leaf = |node: u32| u32::from(nodes[node as usize] & LEAF != 0);
+        let below = (0..).zip(&nodes).map(|(node, &word)| match word & LEAF {
+            0 => Below((word.div_ceil(2) << 4) | 0b1100 | (leaf(word + 1) << 1) | leaf(word)),
+            _ => Below(Below::itself(node).0 | (2 - node % 2)),
+        });
+        Self {
+            below: below.collect(),
+            nodes,
         }
-        Self { nodes, leaves }
     }
 
     /// How many nodes there are.
@@ -79,23 +132,10 @@ impl Bvh {
         self.nodes[leaf as usize] & !LEAF
     }
 
-    /// Whether a node is a leaf.
+    /// What stands below each node.
     #[inline(always)]
-    pub(super) fn is_leaf(&self, node: u32) -> bool {
-        self.nodes[node as usize] & LEAF != 0
-    }
-
-    /// All nodes, their first child or, with the highest bit set, their triangle; and of siblings, as [`Self::leaves`] counts them, the
-    /// leaves.
-    #[inline(always)]
-    pub(super) fn words(&self) -> (&[u32], &[u8]) {
-        (&self.nodes, &self.leaves)
-    }
-
-    /// Which of two siblings are leaves, a bit each: of nodes 2 k - 1 and 2 k for k, of the root, as the second, for 0.
-    #[inline(always)]
-    pub(super) fn leaves(&self, siblings: u32) -> u32 {
-        u32::from(self.leaves[siblings as usize])
+    pub(super) fn below(&self) -> &[Below] {
+        &self.below
     }
 
     /// Computes all volumes, in the order of the nodes, from those of the triangles.

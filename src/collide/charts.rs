@@ -2,7 +2,7 @@
 //!
 //! A chart is a connected set of triangles whose rest normals differ little from the first one's, projected along
 //! it: a flat cloth is one chart, a tube a few. Deformation gradients are taken with respect to it. Cells are about as
-//! large as two triangles; a *block* is two by two cells of some level, where those of a level are twice as wide as
+//! large as eight triangles; a *block* is two by two cells of some level, where those of a level are twice as wide as
 //! those of the level below. Every rectangle is covered by a block that is hardly more than twice as wide.
 //!
 //! A block is *whole* if the chart's triangles fill a convex part of it once: any two points there are joined by a
@@ -13,8 +13,8 @@ use glam::{DVec2, DVec3};
 use super::bvh::{Bvh, Node};
 use super::surface::Surface;
 
-/// Levels of cells; a block has from 2 to 32 cells along a side.
-pub(super) const LEVELS: u32 = 5;
+/// Levels of cells; a block has from 2 to 16 cells along a side.
+pub(super) const LEVELS: u32 = 4;
 /// Cells along the side of a tile, the piece of a chart that is computed at once: one cell of the highest level.
 pub(super) const TILE: u32 = 1 << (LEVELS - 1);
 /// Blocks whose lowest cell lies in a tile, of all levels.
@@ -24,6 +24,9 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// More cells than this along a side are too many for a chart: with any margin their numbers have 15 bits.
 const MOST_CELLS: f64 = 32_000.0;
+/// Width of a cell for triangles of area 1. Smaller ones make hardly more pairs of nodes known to be apart: what is compared is a few
+/// triangles wide at least.
+const CELL: f64 = 2.828_427_124_746_190_3;
 /// Cosine of the widest angle between normals of a chart.
 const STEEP: f64 = 0.9;
 /// Share of a cell's width or area that counts as nothing.
@@ -39,9 +42,9 @@ pub(super) const fn first_of_level(level: u32) -> usize {
     first
 }
 
-/// The same of all levels.
-const FIRST: [u32; LEVELS as usize] = {
-    let mut first = [0; LEVELS as usize];
+/// The same of all levels; of those that there are not, the last block.
+const FIRST: [u32; 8] = {
+    let mut first = [BLOCKS as u32 - 1; 8];
     let mut level = 0;
     while level < LEVELS {
         first[level as usize] = first_of_level(level) as u32;
@@ -50,14 +53,15 @@ const FIRST: [u32; LEVELS as usize] = {
     first
 };
 
-/// The lowest level with cells half as wide as a span.
-const HALF: [u32; 2 * TILE as usize] = {
-    let mut half = [0; 2 * TILE as usize];
+/// The lowest level with cells half as wide as a span; of a span that is too wide for any, one that there is not.
+const HALF: [u32; 2 * TILE as usize + 1] = {
+    let mut half = [0; 2 * TILE as usize + 1];
     let mut span = 3;
     while span < 2 * TILE {
         half[span as usize] = (span - 1).ilog2();
         span += 1;
     }
+    half[span as usize] = LEVELS;
     half
 };
 
@@ -128,6 +132,17 @@ impl Spot {
     fn ends(self) -> [[u16; 2]; 2] {
         [0, 32].map(|at| [(self.0 >> at) as u16, (self.0 >> (at + 16)) as u16])
     }
+
+    /// Of both together, if they lie in one chart.
+    #[inline(always)]
+    fn join(self, other: Self) -> Self {
+        // All four numbers at once: where this one's is not the lesser, the bit before it stays, and becomes all bits of the number.
+        let at_least = ((self.0 | Self::BETWEEN) - other.0) & Self::BETWEEN;
+        let at_least = (at_least >> 15) * 0x7fff;
+        let lesser = (other.0 & at_least) | (self.0 & !at_least);
+        let greater = (self.0 & at_least) | (other.0 & !at_least);
+        Self((lesser & 0xffff_ffff) | (greater & !0xffff_ffff))
+    }
 }
 
 /// By how many cells things are grown to see whether they touch, in each of four numbers.
@@ -144,38 +159,90 @@ impl Margin {
 pub(super) struct Places {
     spots: Vec<Spot>,
     charts: Vec<u32>,
+    /// The chart of all of them, if there is one.
+    chart: Option<u32>,
 }
 
-impl Places {
+/// Where nodes of two trees lie together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Together<'a> {
+    charts: &'a Charts,
+    /// The chart of all nodes, if there is one.
+    chart: Option<&'a Chart>,
+    one: &'a Places,
+    two: &'a Places,
+    margin: Margin,
+}
+
+/// The block around two nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
     /// Whether they have a cell in common once one is grown: nothing has if it is nowhere.
+    pub(super) touch: bool,
+    /// The smallest block that covers both, as its tile and its number there.
+    pub(super) block: (u32, u32),
+    /// Whether there is such a block; another stands for it else.
+    pub(super) covers: bool,
+}
+
+impl<'a> Together<'a> {
+    /// Of two trees; `None` if no node of one touches one of the other. Of trees over more than one chart nothing is known.
+    pub(super) fn new(
+        charts: &'a Charts,
+        [one, two]: [&'a Places; 2],
+        margin: Margin,
+    ) -> Option<Self> {
+        let roots = [*one.charts.first()?, *two.charts.first()?];
+        let chart = one.chart.filter(|_| one.chart == two.chart);
+        let together = Self {
+            charts,
+            chart: chart.map(|chart| &charts.charts[chart as usize]),
+            one,
+            two,
+            margin,
+        };
+        let may_touch =
+            roots.contains(&NONE) || (roots[0] == roots[1] && together.around(0, 0).touch);
+        may_touch.then_some(together)
+    }
+
+    /// Of a node of each.
     ///
     /// # Panics
     /// There are not so many nodes.
     #[inline(always)]
-    pub(super) fn touch(&self, node: u32, others: &Self, other: u32, margin: Margin) -> bool {
-        let (a, b) = (self.spots[node as usize].0, others.spots[other as usize].0);
-        let (low, high) = (b & 0xffff_ffff | a << 32, b & !0xffff_ffff | a >> 32);
+    pub(super) fn around(&self, node: u32, other: u32) -> Around {
+        let (a, b) = (
+            self.one.spots[node as usize],
+            self.two.spots[other as usize],
+        );
+        let (low, high) = (
+            (b.0 & 0xffff_ffff) | (a.0 << 32),
+            (b.0 & !0xffff_ffff) | (a.0 >> 32),
+        );
         // All four differences at once: none borrows from the next.
-        (high + margin.0 + Spot::BETWEEN - low) & Spot::BETWEEN == Spot::BETWEEN
+        let touch = (high + self.margin.0 + Spot::BETWEEN - low) & Spot::BETWEEN == Spot::BETWEEN;
+        let (block, covers) = match self.chart {
+            Some(chart) => chart.block(a.join(b)),
+            None => self.elsewhere(node, other),
+        };
+        Around {
+            touch,
+            block,
+            covers,
+        }
     }
 
-    /// Where both nodes lie together.
-    #[inline(always)]
-    pub(super) fn both(&self, node: u32, others: &Self, other: u32) -> Place {
-        let place = |of: &Self, node: u32| {
+    /// The block around two nodes, and whether there is one, where charts have to be looked up.
+    #[cold]
+    fn elsewhere(&self, node: u32, other: u32) -> ((u32, u32), bool) {
+        let place = |of: &Places, node: u32| {
             let [low, high] = of.spots[node as usize].ends();
             let chart = of.charts[node as usize];
             Place { chart, low, high }
         };
-        place(self, node).join(place(others, other))
-    }
-
-    /// Whether some node of one and some of the other may touch: of trees over more than one chart nothing is known.
-    pub(super) fn may_touch(&self, others: &Self, margin: Margin) -> bool {
-        let (Some(&one), Some(&two)) = (self.charts.first(), others.charts.first()) else {
-            return false;
-        };
-        one == NONE || two == NONE || (one == two && self.touch(0, others, 0, margin))
+        let block = (self.charts).block(place(self.one, node).join(place(self.two, other)));
+        (block.unwrap_or((0, 0)), block.is_some())
     }
 }
 
@@ -197,6 +264,26 @@ impl Chart {
         [at.x as u16, at.y as u16]
     }
 
+    /// The smallest block that covers a spot, as its tile and its number there, and whether there is one; another stands for it else.
+    #[inline(always)]
+    fn block(&self, spot: Spot) -> ((u32, u32), bool) {
+        let [low, high] = spot.ends().map(|cell| cell.map(u32::from));
+        let span = high[0]
+            .saturating_sub(low[0])
+            .max(high[1].saturating_sub(low[1]));
+        // Cells that are half as wide as the span or more, or twice that if its ends lie badly.
+        let half = HALF[span.min(2 * TILE) as usize];
+        let apart = |k: usize| (high[k] >> half).saturating_sub(low[k] >> half);
+        let level = half + u32::from(apart(0).max(apart(1)) > 1);
+        let tile = self.first_tile + low[1] / TILE * self.row + low[0] / TILE;
+        let [x, y] = low.map(|low| (low % TILE) >> level);
+        let row = (LEVELS - 1).saturating_sub(level);
+        (
+            (tile, FIRST[level as usize & 7] + (y << row) + x),
+            level < LEVELS,
+        )
+    }
+
     fn corner(&self, cell: [u32; 2]) -> DVec2 {
         self.origin + DVec2::new(f64::from(cell[0]), f64::from(cell[1])) * self.width
     }
@@ -205,12 +292,27 @@ impl Chart {
 /// A square of cells of a chart.
 #[derive(Clone, Debug)]
 pub(super) struct Tile {
-    /// Triangles that touch it, each with its lowest and highest cell: x, y, x, y.
-    pub(super) triangles: Vec<(u32, [u8; 4])>,
+    /// Corners of the triangles that touch it.
+    pub(super) vertices: Vec<u32>,
+    /// Triangles that touch it, by their cells.
+    pub(super) triangles: Vec<Piece>,
+    /// The largest sum of magnitudes in a column of their inverses, in 1/m.
+    pub(super) steepest: f64,
     /// For each block, whether it is whole.
     pub(super) whole: Vec<bool>,
     /// The tiles to the right, above, and right above.
     pub(super) next: [u32; 3],
+}
+
+/// A triangle of a tile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    /// Its corners among the vertices of the tile.
+    pub(super) corners: [u32; 3],
+    /// Its lowest and its highest cell: x, y, x, y.
+    pub(super) cells: [u8; 4],
+    /// The inverse of the matrix whose columns are its edges from the first corner, by columns, in 1/m.
+    pub(super) inverse: [f32; 4],
 }
 
 /// What making the firmness of a tile takes.
@@ -230,10 +332,9 @@ pub(super) struct Charts {
     tiles: Vec<Tile>,
     /// All tiles, those that lie close together also close in this order.
     order: Vec<u32>,
-    /// For each triangle: where it lies, its corners in the chart in m, and the inverse of its edges.
+    /// For each triangle: where it lies, and its corners in the chart in m.
     places: Vec<Place>,
     corners: Vec<[DVec2; 3]>,
-    inverses: Vec<[DVec2; 2]>,
     /// For each chart and cell, the triangles that touch it.
     in_cells: Vec<Vec<Vec<u32>>>,
 }
@@ -245,7 +346,6 @@ impl Charts {
         let mut charts = Self {
             places: vec![Place::NOWHERE; n],
             corners: vec![[DVec2::ZERO; 3]; n],
-            inverses: vec![[DVec2::ZERO; 2]; n],
             ..Self::default()
         };
         let mut at_edge: Vec<Vec<u32>> = vec![Vec::new(); surface.edges().len()];
@@ -311,7 +411,7 @@ impl Charts {
             low = corners.iter().fold(low, |low, &p| low.min(p));
             high = corners.iter().fold(high, |high, &p| high.max(p));
         }
-        let width = (2.0 * area / members.len() as f64).sqrt();
+        let width = CELL * (area / members.len() as f64).sqrt();
         let cells = (high - low) / width + 2.0;
         let most = 64.0 * members.len() as f64 + 1024.0;
         let fits = cells.max_element() < MOST_CELLS && cells.x * cells.y <= most;
@@ -331,13 +431,8 @@ impl Charts {
         let mut in_cells = vec![Vec::new(); (cells[0] * cells[1]) as usize];
         for &t in members {
             let corners = self.corners[t as usize];
-            let [a, b, c] = corners;
             let place = place(&chart, number, &corners);
             self.places[t as usize] = place;
-            // Columns of the inverse of the matrix whose columns are the edges from the first corner.
-            let (e, f) = (b - a, c - a);
-            let inverse = [DVec2::new(f.y, -e.y), DVec2::new(-f.x, e.x)];
-            self.inverses[t as usize] = inverse.map(|column| column / e.perp_dot(f));
             for_cells(place, |x, y| in_cells[(y * cells[0] + x) as usize].push(t));
         }
         // Edges with nothing of the chart on their other side, as seen by their triangle.
@@ -356,10 +451,10 @@ impl Charts {
         }
         self.charts.push(chart);
         self.in_cells.push(in_cells);
-        self.add_tiles(number, &borders);
+        self.add_tiles(surface, number, &borders);
     }
 
-    fn add_tiles(&mut self, number: u32, borders: &[Vec<[DVec2; 2]>]) {
+    fn add_tiles(&mut self, surface: &Surface, number: u32, borders: &[Vec<[DVec2; 2]>]) {
         let chart = &self.charts[number as usize];
         let (in_cells, cells) = (&self.in_cells[number as usize], chart.cells);
         let (columns, rows) = (chart.row, cells[1].div_ceil(TILE));
@@ -392,21 +487,38 @@ impl Charts {
                 .collect();
             triangles.sort_unstable();
             triangles.dedup();
-            let within = |t: u32| {
+            let corners = |t: u32| surface.triangles()[t as usize];
+            let mut vertices: Vec<u32> = triangles.iter().flat_map(|&t| corners(t)).collect();
+            vertices.sort_unstable();
+            vertices.dedup();
+            let mut steepest = 0.0_f64;
+            let mut piece = |t: u32| {
                 let Place { low, high, .. } = self.places[t as usize];
                 let cell =
                     |c: u16, start: u32| u32::from(c).saturating_sub(start).min(TILE - 1) as u8;
                 let [x, y] = [left, bottom];
-                (
-                    t,
-                    [
+                let inverse = inverse(&self.corners[t as usize]);
+                for column in inverse {
+                    steepest = steepest.max(column.abs().element_sum());
+                }
+                let [u, v] = inverse.map(|column| column.as_vec2());
+                Piece {
+                    corners: corners(t).map(|v| {
+                        let at = vertices.binary_search(&v);
+                        at.expect("a vertex of the tile") as u32
+                    }),
+                    cells: [
                         cell(low[0], x),
                         cell(low[1], y),
                         cell(high[0], x),
                         cell(high[1], y),
                     ],
-                )
+                    inverse: [u.x, u.y, v.x, v.y],
+                }
             };
+            let mut pieces: Vec<Piece> = triangles.into_iter().map(&mut piece).collect();
+            // Those in the same cells are taken together.
+            pieces.sort_by_key(|piece| piece.cells.map(u32::from));
             let mut whole = Vec::with_capacity(BLOCKS);
             for level in 0..LEVELS {
                 let side = TILE >> level;
@@ -444,7 +556,9 @@ impl Charts {
                 }
             }
             self.tiles.push(Tile {
-                triangles: triangles.into_iter().map(within).collect(),
+                vertices,
+                triangles: pieces,
+                steepest,
                 whole,
                 next: [
                     next(column + 1, row),
@@ -501,12 +615,6 @@ impl Charts {
         (tile, side)
     }
 
-    /// Columns of the inverse of the matrix of a triangle's edges in its chart.
-    #[inline]
-    pub(super) fn inverse(&self, triangle: u32) -> [DVec2; 2] {
-        self.inverses[triangle as usize]
-    }
-
     /// As many cells as a distance (m) is, rounded down.
     pub(super) fn margin(&self, distance: f64) -> Margin {
         let cells = self.charts.iter().map(|chart| distance / chart.width);
@@ -544,9 +652,12 @@ impl Charts {
                 Node::Leaf(triangle) => self.place(triangle),
             };
         }
+        let charts: Vec<u32> = places.iter().map(|place| place.chart).collect();
+        let first = charts.first().copied().filter(|&chart| chart != NONE);
         Places {
-            spots: places.iter().copied().map(Spot::new).collect(),
-            charts: places.iter().map(|place| place.chart).collect(),
+            spots: places.into_iter().map(Spot::new).collect(),
+            chart: first.filter(|first| charts.iter().all(|chart| chart == first)),
+            charts,
         }
     }
 
@@ -573,22 +684,10 @@ impl Charts {
 
     /// The smallest block that covers a place, as its tile and its number there; whether it is whole is the tile's to
     /// say.
-    #[inline(always)]
     pub(super) fn block(&self, place: Place) -> Option<(u32, u32)> {
         let chart = self.charts.get(place.chart as usize)?;
-        let [low, high] = [place.low, place.high].map(|cell| cell.map(u32::from));
-        let span = (high[0] - low[0]).max(high[1] - low[1]);
-        if span >= 2 * TILE {
-            return None;
-        }
-        // Cells that are half as wide as the span or more, or twice that if its ends lie badly.
-        let half = HALF[span as usize];
-        let apart = |k: usize| (high[k] >> half) - (low[k] >> half);
-        let level = half + u32::from(apart(0).max(apart(1)) > 1);
-        let first = *FIRST.get(level as usize)?;
-        let tile = chart.first_tile + low[1] / TILE * chart.row + low[0] / TILE;
-        let [x, y] = low.map(|low| (low % TILE) >> level);
-        Some((tile, first + (y << (LEVELS - 1 - level)) + x))
+        let (block, covers) = chart.block(Spot::new(place));
+        covers.then_some(block)
     }
 }
 
@@ -604,6 +703,14 @@ fn place(chart: &Chart, number: u32, points: &[DVec2]) -> Place {
         high: chart.cell(high),
     }
 }
+
+/// The columns of the inverse of the matrix whose columns are a triangle's edges from its first corner.
+fn inverse([a, b, c]: &[DVec2; 3]) -> [DVec2; 2] {
+    let (e, f) = (b - a, c - a);
+    let inverse = [DVec2::new(f.y, -e.y), DVec2::new(-f.x, e.x)];
+    inverse.map(|column| column / e.perp_dot(f))
+}
+
 /// The bits of two numbers below 2¹⁶ in turn.
 fn interleaved(x: u32, y: u32) -> u32 {
     let bit = |of: u32, k: u32| (of >> k & 1) << (2 * k);

@@ -268,7 +268,7 @@ fn firmness_that_others_made_is_that_made_here() {
         assert!(tiles > 3);
         let made = all.firmness_of(0..tiles);
         // What a replay takes a tile to have.
-        assert_eq!(made.len(), 341 * tiles);
+        assert_eq!(made.len(), 85 * tiles);
         assert!(made.iter().any(|&f| f > 0) && made.contains(&0));
         for share in [tiles - 2..tiles, 0..1, 1..tiles - 2, 2..2] {
             let theirs = part.firmness_of(share.clone());
@@ -294,7 +294,7 @@ fn firmness_is_made_with_cells_that_others_made() {
             let beside = || (0..tile.beside.len()).map(move |which| (place, which));
             let cells = all.cells_beside(beside());
             // What a replay takes them to have.
-            let expected = [0, 31 * 13, 0, 67 * 13][tile.beside.len()];
+            let expected = [0, 15 * 13, 0, 34 * 13][tile.beside.len()];
             assert_eq!(cells.len(), expected);
             for wrong in [&[&cells[..], &[0.0]].concat(), &[0.0; 14][..]] {
                 let mut room = Volumes::default();

@@ -23,7 +23,7 @@
 //! cells above them, a tile at a time.
 //!
 //! Blocks reach beyond their tile by one cell of their level, the largest by a whole tile. So the firmness of a tile takes the gradients of
-//! its own triangles and, of those of the tiles beside it, what bounds cells along the border: 67 cells, which whoever has made them
+//! its own triangles and, of those of the tiles beside it, what bounds cells along the border: 34 cells, which whoever has made them
 //! sends to whoever needs them.
 //!
 //! Ranks send each other the firmness of tiles, so it has to be short: a byte for each block, rounded down. It is as short on
@@ -33,10 +33,9 @@
 //!   using geometrical shape regularity.
 //! * \[Pro97\] Provot: Collision and self-collision handling in cloth model dedicated to design garments.
 
-use glam::{DVec2, DVec3};
+use glam::DVec3;
 
 use super::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
-use super::kdop::outwards;
 use super::width::{Width, Work, widest};
 
 /// A squared firmness in units of 1/200, or less: up to 1.275, that of cloth that is stretched by an eighth.
@@ -76,28 +75,116 @@ const STRETCH: usize = 3;
 const UNUSED: usize = 7;
 
 /// Bounds of gradients: the least of each entry, of the two columns in turn, and of the squared stretch, which stands behind the first
-/// column; then the negated greatest of each entry at the same places. All are f32 rounded downwards, so that joining is a minimum.
+/// column; then the negated greatest of each entry at the same places. All are less than what they bound by [`Slack`] or more, so that
+/// joining is a minimum.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Gradients {
     bounds: [f32; 16],
 }
 
-/// What a loop over four numbers is done for, in one vector.
-#[inline(always)]
-fn each<T: Copy + Default, A: Copy, B: Copy>(
-    a: [A; 4],
-    b: [B; 4],
-    of: impl Fn(A, B) -> T,
-) -> [T; 4] {
-    let mut all = [T::default(); 4];
-    for k in 0..4 {
-        all[k] = of(a[k], b[k]);
+/// Where a vertex is at the start and at the end of a step, seen from some point near by: x, y, z, and zero, of both.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub(super) struct Ends(pub(super) [f32; 8]);
+
+/// By how much gradients in f32 may be wrong.
+///
+/// Coordinates of at most D are wrong by δ = 2⁻²⁴ D, edges, of at most 2 D, by 4 δ; and entries of gradients, sums of two products of
+/// edges with entries of an inverse whose sum is at most G, by (4 + 6) δ G after two roundings each and that of the sum. Bounds of them
+/// lose another 2 δ G when this is taken off them. `entry` is 16 δ G, and at least 2⁻²⁰.
+/// A squared length of a column, u·u, is then wrong by no more than √3 (1 + u·u) `entry` and what squares and four roundings do, u·v by
+/// no more than √3 / 2 (2 + u·u + v·v) `entry` and as much: 8 (1 + u·u + v·v) `entry` bounds what both do to the stretch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slack {
+    entry: f32,
+}
+
+impl Slack {
+    /// More is nothing known.
+    const MOST: f64 = 0.05;
+
+    /// For coordinates (m) and sums of entries of inverses (1/m); `None` if they are too large or no numbers.
+    pub(super) fn new(farthest: f64, steepest: f64) -> Option<Self> {
+        let entry = (farthest * steepest).max(1.0) * f64::from(f32::EPSILON) * 8.0;
+        // What is no number is not less, but `max` leaves it out.
+        let known = entry < Self::MOST && (farthest * steepest).is_finite();
+        known.then_some(Self {
+            entry: entry as f32,
+        })
     }
-    all
+
+    /// Off every entry, and off the stretch as a share of 1 + u·u + v·v.
+    #[inline(always)]
+    pub(super) fn shares(self) -> [f32; 2] {
+        [self.entry, 8.0 * self.entry]
+    }
+}
+
+/// The bounds of a triangle's gradients: `Width::gradients` for any processor.
+#[inline(always)]
+pub(super) fn bounds([a, b, c]: [&Ends; 3], inverse: &[f32; 4], slack: Slack) -> [f32; 16] {
+    let [entry, share] = slack.shares();
+    let mut bounds = [0.0; 16];
+    let (mut u, mut v) = ([0.0; 8], [0.0; 8]);
+    for k in 0..8 {
+        let (e, f) = (b.0[k] - a.0[k], c.0[k] - a.0[k]);
+        u[k] = e * inverse[0] + f * inverse[1];
+        v[k] = e * inverse[2] + f * inverse[3];
+    }
+    for half in [0, 4] {
+        let dot = |a: &[f32; 8], b: &[f32; 8]| {
+            (a[half] * b[half] + a[half + 1] * b[half + 1]) + a[half + 2] * b[half + 2]
+        };
+        let (uu, vv, uv) = (dot(&u, &u), dot(&v, &v), dot(&u, &v));
+        // Gershgorin's bound of the smaller eigenvalue of FᵀF.
+        let stretch = lesser(uu, vv) - uv.abs();
+        u[half + STRETCH] = stretch - share * ((uu + vv) + 1.0);
+    }
+    for k in 0..4 {
+        for (at, of) in [(k, &u), (k + 4, &v)] {
+            bounds[at] = lesser(of[k], of[k + 4]) - entry;
+            bounds[at + 8] = -entry - greater(of[k], of[k + 4]);
+        }
+    }
+    bounds
+}
+
+/// The square of a firmness that bounds prove, or less; negative or no number if there is none: `Width::square` for any processor.
+#[inline(always)]
+pub(super) fn square_of(bounds: &[f32; 16]) -> f32 {
+    let half = |k: usize| (bounds[k] + bounds[k + 8]) * -0.5;
+    let h = [half(0), half(1), half(2), half(4), half(5), half(6)];
+    let dot = |a: usize, b: usize| (h[a] * h[b] + h[a + 1] * h[b + 1]) + h[a + 2] * h[b + 2];
+    deviating(bounds[STRETCH], dot(0, 0), dot(3, 3), dot(0, 3))
+}
+
+/// What is left of a squared stretch where gradients deviate from their middle by no more than half widths with these products.
+#[inline(always)]
+pub(super) fn deviating(stretch: f32, uu: f32, vv: f32, uv: f32) -> f32 {
+    // What is within the box deviates from its middle by no more than the matrix of its half widths stretches.
+    let apart = uu - vv;
+    let deviation = (uu + vv + (apart * apart + 4.0 * (uv * uv)).sqrt()) * 0.5;
+    // Some ten roundings.
+    stretch - deviation * (1.0 + 16.0 * f32::EPSILON) - 4.0 * f32::EPSILON
+}
+
+/// The lesser, and the second if there is none: what one vector instruction does.
+#[inline(always)]
+fn lesser(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
+}
+
+#[inline(always)]
+fn greater(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
 }
 
 impl Gradients {
+    /// Of what nothing is known of.
+    const UNKNOWN: Self = Self {
+        bounds: [f32::NEG_INFINITY; 16],
+    };
     const NONE: Self = Self {
         bounds: [f32::INFINITY; 16],
     };
@@ -133,44 +220,6 @@ impl Gradients {
         Self { bounds }
     }
 
-    /// Those of a triangle at the start and at the end of a step.
-    #[inline(always)]
-    fn of(inverse: [DVec2; 2], start: [DVec3; 3], end: [DVec3; 3]) -> Self {
-        let columns = |corners: [DVec3; 3]| {
-            // No `map`: what it calls may be compiled for any processor.
-            let four = |p: DVec3| [p.x, p.y, p.z, 0.0];
-            let [a, b, c] = [four(corners[0]), four(corners[1]), four(corners[2])];
-            let (e, f) = (each(b, a, |b, a| b - a), each(c, a, |c, a| c - a));
-            let column = |of: DVec2| each(e, f, |e, f| e * of.x + f * of.y);
-            let [mut u, v] = [column(inverse[0]), column(inverse[1])];
-            let dot = |a: [f64; 4], b: [f64; 4]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-            // Gershgorin's bound of the smaller eigenvalue of FᵀF.
-            let stretch = dot(u, u).min(dot(v, v)) - dot(u, v).abs();
-            // Where that overflows nothing is known.
-            u[STRETCH] = if stretch.is_finite() {
-                stretch
-            } else {
-                f64::NEG_INFINITY
-            };
-            [u, v]
-        };
-        let (start, end) = (columns(start), columns(end));
-        let mut bounds = [0.0; 16];
-        for column in 0..2 {
-            // Comparisons instead of `min`, which minds NaN; where there is any, the stretch is not known.
-            let low = each(start[column], end[column], |s, e| if e < s { e } else { s });
-            let high = each(start[column], end[column], |s, e| if e > s { e } else { s });
-            for k in 0..4 {
-                bounds[4 * column + k] = low[k] as f32;
-                bounds[8 + 4 * column + k] = -high[k] as f32;
-            }
-        }
-        for bound in &mut bounds {
-            *bound = outwards(*bound);
-        }
-        Self { bounds }
-    }
-
     #[inline(always)]
     fn join(&mut self, other: &Self) {
         for (mine, theirs) in self.bounds.iter_mut().zip(&other.bounds) {
@@ -178,77 +227,98 @@ impl Gradients {
         }
     }
 
-    /// The square of the firmness, or less; negative or no number if there is none.
-    #[inline(always)]
-    fn square(&self) -> f64 {
-        let at = |k: usize| f64::from(self.bounds[k]);
-        let half = |k: usize| -0.5 * (at(k) + at(k + 8));
-        let (mut uu, mut vv, mut uv) = (0.0, 0.0, 0.0);
-        for k in 0..3 {
-            let (u, v) = (half(k), half(k + 4));
-            uu += u * u;
-            vv += v * v;
-            uv += u * v;
-        }
-        // What is within the box deviates from its middle by no more than the matrix of its half widths stretches.
-        let deviation = 0.5 * (uu + vv + ((uu - vv) * (uu - vv) + 4.0 * uv * uv).sqrt());
-        at(STRETCH) - deviation
-    }
-
     /// The firmness.
     #[inline(always)]
-    fn firmness(&self) -> Firmness {
+    fn firmness(&self, width: impl Width) -> Firmness {
         // The conversion rounds towards zero and makes zero of what is below it or no number. Infinite bounds give either.
-        (self.square() * (1.0 - f64::from(f32::EPSILON)) * UNITS) as Firmness
+        (width.square(&self.bounds) * (UNITS as f32 * (1.0 - f32::EPSILON))) as Firmness
     }
 }
 
-/// Bounds of the gradients in each cell of a tile, level by level, for a step of `dt`.
+/// Bounds of the gradients in each cell of a tile, level by level, for a step of `dt`; `ends` is room.
 pub(super) fn gradients(
     tile: &Tile,
-    inverse: impl Fn(u32) -> [DVec2; 2],
-    corners: impl Fn(u32) -> [u32; 3],
     motion: (&[DVec3], &[DVec3], f64),
+    ends: &mut Vec<Ends>,
     out: &mut Vec<Gradients>,
 ) {
     widest(Making {
         tile,
-        inverse,
-        corners,
         motion,
+        ends,
         out,
     });
 }
 
 /// The arguments of [`gradients`].
-struct Making<'a, I, C> {
+struct Making<'a> {
     tile: &'a Tile,
-    inverse: I,
-    corners: C,
     motion: (&'a [DVec3], &'a [DVec3], f64),
+    ends: &'a mut Vec<Ends>,
     out: &'a mut Vec<Gradients>,
 }
 
-impl<I: Fn(u32) -> [DVec2; 2], C: Fn(u32) -> [u32; 3]> Work for Making<'_, I, C> {
+impl Work for Making<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) {
-        let (out, (x, v, dt)) = (self.out, self.motion);
+    fn run<W: Width>(self, width: W) {
+        let Self {
+            tile,
+            motion: (x, v, dt),
+            ends,
+            out,
+        } = self;
         out.clear();
+        ends.clear();
+        let anchor = tile
+            .vertices
+            .first()
+            .map_or(DVec3::ZERO, |&v| x[v as usize]);
+        let mut farthest = [0.0_f32; 8];
+        // Zero, or no number once there was one that is not finite.
+        let mut sound = [0.0_f32; 8];
+        for &vertex in &tile.vertices {
+            let (start, velocity) = (x[vertex as usize], v[vertex as usize]);
+            let (p, q) = (start - anchor, start + velocity * dt - anchor);
+            let both = [p.x, p.y, p.z, 0.0, q.x, q.y, q.z, 0.0];
+            let mut short = [0.0; 8];
+            for k in 0..8 {
+                short[k] = both[k] as f32;
+                farthest[k] = greater(short[k].abs(), farthest[k]);
+                sound[k] += short[k] * 0.0;
+            }
+            ends.push(Ends(short));
+        }
+        let (mut most, mut all_sound) = (0.0, 0.0);
+        for k in 0..8 {
+            most = greater(farthest[k], most);
+            all_sound += sound[k];
+        }
+        let Some(slack) = Slack::new(f64::from(most + all_sound), tile.steepest) else {
+            out.resize(BLOCKS, Gradients::UNKNOWN);
+            return;
+        };
         out.resize(BLOCKS, Gradients::NONE);
-        for &(triangle, [x0, y0, x1, y1]) in &self.tile.triangles {
-            let [a, b, c] = (self.corners)(triangle);
-            let way = |i: u32| (x[i as usize], x[i as usize] + v[i as usize] * dt);
-            let [a, b, c] = [way(a), way(b), way(c)];
-            let (start, end) = ([a.0, b.0, c.0], [a.1, b.1, c.1]);
-            let bounds = Gradients::of((self.inverse)(triangle), start, end);
+        let mut all = Gradients::NONE;
+        let mut pieces = tile.triangles.iter().peekable();
+        while let Some(piece) = pieces.next() {
+            let [a, b, c] = piece.corners;
+            let corners = [&ends[a as usize], &ends[b as usize], &ends[c as usize]];
+            all.join(&Gradients {
+                bounds: width.gradients(corners, &piece.inverse, slack),
+            });
+            if pieces.peek().is_some_and(|next| next.cells == piece.cells) {
+                continue;
+            }
+            let [x0, y0, x1, y1] = piece.cells;
             for y in y0..=y1 {
                 let row = usize::from(y) * TILE as usize;
                 for cell in &mut out[row + usize::from(x0)..=row + usize::from(x1)] {
-                    cell.join(&bounds);
+                    cell.join(&all);
                 }
             }
+            all = Gradients::NONE;
         }
         for level in 1..LEVELS {
             let (side, below) = (TILE >> level, first_of_level(level - 1));
@@ -307,7 +377,7 @@ impl Work for Joining<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) {
+    fn run<W: Width>(self, width: W) {
         let (own, next, out) = (self.own, self.next, self.out);
         out.clear();
         for level in 0..LEVELS {
@@ -332,7 +402,7 @@ impl Work for Joining<'_> {
                         bounds.join(cell);
                     }
                 }
-                out.push(bounds.firmness());
+                out.push(bounds.firmness(width));
             }
         }
     }
@@ -340,7 +410,25 @@ impl Work for Joining<'_> {
 
 #[cfg(test)]
 mod tests {
+    use glam::DVec2;
+    use proptest::prelude::*;
+
+    use super::super::charts::{NONE, Piece};
+    use super::super::width::Plain;
     use super::*;
+
+    /// Of a triangle that is half of a unit square at rest.
+    fn of_half_square(corners: [DVec3; 3]) -> Gradients {
+        let ends = corners.map(|p| {
+            let [x, y, z] = p.as_vec3().to_array();
+            Ends([x, y, z, 0.0, x, y, z, 0.0])
+        });
+        let slack = Slack::new(2.0, 1.0).unwrap();
+        let [a, b, c] = &ends;
+        Gradients {
+            bounds: bounds([a, b, c], &[1.0, 0.0, 0.0, 1.0], slack),
+        }
+    }
 
     /// Gradients of a sheet that bends by up to `angle` either way about an axis in its plane.
     fn bent(angle: f64, axis: DVec2) -> Gradients {
@@ -352,18 +440,19 @@ mod tests {
             );
             let tilted = glam::DQuat::from_euler(glam::EulerRot::XYZ, 0.7, -0.4, 1.1);
             let corners = [DVec3::ZERO, DVec3::X, DVec3::Y].map(|p| tilted * (turned * p));
-            all.join(&Gradients::of([DVec2::X, DVec2::Y], corners, corners));
+            all.join(&of_half_square(corners));
         }
         all
     }
 
     #[test]
     fn a_rigid_sheet_is_firm_and_a_bent_one_about_as_the_cosine() {
-        assert!((bent(0.0, DVec2::X).square() - 1.0).abs() < 1e-5);
+        let found = |angle, axis| f64::from(square_of(&bent(angle, axis).bounds));
+        assert!((found(0.0, DVec2::X) - 1.0).abs() < 1e-4);
         for angle in [0.1f64, 0.3, 0.5, 0.8] {
             for axis in [DVec2::X, DVec2::Y, DVec2::new(1.0, 2.0)] {
-                let (found, cosine) = (bent(angle, axis).square(), angle.cos());
-                let kept = square(bent(angle, axis).firmness());
+                let (found, cosine) = (found(angle, axis), angle.cos());
+                let kept = square(bent(angle, axis).firmness(Plain));
                 assert!(kept <= found.max(0.0) && kept > found - 1.1 / UNITS);
                 assert!(found <= cosine * cosine + 1e-5, "{angle}: {found}");
                 assert!(
@@ -372,16 +461,101 @@ mod tests {
                 );
             }
         }
-        assert_eq!(bent(1.6, DVec2::X).firmness(), NOT_FIRM);
+        assert_eq!(bent(1.6, DVec2::X).firmness(Plain), NOT_FIRM);
+    }
+
+    /// A tile that is one triangle, half of a unit square at rest, in its first cell.
+    fn tile() -> Tile {
+        let piece = Piece {
+            corners: [0, 1, 2],
+            cells: [0; 4],
+            inverse: [1.0, 0.0, 0.0, 1.0],
+        };
+        Tile {
+            vertices: vec![0, 1, 2],
+            triangles: vec![piece],
+            steepest: 1.0,
+            whole: vec![true; BLOCKS],
+            next: [NONE; 3],
+        }
+    }
+
+    fn firmness_of(x: &[DVec3], v: &[DVec3]) -> Vec<Firmness> {
+        let (mut ends, mut cells, mut out) = (Vec::new(), Vec::new(), Vec::new());
+        gradients(&tile(), (x, v, 1.0), &mut ends, &mut cells);
+        firmness(&tile(), &cells, [None; SIDES], &mut out);
+        out
     }
 
     #[test]
     fn nothing_is_not_firm() {
-        assert_eq!(Gradients::NONE.firmness(), NOT_FIRM);
-        let at = |x: f64| [DVec3::ZERO, DVec3::X * x, DVec3::Y];
-        for x in [f64::NAN, f64::INFINITY, 1e200] {
-            let bounds = Gradients::of([DVec2::X, DVec2::Y], at(1.0), at(x));
-            assert_eq!(bounds.firmness(), NOT_FIRM, "{x}");
+        let rest = [DVec3::ZERO, DVec3::X, DVec3::Y];
+        let still = [DVec3::ZERO; 3];
+        let found = firmness_of(&rest, &still);
+        // Less than 1 by no more than a unit; where there is no triangle nothing is known.
+        assert!(found[0] > 198 && found[1] == NOT_FIRM, "{found:?}");
+        assert_eq!(Gradients::NONE.firmness(Plain), NOT_FIRM);
+        for far in [f64::NAN, f64::INFINITY, 1e200, 1e30, 1e6] {
+            for corner in 0..3 {
+                let mut moved = rest;
+                moved[corner] = DVec3::X * far;
+                let all = [firmness_of(&moved, &still), firmness_of(&rest, &moved)];
+                assert!(all.concat().iter().all(|&f| f == NOT_FIRM), "{far}");
+            }
+        }
+    }
+
+    fn point(scale: f64) -> impl Strategy<Value = DVec3> {
+        (-scale..scale, -scale..scale, -scale..scale).prop_map(|(x, y, z)| DVec3::new(x, y, z))
+    }
+
+    proptest! {
+        /// Against the same in f64, of triangles of any shape anywhere in a tile.
+        #[test]
+        fn bounds_hold_what_they_bound(
+            at in point(20.0), moved in point(1.0),
+            corners in prop::array::uniform3(point(2.0)),
+            end in prop::array::uniform3(point(2.0)),
+            columns in prop::array::uniform4(-3.0..3.0_f64),
+            size in -4..4_i32,
+        ) {
+            let size = 10f64.powi(size);
+            let (start, end) = (corners.map(|p| (at + p) * size), end.map(|p| (at + moved + p) * size));
+            let columns = columns.map(|entry| entry / size);
+            let all = start.iter().chain(&end);
+            let farthest = all.fold(0.0_f64, |far, p| far.max(p.abs().max_element()));
+            let sum = |k: usize| columns[k].abs() + columns[k + 1].abs();
+            let slack = Slack::new(farthest, sum(0).max(sum(2))).unwrap();
+            let ends = [0, 1, 2].map(|k| {
+                let [p, q] = [start[k], end[k]].map(|p| p.as_vec3());
+                Ends([p.x, p.y, p.z, 0.0, q.x, q.y, q.z, 0.0])
+            });
+            let [a, b, c] = &ends;
+            let found = bounds([a, b, c], &columns.map(|entry| entry as f32), slack);
+            for [a, b, c] in [start, end] {
+                let (e, f) = (b - a, c - a);
+                let [u, v] = [0, 2].map(|k| e * columns[k] + f * columns[k + 1]);
+                for k in 0..3 {
+                    for (entry, at) in [(u[k], k), (v[k], 4 + k)] {
+                        prop_assert!(f64::from(found[at]) <= entry);
+                        prop_assert!(f64::from(found[at + 8]) <= -entry);
+                    }
+                }
+                let stretch = u.dot(u).min(v.dot(v)) - u.dot(v).abs();
+                prop_assert!(f64::from(found[STRETCH]) <= stretch);
+            }
+        }
+
+        /// Against the same in f64.
+        #[test]
+        fn what_bounds_prove_is_not_exceeded(bounds in prop::array::uniform16(-2.0..2.0_f32)) {
+            let half = |k: usize| -0.5 * (f64::from(bounds[k]) + f64::from(bounds[k + 8]));
+            let [u, v] = [0, 4].map(|k| DVec3::new(half(k), half(k + 1), half(k + 2)));
+            let (uu, vv, uv) = (u.dot(u), v.dot(v), u.dot(v));
+            let deviation = 0.5 * (uu + vv + ((uu - vv) * (uu - vv) + 4.0 * uv * uv).sqrt());
+            let exact = f64::from(bounds[STRETCH]) - deviation;
+            let found = f64::from(square_of(&bounds));
+            prop_assert!(found <= exact && found > exact - 1e-4, "{found} {exact}");
         }
     }
 }

@@ -4,25 +4,31 @@
 //! of positions and velocities alone, and lie on a grid that is one too. So are those of vertices, by which pairs of features are sorted
 //! out whose triangles meet, as those of neighbours always do.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use glam::DVec3;
 
 use super::body::Body;
-use super::charts::{self, BLOCKS, Place, Places};
-use super::firmness::{self, BESIDE, Firmness, Gradients};
+use super::charts::{self, BLOCKS, Together};
+use super::firmness::{self, BESIDE, Ends, Firmness, Gradients};
 use super::kdop::Kdop18;
 use super::near::{Near, NearPairs};
 use super::packed::{self, Grid, Nodes, Packed, Ways};
 use super::surface::{ClothSurface, Culling};
 use super::test_run::Target;
-use super::traverse::Cull;
+use super::traverse::{Asked, Cull};
 use super::volumes::{FIRM, LOOSE, UNKNOWN, Volumes};
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
 /// 10⁸ times the reach from the origin.
 const ROUNDING: f64 = 1e-5;
+
+thread_local! {
+    /// Room for the vertices of a tile.
+    static ENDS: RefCell<Vec<Ends>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Positions and motion of all cloth and bodies at the start of a step.
 #[derive(Debug)]
@@ -67,21 +73,24 @@ pub(super) struct Firmly<'a> {
     snap: &'a Snapshot<'a>,
     culling: &'a Culling,
     enough: Firmness,
-    one: &'a Places,
-    two: &'a Places,
+    together: Together<'a>,
 }
 
 impl Cull for Firmly<'_> {
-    /// Of what does not touch at rest: firm cloth keeps its volumes apart too.
+    /// What does not touch at rest is far: firm cloth keeps its volumes apart too.
     #[inline(always)]
-    fn cannot(&self, a: u32, b: u32) -> bool {
-        !self.one.touch(a, self.two, b, self.culling.margin)
-    }
-
-    #[inline(never)]
-    fn culls(&self, a: u32, b: u32) -> bool {
-        let place = self.one.both(a, self.two, b);
-        self.snap.stays_apart((self.culling, self.enough), place)
+    fn ask(&self, a: u32, b: u32) -> Asked {
+        let around = self.together.around(a, b);
+        let (tile, block) = around.block;
+        let known = &self.snap.volumes.firm[tile as usize * BLOCKS + block as usize];
+        let mut firm = known.load(Ordering::Relaxed);
+        if firm == UNKNOWN {
+            firm = self.snap.look(self.culling, around.block, self.enough);
+        }
+        Asked {
+            far: !around.touch,
+            apart: around.touch & around.covers & (firm == FIRM),
+        }
     }
 }
 
@@ -234,39 +243,26 @@ impl<'a> Snapshot<'a> {
     /// nothing if it never does.
     pub(super) fn firmly(&self, p: u32, q: u32) -> Option<Firmly<'_>> {
         let (culling, enough) = self.culling?;
-        let [one, two] = [p, q].map(|p| &culling.places[p as usize]);
-        one.may_touch(two, culling.margin).then_some(Firmly {
+        let places = [p, q].map(|p| &culling.places[p as usize]);
+        let together = Together::new(&culling.charts, places, culling.margin)?;
+        Some(Firmly {
             snap: self,
             culling,
             enough,
-            one,
-            two,
+            together,
         })
     }
 
-    /// Whether features in a place at rest stay out of reach of each other, but for those that are near.
-    #[inline]
-    fn stays_apart(&self, (culling, enough): (&Culling, Firmness), place: Place) -> bool {
-        let Some((tile, block)) = culling.charts.block(place) else {
-            return false;
-        };
-        let known = &self.volumes.firm[tile as usize * BLOCKS + block as usize];
-        match known.load(Ordering::Relaxed) {
-            UNKNOWN => self.look(culling, tile, enough)[block as usize] > enough,
-            firm => firm == FIRM,
-        }
-    }
-
-    /// Notes for all blocks of a tile whether they are firm enough.
+    /// Notes for all blocks of a tile whether they are firm enough; answers it for one.
     #[cold]
-    fn look(&self, culling: &Culling, tile: u32, enough: Firmness) -> &[Firmness] {
+    fn look(&self, culling: &Culling, (tile, block): (u32, u32), enough: Firmness) -> u8 {
+        let firm = |firmness: Firmness| if firmness > enough { FIRM } else { LOOSE };
         let all = self.tile_firmness(culling, tile);
         let known = &self.volumes.firm[tile as usize * BLOCKS..];
         for (known, &firmness) in known.iter().zip(all) {
-            let firm = if firmness > enough { FIRM } else { LOOSE };
-            known.store(firm, Ordering::Relaxed);
+            known.store(firm(firmness), Ordering::Relaxed);
         }
-        all
+        firm(all[block as usize])
     }
 
     /// The features that are close at rest already, and which of them are out of reach of each other.
@@ -416,12 +412,10 @@ impl<'a> Snapshot<'a> {
     }
 
     fn gradients(&self, culling: &Culling, tile: u32) -> &[Gradients] {
-        let corners = |t| self.cloth.surface().face(t).corners;
-        let charts = &culling.charts;
         self.volumes.gradients[tile as usize].of(|out| {
-            let of = &charts.tiles()[tile as usize];
+            let of = &culling.charts.tiles()[tile as usize];
             let motion = (self.x, self.v, self.dt);
-            firmness::gradients(of, |t| charts.inverse(t), corners, motion, out);
+            ENDS.with_borrow_mut(|ends| firmness::gradients(of, motion, ends, out));
         })
     }
 

@@ -21,7 +21,7 @@ use super::near::NearPair;
 use super::packed::{Nodes, Packed};
 use super::snapshot::Snapshot;
 use super::surface::ClothSurface;
-use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance};
+use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance, second_of};
 
 /// What is tested against what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -307,7 +307,7 @@ impl TestRun {
             if a & NEAR != 0 {
                 index == newest && a & !NEAR <= b && b as usize <= near
             } else {
-                (a as usize) < first && (b as usize) < second
+                (a as usize) < first && (second_of((a, b)) as usize) < second
             }
         })
     }

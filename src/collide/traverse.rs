@@ -3,30 +3,55 @@
 //! In: two trees with the volumes of their nodes, and a stack of tests to begin with. Out: pairs of leaves, as nodes. Whether a test
 //! succeeds is hard to foresee, and so is which of two nodes is a leaf: nothing branches on either. Four tests are made at once, of what
 //! lies side by side in memory; where one of two nodes is not descended, its sibling is tested in vain.
+//!
+//! Culling is asked only where it may have an answer: of what does not touch at rest nothing below does. Such pairs are marked
+//! once and for all below them, and most tests are of these. It is not asked of leaves either, nor of two generations in a row: the
+//! answer costs as much as a few tests.
 
-use super::bvh::{Bvh, Node};
+use super::bvh::{Below, Bvh};
 use super::kdop::Kdop;
 use super::width::{Width, Work, widest};
 
+/// Set in the second node of a test: culling knows nothing of the two, nor of what is below them.
+const FAR: u32 = 1 << 31;
+/// Culling was asked of the two, and so is not of what they lead to, which lies in hardly less, but of what that leads to.
+const ASKED: u32 = 1 << 30;
+
+/// The second node of a test.
+#[inline(always)]
+pub(super) fn second_of(test: (u32, u32)) -> u32 {
+    test.1 & !(FAR | ASKED)
+}
+
 /// What leaves out pairs of nodes that it knows to be apart.
 pub(super) trait Cull {
-    /// Whether it surely does not know: a quick answer for most.
-    fn cannot(&self, a: u32, b: u32) -> bool;
+    /// It leaves nothing out.
+    const NEVER: bool = false;
 
-    /// Whether it leaves out a pair.
-    fn culls(&self, a: u32, b: u32) -> bool;
+    /// What it knows of two nodes.
+    fn ask(&self, a: u32, b: u32) -> Asked;
+}
+
+/// What culling knows of two nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    /// Nothing, neither of them nor of what is below them.
+    pub(super) far: bool,
+    /// That they are apart.
+    pub(super) apart: bool,
 }
 
 /// What knows of none.
-pub(super) enum Never {}
+pub(super) struct Never;
 
 impl Cull for Never {
-    fn cannot(&self, _: u32, _: u32) -> bool {
-        true
-    }
+    const NEVER: bool = true;
 
-    fn culls(&self, _: u32, _: u32) -> bool {
-        false
+    fn ask(&self, _: u32, _: u32) -> Asked {
+        Asked {
+            far: true,
+            apart: false,
+        }
     }
 }
 
@@ -76,10 +101,13 @@ impl<const N: usize> Bounds for &[Kdop<N>] {
 }
 
 /// Pending tests are taken in batches of this many: what one waits for (the nodes, their volumes, how many of its tests
-/// succeed) does not keep the next from beginning.
-const BATCH: usize = 8;
+/// succeed) does not keep the next from beginning. How a batch ends is not foreseen: so it is not short.
+const BATCH: usize = 32;
 /// Tests that are made at once.
 const FOUR: usize = 4;
+
+/// Room for what a batch leads to, with what is written behind it.
+const ROOM: usize = FOUR * (BATCH + 1);
 
 /// A stack of tests onto which more are put than stay: those that fail are overwritten.
 struct Pending<'s> {
@@ -87,8 +115,11 @@ struct Pending<'s> {
     /// How many of `stack` are tests.
     len: usize,
     /// Pairs of leaves that a batch has led to, and how many.
-    leaves: [(u32, u32); FOUR * (BATCH + 1)],
+    leaves: [(u32, u32); ROOM],
     found: usize,
+    /// Tests of which culling is to be asked, and how many.
+    doubts: [(u32, u32); ROOM],
+    doubtful: usize,
 }
 
 /// Puts those of four tests whose bits are set in the place of others, and whatever behind them.
@@ -101,17 +132,28 @@ fn put(width: impl Width, to: &mut [(u32, u32)], at: &mut usize, tests: [u64; FO
     *at += which.count_ones() as usize;
 }
 
-impl Pending<'_> {
-    /// Takes the newest, as many as there is room for.
+impl<'s> Pending<'s> {
+    fn new(stack: &'s mut Vec<(u32, u32)>) -> Self {
+        Self {
+            len: stack.len(),
+            stack,
+            leaves: [(0, 0); ROOM],
+            found: 0,
+            doubts: [(0, 0); ROOM],
+            doubtful: 0,
+        }
+    }
+
+    /// Takes the newest, as many as there is room for, and makes room for what they may lead to.
     #[inline(always)]
     fn pop<'b>(&mut self, batch: &'b mut [(u32, u32)]) -> &'b [(u32, u32)] {
         let count = batch.len().min(self.len);
         let batch = &mut batch[..count];
+        // One by one: what was just written by fours is not there yet for wider reads.
         for (test, newest) in batch.iter_mut().zip(self.stack[..self.len].iter().rev()) {
             *test = *newest;
         }
         self.len -= count;
-        // What each may lead to, and what is written behind it.
         let most = self.len + FOUR * (count + 1);
         if self.stack.len() < most {
             self.stack.resize(2 * most, (0, 0));
@@ -141,21 +183,22 @@ impl Pending<'_> {
         );
     }
 
-    /// Leaves out tests from `first` on, and pairs of leaves.
+    /// Puts a test whose volumes overlap where culling is asked of it.
     #[inline(always)]
-    fn leave_out(&mut self, first: usize, cull: &impl Cull) {
-        let keep = |a, b| cull.cannot(a, b) || !cull.culls(a, b);
-        let end = std::mem::replace(&mut self.len, first);
-        for at in first..end {
-            let (a, b) = self.stack[at];
-            self.stack[self.len] = (a, b);
-            self.len += usize::from(keep(a, b));
-        }
-        let end = std::mem::take(&mut self.found);
-        for at in 0..end {
-            let (a, b) = self.leaves[at];
-            self.leaves[self.found] = (a, b);
-            self.found += usize::from(keep(a, b));
+    fn doubt(&mut self, test: (u32, u32), succeeds: bool) {
+        self.doubts[self.doubtful] = test;
+        self.doubtful += usize::from(succeeds);
+    }
+
+    /// Asks culling of what is in doubt, and puts on the stack what it does not leave out.
+    #[inline(always)]
+    fn settle(&mut self, cull: &impl Cull) {
+        for at in 0..std::mem::take(&mut self.doubtful) {
+            let (a, b) = self.doubts[at];
+            let Asked { far, apart } = cull.ask(a, b);
+            let marks = (u32::from(far) * FAR) | (u32::from(a != b) * ASKED);
+            self.stack[self.len] = (a, b | marks);
+            self.len += usize::from(!apart);
         }
     }
 
@@ -202,9 +245,21 @@ impl Kin for Unlike {
 /// How many times as large as another a node is descended alone.
 const LARGER: f32 = 2.0;
 
-/// Of four tests those of one or both of two siblings, given by two bits, with both others; and the other way round.
-const FIRST: [u32; 4] = [0, 0b0011, 0b1100, 0b1111];
-const SECOND: [u32; 4] = [0, 0b0101, 0b1010, 0b1111];
+/// For the bits of what is [`Below`] the first of two nodes: of four tests those that are meant, and, four bits higher, those with leaves.
+const FIRST: [u8; 16] = masks([0, 0b0011, 0b1100, 0b1111]);
+/// And for the second.
+const SECOND: [u8; 16] = masks([0, 0b0101, 0b1010, 0b1111]);
+
+/// From those of one or both of two siblings, two bits.
+const fn masks(of: [u8; 4]) -> [u8; 16] {
+    let mut masks = [0; 16];
+    let mut bits = 0;
+    while bits < 16 {
+        masks[bits] = of[bits >> 2] | of[bits & 3] << 4;
+        bits += 1;
+    }
+    masks
+}
 
 /// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
 ///
@@ -217,14 +272,12 @@ pub(super) fn advance<K: Kin, V: Bounds>(
     leaf: impl FnMut(u32, u32),
     cull: Option<impl Cull>,
 ) -> u32 {
-    widest(Descent::<K, V, _, _> {
-        trees,
-        stack,
-        budget,
-        leaf,
-        cull,
-        kin: std::marker::PhantomData,
-    })
+    match cull {
+        Some(cull) => widest(Descent::<K, V, _, _>::new(trees, stack, budget, leaf, cull)),
+        None => widest(Descent::<K, V, _, _>::new(
+            trees, stack, budget, leaf, Never,
+        )),
+    }
 }
 
 /// The arguments of [`advance`].
@@ -233,40 +286,26 @@ struct Descent<'a, K, V, L, C> {
     stack: &'a mut Vec<(u32, u32)>,
     budget: u32,
     leaf: L,
-    cull: Option<C>,
+    cull: C,
     kin: std::marker::PhantomData<K>,
 }
 
-/// A node, or what is below it.
-struct Side {
-    /// The number of the siblings to be tested.
-    siblings: u32,
-    /// Which of them count, a bit each, and which are leaves.
-    count: u32,
-    leaves: u32,
-}
-
-impl Side {
-    /// The children of a node, or, if it is a leaf or kept, the node itself.
-    #[inline(always)]
-    fn new((words, leaves): (&[u32], &[u8]), node: u32, kept: bool) -> Self {
-        let word = words[node as usize];
-        // All bits if the node itself is meant. Arithmetic, for what is written as a choice is made a branch.
-        let itself = ((word as i32 >> 31) as u32) | u32::from(kept).wrapping_neg();
-        let one = (word & !itself) | (node & itself);
-        let siblings = one.div_ceil(2);
+impl<'a, K, V, L, C> Descent<'a, K, V, L, C> {
+    fn new(
+        trees: [Tree<'a, V>; 2],
+        stack: &'a mut Vec<(u32, u32)>,
+        budget: u32,
+        leaf: L,
+        cull: C,
+    ) -> Self {
         Self {
-            siblings,
-            count: 3 - (itself & (1 + node % 2)),
-            leaves: u32::from(leaves[siblings as usize]),
+            trees,
+            stack,
+            budget,
+            leaf,
+            cull,
+            kin: std::marker::PhantomData,
         }
-    }
-
-    /// Both, as nodes.
-    #[inline(always)]
-    fn nodes(&self) -> [u32; 2] {
-        let second = 2 * self.siblings;
-        [second.wrapping_sub(1), second]
     }
 }
 
@@ -280,64 +319,80 @@ where
     #[inline(always)]
     fn run<W: Width>(mut self, width: W) -> u32 {
         let ([first, second], budget) = (self.trees, self.budget);
-        let words = [first.0.words(), second.0.words()];
-        let len = self.stack.len();
-        let mut pending = Pending {
-            stack: self.stack,
-            len,
-            leaves: [(0, 0); FOUR * (BATCH + 1)],
-            found: 0,
-        };
+        let below = [first.0.below(), second.0.below()];
+        let mut pending = Pending::new(self.stack);
         let mut batch = [(0, 0); BATCH];
         let mut tests = 0;
         while tests < budget && pending.len > 0 {
             // No more than must be taken: each leads to four tests at most.
             let wanted = ((budget - tests).div_ceil(4) as usize).min(BATCH);
-            let taken = pending.pop(&mut batch[..wanted]);
-            let before = pending.len;
-            for &(a, b) in taken {
+            for &test in pending.pop(&mut batch[..wanted]) {
+                let (a, b, far) = (test.0, second_of(test), test.1 & FAR);
+                let (mut one, mut two) = (below[0][a as usize], below[1][b as usize]);
                 if K::SAME && a == b {
                     // All pairs below one node: those below each child, and those between the children.
-                    if let Node::Inner(child) = first.0.node(a) {
-                        let siblings = child.div_ceil(2);
-                        let leaves = first.0.leaves(siblings);
-                        let [one, two] = [leaves & 1 != 0, leaves & 2 != 0];
-                        let between = first.1.between(siblings);
-                        pending.push((child, child + 1), between, one & two);
-                        pending.push((child, child), !one, false);
-                        pending.push((child + 1, child + 1), !two, false);
+                    if one.is_both() {
+                        let [child, next] = one.nodes();
+                        let [first_is, next_is] = [one.bits() & 1 != 0, one.bits() & 2 != 0];
+                        let between = first.1.between(one.siblings());
+                        if C::NEVER | (first_is & next_is) {
+                            pending.push((child, next), between, first_is & next_is);
+                        } else {
+                            pending.doubt((child, next), between);
+                        }
+                        for (child, is_leaf) in [(child, first_is), (next, next_is)] {
+                            if C::NEVER {
+                                pending.push((child, child), !is_leaf, false);
+                            } else {
+                                pending.doubt((child, child), !is_leaf);
+                            }
+                        }
                     }
                     tests += 1;
                     continue;
                 }
-                if first.0.is_leaf(a) & second.0.is_leaf(b) {
-                    (self.leaf)(a, b);
-                    tests += 1;
-                    continue;
+                match (one.is_both(), two.is_both()) {
+                    (false, false) => {
+                        (self.leaf)(a, b);
+                        tests += 1;
+                        continue;
+                    }
+                    // Of nodes that differ in size the larger is descended.
+                    (true, true) if K::UNLIKE => {
+                        let (size, other) = (first.1.size(a), second.1.size(b));
+                        if other > LARGER * size {
+                            one = Below::itself(a);
+                        }
+                        if size > LARGER * other {
+                            two = Below::itself(b);
+                        }
+                    }
+                    _ => {}
                 }
-                // Of nodes that differ in size the larger is descended, of a leaf and another node the other.
-                let (mut kept, mut others_kept) = (false, false);
-                if K::UNLIKE && !(first.0.is_leaf(a) | second.0.is_leaf(b)) {
-                    let (one, two) = (first.1.size(a), second.1.size(b));
-                    (kept, others_kept) = (two > LARGER * one, one > LARGER * two);
-                }
-                let one = Side::new(words[0], a, kept);
-                let two = Side::new(words[1], b, others_kept);
-                let counts = FIRST[one.count as usize & 3] & SECOND[two.count as usize & 3];
-                let leaves = FIRST[one.leaves as usize & 3] & SECOND[two.leaves as usize & 3];
-                let meets = first.1.meets(width, one.siblings, second.1, two.siblings);
-                let ([p, q], [r, s]) = (one.nodes().map(u64::from), two.nodes().map(u64::from));
+                let masks = u32::from(FIRST[one.bits()] & SECOND[two.bits()]);
+                let (counts, both_leaves) = (masks & 15, masks >> 4);
+                let meets = (first.1).meets(width, one.siblings(), second.1, two.siblings());
+                let meets = meets & counts;
+                let ([p, q], [r, s]) = (one.nodes(), two.nodes().map(|node| node | far));
+                let ([p, q], [r, s]) = ([p, q].map(u64::from), [r, s].map(u64::from));
                 let four = [p | r << 32, p | s << 32, q | r << 32, q | s << 32];
-                pending.push_four(width, four, meets & counts, leaves);
+                if C::NEVER {
+                    pending.push_four(width, four, meets, both_leaves);
+                } else {
+                    // All bits if it is not asked.
+                    let marked = u32::from(test.1 != b).wrapping_neg();
+                    let settled = marked | both_leaves;
+                    pending.push_four(width, four, meets & settled, both_leaves);
+                    let (doubts, doubtful) = (&mut pending.doubts, &mut pending.doubtful);
+                    put(width, doubts, doubtful, four, meets & !settled);
+                }
                 tests += counts.count_ones();
             }
-            if let Some(cull) = &self.cull {
-                pending.leave_out(before, cull);
-            }
+            pending.settle(&self.cull);
             if tests < budget {
                 tests += pending.found as u32;
-                for &(a, b) in &pending.leaves[..pending.found] {
-                    (self.leaf)(a, b);
+                for &test in &pending.leaves[..pending.found] {
+                    (self.leaf)(test.0, second_of(test));
                 }
             } else {
                 // Not now.

@@ -1,6 +1,7 @@
 //! Four tests of volumes at once, compiled twice: for any processor of its kind, and for those with wider vectors, chosen when they
 //! run. Volumes are integers: the answers are the same on every machine.
 
+use super::firmness::{self, Ends, Slack};
 use super::packed::{LANES, Lines, Packed, Siblings, Ways, eight, four};
 
 /// What a traversal does with vectors.
@@ -13,6 +14,12 @@ pub(super) trait Width: Copy {
 
     /// The volumes of eight points that go these ways.
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES];
+
+    /// The bounds of a triangle's gradients, see [`firmness::bounds`].
+    fn gradients(self, corners: [&Ends; 3], inverse: &[f32; 4], slack: Slack) -> [f32; 16];
+
+    /// The squared firmness that bounds prove, see [`firmness::square_of`].
+    fn square(self, bounds: &[f32; 16]) -> f32;
 }
 
 /// Work that is compiled for a width. What it calls must be inlined into it, or is compiled for any processor.
@@ -60,6 +67,16 @@ impl Width for Plain {
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES] {
         eight(lines, ways)
     }
+
+    #[inline(always)]
+    fn gradients(self, corners: [&Ends; 3], inverse: &[f32; 4], slack: Slack) -> [f32; 16] {
+        firmness::bounds(corners, inverse, slack)
+    }
+
+    #[inline(always)]
+    fn square(self, bounds: &[f32; 16]) -> f32 {
+        firmness::square_of(bounds)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -72,7 +89,7 @@ mod wide {
     use super::super::packed::{
         BORDER, DOWN, LANES, Lines, PAIRS, Packed, Siblings, WIDE, Ways, ninth,
     };
-    use super::{Width, Work};
+    use super::{Ends, Slack, Width, Work, firmness};
 
     /// Work, and the proof that the processor has the instructions.
     pub(super) struct With<J>(pub(super) J, pub(super) V3);
@@ -174,6 +191,57 @@ mod wide {
                 };
             }
             volumes
+        }
+
+        #[inline(always)]
+        fn gradients(
+            self,
+            [a, b, c]: [&Ends; 3],
+            &[ux, uy, vx, vy]: &[f32; 4],
+            slack: Slack,
+        ) -> [f32; 16] {
+            let avx = self.avx;
+            let [entry, share] = slack.shares();
+            let (entry, share) = (avx._mm256_set1_ps(entry), avx._mm256_set1_ps(share));
+            let a = cast(a.0);
+            let (e, f) = (
+                avx._mm256_sub_ps(cast(b.0), a),
+                avx._mm256_sub_ps(cast(c.0), a),
+            );
+            let u = avx._mm256_add_ps(
+                avx._mm256_mul_ps(e, avx._mm256_set1_ps(ux)),
+                avx._mm256_mul_ps(f, avx._mm256_set1_ps(uy)),
+            );
+            let v = avx._mm256_add_ps(
+                avx._mm256_mul_ps(e, avx._mm256_set1_ps(vx)),
+                avx._mm256_mul_ps(f, avx._mm256_set1_ps(vy)),
+            );
+            // Of the first three of each half, to all of the half.
+            let uu = avx._mm256_dp_ps::<0x7f>(u, u);
+            let vv = avx._mm256_dp_ps::<0x7f>(v, v);
+            let uv = avx._mm256_dp_ps::<0x7f>(u, v);
+            let uv = avx._mm256_andnot_ps(avx._mm256_set1_ps(-0.0), uv);
+            let stretch = avx._mm256_sub_ps(avx._mm256_min_ps(uu, vv), uv);
+            let size = avx._mm256_add_ps(avx._mm256_add_ps(uu, vv), avx._mm256_set1_ps(1.0));
+            let stretch = avx._mm256_sub_ps(stretch, avx._mm256_mul_ps(share, size));
+            let u = avx._mm256_blend_ps::<0b1000_1000>(u, stretch);
+            let starts = avx._mm256_permute2f128_ps::<0x20>(u, v);
+            let ends = avx._mm256_permute2f128_ps::<0x31>(u, v);
+            let low = avx._mm256_sub_ps(avx._mm256_min_ps(starts, ends), entry);
+            let less = avx._mm256_sub_ps(avx._mm256_setzero_ps(), entry);
+            let high = avx._mm256_sub_ps(less, avx._mm256_max_ps(starts, ends));
+            cast([low, high])
+        }
+
+        #[inline(always)]
+        fn square(self, bounds: &[f32; 16]) -> f32 {
+            let avx = self.avx;
+            let [low, high]: [__m256; 2] = cast(*bounds);
+            let half = avx._mm256_mul_ps(avx._mm256_add_ps(low, high), avx._mm256_set1_ps(-0.5));
+            let other = avx._mm256_permute2f128_ps::<0x01>(half, half);
+            let squares: [f32; 8] = cast(avx._mm256_dp_ps::<0x7f>(half, half));
+            let across: [f32; 8] = cast(avx._mm256_dp_ps::<0x7f>(half, other));
+            firmness::deviating(bounds[3], squares[0], squares[4], across[0])
         }
     }
 
@@ -309,6 +377,18 @@ mod tests {
         }
     }
 
+    struct Bounding<'a>([&'a Ends; 3], &'a [f32; 4], Slack);
+
+    impl Work for Bounding<'_> {
+        type Output = ([f32; 16], f32);
+
+        #[inline(always)]
+        fn run<W: Width>(self, width: W) -> ([f32; 16], f32) {
+            let bounds = width.gradients(self.0, self.1, self.2);
+            (bounds, width.square(&bounds))
+        }
+    }
+
     /// Three coordinates of eight points, some of them no numbers.
     fn points() -> impl Strategy<Value = [[f32; LANES]; 3]> {
         let number = prop_oneof![
@@ -328,6 +408,24 @@ mod tests {
             let ways = Ways { start, end };
             let plain = Eight(&lines, &ways).run(Plain);
             prop_assert_eq!(plain, widest(Eight(&lines, &ways)));
+        }
+
+        #[test]
+        fn any_width_has_the_same_gradients(
+            corners in prop::array::uniform3(prop::array::uniform8(-9.0..9.0_f32)),
+            inverse in prop::array::uniform4(-9.0..9.0_f32),
+            farthest in 1.0..1e3_f64,
+        ) {
+            // The last of each end is zero.
+            let corners = corners.map(|[a, b, c, _, d, e, f, _]| Ends([a, b, c, 0.0, d, e, f, 0.0]));
+            let [a, b, c] = &corners;
+            let slack = Slack::new(farthest, 18.0).unwrap();
+            let of = || Bounding([a, b, c], &inverse, slack);
+            let ((plain, square), (wide, wide_square)) = (of().run(Plain), widest(of()));
+            for k in (0..16).filter(|k| *k != 7 && *k != 11 && *k != 15) {
+                prop_assert_eq!(plain[k].to_bits(), wide[k].to_bits(), "{}", k);
+            }
+            prop_assert_eq!(square.to_bits(), wide_square.to_bits());
         }
 
         #[test]

@@ -12,11 +12,11 @@ use crate::record::{Against, Border, Column, Header, Step, Task, Tile};
 /// Bytes of the volumes around a patch.
 const ROOT_BYTES: u64 = 80;
 /// Bytes of the firmness of a tile.
-const FIRMNESS_BYTES: u64 = 341;
-/// Bytes of the cells beside a tile that its firmness needs: 13 numbers for each of those along a side, on five levels, or in a corner.
-const BESIDE_BYTES: [u64; 3] = [31 * 52, 31 * 52, 5 * 52];
-/// Most ranks that share the firmness of tiles. Every rank takes all of it, 1.3 bytes for each vertex of the cloth, some 5 ns of
-/// myrinet-2000. Making it takes some 200 ns for each vertex, and without sharing a rank makes its own part of the cloth and
+const FIRMNESS_BYTES: u64 = 85;
+/// Bytes of the cells beside a tile that its firmness needs: 13 numbers for each of those along a side, on four levels, or in a corner.
+const BESIDE_BYTES: [u64; 3] = [15 * 52, 15 * 52, 4 * 52];
+/// Most ranks that share the firmness of tiles. Every rank takes all of it, a third of a byte for each vertex of the cloth, 1.3 ns of
+/// myrinet-2000. Making it takes some 40 ns for each vertex, and without sharing a rank makes its own part of the cloth and
 /// about as much again, or twice as much, around it: from some 60 ranks on that is less than taking all.
 pub const FIRMNESS_SHARED_UP_TO: usize = 64;
 
