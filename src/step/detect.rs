@@ -4,6 +4,8 @@
 //! contact to the owners of its vertices. What a rank ends up with, sorted, depends on positions and
 //! velocities only.
 
+use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -155,8 +157,14 @@ pub(super) fn detect(
     prices: Option<&Prices>,
 ) -> Result<(Contacts, ScopeReport), ScopeError> {
     let own = ownership.patches(comm.rank().index());
-    share_geometry(comm, (snapshot, geometry), ownership, team, prices)?;
-    let targets = snapshot.targets_at(own, Ownership::patch_of_pair);
+    let first = OnceLock::new();
+    let find_first = || {
+        first.get_or_init(|| tests_at(snapshot, own.clone()));
+    };
+    let made_of = (snapshot, geometry);
+    share_geometry(comm, made_of, ownership, team, prices, &find_first)?;
+    find_first();
+    let (runs, targets) = first.into_inner().unwrap_or_default();
     let tested = Tested {
         snapshot,
         pricing: prices.map(|prices| Pricing {
@@ -171,12 +179,9 @@ pub(super) fn detect(
         }),
     };
     if let Some(prices) = prices {
-        comm.compute(ns(prices.target, targets.len() as f64), Duration::ZERO);
+        comm.compute(ns(prices.target, targets as f64), Duration::ZERO);
     }
     let registry = Registry::new().with::<Collide>();
-    let runs: Vec<TestRun> = (targets.into_iter())
-        .filter_map(|target| TestRun::new(target, snapshot))
-        .collect();
     let (found, report) = scope_on(team, comm, &registry, &tested, options, |s| {
         let group = s.group();
         for run in runs {
@@ -201,6 +206,14 @@ pub(super) fn detect(
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }
     Ok((contacts, report))
+}
+
+/// The tests at these patches whose roots meet, and how many there are in all.
+fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> (Vec<TestRun>, usize) {
+    let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
+    let count = targets.len();
+    let meeting = |target| TestRun::new(target, snapshot);
+    (targets.into_iter().filter_map(meeting).collect(), count)
 }
 
 /// Nodes of the trees of all patches.
