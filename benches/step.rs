@@ -115,12 +115,14 @@ fn read(numbers: &[f64]) {
     black_box(lanes);
 }
 
-/// Time to read `bytes` again and again, on so many cores that wait for each other so often in each reading, or never; one reading.
+/// Time to read `bytes` again and again, on so many cores; one reading. They wait for each other so often in each and have a part each, or never
+/// do and have as many bytes each, so that what fits into a core's cache is of no matter.
 fn reading(bytes: usize, cores: usize, waits: usize) -> Duration {
     let parts = waits.max(1);
+    let shares = if waits == 0 { 1 } else { cores };
     let waiting = AtomicUsize::new(0);
     let core = || {
-        let numbers = vec![1.0_f64; bytes / 8 / cores];
+        let numbers = vec![1.0_f64; bytes / 8 / shares];
         let part = numbers.len() / parts;
         for wait in 1..=READS * parts {
             read(&numbers[wait % parts * part..][..part]);
@@ -141,7 +143,7 @@ fn reading(bytes: usize, cores: usize, waits: usize) -> Duration {
             core();
         });
     });
-    all / READS as u32
+    all / (READS * cores / shares) as u32
 }
 
 /// Bytes of the matrix: 72 for the block and 4 for the column of each pair of neighbours and each vertex,
