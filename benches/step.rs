@@ -10,7 +10,8 @@
 //! Two ranks: a program of two threads of which each only reads its half of those bytes, and waits for the other as often as ranks do in an
 //! iteration of the solve. What that program gains is what the two cores give to anything that waits so often.
 //! And of the collision phase it is said how much faster two ranks and two threads have it, and what share of it the runtime takes on one core:
-//! the time between its tasks, in which they are forked and joined.
+//! the time between its tasks, in which they are forked and joined. At the end it is said of all windows that were measured, beside what two
+//! cores give to a program that reads and never waits.
 //! To be draped takes each sheet some hundred steps, so the table needs two minutes.
 
 use std::hint::{black_box, spin_loop};
@@ -114,14 +115,20 @@ fn read(numbers: &[f64]) {
     black_box(lanes);
 }
 
-/// Time to read `bytes` again and again, on so many cores that wait for each other after every part of an iteration; one reading.
-fn reading(bytes: usize, cores: usize) -> Duration {
+/// Time to read `bytes` again and again, on so many cores; one reading. They wait for each other so often in each and have a part each, or never
+/// do and have as many bytes each, so that what fits into a core's cache is of no matter.
+fn reading(bytes: usize, cores: usize, waits: usize) -> Duration {
+    let parts = waits.max(1);
+    let shares = if waits == 0 { 1 } else { cores };
     let waiting = AtomicUsize::new(0);
     let core = || {
-        let numbers = vec![1.0_f64; bytes / 8 / cores];
-        let part = numbers.len() / WAITS;
-        for wait in 1..=READS * WAITS {
-            read(&numbers[wait % WAITS * part..][..part]);
+        let numbers = vec![1.0_f64; bytes / 8 / shares];
+        let part = numbers.len() / parts;
+        for wait in 1..=READS * parts {
+            read(&numbers[wait % parts * part..][..part]);
+            if waits == 0 {
+                continue;
+            }
             waiting.fetch_add(1, Ordering::AcqRel);
             while waiting.load(Ordering::Acquire) < wait * cores {
                 spin_loop();
@@ -136,7 +143,7 @@ fn reading(bytes: usize, cores: usize) -> Duration {
             core();
         });
     });
-    all / READS as u32
+    all / (READS * cores / shares) as u32
 }
 
 /// Bytes of the matrix: 72 for the block and 4 for the column of each pair of neighbours and each vertex,
@@ -158,16 +165,39 @@ fn main() {
         "scene        state    ranks x workers  ms/step  {}  CG/step  contacts",
         PHASES.join("  ")
     );
+    let mut sums = Sums::default();
     for name in SCENES {
         if named.is_empty() || named.iter().any(|wanted| wanted == name) {
-            scene(name);
+            scene(name, &mut sums);
         }
     }
+    if timing::measures() {
+        let [one, two, threads] = sums.collisions;
+        println!(
+            "collisions of all these: two ranks have them {:.2} times as fast as one, two threads {:.2}; two cores that only read are {:.2} times as fast",
+            ratio(one, two),
+            ratio(one, threads),
+            ratio(sums.reading[0], sums.reading[1]),
+        );
+    }
+}
+
+/// What all windows took.
+#[derive(Default)]
+struct Sums {
+    /// The collision phase of each team.
+    collisions: [Duration; TEAMS.len()],
+    /// Readings without waiting, of one core and of two.
+    reading: [Duration; 2],
+}
+
+fn ratio(a: Duration, b: Duration) -> f64 {
+    a.as_secs_f64() / b.as_secs_f64()
 }
 
 /// The rows of a scene.
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
-fn scene(name: &str) {
+fn scene(name: &str, sums: &mut Sums) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenes/{name}.toml"));
     let scene = Scene::load(&path, &[]).expect("the project's scene");
     let world = World::build(&scene).expect("the project's scene");
@@ -177,7 +207,8 @@ fn scene(name: &str) {
     );
     if !timing::measures() {
         steps(&world, (2, 1), &start, 1);
-        reading(1 << 12, 2);
+        reading(1 << 12, 2, WAITS);
+        reading(1 << 12, 2, 0);
         return;
     }
     let draped = steps(&world, (2, 1), &start, (DRAPED / scene.time.step) as u32).1;
@@ -185,6 +216,7 @@ fn scene(name: &str) {
     for (state_name, state) in [("falling", &start), ("draped", &draped)] {
         let mut taken: [Taken; TEAMS.len()] = Default::default();
         let mut cores = [Duration::MAX; 2];
+        let mut apart = [Duration::MAX; 2];
         for _ in 0..ROUNDS {
             for (best, team) in taken.iter_mut().zip(TEAMS) {
                 let now = steps(&world, team, state, STEPS).0;
@@ -192,9 +224,16 @@ fn scene(name: &str) {
                     *best = now;
                 }
             }
-            for (best, count) in cores.iter_mut().zip([1, 2]) {
-                *best = (*best).min(reading(bytes, count));
+            for ((waits, none), count) in cores.iter_mut().zip(&mut apart).zip([1, 2]) {
+                *waits = (*waits).min(reading(bytes, count, WAITS));
+                *none = (*none).min(reading(bytes, count, 0));
             }
+        }
+        for (sum, taken) in sums.collisions.iter_mut().zip(&taken) {
+            *sum += taken.phases[0];
+        }
+        for (sum, apart) in sums.reading.iter_mut().zip(apart) {
+            *sum += apart;
         }
         for (taken, (ranks, workers)) in taken.iter().zip(TEAMS) {
             let each = |time: Duration| time.as_secs_f64() * 1e3 / f64::from(STEPS);
@@ -211,7 +250,6 @@ fn scene(name: &str) {
                 taken.contacts / u64::from(STEPS),
             );
         }
-        let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
         let [one, two, threads] = &taken;
         println!(
             "    the solve takes {:.1} times as long as reading its matrix in every iteration",

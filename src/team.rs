@@ -6,10 +6,11 @@
 //! row, in the same order whoever does it: the number of threads shows in no bit.
 
 use std::borrow::Borrow;
+use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, Yield};
 use weft_runtime::{Crew, Hired, Started};
@@ -19,12 +20,26 @@ const SPINS: u32 = 5_000;
 /// How often a thread that stays awake then lets others have its core, before it sleeps all the same: longer than what one thread does
 /// alone between loops.
 const YIELDS: u32 = 40_000;
+/// How often it looks once nobody wants it awake any more: longer than what lies between two steps, of which the next would have to wake it.
+const LINGERS: u32 = 10_000;
+
+thread_local! {
+    /// Whether this thread stays awake already.
+    static WATCHES: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Threads that take shares of loops. Clones are the same threads.
 #[derive(Clone, Debug, Default)]
 pub struct Team {
     /// All threads but the one that calls; none if it is alone.
-    pool: Option<Arc<ThreadPool>>,
+    pool: Option<Arc<Pool>>,
+}
+
+#[derive(Debug)]
+struct Pool {
+    threads: ThreadPool,
+    /// How many calls of [`Team::awake`] have not returned.
+    wanted: Arc<AtomicUsize>,
 }
 
 impl Team {
@@ -36,12 +51,13 @@ impl Team {
         if threads <= 1 {
             return Ok(Self::default());
         }
-        let pool = ThreadPoolBuilder::new()
+        let threads = ThreadPoolBuilder::new()
             .num_threads(threads - 1)
             .thread_name(|index| format!("weft-team-{}", index + 1))
             .build()?;
+        let wanted = Arc::default();
         Ok(Self {
-            pool: Some(Arc::new(pool)),
+            pool: Some(Arc::new(Pool { threads, wanted })),
         })
     }
 
@@ -51,7 +67,7 @@ impl Team {
         1 + self
             .pool
             .as_ref()
-            .map_or(0, |pool| pool.current_num_threads())
+            .map_or(0, |pool| pool.threads.current_num_threads())
     }
 
     /// Works on all shares at once; the caller takes the first one.
@@ -65,7 +81,7 @@ impl Team {
         };
         let open = AtomicUsize::new(0);
         let (work, open) = (&work, &open);
-        pool.in_place_scope(|scope| {
+        pool.threads.in_place_scope(|scope| {
             for share in shares {
                 open.fetch_add(1, Ordering::Relaxed);
                 scope.spawn(move |_| {
@@ -80,36 +96,18 @@ impl Team {
     }
 
     /// Runs something with many loops, one soon after the other: between these the threads look for shares instead of
-    /// sleeping, for waking them takes as long as a short loop. A thread that finds none for long sleeps all the same.
+    /// sleeping, for waking them takes as long as a short loop. They go on looking for a moment after it, for the next may follow soon. A
+    /// thread that finds none for long sleeps all the same.
     pub fn awake<R>(&self, work: impl FnOnce() -> R) -> R {
         let Some(pool) = &self.pool else {
             return work();
         };
-        let over = AtomicBool::new(false);
-        let over = &over;
-        pool.in_place_scope(|scope| {
-            // Also when the work panics: the scope waits for the threads.
-            let _over = Over(over);
-            scope.spawn_broadcast(move |_, _| {
-                let mut idle = 0;
-                while !over.load(Ordering::Acquire) {
-                    match rayon::yield_now() {
-                        Some(Yield::Executed) => idle = 0,
-                        _ if idle < SPINS => {
-                            idle += 1;
-                            std::hint::spin_loop();
-                        }
-                        // Perhaps the caller, whose core somebody has.
-                        _ if idle < SPINS + YIELDS => {
-                            idle += 1;
-                            std::thread::yield_now();
-                        }
-                        _ => break,
-                    }
-                }
-            });
-            work()
-        })
+        pool.wanted.fetch_add(1, Ordering::Relaxed);
+        // Also when the work panics.
+        let _over = Over(&pool.wanted);
+        let wanted = Arc::clone(&pool.wanted);
+        pool.threads.spawn_broadcast(move |_| watch(&wanted));
+        work()
     }
 
     /// Cuts so many elements into as many shares as there are threads; fewer if there are few elements.
@@ -190,10 +188,38 @@ fn spin_until_none(open: &AtomicUsize) {
     }
 }
 
+/// Looks for shares as long as somebody wants this thread awake, and a little longer.
+fn watch(wanted: &AtomicUsize) {
+    if WATCHES.replace(true) {
+        // It came by this while it looked.
+        return;
+    }
+    let (mut idle, mut lingers) = (0, 0);
+    while idle < SPINS + YIELDS && lingers < LINGERS {
+        if rayon::yield_now() == Some(Yield::Executed) {
+            (idle, lingers) = (0, 0);
+            continue;
+        }
+        if idle < SPINS {
+            std::hint::spin_loop();
+        } else {
+            // Perhaps the caller, whose core somebody has.
+            std::thread::yield_now();
+        }
+        idle += 1;
+        lingers = if wanted.load(Ordering::Relaxed) == 0 {
+            lingers + 1
+        } else {
+            0
+        };
+    }
+    WATCHES.set(false);
+}
+
 impl Crew for Team {
     fn work<'w>(&self, workers: Vec<Hired<'w>>, main: Box<dyn FnOnce() + 'w>) -> io::Result<()> {
         let pool = match &self.pool {
-            Some(pool) if workers.len() <= pool.current_num_threads() => pool,
+            Some(pool) if workers.len() <= pool.threads.current_num_threads() => &pool.threads,
             _ => return Started.work(workers, main),
         };
         let open = AtomicUsize::new(workers.len());
@@ -212,12 +238,12 @@ impl Crew for Team {
     }
 }
 
-/// Says so when it is dropped.
-struct Over<'a>(&'a AtomicBool);
+/// Counts down when it is dropped.
+struct Over<'a>(&'a AtomicUsize);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

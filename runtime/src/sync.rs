@@ -4,7 +4,8 @@
 //! same code in one schedule after another of its own choice; see `schedules.rs`.
 
 pub(crate) use self::kind::{
-    AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv_soon, scope, spawn, unbounded,
+    AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, let_others, recv_soon, scope, spawn,
+    unbounded,
 };
 
 #[cfg(not(all(test, shuttle)))]
@@ -19,19 +20,28 @@ mod kind {
     pub(crate) use crossbeam_channel::{Receiver, Sender, unbounded};
     use crossbeam_channel::{RecvError, TryRecvError};
 
-    /// How often an empty channel is looked at before the thread sleeps: for some tens of microseconds, about what it takes to be woken.
+    /// How often an empty channel is looked at before the thread lets others have its core between looks: for some tens of
+    /// microseconds, about what it takes to be woken.
     const SPINS: u32 = 500;
+    /// How often it does that before it sleeps: for some hundreds of microseconds. To wake it costs the other side as much as a task.
+    const YIELDS: u32 = 1000;
 
     /// What comes next, if it comes soon without sleeping.
     pub(crate) fn recv_soon<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
-        for _ in 0..SPINS {
+        for look in 0..SPINS + YIELDS {
             match receiver.try_recv() {
                 Ok(value) => return Ok(value),
-                Err(TryRecvError::Empty) => std::hint::spin_loop(),
+                Err(TryRecvError::Empty) if look < SPINS => std::hint::spin_loop(),
+                Err(TryRecvError::Empty) => let_others(),
                 Err(TryRecvError::Disconnected) => return Err(RecvError),
             }
         }
         receiver.recv()
+    }
+
+    /// Lets other threads have this one's core, if any wants it.
+    pub(crate) fn let_others() {
+        std::thread::yield_now();
     }
 
     /// Starts a thread with a name.
@@ -60,6 +70,11 @@ mod kind {
     /// Shuttle has no time, and so no soon.
     pub(crate) fn recv_soon<T>(receiver: &Receiver<T>) -> Result<T, RecvError> {
         receiver.recv()
+    }
+
+    /// Lets other threads run.
+    pub(crate) fn let_others() {
+        shuttle::thread::yield_now();
     }
 
     /// Shuttle's own does not wait for the threads when `body` panics.

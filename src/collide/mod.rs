@@ -16,6 +16,7 @@ mod kdop;
 mod narrow;
 mod near;
 mod packed;
+mod ready;
 mod refit;
 mod snapshot;
 mod solid;

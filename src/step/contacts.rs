@@ -4,9 +4,31 @@
 //! Names of cloth against cloth lie about evenly in as many buckets as there are of them, by the first feature; there
 //! is little left to compare.
 
+use serde::{Deserialize, Serialize};
+
 use crate::collide::Contact;
 use crate::collide::contact::{PairId, PairKind};
-use crate::team::Team;
+
+/// Contacts that were found together.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Batch {
+    contacts: Vec<Contact>,
+    /// Their names, side by side: whoever found them has them at hand, and whoever sorts them does not.
+    #[serde(skip)]
+    ids: Vec<PairId>,
+}
+
+impl Batch {
+    pub(super) fn new(contacts: Vec<Contact>) -> Self {
+        let ids = contacts.iter().map(|contact| contact.id).collect();
+        Self { contacts, ids }
+    }
+
+    /// The contacts without their names.
+    pub(super) fn into_contacts(self) -> Vec<Contact> {
+        self.contacts
+    }
+}
 
 /// Contacts, each once.
 #[derive(Debug, Default)]
@@ -14,7 +36,7 @@ pub(super) struct Contacts {
     /// A rank's vertices against bodies, sorted by vertex, then body and face.
     pub(super) vertex_body: Vec<Contact>,
     /// All, as they were found.
-    found: Vec<Vec<Contact>>,
+    found: Vec<Batch>,
     /// Where those of other kinds are: cloth against cloth, vertices and faces, then edges, sorted by features; then bodies, sorted by
     /// kind, body and features.
     order: [Vec<Place>; 3],
@@ -47,32 +69,29 @@ impl Names {
 
 impl Contacts {
     /// Of batches of contacts in any order, each contact once.
-    pub(super) fn sorted(found: Vec<Vec<Contact>>, team: &Team) -> Self {
-        let cuts = team.cut_weighted(found.iter().map(|batch| batch.len() as u64));
-        let mut names: Vec<Names> = cuts.iter().map(|_| Names::default()).collect();
-        team.run(cuts.into_iter().zip(&mut names), |(cut, names)| {
-            for (batch, contacts) in (cut.start as u32..).zip(&found[cut]) {
-                for (at, contact) in (0..).zip(contacts) {
-                    names.add(contact.id, [batch, at]);
-                }
+    pub(super) fn sorted(found: Vec<Batch>) -> Self {
+        let mut names = Names::default();
+        for (batch, found) in (0..).zip(&found) {
+            for (at, &id) in (0..).zip(&found.ids) {
+                names.add(id, [batch, at]);
             }
-        });
-        let mut order = [Vec::new(), Vec::new(), Vec::new()];
-        let [faces, edges, bodies] = &mut order;
-        team.run([faces, edges].into_iter().enumerate(), |(layer, order)| {
-            let names: Vec<_> = names.iter().map(|names| &names.layers[layer][..]).collect();
-            *order = sorted_places(&names);
-        });
-        let mut of_bodies: Vec<_> = names.iter().flat_map(|names| &names.bodies).collect();
-        of_bodies.sort_unstable();
-        bodies.extend(of_bodies.iter().map(|&&(_, place)| place));
-        let mut vertex_body: Vec<_> = names.iter().flat_map(|names| &names.vertex_body).collect();
-        vertex_body.sort_unstable();
-        let at = |&&(_, place): &&(_, Place)| contact_at(&found, place);
+        }
+        let Names {
+            layers,
+            vertex_body,
+            mut bodies,
+        } = names;
+        let [faces, edges] =
+            layers.map(|layer| sorted_places(&layer, |features| (features >> 32) as u32));
+        let vertices = sorted_places(&vertex_body, |&[vertex, ..]| vertex);
+        bodies.sort_unstable();
+        let bodies = bodies.into_iter().map(|(_, place)| place).collect();
+        let at = |&place: &Place| *contact_at(&found, place);
+        let vertex_body = vertices.iter().map(at).collect();
         Self {
-            vertex_body: vertex_body.iter().map(at).copied().collect(),
+            vertex_body,
             found,
-            order,
+            order: [faces, edges, bodies],
         }
     }
 
@@ -84,43 +103,44 @@ impl Contacts {
 
     /// All, in no order.
     pub(super) fn all(&self) -> impl Iterator<Item = &Contact> {
-        self.found.iter().flatten()
+        self.found.iter().flat_map(|batch| &batch.contacts)
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.found.iter().map(Vec::len).sum()
+        self.found.iter().map(|batch| batch.contacts.len()).sum()
     }
 }
 
-fn contact_at(found: &[Vec<Contact>], [batch, at]: Place) -> &Contact {
-    &found[batch as usize][at as usize]
+fn contact_at(found: &[Batch], [batch, at]: Place) -> &Contact {
+    &found[batch as usize].contacts[at as usize]
 }
 
-/// Where the contacts of these names are, in the order of the names.
-fn sorted_places(names: &[&[(u64, Place)]]) -> Vec<Place> {
-    let names = || names.iter().copied().flatten();
-    let Some(most) = names().map(|&(name, _)| name >> 32).max() else {
+/// Where the contacts of these names are, in the order of the names, of which `first` tells the first number.
+fn sorted_places<N: Copy + Ord + Default>(
+    names: &[(N, Place)],
+    first: impl Fn(&N) -> u32,
+) -> Vec<Place> {
+    let Some(most) = names.iter().map(|(name, _)| first(name)).max() else {
         return Vec::new();
     };
     // As many buckets as names, or up to twice as many.
-    let count = names().count();
     let width = (0..31)
-        .find(|&bits| most >> bits < 2 * count as u64)
+        .find(|&bits| u64::from(most >> bits) < 2 * names.len() as u64)
         .unwrap_or(31);
-    let bucket = |name: u64| (name >> (32 + width)) as usize;
+    let bucket = |name: &N| (first(name) >> width) as usize;
     // Counted one place further on, and summed: where each begins; then where it ends.
-    let mut ends = vec![0_u32; bucket(most << 32) + 2];
-    for &(name, _) in names() {
+    let mut ends = vec![0_u32; (most >> width) as usize + 2];
+    for (name, _) in names {
         ends[bucket(name) + 1] += 1;
     }
     for at in 1..ends.len() {
         ends[at] += ends[at - 1];
     }
-    let mut sorted = vec![(0, [0; 2]); count];
-    for &name in names() {
-        let end = &mut ends[bucket(name.0)];
-        sorted[*end as usize] = name;
+    let mut sorted = vec![(N::default(), [0; 2]); names.len()];
+    for name in names {
+        let end = &mut ends[bucket(&name.0)];
+        sorted[*end as usize] = *name;
         *end += 1;
     }
     let mut begin = 0;
@@ -167,15 +187,14 @@ mod tests {
             found in prop::collection::vec((kind(), 0u32..3, 0u32..50, 0u32..50), 0..300),
             spread in prop::sample::select(vec![1, 1000, u32::MAX / 50]),
             batch in 1usize..100,
-            threads in 1usize..4,
         ) {
             let found = found.into_iter().map(|(kind, body, a, b)| {
                 let body = if kind <= PairKind::EdgeEdge { 0 } else { body };
                 contact(kind, body, a * spread, b * spread)
             });
             let found: Vec<Contact> = found.collect();
-            let batches = found.chunks(batch).map(<[_]>::to_vec).collect();
-            let contacts = Contacts::sorted(batches, &Team::new(threads).unwrap());
+            let batches = found.chunks(batch).map(|batch| Batch::new(batch.to_vec()));
+            let contacts = Contacts::sorted(batches.collect());
             prop_assert_eq!(contacts.len(), found.len());
             let (mut vertices, mut others): (Vec<PairId>, Vec<PairId>) =
                 (found.iter().map(|c| c.id)).partition(|id| id.kind == PairKind::VertexBody);

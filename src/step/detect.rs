@@ -4,6 +4,8 @@
 //! contact to the owners of its vertices. What a rank ends up with, sorted, depends on positions and
 //! velocities only.
 
+use std::ops::Range;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use weft_runtime::{
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
 
-use super::contacts::Contacts;
+use super::contacts::{Batch, Contacts};
 use super::geometry::{share_geometry, tiles};
 use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun};
 use crate::team::Team;
@@ -92,7 +94,7 @@ impl Pricing<'_> {
 
 impl<'a> Task<Tested<'a>> for Collide {
     const NAME: &'static str = "collide";
-    type Output = Vec<Contact>;
+    type Output = Batch;
 
     fn run(
         &mut self,
@@ -115,10 +117,10 @@ impl<'a> Task<Tested<'a>> for Collide {
             Some(pricing) => pricing.of(self.run.target(), made, self.found.len() - before),
         });
         if done {
-            return Step::Done(std::mem::take(&mut self.found));
+            return Step::Done(Batch::new(std::mem::take(&mut self.found)));
         }
         if self.found.len() >= BATCH {
-            cx.emit(std::mem::take(&mut self.found));
+            cx.emit(Batch::new(std::mem::take(&mut self.found)));
         }
         Step::More
     }
@@ -155,8 +157,14 @@ pub(super) fn detect(
     prices: Option<&Prices>,
 ) -> Result<(Contacts, ScopeReport), ScopeError> {
     let own = ownership.patches(comm.rank().index());
-    share_geometry(comm, (snapshot, geometry), ownership, team, prices)?;
-    let targets = snapshot.targets_at(own, Ownership::patch_of_pair);
+    let first = OnceLock::new();
+    let find_first = || {
+        first.get_or_init(|| tests_at(snapshot, own.clone()));
+    };
+    let made_of = (snapshot, geometry);
+    share_geometry(comm, made_of, ownership, team, prices, &find_first)?;
+    find_first();
+    let (runs, targets) = first.into_inner().unwrap_or_default();
     let tested = Tested {
         snapshot,
         pricing: prices.map(|prices| Pricing {
@@ -171,12 +179,9 @@ pub(super) fn detect(
         }),
     };
     if let Some(prices) = prices {
-        comm.compute(ns(prices.target, targets.len() as f64), Duration::ZERO);
+        comm.compute(ns(prices.target, targets as f64), Duration::ZERO);
     }
     let registry = Registry::new().with::<Collide>();
-    let runs: Vec<TestRun> = (targets.into_iter())
-        .filter_map(|target| TestRun::new(target, snapshot))
-        .collect();
     let (found, report) = scope_on(team, comm, &registry, &tested, options, |s| {
         let group = s.group();
         for run in runs {
@@ -196,11 +201,19 @@ pub(super) fn detect(
         }
         Ok(found)
     })?;
-    let contacts = Contacts::sorted(route(comm, found, ownership)?, team);
+    let contacts = Contacts::sorted(route(comm, found, ownership)?);
     if let Some(prices) = prices {
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }
     Ok((contacts, report))
+}
+
+/// The tests at these patches whose roots meet, and how many there are in all.
+fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> (Vec<TestRun>, usize) {
+    let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
+    let count = targets.len();
+    let meeting = |target| TestRun::new(target, snapshot);
+    (targets.into_iter().filter_map(meeting).collect(), count)
 }
 
 /// Nodes of the trees of all patches.
@@ -216,15 +229,15 @@ fn nodes(geometry: &Geometry<'_>) -> u64 {
 /// Sends each contact to the owners of its vertices; answers with what arrives.
 fn route(
     comm: &mut dyn Comm,
-    found: Vec<Vec<Contact>>,
+    found: Vec<Batch>,
     ownership: &Ownership,
-) -> Result<Vec<Vec<Contact>>, ScopeError> {
+) -> Result<Vec<Batch>, ScopeError> {
     if comm.size() == 1 {
         return Ok(found);
     }
     let me = comm.rank().index();
     let mut boxes: Vec<Vec<Contact>> = vec![Vec::new(); comm.size()];
-    for contact in found.into_iter().flatten() {
+    for contact in found.into_iter().flat_map(Batch::into_contacts) {
         let vertices = &contact.vertices[..usize::from(contact.count)];
         for (k, &vertex) in vertices.iter().enumerate() {
             let owner = ownership.rank_of_vertex(vertex as usize);
@@ -237,7 +250,7 @@ fn route(
             }
         }
     }
-    let mut mine = vec![std::mem::take(&mut boxes[me])];
+    let mut mine = vec![Batch::new(std::mem::take(&mut boxes[me]))];
     let mut letters = Vec::new();
     for (to, contacts) in (0..).map(Rank).zip(&boxes) {
         if !contacts.is_empty() {
@@ -259,7 +272,7 @@ fn route(
             let what = "a contact of vertices that do not exist".to_owned();
             return Err(CommError::Malformed { from, what }.into());
         }
-        mine.push(contacts);
+        mine.push(Batch::new(contacts));
     }
     Ok(mine)
 }

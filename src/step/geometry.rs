@@ -40,8 +40,12 @@ fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
     }
 }
 
+/// Things of a kind, and what makes one of them.
+type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
+
 /// Gives every rank the volumes around all patches, and the firmness of all tiles. On one rank with one thread tests make them when
-/// they ask for them.
+/// they ask for them; on one with several these make the volumes of all trees too, and one of them does `first`, what is first done with the
+/// volumes around patches: what lies between its loops would be done by it alone.
 ///
 /// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
 /// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
@@ -52,6 +56,7 @@ pub(super) fn share_geometry(
     ownership: &Ownership,
     team: &Team,
     prices: Option<&Prices>,
+    first: &(dyn Fn() + Sync),
 ) -> Result<(), ScopeError> {
     let me = comm.rank().index();
     let own = ownership.patches(me);
@@ -66,15 +71,21 @@ pub(super) fn share_geometry(
         let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
         [gradients, ns(prices.vertex, around as f64), firmness]
     });
-    let lazy = comm.size() == 1 && team.threads() == 1;
+    if comm.size() == 1 {
+        for cost in costs.into_iter().filter(|&cost| cost > 0) {
+            comm.compute(cost, Duration::ZERO);
+        }
+        if team.threads() > 1 {
+            make_alone(snapshot, (&own, &share), team, first);
+        }
+        return Ok(());
+    }
     let make =
         |comm: &mut dyn Comm, cost: u64, all: &Range<usize>, make: &(dyn Fn(usize) + Sync)| {
             if cost > 0 {
                 comm.compute(cost, Duration::ZERO);
             }
-            if !lazy {
-                share_out(team, all, make);
-            }
+            share_out(team, &[(all.clone(), make)]);
         };
     make(comm, costs[0], &share, &|tile| {
         snapshot.make_gradients(tile..tile + 1)
@@ -107,9 +118,6 @@ pub(super) fn share_geometry(
     make(comm, costs[2], &share, &|tile| {
         snapshot.make_firmness(tile..tile + 1)
     });
-    if comm.size() == 1 {
-        return Ok(());
-    }
     let mut bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
     bytes.extend(snapshot.firmness_of(share));
     for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
@@ -136,6 +144,28 @@ pub(super) fn share_geometry(
     Ok(())
 }
 
+/// Makes all that tests read, on the only rank, and does what is first done with the volumes around patches. Nothing waits for all threads
+/// in between: what something is made of is there, or made by whoever asks.
+fn make_alone(
+    snapshot: &Snapshot<'_>,
+    (patches, tiles): (&Range<usize>, &Range<usize>),
+    team: &Team,
+    first: &(dyn Fn() + Sync),
+) {
+    share_out(
+        team,
+        &[
+            (patches.clone(), &|patch| snapshot.make_root(patch)),
+            (tiles.clone(), &|tile| {
+                snapshot.make_firmness(tile..tile + 1)
+            }),
+            // The calling thread's.
+            (0..1, &|_| first()),
+            (patches.clone(), &|patch| snapshot.make_volumes(patch)),
+        ],
+    );
+}
+
 /// What a rank gives others, and takes from them, to make firmness.
 fn beside(tiles: &[TileWork], shares: &[Range<usize>], me: usize) -> [Beside; 2] {
     let mut both = [Beside::new(), Beside::new()];
@@ -150,16 +180,31 @@ fn beside(tiles: &[TileWork], shares: &[Range<usize>], me: usize) -> [Beside; 2]
     both
 }
 
-/// Does things, every thread one after the other; each by one, for workers that ask for the same at once would wait for each other.
-fn share_out(team: &Team, things: &Range<usize>, make: &(dyn Fn(usize) + Sync)) {
-    let next = AtomicUsize::new(things.start);
-    team.run(0..team.threads().min(things.len()), |_| {
-        loop {
-            let thing = next.fetch_add(1, Ordering::Relaxed);
-            if thing >= things.end {
-                break;
+/// Does things of several kinds, those of one after those of the other: every thread its own run of each, then what the others have left of
+/// theirs. One by one, for threads that ask for the same at once would wait for each other. The calling thread's runs are the last ones, as
+/// it takes the last tests first, and others take the first: each finds more of what these read in its cache.
+fn share_out(team: &Team, kinds: &[Things<'_>]) {
+    let threads = team.threads();
+    let runs: Vec<Vec<(AtomicUsize, usize)>> = (kinds.iter())
+        .map(|(things, _)| {
+            let cut = |thread: usize| things.start + things.len() * thread / threads;
+            (0..threads)
+                .map(|thread| (AtomicUsize::new(cut(thread)), cut(thread + 1)))
+                .collect()
+        })
+        .collect();
+    team.run(0..threads, |thread| {
+        for (runs, (_, make)) in runs.iter().zip(kinds) {
+            let own = threads - 1 - thread;
+            for (next, end) in runs[own..].iter().chain(&runs[..own]) {
+                loop {
+                    let thing = next.fetch_add(1, Ordering::Relaxed);
+                    if thing >= *end {
+                        break;
+                    }
+                    make(thing);
+                }
             }
-            make(thing);
         }
     });
 }

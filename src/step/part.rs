@@ -116,9 +116,13 @@ impl<'w> Simulation<'w> {
             step: self.step + 1,
             source,
         })?;
-        let owned = self.owned();
-        let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
-        report.contacts = contacts.all().filter(counted_here).count() as u64;
+        report.contacts = if comm.size() == 1 {
+            contacts.len() as u64
+        } else {
+            let owned = self.owned();
+            let counted_here = |c: &&Contact| owned.contains(&(c.vertices[0] as usize));
+            contacts.all().filter(counted_here).count() as u64
+        };
         report.scope = scope;
         Ok(contacts)
     }

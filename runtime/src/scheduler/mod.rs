@@ -90,6 +90,8 @@ struct Entry<T> {
     task: T,
     /// It is a piece that a task here gave away.
     shed: bool,
+    /// The body forked it.
+    of_body: bool,
     /// The rank it was stolen from.
     from: Option<Rank>,
     /// Blocks that it needs are kept in the cache for it.
@@ -293,6 +295,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.enter(&ticket.line, 1);
         self.pool.push_back(Entry {
             shed,
+            // While it waits nothing but tasks fork.
+            of_body: self.body == Body::Active,
             ..Entry::new(ticket, task)
         });
     }
@@ -522,11 +526,22 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// The newest task of the pool within a group and its descendants, for a worker that has none.
     pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Ticket, T)> {
+        self.take(within, false)
+    }
+
+    /// The oldest task of the pool if the body forked it, else the newest, for a worker beside the one that takes the newest: bodies fork
+    /// what reads the same one after the other, and so each worker's caches hold more of what it needs.
+    pub fn far_task(&mut self) -> Option<(Ticket, T)> {
+        self.take(None, true)
+    }
+
+    fn take(&mut self, within: Option<GroupId>, far: bool) -> Option<(Ticket, T)> {
         if !self.taken.is_empty() {
             self.blocks.release(&std::mem::take(&mut self.taken));
         }
         loop {
             let at = match within {
+                None if far && self.pool.front().is_some_and(|e| e.of_body) => Some(0),
                 None => self.pool.len().checked_sub(1),
                 Some(_) => self.pool.iter().rposition(|e| e.is_within(within)),
             };
@@ -763,6 +778,7 @@ impl<T> Entry<T> {
             ticket,
             task,
             shed: false,
+            of_body: false,
             from: None,
             holds: false,
             passed: false,

@@ -421,6 +421,25 @@ fn rooted(home: u32, number: u64, parent: Option<&Arc<Line>>) -> Arc<Line> {
     Line::new(GroupId::Rooted { home, number }, parent.cloned())
 }
 
+/// A worker beside another begins at the other end of what the body forked, and takes the newest of what tasks did.
+#[test]
+fn a_worker_beside_begins_at_the_other_end() {
+    let mut machine = fresh(0, 1, &ScopeOptions::default());
+    let group = rooted(0, 0, None);
+    let ticket = machine.ticket(&group, None);
+    let task = |first| Range { first, size: 1 };
+    for first in 0..3 {
+        machine.fork(ticket.clone(), task(first));
+    }
+    machine.waits_in(group.group());
+    for first in 3..5 {
+        machine.fork(ticket.clone(), task(first));
+    }
+    let mut far = || machine.far_task().map(|(_, task)| task.first);
+    assert_eq!([far(), far(), far()], [Some(0), Some(1), Some(2)]);
+    assert_eq!([far(), far(), far()], [Some(4), Some(3), None]);
+}
+
 /// However many groups are dropped with results in them, the scope ends.
 #[test]
 fn a_group_nobody_joins_still_ends() {

@@ -300,7 +300,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                         hand.begins.pop_front();
                     }
                     let job = ahead.or_else(|| {
-                        let (ticket, cargo) = self.scheduler.next_task(None)?;
+                        let (ticket, cargo) = self.scheduler.far_task()?;
                         Some(self.job(ticket, cargo))
                     });
                     job.map(Order::Run)
@@ -363,7 +363,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             && self.hands[index].frames.len() == 1
             && lock(&self.hands[index].ahead).len() < MOST_AHEAD
             && self.scheduler.pool_len() > plenty
-            && let Some((ticket, cargo)) = self.scheduler.next_task(None)
+            && let Some((ticket, cargo)) = self.scheduler.far_task()
         {
             let job = self.job(ticket, cargo);
             let begin = self.begin_of(index + self.first_hand(), &job);

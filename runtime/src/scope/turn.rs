@@ -8,6 +8,7 @@ use crate::comm::{CommError, Rank};
 use crate::parcel::{self, Cargo, Outcome, Parcel, Receipt};
 use crate::scheduler::GroupId;
 use crate::scheduler::message::Message;
+use crate::sync::let_others;
 use crate::trace::What;
 use crate::wire;
 
@@ -15,8 +16,6 @@ use crate::wire;
 const NAP: Duration = Duration::from_micros(200);
 /// And the shortest.
 const SHORTEST_NAP: Duration = Duration::from_nanos(500);
-/// The same while its own workers are busy: their reports do not wake it.
-const SHORT_NAP: Duration = Duration::from_micros(10);
 
 impl<E: ?Sized + Sync> Scope<'_, E> {
     /// One round: messages, what other workers left, decisions, and a batch of tasks or a nap. This thread
@@ -66,14 +65,14 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.watch.moved = now;
         } else if !self.scheduler.may_leave() {
             self.complain(now);
-            let nap = if self.hands.iter().any(Hand::is_busy) {
-                SHORT_NAP
+            if self.hands.iter().any(Hand::is_busy) {
+                // Their reports would not wake this thread.
+                let_others();
             } else {
-                self.scheduler
-                    .next_deadline(now)
-                    .map_or(NAP, |at| at.saturating_sub(now).clamp(SHORTEST_NAP, NAP))
-            };
-            self.comm.wait(nap)?;
+                let deadline = self.scheduler.next_deadline(now);
+                let nap = deadline.map_or(NAP, |at| at.saturating_sub(now));
+                self.comm.wait(nap.clamp(SHORTEST_NAP, NAP))?;
+            }
         }
         Ok(())
     }
