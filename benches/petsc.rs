@@ -50,9 +50,10 @@ const SUMS: u32 = 100;
 /// How often each of the two has its turn; the best counts.
 const ROUNDS: usize = 3;
 
-/// Bytes of vectors that an iteration moves for a vertex: one read and one written by the product, and one pass over five, of which four
-/// are written, with the inverted blocks and, at every second iteration, x; the scalar products find theirs in the cache.
-const VECTOR_BYTES: usize = 48 + 9 * 24 + 48 + 48 / 2;
+/// Bytes of vectors that an iteration moves for a vertex: one read and one written by the product, which has the inverted blocks read too, in
+/// short numbers; and one pass over three, of which two are written, with these blocks and, at every second iteration, x. The scalar
+/// products find theirs in the cache.
+const VECTOR_BYTES: usize = 48 + 24 + 5 * 24 + 24 + 48 / 2;
 
 /// Best times of the slowest rank, and the bytes of all.
 #[derive(Clone, Copy)]

@@ -38,21 +38,18 @@ pub(crate) trait Lanes: Copy {
     fn positive(self, a: Self::Four) -> Self::Four;
     /// The first three, and zero.
     fn three(self, a: Self::Four) -> Self::Four;
-    /// Its lanes in an [`order`].
-    fn permuted<const ORDER: i32>(self, a: Self::Four) -> Self::Four;
     /// Four by four numbers, with rows and columns exchanged.
     fn transposed(self, rows: [Self::Four; 4]) -> [Self::Four; 4];
+    /// Of four vectors that follow each other the x, the y and the z.
+    fn coordinates(self, vectors: [Self::Four; 3]) -> [Self::Four; 3];
+    /// Four vectors that follow each other, from their x, y and z.
+    fn vectors(self, coordinates: [Self::Four; 3]) -> [Self::Four; 3];
     /// The sums (f0 + f1) + (f2 + f3) of the lanes of each of three; the fourth lane is of no use.
     fn sums(self, of: [Self::Four; 3]) -> Self::Four;
     /// The numbers.
     fn store(self, four: Self::Four) -> [f64; 4];
     /// Asks for what stands so many bytes behind a value in memory, if there is anything.
     fn prefetch<T>(self, value: &T, ahead: usize);
-}
-
-/// Which lanes come first, second, third and fourth.
-pub(crate) const fn order([a, b, c, d]: [i32; 4]) -> i32 {
-    a | b << 2 | c << 4 | d << 6
 }
 
 /// A loop over lanes. What it calls must be inlined into it, or is compiled for any processor.
@@ -233,13 +230,26 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    fn permuted<const ORDER: i32>(self, a: [f64; 4]) -> [f64; 4] {
-        std::array::from_fn(|i| a[(ORDER >> (2 * i)) as usize & 3])
+    fn transposed(self, rows: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
+        std::array::from_fn(|i| rows.map(|row| row[i]))
     }
 
     #[inline(always)]
-    fn transposed(self, rows: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
-        std::array::from_fn(|i| rows.map(|row| row[i]))
+    fn coordinates(self, [a, b, c]: [[f64; 4]; 3]) -> [[f64; 4]; 3] {
+        [
+            [a[0], a[3], b[2], c[1]],
+            [a[1], b[0], b[3], c[2]],
+            [a[2], b[1], c[0], c[3]],
+        ]
+    }
+
+    #[inline(always)]
+    fn vectors(self, [x, y, z]: [[f64; 4]; 3]) -> [[f64; 4]; 3] {
+        [
+            [x[0], y[0], z[0], x[1]],
+            [y[1], z[1], x[2], y[2]],
+            [z[2], x[3], y[3], z[3]],
+        ]
     }
 
     #[inline(always)]
@@ -348,11 +358,6 @@ mod wide {
         }
 
         #[inline(always)]
-        fn permuted<const ORDER: i32>(self, a: f64x4) -> f64x4 {
-            pulp::cast((self.avx2)._mm256_permute4x64_pd::<ORDER>(pulp::cast(a)))
-        }
-
-        #[inline(always)]
         fn transposed(self, rows: [f64x4; 4]) -> [f64x4; 4] {
             let avx = self.avx;
             let [a, b, c, d] = rows;
@@ -366,6 +371,36 @@ mod wide {
                 pulp::cast(avx._mm256_permute2f128_pd::<0x20>(ab13, cd13)),
                 pulp::cast(avx._mm256_permute2f128_pd::<0x31>(ab02, cd02)),
                 pulp::cast(avx._mm256_permute2f128_pd::<0x31>(ab13, cd13)),
+            ]
+        }
+
+        #[inline(always)]
+        fn coordinates(self, [a, b, c]: [f64x4; 3]) -> [f64x4; 3] {
+            let avx = self.avx;
+            let (a, b, c) = (pulp::cast(a), pulp::cast(b), pulp::cast(c));
+            // x0 y0 x2 y2, z0 x1 z2 x3, y1 z1 y3 z3
+            let xy = avx._mm256_blend_pd::<0b1100>(a, b);
+            let zx = avx._mm256_permute2f128_pd::<0x21>(a, c);
+            let yz = avx._mm256_blend_pd::<0b1100>(b, c);
+            [
+                pulp::cast(avx._mm256_blend_pd::<0b1010>(xy, zx)),
+                pulp::cast(avx._mm256_shuffle_pd::<0b0101>(xy, yz)),
+                pulp::cast(avx._mm256_blend_pd::<0b1010>(zx, yz)),
+            ]
+        }
+
+        #[inline(always)]
+        fn vectors(self, [x, y, z]: [f64x4; 3]) -> [f64x4; 3] {
+            let avx = self.avx;
+            let (x, y, z) = (pulp::cast(x), pulp::cast(y), pulp::cast(z));
+            // As above.
+            let xy = avx._mm256_unpacklo_pd(x, y);
+            let zx = avx._mm256_blend_pd::<0b1010>(z, x);
+            let yz = avx._mm256_unpackhi_pd(y, z);
+            [
+                pulp::cast(avx._mm256_permute2f128_pd::<0x20>(xy, zx)),
+                pulp::cast(avx._mm256_blend_pd::<0b1100>(yz, xy)),
+                pulp::cast(avx._mm256_permute2f128_pd::<0x31>(zx, yz)),
             ]
         }
 
@@ -428,17 +463,38 @@ mod tests {
         );
     }
 
+    struct Apart<'a>(&'a [[f64; 4]; 3]);
+
+    impl Loop for Apart<'_> {
+        type Output = [[[f64; 4]; 3]; 2];
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> [[[f64; 4]; 3]; 2] {
+            let apart = lanes.coordinates(self.0.each_ref().map(|four| lanes.load(four)));
+            [apart, lanes.vectors(apart)].map(|fours| fours.map(|four| lanes.store(four)))
+        }
+    }
+
+    #[test]
+    fn vectors_are_taken_apart_and_put_together_by_any_width() {
+        let vectors = [0.0, 4.0, 8.0].map(|first| [first, first + 1.0, first + 2.0, first + 3.0]);
+        let found = widest(Apart(&vectors));
+        assert_eq!(found, Apart(&vectors).run(Plain));
+        let [x, y, z] = found[0];
+        assert_eq!((x, y), ([0.0, 3.0, 6.0, 9.0], [1.0, 4.0, 7.0, 10.0]));
+        assert_eq!((z, found[1]), ([2.0, 5.0, 8.0, 11.0], vectors));
+    }
+
     struct Exchange<'a>(&'a [[f64; 4]; 4]);
 
     impl Loop for Exchange<'_> {
-        type Output = [[f64; 4]; 6];
+        type Output = [[f64; 4]; 5];
 
         #[inline(always)]
-        fn run<L: Lanes>(self, lanes: L) -> [[f64; 4]; 6] {
+        fn run<L: Lanes>(self, lanes: L) -> [[f64; 4]; 5] {
             let [a, b, c, d] = self.0.each_ref().map(|row| lanes.load(row));
             let [e, f, g, h] = lanes.transposed([a, b, c, d]);
-            let permuted = lanes.permuted::<{ order([2, 0, 3, 3]) }>(a);
-            [e, f, g, h, lanes.three(a), permuted].map(|four| lanes.store(four))
+            [e, f, g, h, lanes.three(a)].map(|four| lanes.store(four))
         }
     }
 
@@ -450,7 +506,6 @@ mod tests {
         assert_eq!(found, Exchange(&rows).run(Plain));
         assert_eq!(found[1], [1.0, 5.0, 9.0, 13.0]);
         assert_eq!(found[4], [0.0, 1.0, 2.0, 0.0]);
-        assert_eq!(found[5], [2.0, 0.0, 3.0, 3.0]);
     }
 
     #[test]

@@ -4,17 +4,21 @@
 //! P = S (S D S + I − S)⁻¹ S. That is the inverse of D restricted to the free directions, and
 //! nothing in the others, so that preconditioned residuals stay where the filter lets them be
 //! \[AB03\]. It is local to a vertex, and so the same on any number of ranks.
+//!
+//! Iterations read them in short numbers ([`super::short_blocks`]); here they are as they were computed.
 
 use glam::{DMat3, DVec3};
 
 use super::{BlockMatrix, Filter};
 use crate::team::{Shares, Team, parts};
 
+/// A symmetric matrix: xx, xy, xz, yz, yy, zz, in the order that products in lanes like.
+pub(super) type Symmetric = [f64; 6];
+
 /// Inverted diagonal blocks of the owned rows.
 #[derive(Clone, Debug, Default)]
 pub struct BlockJacobi {
-    /// Symmetric: xx, xy, xz, yz, yy, zz, in the order that [`Blocks`](super::passes::Blocks) likes.
-    inverses: Vec<[f64; 6]>,
+    inverses: Vec<Symmetric>,
 }
 
 impl BlockJacobi {
@@ -47,15 +51,11 @@ impl BlockJacobi {
             .zip(&mut indefinite);
         shares.run(work, |((inverses, rows), indefinite)| {
             for (row, out) in rows.clone().zip(inverses) {
-                let inverse = inverse_in_free_directions(matrix, filter, row);
+                let inverse = in_free_directions(matrix, filter, row);
                 if inverse.is_none() {
                     indefinite.get_or_insert(row);
                 }
-                *out = inverse.map_or([0.0; 6], |m| {
-                    [
-                        m.x_axis.x, m.x_axis.y, m.x_axis.z, m.y_axis.z, m.y_axis.y, m.z_axis.z,
-                    ]
-                });
+                *out = inverse.unwrap_or_default();
             }
         });
         indefinite.into_iter().flatten().next()
@@ -72,26 +72,32 @@ impl BlockJacobi {
     }
 
     /// The inverses of all rows, for loops over rows.
-    pub(super) fn inverses(&self) -> &[[f64; 6]] {
+    pub(super) fn inverses(&self) -> &[Symmetric] {
         &self.inverses
     }
 }
 
 /// The inverse of a diagonal block in the free directions of its row; `None` if it is not positive definite there.
-fn inverse_in_free_directions(matrix: &BlockMatrix, filter: &Filter, row: usize) -> Option<DMat3> {
+pub(super) fn in_free_directions(
+    matrix: &BlockMatrix,
+    filter: &Filter,
+    row: usize,
+) -> Option<Symmetric> {
     let block = matrix.diagonal_block(row);
-    if filter.is_constrained(row) {
+    let inverse = if filter.is_constrained(row) {
         let free = filter.free(row);
         let rest = DMat3::IDENTITY - free;
-        inverse(&(free * block * free + rest)).map(|inverse| free * inverse * free)
+        free * inverse(&(free * block * free + rest))? * free
     } else {
-        inverse(&block)
-    }
+        inverse(&block)?
+    };
+    let (x, y, z) = (inverse.x_axis, inverse.y_axis, inverse.z_axis);
+    Some([x.x, x.y, x.z, y.z, y.y, z.z])
 }
 
 /// The product of a symmetric matrix, stored as six numbers, with a vector.
 #[inline]
-pub(super) fn multiply([xx, xy, xz, yz, yy, zz]: &[f64; 6], v: DVec3) -> DVec3 {
+pub(super) fn multiply([xx, xy, xz, yz, yy, zz]: &Symmetric, v: DVec3) -> DVec3 {
     DVec3::new(
         xx * v.x + xy * v.y + xz * v.z,
         xy * v.x + yy * v.y + yz * v.z,

@@ -7,19 +7,17 @@
 //! as a projection, and progress is measured against S (b − A z), which no warm start (`start`) changes. What went wrong is
 //! found out in `faults`.
 //!
-//! An iteration is that of Chronopoulos and Gear: both scalar products are of the same vectors, r
-//! and the product with u = M r, so that one round of messages carries them, and with them what a
-//! coarse level of the preconditioner M needs to know of the product. The search direction's
-//! curvature then comes from a recurrence, and the residual always does; neither is taken at its
+//! An iteration has one round of messages: with the product w = S A p travel p·w, r·M r and w·M w, and what a coarse level of the
+//! preconditioner M needs to know of w. From these the step is known and the direction after it, the latter by predicting what
+//! r·M r will be (`scalars`). The residual comes from a recurrence, which is not taken at its
 //! word. When the recurrence says that it is done, the residual is computed from Δv, and only that
 //! one counts: if it is too large still, the iteration starts again from there. So directions may be multiplied with a matrix
 //! that is nearly A (`half`): A itself gives the residual at the start and at the end, and all products after a residual
 //! that was found too large. The product for it
 //! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
 //!
-//! Large systems are limited by the bytes of vectors as much as by those of the matrix. What a pass leaves of a patch in the
-//! cache is used there: the scalar products are taken patch by patch as soon as their vectors are known, and x, which only
-//! the end asks for, is moved along two directions at every second iteration, rounded as if along one after the other.
+//! Large systems are limited by the bytes of vectors as much as by those of the matrix. There are four, x, r, p and w: of M r and M w only
+//! sums are wanted, and they are made where r and w are in the cache anyway (`step`).
 //!
 //! Interior rows are multiplied while the halo is under way. No sum depends on ownership
 //! ([`Reduction`]), no row on where it is ([`super::block_matrix`]): the same bits come out on any
@@ -27,7 +25,9 @@
 //! ranks leave together.
 
 mod faults;
+mod scalars;
 mod start;
+mod step;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -36,10 +36,10 @@ use glam::DVec3;
 use weft_partition::{HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError, Tag};
 
+use self::scalars::{Step, Sums};
 use super::half::{self, Half};
 use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
 use super::pages::Paged;
-use super::passes::Advance;
 use super::reduction::dot;
 use super::{BlockMatrix, Filter, Halo, Preconditioner, Reduction, Rows};
 use crate::team::{Shares, Team, parts};
@@ -58,33 +58,22 @@ pub struct ModifiedCg {
     /// What a solve and a product charge to the clock of a modelled machine, in its units.
     solve_cost: u64,
     product_cost: u64,
-    /// u = M r, with halo.
-    u: Paged<DVec3>,
-    /// w = S A u.
+    /// The search direction, with halo.
+    p: Paged<DVec3>,
+    /// w = S A p.
     w: Paged<DVec3>,
     /// r = S (b − A x).
     r: Paged<DVec3>,
-    /// The search direction, and s = S A p by recurrence. Before the first one, the products of `along`.
-    p: Paged<DVec3>,
-    s: Paged<DVec3>,
     /// S of the vectors along which x starts, with halo.
     along: [Paged<DVec3>; 2],
     /// A x − b, not projected.
     force: Paged<DVec3>,
-    /// Of each owned patch r·u and w·u.
-    residuals: Vec<f64>,
-    curvatures: Vec<f64>,
+    /// Of each owned patch r·M r, p·w and the local part of w·M w.
+    leaves: Vec<[f64; 3]>,
     /// The constrained rows, ascending.
     constrained: Vec<u32>,
-    /// α of the last step, if x was not yet taken along p.
-    due: Option<f64>,
-}
-
-/// What leads from one iteration to the next.
-#[derive(Clone, Copy, Debug)]
-struct Previous {
-    gamma: f64,
-    alpha: f64,
+    /// The last step, if x was not yet taken along it.
+    due: Option<Step>,
 }
 
 /// The counts and bounds of one solve.
@@ -134,7 +123,7 @@ impl ModifiedCg {
         let sizes = (0..tree.patch_count()).map(|patch| tree.patch_vertices(patch).len());
         let largest_patch = sizes.max().unwrap_or(0);
         let reduction = Reduction::new(tree, ownership, plan.rank());
-        let of_patches = vec![0.0; reduction.patches().len()];
+        let leaves = vec![[0.0; 3]; reduction.patches().len()];
         Self {
             halo: Halo::new(plan, tag),
             reduction,
@@ -144,15 +133,12 @@ impl ModifiedCg {
             half: half::pays(tree.vertex_count(), largest_patch).then(Half::default),
             solve_cost: 0,
             product_cost: 0,
-            u: Paged::zeros(plan.local_len()),
+            p: Paged::zeros(plan.local_len()),
             w: zeros(),
             r: zeros(),
-            p: zeros(),
-            s: zeros(),
             along: [(); 2].map(|()| Paged::zeros(plan.local_len())),
             force: zeros(),
-            residuals: of_patches.clone(),
-            curvatures: of_patches,
+            leaves,
             constrained: Vec::new(),
             due: None,
         }
@@ -256,7 +242,12 @@ impl ModifiedCg {
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
         let shares = self.reduction.shares();
-        let bad_block = (self.preconditioner).factor(comm, &mut self.halo, system, shares)?;
+        let bad_block = (self.preconditioner).factor(
+            comm,
+            &mut self.halo,
+            system,
+            (self.reduction.patches(), shares),
+        )?;
         if let Some(half) = &mut self.half {
             half.fill(system.matrix, self.reduction.patches(), shares);
         }
@@ -264,28 +255,20 @@ impl ModifiedCg {
             comm.compute(self.solve_cost, Duration::ZERO);
         }
         let mut progress = self.start(comm, system, tolerance, bad_block, earlier, x)?;
-        let mut previous = None;
         loop {
-            self.multiply_direction(comm, system, &mut progress)?;
-            let shares = self.reduction.shares();
-            let carried = self.preconditioner.restrict_product(&self.w, shares);
-            // γ = r·u, δ = u·A u
-            let leaves = self.residuals.iter().zip(&self.curvatures);
-            let leaves: Vec<_> = leaves.map(|(&gamma, &delta)| [gamma, delta]).collect();
-            let [gamma, delta] = self.reduction.sum_leaves(comm, carried, &leaves)?;
-            let finite = gamma.is_finite() && delta.is_finite();
-            if !finite && !progress.rounded {
-                self.catch_up(x);
-                return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
-            }
-            if !finite {
+            let sums = self.multiply_direction(comm, system, &mut progress)?;
+            let [gamma, curvature, energy] = sums;
+            if !sums.iter().all(|sum| sum.is_finite()) {
+                if !progress.rounded {
+                    self.catch_up(system, x);
+                    return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
+                }
                 // Perhaps a number of the matrix is too large for a short one.
                 if let Check::Converged(outcome) =
                     self.check_residual(comm, system, x, &mut progress)?
                 {
                     return Ok(outcome);
                 }
-                previous = None;
                 continue;
             }
             progress.best = progress.best.min(gamma.sqrt());
@@ -297,34 +280,24 @@ impl ModifiedCg {
                     }
                     Check::GoOn => {}
                 }
-                previous = None;
                 continue;
             }
-            // β = γ / γ₋, p·A p = δ − β γ / α₋
-            let (beta, curvature) = match previous {
-                None => (0.0, delta),
-                Some(Previous {
-                    gamma: before,
-                    alpha,
-                }) => {
-                    let beta = gamma / before;
-                    (beta, delta - beta * gamma / alpha)
-                }
+            let sums = Sums {
+                gamma,
+                curvature,
+                energy: energy + self.preconditioner.solve_product(),
             };
-            if !(curvature > 0.0 && (gamma / curvature).is_finite()) {
-                self.check_curvature(comm, system, beta, &mut progress)?;
+            let Some(step) = sums.step() else {
+                self.check_curvature(comm, system, &mut progress)?;
                 // The matrix is innocent, the recurrence has lost its way.
                 if let Check::Converged(outcome) =
                     self.check_residual(comm, system, x, &mut progress)?
                 {
                     return Ok(outcome);
                 }
-                previous = None;
                 continue;
-            }
-            let alpha = gamma / curvature;
-            self.advance(system, alpha, beta, x);
-            previous = Some(Previous { gamma, alpha });
+            };
+            self.advance(system, step, x);
             progress.iterations += 1;
         }
     }
@@ -386,17 +359,19 @@ impl ModifiedCg {
         x: &mut [DVec3],
         progress: &mut Progress,
     ) -> Result<Check, SolveError> {
-        let owned = self.halo.owned_len();
-        self.catch_up(x);
+        self.catch_up(system, x);
         system.filter.enforce(x);
-        self.u[..owned].copy_from_slice(x);
-        self.multiply(comm, system.matrix, None, false)?;
+        self.p[..x.len()].copy_from_slice(x);
+        self.multiply(comm, system, false, false)?;
         progress.products += 1;
-        for ((force, ax), b) in self.force.iter_mut().zip(&self.w).zip(system.rhs) {
+        let vectors = self.force.iter_mut().zip(&mut *self.r);
+        for ((force, r), (ax, b)) in vectors.zip(self.w.iter().zip(system.rhs)) {
             *force = *ax - *b;
+            *r = *b - *ax;
         }
-        self.take_residual(comm, system)?;
-        let leaves: Vec<_> = self.residuals.iter().map(|&gamma| [gamma]).collect();
+        system.filter.project(&mut self.r);
+        self.precondition_residual(comm, system)?;
+        let leaves: Vec<_> = self.leaves.iter().map(|&[gamma, ..]| [gamma]).collect();
         let [gamma] = self.reduction.sum_leaves(comm, None, &leaves)?;
         if !gamma.is_finite() {
             return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
@@ -420,70 +395,57 @@ impl ModifiedCg {
         Ok(Check::GoOn)
     }
 
-    /// r = S (b − w) and u = M r, where w is a product with A. Collective.
-    fn take_residual(&mut self, comm: &mut dyn Comm, system: &System<'_>) -> Result<(), CommError> {
-        for ((r, ax), b) in self.r.iter_mut().zip(&self.w).zip(system.rhs) {
-            *r = *b - *ax;
-        }
-        system.filter.project(&mut self.r);
-        self.precondition_residual(comm, system)
-    }
-
-    /// u = M r for a residual that no recurrence led to, and r·u of patches. Collective.
+    /// p = M r for a residual that no recurrence led to, and r·p of patches. Collective.
     fn precondition_residual(
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,
     ) -> Result<(), CommError> {
-        let u = &mut self.u[..self.halo.owned_len()];
+        let p = &mut self.p[..self.halo.owned_len()];
         let of = (self.reduction.patches(), self.reduction.shares());
-        self.preconditioner.restart(comm, system, of, &self.r, u)?;
-        let patches = self.reduction.patches().iter().zip(&mut self.residuals);
-        for (patch, gamma) in patches {
-            *gamma = dot(&self.r[patch.clone()], &self.u[patch.clone()]);
+        self.preconditioner.restart(comm, system, of, &self.r, p)?;
+        let patches = self.reduction.patches().iter().zip(&mut self.leaves);
+        for (patch, [gamma, ..]) in patches {
+            *gamma = dot(&self.r[patch.clone()], &self.p[patch.clone()]);
         }
         Ok(())
     }
 
-    /// x, if a step along p is due.
-    fn catch_up(&mut self, x: &mut [DVec3]) {
-        if let Some(alpha) = self.due.take() {
-            for (x, p) in x.iter_mut().zip(&self.p) {
-                *x += alpha * *p;
-            }
-        }
-    }
-
-    /// w = S A u, and w·u of patches.
+    /// w = S A p, r·M r, p·w and the local part of w·M w; what the coarse level knows of w travels with these. Collective.
     fn multiply_direction(
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,
         progress: &mut Progress,
-    ) -> Result<(), CommError> {
-        let filter = Some(system.filter);
-        self.multiply(comm, system.matrix, filter, progress.rounded)?;
+    ) -> Result<[f64; 3], CommError> {
+        self.multiply(comm, system, true, progress.rounded)?;
         progress.products += 1;
-        Ok(())
+        let (patches, shares) = (self.reduction.patches(), self.reduction.shares());
+        let told = |[.., energy]: &mut [f64; 3], part: f64| *energy = part;
+        let of = (patches, shares);
+        (self.preconditioner).sweep_product(system, of, &self.w, &mut self.leaves, told);
+        let carried = self.preconditioner.restrict_product(&self.w, shares);
+        self.reduction.sum_leaves(comm, carried, &self.leaves)
     }
 
-    /// w = A u, or nearly, if `rounded`; interior rows while the halo of u is under way. With a filter, w = S A u and w·u of
-    /// patches too.
+    /// w = A p, or nearly, if `rounded`; interior rows while the halo of p is under way. For a direction w = S A p, and of patches p·w
+    /// and what can be had of w·M w too. Collective.
     fn multiply(
         &mut self,
         comm: &mut dyn Comm,
-        matrix: &BlockMatrix,
-        filter: Option<&Filter>,
+        system: &System<'_>,
+        direction: bool,
         rounded: bool,
     ) -> Result<(), CommError> {
-        self.halo.start(comm, &self.u)?;
-        self.multiply_rows(matrix, Rows::Interior, filter, rounded);
+        let filter = direction.then_some(system.filter);
+        self.halo.start(comm, &self.p)?;
+        self.multiply_rows(system.matrix, Rows::Interior, filter, rounded);
         if self.product_cost > 0 {
             comm.compute(self.product_cost, Duration::ZERO);
         }
-        self.halo.finish(comm, &mut self.u)?;
+        self.halo.finish(comm, &mut self.p)?;
         if comm.size() > 1 {
-            self.multiply_rows(matrix, Rows::Border, filter, rounded);
+            self.multiply_rows(system.matrix, Rows::Border, filter, rounded);
         }
         Ok(())
     }
@@ -495,20 +457,20 @@ impl ModifiedCg {
         filter: Option<&Filter>,
         rounded: bool,
     ) {
-        let (u, shares, patches) = (&self.u, self.reduction.shares(), self.reduction.patches());
-        let (w, curvatures) = (&mut self.w, &mut self.curvatures);
-        let constrained = &self.constrained;
+        let (p, shares, patches) = (&self.p, self.reduction.shares(), self.reduction.patches());
+        let (w, leaves) = (&mut self.w, &mut self.leaves);
+        let (constrained, preconditioner) = (&self.constrained, &self.preconditioner);
         // While a patch is in the cache.
-        let done = |patch: Range<usize>, w: &mut [DVec3], curvature: &mut f64| {
+        let done = |patch: Range<usize>, w: &mut [DVec3], leaf: &mut [f64; 3]| {
             if let Some(filter) = filter {
                 project(filter, constrained, &patch, w);
-                *curvature = dot(w, &u[patch]);
+                [leaf[1], leaf[2]] = preconditioner.energies(patch.clone(), w, &p[patch]);
             }
         };
         if let Some(half) = self.half.as_mut().filter(|_| rounded) {
             match rows {
-                Rows::Interior => half.multiply_interior(u, (w, curvatures), shares, done),
-                Rows::Border => half.multiply_border(u, (w, curvatures), shares, done),
+                Rows::Interior => half.multiply_interior(p, (w, leaves), shares, done),
+                Rows::Border => half.multiply_border(p, (w, leaves), shares, done),
                 Rows::All => unreachable!("the halo comes in between"),
             }
             return;
@@ -516,69 +478,24 @@ impl ModifiedCg {
         let pattern = matrix.pattern();
         let border = matches!(rows, Rows::Border);
         let work =
-            (parts(w, &shares.elements).zip(parts(curvatures, &shares.ranges))).zip(&shares.ranges);
-        shares.run(work, |((w, curvatures), share)| {
+            (parts(w, &shares.elements).zip(parts(leaves, &shares.ranges))).zip(&shares.ranges);
+        shares.run(work, |((w, leaves), share)| {
             let patches = &patches[share.clone()];
-            for ((patch, w), curvature) in patches.iter().zip(parts(w, patches)).zip(curvatures) {
-                matrix.multiply_share([u], [w], patch.start, rows);
+            for ((patch, w), leaf) in patches.iter().zip(parts(w, patches)).zip(leaves) {
+                matrix.multiply_share([p], [w], patch.start, rows);
                 if pattern.reads_halo(patch) == border {
-                    done(patch.clone(), w, curvature);
+                    done(patch.clone(), w, leaf);
                 }
-            }
-        });
-    }
-
-    /// One step along the search direction: p, s = A p, x, r and u for the next, and r·u of patches, in one pass over those
-    /// of a patch, while they are in the cache.
-    ///
-    /// x is taken along two directions at every second step, with the roundings of two steps: [`Self::catch_up`].
-    fn advance(&mut self, system: &System<'_>, alpha: f64, beta: f64, x: &mut [DVec3]) {
-        self.preconditioner.advance(alpha, beta);
-        let due = self.due.take();
-        if due.is_none() {
-            self.due = Some(alpha);
-        }
-        let u = &mut self.u[..self.halo.owned_len()];
-        let (patches, shares) = (self.reduction.patches(), self.reduction.shares());
-        let (w, preconditioner) = (&self.w, &self.preconditioner);
-        let constrained = &self.constrained;
-        let of = &shares.elements;
-        let work = (parts(u, of).zip(parts(&mut self.p, of)))
-            .zip(parts(&mut self.s, of).zip(parts(x, of)))
-            .zip(parts(&mut self.r, of).zip(parts(&mut self.residuals, &shares.ranges)))
-            .zip(&shares.ranges);
-        shares.run(work, |((((u, p), (s, x)), (r, gammas)), share)| {
-            let patches = &patches[share.clone()];
-            let vectors = (parts(u, patches).zip(parts(p, patches)))
-                .zip(parts(s, patches).zip(parts(x, patches)))
-                .zip(parts(r, patches).zip(gammas));
-            for (patch, (((u, p), (s, x)), (r, gamma))) in patches.iter().zip(vectors) {
-                Advance {
-                    alpha,
-                    beta,
-                    u,
-                    w: &w[patch.clone()],
-                    p,
-                    s,
-                    r,
-                    x: due.map(|due| (due, x)),
-                }
-                .run();
-                preconditioner.apply(system.matrix, patch.clone(), r, u);
-                if preconditioner.leaves_constraints() {
-                    project(system.filter, constrained, patch, u);
-                }
-                *gamma = dot(r, u);
             }
         });
     }
 }
 
-/// Projects the part of a vector that is of a patch; the constrained rows are given in ascending order.
-fn project(filter: &Filter, constrained: &[u32], patch: &Range<usize>, of_patch: &mut [DVec3]) {
-    let before = constrained.partition_point(|&row| (row as usize) < patch.start);
+/// Projects the part of a vector that is of some rows; the constrained rows are given in ascending order.
+fn project(filter: &Filter, constrained: &[u32], rows: &Range<usize>, of_rows: &mut [DVec3]) {
+    let before = constrained.partition_point(|&row| (row as usize) < rows.start);
     for row in constrained[before..].iter().map(|&row| row as usize) {
-        let Some(v) = of_patch.get_mut(row - patch.start) else {
+        let Some(v) = of_rows.get_mut(row - rows.start) else {
             break;
         };
         *v = filter.projected(row, *v);

@@ -14,6 +14,7 @@
 //! | `half` | the same product with half of the bytes, for large matrices |
 //! | [`filter`] | [`Filter`], the constrained directions |
 //! | [`block_jacobi`] | [`BlockJacobi`], inverted diagonal blocks |
+//! | `short_blocks` | the same in short numbers, which iterations read |
 //! | `patch_ssor` | symmetric Gauss-Seidel within patches |
 //! | `coarse` | a direct solve for the rigid motions of aggregates |
 //! | [`preconditioner`] | [`Preconditioner`], which of them there are |
@@ -44,6 +45,7 @@ mod patch_ssor;
 pub mod preconditioner;
 mod prefiltered;
 pub mod reduction;
+mod short_blocks;
 mod suspect;
 #[cfg(test)]
 mod testing;

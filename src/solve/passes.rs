@@ -1,117 +1,109 @@
-//! Passes over the vectors of a patch between two products, in lanes and with the bits of plain code.
+//! Passes over vectors between two products, in lanes and with the bits of plain code.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use glam::DVec3;
 
-use crate::simd::{Lanes, Loop, order, widest};
+use super::reduction::{DotSum, LANES};
+use crate::simd::{Lanes, Loop, widest};
 
-/// One step of conjugate gradients over the vectors of a patch: p = u + β p, s = w + β s, r −= α s; with x, which is a step behind,
-/// x += `due` p before that and x += α p after it.
-pub(super) struct Advance<'a> {
-    pub(super) alpha: f64,
-    pub(super) beta: f64,
-    pub(super) u: &'a [DVec3],
-    pub(super) w: &'a [DVec3],
-    pub(super) p: &'a mut [DVec3],
-    pub(super) s: &'a mut [DVec3],
-    pub(super) r: &'a mut [DVec3],
-    pub(super) x: Option<(f64, &'a mut [DVec3])>,
+/// How many bytes ahead vectors in memory are asked for: those of the rows that are taken next.
+pub(super) const AHEAD: usize = 3072;
+
+/// x += a p.
+pub(super) fn along(x: &mut [DVec3], a: f64, p: &[DVec3]) {
+    widest(Along { x, a, p });
 }
 
-impl Advance<'_> {
-    pub(super) fn run(self) {
-        widest(self);
-    }
+/// x += a p − b u.
+pub(super) fn between(x: &mut [DVec3], (a, p): (f64, &[DVec3]), (b, u): (f64, &[DVec3])) {
+    widest(Between { x, a, p, b, u });
 }
 
-impl Loop for Advance<'_> {
+/// p = u + β p, and r·u.
+pub(super) fn turn(p: &mut [DVec3], beta: f64, u: &[DVec3], r: &[DVec3]) -> f64 {
+    widest(Turn { p, beta, u, r })
+}
+
+struct Along<'a> {
+    x: &'a mut [DVec3],
+    a: f64,
+    p: &'a [DVec3],
+}
+
+impl Loop for Along<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
+        let (x, x_rest) = cast_slice_mut::<_, f64>(self.x).as_chunks_mut::<4>();
+        let (p, p_rest) = cast_slice::<_, f64>(self.p).as_chunks::<4>();
+        let a = lanes.splat(self.a);
+        for (x, p) in x.iter_mut().zip(p) {
+            *x = lanes.store(lanes.add_product(lanes.load(x), a, lanes.load(p)));
+        }
+        for (x, p) in x_rest.iter_mut().zip(p_rest) {
+            *x += self.a * p;
+        }
+    }
+}
+
+struct Between<'a> {
+    x: &'a mut [DVec3],
+    a: f64,
+    p: &'a [DVec3],
+    b: f64,
+    u: &'a [DVec3],
+}
+
+impl Loop for Between<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Lanes>(self, lanes: L) {
+        let (x, x_rest) = cast_slice_mut::<_, f64>(self.x).as_chunks_mut::<4>();
+        let (p, p_rest) = cast_slice::<_, f64>(self.p).as_chunks::<4>();
         let (u, u_rest) = cast_slice::<_, f64>(self.u).as_chunks::<4>();
-        let (w, w_rest) = cast_slice::<_, f64>(self.w).as_chunks::<4>();
-        let (p, p_rest) = cast_slice_mut::<_, f64>(self.p).as_chunks_mut::<4>();
-        let (s, s_rest) = cast_slice_mut::<_, f64>(self.s).as_chunks_mut::<4>();
-        let (r, r_rest) = cast_slice_mut::<_, f64>(self.r).as_chunks_mut::<4>();
-        let [alpha, beta] = [self.alpha, self.beta].map(|scalar| lanes.splat(scalar));
-        let fours = (u.iter().zip(w)).zip(p.iter_mut().zip(s)).zip(r);
-        let rest = (u_rest.iter().zip(w_rest))
-            .zip(p_rest.iter_mut().zip(s_rest))
-            .zip(r_rest);
-        if let Some((before, x)) = self.x {
-            let due = lanes.splat(before);
-            let (x, x_rest) = cast_slice_mut::<_, f64>(x).as_chunks_mut::<4>();
-            for ((((u, w), (p, s)), r), x) in fours.zip(x) {
-                let old = lanes.load(p);
-                let along = lanes.add_product(lanes.load(u), beta, old);
-                let product = lanes.add_product(lanes.load(w), beta, lanes.load(s));
-                let half = lanes.add_product(lanes.load(x), due, old);
-                *x = lanes.store(lanes.add_product(half, alpha, along));
-                *p = lanes.store(along);
-                *s = lanes.store(product);
-                *r = lanes.store(lanes.subtract(lanes.load(r), lanes.multiply(alpha, product)));
-            }
-            for ((((u, w), (p, s)), r), x) in rest.zip(x_rest) {
-                *x += before * *p;
-                *p = u + self.beta * *p;
-                *s = w + self.beta * *s;
-                *r -= self.alpha * *s;
-                *x += self.alpha * *p;
-            }
-        } else {
-            for (((u, w), (p, s)), r) in fours {
-                let product = lanes.add_product(lanes.load(w), beta, lanes.load(s));
-                *p = lanes.store(lanes.add_product(lanes.load(u), beta, lanes.load(p)));
-                *s = lanes.store(product);
-                *r = lanes.store(lanes.subtract(lanes.load(r), lanes.multiply(alpha, product)));
-            }
-            for (((u, w), (p, s)), r) in rest {
-                *p = u + self.beta * *p;
-                *s = w + self.beta * *s;
-                *r -= self.alpha * *s;
-            }
+        let [a, b] = [self.a, self.b].map(|scalar| lanes.splat(scalar));
+        for (x, (p, u)) in x.iter_mut().zip(p.iter().zip(u)) {
+            lanes.prefetch(x, AHEAD);
+            let way = lanes.multiply(a, lanes.load(p));
+            let way = lanes.subtract(way, lanes.multiply(b, lanes.load(u)));
+            *x = lanes.store(lanes.add(lanes.load(x), way));
+        }
+        for (x, (p, u)) in x_rest.iter_mut().zip(p_rest.iter().zip(u_rest)) {
+            *x += self.a * p - self.b * u;
         }
     }
 }
 
-/// u = P r for blocks P, which are symmetric: xx, xy, xz, yz, yy, zz.
-pub(super) struct Blocks<'a> {
-    pub(super) blocks: &'a [[f64; 6]],
-    pub(super) r: &'a [DVec3],
-    pub(super) u: &'a mut [DVec3],
+struct Turn<'a> {
+    p: &'a mut [DVec3],
+    beta: f64,
+    u: &'a [DVec3],
+    r: &'a [DVec3],
 }
 
-impl Blocks<'_> {
-    pub(super) fn run(self) {
-        widest(self);
-    }
-}
+impl Loop for Turn<'_> {
+    type Output = f64;
 
-impl Loop for Blocks<'_> {
-    type Output = ();
-
+    /// Adds as [`dot`](super::reduction::dot) does.
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
-        let Self { blocks, r, u } = self;
-        let count = blocks.len().min(r.len()).min(u.len());
-        // Four numbers are written where a vector has three: the next one comes after. Behind the last there is none.
-        let u: &mut [f64] = cast_slice_mut(&mut u[..count]);
-        for (at, (block, r)) in blocks.iter().zip(r).enumerate() {
-            let [first @ .., _, _] = block;
-            let [_, second @ .., _] = block;
-            let [_, _, third @ ..] = block;
-            let [x, y, z] = [r.x, r.y, r.z].map(|r| lanes.splat(r));
-            let product = lanes.multiply(lanes.load(first), x);
-            // xy, yy, yz of xy, xz, yz, yy; xz, yz, zz of xz, yz, yy, zz.
-            let second = lanes.permuted::<{ order([0, 3, 2, 2]) }>(lanes.load(second));
-            let third = lanes.permuted::<{ order([0, 1, 3, 3]) }>(lanes.load(third));
-            let product = lanes.add_product(product, second, y);
-            let product = lanes.store(lanes.add_product(product, third, z));
-            match u[3 * at..].first_chunk_mut::<4>() {
-                Some(u) => *u = product,
-                None => u[3 * at..].copy_from_slice(&product[..3]),
+    fn run<L: Lanes>(self, lanes: L) -> f64 {
+        let (p, p_rest) = cast_slice_mut::<_, f64>(self.p).as_chunks_mut::<LANES>();
+        let (u, u_rest) = cast_slice::<_, f64>(self.u).as_chunks::<LANES>();
+        let (r, r_rest) = cast_slice::<_, f64>(self.r).as_chunks::<LANES>();
+        let beta = lanes.splat(self.beta);
+        let mut sums = DotSum::new(lanes);
+        for (p, (u, r)) in p.iter_mut().zip(u.iter().zip(r)) {
+            lanes.prefetch(p, AHEAD);
+            for (p, u) in p.as_chunks_mut().0.iter_mut().zip(u.as_chunks().0) {
+                *p = lanes.store(lanes.add_product(lanes.load(u), beta, lanes.load(p)));
             }
+            sums.add(u, r);
         }
+        for (p, u) in p_rest.iter_mut().zip(u_rest) {
+            *p = u + self.beta * *p;
+        }
+        sums.finish(u_rest, r_rest)
     }
 }

@@ -13,14 +13,22 @@
 //! SSOR with ω = 1. Vertices of a patch are a contiguous range, and columns stand in ascending
 //! order, so that both sums are over ranges of a row. Patches depend on the mesh alone, and so do
 //! the bits of u.
+//!
+//! Sweeps are as expensive as a product with the matrix. The conjugate gradients ask for them once an iteration, for a
+//! product w, and M r then follows as r does ([`Sweeps`]).
 
 use std::ops::Range;
 
 use glam::DVec3;
 
-use super::block_jacobi::{BlockJacobi, multiply};
+use super::Filter;
+use super::block_jacobi::{BlockJacobi, Symmetric, multiply};
 use super::block_matrix::{BlockMatrix, Entries, Pattern};
+use super::pages::Paged;
+use super::passes::along;
+use super::reduction::dot;
 use crate::simd::{Lanes, Loop, widest};
+use crate::team::{Shares, parts};
 
 /// Which entries of each owned row lie in its patch.
 #[derive(Clone, Debug)]
@@ -69,7 +77,7 @@ impl PatchSsor {
         r: &[DVec3],
         u: &mut [DVec3],
     ) {
-        widest(Sweeps {
+        widest(BothSweeps {
             rows: &self.rows,
             inverses: jacobi.inverses(),
             matrix: matrix.entries(),
@@ -80,17 +88,102 @@ impl PatchSsor {
     }
 }
 
+/// The preconditioner with what the conjugate gradients ask it for.
+#[derive(Clone, Debug)]
+pub(super) struct Sweeps {
+    jacobi: BlockJacobi,
+    ssor: PatchSsor,
+    /// M r and M w.
+    applied: Paged<DVec3>,
+    product: Paged<DVec3>,
+}
+
+impl Sweeps {
+    pub(super) fn new(pattern: &Pattern, patches: &[Range<usize>]) -> Self {
+        let zeros = || Paged::zeros(pattern.row_count());
+        Self {
+            jacobi: BlockJacobi::default(),
+            ssor: PatchSsor::new(pattern, patches),
+            applied: zeros(),
+            product: zeros(),
+        }
+    }
+
+    /// See [`BlockJacobi::factor`].
+    pub(super) fn factor(
+        &mut self,
+        matrix: &BlockMatrix,
+        filter: &Filter,
+        shares: &Shares,
+    ) -> Option<usize> {
+        self.jacobi.factor_shared(matrix, filter, shares)
+    }
+
+    /// M r for a residual that was computed.
+    pub(super) fn restart(
+        &mut self,
+        matrix: &BlockMatrix,
+        (patches, shares): (&[Range<usize>], &Shares),
+        r: &[DVec3],
+    ) {
+        let (ssor, jacobi) = (&self.ssor, &self.jacobi);
+        let work = parts(&mut self.applied, &shares.elements).zip(&shares.ranges);
+        shares.run(work, |(u, share)| {
+            let patches = &patches[share.clone()];
+            for (patch, u) in patches.iter().zip(parts(u, patches)) {
+                ssor.apply(matrix, jacobi, patch.clone(), &r[patch.clone()], u);
+            }
+        });
+    }
+
+    /// M w, and of each patch w·M w, by `told`.
+    pub(super) fn sweep_product<T: Send>(
+        &mut self,
+        matrix: &BlockMatrix,
+        (patches, shares): (&[Range<usize>], &Shares),
+        w: &[DVec3],
+        of_patches: &mut [T],
+        told: impl Fn(&mut T, f64) + Sync,
+    ) {
+        let (ssor, jacobi) = (&self.ssor, &self.jacobi);
+        let of_shares = parts(of_patches, &shares.ranges).zip(&shares.ranges);
+        let work = parts(&mut self.product, &shares.elements).zip(of_shares);
+        shares.run(work, |(z, (of_patches, share))| {
+            let patches = &patches[share.clone()];
+            for ((patch, z), of_patch) in patches.iter().zip(parts(z, patches)).zip(of_patches) {
+                let w = &w[patch.clone()];
+                ssor.apply(matrix, jacobi, patch.clone(), w, z);
+                told(of_patch, dot(w, z));
+            }
+        });
+    }
+
+    /// Follows r −= α w.
+    pub(super) fn step(&mut self, alpha: f64, shares: &Shares) {
+        let product = &self.product;
+        let work = parts(&mut self.applied, &shares.elements).zip(&shares.elements);
+        shares.run(work, |(applied, rows)| {
+            along(applied, -alpha, &product[rows.clone()]);
+        });
+    }
+
+    /// M r of some rows.
+    pub(super) fn applied(&self, rows: Range<usize>) -> &[DVec3] {
+        &self.applied[rows]
+    }
+}
+
 /// Both sweeps over a patch.
-struct Sweeps<'a> {
+struct BothSweeps<'a> {
     rows: &'a [InPatch],
-    inverses: &'a [[f64; 6]],
+    inverses: &'a [Symmetric],
     matrix: Entries<'a>,
     patch: Range<usize>,
     r: &'a [DVec3],
     u: &'a mut [DVec3],
 }
 
-impl Loop for Sweeps<'_> {
+impl Loop for BothSweeps<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -130,7 +223,7 @@ mod tests {
     fn both_sweeps_together_invert_the_factored_matrix() {
         let sheet = Sheet::new(8, 2);
         let matrix = sheet.system(1, 0, 6).matrix;
-        let filter = crate::solve::Filter::new(64);
+        let filter = Filter::new(64);
         let mut jacobi = BlockJacobi::default();
         assert_eq!(jacobi.factor(&matrix, &filter), None);
         let patches = [sheet.tree.patch_vertices(0), sheet.tree.patch_vertices(1)];

@@ -8,8 +8,12 @@
 //! u = M r + P (Pᵀ A P)⁺ Pᵀ r
 //! ```
 //!
-//! All of them are symmetric and positive where A is, map into the free directions, and depend on
-//! mesh, positions and constraints alone: the same bits on any number of ranks.
+//! All of them are symmetric and positive where A is, and depend on mesh, positions and constraints alone: the same bits on any
+//! number of ranks. What they answer is to be projected onto the free directions.
+//!
+//! The conjugate gradients ask for w·M w of a product w, and, with r −= α w, for M r. Inverted blocks are applied to what
+//! is at hand, which costs no bytes but theirs. What is expensive, sweeps and the coarse solve, is done once an iteration, for
+//! w, and its part of M r follows as r does.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,10 +23,11 @@ use weft_partition::{Aggregates, Graph, HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError};
 
 use super::coarse::CoarseSpace;
-use super::passes::Blocks;
-use super::patch_ssor::PatchSsor;
-use super::reduction::Carried;
-use super::{BlockJacobi, BlockMatrix, Halo, Pattern, System};
+use super::passes::along;
+use super::patch_ssor::Sweeps;
+use super::reduction::{Carried, dot};
+use super::short_blocks::ShortBlocks;
+use super::{Halo, Pattern, System};
 use crate::team::{Shares, parts};
 
 /// The local level.
@@ -47,12 +52,23 @@ pub struct TwoLevel<'a> {
 /// A preconditioner of one rank.
 #[derive(Clone, Debug, Default)]
 pub struct Preconditioner {
-    jacobi: BlockJacobi,
-    ssor: Option<PatchSsor>,
+    local: Local,
     coarse: Option<CoarseSpace>,
     /// Blocks and scalars of the pattern that it was made for; it may be any if nothing depends on
     /// it.
     entries: Option<(usize, usize)>,
+}
+
+#[derive(Clone, Debug)]
+enum Local {
+    Blocks(ShortBlocks),
+    Sweeps(Box<Sweeps>),
+}
+
+impl Default for Local {
+    fn default() -> Self {
+        Self::Blocks(ShortBlocks::default())
+    }
 }
 
 impl Preconditioner {
@@ -81,10 +97,9 @@ impl Preconditioner {
             vertices.map(|v| v.start - first..v.end - first).collect()
         };
         Self {
-            jacobi: BlockJacobi::default(),
-            ssor: match smoother {
-                Smoother::BlockJacobi => None,
-                Smoother::PatchSsor => Some(PatchSsor::new(pattern, &patches())),
+            local: match smoother {
+                Smoother::BlockJacobi => Local::default(),
+                Smoother::PatchSsor => Local::Sweeps(Box::new(Sweeps::new(pattern, &patches()))),
             },
             coarse: two_level.map(|TwoLevel { aggregates, graph }| {
                 CoarseSpace::new(pattern, plan, ownership, aggregates, graph)
@@ -115,9 +130,12 @@ impl Preconditioner {
         comm: &mut dyn Comm,
         halo: &mut Halo,
         system: &System<'_>,
-        shares: &Shares,
+        (patches, shares): (&[Range<usize>], &Shares),
     ) -> Result<Option<usize>, CommError> {
-        let bad = (self.jacobi).factor_shared(system.matrix, system.filter, shares);
+        let bad = match &mut self.local {
+            Local::Blocks(blocks) => blocks.factor(system.matrix, system.filter, (patches, shares)),
+            Local::Sweeps(sweeps) => sweeps.factor(system.matrix, system.filter, shares),
+        };
         if let Some(coarse) = &mut self.coarse {
             let System {
                 matrix,
@@ -145,7 +163,7 @@ impl Preconditioner {
         self.coarse.as_ref().map_or(1.0, CoarseSpace::solve_share)
     }
 
-    /// u = M r for a residual that was computed and not updated; r is projected. Collective.
+    /// u = M r for a residual that was computed and not updated; r is projected, and so is u. Collective.
     pub(super) fn restart(
         &mut self,
         comm: &mut dyn Comm,
@@ -157,16 +175,17 @@ impl Preconditioner {
         if let Some(coarse) = &mut self.coarse {
             coarse.restart(comm, r, shares)?;
         }
+        if let Local::Sweeps(sweeps) = &mut self.local {
+            sweeps.restart(system.matrix, (patches, shares), r);
+        }
         let work = parts(u, &shares.elements).zip(&shares.ranges);
         shares.run(work, |(u, share)| {
             let patches = &patches[share.clone()];
             for (patch, u) in patches.iter().zip(parts(u, patches)) {
-                self.apply(system.matrix, patch.clone(), &r[patch.clone()], u);
+                self.apply(patch.clone(), &r[patch.clone()], u);
             }
         });
-        if self.leaves_constraints() {
-            system.filter.project(u);
-        }
+        system.filter.project(u);
         Ok(())
     }
 
@@ -177,35 +196,76 @@ impl Preconditioner {
             .map(|coarse| coarse.restrict_product(w, shares))
     }
 
-    /// Follows s = w + β s, r −= α s on the coarse level.
-    pub(super) fn advance(&mut self, alpha: f64, beta: f64) {
-        if let Some(coarse) = &mut self.coarse {
-            coarse.advance(alpha, beta);
+    /// w·p of a patch, which the vectors are of, and the local part of w·M w, if that is best asked for while w is in the cache.
+    pub(super) fn energies(&self, patch: Range<usize>, w: &[DVec3], p: &[DVec3]) -> [f64; 2] {
+        match &self.local {
+            Local::Blocks(blocks) => blocks.energies(patch, w, p),
+            Local::Sweeps(_) => [dot(w, p), 0.0],
         }
     }
 
-    /// Whether [`Preconditioner::apply`] leaves something in constrained directions.
-    pub(super) fn leaves_constraints(&self) -> bool {
-        self.coarse.is_some()
+    /// Adds the local part of w·M w of every patch where [`Preconditioner::energies`] does not tell it, by `told`.
+    pub(super) fn sweep_product<T: Send>(
+        &mut self,
+        system: &System<'_>,
+        (patches, shares): (&[Range<usize>], &Shares),
+        w: &[DVec3],
+        of_patches: &mut [T],
+        told: impl Fn(&mut T, f64) + Sync,
+    ) {
+        if let Local::Sweeps(sweeps) = &mut self.local {
+            sweeps.sweep_product(system.matrix, (patches, shares), w, of_patches, told);
+        }
     }
 
-    /// u = M r of one patch, which the vectors are of; it must be projected if [`Preconditioner::leaves_constraints`] says so.
-    pub(super) fn apply(
+    /// The part of w·M w that is not local, the same on all ranks, once the restricted product has travelled.
+    pub(super) fn solve_product(&mut self) -> f64 {
+        self.coarse.as_mut().map_or(0.0, CoarseSpace::solve_product)
+    }
+
+    /// Follows r −= α w with what is not applied to r itself. Then [`Preconditioner::follow`] does the rest for all rows.
+    pub(super) fn step(&mut self, alpha: f64, shares: &Shares) {
+        if let Some(coarse) = &mut self.coarse {
+            coarse.step(alpha);
+        }
+        if let Local::Sweeps(sweeps) = &mut self.local {
+            sweeps.step(alpha, shares);
+        }
+    }
+
+    /// Whether M r costs hardly more than to read it, and does not depend on steps.
+    pub(super) fn is_cheap(&self) -> bool {
+        matches!(self.local, Local::Blocks(_)) && self.coarse.is_none()
+    }
+
+    /// u = M r of some rows, which the vectors are of; it must be projected then. Rows are of one patch, and the first of them is
+    /// some fourth row of it.
+    pub(super) fn apply(&self, rows: Range<usize>, r: &[DVec3], u: &mut [DVec3]) {
+        match &self.local {
+            Local::Blocks(blocks) => blocks.multiply(rows.clone(), r, u),
+            Local::Sweeps(sweeps) => u.copy_from_slice(sweeps.applied(rows.clone())),
+        }
+        if let Some(coarse) = &self.coarse {
+            coarse.add_correction(rows, u);
+        }
+    }
+
+    /// r −= α w and u = M r of such rows.
+    pub(super) fn follow(
         &self,
-        matrix: &BlockMatrix,
-        patch: Range<usize>,
-        r: &[DVec3],
+        rows: Range<usize>,
+        (r, alpha, w): (&mut [DVec3], f64, &[DVec3]),
         u: &mut [DVec3],
     ) {
-        match &self.ssor {
-            Some(ssor) => ssor.apply(matrix, &self.jacobi, patch.clone(), r, u),
-            None => {
-                let blocks = &self.jacobi.inverses()[patch.clone()];
-                Blocks { blocks, r, u }.run();
+        match &self.local {
+            Local::Blocks(blocks) => blocks.follow(rows.clone(), (r, alpha, w), u),
+            Local::Sweeps(sweeps) => {
+                along(r, -alpha, w);
+                u.copy_from_slice(sweeps.applied(rows.clone()));
             }
         }
         if let Some(coarse) = &self.coarse {
-            coarse.add_correction(patch, u);
+            coarse.add_correction(rows, u);
         }
     }
 }

@@ -176,13 +176,36 @@ impl Loop for Dot<'_> {
     fn run<L: Lanes>(self, lanes: L) -> f64 {
         let (a_full, a_rest) = self.0.as_chunks::<LANES>();
         let (b_full, b_rest) = self.1.as_chunks::<LANES>();
-        let mut sums = [lanes.splat(0.0); LANES / 4];
+        let mut sums = DotSum::new(lanes);
         for (a, b) in a_full.iter().zip(b_full) {
-            let (a, b) = (a.as_chunks().0, b.as_chunks().0);
-            for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-                *sum = lanes.add_product(*sum, lanes.load(a), lanes.load(b));
-            }
+            sums.add(a, b);
         }
+        sums.finish(a_rest, b_rest)
+    }
+}
+
+/// What [`dot`] adds up, for loops that do something else besides.
+pub(super) struct DotSum<L: Lanes>(L, [L::Four; LANES / 4]);
+
+impl<L: Lanes> DotSum<L> {
+    #[inline(always)]
+    pub(super) fn new(lanes: L) -> Self {
+        Self(lanes, [lanes.splat(0.0); LANES / 4])
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, a: &[f64; LANES], b: &[f64; LANES]) {
+        let Self(lanes, sums) = self;
+        let (a, b) = (a.as_chunks().0, b.as_chunks().0);
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum = lanes.add_product(*sum, lanes.load(a), lanes.load(b));
+        }
+    }
+
+    /// The sum, with what is left over of vectors that are no multiple of twelve numbers long.
+    #[inline(always)]
+    pub(super) fn finish(self, a_rest: &[f64], b_rest: &[f64]) -> f64 {
+        let Self(lanes, sums) = self;
         let mut sums = sums.map(|sum| lanes.store(sum));
         for ((sum, a), b) in sums.as_flattened_mut().iter_mut().zip(a_rest).zip(b_rest) {
             *sum += a * b;
@@ -194,7 +217,7 @@ impl Loop for Dot<'_> {
 }
 
 /// Sums that run side by side in [`dot`]; part of what defines its result.
-const LANES: usize = 12;
+pub(super) const LANES: usize = 12;
 
 #[cfg(test)]
 mod tests {

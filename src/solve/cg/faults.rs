@@ -34,33 +34,30 @@ impl ModifiedCg {
         })
     }
 
-    /// Computes the curvature p·A p of the next direction p = u + β p itself; an error if it is not
+    /// Computes the curvature p·A p of the direction with the whole matrix; an error if it is not
     /// positive.
     pub(super) fn check_curvature(
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,
-        beta: f64,
         progress: &mut Progress,
     ) -> Result<(), SolveError> {
-        for (u, p) in self.u.iter_mut().zip(&self.p) {
-            *u += beta * *p;
-        }
-        self.multiply_direction(comm, system, progress)?;
-        let (u, w) = (&self.u, &self.w);
+        self.multiply(comm, system, true, false)?;
+        progress.products += 1;
+        let (p, w) = (&self.p, &self.w);
         let [curvature, length] = self.reduction.sum(comm, |patch| {
-            let u = &u[patch.clone()];
-            [dot(&w[patch], u), dot(u, u)]
+            let p = &p[patch.clone()];
+            [dot(&w[patch], p), dot(p, p)]
         })?;
         // No direction has no curvature, and says nothing of the matrix.
         if curvature > 0.0 || length == 0.0 {
             return Ok(());
         }
         let worst = (0_u32..)
-            .zip(self.u.iter().zip(&self.w))
-            .map(|(row, (u, w))| Suspect {
+            .zip(self.p.iter().zip(&self.w))
+            .map(|(row, (p, w))| Suspect {
                 class: 0,
-                key: u.dot(*w),
+                key: p.dot(*w),
                 vertex: self.first_row + row,
             })
             .min_by(Suspect::order);
@@ -110,17 +107,17 @@ impl ModifiedCg {
             &[
                 ("the velocity change", first_non_finite(x)),
                 ("the residual", first_non_finite(&self.r)),
-                ("the search direction", first_non_finite(&self.u[..owned])),
+                ("the search direction", first_non_finite(&self.p[..owned])),
                 ("the product with the matrix", first_non_finite(&self.w)),
             ],
         )?;
         // Finite values whose sums are not: name the largest.
         let overflow = || {
             let largest = (0_u32..)
-                .zip(self.u.iter().zip(&self.r).zip(&self.w))
-                .map(|(row, ((u, r), w))| Suspect {
+                .zip(self.p.iter().zip(&self.r).zip(&self.w))
+                .map(|(row, ((p, r), w))| Suspect {
                     class: 0,
-                    key: -u.abs().max(r.abs()).max(w.abs()).max_element(),
+                    key: -p.abs().max(r.abs()).max(w.abs()).max_element(),
                     vertex: self.first_row + row,
                 })
                 .min_by(Suspect::order);
@@ -165,7 +162,7 @@ impl ModifiedCg {
         }))
     }
 
-    /// Says that the residual is too large, and where it is largest. Collective.
+    /// Says that the residual, which was just computed, is too large, and where it is largest. Collective.
     pub(super) fn not_converged(
         &self,
         comm: &mut dyn Comm,
@@ -173,10 +170,10 @@ impl ModifiedCg {
         stagnated: bool,
     ) -> Result<SolveError, SolveError> {
         let largest = (0_u32..)
-            .zip(self.r.iter().zip(&self.u))
-            .map(|(row, (r, u))| Suspect {
+            .zip(self.r.iter().zip(&self.p))
+            .map(|(row, (r, p))| Suspect {
                 class: 0,
-                key: -r.dot(*u),
+                key: -r.dot(*p),
                 vertex: self.first_row + row,
             })
             .min_by(Suspect::order);

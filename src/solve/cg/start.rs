@@ -37,7 +37,7 @@ impl ModifiedCg {
         self.constrained.clear();
         self.constrained.extend(system.filter.rows());
         self.constrained.sort_unstable();
-        system.filter.write_changes(&mut self.u[..owned]);
+        system.filter.write_changes(&mut self.p[..owned]);
         let directions = [Some(&*x), earlier];
         for (along, direction) in self.along.iter_mut().zip(directions) {
             if let Some(direction) = direction {
@@ -48,12 +48,16 @@ impl ModifiedCg {
         }
         let products = self.multiply_start(comm, system, earlier.is_some())?;
         // r = S (b − A z)
-        self.take_residual(comm, system)?;
+        for (r, b) in self.r.iter_mut().zip(system.rhs) {
+            *r = *b - *r;
+        }
+        system.filter.project(&mut self.r);
+        self.precondition_residual(comm, system)?;
 
-        let (p, s, r, of_r) = (&self.along[0], &self.s, &self.r, &self.u);
+        let (p, s, r, of_r) = (&self.along[0], &self.w, &self.r, &self.p);
         // Without another vector the first one counts twice, and as one.
         let (u, w) = match earlier {
-            Some(_) => (&self.along[1], &self.p),
+            Some(_) => (&self.along[1], &self.force),
             None => (p, s),
         };
         let sums = self.reduction.sum(comm, |patch| {
@@ -79,8 +83,10 @@ impl ModifiedCg {
         }
         if !energies.iter().all(|sum| sum.is_finite()) {
             // Where it is looked for.
-            self.u[..owned].copy_from_slice(&u[..owned]);
-            self.w.copy_from_slice(w);
+            self.p[..owned].copy_from_slice(&u[..owned]);
+            if earlier.is_some() {
+                self.w.copy_from_slice(&self.force);
+            }
             return Err(self.find_non_finite(comm, system, x, 0)?);
         }
         let [first, second] = least_energy(energies);
@@ -117,7 +123,7 @@ impl ModifiedCg {
         })
     }
 
-    /// w = A u, and S A of the vectors in `along` to s and p: halos of all are under way at once and the matrix is read once. Says
+    /// r = A p, and S A of the vectors in `along` to w and `force`: halos of all are under way at once and the matrix is read once. Says
     /// how many products that were. Collective.
     fn multiply_start(
         &mut self,
@@ -128,17 +134,18 @@ impl ModifiedCg {
         let (matrix, cost) = (system.matrix, self.product_cost);
         let (halo, shares) = (&mut self.halo, self.reduction.shares());
         let [first, second] = &mut self.along;
-        let (u, w, s, p) = (&mut self.u, &mut self.w, &mut self.s, &mut self.p);
+        let (p, r) = (&mut self.p[..], &mut self.r[..]);
+        let (of_first, of_second) = (&mut self.w[..], &mut self.force[..]);
         if both {
-            let of = ([&mut u[..], first, second], [&mut w[..], s, p]);
+            let of = ([p, first, second], [r, of_first, of_second]);
             multiply_at_once(comm, halo, (matrix, shares, cost), of)?;
         } else {
-            let of = ([&mut u[..], first], [&mut w[..], s]);
+            let of = ([p, first], [r, of_first]);
             multiply_at_once(comm, halo, (matrix, shares, cost), of)?;
         }
-        system.filter.project(&mut self.s);
+        system.filter.project(&mut self.w);
         if both {
-            system.filter.project(&mut self.p);
+            system.filter.project(&mut self.force);
         }
         Ok(if both { 3 } else { 2 })
     }

@@ -1,4 +1,5 @@
 use glam::{DMat3, DVec3};
+use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads;
 
 use super::*;
@@ -348,6 +349,200 @@ fn iterations_grow_with_the_mesh_unless_there_are_two_levels() {
         assert!(
             large < small + small / 3,
             "{kind:?}: {small} {middle} {large}"
+        );
+    }
+}
+
+/// Textbook conjugate gradients of Hestenes and Stiefel, with each scalar product taken where it is asked for, on one rank: iterations
+/// until r·M r is a share of what it was at first.
+fn textbook_iterations(
+    sheet: &Sheet,
+    kind: Kind,
+    filter: &Filter,
+    rhs: &[DVec3],
+    relative: f64,
+) -> u32 {
+    let (matrix, positions) = (sheet.system(1, 0, 4).matrix, sheet.positions(1, 0));
+    let system = System {
+        matrix: &matrix,
+        rhs,
+        filter,
+        positions: &positions,
+    };
+    let patches: Vec<_> = (0..sheet.tree.patch_count())
+        .map(|patch| sheet.tree.patch_vertices(patch))
+        .collect();
+    let shares = Team::default().cut(&patches);
+    let of = (&patches[..], &shares);
+    let (mut comm, mut halo) = (Solo::new(), Halo::new(&sheet.plan(1, 0), TAG));
+    let mut preconditioner = sheet.preconditioner(kind, 1, 0);
+    let bad = preconditioner.factor(&mut comm, &mut halo, &system, of);
+    assert_eq!(bad.unwrap(), None);
+    let sum = |a: &[DVec3], b: &[DVec3]| a.iter().zip(b).map(|(a, b)| a.dot(*b)).sum::<f64>();
+    let mut r = rhs.to_vec();
+    filter.project(&mut r);
+    let [mut u, mut p, mut w] = [(); 3].map(|()| vec![DVec3::ZERO; sheet.len()]);
+    let mut before = f64::INFINITY;
+    let mut first = None;
+    for iterations in 0.. {
+        preconditioner
+            .restart(&mut comm, &system, of, &r, &mut u)
+            .unwrap();
+        let gamma = sum(&r, &u);
+        if gamma.sqrt() <= relative * f64::sqrt(*first.get_or_insert(gamma)) {
+            return iterations;
+        }
+        p.iter_mut()
+            .zip(&u)
+            .for_each(|(p, u)| *p = *u + gamma / before * *p);
+        matrix.multiply(&p, &mut w, Rows::All);
+        filter.project(&mut w);
+        let alpha = gamma / sum(&p, &w);
+        r.iter_mut().zip(&w).for_each(|(r, w)| *r -= alpha * *w);
+        before = gamma;
+    }
+    unreachable!("it converges")
+}
+
+/// What is predicted, followed and rounded costs no iterations beside the textbook's.
+#[test]
+fn it_takes_as_many_iterations_as_the_textbook_has() {
+    for (side, mass) in [(30, 1e-2), (30, 1e-7), (60, 1e-5)] {
+        let mut sheet = Sheet::new(side, 16).with_aggregates(60);
+        sheet.mass = mass;
+        let mut filter = Filter::new(sheet.len());
+        filter.fix(0, DVec3::ZERO);
+        assert!(filter.constrain_along(5, DVec3::new(0.6, 0.0, 0.8), 0.0));
+        let rhs = sheet.system(1, 0, 4).rhs;
+        for (kind, relative) in KINDS
+            .into_iter()
+            .flat_map(|kind| [(kind, 1e-4), (kind, 1e-10)])
+        {
+            let textbook = textbook_iterations(&sheet, kind, &filter, &rhs, relative);
+            for half in [false, true] {
+                let (outcome, ..) = solve(&sheet, 1, 4, |job| {
+                    job.filter = filter.clone();
+                    job.preconditioner = kind;
+                    job.half = half;
+                    job.tolerance.relative = relative;
+                });
+                let outcome = outcome.unwrap();
+                // A residual that rounding showed in is computed, and the search begins anew.
+                let most = if half && relative < 1e-6 { 2.0 } else { 1.03 };
+                let of = format!("{kind:?}, half {half}, mass {mass}, to {relative}");
+                assert!(outcome.residual <= outcome.allowed, "{of}");
+                assert!(
+                    f64::from(outcome.iterations) <= most * f64::from(textbook) + 1.0,
+                    "{of}: {outcome:?}, {textbook} in the textbook"
+                );
+            }
+        }
+    }
+}
+
+/// A step that leads to the solution, or nearly: of what is predicted then rounding leaves nothing, or less.
+#[test]
+fn solutions_that_one_step_leads_to_are_found() {
+    let sheet = Sheet::new(12, 4);
+    for (kind, off) in KINDS
+        .into_iter()
+        .flat_map(|kind| [(kind, 0.0), (kind, 1e-9), (kind, 1e-6)])
+    {
+        let (outcome, x, _) = solve(&sheet, 3, 4, |job| {
+            job.preconditioner = kind;
+            job.filter.clear();
+            // Masses alone, and next to nothing between vertices.
+            let matrix = &mut job.part.matrix;
+            matrix.scale(off);
+            for row in 0..matrix.pattern().row_count() {
+                let slot = matrix.pattern().diagonal_slot(row);
+                matrix.add_block(slot, &(2.0 * DMat3::IDENTITY));
+            }
+        });
+        let outcome = outcome.unwrap();
+        assert!(outcome.iterations <= 6, "{kind:?} {off}: {outcome:?}");
+        let rhs = sheet.system(1, 0, 4).rhs;
+        let largest = 100.0 * off + 1e-11;
+        assert!(
+            x.iter()
+                .zip(&rhs)
+                .all(|(x, b)| (*x - 0.5 * *b).length() < largest)
+        );
+    }
+}
+
+/// The recurrences of both levels stay with what they stand for, however long they run.
+#[test]
+fn what_follows_the_residual_is_its_preconditioned_one() {
+    let mut sheet = Sheet::new(30, 16).with_aggregates(60);
+    sheet.mass = 1e-5;
+    let filter = sheet.filter(1, 0, 4);
+    let (matrix, positions) = (sheet.system(1, 0, 4).matrix, sheet.positions(1, 0));
+    let rhs = sheet.system(1, 0, 4).rhs;
+    let system = System {
+        matrix: &matrix,
+        rhs: &rhs,
+        filter: &filter,
+        positions: &positions,
+    };
+    for kind in KINDS {
+        let (mut comm, plan) = (Solo::new(), sheet.plan(1, 0));
+        let partition = (&plan, &sheet.tree, &sheet.ownership(1));
+        let mut cg = ModifiedCg::new(partition, sheet.preconditioner(kind, 1, 0), TAG);
+        let mut x = vec![DVec3::ZERO; sheet.len()];
+        cg.check_lengths(&system, &x).unwrap();
+        let of = (
+            cg.reduction.patches().to_vec(),
+            cg.reduction.shares().clone(),
+        );
+        let bad = cg
+            .preconditioner
+            .factor(&mut comm, &mut cg.halo, &system, (&of.0, &of.1));
+        let mut progress = cg
+            .start(&mut comm, &system, &tight(), bad.unwrap(), None, &mut x)
+            .unwrap();
+        let mut largest = 0.0_f64;
+        for iteration in 0..40 {
+            let [gamma, curvature, energy] = cg
+                .multiply_direction(&mut comm, &system, &mut progress)
+                .unwrap();
+            let energy = energy + cg.preconditioner.solve_product();
+            let sums = Sums {
+                gamma,
+                curvature,
+                energy,
+            };
+            cg.advance(&system, sums.step().unwrap(), &mut x);
+            // M r as it follows, and as it is for this r.
+            let mut other = cg.clone();
+            let mut u = vec![DVec3::ZERO; sheet.len()];
+            for patch in &of.0 {
+                cg.preconditioner
+                    .apply(patch.clone(), &cg.r[patch.clone()], &mut u[patch.clone()]);
+            }
+            filter.project(&mut u);
+            other.precondition_residual(&mut comm, &system).unwrap();
+            let sizes = cg.p.iter().map(|p| p.length());
+            largest = sizes.fold(largest, f64::max);
+            for (u, exact) in u.iter().zip(&*other.p) {
+                assert!(
+                    (*u - *exact).length() < 1e-10 * largest,
+                    "{kind:?}, {iteration}: {u} for {exact}"
+                );
+            }
+        }
+        // x, with the step that is due, has this residual.
+        cg.catch_up(&system, &mut x);
+        system.filter.enforce(&mut x);
+        let mut ax = vec![DVec3::ZERO; sheet.len()];
+        matrix.multiply(&x, &mut ax, Rows::All);
+        let mut r: Vec<DVec3> = rhs.iter().zip(&ax).map(|(b, ax)| *b - *ax).collect();
+        filter.project(&mut r);
+        assert!(
+            r.iter()
+                .zip(&*cg.r)
+                .all(|(exact, r)| (*exact - *r).length() < 1e-11),
+            "{kind:?}"
         );
     }
 }

@@ -186,15 +186,19 @@ impl Cholesky {
     }
 
     /// Solves for one right-hand side; of the solution only the wanted rows are told.
-    pub(super) fn solve(&mut self, rhs: &[Six], solution: &mut [Six]) {
+    ///
+    /// Answers the product of right-hand side and solution, of all rows: the square of what the way forth leads to, and so the
+    /// same bits whatever is wanted.
+    pub(super) fn solve(&mut self, rhs: &[Six], solution: &mut [Six]) -> f64 {
         for (x, &from) in self.solution.iter_mut().zip(&self.elimination.order) {
             *x = widened(rhs[from as usize]);
         }
-        widest(Solving(self));
+        let energy = widest(Solving(self));
         for &column in &self.back {
             let row = self.elimination.order[column as usize] as usize;
             solution[row] = narrowed(self.solution[column as usize]);
         }
+        energy
     }
 
     /// The share of a solve for all rows that one for the wanted rows takes.
@@ -240,10 +244,10 @@ impl Loop for Factoring<'_> {
 struct Solving<'a>(&'a mut Cholesky);
 
 impl Loop for Solving<'_> {
-    type Output = ();
+    type Output = f64;
 
     #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
+    fn run<L: Lanes>(self, lanes: L) -> f64 {
         let Cholesky {
             elimination: Elimination { starts, rows, .. },
             short_diagonal: diagonal,
@@ -253,6 +257,7 @@ impl Loop for Solving<'_> {
             solution: x,
             ..
         } = self.0;
+        let mut energy = 0.0;
         for column in 0..diagonal.len() {
             let mut y = narrowed(x[column]);
             let (block, inverse) = (&diagonal[column], &inverse[column]);
@@ -262,6 +267,9 @@ impl Loop for Solving<'_> {
                     y[r] -= f64::from(block[c][r]) * y[c];
                 }
             }
+            let squares = y.map(|y| y * y);
+            energy +=
+                ((squares[0] + squares[1]) + (squares[2] + squares[3])) + (squares[4] + squares[5]);
             x[column] = widened(y);
             let own = starts[column]..starts[column + 1];
             for (block, &row) in below[own.clone()].iter().zip(&rows[own]) {
@@ -285,6 +293,7 @@ impl Loop for Solving<'_> {
             }
             x[column] = widened(y);
         }
+        energy
     }
 }
 

@@ -8,8 +8,9 @@
 //!
 //! The coarse matrix ([`galerkin`]) is computed by the owners of its rows, shared, and factored by
 //! every rank ([`cholesky`]), which solves for the motions of its own aggregates. An iteration then needs
-//! no message of its own: where the conjugate gradients have s = w + β s and r −= α s, the same holds for Pᵀ s and Pᵀ r, and Pᵀ w of each rank
-//! travels with the scalar products. All ranks hold these coarse vectors, to the bit.
+//! no message of its own: Pᵀ w of each rank, for the product w of an iteration, travels with the scalar products, so that all ranks hold it, to the
+//! bit. One solve with it, A_c⁺ Pᵀ w, gives this level's part of w·M w, and the correction A_c⁺ Pᵀ r follows it as r follows w:
+//! r −= α w. Only for a residual that was computed and not updated is there a round of messages and a solve of its own.
 //!
 //! Not here: what is local to a vertex or patch ([`super::preconditioner`]).
 //!
@@ -59,10 +60,11 @@ pub(super) struct CoarseSpace {
     matrix: Vec<Block>,
     /// Pᵀ of a vector, of the owned aggregates.
     restricted: Vec<Six>,
-    /// Pᵀ w, Pᵀ s, Pᵀ r of all aggregates, and A_c⁺ Pᵀ r, of which only the owned ones are computed.
-    product: Vec<Six>,
-    direction: Vec<Six>,
-    residual: Vec<Six>,
+    /// Pᵀ w of all aggregates, or Pᵀ r when an iteration begins anew.
+    coarse: Vec<Six>,
+    /// A_c⁺ Pᵀ w of all aggregates, of which only the owned ones are computed.
+    change: Vec<Six>,
+    /// A_c⁺ Pᵀ r, of which the same holds.
     correction: Vec<Six>,
 }
 
@@ -95,9 +97,8 @@ impl CoarseSpace {
             cholesky: Cholesky::new(&coarse, &lower, owned.clone()),
             matrix: vec![[[0.0; 6]; 6]; lower.columns.len()],
             restricted: vec![[0.0; 6]; owned.len()],
-            product: all(),
-            direction: all(),
-            residual: all(),
+            coarse: all(),
+            change: all(),
             correction: all(),
             owned,
             owned_blocks,
@@ -128,12 +129,11 @@ impl CoarseSpace {
         r: &[DVec3],
         shares: &Shares,
     ) -> Result<(), CommError> {
-        self.direction.fill([0.0; 6]);
         self.modes.restrict(r, &mut self.restricted, shares);
-        self.residual[self.owned.clone()].copy_from_slice(&self.restricted);
-        let all = self.residual.as_flattened_mut();
+        self.coarse[self.owned.clone()].copy_from_slice(&self.restricted);
+        let all = self.coarse.as_flattened_mut();
         share(comm, &self.vector_counts, all)?;
-        self.cholesky.solve(&self.residual, &mut self.correction);
+        self.cholesky.solve(&self.coarse, &mut self.correction);
         Ok(())
     }
 
@@ -143,27 +143,29 @@ impl CoarseSpace {
         Carried {
             own: self.restricted.as_flattened(),
             counts: &self.vector_counts,
-            all: self.product.as_flattened_mut(),
+            all: self.coarse.as_flattened_mut(),
         }
     }
 
-    /// s = w + β s and r −= α s for the restricted vectors, and the solve for the new residual.
-    pub(super) fn advance(&mut self, alpha: f64, beta: f64) {
-        let vectors = (self.product.as_flattened().iter())
-            .zip(self.direction.as_flattened_mut())
-            .zip(self.residual.as_flattened_mut());
-        for ((w, s), r) in vectors {
-            *s = w + beta * *s;
-            *r -= alpha * *s;
-        }
-        self.cholesky.solve(&self.residual, &mut self.correction);
+    /// Solves for the restricted product, which has travelled. Answers this level's part of w·M w.
+    pub(super) fn solve_product(&mut self) -> f64 {
+        self.cholesky.solve(&self.coarse, &mut self.change)
     }
 
-    /// Adds the motion of the aggregates to the vertices of a patch, which `u` is of. Constrained directions are to
-    /// be projected out afterwards.
-    pub(super) fn add_correction(&self, patch: Range<usize>, u: &mut [DVec3]) {
+    /// Follows r −= α w.
+    pub(super) fn step(&mut self, alpha: f64) {
+        let own = self.owned.clone();
+        let change = self.change[own.clone()].as_flattened();
+        let correction = self.correction[own].as_flattened_mut();
+        for (correction, change) in correction.iter_mut().zip(change) {
+            *correction -= alpha * change;
+        }
+    }
+
+    /// Adds the motion of the aggregates to vertices, which `u` is of. Constrained directions are to be projected out afterwards.
+    pub(super) fn add_correction(&self, rows: Range<usize>, u: &mut [DVec3]) {
         let own = &self.correction[self.owned.clone()];
-        self.modes.add_motion(patch, own, u);
+        self.modes.add_motion(rows, own, u);
     }
 
     /// How many blocks of 6x6 numbers the coarse matrix has, its lower half.
@@ -176,7 +178,7 @@ impl CoarseSpace {
         let began = clock();
         self.cholesky.factor(&self.matrix);
         let factored = clock();
-        self.cholesky.solve(&self.residual, &mut self.correction);
+        self.cholesky.solve(&self.coarse, &mut self.correction);
         [factored - began, clock() - factored]
     }
 

@@ -157,12 +157,12 @@ impl Modes {
         });
     }
 
-    /// Adds T y to the vertices of a patch, which `vector` is of; y is of the owned aggregates.
-    pub(super) fn add_motion(&self, patch: Range<usize>, y: &[Six], vector: &mut [DVec3]) {
+    /// Adds T y to vertices, which `vector` is of; y is of the owned aggregates.
+    pub(super) fn add_motion(&self, rows: Range<usize>, y: &[Six], vector: &mut [DVec3]) {
         let rows = vector
             .iter_mut()
-            .zip(&self.offsets[patch.clone()])
-            .zip(&self.aggregate[patch]);
+            .zip(&self.offsets[rows.clone()])
+            .zip(&self.aggregate[rows]);
         for ((v, q), &a) in rows {
             let [x, y, z, along_x, along_y, along_z] = y[a as usize];
             *v += DVec3::new(x, y, z) + DVec3::new(along_x, along_y, along_z).cross(*q);

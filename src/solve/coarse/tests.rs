@@ -104,7 +104,7 @@ fn every_preconditioner_is_symmetric_and_positive() {
         };
         for kind in KINDS {
             let mut preconditioner = sheet.preconditioner(kind, 1, 0);
-            let bad = preconditioner.factor(&mut comm, &mut halo, &system, &shares);
+            let bad = preconditioner.factor(&mut comm, &mut halo, &system, (&patches, &shares));
             assert_eq!(bad.unwrap(), None);
             let mut noise = Noise::new(8);
             for _ in 0..5 {

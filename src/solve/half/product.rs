@@ -39,6 +39,7 @@ impl Loop for Inner<'_> {
     fn run<L: Lanes>(self, lanes: L) {
         let cells = self.cells;
         for (cell, x) in cells.iter_mut().zip(self.x) {
+            lanes.prefetch(x, AHEAD);
             cell.x = [x.x, x.y, x.z, 0.0];
             cell.y = [0.0; 4];
         }
@@ -120,6 +121,7 @@ impl Loop for Inner<'_> {
             cell.y = lanes.store(lanes.add(lanes.load(&cell.y), y));
         }
         for (y, cell) in self.y.iter_mut().zip(cells) {
+            lanes.prefetch(y, AHEAD);
             *y = DVec3::new(cell.y[0], cell.y[1], cell.y[2]);
         }
     }
