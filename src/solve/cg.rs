@@ -38,7 +38,7 @@ use weft_runtime::comm::{Comm, CommError, Tag};
 
 use self::scalars::{Step, Sums};
 use super::half::{self, Half};
-use super::outcome::{Criterion, Outcome, SolveError, System, Tolerance};
+use super::outcome::{Criterion, End, Outcome, SolveError, System, Tolerance};
 use super::pages::Paged;
 use super::reduction::dot;
 use super::{BlockMatrix, Filter, Halo, Preconditioner, Reduction, Rows};
@@ -83,7 +83,8 @@ struct Progress {
     rounded: bool,
     iterations: u32,
     products: u32,
-    /// r·M r allowed: squared, in J.
+    /// r·M r of a cold start, and allowed: squared, in J.
+    initial: f64,
     allowed: f64,
     criterion: Criterion,
     best: f64,
@@ -276,7 +277,12 @@ impl ModifiedCg {
                 match self.check_residual(comm, system, x, &mut progress)? {
                     Check::Converged(outcome) => return Ok(outcome),
                     Check::GoOn if progress.iterations == tolerance.max_iterations => {
-                        return Err(self.not_converged(comm, &progress, false)?);
+                        let end = if progress.computed > progress.initial {
+                            End::Grew
+                        } else {
+                            End::TooFew
+                        };
+                        return Err(self.not_converged(comm, &progress, end)?);
                     }
                     Check::GoOn => {}
                 }
@@ -388,7 +394,7 @@ impl ModifiedCg {
             }));
         }
         if gamma > WORTHWHILE * last {
-            return Err(self.not_converged(comm, progress, true)?);
+            return Err(self.not_converged(comm, progress, End::Stagnated)?);
         }
         // Rounding may be what the recurrence did not see.
         progress.rounded = false;

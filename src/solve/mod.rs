@@ -59,7 +59,7 @@ pub use cg::ModifiedCg;
 pub use coarse::coarse_columns;
 pub use filter::Filter;
 pub use halo::Halo;
-pub use outcome::{Criterion, Outcome, SolveError, System, Tolerance};
+pub use outcome::{Criterion, End, Outcome, SolveError, System, Tolerance};
 pub use preconditioner::{Preconditioner, Smoother, TwoLevel};
 pub use prefiltered::Prefiltered;
 pub use reduction::Reduction;

@@ -2,6 +2,8 @@
 //!
 //! Tolerances and answers are the same on every rank, to the bit. Who solves: [`super::ModifiedCg`].
 
+use std::fmt;
+
 use glam::DVec3;
 use thiserror::Error;
 use weft_runtime::comm::CommError;
@@ -75,6 +77,31 @@ pub struct Outcome {
     pub criterion: Criterion,
 }
 
+/// How a solve ended that did not converge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Iterations ran out.
+    TooFew,
+    /// Starting again from the computed residual no longer helped.
+    Stagnated,
+    /// Iterations ran out, and the residual is larger than at the start.
+    Grew,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooFew => {
+                "allow more with solver.max_iterations or solver.tolerance, or take a shorter time.step"
+            }
+            Self::Stagnated => "rounding lets it fall no further, take a larger solver.tolerance",
+            Self::Grew => {
+                "it is larger than at the start, rounding may have made the matrix indefinite: take a shorter time.step"
+            }
+        })
+    }
+}
+
 /// Why there is no solution; the same on every rank.
 ///
 /// Vertices are numbered as in the patch tree.
@@ -95,8 +122,7 @@ pub enum SolveError {
     },
     /// The allowed residual was not reached.
     #[error(
-        "no convergence in {iterations} iterations: residual {residual:.3e}, best {best:.3e}, allowed {allowed:.3e}, largest at vertex {vertex} of patch {patch}{}",
-        if *.stagnated { "; rounding lets it fall no further, take a larger solver.tolerance" } else { "; allow more with solver.max_iterations or solver.tolerance, or take a shorter time.step" }
+        "no convergence in {iterations} iterations: residual {residual:.3e}, best {best:.3e}, allowed {allowed:.3e}, largest at vertex {vertex} of patch {patch}; {end}"
     )]
     NotConverged {
         /// The vertex with the largest share of the residual.
@@ -111,8 +137,8 @@ pub enum SolveError {
         best: f64,
         /// The residual that was allowed.
         allowed: f64,
-        /// Starting again from the computed residual no longer helped.
-        stagnated: bool,
+        /// How it ended, and what to do.
+        end: End,
     },
     /// The matrix is not positive definite in the free directions.
     #[error(

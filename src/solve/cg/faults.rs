@@ -6,7 +6,7 @@ use weft_runtime::comm::Comm;
 use super::super::reduction::dot;
 use super::super::suspect::{Suspect, agree};
 use super::super::{SolveError, System};
-use super::{ModifiedCg, Progress};
+use super::{End, ModifiedCg, Progress};
 
 impl ModifiedCg {
     /// Names the block on the diagonal that is not positive definite: of this rank, or of another one.
@@ -167,7 +167,7 @@ impl ModifiedCg {
         &self,
         comm: &mut dyn Comm,
         progress: &Progress,
-        stagnated: bool,
+        end: End,
     ) -> Result<SolveError, SolveError> {
         let largest = (0_u32..)
             .zip(self.r.iter().zip(&self.p))
@@ -185,7 +185,7 @@ impl ModifiedCg {
             residual: progress.computed.sqrt(),
             best: progress.best,
             allowed: progress.allowed.sqrt(),
-            stagnated,
+            end,
         })
     }
 

@@ -116,6 +116,7 @@ impl ModifiedCg {
             rounded: self.half.is_some(),
             iterations: 0,
             products,
+            initial,
             allowed: allowed * allowed,
             criterion,
             best: f64::INFINITY,

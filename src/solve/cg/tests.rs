@@ -770,13 +770,13 @@ fn too_few_iterations_are_an_error_on_every_rank() {
         residual,
         best,
         allowed,
-        stagnated,
+        end,
         ..
     }) = &alone
     else {
         panic!("{alone:?}");
     };
-    assert_eq!((*iterations, *stagnated), (5, false));
+    assert_eq!((*iterations, *end), (5, End::TooFew));
     let message = alone.as_ref().unwrap_err().to_string();
     assert!(
         message.contains("no convergence in 5 iterations"),
@@ -799,7 +799,7 @@ fn a_tolerance_below_rounding_stagnates_and_ends() {
         matches!(
             outcome,
             Err(SolveError::NotConverged {
-                stagnated: true,
+                end: End::Stagnated,
                 ..
             })
         ),

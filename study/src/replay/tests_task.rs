@@ -15,7 +15,7 @@ const FIRST_BODY: u32 = 1_000_000;
 const BATCH: u64 = 4096;
 
 /// Tests are taken from the stack so many at once, and what they lead to is put there after: as a run of the real ones does.
-const TAKEN: u64 = 8;
+const TAKEN: u64 = 32;
 /// The most tests that one leads to.
 const CHILDREN: u64 = 4;
 
