@@ -36,6 +36,8 @@ pub(crate) trait Lanes: Copy {
     fn root(self, a: Self::Four) -> Self::Four;
     /// a where it is above zero, otherwise zero.
     fn positive(self, a: Self::Four) -> Self::Four;
+    /// `yes` in lanes where the first of two is less than the second, and `no` elsewhere and where one is no number.
+    fn where_less(self, of: [Self::Four; 2], yes: Self::Four, no: Self::Four) -> Self::Four;
     /// The first three, and zero.
     fn three(self, a: Self::Four) -> Self::Four;
     /// Four by four numbers, with rows and columns exchanged.
@@ -106,6 +108,12 @@ impl<L: Lanes> Numbers<L> {
     #[inline(always)]
     pub(crate) fn positive(self) -> Self {
         Self(self.0, self.0.positive(self.1))
+    }
+
+    /// `yes` in lanes where this is less than another, and `no` elsewhere.
+    #[inline(always)]
+    pub(crate) fn where_less(self, than: Self, yes: Self, no: Self) -> Self {
+        Self(self.0, self.0.where_less([self.1, than.1], yes.1, no.1))
     }
 
     /// One after the other.
@@ -222,6 +230,11 @@ impl Lanes for Plain {
     #[inline(always)]
     fn positive(self, a: [f64; 4]) -> [f64; 4] {
         a.map(|a| if a > 0.0 { a } else { 0.0 })
+    }
+
+    #[inline(always)]
+    fn where_less(self, [a, b]: [[f64; 4]; 2], yes: [f64; 4], no: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|i| if a[i] < b[i] { yes[i] } else { no[i] })
     }
 
     #[inline(always)]
@@ -349,6 +362,11 @@ mod wide {
             // The second where the first is not above it, or no number.
             let zero = pulp::cast(self.splat_f64s(0.0));
             pulp::cast(self.avx._mm256_max_pd(pulp::cast(a), zero))
+        }
+
+        #[inline(always)]
+        fn where_less(self, [a, b]: [f64x4; 2], yes: f64x4, no: f64x4) -> f64x4 {
+            self.select_f64s(self.less_than_f64s(a, b), yes, no)
         }
 
         #[inline(always)]
@@ -565,6 +583,25 @@ mod tests {
             assert_eq!(widest(Positive(four)), expected);
             assert_eq!(Positive(four).run(Plain), expected);
         }
+    }
+
+    struct Less([f64; 4], [f64; 4]);
+
+    impl Loop for Less {
+        type Output = [f64; 4];
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> [f64; 4] {
+            let [a, b] = [self.0, self.1].map(|four| Numbers(lanes, lanes.load(&four)));
+            a.where_less(b, a.splat(1.0), a.splat(2.0)).to_array()
+        }
+    }
+
+    #[test]
+    fn any_width_tells_what_is_less() {
+        let (a, b) = ([1.0, f64::NAN, 0.0, -1.0], [2.0, 1.0, -0.0, f64::NAN]);
+        assert_eq!(Less(a, b).run(Plain), [1.0, 2.0, 2.0, 2.0]);
+        assert_eq!(widest(Less(a, b)), [1.0, 2.0, 2.0, 2.0]);
     }
 
     struct Sums<'a>(&'a [[f64; 4]]);

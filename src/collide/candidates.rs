@@ -7,8 +7,9 @@ use super::body::{Analytic, BodySurface};
 use super::bvh::Bvh;
 use super::contact::PairKind;
 use super::kdop::Kdop;
-use super::narrow::{self, Leaf};
+use super::narrow;
 use super::near::NearPair;
+use super::sieve::{Leaves, Sieve};
 use super::snapshot::Snapshot;
 use super::test_run::{Sink, Target, TestRun};
 use super::traverse::{EVERY, Kin, Same, Unlike, advance};
@@ -89,8 +90,16 @@ struct Triangles<F>(F);
 
 impl<F: FnMut(u32, u32)> Sink for Triangles<F> {
     #[inline]
-    fn cloth(&mut self, _: &Snapshot<'_>, [s, t]: [Leaf<'_>; 2]) {
-        (self.0)(s.triangle, t.triangle);
+    fn cloth(
+        &mut self,
+        _: &Snapshot<'_>,
+        _: &mut Sieve,
+        [one, two]: [&Leaves<'_>; 2],
+        pairs: &[(u32, u32)],
+    ) {
+        for &(s, t) in pairs {
+            (self.0)(one.triangle(s), two.triangle(t));
+        }
     }
 
     fn near(&mut self, _: &Snapshot<'_>, _: &NearPair) {}
@@ -107,8 +116,14 @@ struct Features<F>(F);
 
 impl<F: FnMut(PairKind, u32, u32)> Sink for Features<F> {
     #[inline]
-    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [Leaf<'_>; 2]) {
-        narrow::cloth_features(snap, &pair, &mut self.0);
+    fn cloth(
+        &mut self,
+        snap: &Snapshot<'_>,
+        sieve: &mut Sieve,
+        leaves: [&Leaves<'_>; 2],
+        pairs: &[(u32, u32)],
+    ) {
+        sieve.features(snap, leaves, pairs, &mut self.0);
     }
 
     #[inline]

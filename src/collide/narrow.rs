@@ -11,48 +11,7 @@ use super::body::{Analytic, BOUNDARY, BodySurface};
 use super::closest::{on_segments, on_triangle};
 use super::contact::{Contact, PairId, PairKind};
 use super::near::NearPair;
-use super::packed::{Nodes, Packed};
 use super::snapshot::Snapshot;
-use super::surface::Face;
-
-/// A triangle of cloth, and volumes by which pairs of features are sorted out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Leaf<'a> {
-    pub(super) triangle: u32,
-    /// Its node, and the volumes of the tree.
-    pub(super) node: u32,
-    pub(super) nodes: Nodes<'a>,
-    /// Where those of its corners are among those of its patch.
-    pub(super) corners: [u32; 3],
-    pub(super) vertices: &'a [Packed],
-}
-
-impl Leaf<'_> {
-    /// Its volume.
-    #[inline(always)]
-    fn volume(&self) -> Packed {
-        self.nodes.of(self.node)
-    }
-
-    /// The volume of a corner, 0 to 2.
-    #[inline(always)]
-    fn corner(&self, k: usize) -> &Packed {
-        &self.vertices[self.corners[k] as usize]
-    }
-
-    /// The volume of the edge from a corner to the next.
-    #[inline(always)]
-    fn edge(&self, k: usize) -> Packed {
-        self.corner(k).union(self.corner((k + 1) % 3))
-    }
-}
-
-/// Tests what each of two triangles owns against the other, but for pairs of features that their volumes tell apart.
-pub(super) fn cloth_pair(snap: &Snapshot<'_>, pair: &[Leaf<'_>; 2], out: &mut Vec<Contact>) {
-    cloth_features(snap, pair, |kind, a, b| {
-        cloth_feature(snap, kind, a, b, out);
-    });
-}
 
 /// Tests all that each of two triangles owns against the other.
 pub(super) fn all_of_pair(snap: &Snapshot<'_>, [s, t]: [u32; 2], out: &mut Vec<Contact>) {
@@ -82,88 +41,7 @@ pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Cont
     });
 }
 
-/// Finds the pairs of features that [`cloth_pair`] looks at: whose volumes overlap.
-#[inline(always)]
-pub(super) fn cloth_features(
-    snap: &Snapshot<'_>,
-    pair: &[Leaf<'_>; 2],
-    mut found: impl FnMut(PairKind, u32, u32),
-) {
-    let surface = snap.cloth.surface();
-    let [s, t] = [0, 1].map(|i| pair[i].triangle);
-    let faces = [surface.face(s), surface.face(t)];
-    // Near pairs are tested on their own.
-    let near_pairs = snap.near();
-    // Which there are, first of all: what is foreseen wrongly takes longer than what is computed in vain.
-    let (mut vertices, mut edges) = features(&faces);
-    while vertices != 0 {
-        let at = vertices.trailing_zeros() as usize;
-        vertices &= vertices - 1;
-        let (owner, k) = (at / 3, at % 3);
-        let other = &pair[1 - owner];
-        if other.volume().overlaps(pair[owner].corner(k)) {
-            let (vertex, face) = (faces[owner].corners[k], other.triangle);
-            if near_pairs.is_none_or(|near| !near.has_face(vertex, face)) {
-                found(PairKind::VertexFace, vertex, face);
-            }
-        }
-    }
-    while edges != 0 {
-        let at = edges.trailing_zeros() as usize;
-        edges &= edges - 1;
-        let (i, j) = (at / 3, at % 3);
-        if pair[0].edge(i).overlaps(&pair[1].edge(j)) {
-            let (a, b) = (surface.edges_of(s)[i], surface.edges_of(t)[j]);
-            if near_pairs.is_none_or(|near| !near.has_edges(a, b)) {
-                found(PairKind::EdgeEdge, a.min(b), a.max(b));
-            }
-        }
-    }
-}
-
-/// For each two corners of two triangles that may be one, bit 3 i + j for the corners i and j: the pairs of edges that then
-/// meet, numbered alike.
-const MEETING: [u32; 512] = {
-    let mut meeting = [0; 512];
-    let mut bits = 0;
-    while bits < 512 {
-        let mut at = 0;
-        while at < 9 {
-            // Edges go from a corner to the next: those at a corner are its own and that before.
-            if bits & 1 << at != 0 {
-                let (i, j) = (at / 3, at % 3);
-                let (h, g) = ((i + 2) % 3, (j + 2) % 3);
-                meeting[bits] |= 1 << (3 * i + j) | 1 << (3 * i + g);
-                meeting[bits] |= 1 << (3 * h + j) | 1 << (3 * h + g);
-            }
-            at += 1;
-        }
-        bits += 1;
-    }
-    meeting
-};
-
-/// Which features of two triangles are tested against each other: corners of the first and of the second, one bit each,
-/// and pairs of edges, bit 3 i + j for the edge i of the first and j of the second.
-#[inline(always)]
-fn features(faces: &[Face; 2]) -> (u32, u32) {
-    let [one, two] = [0, 1].map(|i| faces[i].corners);
-    let mut equal = 0;
-    for at in 0..9 {
-        equal |= u32::from(one[at / 3] == two[at % 3]) << at;
-    }
-    let columns = (equal | equal >> 3 | equal >> 6) & 7;
-    let rows = equal | equal >> 1 | equal >> 2;
-    let rows = rows & 1 | rows >> 2 & 2 | rows >> 4 & 4;
-    let [own, others] = [0, 1].map(|i| faces[i].owned());
-    let vertices = own & 7 & !rows | (others & 7 & !columns) << 3;
-    // Three times the edges of the second, as far as the first has its own.
-    let spread = (((own >> 3) & 1) * 0o7) | (((own >> 4) & 1) * 0o70) | (((own >> 5) & 1) * 0o700);
-    let edges = ((others >> 3) * 0o111) & spread & !MEETING[equal as usize & 511];
-    (vertices, edges)
-}
-
-/// As [`cloth_features`], of [`near_pair`].
+/// Whether the volumes of a pair overlap that is near at rest.
 #[inline(always)]
 pub(super) fn near_features(
     snap: &Snapshot<'_>,
@@ -189,7 +67,13 @@ pub(super) fn near_features(
 }
 
 /// Tests a pair of features of cloth.
-fn cloth_feature(snap: &Snapshot<'_>, kind: PairKind, a: u32, b: u32, out: &mut Vec<Contact>) {
+pub(super) fn cloth_feature(
+    snap: &Snapshot<'_>,
+    kind: PairKind,
+    a: u32,
+    b: u32,
+    out: &mut Vec<Contact>,
+) {
     if kind == PairKind::VertexFace {
         vertex_face(snap, a, b, out);
     } else {
@@ -242,7 +126,7 @@ pub(super) fn analytic(
 }
 
 /// The vertex must not be a corner of the face.
-fn vertex_face(snap: &Snapshot<'_>, vertex: u32, face: u32, out: &mut Vec<Contact>) {
+pub(super) fn vertex_face(snap: &Snapshot<'_>, vertex: u32, face: u32, out: &mut Vec<Contact>) {
     let corners = snap.cloth.surface().triangles()[face as usize];
     let [a, b, c] = corners.map(|v| snap.x[v as usize]);
     let w = on_triangle(snap.x[vertex as usize], a, b, c);
@@ -277,7 +161,20 @@ fn edge_edge(snap: &Snapshot<'_>, a: u32, b: u32, out: &mut Vec<Contact>) {
     let edges = snap.cloth.surface().edges();
     let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
     let at = |v: u32| snap.x[v as usize];
-    let (t, u) = on_segments(at(p), at(q), at(r), at(s));
+    let closest = on_segments(at(p), at(q), at(r), at(s));
+    edges_at(snap, [a, b], closest, out);
+}
+
+/// Reports two edges if what are their closest points by these parameters comes within reach.
+pub(super) fn edges_at(
+    snap: &Snapshot<'_>,
+    [a, b]: [u32; 2],
+    (t, u): (f64, f64),
+    out: &mut Vec<Contact>,
+) {
+    let edges = snap.cloth.surface().edges();
+    let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
+    let at = |v: u32| snap.x[v as usize];
     let weights = [1.0 - t, t, u - 1.0, -u];
     let rest = || {
         let x = |v: u32| snap.cloth.rest()[v as usize];
@@ -529,7 +426,7 @@ fn single(
 }
 
 /// Whether a point that moves by `motion` from `start` comes within `reach` of the origin.
-fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
+pub(super) fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
     let length = motion.length_squared();
     let t = if length > 0.0 {
         (-start.dot(motion) / length).clamp(0.0, 1.0)
@@ -537,39 +434,4 @@ fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
         0.0
     };
     (start + motion * t).length_squared() <= reach * reach
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::surface::Surface;
-    use super::*;
-
-    #[test]
-    fn features_are_those_that_one_owns_and_that_do_not_meet() {
-        let all: Vec<[u32; 3]> = (0..6)
-            .flat_map(|a| (0..6).flat_map(move |b| (0..6).map(move |c| [a, b, c])))
-            .filter(|[a, b, c]| a != b && b != c && c != a)
-            .collect();
-        let surface = Surface::new(&all, 6);
-        for s in 0..all.len() as u32 {
-            for t in 0..all.len() as u32 {
-                let faces = [surface.face(s), surface.face(t)];
-                let (vertices, edges) = features(&faces);
-                let (mut expected, mut pairs) = (0, 0);
-                for (owner, shift) in [(0, 0), (1, 3)] {
-                    for (k, vertex) in faces[owner].owned_corners_at() {
-                        let is_new = !faces[1 - owner].corners.contains(&vertex);
-                        expected |= u32::from(is_new) << (k + shift);
-                    }
-                }
-                for (i, [p, q]) in faces[0].owned_edges() {
-                    for (j, ends) in faces[1].owned_edges() {
-                        let meet = ends.contains(&p) || ends.contains(&q);
-                        pairs |= u32::from(!meet) << (3 * i + j);
-                    }
-                }
-                assert_eq!((vertices, edges), (expected, pairs), "{faces:?}");
-            }
-        }
-    }
 }

@@ -16,11 +16,10 @@ use super::body::{Analytic, Body, BodySurface};
 use super::bvh::{Bvh, Node};
 use super::contact::Contact;
 use super::narrow;
-use super::narrow::Leaf;
 use super::near::NearPair;
-use super::packed::{Nodes, Packed};
+use super::packed::Nodes;
+use super::sieve::{Leaves, Sieve, TRIANGLES};
 use super::snapshot::Snapshot;
-use super::surface::ClothSurface;
 use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance, second_of};
 
 /// What is tested against what.
@@ -47,8 +46,14 @@ pub(crate) struct Made {
 
 /// What becomes of what the trees leave over.
 pub(super) trait Sink {
-    /// Two triangles of cloth whose volumes overlap.
-    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [Leaf<'_>; 2]);
+    /// Pairs of triangles of cloth whose volumes overlap, given as leaves; no more than [`TRIANGLES`].
+    fn cloth(
+        &mut self,
+        snap: &Snapshot<'_>,
+        sieve: &mut Sieve,
+        leaves: [&Leaves<'_>; 2],
+        pairs: &[(u32, u32)],
+    );
 
     /// Two features of cloth that are near at rest.
     fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair);
@@ -62,8 +67,14 @@ pub(super) trait Sink {
 
 impl Sink for Vec<Contact> {
     #[inline]
-    fn cloth(&mut self, snap: &Snapshot<'_>, pair: [Leaf<'_>; 2]) {
-        narrow::cloth_pair(snap, &pair, self);
+    fn cloth(
+        &mut self,
+        snap: &Snapshot<'_>,
+        sieve: &mut Sieve,
+        leaves: [&Leaves<'_>; 2],
+        pairs: &[(u32, u32)],
+    ) {
+        sieve.contacts(snap, leaves, pairs, self);
     }
 
     #[inline]
@@ -199,26 +210,28 @@ impl TestRun {
                     }
                 }
                 let own = Leaves::new(snap, p);
+                let mut pairs = LeafPairs::new(snap, [&own, &own], out);
                 let leaf = |s, t| {
                     leaves += 1;
-                    out.cloth(snap, [own.leaf(s), own.leaf(t)]);
+                    pairs.add(s, t);
                 };
+                let firmly = snap.firmly(p, p);
+                let of = [patch(p), patch(p)];
+                tests += advance::<Same, _>(of, stack, budget - tests, leaf, firmly);
+                pairs.flush();
                 tests
-                    + advance::<Same, _>(
-                        [patch(p), patch(p)],
-                        stack,
-                        budget - tests,
-                        leaf,
-                        snap.firmly(p, p),
-                    )
             }
             Target::Patches(p, q) => {
                 let [one, two] = [p, q].map(|p| Leaves::new(snap, p));
+                let mut pairs = LeafPairs::new(snap, [&one, &two], out);
                 let leaf = |s, t| {
                     leaves += 1;
-                    out.cloth(snap, [one.leaf(s), two.leaf(t)]);
+                    pairs.add(s, t);
                 };
-                advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, snap.firmly(p, q))
+                let firmly = snap.firmly(p, q);
+                let tests = advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, firmly);
+                pairs.flush();
+                tests
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
@@ -332,34 +345,41 @@ fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl
     }
 }
 
-/// What the leaves of a patch hold.
-struct Leaves<'a> {
-    cloth: &'a ClothSurface,
-    tree: &'a Bvh,
-    nodes: Nodes<'a>,
-    vertices: &'a [Packed],
+/// Pairs of leaves that a traversal finds, gathered for the sieve.
+struct LeafPairs<'a, S> {
+    snap: &'a Snapshot<'a>,
+    leaves: [&'a Leaves<'a>; 2],
+    out: &'a mut S,
+    sieve: Sieve,
+    pairs: [(u32, u32); TRIANGLES],
+    count: usize,
 }
 
-impl<'a> Leaves<'a> {
-    fn new(snap: &'a Snapshot<'_>, patch: u32) -> Self {
+impl<'a, S: Sink> LeafPairs<'a, S> {
+    fn new(snap: &'a Snapshot<'a>, leaves: [&'a Leaves<'a>; 2], out: &'a mut S) -> Self {
         Self {
-            cloth: snap.cloth,
-            tree: &snap.cloth.patches()[patch as usize],
-            nodes: snap.patch_volumes(patch),
-            vertices: snap.vertex_volumes(patch),
+            snap,
+            leaves,
+            out,
+            sieve: Sieve::new(),
+            pairs: [(0, 0); TRIANGLES],
+            count: 0,
         }
     }
 
     #[inline(always)]
-    fn leaf(&self, node: u32) -> Leaf<'a> {
-        let triangle = self.tree.triangle(node);
-        Leaf {
-            triangle,
-            node,
-            nodes: self.nodes,
-            corners: self.cloth.places(triangle),
-            vertices: self.vertices,
+    fn add(&mut self, s: u32, t: u32) {
+        self.pairs[self.count] = (s, t);
+        self.count += 1;
+        if self.count == TRIANGLES {
+            self.flush();
         }
+    }
+
+    fn flush(&mut self) {
+        let count = std::mem::take(&mut self.count);
+        let pairs = &self.pairs[..count];
+        (self.out).cloth(self.snap, &mut self.sieve, self.leaves, pairs);
     }
 }
 

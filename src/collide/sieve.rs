@@ -1,0 +1,385 @@
+//! From pairs of triangles whose volumes meet to pairs of their features whose volumes do, and of these to contacts: many at a time.
+//!
+//! Each step leaves out most of what comes to it, and which is anybody's guess: a processor that guesses loses as much time as a step takes.
+//! So nothing branches on it. Everything is written to a list, and what is left out is overwritten; only the next step goes through the list.
+//!
+//! Each pair of features is tested once: by the triangles that own them. Near pairs are left out, which are tested on their own
+//! ([`super::near`]).
+
+use super::bvh::Bvh;
+use super::closest_four::Pairs;
+use super::contact::{Contact, PairKind};
+use super::narrow;
+use super::packed::{Nodes, Packed};
+use super::snapshot::Snapshot;
+use super::surface::{ClothSurface, Face};
+use super::width::{Width, Work, widest};
+
+/// Pairs of triangles that are taken at once.
+pub(super) const TRIANGLES: usize = 64;
+/// The most pairs of a vertex and a triangle, and of edges, that two triangles have.
+const VERTICES: usize = 6;
+const EDGES: usize = 9;
+
+/// What the leaves of a patch hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaves<'a> {
+    cloth: &'a ClothSurface,
+    tree: &'a Bvh,
+    nodes: Nodes<'a>,
+    vertices: &'a [Packed],
+}
+
+impl<'a> Leaves<'a> {
+    pub(super) fn new(snap: &'a Snapshot<'_>, patch: u32) -> Self {
+        Self {
+            cloth: snap.cloth,
+            tree: &snap.cloth.patches()[patch as usize],
+            nodes: snap.patch_volumes(patch),
+            vertices: snap.vertex_volumes(patch),
+        }
+    }
+
+    /// The triangle of a leaf.
+    #[inline(always)]
+    pub(super) fn triangle(&self, leaf: u32) -> u32 {
+        self.tree.triangle(leaf)
+    }
+
+    #[inline(always)]
+    fn side(&self, leaf: u32) -> Side {
+        let triangle = self.triangle(leaf);
+        Side {
+            leaf,
+            triangle,
+            places: self.cloth.places(triangle),
+        }
+    }
+
+    /// The volume of the edge from a corner to the next.
+    #[inline(always)]
+    fn edge(&self, side: &Side, k: usize) -> Packed {
+        // No `map`: what it calls may be compiled for any processor.
+        let from = &self.vertices[side.places[k] as usize];
+        from.union(&self.vertices[side.places[(k + 1) % 3] as usize])
+    }
+}
+
+/// One of two triangles.
+#[derive(Clone, Copy, Debug, Default)]
+struct Side {
+    leaf: u32,
+    triangle: u32,
+    /// Where the volumes of its corners are among those of its patch.
+    places: [u32; 3],
+}
+
+/// Room for the lists.
+#[derive(Debug)]
+pub(super) struct Sieve {
+    lists: Lists,
+    /// Edges to be looked at by fours.
+    close: [[u32; 2]; EDGES * TRIANGLES],
+}
+
+/// Pairs of features: 16 times that of the triangles, and which of theirs, as in [`features`]; with room for what is overwritten.
+#[derive(Debug)]
+struct Lists {
+    sides: [[Side; 2]; TRIANGLES],
+    vertices: [u16; VERTICES * TRIANGLES + SPREAD],
+    edges: [u16; EDGES * TRIANGLES + SPREAD],
+}
+
+/// Numbers that are written at once.
+const SPREAD: usize = 4;
+
+/// The places of three bits that are set, and whatever behind them.
+const PLACES: [[u16; SPREAD]; 8] = {
+    let mut places = [[0; SPREAD]; 8];
+    let mut bits = 0;
+    while bits < 8 {
+        let (mut at, mut k) = (0, 0);
+        while k < 3 {
+            if bits >> k & 1 != 0 {
+                places[bits][at] = k;
+                at += 1;
+            }
+            k += 1;
+        }
+        bits += 1;
+    }
+    places
+};
+
+/// How many of three bits are set: not every processor has an instruction for it.
+const COUNTS: [usize; 8] = [0, 1, 1, 2, 1, 2, 2, 3];
+
+/// Puts the places of three bits that are set on a list, from a first number on.
+#[inline(always)]
+fn put(list: &mut [u16], len: &mut usize, first: u16, bits: u32) {
+    let room: &mut [u16; SPREAD] = list[*len..].first_chunk_mut().expect("room for four");
+    let places = &PLACES[(bits & 7) as usize];
+    for (room, place) in room.iter_mut().zip(places) {
+        *room = first + place;
+    }
+    *len += COUNTS[(bits & 7) as usize];
+}
+
+impl Sieve {
+    pub(super) fn new() -> Self {
+        Self {
+            lists: Lists {
+                sides: [[Side::default(); 2]; TRIANGLES],
+                vertices: [0; VERTICES * TRIANGLES + SPREAD],
+                edges: [0; EDGES * TRIANGLES + SPREAD],
+            },
+            close: [[0; 2]; EDGES * TRIANGLES],
+        }
+    }
+
+    /// Finds the pairs of features whose volumes overlap of pairs of triangles, of which there are no more than [`TRIANGLES`], given as leaves;
+    /// less those that are near at rest.
+    #[inline(always)]
+    pub(super) fn features(
+        &mut self,
+        snap: &Snapshot<'_>,
+        leaves: [&Leaves<'_>; 2],
+        pairs: &[(u32, u32)],
+        found: impl FnMut(PairKind, u32, u32),
+    ) {
+        widest(Sifting {
+            lists: &mut self.lists,
+            of: (snap, leaves, pairs),
+            found,
+        });
+    }
+
+    /// Tests the features of pairs of triangles, as [`Self::features`] takes them.
+    pub(super) fn contacts(
+        &mut self,
+        snap: &Snapshot<'_>,
+        leaves: [&Leaves<'_>; 2],
+        pairs: &[(u32, u32)],
+        out: &mut Vec<Contact>,
+    ) {
+        let (close, mut count) = (&mut self.close, 0);
+        widest(Sifting {
+            lists: &mut self.lists,
+            of: (snap, leaves, pairs),
+            found: |kind, a, b| {
+                if kind == PairKind::VertexFace {
+                    narrow::vertex_face(snap, a, b, out);
+                } else {
+                    close[count] = [a, b];
+                    count += 1;
+                }
+            },
+        });
+        let edges = snap.cloth.surface().edges();
+        let (fours, rest) = close[..count].as_chunks::<4>();
+        for four in fours {
+            let pairs = Pairs {
+                x: snap.x,
+                v: snap.v,
+                dt: snap.dt,
+                reach: snap.reach,
+                ends: four.map(|[a, b]| {
+                    let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
+                    [p, q, r, s]
+                }),
+            };
+            let closest = pairs.closest();
+            for (k, &pair) in four.iter().enumerate() {
+                if closest.near[k] {
+                    narrow::edges_at(snap, pair, (closest.s[k], closest.t[k]), out);
+                }
+            }
+        }
+        for &[a, b] in rest {
+            narrow::cloth_feature(snap, PairKind::EdgeEdge, a, b, out);
+        }
+    }
+}
+
+/// The arguments of [`Sieve::features`].
+struct Sifting<'a, F> {
+    lists: &'a mut Lists,
+    of: (&'a Snapshot<'a>, [&'a Leaves<'a>; 2], &'a [(u32, u32)]),
+    found: F,
+}
+
+impl<F: FnMut(PairKind, u32, u32)> Work for Sifting<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) {
+        let Self {
+            lists,
+            of: (snap, leaves, pairs),
+            mut found,
+        } = self;
+        let surface = snap.cloth.surface();
+        let (mut vertices, mut edges) = (0, 0);
+        for ((at, sides), &(s, t)) in (0_u16..).zip(&mut lists.sides).zip(pairs) {
+            *sides = [leaves[0].side(s), leaves[1].side(t)];
+            let faces = [
+                surface.face(sides[0].triangle),
+                surface.face(sides[1].triangle),
+            ];
+            let (own, meeting) = features(&faces);
+            let first = 16 * at;
+            for side in 0..2 {
+                put(
+                    &mut lists.vertices,
+                    &mut vertices,
+                    first + 3 * side,
+                    own >> (3 * side),
+                );
+            }
+            for side in 0..3 {
+                put(
+                    &mut lists.edges,
+                    &mut edges,
+                    first + 3 * side,
+                    meeting >> (3 * side),
+                );
+            }
+        }
+        let mut left = 0;
+        for at in 0..vertices {
+            let code = lists.vertices[at];
+            let (sides, owner, k) = (
+                &lists.sides[usize::from(code / 16)],
+                owner(code),
+                corner(code),
+            );
+            let volume = leaves[1 - owner].nodes.of(sides[1 - owner].leaf);
+            let place = sides[owner].places[k];
+            lists.vertices[left] = code;
+            left += usize::from(volume.overlaps(&leaves[owner].vertices[place as usize]));
+        }
+        let near = snap.near();
+        for &code in &lists.vertices[..left] {
+            let sides = &lists.sides[usize::from(code / 16)];
+            let vertex = surface.face(sides[owner(code)].triangle).corners[corner(code)];
+            let face = sides[1 - owner(code)].triangle;
+            if near.is_none_or(|near| !near.has_face(vertex, face)) {
+                found(PairKind::VertexFace, vertex, face);
+            }
+        }
+        let mut left = 0;
+        for at in 0..edges {
+            let code = lists.edges[at];
+            let [one, two] = &lists.sides[usize::from(code / 16)];
+            let [i, j] = ends(code);
+            let overlap = leaves[0].edge(one, i).overlaps(&leaves[1].edge(two, j));
+            lists.edges[left] = code;
+            left += usize::from(overlap);
+        }
+        for &code in &lists.edges[..left] {
+            let [one, two] = &lists.sides[usize::from(code / 16)];
+            let [i, j] = ends(code);
+            let (a, b) = (
+                surface.edges_of(one.triangle)[i],
+                surface.edges_of(two.triangle)[j],
+            );
+            if near.is_none_or(|near| !near.has_edges(a, b)) {
+                found(PairKind::EdgeEdge, a.min(b), a.max(b));
+            }
+        }
+    }
+}
+
+/// Of a pair of a vertex and a triangle: which of the two owns the vertex, and which of its corners it is.
+#[inline(always)]
+fn owner(code: u16) -> usize {
+    usize::from(code % 16 / 3)
+}
+
+#[inline(always)]
+fn corner(code: u16) -> usize {
+    usize::from(code % 16 % 3)
+}
+
+/// Of a pair of edges: with which corner of its triangle each begins.
+#[inline(always)]
+fn ends(code: u16) -> [usize; 2] {
+    [usize::from(code % 16 / 3), usize::from(code % 16 % 3)]
+}
+
+/// For each two corners of two triangles that may be one, bit 3 i + j for the corners i and j: the pairs of edges that then
+/// meet, numbered alike.
+const MEETING: [u32; 512] = {
+    let mut meeting = [0; 512];
+    let mut bits = 0;
+    while bits < 512 {
+        let mut at = 0;
+        while at < 9 {
+            // Edges go from a corner to the next: those at a corner are its own and that before.
+            if bits & 1 << at != 0 {
+                let (i, j) = (at / 3, at % 3);
+                let (h, g) = ((i + 2) % 3, (j + 2) % 3);
+                meeting[bits] |= 1 << (3 * i + j) | 1 << (3 * i + g);
+                meeting[bits] |= 1 << (3 * h + j) | 1 << (3 * h + g);
+            }
+            at += 1;
+        }
+        bits += 1;
+    }
+    meeting
+};
+
+/// Which features of two triangles are tested against each other: corners of the first and of the second, one bit each,
+/// and pairs of edges, bit 3 i + j for the edge i of the first and j of the second.
+#[inline(always)]
+fn features(faces: &[Face; 2]) -> (u32, u32) {
+    let (one, two) = (faces[0].corners, faces[1].corners);
+    let mut equal = 0;
+    for at in 0..9 {
+        equal |= u32::from(one[at / 3] == two[at % 3]) << at;
+    }
+    let columns = (equal | equal >> 3 | equal >> 6) & 7;
+    let rows = equal | equal >> 1 | equal >> 2;
+    let rows = rows & 1 | rows >> 2 & 2 | rows >> 4 & 4;
+    let (own, others) = (faces[0].owned(), faces[1].owned());
+    let vertices = own & 7 & !rows | (others & 7 & !columns) << 3;
+    // Three times the edges of the second, as far as the first has its own.
+    let spread = (((own >> 3) & 1) * 0o7) | (((own >> 4) & 1) * 0o70) | (((own >> 5) & 1) * 0o700);
+    let edges = ((others >> 3) * 0o111) & spread & !MEETING[equal as usize & 511];
+    (vertices, edges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::surface::Surface;
+    use super::*;
+
+    #[test]
+    fn features_are_those_that_one_owns_and_that_do_not_meet() {
+        let all: Vec<[u32; 3]> = (0..6)
+            .flat_map(|a| (0..6).flat_map(move |b| (0..6).map(move |c| [a, b, c])))
+            .filter(|[a, b, c]| a != b && b != c && c != a)
+            .collect();
+        let surface = Surface::new(&all, 6);
+        for s in 0..all.len() as u32 {
+            for t in 0..all.len() as u32 {
+                let faces = [surface.face(s), surface.face(t)];
+                let (vertices, edges) = features(&faces);
+                let (mut expected, mut pairs) = (0, 0);
+                for (owner, shift) in [(0, 0), (1, 3)] {
+                    for (k, vertex) in faces[owner].owned_corners_at() {
+                        let is_new = !faces[1 - owner].corners.contains(&vertex);
+                        expected |= u32::from(is_new) << (k + shift);
+                    }
+                }
+                for (i, [p, q]) in faces[0].owned_edges() {
+                    for (j, ends) in faces[1].owned_edges() {
+                        let meet = ends.contains(&p) || ends.contains(&q);
+                        pairs |= u32::from(!meet) << (3 * i + j);
+                    }
+                }
+                assert_eq!((vertices, edges), (expected, pairs), "{faces:?}");
+            }
+        }
+    }
+}
