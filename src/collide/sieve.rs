@@ -6,6 +6,8 @@
 //! Each pair of features is tested once: by the triangles that own them. Near pairs are left out, which are tested on their own
 //! ([`super::near`]).
 
+use std::cell::Cell;
+
 use super::bvh::Bvh;
 use super::closest_four::Pairs;
 use super::contact::{Contact, PairKind};
@@ -125,8 +127,23 @@ fn put(list: &mut [u16], len: &mut usize, first: u16, bits: u32) {
     *len += COUNTS[(bits & 7) as usize];
 }
 
+thread_local! {
+    /// What a thread had last. Tasks are taken in short slices, and filling it with zeros takes as long as some pairs do.
+    static KEPT: Cell<Option<Box<Sieve>>> = const { Cell::new(None) };
+}
+
 impl Sieve {
-    pub(super) fn new() -> Self {
+    /// One that the thread keeps, or a new one.
+    pub(super) fn take() -> Box<Self> {
+        KEPT.take().unwrap_or_else(|| Box::new(Self::new()))
+    }
+
+    /// Keeps it for the next one.
+    pub(super) fn keep(self: Box<Self>) {
+        KEPT.set(Some(self));
+    }
+
+    fn new() -> Self {
         Self {
             lists: Lists {
                 sides: [[Side::default(); 2]; TRIANGLES],

@@ -218,7 +218,7 @@ impl TestRun {
                 let firmly = snap.firmly(p, p);
                 let of = [patch(p), patch(p)];
                 tests += advance::<Same, _>(of, stack, budget - tests, leaf, firmly);
-                pairs.flush();
+                pairs.finish();
                 tests
             }
             Target::Patches(p, q) => {
@@ -230,7 +230,7 @@ impl TestRun {
                 };
                 let firmly = snap.firmly(p, q);
                 let tests = advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, firmly);
-                pairs.flush();
+                pairs.finish();
                 tests
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
@@ -350,7 +350,7 @@ struct LeafPairs<'a, S> {
     snap: &'a Snapshot<'a>,
     leaves: [&'a Leaves<'a>; 2],
     out: &'a mut S,
-    sieve: Sieve,
+    sieve: Box<Sieve>,
     pairs: [(u32, u32); TRIANGLES],
     count: usize,
 }
@@ -361,7 +361,7 @@ impl<'a, S: Sink> LeafPairs<'a, S> {
             snap,
             leaves,
             out,
-            sieve: Sieve::new(),
+            sieve: Sieve::take(),
             pairs: [(0, 0); TRIANGLES],
             count: 0,
         }
@@ -374,6 +374,12 @@ impl<'a, S: Sink> LeafPairs<'a, S> {
         if self.count == TRIANGLES {
             self.flush();
         }
+    }
+
+    /// Passes on what is left.
+    fn finish(mut self) {
+        self.flush();
+        self.sieve.keep();
     }
 
     fn flush(&mut self) {
