@@ -138,6 +138,9 @@ impl TestRun {
                 }
             },
         };
+        if !meet {
+            return None;
+        }
         let mut stack = vec![(0, 0)];
         if let Target::Patch(p) = target {
             let groups = snap.near_pairs(p).map_or(0, |near| near.groups().len());
@@ -145,7 +148,7 @@ impl TestRun {
                 stack.push((NEAR, groups as u32));
             }
         }
-        meet.then_some(Self { target, stack })
+        Some(Self { target, stack })
     }
 
     /// What is tested.
