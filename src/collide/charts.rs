@@ -179,6 +179,8 @@ pub(super) struct Together<'a> {
 pub(super) struct Around {
     /// Whether they have a cell in common once one is grown: nothing has if it is nowhere.
     pub(super) touch: bool,
+    /// Whether no node below them has one with another: of what is nowhere, for it lies in several charts, nothing is known.
+    pub(super) far: bool,
     /// The smallest block that covers both, as its tile and its number there.
     pub(super) block: (u32, u32),
     /// Whether there is such a block; another stands for it else.
@@ -186,7 +188,8 @@ pub(super) struct Around {
 }
 
 impl<'a> Together<'a> {
-    /// Of two trees; `None` if no node of one touches one of the other. Of trees over more than one chart nothing is known.
+    /// Of two trees; `None` if no node of one touches one of the other, or there is no chart. Of trees over more than one chart nothing is
+    /// known.
     pub(super) fn new(
         charts: &'a Charts,
         [one, two]: [&'a Places; 2],
@@ -203,7 +206,7 @@ impl<'a> Together<'a> {
         };
         let may_touch =
             roots.contains(&NONE) || (roots[0] == roots[1] && together.around(0, 0).touch);
-        may_touch.then_some(together)
+        (may_touch && !charts.tiles.is_empty()).then_some(together)
     }
 
     /// Of a node of each.
@@ -228,6 +231,7 @@ impl<'a> Together<'a> {
         };
         Around {
             touch,
+            far: !touch & (a != Spot::NOWHERE) & (b != Spot::NOWHERE),
             block,
             covers,
         }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::tests::{Random, assert_same};
 use super::*;
-use crate::mesh::TriMesh;
+use crate::mesh::{TriMesh, icosphere};
 use crate::physics::tests::grid;
 
 /// Vertices along a side of the unit square that rest shapes are made from.
@@ -217,6 +217,19 @@ fn smooth_cloth_takes_few_tests() {
     let (none, [all, fewer]) = Case::new(&mesh, 4, 0.6 * CELL, bent).check();
     assert_eq!(none, 0);
     assert!(fewer * 4 < all, "{fewer} of {all}");
+}
+
+/// Each triangle of an icosahedron is steep to its neighbours: there is no chart. Of a finer sphere there are some, of some triangles.
+#[test]
+fn what_lies_in_no_chart_is_tested_in_full() {
+    for edge in [0.2, 0.06, 0.02] {
+        let mesh = icosphere(DVec3::ZERO, 0.1, edge).unwrap();
+        for patches in [1, 3] {
+            let flat = |p: DVec3| (DVec3::new(p.x, p.y, 0.02 * p.z), DVec3::ZERO);
+            let (found, _) = Case::new(&mesh, patches, 0.005, flat).check();
+            assert!(found > 0, "{edge}");
+        }
+    }
 }
 
 #[test]

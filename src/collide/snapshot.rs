@@ -81,6 +81,10 @@ impl Cull for Firmly<'_> {
     #[inline(always)]
     fn ask(&self, a: u32, b: u32) -> Asked {
         let around = self.together.around(a, b);
+        let far = around.far;
+        if !around.covers {
+            return Asked { far, apart: false };
+        }
         let (tile, block) = around.block;
         let known = &self.snap.volumes.firm[tile as usize * BLOCKS + block as usize];
         let mut firm = known.load(Ordering::Relaxed);
@@ -88,8 +92,8 @@ impl Cull for Firmly<'_> {
             firm = self.snap.look(self.culling, around.block, self.enough);
         }
         Asked {
-            far: !around.touch,
-            apart: around.touch & around.covers & (firm == FIRM),
+            far,
+            apart: around.touch & (firm == FIRM),
         }
     }
 }

@@ -273,7 +273,7 @@ impl TestRun {
         let before = self.stack.len() - 1;
         let single = match self.target {
             _ if a & NEAR != 0 => Single::Near,
-            Target::Patch(_) if a == b => Single::Itself,
+            Target::Patch(_) if a == second_of((a, b)) => Single::Itself,
             _ => Single::Pair,
         };
         let (made, _) = self.advance_counting(snap, 1, out);
@@ -321,7 +321,8 @@ impl TestRun {
         let newest = self.stack.len().saturating_sub(1);
         self.stack.iter().enumerate().all(|(index, &(a, b))| {
             if a & NEAR != 0 {
-                index == newest && a & !NEAR <= b && b as usize <= near
+                let is_of_patch = matches!(self.target, Target::Patch(_));
+                is_of_patch && index == newest && a & !NEAR <= b && b as usize <= near
             } else {
                 (a as usize) < first && (second_of((a, b)) as usize) < second
             }

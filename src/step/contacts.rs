@@ -11,11 +11,19 @@ use crate::collide::contact::{PairId, PairKind};
 
 /// Contacts that were found together.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Contact>")]
 pub(super) struct Batch {
     contacts: Vec<Contact>,
     /// Their names, side by side: whoever found them has them at hand, and whoever sorts them does not.
     #[serde(skip)]
     ids: Vec<PairId>,
+}
+
+/// What was sent: of a batch only the contacts are.
+impl From<Vec<Contact>> for Batch {
+    fn from(contacts: Vec<Contact>) -> Self {
+        Self::new(contacts)
+    }
 }
 
 impl Batch {

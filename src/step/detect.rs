@@ -236,8 +236,16 @@ fn route(
         return Ok(found);
     }
     let me = comm.rank().index();
+    let vertices = ownership.vertices(ownership.ranks() - 1).end;
+    let known = |c: &Contact| {
+        (1..=4).contains(&c.count) && c.vertices.iter().all(|&v| (v as usize) < vertices)
+    };
+    let unknown = || "a contact of vertices that do not exist".to_owned();
     let mut boxes: Vec<Vec<Contact>> = vec![Vec::new(); comm.size()];
     for contact in found.into_iter().flat_map(Batch::into_contacts) {
+        if !known(&contact) {
+            return Err(ScopeError::Body(format!("a task found {}", unknown())));
+        }
         let vertices = &contact.vertices[..usize::from(contact.count)];
         for (k, &vertex) in vertices.iter().enumerate() {
             let owner = ownership.rank_of_vertex(vertex as usize);
@@ -262,15 +270,12 @@ fn route(
     for (from, bytes) in comm.exchange(letters)? {
         let contacts: Vec<Contact> =
             wire::decode(&bytes).map_err(|what| CommError::Malformed { from, what })?;
-        let known = |c: &Contact| {
-            (1..=4).contains(&c.count)
-                && c.vertices
-                    .iter()
-                    .all(|&v| (v as usize) < ownership.vertices(ownership.ranks() - 1).end)
-        };
         if !contacts.iter().all(known) {
-            let what = "a contact of vertices that do not exist".to_owned();
-            return Err(CommError::Malformed { from, what }.into());
+            return Err(CommError::Malformed {
+                from,
+                what: unknown(),
+            }
+            .into());
         }
         mine.push(Batch::new(contacts));
     }

@@ -300,7 +300,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                         hand.begins.pop_front();
                     }
                     let job = ahead.or_else(|| {
-                        let (ticket, cargo) = self.scheduler.far_task()?;
+                        let (ticket, cargo) = self.task_for(index)?;
                         Some(self.job(ticket, cargo))
                     });
                     job.map(Order::Run)
@@ -363,13 +363,22 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             && self.hands[index].frames.len() == 1
             && lock(&self.hands[index].ahead).len() < MOST_AHEAD
             && self.scheduler.pool_len() > plenty
-            && let Some((ticket, cargo)) = self.scheduler.far_task()
+            && let Some((ticket, cargo)) = self.task_for(index)
         {
             let job = self.job(ticket, cargo);
             let begin = self.begin_of(index + self.first_hand(), &job);
             let hand = &mut self.hands[index];
             hand.begins.push_back(begin);
             lock(&hand.ahead).push_back(job);
+        }
+    }
+
+    /// A task for a worker that is a thread: the first worker of a rank, be it a thread or the body's, takes the newest.
+    fn task_for(&mut self, index: usize) -> Option<(Ticket, Cargo<E>)> {
+        if index + self.first_hand() == 0 {
+            self.scheduler.next_task(None)
+        } else {
+            self.scheduler.far_task()
         }
     }
 

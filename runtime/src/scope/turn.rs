@@ -17,6 +17,11 @@ const NAP: Duration = Duration::from_micros(200);
 /// And the shortest.
 const SHORTEST_NAP: Duration = Duration::from_nanos(500);
 
+/// The same while its own workers are busy: their reports do not wake it.
+const SHORT_NAP: Duration = Duration::from_micros(10);
+/// For so long after something was done it lets others run instead: what its workers do ends soon, or they would have been split.
+const SOON: Duration = Duration::from_micros(500);
+
 impl<E: ?Sized + Sync> Scope<'_, E> {
     /// One round: messages, what other workers left, decisions, and a batch of tasks or a nap. This thread
     /// runs only tasks within that group; `nested`: for a task that waits.
@@ -67,7 +72,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.complain(now);
             if self.hands.iter().any(Hand::is_busy) {
                 // Their reports would not wake this thread.
-                let_others();
+                if now.saturating_sub(self.watch.moved) < SOON {
+                    let_others();
+                } else {
+                    self.comm.wait(SHORT_NAP)?;
+                }
             } else {
                 let deadline = self.scheduler.next_deadline(now);
                 let nap = deadline.map_or(NAP, |at| at.saturating_sub(now));
