@@ -5,7 +5,7 @@
 //! nothing in the others, so that preconditioned residuals stay where the filter lets them be
 //! \[AB03\]. It is local to a vertex, and so the same on any number of ranks.
 //!
-//! Iterations read them in short numbers ([`super::short_blocks`]); here they are as they were computed.
+//! Iterations read them in short numbers (`short_blocks`); here they are as they were computed.
 
 use glam::{DMat3, DVec3};
 

@@ -1,6 +1,6 @@
 //! What the conjugate gradients are preconditioned with: a local level, and perhaps a coarse one.
 //!
-//! Local is [`BlockJacobi`] or, stronger, symmetric Gauss-Seidel within patches. Both know only what
+//! Local is [`BlockJacobi`](super::BlockJacobi) or, stronger, symmetric Gauss-Seidel within patches. Both know only what
 //! is near, and need iterations in proportion to the vertices along a side. With the coarse level
 //! added, rigid motions of aggregates, the number hardly grows:
 //!
