@@ -36,6 +36,7 @@
 use glam::DVec3;
 
 use super::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
+use super::packed::{greater, lesser};
 use super::width::{Width, Work, widest};
 
 /// A squared firmness in units of 1/200, or less: up to 1.275, that of cloth that is stretched by an eighth.
@@ -167,17 +168,6 @@ pub(super) fn deviating(stretch: f32, uu: f32, vv: f32, uv: f32) -> f32 {
     let deviation = (uu + vv + (apart * apart + 4.0 * (uv * uv)).sqrt()) * 0.5;
     // Some ten roundings.
     stretch - deviation * (1.0 + 16.0 * f32::EPSILON) - 4.0 * f32::EPSILON
-}
-
-/// The lesser, and the second if there is none: what one vector instruction does.
-#[inline(always)]
-fn lesser(a: f32, b: f32) -> f32 {
-    if a < b { a } else { b }
-}
-
-#[inline(always)]
-fn greater(a: f32, b: f32) -> f32 {
-    if a > b { a } else { b }
 }
 
 impl Gradients {

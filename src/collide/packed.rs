@@ -87,12 +87,13 @@ fn narrow(p: DVec3) -> [f32; 3] {
 
 /// The lesser, and the second if there is none: what one vector instruction does.
 #[inline(always)]
-fn lesser(a: f32, b: f32) -> f32 {
+pub(super) fn lesser(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
 }
 
+/// The greater, and the second if there is none.
 #[inline(always)]
-fn greater(a: f32, b: f32) -> f32 {
+pub(super) fn greater(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
