@@ -86,6 +86,7 @@ mod tests {
             groups: vec![count(3)],
             rooted: count(5),
             ended: 4,
+            done: 8,
             stuck: 5,
             lying: 6,
         };
@@ -138,7 +139,7 @@ mod tests {
             (Message::Wave(6), "03 09 .3 06 .3"),
             (
                 Message::Report(6, census, vec![(collective, 9)]),
-                "03 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 05 .3 06 .7 01 .11 02 .3 09",
+                "03 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 01 .11 02 .3 09",
             ),
             (Message::Exhausted(vec![1], true), "03 0b .3 01 .7 01 .3 01"),
             (Message::Quiet(vec![1], false), "03 0c .3 01 .7 01 .4"),

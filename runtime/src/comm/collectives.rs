@@ -168,28 +168,33 @@ pub trait Collectives: Comm {
 
     /// Sends bytes to some ranks and receives from those that sent here, sorted by sender.
     ///
-    /// Who sends to whom is agreed on first; sending twice to one rank is two messages, in order.
+    /// Sending twice to one rank is two messages, in order. Who sends to whom is agreed on while they travel.
     fn exchange(
         &mut self,
         messages: Vec<(Rank, Vec<u8>)>,
     ) -> Result<Vec<(Rank, Vec<u8>)>, CommError> {
-        let me = self.rank();
-        let targets: Vec<u8> = messages
-            .iter()
-            .flat_map(|(to, _)| to.0.to_le_bytes())
-            .collect();
-        let all_targets = self.allgather(targets)?;
+        let targets: Vec<Rank> = messages.iter().map(|(to, _)| *to).collect();
         for (to, bytes) in messages {
             self.send(to, EXCHANGE, bytes)?;
         }
+        self.take_sent(&targets, EXCHANGE)
+    }
+
+    /// Receives what ranks have sent here under a tag before, sorted by sender, and of each in order; `to` are those that this rank has sent
+    /// to, as often as it has.
+    ///
+    /// Who has sent to whom is agreed on first.
+    fn take_sent(&mut self, to: &[Rank], tag: Tag) -> Result<Vec<(Rank, Vec<u8>)>, CommError> {
+        let me = self.rank();
+        let targets = to.iter().flat_map(|to| to.0.to_le_bytes()).collect();
         let mut received = Vec::new();
-        for (from, targets) in (0..).map(Rank).zip(&all_targets) {
+        for (from, targets) in (0..).map(Rank).zip(&self.allgather(targets)?) {
             let count = targets
                 .chunks_exact(4)
                 .filter(|t| **t == me.0.to_le_bytes())
                 .count();
             for _ in 0..count {
-                received.push((from, self.recv_from(from, EXCHANGE)?));
+                received.push((from, self.recv_from(from, tag)?));
             }
         }
         Ok(received)

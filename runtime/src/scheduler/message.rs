@@ -72,6 +72,8 @@ pub struct Census {
     pub rooted: GroupCount,
     /// Ranks whose body has returned.
     pub ended: u32,
+    /// Ranks whose body will fork no more, and has returned or waits in a join.
+    pub done: u32,
     /// Ranks whose body has returned or waits for something that is not there.
     pub stuck: u32,
     /// Results of collective groups that lie on such ranks.
@@ -110,6 +112,7 @@ impl Census {
         }
         self.rooted.add(&other.rooted);
         self.ended += other.ended;
+        self.done += other.done;
         self.stuck += other.stuck;
         self.lying += other.lying;
     }

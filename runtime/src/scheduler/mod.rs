@@ -350,6 +350,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.publisher_is(Publisher::Active);
     }
 
+    /// The body forks no more; it may go on to join.
+    pub fn closed(&mut self) {
+        self.waves.closed();
+    }
+
     /// The body has returned: it will neither fork nor join again.
     ///
     /// Results nobody took are dropped.

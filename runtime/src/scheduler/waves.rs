@@ -7,8 +7,8 @@
 //! past its body) when the second came by: then nothing was under way between the two, nothing was given
 //! before a rank waited, and since only work makes work, nothing will be. There are no time-outs in it.
 //!
-//! When all groups are exhausted and all bodies had returned when the second wave came by, the scope is:
-//! whoever hears of it leaves. The verdict on a group is followed at once by the next wave, as most bodies
+//! When all groups are exhausted and all bodies had returned when the second wave came by, or waited and had said that they
+//! fork no more, the scope is: whoever hears of it leaves. The verdict on a group is followed at once by the next wave, as most bodies
 //! have little left to do then.
 //!
 //! Rooted groups are counted together here, for that end only; their own is found by the ledger.
@@ -46,6 +46,8 @@ pub(super) struct Waves {
     /// The group whose join the body waits in.
     waits_in: Option<u32>,
     body_ended: bool,
+    /// It forks no more.
+    closed: bool,
     all_exhausted: bool,
     /// Rank 0: why no rank can go on.
     stuck: Option<String>,
@@ -70,6 +72,7 @@ impl Waves {
             exhausted: Vec::new(),
             waits_in: None,
             body_ended: false,
+            closed: false,
             all_exhausted: false,
             stuck: None,
             wave: None,
@@ -121,6 +124,11 @@ impl Waves {
 
     pub(super) fn waits_in(&mut self, group: Option<u32>) {
         self.waits_in = group;
+    }
+
+    /// The body forks no more.
+    pub(super) fn closed(&mut self) {
+        self.closed = true;
     }
 
     pub(super) fn body_ended(&mut self) {
@@ -228,7 +236,12 @@ impl Waves {
     pub(super) fn essence(&self) -> impl std::fmt::Debug {
         (
             (&self.groups, &self.rooted, &self.exhausted),
-            (self.waits_in, self.body_ended, self.all_exhausted),
+            (
+                self.waits_in,
+                self.closed,
+                self.body_ended,
+                self.all_exhausted,
+            ),
             self.wave.as_ref().map(|(_, census)| census),
             (self.reports_missing, &self.previous, &self.stuck),
         )
@@ -280,6 +293,7 @@ impl Waves {
             groups: groups.collect(),
             rooted: self.rooted,
             ended: u32::from(self.body_ended),
+            done: u32::from(self.body_ended || (self.closed && self.waits_in.is_some())),
             stuck: u32::from(self.body_ended || waits),
             lying,
         }
@@ -300,7 +314,7 @@ impl Waves {
             .filter(|&g| done(g) && !self.exhausted.get(g).copied().unwrap_or(false))
             .map(|g| g as u32)
             .collect();
-        let all = census.ended == self.ranks
+        let all = census.done == self.ranks
             && previous.rooted.used == census.rooted.given
             && (0..census.groups.len()).all(done);
         if all || !groups.is_empty() {

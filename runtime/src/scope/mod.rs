@@ -18,7 +18,7 @@ use std::sync::{Arc, atomic};
 use std::time::Duration;
 
 use crate::block::{BlockName, Bytes};
-use crate::comm::{Comm, Rank, Tag};
+use crate::comm::{Comm, CommError, Rank, Tag};
 use crate::crew::{Crew, Hired, Started};
 use crate::group::Group;
 use crate::parcel::{Cargo, Job, Outcome, Parcel};
@@ -44,6 +44,8 @@ pub struct Scope<'a, E: ?Sized> {
     registry: &'a Registry<E>,
     env: &'a E,
     scheduler: Scheduler<Cargo<E>, Outcome>,
+    /// Whether the body forks no more.
+    closed: bool,
     /// Whether this thread is worker 0.
     works: bool,
     /// The task of this thread between two slices.
@@ -199,6 +201,7 @@ fn run<'a, E: ?Sized + Sync>(
             registry,
             env,
             scheduler,
+            closed: false,
             works: !options.progress_thread,
             current: None,
             sites: Vec::new(),
@@ -284,13 +287,17 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// that was cancelled takes tasks and drops them.
     ///
     /// # Errors
-    /// The kind of task is not registered, or a join of this collective group has answered `None`.
+    /// The kind of task is not registered, a join of this collective group has answered `None`, or the scope was
+    /// [closed](Self::close).
     pub fn fork<T: Task<E>>(
         &mut self,
         group: &Group<T::Output>,
         task: T,
     ) -> Result<(), ScopeError> {
         self.must_own(group)?;
+        if self.closed {
+            return Err(ScopeError::Closed(T::NAME));
+        }
         let line = &group.line;
         if let GroupId::Collective(_) = line.group()
             && !line.is_cancelled()
@@ -359,6 +366,14 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.flush()
     }
 
+    /// Says that this rank's body forks no more; what tasks hyperfork is not meant, and joins go on as ever. Where all
+    /// bodies have said so and wait in a join of the last group that has anything, the end of that is the end of the scope: ranks then
+    /// need one agreement less before they leave.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.scheduler.closed();
+    }
+
     /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.
     /// A newer version replaces an older one. To be called before this rank's next join: whoever asks while
     /// it waits there, or later, for something it has not published is refused.
@@ -374,6 +389,14 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let name = self.scheduler.publish(id, version, bytes.into())?;
         self.flush()?;
         Ok(name)
+    }
+
+    /// Sends a message that is none of the scope's, while it goes on: to be received outside of it, under a tag that is none of its own either.
+    ///
+    /// # Errors
+    /// As [`Comm::send`].
+    pub fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
+        self.comm.send(to, tag, bytes)
     }
 
     fn must_own<O>(&self, group: &Group<O>) -> Result<(), ScopeError> {

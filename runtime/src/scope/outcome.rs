@@ -63,6 +63,9 @@ pub enum ScopeError {
         "task `{0}` was forked into a group that was joined to its end; make another group for it"
     )]
     Exhausted(&'static str),
+    /// A task was forked by a body that had closed the scope.
+    #[error("task `{0}` was forked after this body had closed the scope: close it later")]
+    Closed(&'static str),
     /// A group of another scope, or one that a task made.
     #[error("{0} was not made by this scope's body: make a group in the scope it is used in")]
     Foreign(String),

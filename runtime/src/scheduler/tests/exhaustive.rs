@@ -91,6 +91,15 @@ fn plan(groups: u32, tasks: Vec<Vec<Stage>>, bodies: Vec<Vec<Deed>>) -> Plan {
         groups,
         tasks,
         bodies,
+        close: false,
+    }
+}
+
+/// The same, with bodies that say when they fork no more.
+fn closed(plan: Plan) -> Plan {
+    Plan {
+        close: true,
+        ..plan
     }
 }
 
@@ -230,6 +239,26 @@ fn late_work_comes_at_any_time() {
 }
 
 #[test]
+fn bodies_that_fork_no_more() {
+    let plans = [
+        (collective(), CHAIN),
+        (two_groups(), CHAIN),
+        (two_groups(), STAR),
+        (crossed_groups(), AROUND),
+    ];
+    for (plan, asks) in plans {
+        let bounds = Bounds {
+            asks,
+            unanswered: 1,
+            mortal: &[],
+        };
+        // Where they say so less can happen.
+        let states = explore(&closed(plan), bounds);
+        assert!(states > 1000, "only {states} states");
+    }
+}
+
+#[test]
 fn a_rooted_group_and_a_thiefs_thief() {
     explore_all(&rooted_group(&[Deed::Join(OWN)]), &[], &[CHAIN]);
 }
@@ -286,6 +315,7 @@ fn everything() {
     ];
     for plan in plans {
         explore_all(&plan, &[], ALL);
+        explore_all(&closed(plan), &[], &[AROUND]);
     }
     for mortal in 0..3 {
         let child = Stage::Hyperfork(vec![2]);

@@ -42,6 +42,7 @@ impl Random {
             groups,
             tasks: Vec::new(),
             bodies: Vec::new(),
+            close: self.once_in(2),
         };
         for _ in 0..ranks {
             let mut deeds = Vec::new();

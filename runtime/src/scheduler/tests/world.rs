@@ -72,6 +72,8 @@ pub(super) struct Plan {
     pub(super) groups: u32,
     pub(super) tasks: Vec<Vec<Stage>>,
     pub(super) bodies: Vec<Vec<Deed>>,
+    /// Whether bodies say so when they fork no more.
+    pub(super) close: bool,
 }
 
 impl Plan {
@@ -552,6 +554,10 @@ impl<'a> World<'a> {
         while !self.places[rank].ended {
             let deed = self.plan.bodies[rank].get(self.places[rank].deed);
             let place = own(&mut self.places, rank);
+            let rest = &self.plan.bodies[rank][place.deed.min(self.plan.bodies[rank].len())..];
+            if self.plan.close && !rest.iter().any(|deed| matches!(deed, Deed::Fork(..))) {
+                place.machine.closed();
+            }
             let Some(deed) = deed else {
                 place.machine.body_ended();
                 place.ended = true;
@@ -663,7 +669,13 @@ impl<'a> World<'a> {
 
     fn leave(&mut self, rank: usize) {
         let living = self.living();
-        assert!(living.iter().all(|&r| self.places[r].ended), "left early");
+        let done = |r: usize| {
+            let place = &self.places[r];
+            let rest = self.plan.bodies[r].get(place.deed..).unwrap_or_default();
+            let forks = rest.iter().any(|deed| matches!(deed, Deed::Fork(..)));
+            place.ended || (self.plan.close && !forks)
+        };
+        assert!(living.into_iter().all(done), "left early");
         if !self.plan.options.recover {
             let left: Vec<(GroupId, Id)> = self.tasks().collect();
             assert!(left.is_empty(), "{left:?} are left");
