@@ -103,10 +103,10 @@ pub(crate) struct StudyArguments {
     /// Numbers of ranks, as in 1,2,4 or 1..64 (powers of two).
     #[arg(long, default_value = "1..16", value_name = "LIST")]
     pub(crate) ranks: String,
-    /// Policies, with commas between; the best, the 2006 paper's and none at all unless said.
+    /// Policies, with commas between; none at all, the 2006 paper's and the best unless said.
     #[arg(
         long,
-        default_value = "static,paper,every-other",
+        default_value = "static,paper,every-other,forecast",
         value_name = "NAMES",
         value_delimiter = ','
     )]

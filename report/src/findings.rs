@@ -101,7 +101,8 @@ impl Findings {
                 sharing.policy.clone().or(unnamed)
             });
             let others: &[&str] = match now.as_deref() {
-                Some("every-other") => &["half", "adaptive", "lifelines"],
+                Some("every-other") => &["forecast", "half", "adaptive", "lifelines"],
+                Some("forecast") => &["half", "adaptive", "lifelines"],
                 _ => &["every-other"],
             };
             let mut names: Vec<&str> = now.as_deref().into_iter().collect();
@@ -411,7 +412,16 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     let mut why = String::new();
     let steals = digest.sharing.as_ref().is_none_or(|sharing| sharing.steal);
     if !steals {
-        why += "It lets no rank ask another for tasks: tasks stay on the rank that owns their patches. ";
+        let placed = digest.sharing.as_ref().is_some_and(|s| s.forecast);
+        let _ = write!(
+            why,
+            "It lets no rank ask another for tasks: tasks stay {}. ",
+            if placed {
+                "where the costs of earlier steps have put them"
+            } else {
+                "on the rank that owns their patches"
+            }
+        );
     }
     let _ = write!(
         why,

@@ -386,6 +386,12 @@ impl<'a> Snapshot<'a> {
         all.copied().collect()
     }
 
+    /// Bytes of the firmness of some of the tiles.
+    pub(crate) fn firmness_bytes(&self, tiles: Range<usize>) -> usize {
+        self.culling
+            .map_or(0, |_| tiles.len() * BLOCKS * size_of::<Firmness>())
+    }
+
     /// Takes the firmness of some of the tiles from whoever has made it of the same positions; whether it is as much as
     /// there is of these.
     pub(crate) fn take_firmness(&self, tiles: Range<usize>, firmness: &[Firmness]) -> bool {

@@ -104,6 +104,9 @@ pub(crate) enum Single {
     Pair,
 }
 
+/// What makes a test and puts those that it leads to on a stack, oldest first; `false` if it makes none.
+type Expand<'a> = &'a mut dyn FnMut((u32, u32), &mut Vec<(u32, u32)>) -> bool;
+
 /// Added to the first number of a test, it stands for groups of near pairs of a patch: from there on, before the second.
 const NEAR: u32 = 1 << 31;
 /// Groups of near pairs that are tested at once.
@@ -278,6 +281,54 @@ impl TestRun {
         };
         let (made, _) = self.advance_counting(snap, 1, out);
         Some((made, self.stack.len() - before, single))
+    }
+
+    /// Has pending tests replaced by some of those that they lead to, so that several who begin alike go on with some each; tells what tests
+    /// that took.
+    ///
+    /// `deal` is given them, oldest first, and what makes one of them: that puts what it leads to on a stack, or answers `false`,
+    /// for a test that may find a contact.
+    pub(crate) fn deal(
+        &mut self,
+        snap: &Snapshot<'_>,
+        deal: impl FnOnce(&mut Vec<(u32, u32)>, Expand<'_>),
+    ) -> Made {
+        let mut stack = std::mem::take(&mut self.stack);
+        let (mut sum, mut none) = (Made::default(), Vec::new());
+        deal(&mut stack, &mut |test, out| {
+            if self.is_last(snap, test) {
+                return false;
+            }
+            self.stack.push(test);
+            let (made, _) = self.advance_counting(snap, 1, &mut none);
+            sum.tests += made.tests;
+            out.append(&mut self.stack);
+            true
+        });
+        debug_assert!(none.is_empty(), "only last tests find contacts");
+        self.stack = stack;
+        sum
+    }
+
+    /// Whether a test leads to no other.
+    fn is_last(&self, snap: &Snapshot<'_>, test: (u32, u32)) -> bool {
+        let tree = |p: u32| &snap.cloth.patches()[p as usize];
+        let is_leaf = |tree: &Bvh, node: u32| matches!(tree.node(node), Node::Leaf(_));
+        let (a, b) = (test.0, second_of(test));
+        if a & NEAR != 0 {
+            return true;
+        }
+        match self.target {
+            Target::Patch(p) => is_leaf(tree(p), a) && is_leaf(tree(p), b),
+            Target::Patches(p, q) => is_leaf(tree(p), a) && is_leaf(tree(q), b),
+            Target::PatchBody(p, body) => {
+                is_leaf(tree(p), a)
+                    && match &snap.bodies[body as usize] {
+                        Body::Triangles(surface) => is_leaf(&surface.tree, b),
+                        Body::Analytic(_) => true,
+                    }
+            }
+        }
     }
 
     /// Gives pending tests away, as another run of the same target: those that `take` takes out of the

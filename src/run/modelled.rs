@@ -126,14 +126,15 @@ mod tests {
     use weft_study::layout::Layout;
     use weft_study::prices::TestPrices;
     use weft_study::record::Record;
-    use weft_study::replay::replay;
+    use weft_study::replay::{Left, replay};
 
     use super::*;
     use crate::run::{Driver, RECORD_FILE, RunOptions, Show, Stop, TraceSteps, run};
     use crate::scene::Scene;
 
-    /// A replay's collision phase takes what that of the whole run takes, within this share of it.
-    const COLLIDE: f64 = 0.03;
+    /// A replay's collision phase takes what that of the whole run takes, within this share of it: whose contacts a part of a
+    /// top-level test finds is not in a record.
+    const COLLIDE: f64 = 0.05;
     /// And its whole steps: what strain limits add to impulses is not in a record.
     const STEP: f64 = 0.06;
 
@@ -157,6 +158,7 @@ mod tests {
         gradient: 54.0,
         firmness: 10_643.0,
         contact: 73.0,
+        forecast: 40.0,
         assemble: 11.3,
         product: 1.4,
         coarse_factor: 3804.0,
@@ -222,24 +224,29 @@ mod tests {
         let header = record.header().clone();
         let mut alone = 0;
         for ranks in [1, 2, 4, 8] {
-            for policy in [Policy::STATIC, Policy::EVERY_OTHER] {
+            for policy in [
+                Policy::STATIC,
+                Policy::EVERY_OTHER,
+                Policy::FORECAST_STATIC,
+                Policy::FORECAST,
+            ] {
                 let machine = machine(policy);
                 let full = run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &prices);
                 let full = full.unwrap();
                 let layout = Layout::new(&header, ranks).unwrap();
-                let mut skew = Vec::new();
+                let mut left = Left::default();
                 let (mut collide, mut whole) = ([0, 0], [0, 0]);
                 for (index, full) in full.iter().enumerate() {
                     let step = record.step(index).unwrap();
                     assert_eq!(step.number, full.number);
-                    let again = |skew: &[u64]| {
-                        replay(&header, &layout, &step, &prices, &machine, skew)
+                    let again = |left: &Left| {
+                        replay(&header, &layout, &step, &prices, &machine, left)
                             .unwrap()
                             .0
                     };
-                    let times = again(&skew);
+                    let times = again(&left);
                     // Same record, same machine, same seed: the same to the ns.
-                    assert_eq!(times, again(&skew));
+                    assert_eq!(times, again(&left));
                     assert_eq!(times.tests, step.counts().tests());
                     assert_eq!(times.contacts, step.counts().contacts);
                     if policy == Policy::STATIC {
@@ -253,7 +260,7 @@ mod tests {
                         );
                     }
                     let of = (&machine.policy, &machine.network);
-                    let bounds = bounds(&header, &layout, &step, &prices, of);
+                    let bounds = bounds(&header, &layout, &step, &prices, of, &left);
                     assert!(
                         times.phases[0] as f64 >= 0.999 * bounds.time(),
                         "{bounds:?}"
@@ -262,7 +269,7 @@ mod tests {
                     collide[1] += full.phases[0];
                     whole[0] += times.whole;
                     whole[1] += full.whole;
-                    skew = times.skew;
+                    left = times.left;
                 }
                 let off = |[replayed, full]: [u64; 2]| replayed as f64 / full as f64 - 1.0;
                 let (collide_off, whole_off) = (off(collide), off(whole));

@@ -110,13 +110,13 @@ impl Default for Partition {
     }
 }
 
-/// The runtime's own policy.
+/// The runtime's own policy, with tasks forked by what earlier steps cost.
 impl Default for Balance {
     fn default() -> Self {
         Self {
             ranks: None,
             seed: 1,
-            policy: Policy::default(),
+            policy: Policy::FORECAST,
         }
     }
 }

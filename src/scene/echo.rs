@@ -135,7 +135,8 @@ fn write_balance(out: &mut String, balance: &Balance) -> std::fmt::Result {
     writeln!(out, "low_water = {}", policy.low_water)?;
     writeln!(out, "split_on_request = {}", policy.split_on_request)?;
     let timeout = seconds(policy.steal_timeout);
-    writeln!(out, "steal_timeout = \"{timeout:?} s\"")
+    writeln!(out, "steal_timeout = \"{timeout:?} s\"")?;
+    writeln!(out, "forecast = {}", policy.forecast)
 }
 
 fn write_output(out: &mut String, output: &Output) -> std::fmt::Result {

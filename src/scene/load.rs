@@ -363,6 +363,7 @@ fn read_balance(table: &Table<'_>) -> Balance {
                 .boolean("split_on_request")
                 .unwrap_or(base.split_on_request),
             steal_timeout: time("steal_timeout", Range::Positive).unwrap_or(base.steal_timeout),
+            forecast: table.boolean("forecast").unwrap_or(base.forecast),
         },
     }
 }

@@ -4,26 +4,15 @@
 //! Names of cloth against cloth lie about evenly in as many buckets as there are of them, by the first feature; there
 //! is little left to compare.
 
-use serde::{Deserialize, Serialize};
-
 use crate::collide::Contact;
 use crate::collide::contact::{PairId, PairKind};
 
 /// Contacts that were found together.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<Contact>")]
+#[derive(Debug, Default)]
 pub(super) struct Batch {
     contacts: Vec<Contact>,
     /// Their names, side by side: whoever found them has them at hand, and whoever sorts them does not.
-    #[serde(skip)]
     ids: Vec<PairId>,
-}
-
-/// What was sent: of a batch only the contacts are.
-impl From<Vec<Contact>> for Batch {
-    fn from(contacts: Vec<Contact>) -> Self {
-        Self::new(contacts)
-    }
 }
 
 impl Batch {

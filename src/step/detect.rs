@@ -1,33 +1,35 @@
 //! Collision detection as tasks: the top-level tests of all ranks, in one thread group [TB06 §4.2].
 //!
-//! A rank forks the tests whose owner it is, joins contacts until the group is exhausted, and sends each
-//! contact to the owners of its vertices. What a rank ends up with, sorted, depends on positions and
-//! velocities only.
+//! A rank forks tests, those whose owner it is or those that a forecast gives it ([`weft_study::forecast`]), and joins until the
+//! group is exhausted. Contacts go from where they were found straight to the owners of their vertices ([`super::contact_post`]). What a
+//! rank ends up with, sorted, depends on positions and velocities only.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weft_partition::Ownership;
-use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
+use weft_runtime::comm::Comm;
 use weft_runtime::trace::Detail;
 use weft_runtime::{
-    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
+    Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on,
 };
+use weft_study::forecast::{Part, Placement, Spent, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
+use weft_study::record::Against;
 
+use super::contact_post::{Post, TAG};
 use super::contacts::{Batch, Contacts};
 use super::geometry::{share_geometry, tiles};
+use super::placing::{Costs, Placing};
 use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun};
 use crate::team::Team;
 
 /// In traces, bodies have numbers from here on; those below are patches.
 const FIRST_BODY: u32 = 1_000_000;
-/// Contacts a task gathers before it returns them.
-const BATCH: usize = 4096;
 
 /// A test run as a task.
 #[derive(Debug, Serialize, Deserialize)]
@@ -35,36 +37,75 @@ struct Collide {
     run: TestRun,
     /// How often what it was a part of was split.
     depth: u16,
+    /// Of what several ranks have forked, what this one does.
+    part: Option<Part>,
     /// Whether the run is known to fit this step's geometry; one that has travelled is not.
     #[serde(skip)]
     checked: bool,
     #[serde(skip)]
     found: Vec<Contact>,
+    /// What its tests cost so far.
+    #[serde(skip)]
+    work: u64,
+}
+
+impl Collide {
+    fn new((run, part): (TestRun, Part)) -> Self {
+        Self {
+            run,
+            depth: 0,
+            part: (!part.is_whole()).then_some(part),
+            checked: true,
+            found: Vec::new(),
+            work: 0,
+        }
+    }
 }
 
 /// What a rank's tasks read.
 pub(super) struct Tested<'a> {
     snapshot: &'a Snapshot<'a>,
     pricing: Option<Pricing<'a>>,
+    left: Mutex<Left>,
+}
+
+/// What they leave here.
+#[derive(Debug, Default)]
+struct Left {
+    contacts: Vec<Batch>,
+    /// On each target, or a part of it.
+    spent: Vec<Spent>,
+}
+
+impl Tested<'_> {
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What tests cost on a modelled machine.
 struct Pricing<'a> {
     prices: Prices,
     geometry: &'a Geometry<'a>,
+    /// This rank's patches.
+    own: Range<usize>,
     /// For each patch, whether this rank has made ready what tests read.
     ready: Vec<AtomicBool>,
 }
 
 impl Pricing<'_> {
     /// What tests of a target cost, in ns, with what had to be made ready for them.
-    fn of(&self, target: Target, made: Made, contacts: usize) -> u64 {
+    fn of(&self, target: Target, counts: &Counts) -> u64 {
         let mut cost = 0.0;
         let mut ready = |patch: u32| {
             let index = patch as usize;
             if !self.ready[index].swap(true, Ordering::Relaxed) {
                 let cloth = self.geometry.cloth;
                 cost += self.prices.node * cloth.patches()[index].len() as f64;
+                if !self.own.contains(&index) {
+                    // Its owner has seen where its vertices go when it made the volume around it.
+                    cost += self.prices.vertex * cloth.patch_vertices()[index].len() as f64;
+                }
             }
         };
         let prices = match target {
@@ -82,19 +123,23 @@ impl Pricing<'_> {
                 &self.prices.body
             }
         };
-        let counts = Counts {
-            volumes: u64::from(made.tests - made.leaves - made.near),
-            leaves: u64::from(made.leaves),
-            near: u64::from(made.near),
-            contacts: contacts as u64,
-        };
-        (prices.of(&counts) + cost).round() as u64
+        (prices.of(counts) + cost).round() as u64
+    }
+}
+
+/// How many tests of each kind were made, and contacts found.
+fn counts(made: Made, contacts: usize) -> Counts {
+    Counts {
+        volumes: u64::from(made.tests - made.leaves - made.near),
+        leaves: u64::from(made.leaves),
+        near: u64::from(made.near),
+        contacts: contacts as u64,
     }
 }
 
 impl<'a> Task<Tested<'a>> for Collide {
     const NAME: &'static str = "collide";
-    type Output = Batch;
+    type Output = ();
 
     fn run(
         &mut self,
@@ -110,28 +155,57 @@ impl<'a> Task<Tested<'a>> for Collide {
             );
             self.checked = true;
         }
+        // What several ranks make counts once.
+        let (mut once, mut again) = (Counts::default(), Counts::default());
+        if let Some(part) = self.part.take() {
+            let made = (self.run).deal(snapshot, |stack, expand| part.deal(stack, expand));
+            let counted = if part.is_first() {
+                &mut once
+            } else {
+                &mut again
+            };
+            *counted = counts(made, 0);
+        }
         let before = self.found.len();
         let (made, done) = (self.run).advance_counting(snapshot, cx.budget(), &mut self.found);
+        once.add_all(&counts(made, self.found.len() - before));
+        self.work += work(against(self.run.target()).1, &once);
         cx.charge(match &tested.pricing {
-            None => u64::from(made.tests),
-            Some(pricing) => pricing.of(self.run.target(), made, self.found.len() - before),
+            None => once.tests(),
+            Some(pricing) => {
+                again.add_all(&once);
+                pricing.of(self.run.target(), &again)
+            }
         });
-        if done {
-            return Step::Done(Batch::new(std::mem::take(&mut self.found)));
+        if !done {
+            return Step::More;
         }
-        if self.found.len() >= BATCH {
-            cx.emit(Batch::new(std::mem::take(&mut self.found)));
-        }
-        Step::More
+        let found = Batch::new(std::mem::take(&mut self.found));
+        let (patch, against) = against(self.run.target());
+        let spent = Spent {
+            patch,
+            against,
+            work: u32::try_from(self.work).unwrap_or(u32::MAX),
+        };
+        let mut left = tested.left();
+        left.contacts.push(found);
+        left.spent.push(spent);
+        Step::Done(())
     }
 
     fn split(&mut self, how: Split) -> Option<Self> {
+        if self.part.is_some() {
+            // Its stack is that of all parts still.
+            return None;
+        }
         let run = self.run.split(|stack| how.take_from(stack))?;
         Some(Self {
             run,
             depth: self.depth.saturating_add(1),
+            part: None,
             checked: self.checked,
             found: Vec::new(),
+            work: 0,
         })
     }
 
@@ -148,28 +222,60 @@ impl<'a> Task<Tested<'a>> for Collide {
     }
 }
 
+/// A target as forecasts name it.
+fn against(target: Target) -> (u32, Against) {
+    match target {
+        Target::Patch(p) => (p, Against::Itself),
+        Target::Patches(p, q) => (p, Against::Patch(q)),
+        Target::PatchBody(p, body) => (p, Against::Body(body)),
+    }
+}
+
 /// Finds the contacts of a step. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    ownership: &Ownership,
+    (ownership, placing): (&Ownership, &mut Placing),
     (options, team): (&ScopeOptions, &Team),
     prices: Option<&Prices>,
 ) -> Result<(Contacts, ScopeReport), ScopeError> {
-    let own = ownership.patches(comm.rank().index());
+    let me = comm.rank().index();
+    let own = ownership.patches(me);
     let first = OnceLock::new();
     let find_first = || {
-        first.get_or_init(|| tests_at(snapshot, own.clone()));
+        first.get_or_init(|| tests_at(snapshot, own.clone(), None));
     };
     let made_of = (snapshot, geometry);
-    share_geometry(comm, made_of, ownership, team, prices, &find_first)?;
-    find_first();
-    let (runs, targets) = first.into_inner().unwrap_or_default();
+    let told = placing.told().filter(|_| options.policy.forecast);
+    let tells = told.is_some();
+    let told = share_geometry(comm, made_of, ownership, (team, prices), told, &find_first)?;
+    if tells && comm.size() > 1 {
+        let nodes = geometry
+            .cloth
+            .patches()
+            .iter()
+            .map(|tree| tree.len() as u32);
+        placing.plan(told, &nodes.collect::<Vec<_>>());
+        if let Some(prices) = prices {
+            comm.compute(
+                ns(prices.forecast, placing.known().len() as f64),
+                Duration::ZERO,
+            );
+        }
+    } else {
+        placing.note();
+    }
+    let (runs, targets) = match (first.into_inner(), placing.placement()) {
+        (Some(found), _) => found,
+        (None, None) => tests_at(snapshot, own, None),
+        (None, Some(plan)) => tests_at(snapshot, plan.patches(me), Some((plan, me))),
+    };
     let tested = Tested {
         snapshot,
         pricing: prices.map(|prices| Pricing {
             prices: prices_on(&tiles(geometry), nodes(geometry), prices, comm.size()),
             geometry,
+            own: ownership.patches(me),
             ready: geometry
                 .cloth
                 .patches()
@@ -177,42 +283,69 @@ pub(super) fn detect(
                 .map(|_| AtomicBool::new(false))
                 .collect(),
         }),
+        left: Mutex::default(),
     };
     if let Some(prices) = prices {
         comm.compute(ns(prices.target, targets as f64), Duration::ZERO);
     }
+    let several = comm.size() > 1;
+    let mut post = Post::new(ownership, me);
     let registry = Registry::new().with::<Collide>();
-    let (found, report) = scope_on(team, comm, &registry, &tested, options, |s| {
+    let ((), report) = scope_on(team, comm, &registry, &tested, options, |s| {
         let group = s.group();
         for run in runs {
-            s.fork(
-                &group,
-                Collide {
-                    run,
-                    depth: 0,
-                    checked: true,
-                    found: Vec::new(),
-                },
-            )?;
+            s.fork(&group, Collide::new(run))?;
         }
-        let mut found = Vec::new();
-        while let Some(contacts) = s.join(&group)? {
-            found.push(contacts?);
+        s.close();
+        while let Some(done) = s.join(&group)? {
+            done?;
+            if several {
+                let found = std::mem::take(&mut tested.left().contacts);
+                post.put(found, &mut |to, bytes| s.send(to, TAG, bytes))?;
+            }
         }
-        Ok(found)
+        Ok(())
     })?;
-    let contacts = Contacts::sorted(route(comm, found, ownership)?);
+    let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
+    let found = if several {
+        post.put(left.contacts, &mut |to, bytes| comm.send(to, TAG, bytes))?;
+        post.take(comm)?
+    } else {
+        left.contacts
+    };
+    let contacts = Contacts::sorted(found);
+    placing.ended(Costs {
+        tests: left.spent,
+        contacts: contacts.len() as u64,
+    });
     if let Some(prices) = prices {
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }
     Ok((contacts, report))
 }
 
-/// The tests at these patches whose roots meet, and how many there are in all.
-fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> (Vec<TestRun>, usize) {
-    let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
+/// The tests at these patches whose roots meet, and of each what this rank does; and how many there are in all.
+fn tests_at(
+    snapshot: &Snapshot<'_>,
+    patches: Range<usize>,
+    placed: Option<(&Placement, usize)>,
+) -> (Vec<(TestRun, Part)>, usize) {
+    let targets = match placed {
+        None => snapshot.targets_at(patches, Ownership::patch_of_pair),
+        Some(_) => snapshot.targets_at(patches, |low, _| low),
+    };
     let count = targets.len();
-    let meeting = |target| TestRun::new(target, snapshot);
+    let part = |target| match placed {
+        None => Some(Part::WHOLE),
+        Some((placement, rank)) => {
+            let (patch, against) = against(target);
+            placement.part(rank, patch, against)
+        }
+    };
+    let meeting = |target| {
+        let run = TestRun::new(target, snapshot)?;
+        Some((run, part(target)?))
+    };
     (targets.into_iter().filter_map(meeting).collect(), count)
 }
 
@@ -224,60 +357,4 @@ fn nodes(geometry: &Geometry<'_>) -> u64 {
         .iter()
         .map(|tree| tree.len() as u64);
     nodes.sum()
-}
-
-/// Sends each contact to the owners of its vertices; answers with what arrives.
-fn route(
-    comm: &mut dyn Comm,
-    found: Vec<Batch>,
-    ownership: &Ownership,
-) -> Result<Vec<Batch>, ScopeError> {
-    if comm.size() == 1 {
-        return Ok(found);
-    }
-    let me = comm.rank().index();
-    let vertices = ownership.vertices(ownership.ranks() - 1).end;
-    let known = |c: &Contact| {
-        (1..=4).contains(&c.count) && c.vertices.iter().all(|&v| (v as usize) < vertices)
-    };
-    let unknown = || "a contact of vertices that do not exist".to_owned();
-    let mut boxes: Vec<Vec<Contact>> = vec![Vec::new(); comm.size()];
-    for contact in found.into_iter().flat_map(Batch::into_contacts) {
-        if !known(&contact) {
-            return Err(ScopeError::Body(format!("a task found {}", unknown())));
-        }
-        let vertices = &contact.vertices[..usize::from(contact.count)];
-        for (k, &vertex) in vertices.iter().enumerate() {
-            let owner = ownership.rank_of_vertex(vertex as usize);
-            let before = &vertices[..k];
-            if before
-                .iter()
-                .all(|&v| ownership.rank_of_vertex(v as usize) != owner)
-            {
-                boxes[owner].push(contact);
-            }
-        }
-    }
-    let mut mine = vec![Batch::new(std::mem::take(&mut boxes[me]))];
-    let mut letters = Vec::new();
-    for (to, contacts) in (0..).map(Rank).zip(&boxes) {
-        if !contacts.is_empty() {
-            let bytes = wire::encode(contacts)
-                .map_err(|what| ScopeError::Body(format!("contacts cannot be sent: {what}")))?;
-            letters.push((to, bytes));
-        }
-    }
-    for (from, bytes) in comm.exchange(letters)? {
-        let contacts: Vec<Contact> =
-            wire::decode(&bytes).map_err(|what| CommError::Malformed { from, what })?;
-        if !contacts.iter().all(known) {
-            return Err(CommError::Malformed {
-                from,
-                what: unknown(),
-            }
-            .into());
-        }
-        mine.push(Batch::new(contacts));
-    }
-    Ok(mine)
 }

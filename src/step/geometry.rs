@@ -9,12 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use weft_partition::Ownership;
-use weft_runtime::ScopeError;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
+use weft_runtime::{ScopeError, wire};
+use weft_study::forecast::Spent;
 use weft_study::layout::{FirmnessWork, cells_sent, firmness_shares};
 use weft_study::prices::{Prices, ns};
-use weft_study::record::Tile;
+use weft_study::record::{Against, Tile};
 
+use super::placing::Costs;
 use crate::collide::{Geometry, Kdop18, Snapshot, TileWork};
 use crate::team::Team;
 
@@ -43,7 +45,7 @@ fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
 /// Things of a kind, and what makes one of them.
 type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 
-/// Gives every rank the volumes around all patches, and the firmness of all tiles. On one rank with one thread tests make them when
+/// Gives every rank the volumes around all patches, the firmness of all tiles, and what it is `told` by all of what tests cost. On one rank with one thread tests make them when
 /// they ask for them; on one with several these make the volumes of all trees too, and one of them does `first`, what is first done with the
 /// volumes around patches: what lies between its loops would be done by it alone.
 ///
@@ -54,10 +56,10 @@ pub(super) fn share_geometry(
     comm: &mut dyn Comm,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     ownership: &Ownership,
-    team: &Team,
-    prices: Option<&Prices>,
+    (team, prices): (&Team, Option<&Prices>),
+    told: Option<&Costs>,
     first: &(dyn Fn() + Sync),
-) -> Result<(), ScopeError> {
+) -> Result<Vec<Costs>, ScopeError> {
     let me = comm.rank().index();
     let own = ownership.patches(me);
     let tiles = used_tiles(geometry);
@@ -78,7 +80,7 @@ pub(super) fn share_geometry(
         if team.threads() > 1 {
             make_alone(snapshot, (&own, &share), team, first);
         }
-        return Ok(());
+        return Ok(Vec::new());
     }
     let make =
         |comm: &mut dyn Comm, cost: u64, all: &Range<usize>, make: &(dyn Fn(usize) + Sync)| {
@@ -120,28 +122,59 @@ pub(super) fn share_geometry(
     });
     let mut bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
     bytes.extend(snapshot.firmness_of(share));
+    if let Some(told) = told {
+        let told = wire::encode(&told)
+            .map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
+        bytes.extend(told);
+    }
+    let mut told_by_all = Vec::new();
     for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
         let theirs = ownership.patches(rank);
-        let (roots, firmness) = bytes
+        let malformed = |what: String| CommError::Malformed {
+            from: Rank(rank as u32),
+            what,
+        };
+        let (roots, bytes) = bytes
             .split_at_checked(theirs.len() * size_of::<[f32; Kdop18::NUMBERS]>())
             .unwrap_or_default();
         let roots: Vec<[f32; Kdop18::NUMBERS]> = roots
             .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
             .map(bytemuck::pod_read_unaligned)
             .collect();
+        let (firmness, costs) = bytes
+            .split_at_checked(snapshot.firmness_bytes(shares[rank].clone()))
+            .unwrap_or_default();
         if roots.len() != theirs.len() || !snapshot.take_firmness(shares[rank].clone(), firmness) {
-            let from = Rank(rank as u32);
-            let what = format!(
+            return Err(malformed(format!(
                 "{} bytes for the volumes of {} patches and the firmness of {} tiles",
                 bytes.len(),
                 theirs.len(),
                 shares[rank].len()
-            );
-            return Err(CommError::Malformed { from, what }.into());
+            ))
+            .into());
         }
         snapshot.take_roots(theirs.start, &roots);
+        if told.is_some() || !costs.is_empty() {
+            let costs: Costs = wire::decode(costs).map_err(malformed)?;
+            if !costs.tests.iter().all(|spent| exists(spent, geometry)) {
+                return Err(malformed("costs of tests that do not exist".to_owned()).into());
+            }
+            told_by_all.push(costs);
+        }
     }
-    Ok(())
+    Ok(told_by_all)
+}
+
+/// Whether what costs were told of exists.
+fn exists(spent: &Spent, geometry: &Geometry<'_>) -> bool {
+    let patches = geometry.cloth.patches().len();
+    let is_patch = |patch: u32| (patch as usize) < patches;
+    is_patch(spent.patch)
+        && match spent.against {
+            Against::Itself => true,
+            Against::Patch(other) => is_patch(other) && other > spent.patch,
+            Against::Body(body) => (body as usize) < geometry.bodies.len(),
+        }
 }
 
 /// Makes all that tests read, on the only rank, and does what is first done with the volumes around patches. Nothing waits for all threads

@@ -24,6 +24,7 @@
 
 mod assembly;
 pub mod body_response;
+mod contact_post;
 mod contacts;
 mod corrections;
 mod detect;
@@ -37,6 +38,7 @@ pub mod impulses;
 mod motion;
 mod newton;
 mod part;
+mod placing;
 mod recording;
 mod report;
 mod row;

@@ -108,7 +108,7 @@ impl<'w> Simulation<'w> {
         let (contacts, scope) = detect(
             comm,
             (&snapshot, &geometry),
-            &self.ownership,
+            (&self.ownership, &mut self.placing),
             (&self.options, self.cg.shares().team()),
             self.prices.as_ref(),
         )

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use glam::DVec3;
 use weft_runtime::wire;
+use weft_study::forecast::Forecast;
 use weft_study::layout::FirmnessWork;
 use weft_study::prices::{Counts, Prices, TestPrices};
 use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
@@ -28,6 +29,8 @@ use crate::solve::coarse_columns;
 const MOST_RUNTIME: f64 = 1.5;
 /// How often tests are made for their time; the least counts.
 const REPEATS: usize = 3;
+/// Ranks for which forecasts are made for their time.
+const PLANNED_RANKS: usize = 16;
 /// Bytes of a vector in a message.
 const VECTOR_BYTES: u32 = 24;
 
@@ -41,15 +44,17 @@ pub fn header(world: &World) -> Header {
         nodes: geometry.cloth.patches()[p].len() as u32,
         weight: tree.patch_weight(p),
     };
+    // Numbers take more bytes the larger they are.
+    let number = world.model().masses().len() as u32 / 2;
     let any = Contact {
         id: PairId {
             kind: PairKind::VertexFace,
             body: 0,
-            a: 0,
-            b: 0,
+            a: number,
+            b: number,
         },
-        count: 1,
-        vertices: [0; 4],
+        count: 4,
+        vertices: [number; 4],
         weights: [0.0; 4],
         normal: DVec3::ZERO,
         gap: 0.0,
@@ -136,11 +141,15 @@ impl Simulation<'_> {
     pub fn make_tests(&mut self, clock: &dyn Fn() -> Duration) -> Result<Tested, ShapeError> {
         self.dt = self.stride.length(self.world.scene().time.step);
         self.foresee();
+        self.placing.note();
         let geometry = self.world.geometry();
         let (time, dt) = (self.part_time(), self.dt);
         let patches = self.world.tree().patch_count();
         let around: usize = geometry.cloth.patch_vertices().iter().map(Vec::len).sum();
-        let nodes: usize = geometry.cloth.patches().iter().map(|tree| tree.len()).sum();
+        let nodes_of_patches: Vec<u32> = (geometry.cloth.patches().iter())
+            .map(|tree| tree.len() as u32)
+            .collect();
+        let nodes: u32 = nodes_of_patches.iter().sum();
 
         let tiles = tiles(&geometry);
         let (mut least, mut warm) = ([f64::INFINITY; 6], Vec::new());
@@ -168,6 +177,9 @@ impl Simulation<'_> {
                 .collect();
             least[1] = least[1].min(lap(mark));
             targets = all.len();
+            mark = clock();
+            (0..patches).for_each(|patch| snap.make_volumes(patch));
+            least[2] = least[2].min(lap(mark));
             warm.resize(runs.len(), f64::INFINITY);
             let mut found = Vec::new();
             let mut once = |least: &mut [f64]| {
@@ -190,12 +202,11 @@ impl Simulation<'_> {
                 }
                 sum
             };
-            // The first tests of a patch make ready what they read; the second time it is there.
-            let cold = once(&mut vec![f64::INFINITY; runs.len()]);
-            least[2] = least[2].min(cold);
+            // What bodies have is made once, and what is made ready of patches has a price of its own.
+            once(&mut vec![f64::INFINITY; runs.len()]);
             least[3] = least[3].min(once(&mut warm));
         }
-        let [roots, looked, cold, tests, gradients, firmness] = least;
+        let [roots, looked, ready, tests, gradients, firmness] = least;
         let work = FirmnessWork::of_all(&tiles);
         // Least times of single tasks add up to less than any of the passes took.
         let scale = tests / warm.iter().sum::<f64>().max(1.0);
@@ -205,6 +216,8 @@ impl Simulation<'_> {
         let mut all: Vec<Contact> = Vec::new();
         let mut step = Step {
             number: self.step + 1,
+            forecast: self.placing.known().to_vec(),
+            plans: self.placing.is_due(),
             ..Step::default()
         };
         let mut needed: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
@@ -234,6 +247,14 @@ impl Simulation<'_> {
             all.sort_unstable_by_key(|c| c.id);
             sort = sort.min((clock() - began).as_nanos() as f64);
         }
+        let mut planned = f64::INFINITY;
+        for _ in 0..REPEATS {
+            let began = clock();
+            let forecast = Forecast::new(step.forecast.clone());
+            let placement = forecast.cut(&nodes_of_patches, &[0; PLANNED_RANKS]);
+            planned = planned.min((clock() - began).as_nanos() as f64);
+            drop(placement);
+        }
         let is_body = |task: &&Task| matches!(task.against, Against::Body(_));
         let timed = |body: bool| {
             let all = step.tasks.iter().zip(counted.iter().zip(&warm));
@@ -251,16 +272,17 @@ impl Simulation<'_> {
             body,
             target: looked / targets.max(1) as f64,
             vertex: roots / around.max(1) as f64,
-            node: (cold - tests).max(0.0) / nodes.max(1) as f64,
+            node: ready / f64::from(nodes.max(1)),
             gradient: gradients / work.triangles.max(1) as f64,
             firmness: firmness / work.tiles.max(1) as f64,
             contact: sort / contacts.max(1) as f64,
+            forecast: planned / step.forecast.len().max(1) as f64,
             ..Prices::default()
         };
         let other = roots + gradients + firmness + looked + sort;
         Ok(Tested {
             step,
-            cold,
+            cold: ready + tests,
             other,
             contacts,
         })

@@ -18,6 +18,7 @@ use super::edges::Edges;
 use super::error::{Named, StepError};
 use super::geometry;
 use super::motion::{self, Motion};
+use super::placing::Placing;
 use super::report::StepReport;
 use super::row_exchange;
 use super::stride::Stride;
@@ -73,6 +74,7 @@ pub struct Simulation<'w> {
     pub(super) moves: Vec<DVec3>,
     pub(super) ends: Vec<DVec3>,
     pub(super) volumes: Volumes,
+    pub(super) placing: Placing,
     /// Owned vertices and halo.
     pub(super) local_x: Vec<DVec3>,
     pub(super) local_v: Vec<DVec3>,
@@ -166,6 +168,7 @@ impl<'w> Simulation<'w> {
             moves: Vec::new(),
             ends: Vec::new(),
             volumes: Volumes::default(),
+            placing: Placing::default(),
             x,
             v,
             plan,

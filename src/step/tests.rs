@@ -10,6 +10,7 @@ use weft_runtime::comm::{Comm, all_reduce};
 use weft_runtime::{Interval, Policy, ScopeOptions, Split};
 
 use super::detect::detect;
+use super::placing::Placing;
 use super::{Simulation, StepError, World};
 use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;
@@ -659,7 +660,7 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                     split,
                     low_water: 4,
                     interval: Interval::Fixed(Duration::ZERO),
-                    ..Policy::default()
+                    ..Policy::FORECAST
                 },
                 seed,
                 workers: 1 + ranks % 2,
@@ -669,27 +670,35 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 let ownership = Ownership::new(world.tree(), ranks).unwrap();
                 let me = comm.rank().index();
                 let mut volumes = Volumes::default();
-                let snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
                 let team = Team::new(options.workers).unwrap();
-                let both = (&snapshot, &geometry);
-                let (contacts, report) =
-                    detect(comm, both, &ownership, (&options, &team), None).unwrap();
-                // Contacts go to all owners of their vertices; the first vertex's counts.
-                let counted = contacts
-                    .all()
-                    .filter(|c| ownership.rank_of_vertex(c.vertices[0] as usize) == me);
-                (
-                    counted.copied().collect::<Vec<_>>(),
-                    report.splits,
-                    report.tasks_in,
-                )
+                let mut placing = Placing::default();
+                // First tests are forked by owners, then by what they have cost.
+                [(); 2].map(|()| {
+                    let snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
+                    let both = (&snapshot, &geometry);
+                    let placing = (&ownership, &mut placing);
+                    let (contacts, report) =
+                        detect(comm, both, placing, (&options, &team), None).unwrap();
+                    // Contacts go to all owners of their vertices; the first vertex's counts.
+                    let counted = contacts
+                        .all()
+                        .filter(|c| ownership.rank_of_vertex(c.vertices[0] as usize) == me);
+                    (
+                        counted.copied().collect::<Vec<_>>(),
+                        report.splits,
+                        report.tasks_in,
+                    )
+                })
             })
             .unwrap();
-            splits += found.iter().map(|f| f.1).sum::<u64>();
-            moved += found.iter().map(|f| f.2).sum::<u64>();
-            let mut found: Vec<Contact> = found.into_iter().flat_map(|f| f.0).collect();
-            found.sort_unstable_by_key(|c| c.id);
-            assert_eq!(found, expected, "{ranks} ranks, {split:?}");
+            for time in [0, 1] {
+                let found = found.iter().map(|both| &both[time]);
+                splits += found.clone().map(|f| f.1).sum::<u64>();
+                moved += found.clone().map(|f| f.2).sum::<u64>();
+                let mut all: Vec<Contact> = found.clone().flat_map(|f| f.0.clone()).collect();
+                all.sort_unstable_by_key(|c| c.id);
+                assert_eq!(all, expected, "{ranks} ranks, {split:?}");
+            }
         }
     }
     assert!(splits > 0 && moved > 0, "{splits} splits, {moved} moved");

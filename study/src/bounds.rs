@@ -3,9 +3,11 @@
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 
+use crate::forecast::Part;
 use crate::layout::{FIRMNESS_SHARED_UP_TO, FirmnessWork, Layout, prices_on};
 use crate::prices::{Counts, Prices};
 use crate::record::{Against, Header, Step};
+use crate::replay::{Left, placement};
 
 /// Least times of the collision phase of a step, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,7 +44,7 @@ fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f
     }
 }
 
-/// The bounds of a step's collision phase.
+/// The bounds of a step's collision phase, after what the step before has left.
 #[must_use]
 pub fn bounds(
     header: &Header,
@@ -50,6 +52,7 @@ pub fn bounds(
     step: &Step,
     prices: &Prices,
     (policy, network): (&Policy, &Network),
+    left: &Left,
 ) -> Bounds {
     let ranks = layout.ranks.len();
     let prices = &prices_on(&header.tiles, header.nodes(), prices, ranks);
@@ -81,13 +84,18 @@ pub fn bounds(
         FirmnessWork::of_all(&header.tiles).cost(prices)
     };
     let work = (tests + ready + begin + firmness) / ranks as f64;
+    let forks = match placement(header, layout, step, (policy, left)) {
+        Some(placement) => layout.placed(step, &placement),
+        None => layout.forks(step),
+    };
     let longest = if !policy.steal {
-        let forked = |forks: Vec<u32>| forks.iter().map(|&n| costs[n as usize].0).sum::<f64>();
-        layout
-            .forks(step)
-            .into_iter()
-            .map(forked)
-            .fold(0.0, f64::max)
+        let forked = |forks: Vec<(u32, Part)>| {
+            let tests = forks
+                .iter()
+                .map(|&(number, part)| costs[number as usize].0 * part.share());
+            tests.sum::<f64>()
+        };
+        forks.into_iter().map(forked).fold(0.0, f64::max)
     } else if policy.split.gives_nothing() {
         costs
             .iter()

@@ -6,6 +6,7 @@ use std::ops::Range;
 use thiserror::Error;
 use weft_partition::{Ownership, PatchTree, TreeSum, even_shares};
 
+use crate::forecast::{Part, Placement};
 use crate::prices::Prices;
 use crate::record::{Against, Border, Column, Header, Step, Task, Tile};
 
@@ -30,6 +31,7 @@ pub struct Layout {
     pub halo: Vec<(u32, u32, u64)>,
     /// What making firmness exchanges: bytes, for each pair of sender and receiver.
     pub cells: Vec<(u32, u32, u64)>,
+    targets_of_patch: u64,
 }
 
 /// What is a rank's.
@@ -235,6 +237,7 @@ impl Layout {
         } else {
             0
         };
+        let targets_of_patch = pairs + u64::from(header.bodies);
         let triangles: Vec<u32> = header.tiles.iter().map(|tile| tile.triangles).collect();
         let made = firmness_shares(&triangles, ranks);
         let shares = (0..ranks).map(|rank| {
@@ -244,7 +247,7 @@ impl Layout {
                 vertices: own.iter().map(|p| u64::from(p.vertices)).sum(),
                 around: own.iter().map(|p| u64::from(p.around)).sum(),
                 weight: own.iter().map(|p| p.weight).sum(),
-                targets: count * (pairs + u64::from(header.bodies)),
+                targets: count * targets_of_patch,
                 partials: sums.subtrees(rank).len() as u64,
                 aggregates: u64::from(header.aggregates) * count / patches,
                 coarse: coarse_share(&header.coarse, &ownership.patches(rank)),
@@ -265,6 +268,7 @@ impl Layout {
             ranks,
             halo,
             cells: listed(cells),
+            targets_of_patch,
         })
     }
 
@@ -284,38 +288,63 @@ impl Layout {
         }
     }
 
-    /// The tasks that each rank forks, in order.
+    /// The tasks that each rank forks, in order, if owners do.
     #[must_use]
-    pub fn forks(&self, step: &Step) -> Vec<Vec<u32>> {
+    pub fn forks(&self, step: &Step) -> Vec<Vec<(u32, Part)>> {
         let mut forks = vec![Vec::new(); self.ranks.len()];
         for (number, task) in (0..).zip(&step.tasks) {
-            forks[self.home(task)].push(number);
+            forks[self.home(task)].push((number, Part::WHOLE));
         }
         forks
     }
 
-    /// What comes of a step's contacts: who sends how many to whom, and how many each rank ends up with.
+    /// The same if a forecast decides.
     #[must_use]
-    pub fn contacts(&self, step: &Step) -> (Vec<(u32, u32, u64)>, Vec<u64>) {
-        let mut sent = BTreeMap::new();
-        let mut held = vec![0; self.ranks.len()];
-        for task in &step.tasks {
-            let home = self.home(task);
-            for route in &task.routes {
-                let owner = |&patch: &u32| self.ownership.rank_of_patch(patch as usize);
-                // Ascending patches are of ascending ranks.
-                let mut owners: Vec<usize> = route.patches.iter().map(owner).collect();
-                owners.dedup();
-                for owner in owners {
-                    let contacts = u64::from(route.contacts);
-                    held[owner] += contacts;
-                    if owner != home {
-                        *sent.entry((home as u32, owner as u32)).or_default() += contacts;
-                    }
-                }
+    pub fn placed(&self, step: &Step, placement: &Placement) -> Vec<Vec<(u32, Part)>> {
+        let mut forks = vec![Vec::new(); self.ranks.len()];
+        for (number, task) in (0..).zip(&step.tasks) {
+            for rank in placement.ranks(task.patch, task.against) {
+                let part = placement.part(rank, task.patch, task.against);
+                forks[rank].extend(part.map(|part| (number, part)));
             }
         }
-        (listed(sent), held)
+        forks
+    }
+
+    /// How many top-level tests somebody looks at who has so many patches.
+    #[must_use]
+    pub fn targets(&self, patches: u64) -> u64 {
+        patches * self.targets_of_patch
+    }
+
+    /// How many of a step's contacts each rank ends up with.
+    #[must_use]
+    pub fn contacts(&self, step: &Step) -> Vec<u64> {
+        let mut held = vec![0; self.ranks.len()];
+        for task in &step.tasks {
+            self.for_owners(task, task.contacts(), |owner, contacts| {
+                held[owner] += contacts
+            });
+        }
+        held
+    }
+
+    /// Calls with each rank that some of a task's contacts concern, and how many do; of those of a part of a task, as evenly as can be.
+    pub fn for_owners(&self, task: &Task, contacts: u64, mut owned: impl FnMut(usize, u64)) {
+        let all = task.contacts().max(1);
+        let mut before = 0;
+        for route in &task.routes {
+            let after = before + u64::from(route.contacts);
+            let share = contacts * after / all - contacts * before / all;
+            before = after;
+            let owner = |&patch: &u32| self.ownership.rank_of_patch(patch as usize);
+            // Ascending patches are of ascending ranks.
+            let mut owners: Vec<usize> = route.patches.iter().map(owner).collect();
+            owners.dedup();
+            for owner in owners.into_iter().filter(|_| share > 0) {
+                owned(owner, share);
+            }
+        }
     }
 
     /// Vertices that ranks send each other in a round of impulses.

@@ -12,6 +12,7 @@
 //! | [`record`] | the file: header, steps, prices; versioned, checksummed, streamed |
 //! | [`prices`] | what a unit of each kind of work costs, and how that is fitted to measured times |
 //! | [`layout`] | who owns, computes and sends what on a number of ranks |
+//! | [`forecast`] | where tests are forked by what the last ones cost |
 //! | [`replay`] | a recorded step on virtual ranks |
 //! | [`bounds`] | what no schedule can beat |
 //! | [`plan`] | the points of a sweep |
@@ -25,6 +26,7 @@
 
 pub mod bounds;
 pub mod chart;
+pub mod forecast;
 pub mod layout;
 pub mod plan;
 pub mod prices;

@@ -27,6 +27,8 @@ pub struct Prices {
     pub firmness: f64,
     /// Sending a contact to where it belongs, and sorting it in there.
     pub contact: f64,
+    /// A top-level test in a forecast that tests are placed by.
+    pub forecast: f64,
     /// Assembling the system, for each unit of a vertex's work in the solve.
     pub assemble: f64,
     /// An iteration of the solve, for each unit of work.
@@ -80,6 +82,14 @@ impl Counts {
             Kind::Near => self.near += tests,
         }
         self.contacts += u64::from(visit.contacts);
+    }
+
+    /// Adds others.
+    pub fn add_all(&mut self, other: &Self) {
+        self.volumes += other.volumes;
+        self.leaves += other.leaves;
+        self.near += other.near;
+        self.contacts += other.contacts;
     }
 
     /// Tests of all kinds.
@@ -193,6 +203,7 @@ impl Prices {
             &mut self.gradient,
             &mut self.firmness,
             &mut self.contact,
+            &mut self.forecast,
             &mut self.assemble,
             &mut self.product,
             &mut self.coarse_factor,
@@ -236,6 +247,7 @@ impl Prices {
             gradient: of(|p| p.gradient),
             firmness: of(|p| p.firmness),
             contact: of(|p| p.contact),
+            forecast: of(|p| p.forecast),
             assemble: of(|p| p.assemble),
             product: of(|p| p.product),
             coarse_factor: of(|p| p.coarse_factor),
@@ -299,6 +311,7 @@ mod tests {
             gradient: 1.0,
             firmness: 1.0,
             contact: 1.0,
+            forecast: 1.0,
             assemble: 1.0,
             product: 1.0,
             coarse_factor: 1.0,

@@ -18,7 +18,7 @@ use crate::bounds::bounds;
 use crate::layout::{Layout, LayoutError};
 use crate::plan::{self, Plan, PlanError, Point};
 use crate::record::{Record, RecordError};
-use crate::replay::{Machine, ReplayError, replay};
+use crate::replay::{Left, Machine, ReplayError, replay};
 use crate::synthetic::{copied_header, copied_step};
 
 /// Changes when what is in the file of a point means something else.
@@ -401,17 +401,18 @@ impl Source for Replayed {
             trace: None,
         };
         let prices = plan.priced(&record.end().prices);
-        let mut skew = Vec::new();
+        let mut left = Left::default();
         let mut all = Measured::default();
         for index in 0..record.steps() {
             let step = copied_step(&mut record, index, self.copies)?;
-            let (times, _) = replay(&header, &layout, &step, &prices, &machine, &skew)?;
+            let (times, _) = replay(&header, &layout, &step, &prices, &machine, &left)?;
             let bounds = bounds(
                 &header,
                 &layout,
                 &step,
                 &prices,
                 (&machine.policy, &machine.network),
+                &left,
             );
             for phase in 0..PHASES.len() {
                 all.phases[phase] += times.phases[phase] as f64;
@@ -433,7 +434,7 @@ impl Source for Replayed {
             all.whole += times.whole as f64;
             all.heaviest += times.heaviest as f64;
             all.tests += times.tests;
-            skew = times.skew;
+            left = times.left;
         }
         Ok(all)
     }

@@ -3,6 +3,7 @@
 //! Shapes of trees, contacts and borders are real ones; copies do not touch. Each copy is at another of the recorded steps, so that they
 //! differ. For asking what hundreds or thousands of ranks would do, on a machine that cannot hold the run.
 
+use crate::forecast::Spent;
 use crate::record::{
     Against, Border, Column, Header, Record, RecordError, Route, Step, Task, Tile,
 };
@@ -48,6 +49,7 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
     let mut all = Step {
         tasks: Vec::new(),
         rows: Vec::new(),
+        forecast: Vec::new(),
         measured: [0.0; 5],
         ..steps[0].clone()
     };
@@ -57,10 +59,7 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
         all.tasks.extend(step.tasks.iter().map(|task| {
             Task {
                 patch: task.patch + by,
-                against: match task.against {
-                    Against::Patch(other) => Against::Patch(other + by),
-                    other => other,
-                },
+                against: beside(task.against, by),
                 tree: task.tree.clone(),
                 routes: (task.routes.iter())
                     .map(|route| Route {
@@ -71,11 +70,24 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
             }
         }));
         all.rows.extend(moved(&step.rows, by));
+        all.forecast.extend(step.forecast.iter().map(|spent| Spent {
+            patch: spent.patch + by,
+            against: beside(spent.against, by),
+            ..*spent
+        }));
         for (sum, time) in all.measured.iter_mut().zip(step.measured) {
             *sum += time;
         }
     }
     Ok(all)
+}
+
+/// What a copy's patch is tested against.
+fn beside(against: Against, by: u32) -> Against {
+    match against {
+        Against::Patch(other) => Against::Patch(other + by),
+        other => other,
+    }
 }
 
 /// The tiles of a copy.

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use weft_study::chart;
+use weft_study::forecast::{Spent, work};
 use weft_study::layout::{Layout, LayoutError};
 use weft_study::plan::Plan;
-use weft_study::prices::{Prices, TestPrices};
+use weft_study::prices::{Counts, Prices, TestPrices};
 use weft_study::record::{
     Against, Border, Column, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
     Tile,
@@ -58,6 +59,7 @@ fn prices() -> Prices {
         gradient: 40.0,
         firmness: 4000.0,
         contact: 100.0,
+        forecast: 20.0,
         assemble: 20.0,
         product: 2.0,
         coarse_factor: 1000.0,
@@ -123,8 +125,20 @@ fn step(number: u64) -> Step {
             routes,
         });
     }
+    // What the step before would have cost.
+    let spent = |task: &Task| {
+        let mut counts = Counts::default();
+        task.tree.visits().for_each(|visit| counts.add(visit));
+        Spent {
+            patch: task.patch,
+            against: task.against,
+            work: work(task.against, &counts) as u32,
+        }
+    };
     Step {
         number,
+        forecast: tasks.iter().map(spent).collect(),
+        plans: number == 1,
         products: 10,
         systems: 1,
         rounds: 8,
@@ -153,7 +167,9 @@ fn recorded(folder: &Path) -> PathBuf {
 fn plan() -> Plan {
     Plan {
         ranks: vec![1, 2, 8],
-        policies: vec!["static".into(), "every-other".into()],
+        policies: ["static", "every-other", "forecast-static", "forecast"]
+            .map(str::to_owned)
+            .into(),
         networks: vec!["hdr-infiniband".into()],
         repeat: 2,
         collide_only: false,
@@ -187,6 +203,11 @@ fn where_one_rank_has_all_collisions_stealing_mends_it_and_no_bound_is_broken() 
         "{none:?}"
     );
     assert!(best.speedup > 2.5 * none.speedup, "{best:?}");
+    // Who foresees it needs no stealing, or less of it.
+    let foreseen = find(&rows, "forecast-static", "collide", 8);
+    assert!(foreseen.speedup > 2.5 * none.speedup, "{foreseen:?}");
+    let both = find(&rows, "forecast", "collide", 8);
+    assert!(both.time_ms < best.time_ms, "{both:?} {best:?}");
     for row in &rows {
         assert!(row.speedup <= 1.0001 * row.ranks as f64, "{row:?}");
         let least = row

@@ -16,8 +16,8 @@ fn a_study_leaves_tables_and_plots_and_records_once() {
         "{text}"
     );
     let csv = fs::read_to_string(place.path("out/study.csv")).unwrap();
-    // Two numbers of ranks, three policies, five phases and the whole step, and the names.
-    assert_eq!(csv.lines().count(), 1 + 2 * 3 * 6, "{csv}");
+    // Two numbers of ranks, four policies, five phases and the whole step, and the names.
+    assert_eq!(csv.lines().count(), 1 + 2 * 4 * 6, "{csv}");
     let names = place.names("out");
     for name in [
         "study.json",

@@ -35,6 +35,9 @@ pub struct Policy {
     pub split_on_request: bool,
     /// Time after which an unanswered request is followed by one to another victim.
     pub steal_timeout: Duration,
+    /// Whether tasks are forked where a forecast of their costs puts them, and not by who owns what they are of. A wish to those who
+    /// fork, who may have no forecast: the runtime itself does not ask.
+    pub forecast: bool,
 }
 
 impl Policy {
@@ -56,6 +59,17 @@ impl Policy {
         low_water: 0,
         split_on_request: true,
         steal_timeout: Duration::from_millis(1),
+        forecast: false,
+    };
+    /// Every other entry, of tasks that are forked by forecast: what is stolen is only what it was wrong by.
+    pub const FORECAST: Self = Self {
+        forecast: true,
+        ..Self::EVERY_OTHER
+    };
+    /// Every task stays where a forecast has put it.
+    pub const FORECAST_STATIC: Self = Self {
+        forecast: true,
+        ..Self::STATIC
     };
     /// The older half of the entries.
     pub const HALF: Self = Self {
@@ -121,6 +135,16 @@ pub const POLICIES: &[(&str, Policy, &str)] = &[
         "every-other",
         Policy::EVERY_OTHER,
         "every other entry, victims at random",
+    ),
+    (
+        "forecast",
+        Policy::FORECAST,
+        "every-other, tasks forked where their last costs put them",
+    ),
+    (
+        "forecast-static",
+        Policy::FORECAST_STATIC,
+        "no stealing, tasks forked where their last costs put them",
     ),
     (
         "half",

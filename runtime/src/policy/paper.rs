@@ -16,4 +16,5 @@ pub(super) const PAPER: Policy = Policy {
     low_water: 2,
     split_on_request: false,
     steal_timeout: Duration::from_millis(1),
+    forecast: false,
 };

@@ -24,6 +24,9 @@ pub struct Sharing {
     pub interval: Option<Duration>,
     /// Whether a running task was split at once for a thief that would have got nothing.
     pub split_on_request: bool,
+    /// Whether tasks were forked by forecast where there was one.
+    #[serde(default)]
+    pub forecast: bool,
 }
 
 impl From<&Policy> for Sharing {
@@ -41,6 +44,7 @@ impl From<&Policy> for Sharing {
                 Interval::Adaptive => None,
             },
             split_on_request: policy.split_on_request,
+            forecast: policy.forecast,
         }
     }
 }

@@ -22,12 +22,13 @@ use thiserror::Error;
 
 pub use self::read::Record;
 pub use self::write::RecordWriter;
+use crate::forecast::Spent;
 use crate::prices::{Counts, Prices};
 use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
-/// 1 had firmness in the price of a node, no tiles, and no columns.
-const VERSION: u8 = 3;
+/// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts.
+const VERSION: u8 = 4;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
 /// Bytes of a piece's sum.
@@ -129,6 +130,10 @@ pub struct Step {
     pub prices: Prices,
     /// How far single tasks were off the prices, as a share of all time.
     pub price_error: f64,
+    /// What its top-level tests could be foreseen to cost.
+    pub forecast: Vec<Spent>,
+    /// Whether ranks make a new plan of that before it.
+    pub plans: bool,
     /// Its top-level tasks, in the order in which they are forked.
     #[serde(skip)]
     pub tasks: Vec<Task>,
@@ -148,7 +153,9 @@ pub struct Task {
 }
 
 /// What a patch is tested against.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Against {
     /// Itself.
     #[default]
@@ -175,6 +182,16 @@ pub struct End {
     pub steps: u32,
     /// The median of the prices of all steps.
     pub prices: Prices,
+}
+
+impl Task {
+    /// The contacts that it finds.
+    #[must_use]
+    pub fn contacts(&self) -> u64 {
+        (self.routes.iter())
+            .map(|route| u64::from(route.contacts))
+            .sum()
+    }
 }
 
 impl Step {

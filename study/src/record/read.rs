@@ -12,6 +12,7 @@ use super::{
     Against, End, Header, LARGEST, MAGIC, RecordError, Route, SUM, Step, Task, VERSION,
     check_borders,
 };
+use crate::forecast::Spent;
 use crate::shape::{ShapeError, Tree, read_number};
 
 /// A record that can be read.
@@ -145,12 +146,16 @@ impl Record {
         let mut step: Step = self.read(pieces[0])?;
         let patches = self.header.patches.len();
         check_borders(&step.rows, patches).map_err(|what| self.damaged(&what))?;
+        let known = |spent: &Spent| exists(spent.patch, spent.against, &self.header);
+        if !step.forecast.iter().all(known) {
+            return Err(self.damaged("a forecast of a patch or body that does not exist"));
+        }
         for piece in &pieces[1..] {
             let bytes = self.payload(*piece)?;
             let mut rest = &bytes[..];
             while !rest.is_empty() {
                 let task = read_task(&mut rest).map_err(|e| self.damaged(&e.to_string()))?;
-                if !exists(&task, &self.header) {
+                if !task_exists(&task, &self.header) {
                     return Err(self.damaged("a task of a patch or body that does not exist"));
                 }
                 step.tasks.push(task);
@@ -263,13 +268,18 @@ fn read_task(bytes: &mut &[u8]) -> Result<Task, ShapeError> {
     })
 }
 
-fn exists(task: &Task, header: &Header) -> bool {
-    let patch = |patch: u32| (patch as usize) < header.patches.len();
-    let against = match task.against {
-        Against::Itself => true,
-        Against::Patch(other) => patch(other) && other > task.patch,
-        Against::Body(body) => body < header.bodies,
-    };
+fn task_exists(task: &Task, header: &Header) -> bool {
+    let patch = |&patch: &u32| (patch as usize) < header.patches.len();
     let mut told = task.routes.iter().flat_map(|route| &route.patches);
-    patch(task.patch) && against && told.all(|&p| patch(p))
+    exists(task.patch, task.against, header) && told.all(patch)
+}
+
+fn exists(patch: u32, against: Against, header: &Header) -> bool {
+    let is_patch = |patch: u32| (patch as usize) < header.patches.len();
+    is_patch(patch)
+        && match against {
+            Against::Itself => true,
+            Against::Patch(other) => is_patch(other) && other > patch,
+            Against::Body(body) => body < header.bodies,
+        }
 }

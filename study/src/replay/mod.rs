@@ -11,19 +11,21 @@
 mod clocks;
 mod tests_task;
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
-use weft_runtime::comm::Comm;
 use weft_runtime::comm::threads::LaunchError;
 use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
+use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank, Tag};
 use weft_runtime::trace::Trace;
 use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scope};
 
 use self::clocks::Clocks;
 use self::tests_task::{Env, Tests};
 use crate::PHASES;
+use crate::forecast::{CONTACT, Forecast, Part, Placement};
 use crate::layout::{Layout, prices_on};
 use crate::prices::{Prices, ns};
 use crate::record::{Header, Step};
@@ -43,6 +45,11 @@ const AGREED: u64 = 2;
 const SOLVE_GATHERS: u32 = 4;
 /// Products that the first solve of a step begins with, and a further one: the prescribed changes, and the vectors along which it starts.
 const STARTS: [u32; 2] = [3, 2];
+/// Bytes of what a top-level test cost, as ranks tell each other.
+const SPENT: u64 = 16;
+/// Contacts in a letter, unless it is the last.
+const LETTER: u64 = 32;
+const CONTACTS: Tag = Tag(1);
 /// Stack of a rank in bytes.
 const STACK: usize = 64 << 10;
 
@@ -88,8 +95,19 @@ pub struct StepTimes {
     pub moved: u64,
     /// Messages and bytes of the collision phase's scope.
     pub traffic: [u64; 2],
-    /// The ranks' clocks at the end, less the smallest.
+    /// What the next step finds.
+    pub left: Left,
+}
+
+/// What a step leaves to the next one; nothing before the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Left {
+    /// The ranks' clocks at the end, less the smallest, in ns.
     pub skew: Vec<u64>,
+    /// The contacts that each rank had.
+    pub contacts: Vec<u64>,
+    /// Where tests are forked by forecast, the plan that holds.
+    pub plan: Option<Placement>,
 }
 
 /// Why a step could not be replayed.
@@ -103,7 +121,7 @@ pub enum ReplayError {
     Scope(#[from] ScopeError),
 }
 
-/// Replays a step; ranks begin with that skew (ns; none if empty). Second, the traces, if asked for.
+/// Replays a step after what the one before has left. Second, the traces, if asked for.
 ///
 /// # Errors
 /// More ranks than there is memory for, or an error in the runtime.
@@ -113,11 +131,29 @@ pub fn replay(
     step: &Step,
     prices: &Prices,
     machine: &Machine,
-    skew: &[u64],
+    left: &Left,
 ) -> Result<(StepTimes, Vec<Trace>), ReplayError> {
     let ranks = layout.ranks.len();
     let prices = &prices_on(&header.tiles, header.nodes(), prices, ranks);
-    let forks = layout.forks(step);
+    let held = layout.contacts(step);
+    let placement = placement(header, layout, step, (&machine.policy, left));
+    let forks = match &placement {
+        Some(placement) => layout.placed(step, placement),
+        None => layout.forks(step),
+    };
+    // What ranks tell each other of the costs of the last step.
+    let told = |rank: usize| match &placement {
+        Some(placement) if step.plans => SPENT * placement.pieces(rank) as u64,
+        _ => 0,
+    };
+    let planned = match &placement {
+        Some(_) if step.plans => ns(prices.forecast, step.forecast.len() as f64),
+        _ => 0,
+    };
+    let targets = |rank: usize| match &placement {
+        Some(placement) => layout.targets(placement.patches(rank).len() as u64),
+        None => layout.ranks[rank].targets,
+    };
     let options = ScopeOptions {
         policy: machine.policy,
         seed: machine.seed,
@@ -134,15 +170,15 @@ pub fn replay(
         stack: STACK,
         ..VirtualOptions::default()
     };
-    let start = |rank: usize| skew.get(rank).copied().unwrap_or_default();
+    let start = |rank: usize| left.skew.get(rank).copied().unwrap_or_default();
     let starts: Vec<u64> = (0..ranks).map(start).collect();
     let mut clocks = Clocks::new(starts.clone(), &machine.network);
     let making = |rank: usize| making(layout, prices, rank);
     clocks.compute(|rank| making(rank)[0]);
     clocks.exchange(&layout.cells, 1, |rank| making(rank)[1]);
     clocks.compute(|rank| making(rank)[2]);
-    clocks.allgather(|rank| layout.ranks[rank].roots);
-    clocks.compute(|rank| ns(prices.target, layout.ranks[rank].targets as f64));
+    clocks.allgather(|rank| layout.ranks[rank].roots + told(rank));
+    clocks.compute(|rank| planned + ns(prices.target, targets(rank) as f64));
     let begins = clocks.now;
     let body = |comm: &mut dyn Comm| {
         let rank = comm.rank().index();
@@ -151,14 +187,16 @@ pub fn replay(
             header,
             step,
             prices,
+            own: layout.ownership().patches(rank),
             ready: header
                 .patches
                 .iter()
                 .map(|_| AtomicBool::new(false))
                 .collect(),
             tally: [const { AtomicU64::new(0) }; 3],
+            found: Mutex::default(),
         };
-        play(comm, &env, &forks[rank], &options)
+        play(comm, (&env, layout), &forks[rank], &options)
     };
     let outcome = launch(ranks, &virtual_ranks, body)?;
     let mut times = StepTimes {
@@ -167,9 +205,14 @@ pub fn replay(
     };
     let (mut ends, mut traces) = (Vec::with_capacity(ranks), Vec::new());
     for (rank, played) in outcome.results.into_iter().enumerate() {
-        let (end, tally, mut report) = played?;
+        let Played {
+            end,
+            tally,
+            mut report,
+        } = played?;
         ends.push(end.as_nanos() as u64);
-        let own = before_tests(layout, prices, rank) + tally[2];
+        let made: u64 = making(rank).iter().sum();
+        let own = made + planned + ns(prices.target, targets(rank) as f64) + tally[2];
         times.heaviest = times.heaviest.max(own);
         times.computed[0] += own;
         times.tests += tally[0];
@@ -187,20 +230,39 @@ pub fn replay(
         &mut clocks,
         &starts,
         (header, layout, step, prices),
-        machine,
+        (machine, &held),
         &mut times,
     );
+    times.left.contacts = held;
+    times.left.plan = placement;
     Ok((times, traces))
 }
 
-/// What a rank does before its first test, in ns.
-fn before_tests(layout: &Layout, prices: &Prices, rank: usize) -> u64 {
-    let share = &layout.ranks[rank];
-    let made: u64 = making(layout, prices, rank).iter().sum();
-    made + ns(prices.target, share.targets as f64)
+/// Where ranks fork a step's tests, after what the one before has left; `None`: each forks its own.
+pub(crate) fn placement(
+    header: &Header,
+    layout: &Layout,
+    step: &Step,
+    (policy, left): (&Policy, &Left),
+) -> Option<Placement> {
+    let ranks = layout.ranks.len();
+    if !policy.forecast || ranks < 2 || step.forecast.is_empty() {
+        return None;
+    }
+    if let Some(plan) = left.plan.as_ref().filter(|_| !step.plans) {
+        return Some(plan.clone());
+    }
+    let contacts = match &left.contacts[..] {
+        // Before the first step that was recorded there were about as many as in it.
+        [] => layout.contacts(step),
+        contacts => contacts.to_vec(),
+    };
+    let nodes: Vec<u32> = header.patches.iter().map(|patch| patch.nodes).collect();
+    let after: Vec<u64> = contacts.iter().map(|contacts| CONTACT * contacts).collect();
+    Some(Forecast::new(step.forecast.clone()).cut(&nodes, &after))
 }
 
-/// What it makes for all, in ns: gradients of its share of the tiles; volumes around its patches, while others send the cells that it
+/// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around its patches, while others send the cells that it
 /// needs beside these; firmness of its share of the tiles.
 fn making(layout: &Layout, prices: &Prices, rank: usize) -> [u64; 3] {
     let share = &layout.ranks[rank];
@@ -208,34 +270,98 @@ fn making(layout: &Layout, prices: &Prices, rank: usize) -> [u64; 3] {
     [gradients, ns(prices.vertex, share.around as f64), firmness]
 }
 
-/// A rank's collision phase up to the end of its scope: when that is, what its tasks did, and what the runtime did.
+/// A rank's collision phase up to where its contacts are sorted.
+struct Played {
+    end: Duration,
+    /// Tests, contacts, and ns that its tasks charged.
+    tally: [u64; 3],
+    report: ScopeReport,
+}
+
 fn play(
     comm: &mut dyn Comm,
-    env: &Env<'_>,
-    forks: &[u32],
+    (env, layout): (&Env<'_>, &Layout),
+    forks: &[(u32, Part)],
     options: &ScopeOptions,
-) -> Result<(Duration, [u64; 3], ScopeReport), ScopeError> {
+) -> Result<Played, ScopeError> {
     let registry = Registry::new().with::<Tests>();
+    let me = comm.rank().index();
+    let mut post = Post {
+        boxes: vec![0; comm.size()],
+        sent: Vec::new(),
+        bytes: u64::from(env.header.contact_bytes),
+    };
+    let put = |post: &mut Post| {
+        let found = env
+            .found
+            .lock()
+            .map(|mut found| std::mem::take(&mut *found));
+        for (task, contacts) in found.unwrap_or_default() {
+            let task = &env.step.tasks[task as usize];
+            layout.for_owners(task, contacts, |owner, contacts| {
+                post.boxes[owner] += if owner == me { 0 } else { contacts };
+            });
+        }
+    };
     let ((), report) = scope(comm, &registry, env, options, |s| {
         let group = s.group();
-        for &number in forks {
-            s.fork(&group, Tests::new(number, env.step))?;
+        for &(number, part) in forks {
+            s.fork(&group, Tests::new(number, part, env.step))?;
         }
+        s.close();
         while let Some(found) = s.join(&group)? {
             found?;
+            put(&mut post);
+            post.send(LETTER, &mut |to, bytes| s.send(to, CONTACTS, bytes))?;
         }
         Ok(())
     })?;
+    put(&mut post);
+    post.send(1, &mut |to, bytes| comm.send(to, CONTACTS, bytes))?;
+    if comm.size() > 1 {
+        comm.take_sent(&post.sent, CONTACTS)?;
+    }
     let tally = [0, 1, 2].map(|at: usize| env.tally[at].load(Ordering::Relaxed));
-    Ok((comm.now(), tally, report))
+    Ok(Played {
+        end: comm.now(),
+        tally,
+        report,
+    })
 }
 
-/// The rest of the step: contacts go where they belong, and the data-parallel phases follow.
+/// Contacts on their way to other ranks, as a run posts them.
+struct Post {
+    /// For each rank, how many are still to be sent.
+    boxes: Vec<u64>,
+    sent: Vec<Rank>,
+    /// Of a contact.
+    bytes: u64,
+}
+
+impl Post {
+    /// Sends what has come to so many.
+    fn send(
+        &mut self,
+        least: u64,
+        send: &mut dyn FnMut(Rank, Vec<u8>) -> Result<(), CommError>,
+    ) -> Result<(), CommError> {
+        for (to, contacts) in (0..).map(Rank).zip(&mut self.boxes) {
+            if *contacts >= least {
+                let bytes = std::mem::take(contacts) * self.bytes;
+                self.sent.push(to);
+                send(to, vec![0; bytes as usize])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The rest of the step: contacts are sorted, and the data-parallel phases follow.
 fn finish(
     clocks: &mut Clocks,
     starts: &[u64],
     (header, layout, step, prices): (&Header, &Layout, &Step, &Prices),
-    machine: &Machine,
+    (machine, held): (&Machine, &[u64]),
     times: &mut StepTimes,
 ) {
     let ranks = layout.ranks.len();
@@ -253,14 +379,7 @@ fn finish(
     // A phase's computing, on all ranks.
     let sum = |time: &dyn Fn(usize) -> u64| (0..ranks).map(time).sum::<u64>();
 
-    let (sent, held) = layout.contacts(step);
-    let mut letters = vec![0_u64; ranks];
-    for &(from, _, _) in &sent {
-        letters[from as usize] += 4;
-    }
-    clocks.allgather(|rank| letters[rank]);
     let sort = |rank: usize| ns(prices.contact, held[rank] as f64);
-    clocks.exchange(&sent, u64::from(header.contact_bytes), |_| 0);
     clocks.compute(sort);
     times.computed[0] += sum(&sort);
     lap(clocks, times, 0);
@@ -342,5 +461,5 @@ fn finish(
         .map(|(end, start)| end - start);
     times.whole = whole.max().unwrap_or_default();
     let first = clocks.now.iter().copied().min().unwrap_or_default();
-    times.skew = clocks.now.iter().map(|now| now - first).collect();
+    times.left.skew = clocks.now.iter().map(|now| now - first).collect();
 }

@@ -1,18 +1,21 @@
 //! Recorded tests as a task of the real runtime: it walks a tree, charges what that cost, and can be split.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use weft_runtime::trace::Detail;
 use weft_runtime::{Context, Split, Task};
 
+use crate::forecast::Part;
 use crate::prices::{Counts, Prices};
 use crate::record::{Against, Header, Step};
+use crate::shape::Kind;
 
 /// In traces, bodies have numbers from here on; those below are patches.
 const FIRST_BODY: u32 = 1_000_000;
-/// Contacts a task gathers before it returns them.
-const BATCH: u64 = 4096;
 
 /// Tests are taken from the stack so many at once, and what they lead to is put there after: as a run of the real ones does.
 const TAKEN: u64 = 32;
@@ -25,10 +28,14 @@ pub(super) struct Env<'a> {
     pub(super) header: &'a Header,
     pub(super) step: &'a Step,
     pub(super) prices: &'a Prices,
+    /// This rank's patches.
+    pub(super) own: Range<usize>,
     /// For each patch, whether this rank has made ready what its tests read.
     pub(super) ready: Vec<AtomicBool>,
     /// Tests, contacts, and ns that this rank's tasks charged.
     pub(super) tally: [AtomicU64; 3],
+    /// The contacts that this rank's tasks found, by the top-level task that they are part of.
+    pub(super) found: Mutex<BTreeMap<u32, u64>>,
 }
 
 /// Tests of a top-level task, or a part of them. On the wire it is as long as a real one.
@@ -39,48 +46,42 @@ pub(super) struct Tests {
     /// Untried tests, oldest first, each beside another number: a real one has two.
     stack: Vec<(u32, u32)>,
     depth: u16,
+    /// Of a task that several ranks have forked, what this one does.
+    part: Option<Part>,
     #[serde(skip)]
     found: u64,
 }
 
-/// Contacts, as many bytes as real ones.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Found(Vec<u64>);
-
 impl Tests {
-    pub(super) fn new(number: u32, step: &Step) -> Self {
+    pub(super) fn new(number: u32, part: Part, step: &Step) -> Self {
         let roots = step.tasks[number as usize].tree.roots();
         Self {
             task: number,
             of: of(step, number),
             stack: roots.into_iter().map(|root| (root, 0)).collect(),
             depth: 0,
+            part: (!part.is_whole()).then_some(part),
             found: 0,
         }
-    }
-
-    /// The contacts found so far.
-    fn results(&mut self, header: &Header) -> Found {
-        let bytes = std::mem::take(&mut self.found) * u64::from(header.contact_bytes);
-        Found(vec![0; (bytes / 8) as usize])
     }
 }
 
 impl<'a> Task<Env<'a>> for Tests {
     const NAME: &'static str = "tests";
-    type Output = Found;
+    type Output = ();
 
-    fn run(
-        &mut self,
-        env: &Env<'a>,
-        cx: &mut Context<'_, Env<'a>, Found>,
-    ) -> weft_runtime::Step<Found> {
+    fn run(&mut self, env: &Env<'a>, cx: &mut Context<'_, Env<'a>, ()>) -> weft_runtime::Step<()> {
         let task = &env.step.tasks[self.task as usize];
         let mut made_ready = 0.0;
         let mut ready = |patch: u32| {
             let index = patch as usize;
             if !env.ready[index].swap(true, Ordering::Relaxed) {
-                made_ready += env.prices.node * f64::from(env.header.patches[index].nodes);
+                let patch = &env.header.patches[index];
+                made_ready += env.prices.node * f64::from(patch.nodes);
+                if !env.own.contains(&index) {
+                    // Its owner has seen where its vertices go when it made the volume around it.
+                    made_ready += env.prices.vertex * f64::from(patch.around);
+                }
             }
         };
         ready(task.patch);
@@ -92,9 +93,20 @@ impl<'a> Task<Env<'a>> for Tests {
                 &env.prices.cloth
             }
         };
-        let mut counts = Counts::default();
+        let (mut counts, mut dealt, mut first) = (Counts::default(), Counts::default(), false);
         let budget = u64::from(cx.budget());
         let stack = &mut self.stack;
+        if let Some(part) = self.part.take() {
+            first = part.is_first();
+            part.deal(stack, |(at, _), out| {
+                let visit = task.tree.visit(at);
+                let leads_on = !matches!(visit.kind, Kind::Leaf | Kind::Near);
+                if leads_on {
+                    dealt.add(task.tree.expand(at, &mut |child| out.push((child, 0))));
+                }
+                leads_on
+            });
+        }
         let mut taken = Vec::with_capacity(TAKEN as usize);
         while counts.tests() < budget && !stack.is_empty() {
             let wanted = (budget - counts.tests()).div_ceil(CHILDREN).min(TAKEN);
@@ -104,33 +116,37 @@ impl<'a> Task<Env<'a>> for Tests {
                 counts.add(task.tree.expand(at, &mut |child| stack.push((child, 0))));
             }
         }
-        let cost = (prices.of(&counts) + made_ready).round() as u64;
+        let cost = (prices.of(&counts) + prices.of(&dealt) + made_ready).round() as u64;
         cx.charge(cost);
-        for (tally, value) in env
-            .tally
-            .iter()
-            .zip([counts.tests(), counts.contacts, cost])
-        {
+        // What several ranks make counts once.
+        let tests = counts.tests() + if first { dealt.tests() } else { 0 };
+        for (tally, value) in env.tally.iter().zip([tests, counts.contacts, cost]) {
             tally.fetch_add(value, Ordering::Relaxed);
         }
         self.found += counts.contacts;
-        if self.stack.is_empty() {
-            return weft_runtime::Step::Done(self.results(env.header));
+        if !self.stack.is_empty() {
+            return weft_runtime::Step::More;
         }
-        if self.found >= BATCH {
-            let results = self.results(env.header);
-            cx.emit(results);
+        if self.found > 0
+            && let Ok(mut found) = env.found.lock()
+        {
+            *found.entry(self.task).or_default() += self.found;
         }
-        weft_runtime::Step::More
+        weft_runtime::Step::Done(())
     }
 
     fn split(&mut self, how: Split) -> Option<Self> {
+        if self.part.is_some() {
+            // Its stack is that of all parts still.
+            return None;
+        }
         let stack = how.take_from(&mut self.stack)?;
         Some(Self {
             task: self.task,
             of: self.of,
             stack,
             depth: self.depth.saturating_add(1),
+            part: None,
             found: 0,
         })
     }
