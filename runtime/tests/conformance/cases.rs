@@ -11,7 +11,7 @@ use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag, all_reduce};
 pub(crate) type Case = fn(&mut dyn Comm);
 
 /// All of them, by name.
-pub(crate) const CASES: [(&str, Case); 14] = [
+pub(crate) const CASES: [(&str, Case); 15] = [
     (
         "messages_of_a_tag_between_two_ranks_keep_their_order",
         order,
@@ -22,6 +22,7 @@ pub(crate) const CASES: [(&str, Case); 14] = [
     ("a_poll_takes_from_anyone_and_waiting_ends_by_itself", poll),
     ("collectives_agree_with_what_every_rank_gave", collectives),
     ("a_sparse_exchange_delivers_to_whom_it_was_sent", exchange),
+    ("what_was_sent_before_is_taken_by_sender", take_sent),
     ("ranks_that_do_not_exist_are_refused", no_such_rank),
     ("an_abort_reaches_ranks_that_wait", abort),
     ("waiting_for_a_rank_that_has_left_is_an_error", left),
@@ -188,6 +189,23 @@ fn exchange(comm: &mut dyn Comm) {
             .collect();
         assert_eq!(comm.exchange(messages).unwrap(), expected);
     }
+}
+
+/// What was sent before is taken, by sender and in order, whoever has sent how often.
+fn take_sent(comm: &mut dyn Comm) {
+    let (me, size) = (comm.rank().0, comm.size() as u32);
+    // Rank r sends r letters to the next, and one to itself.
+    let next = Rank((me + 1) % size);
+    let mut to = vec![Rank(me)];
+    to.extend((0..me).map(|_| next));
+    for (number, &to) in (0..).zip(&to) {
+        comm.send(to, Tag(77), vec![me as u8, number]).unwrap();
+    }
+    let before = (me + size - 1) % size;
+    let mut expected = vec![(Rank(me), vec![me as u8, 0])];
+    expected.extend((1..=before).map(|number| (Rank(before), vec![before as u8, number as u8])));
+    expected.sort();
+    assert_eq!(comm.take_sent(&to, Tag(77)).unwrap(), expected);
 }
 
 fn no_such_rank(comm: &mut dyn Comm) {

@@ -85,6 +85,11 @@ fn a_sparse_exchange_delivers_to_whom_it_was_sent() {
 }
 
 #[test]
+fn what_was_sent_before_is_taken_by_sender() {
+    on_all(case("what_was_sent_before_is_taken_by_sender"));
+}
+
+#[test]
 fn ranks_that_do_not_exist_are_refused() {
     on_all(case("ranks_that_do_not_exist_are_refused"));
 }

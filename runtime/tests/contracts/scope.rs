@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::threads::launch;
 use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
-use weft_runtime::comm::{Comm, Rank, solo::Solo};
+use weft_runtime::comm::{Collectives, Comm, Rank, Tag, solo::Solo};
 use weft_runtime::policy::SPLITS;
 use weft_runtime::{
     Context, Crew, Hired, Interval, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport,
@@ -507,4 +507,47 @@ fn workers_run_on_threads_of_the_caller() {
         matches!(&refused, Err(ScopeError::Workers(why)) if why.contains("there are two")),
         "{refused:?}"
     );
+}
+
+/// A scope that was closed ends with its group, sooner, and takes no task any more; letters sent in it are there after it.
+#[test]
+fn who_forks_no_more_leaves_sooner_and_may_not_fork() {
+    let run = |close: bool| {
+        let options = VirtualOptions::default();
+        let outcome = virtual_time::launch(9, &options, |comm| {
+            let registry = Registry::new().with::<Count>();
+            let (me, size) = (comm.rank(), comm.size() as u32);
+            let next = Rank((me.0 + 1) % size);
+            let ((), _) = scope(comm, &registry, &7, &ScopeOptions::default(), |s| {
+                let group = s.group();
+                let count = Count {
+                    first: 0,
+                    end: 40 * me.0,
+                    fails_at: None,
+                };
+                s.fork(&group, count.clone())?;
+                if close {
+                    s.close();
+                    let late = s.fork(&group, count.clone());
+                    assert!(matches!(late, Err(ScopeError::Closed(Count::NAME))));
+                }
+                s.send(next, Tag(5), vec![me.0 as u8])?;
+                let mut numbers = Vec::new();
+                while let Some(found) = s.join(&group)? {
+                    numbers.extend(found?);
+                }
+                numbers.sort_unstable();
+                assert!(numbers.into_iter().eq(0..40 * me.0));
+                Ok(())
+            })
+            .unwrap();
+            let end = comm.now();
+            let letters = comm.take_sent(&[next], Tag(5)).unwrap();
+            let before = (me.0 + size - 1) % size;
+            assert_eq!(letters, [(Rank(before), vec![before as u8])]);
+            end
+        });
+        outcome.unwrap().results.into_iter().max().unwrap()
+    };
+    assert!(run(true) < run(false));
 }
