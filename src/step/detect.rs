@@ -16,7 +16,7 @@ use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on,
 };
-use weft_study::forecast::{Part, Placement, Spent, work};
+use weft_study::forecast::{Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
 use weft_study::record::Against;
@@ -24,7 +24,7 @@ use weft_study::record::Against;
 use super::contact_post::{Post, TAG};
 use super::contacts::{Batch, Contacts};
 use super::geometry::{share_geometry, tiles};
-use super::placing::{Costs, Placing};
+use super::placing::Placing;
 use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun};
 use crate::team::Team;
 
@@ -39,6 +39,8 @@ struct Collide {
     depth: u16,
     /// Of what several ranks have forked, what this one does.
     part: Option<Part>,
+    /// Whether that was taken out of the stack.
+    dealt: bool,
     /// Whether the run is known to fit this step's geometry; one that has travelled is not.
     #[serde(skip)]
     checked: bool,
@@ -55,6 +57,7 @@ impl Collide {
             run,
             depth: 0,
             part: (!part.is_whole()).then_some(part),
+            dealt: part.is_whole(),
             checked: true,
             found: Vec::new(),
             work: 0,
@@ -74,7 +77,7 @@ pub(super) struct Tested<'a> {
 struct Left {
     contacts: Vec<Batch>,
     /// On each target, or a part of it.
-    spent: Vec<Spent>,
+    spent: Vec<Told>,
 }
 
 impl Tested<'_> {
@@ -157,7 +160,8 @@ impl<'a> Task<Tested<'a>> for Collide {
         }
         // What several ranks make counts once.
         let (mut once, mut again) = (Counts::default(), Counts::default());
-        if let Some(part) = self.part.take() {
+        if let Some(part) = self.part.filter(|_| !self.dealt) {
+            self.dealt = true;
             let made = (self.run).deal(snapshot, |stack, expand| part.deal(stack, expand));
             let counted = if part.is_first() {
                 &mut once
@@ -187,14 +191,15 @@ impl<'a> Task<Tested<'a>> for Collide {
             against,
             work: u32::try_from(self.work).unwrap_or(u32::MAX),
         };
+        let part = self.part;
         let mut left = tested.left();
         left.contacts.push(found);
-        left.spent.push(spent);
+        left.spent.push(Told { spent, part });
         Step::Done(())
     }
 
     fn split(&mut self, how: Split) -> Option<Self> {
-        if self.part.is_some() {
+        if !self.dealt {
             // Its stack is that of all parts still.
             return None;
         }
@@ -202,7 +207,8 @@ impl<'a> Task<Tested<'a>> for Collide {
         Some(Self {
             run,
             depth: self.depth.saturating_add(1),
-            part: None,
+            part: self.part,
+            dealt: true,
             checked: self.checked,
             found: Vec::new(),
             work: 0,
@@ -243,19 +249,16 @@ pub(super) fn detect(
     let own = ownership.patches(me);
     let first = OnceLock::new();
     let find_first = || {
-        first.get_or_init(|| tests_at(snapshot, own.clone(), None));
+        first.get_or_init(|| tests_at(snapshot, own.clone()));
     };
     let made_of = (snapshot, geometry);
     let told = placing.told().filter(|_| options.policy.forecast);
     let tells = told.is_some();
     let told = share_geometry(comm, made_of, ownership, (team, prices), told, &find_first)?;
     if tells && comm.size() > 1 {
-        let nodes = geometry
-            .cloth
-            .patches()
-            .iter()
-            .map(|tree| tree.len() as u32);
-        placing.plan(told, &nodes.collect::<Vec<_>>());
+        let patches = geometry.cloth.patches().iter();
+        let nodes = patches.map(|tree| tree.len() as u32);
+        placing.plan(&told, &nodes.collect::<Vec<_>>());
         if let Some(prices) = prices {
             comm.compute(
                 ns(prices.forecast, placing.known().len() as f64),
@@ -267,8 +270,8 @@ pub(super) fn detect(
     }
     let (runs, targets) = match (first.into_inner(), placing.placement()) {
         (Some(found), _) => found,
-        (None, None) => tests_at(snapshot, own, None),
-        (None, Some(plan)) => tests_at(snapshot, plan.patches(me), Some((plan, me))),
+        (None, None) => tests_at(snapshot, own),
+        (None, Some(plan)) => tests_placed(snapshot, plan, me),
     };
     let tested = Tested {
         snapshot,
@@ -314,39 +317,45 @@ pub(super) fn detect(
         left.contacts
     };
     let contacts = Contacts::sorted(found);
-    placing.ended(Costs {
-        tests: left.spent,
-        contacts: contacts.len() as u64,
-    });
+    placing.ended(left.spent, report.busy.iter().sum());
     if let Some(prices) = prices {
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }
     Ok((contacts, report))
 }
 
-/// The tests at these patches whose roots meet, and of each what this rank does; and how many there are in all.
-fn tests_at(
-    snapshot: &Snapshot<'_>,
-    patches: Range<usize>,
-    placed: Option<(&Placement, usize)>,
-) -> (Vec<(TestRun, Part)>, usize) {
-    let targets = match placed {
-        None => snapshot.targets_at(patches, Ownership::patch_of_pair),
-        Some(_) => snapshot.targets_at(patches, |low, _| low),
-    };
+/// The tests of these patches whose roots meet, and how many there are in all.
+fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> (Vec<(TestRun, Part)>, usize) {
+    let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
     let count = targets.len();
-    let part = |target| match placed {
-        None => Some(Part::WHOLE),
-        Some((placement, rank)) => {
-            let (patch, against) = against(target);
-            placement.part(rank, patch, against)
-        }
-    };
+    let meeting = |target| Some((TestRun::new(target, snapshot)?, Part::WHOLE));
+    (targets.into_iter().filter_map(meeting).collect(), count)
+}
+
+/// The tests that a plan gives a rank, if their roots meet, with what it does of each; and how many there are in all.
+fn tests_placed(
+    snapshot: &Snapshot<'_>,
+    plan: &Placement,
+    me: usize,
+) -> (Vec<(TestRun, Part)>, usize) {
+    let known = plan.known(me).map(|spent| match spent.against {
+        Against::Itself => Target::Patch(spent.patch),
+        Against::Patch(other) => Target::Patches(spent.patch, other),
+        Against::Body(body) => Target::PatchBody(spent.patch, body),
+    });
+    // Nobody has made these before.
+    let mut news = snapshot.targets_at(plan.patches(me), Ownership::patch_of_pair);
+    let count = known.len() + news.len();
+    news.retain(|&target| {
+        let (patch, against) = against(target);
+        !plan.knows(patch, against)
+    });
     let meeting = |target| {
         let run = TestRun::new(target, snapshot)?;
-        Some((run, part(target)?))
+        let (patch, against) = against(target);
+        Some((run, plan.part(me, patch, against)?))
     };
-    (targets.into_iter().filter_map(meeting).collect(), count)
+    (known.chain(news).filter_map(meeting).collect(), count)
 }
 
 /// Nodes of the trees of all patches.

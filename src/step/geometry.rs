@@ -11,12 +11,11 @@ use std::time::Duration;
 use weft_partition::Ownership;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
 use weft_runtime::{ScopeError, wire};
-use weft_study::forecast::Spent;
+use weft_study::forecast::{Account, Spent};
 use weft_study::layout::{FirmnessWork, cells_sent, firmness_shares};
 use weft_study::prices::{Prices, ns};
 use weft_study::record::{Against, Tile};
 
-use super::placing::Costs;
 use crate::collide::{Geometry, Kdop18, Snapshot, TileWork};
 use crate::team::Team;
 
@@ -57,9 +56,9 @@ pub(super) fn share_geometry(
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     ownership: &Ownership,
     (team, prices): (&Team, Option<&Prices>),
-    told: Option<&Costs>,
+    told: Option<&Account>,
     first: &(dyn Fn() + Sync),
-) -> Result<Vec<Costs>, ScopeError> {
+) -> Result<Vec<Account>, ScopeError> {
     let me = comm.rank().index();
     let own = ownership.patches(me);
     let tiles = used_tiles(geometry);
@@ -155,8 +154,8 @@ pub(super) fn share_geometry(
         }
         snapshot.take_roots(theirs.start, &roots);
         if told.is_some() || !costs.is_empty() {
-            let costs: Costs = wire::decode(costs).map_err(malformed)?;
-            if !costs.tests.iter().all(|spent| exists(spent, geometry)) {
+            let costs: Account = wire::decode(costs).map_err(malformed)?;
+            if !costs.tests.iter().all(|told| exists(&told.spent, geometry)) {
                 return Err(malformed("costs of tests that do not exist".to_owned()).into());
             }
             told_by_all.push(costs);

@@ -16,6 +16,7 @@ use weft_study::prices::{Counts, Prices, TestPrices};
 use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
+use super::contacts::{Batch, Contacts};
 use super::geometry::tiles;
 use super::report::StepReport;
 use super::simulation::Simulation;
@@ -213,7 +214,7 @@ impl Simulation<'_> {
         warm.iter_mut().for_each(|time| *time *= scale);
 
         let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
-        let mut all: Vec<Contact> = Vec::new();
+        let mut all: Vec<Vec<Contact>> = Vec::new();
         let mut step = Step {
             number: self.step + 1,
             forecast: self.placing.known().to_vec(),
@@ -233,25 +234,29 @@ impl Simulation<'_> {
                     needed.entry(vertex).or_default().extend(&patches);
                 }
             }
-            all.extend(&found);
+            all.push(found);
             step.tasks.push(task);
         }
         step.rows = borders(self.world, needed.into_iter());
-        let contacts = all.len();
+        let contacts = all.iter().map(Vec::len).sum::<usize>();
         let mut sort = f64::INFINITY;
         for _ in 0..REPEATS {
-            let mut all = all.clone();
+            let found = all.clone();
             let began = clock();
             // What finding the owners of a contact's vertices and putting it in its place take.
-            all.retain(|c| self.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
-            all.sort_unstable_by_key(|c| c.id);
+            let batches = found.into_iter().map(|mut found| {
+                found.retain(|c| self.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
+                Batch::new(found)
+            });
+            let sorted = Contacts::sorted(batches.collect());
             sort = sort.min((clock() - began).as_nanos() as f64);
+            drop(sorted);
         }
         let mut planned = f64::INFINITY;
         for _ in 0..REPEATS {
             let began = clock();
-            let forecast = Forecast::new(step.forecast.clone());
-            let placement = forecast.cut(&nodes_of_patches, &[0; PLANNED_RANKS]);
+            let forecast = Forecast::of_tests(&step.forecast);
+            let placement = forecast.placed(&nodes_of_patches, PLANNED_RANKS);
             planned = planned.min((clock() - began).as_nanos() as f64);
             drop(placement);
         }

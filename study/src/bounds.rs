@@ -85,7 +85,7 @@ pub fn bounds(
     };
     let work = (tests + ready + begin + firmness) / ranks as f64;
     let forks = match placement(header, layout, step, (policy, left)) {
-        Some(placement) => layout.placed(step, &placement),
+        Some((placement, _)) => layout.placed(step, &placement),
         None => layout.forks(step),
     };
     let longest = if !policy.steal {

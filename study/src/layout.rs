@@ -156,8 +156,14 @@ fn coarse_share(columns: &[Column], own: &Range<usize>) -> f64 {
 /// The tiles that each rank makes for all, from how many triangles each has; none if every rank makes what it needs.
 #[must_use]
 pub fn firmness_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
+    /// What a tile costs besides its triangles, as so many of these.
+    const TILE: u32 = 110;
     let shared = ranks <= FIRMNESS_SHARED_UP_TO;
-    even_shares(if shared { triangles } else { &[] }, ranks)
+    let costs = triangles
+        .iter()
+        .map(|&triangles| triangles.saturating_add(TILE));
+    let costs: Vec<u32> = if shared { costs.collect() } else { Vec::new() };
+    even_shares(&costs, ranks)
 }
 
 /// Prices on so many ranks: where firmness is not shared, each pays for that of the patches that it tests, with the nodes of their

@@ -25,7 +25,7 @@ use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scop
 use self::clocks::Clocks;
 use self::tests_task::{Env, Tests};
 use crate::PHASES;
-use crate::forecast::{CONTACT, Forecast, Part, Placement};
+use crate::forecast::{Account, Forecast, Part, Placement, Told};
 use crate::layout::{Layout, prices_on};
 use crate::prices::{Prices, ns};
 use crate::record::{Header, Step};
@@ -104,10 +104,10 @@ pub struct StepTimes {
 pub struct Left {
     /// The ranks' clocks at the end, less the smallest, in ns.
     pub skew: Vec<u64>,
-    /// The contacts that each rank had.
-    pub contacts: Vec<u64>,
-    /// Where tests are forked by forecast, the plan that holds.
-    pub plan: Option<Placement>,
+    /// What each rank would tell of its tests.
+    pub accounts: Vec<Account>,
+    /// Where tests are forked by forecast, the plan that holds, and what it was made of.
+    pub plan: Option<(Placement, Forecast)>,
 }
 
 /// Why a step could not be replayed.
@@ -136,22 +136,26 @@ pub fn replay(
     let ranks = layout.ranks.len();
     let prices = &prices_on(&header.tiles, header.nodes(), prices, ranks);
     let held = layout.contacts(step);
-    let placement = placement(header, layout, step, (&machine.policy, left));
-    let forks = match &placement {
+    let plan = placement(header, layout, step, (&machine.policy, left));
+    let placement = plan.as_ref().map(|(placement, _)| placement);
+    let forks = match placement {
         Some(placement) => layout.placed(step, placement),
         None => layout.forks(step),
     };
     // What ranks tell each other of the costs of the last step.
-    let told = |rank: usize| match &placement {
-        Some(placement) if step.plans => SPENT * placement.pieces(rank) as u64,
+    let told = |rank: usize| match placement {
+        Some(placement) if step.plans => SPENT * placement.known(rank).len() as u64,
         _ => 0,
     };
-    let planned = match &placement {
+    let planned = match placement {
         Some(_) if step.plans => ns(prices.forecast, step.forecast.len() as f64),
         _ => 0,
     };
-    let targets = |rank: usize| match &placement {
-        Some(placement) => layout.targets(placement.patches(rank).len() as u64),
+    let targets = |rank: usize| match placement {
+        Some(placement) => {
+            layout.targets(placement.patches(rank).len() as u64)
+                + placement.known(rank).len() as u64
+        }
         None => layout.ranks[rank].targets,
     };
     let options = ScopeOptions {
@@ -195,6 +199,7 @@ pub fn replay(
                 .collect(),
             tally: [const { AtomicU64::new(0) }; 3],
             found: Mutex::default(),
+            spent: Mutex::default(),
         };
         play(comm, (&env, layout), &forks[rank], &options)
     };
@@ -208,6 +213,7 @@ pub fn replay(
         let Played {
             end,
             tally,
+            spent,
             mut report,
         } = played?;
         ends.push(end.as_nanos() as u64);
@@ -218,6 +224,9 @@ pub fn replay(
         times.tests += tally[0];
         times.contacts += tally[1];
         times.charged += tally[2];
+        let mut account = Account::default();
+        account.add(spent, tally[2]);
+        times.left.accounts.push(account);
         times.tasks += report.tasks;
         times.splits += report.splits;
         times.requests[0] += report.requests;
@@ -233,8 +242,7 @@ pub fn replay(
         (machine, &held),
         &mut times,
     );
-    times.left.contacts = held;
-    times.left.plan = placement;
+    times.left.plan = plan;
     Ok((times, traces))
 }
 
@@ -244,7 +252,7 @@ pub(crate) fn placement(
     layout: &Layout,
     step: &Step,
     (policy, left): (&Policy, &Left),
-) -> Option<Placement> {
+) -> Option<(Placement, Forecast)> {
     let ranks = layout.ranks.len();
     if !policy.forecast || ranks < 2 || step.forecast.is_empty() {
         return None;
@@ -252,14 +260,14 @@ pub(crate) fn placement(
     if let Some(plan) = left.plan.as_ref().filter(|_| !step.plans) {
         return Some(plan.clone());
     }
-    let contacts = match &left.contacts[..] {
-        // Before the first step that was recorded there were about as many as in it.
-        [] => layout.contacts(step),
-        contacts => contacts.to_vec(),
-    };
     let nodes: Vec<u32> = header.patches.iter().map(|patch| patch.nodes).collect();
-    let after: Vec<u64> = contacts.iter().map(|contacts| CONTACT * contacts).collect();
-    Some(Forecast::new(step.forecast.clone()).cut(&nodes, &after))
+    let first = Forecast::of_tests(&step.forecast);
+    let Some((_, before)) = &left.plan else {
+        // Nobody knows who made which of them, nor how fast.
+        return Some((first.placed(&nodes, ranks), first));
+    };
+    let forecast = Forecast::new(&left.accounts, before, &nodes);
+    Some((forecast.placed(&nodes, ranks), forecast))
 }
 
 /// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around its patches, while others send the cells that it
@@ -275,6 +283,7 @@ struct Played {
     end: Duration,
     /// Tests, contacts, and ns that its tasks charged.
     tally: [u64; 3],
+    spent: Vec<Told>,
     report: ScopeReport,
 }
 
@@ -322,9 +331,14 @@ fn play(
         comm.take_sent(&post.sent, CONTACTS)?;
     }
     let tally = [0, 1, 2].map(|at: usize| env.tally[at].load(Ordering::Relaxed));
+    let spent = env
+        .spent
+        .lock()
+        .map(|mut spent| std::mem::take(&mut *spent));
     Ok(Played {
         end: comm.now(),
         tally,
+        spent: spent.unwrap_or_default(),
         report,
     })
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use weft_runtime::trace::Detail;
 use weft_runtime::{Context, Split, Task};
 
-use crate::forecast::Part;
+use crate::forecast::{Part, Spent, Told, work};
 use crate::prices::{Counts, Prices};
 use crate::record::{Against, Header, Step};
 use crate::shape::Kind;
@@ -36,6 +36,8 @@ pub(super) struct Env<'a> {
     pub(super) tally: [AtomicU64; 3],
     /// The contacts that this rank's tasks found, by the top-level task that they are part of.
     pub(super) found: Mutex<BTreeMap<u32, u64>>,
+    /// What this rank's tasks cost, as a run tells it.
+    pub(super) spent: Mutex<Vec<Told>>,
 }
 
 /// Tests of a top-level task, or a part of them. On the wire it is as long as a real one.
@@ -48,8 +50,13 @@ pub(super) struct Tests {
     depth: u16,
     /// Of a task that several ranks have forked, what this one does.
     part: Option<Part>,
+    /// Whether that was taken out of the stack.
+    dealt: bool,
     #[serde(skip)]
     found: u64,
+    /// What it cost, in the unit of forecasts.
+    #[serde(skip)]
+    work: u64,
 }
 
 impl Tests {
@@ -61,7 +68,9 @@ impl Tests {
             stack: roots.into_iter().map(|root| (root, 0)).collect(),
             depth: 0,
             part: (!part.is_whole()).then_some(part),
+            dealt: part.is_whole(),
             found: 0,
+            work: 0,
         }
     }
 }
@@ -96,7 +105,8 @@ impl<'a> Task<Env<'a>> for Tests {
         let (mut counts, mut dealt, mut first) = (Counts::default(), Counts::default(), false);
         let budget = u64::from(cx.budget());
         let stack = &mut self.stack;
-        if let Some(part) = self.part.take() {
+        if let Some(part) = self.part.filter(|_| !self.dealt) {
+            self.dealt = true;
             first = part.is_first();
             part.deal(stack, |(at, _), out| {
                 let visit = task.tree.visit(at);
@@ -124,6 +134,10 @@ impl<'a> Task<Env<'a>> for Tests {
             tally.fetch_add(value, Ordering::Relaxed);
         }
         self.found += counts.contacts;
+        if first {
+            counts.add_all(&dealt);
+        }
+        self.work += work(task.against, &counts);
         if !self.stack.is_empty() {
             return weft_runtime::Step::More;
         }
@@ -132,11 +146,20 @@ impl<'a> Task<Env<'a>> for Tests {
         {
             *found.entry(self.task).or_default() += self.found;
         }
+        let spent = Spent {
+            patch: task.patch,
+            against: task.against,
+            work: u32::try_from(self.work).unwrap_or(u32::MAX),
+        };
+        if let Ok(mut all) = env.spent.lock() {
+            let part = self.part;
+            all.push(Told { spent, part });
+        }
         weft_runtime::Step::Done(())
     }
 
     fn split(&mut self, how: Split) -> Option<Self> {
-        if self.part.is_some() {
+        if !self.dealt {
             // Its stack is that of all parts still.
             return None;
         }
@@ -146,8 +169,10 @@ impl<'a> Task<Env<'a>> for Tests {
             of: self.of,
             stack,
             depth: self.depth.saturating_add(1),
-            part: None,
+            part: self.part,
+            dealt: true,
             found: 0,
+            work: 0,
         })
     }
 

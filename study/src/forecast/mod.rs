@@ -1,0 +1,328 @@
+//! Where top-level tests are forked if not by the owners of their patches: where what they cost last time puts them.
+//!
+//! Cloth moves little in a step, so a step's tests cost nearly what those of the last one did. Every rank tells what tests cost it
+//! ([`Account`]), and from what all have told all make the same plan ([`placement`]).
+//!
+//! Costs are counts ([`work`]), which say what tests are to each other on an average machine. What they are on this one, and what
+//! else a rank is slow by, is in how long its tasks took: a rank that takes longer for its counts than others do has less to do next time.
+//! Nothing of it shows in results.
+
+mod part;
+pub mod placement;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::part::Part;
+pub use self::placement::Placement;
+use crate::prices::Counts;
+use crate::record::Against;
+
+/// What a top-level test cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Spent {
+    /// The patch, of two the one with the lower number.
+    pub patch: u32,
+    /// What it was tested against.
+    pub against: Against,
+    /// As [`work`] has it.
+    pub work: u32,
+}
+
+impl Spent {
+    /// The other patch, if it was tested against one.
+    #[must_use]
+    pub fn other(&self) -> Option<u32> {
+        match self.against {
+            Against::Patch(other) => Some(other),
+            Against::Itself | Against::Body(_) => None,
+        }
+    }
+
+    fn key(&self) -> (u32, Against) {
+        (self.patch, self.against)
+    }
+}
+
+/// What tests cost, in tenths of a test of two volumes of cloth. Means of what was measured on both scenes of the 2006 paper, on two machines.
+#[must_use]
+pub fn work(against: Against, counts: &Counts) -> u64 {
+    let [volumes, leaf, near, contact] = match against {
+        Against::Itself | Against::Patch(_) => [10, 35, 24, 0],
+        Against::Body(_) => [7, 26, 0, 30],
+    };
+    volumes * counts.volumes + leaf * counts.leaves + near * counts.near + contact * counts.contacts
+}
+
+/// What making a node of a patch's tree ready costs, in the same unit.
+const NODE: u64 = 5;
+
+/// What making a patch of so many nodes ready costs.
+fn ready(nodes: u32) -> u64 {
+    NODE * u64::from(nodes)
+}
+
+/// What a rank made of a top-level test: all of it, or a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// What it cost.
+    pub spent: Spent,
+    /// The part of it, or of which it is a piece.
+    pub part: Option<Part>,
+}
+
+impl From<Spent> for Told {
+    fn from(spent: Spent) -> Self {
+        Self { spent, part: None }
+    }
+}
+
+/// What a rank tells of the tests that it made since ranks last told each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// The last step's top-level tests.
+    pub tests: Vec<Told>,
+    /// For how long it was busy with those of all steps, in ns, and how many steps that were.
+    busy: u64,
+    steps: u32,
+}
+
+impl Account {
+    /// Takes in a step: its tests, and for how many ns the rank was busy with them.
+    pub fn add(&mut self, tests: Vec<Told>, busy: u64) {
+        self.tests = tests;
+        self.busy = self.busy.saturating_add(busy);
+        self.steps = self.steps.saturating_add(1);
+    }
+
+    /// Forgets how long steps took, but not what the last one tested.
+    pub fn restart(&mut self) {
+        self.busy = 0;
+        self.steps = 0;
+    }
+}
+
+/// What all top-level tests of the next step will cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// Sorted by patch and what it is tested against, each once; with what time has shown.
+    costs: Vec<Spent>,
+    /// How many times its counts each is taken for, in [`USUAL`]ths.
+    rates: Vec<u32>,
+    /// Of tests that several ranks have made together, what the part of each cost.
+    pieces: Vec<Piece>,
+}
+
+/// A part of a test that was made by itself: from here on, up to where the next one begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    /// The number of the test.
+    test: u32,
+    /// In 2³²ths.
+    from: u32,
+    /// What those before it cost.
+    before: u64,
+}
+
+/// A test that costs what its counts say.
+const USUAL: u64 = 1 << 10;
+
+impl Forecast {
+    /// Of what each rank tells, in parts and in any order, and the forecast before. `nodes` has those of each patch's tree.
+    ///
+    /// A rank that took longer than others for what its tests were taken for has them taken for more from now on, by half of what they were
+    /// wrong by: one disturbed step is soon forgotten, and what stays is known test by test once they have been on several ranks.
+    #[must_use]
+    pub fn new(accounts: &[Account], before: &Self, nodes: &[u32]) -> Self {
+        let rated = |spent: &Spent, rate: u64| {
+            u32::try_from(u64::from(spent.work) * rate / USUAL).unwrap_or(u32::MAX)
+        };
+        let mut told = Vec::with_capacity(accounts.iter().map(|a| a.tests.len()).sum());
+        let (mut paces, mut touched) = (Vec::with_capacity(accounts.len()), Vec::new());
+        for account in accounts {
+            touched.clear();
+            let mut units = 0;
+            for one in &account.tests {
+                let spent = &one.spent;
+                let rate = u64::from(before.rate(spent));
+                units += u64::from(rated(spent, rate));
+                touched.extend([Some(spent.patch), spent.other()].into_iter().flatten());
+                told.push((*one, rate));
+            }
+            touched.sort_unstable();
+            touched.dedup();
+            let nodes = touched
+                .iter()
+                .filter_map(|&patch| nodes.get(patch as usize));
+            units += nodes.map(|&nodes| ready(nodes)).sum::<u64>();
+            let busy = u128::from(account.busy) << 32;
+            paces.push(busy / (u128::from(units) * u128::from(account.steps)).max(1));
+        }
+        let mut known: Vec<u128> = paces.iter().copied().filter(|&pace| pace > 0).collect();
+        known.sort_unstable();
+        let usual = known.get(known.len() / 2).copied().unwrap_or(1);
+        let mut at = 0;
+        for (account, pace) in accounts.iter().zip(paces) {
+            let own = &mut told[at..at + account.tests.len()];
+            at += own.len();
+            if pace > 0 {
+                let pace = u64::try_from(u128::from(USUAL) * pace / usual).unwrap_or(u64::MAX);
+                let half = USUAL.midpoint(pace.min(4 * USUAL));
+                for (_, rate) in own {
+                    *rate = (*rate * half / USUAL).clamp(USUAL / 8, 8 * USUAL);
+                }
+            }
+        }
+        // Ranks' lists are in order, and follow each other nearly so.
+        let from = |one: &Told| one.part.map_or(0, |part| part.from);
+        told.sort_by_key(|(one, _)| (one.spent.key(), from(one)));
+        let mut forecast = Self::default();
+        for same in told.chunk_by(|(a, _), (b, _)| a.spent.key() == b.spent.key()) {
+            let test = forecast.costs.len() as u32;
+            let mut work = 0;
+            for parts in same.chunk_by(|(a, _), (b, _)| from(a) == from(b)) {
+                if parts.len() < same.len() {
+                    let (from, before) = (from(&parts[0].0), work);
+                    forecast.pieces.push(Piece { test, from, before });
+                }
+                let works = parts
+                    .iter()
+                    .map(|(one, rate)| u64::from(rated(&one.spent, *rate)));
+                work += works.sum::<u64>();
+            }
+            let work = u32::try_from(work).unwrap_or(u32::MAX);
+            let (one, rate) = &same[0];
+            forecast.costs.push(Spent { work, ..one.spent });
+            forecast.rates.push(*rate as u32);
+        }
+        forecast
+    }
+
+    /// Of what one rank knows of all tests.
+    #[must_use]
+    pub fn of_tests(tests: &[Spent]) -> Self {
+        let account = Account {
+            tests: tests.iter().copied().map(Told::from).collect(),
+            ..Account::default()
+        };
+        Self::new(&[account], &Self::default(), &[])
+    }
+
+    fn rate(&self, spent: &Spent) -> u32 {
+        let found = self.costs.binary_search_by_key(&spent.key(), Spent::key);
+        found.map_or(USUAL as u32, |at| self.rates[at])
+    }
+
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.costs.is_empty()
+    }
+
+    /// The costs, sorted by patch and what it is tested against.
+    #[must_use]
+    pub fn costs(&self) -> &[Spent] {
+        &self.costs
+    }
+
+    /// Places all tests on so many ranks. `nodes` has the nodes of each patch's tree: it costs something to make them ready, and a rank does that
+    /// for all patches that its tests touch.
+    #[must_use]
+    pub fn placed(&self, nodes: &[u32], ranks: usize) -> Placement {
+        Placement::new(self, nodes, ranks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+
+    fn tests(patches: Range<u32>, work: impl Fn(u32) -> u32) -> Vec<Spent> {
+        let spent = |patch| Spent {
+            patch,
+            against: Against::Itself,
+            work: work(patch),
+        };
+        patches.map(spent).collect()
+    }
+
+    /// What ranks tell who have these patches, if each unit takes so many ns.
+    fn told(shares: &[Range<u32>], takes: impl Fn(u32) -> u64) -> Vec<Account> {
+        let account = |patches: &Range<u32>| {
+            let mut account = Account::default();
+            let busy = patches.clone().map(|patch| 10_000 * takes(patch)).sum();
+            for _ in 0..3 {
+                let tests = tests(patches.clone(), |_| 10_000);
+                account.add(tests.into_iter().map(Told::from).collect(), busy);
+            }
+            account
+        };
+        shares.iter().map(account).collect()
+    }
+
+    #[test]
+    fn who_takes_longer_has_what_costs_more() {
+        // The second takes twice as long for the same; the third was stopped for a while.
+        let takes = |patch| [1, 2, 1_000][patch as usize / 4];
+        let accounts = told(&[0..4, 4..8, 8..12, 12..16, 16..20], |patch| {
+            if patch < 12 { takes(patch) } else { 1 }
+        });
+        let forecast = Forecast::new(&accounts, &Forecast::default(), &[0; 20]);
+        let works: Vec<u32> = forecast.costs().iter().map(|spent| spent.work).collect();
+        assert_eq!(works[0], 10_000);
+        assert_eq!(works[4], 15_000);
+        assert_eq!(works[8], 25_000);
+        // Nobody was asked for the time.
+        let even = Forecast::of_tests(&tests(0..2, |_| 7));
+        assert_eq!(even.costs(), &tests(0..2, |_| 7)[..]);
+    }
+
+    #[test]
+    fn what_a_test_costs_is_found_out_by_having_it_on_several_ranks() {
+        // One in eight takes three times as long.
+        let takes = |patch: u32| if patch.is_multiple_of(8) { 3 } else { 1 };
+        let nodes = [0; 32];
+        let mut forecast = Forecast::default();
+        let mut shares: Vec<Range<u32>> = (0..8).map(|rank| 4 * rank..4 * rank + 4).collect();
+        let longest = |shares: &[Range<u32>]| {
+            let long = |share: &Range<u32>| share.clone().map(takes).sum::<u64>();
+            shares.iter().map(long).max()
+        };
+        assert_eq!(longest(&shares), Some(6));
+        for _ in 0..8 {
+            forecast = Forecast::new(&told(&shares, takes), &forecast, &nodes);
+            let works = forecast.costs().iter().map(|spent| spent.work);
+            let ends = weft_partition::even_shares(&works.collect::<Vec<_>>(), shares.len());
+            shares = ends
+                .into_iter()
+                .map(|share| share.start as u32..share.end as u32)
+                .collect();
+            shares.retain(|share| !share.is_empty());
+        }
+        // 40 in all, on eight.
+        assert_eq!(longest(&shares), Some(5));
+    }
+
+    #[test]
+    fn parts_of_a_test_are_added_up_in_any_order() {
+        let spent = |patch, against, work| Spent {
+            patch,
+            against,
+            work,
+        };
+        let pair = Against::Patch(5);
+        let forecast = Forecast::of_tests(&[
+            spent(3, pair, 7),
+            spent(1, Against::Itself, 2),
+            spent(3, pair, u32::MAX),
+            spent(3, Against::Itself, 4),
+        ]);
+        let expected = [
+            spent(1, Against::Itself, 2),
+            spent(3, Against::Itself, 4),
+            spent(3, pair, u32::MAX),
+        ];
+        assert_eq!(forecast.costs(), expected);
+    }
+}

@@ -1,0 +1,368 @@
+//! What a rank does of the top-level tests whose costs are known.
+//!
+//! Tests are laid end to end, patch by patch in the order of the patch tree, those of two patches with the one that comes first, and the
+//! line is cut into as many stretches as there are ranks: a rank's tests are of patches that follow each other, few of which it shares with
+//! others. A stretch costs its tests, and making ready every patch that these touch. Cuts are
+//! put where they make the costliest stretch cheapest, found by bisection: whether stretches that cost at most so much are enough is
+//! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning]. A test that a cut falls into is
+//! shared out in proportion: each of its ranks makes the same first few tests of it, breadth first, and goes on with its share of what
+//! these lead to ([`Part`]). What the forecast is wrong by is left to thieves.
+//!
+//! * [Pinar, Aykanat 2004] Fast optimal load balancing algorithms for 1D partitioning.
+
+use std::ops::Range;
+
+use weft_partition::Ownership;
+
+use super::{Forecast, Part, Piece, Spent, ready};
+use crate::record::Against;
+
+/// A line that was cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// Sorted by patch and what it is tested against.
+    costs: Vec<Spent>,
+    /// Of those that were made in parts, what these cost.
+    pieces: Vec<Piece>,
+    /// Where each of these begins.
+    begins: Vec<u64>,
+    /// Where the tests that stand with each patch begin, and those of it that nobody knows.
+    patches: Vec<u64>,
+    /// Where the stretch of each rank begins, and the end.
+    cuts: Vec<u64>,
+}
+
+/// What each rank that has a part of a test does again, in the unit of [`super::work`].
+const DEAL: u64 = 2_000;
+/// No smaller part of a test is worth that.
+const LEAST: u64 = 2 * DEAL;
+/// How often the cost of a stretch is raised by an eighth at most, until there are stretches enough.
+const RAISES: usize = 64;
+/// How often the step to the last one is bisected: to half a percent.
+const BISECTIONS: usize = 5;
+
+/// A test in the line.
+struct Item {
+    work: u64,
+    patches: [u32; 2],
+}
+
+impl Placement {
+    /// Of tests of patches that there are.
+    pub(super) fn new(forecast: &Forecast, nodes: &[u32], ranks: usize) -> Self {
+        let mut placement = Self {
+            costs: forecast.costs.clone(),
+            pieces: forecast.pieces.clone(),
+            ..Self::default()
+        };
+        let (mut at, mut costs) = (0, placement.costs.iter().peekable());
+        for patch in 0..nodes.len() as u32 {
+            placement.patches.push(at);
+            while let Some(spent) = costs.next_if(|spent| spent.patch == patch) {
+                placement.begins.push(at);
+                at += length(spent);
+            }
+        }
+        placement.cut(nodes, ranks.max(1));
+        placement
+    }
+
+    /// Cuts the line where it makes the costliest stretch cheapest.
+    fn cut(&mut self, nodes: &[u32], ranks: usize) {
+        let item = |spent: &Spent| Item {
+            work: length(spent),
+            patches: [spent.patch, spent.other().unwrap_or(spent.patch)],
+        };
+        let items: Vec<Item> = self.costs.iter().map(item).collect();
+        let all: u64 = items.iter().map(|item| item.work).sum();
+        let mut filling = Filling {
+            items: &items,
+            nodes,
+            ranks,
+            seen: vec![0; nodes.len()],
+            stamp: 0,
+        };
+        // Each patch is made ready by somebody; and some are by several.
+        let patches: u64 = nodes.iter().map(|&nodes| ready(nodes)).sum();
+        let mut least = (all + patches) / ranks as u64;
+        let mut most = least;
+        let (mut cuts, mut trial) = (Vec::new(), Vec::new());
+        // Whatever is left is the last one's, if nothing else helps.
+        for _ in 0..RAISES {
+            most += most / 8 + 1;
+            if filling.fill(most, &mut cuts) <= most {
+                break;
+            }
+            least = most;
+        }
+        for _ in 0..BISECTIONS {
+            let middle = least.midpoint(most);
+            if filling.fill(middle, &mut trial) <= middle {
+                most = middle;
+                std::mem::swap(&mut cuts, &mut trial);
+            } else {
+                least = middle;
+            }
+        }
+        cuts.resize(ranks, all);
+        cuts.push(u64::MAX);
+        self.cuts = cuts;
+    }
+
+    /// The rank whose stretch has this place.
+    fn rank_at(&self, at: u64) -> usize {
+        let ranks = self.cuts.len() - 1;
+        self.cuts[..ranks].partition_point(|&cut| cut <= at) - 1
+    }
+
+    /// The tests of known cost that are in a rank's stretch, wholly or partly.
+    pub fn known(&self, rank: usize) -> impl ExactSizeIterator<Item = &Spent> {
+        let (from, to) = (self.cuts[rank], self.cuts[rank + 1]);
+        // Where the next one begins, each ends.
+        let first = self
+            .begins
+            .partition_point(|&begin| begin <= from)
+            .saturating_sub(1);
+        let last = self.begins.partition_point(|&begin| begin < to);
+        self.costs[if from < to { first..last } else { 0..0 }].iter()
+    }
+
+    /// The patches whose tests are a rank's if nobody knows them, [of two](Ownership::patch_of_pair) with one of them.
+    #[must_use]
+    pub fn patches(&self, rank: usize) -> Range<usize> {
+        let before = |cut: u64| self.patches.partition_point(|&at| at < cut);
+        before(self.cuts[rank])..before(self.cuts[rank + 1])
+    }
+
+    /// Whether a top-level test's cost is known.
+    #[must_use]
+    pub fn knows(&self, patch: u32, against: Against) -> bool {
+        self.find(patch, against).is_some()
+    }
+
+    /// What a rank does of a top-level test, if anything.
+    #[must_use]
+    pub fn part(&self, rank: usize, patch: u32, against: Against) -> Option<Part> {
+        let place = self.place(patch, against);
+        let (from, to) = (
+            self.cuts[rank].max(place.start),
+            self.cuts[rank + 1].min(place.end),
+        );
+        if from >= to {
+            return None;
+        }
+        let known = self.find(patch, against);
+        let share = |at: u64| self.share_before(known, at - place.start, place.end - place.start);
+        Part::between(share(from), share(to))
+    }
+
+    /// How much of a test stands before a place in it, in 2³²ths: where ranks had parts of it, each cost what it cost.
+    fn share_before(&self, test: Option<usize>, at: u64, length: u64) -> u64 {
+        let of_test = |piece: &Piece| test.is_some_and(|test| test == piece.test as usize);
+        let first = self
+            .pieces
+            .partition_point(|piece| test.is_some_and(|test| (piece.test as usize) < test));
+        let pieces = self.pieces[first..]
+            .iter()
+            .take_while(|piece| of_test(piece));
+        // The one that the place is in, and where the next one begins.
+        let (mut low, mut high) = ((0, 0), (1 << 32, length));
+        for piece in pieces.skip(1) {
+            let here = (u64::from(piece.from), piece.before.min(length));
+            if here.1 > at {
+                high = here;
+                break;
+            }
+            low = here;
+        }
+        let (width, cost) = (high.0 - low.0, (high.1 - low.1).max(1));
+        let within = u128::from(width) * u128::from((at - low.1).min(cost)) / u128::from(cost);
+        low.0 + within as u64
+    }
+
+    /// The ranks that do some of a top-level test.
+    #[must_use]
+    pub fn ranks(&self, patch: u32, against: Against) -> Range<usize> {
+        let place = self.place(patch, against);
+        self.rank_at(place.start)..self.rank_at(place.end - 1) + 1
+    }
+
+    fn find(&self, patch: u32, against: Against) -> Option<usize> {
+        let key = (patch, against);
+        self.costs.binary_search_by_key(&key, Spent::key).ok()
+    }
+
+    /// Where a top-level test stands in the line.
+    fn place(&self, patch: u32, against: Against) -> Range<u64> {
+        if let Some(at) = self.find(patch, against) {
+            let begin = self.begins[at];
+            return begin..begin + length(&self.costs[at]);
+        }
+        // Of those of two patches every second is looked at with each.
+        let with = match against {
+            Against::Patch(other) => Ownership::patch_of_pair(patch as usize, other as usize),
+            Against::Itself | Against::Body(_) => patch as usize,
+        };
+        let at = self.patches.get(with).copied().unwrap_or(0);
+        at..at + 1
+    }
+}
+
+/// How much of the line a test takes.
+fn length(spent: &Spent) -> u64 {
+    u64::from(spent.work).max(1)
+}
+
+/// Fills stretches one after the other.
+struct Filling<'a> {
+    items: &'a [Item],
+    nodes: &'a [u32],
+    ranks: usize,
+    /// For each patch, when it was last touched.
+    seen: Vec<u64>,
+    stamp: u64,
+}
+
+impl Filling<'_> {
+    /// Fills stretches that cost no more than this, but for the last one, and answers what that costs; `cuts` is where they begin.
+    fn fill(&mut self, most: u64, cuts: &mut Vec<u64>) -> u64 {
+        cuts.clear();
+        cuts.push(0);
+        self.stamp += 1;
+        let (mut at, mut load) = (0, 0);
+        for item in self.items {
+            let mut rest = item.work;
+            loop {
+                let again = if rest < item.work { DEAL } else { 0 };
+                let beside = again + self.unready(item);
+                if load + beside + rest <= most || cuts.len() == self.ranks {
+                    load += beside + rest;
+                    self.touch(item);
+                    break;
+                }
+                let room = most.saturating_sub(load + beside + if again == 0 { DEAL } else { 0 });
+                let piece = room.min(rest.saturating_sub(LEAST));
+                if piece >= LEAST {
+                    rest -= piece;
+                }
+                cuts.push(at + item.work - rest);
+                self.stamp += 1;
+                load = 0;
+            }
+            at += item.work;
+        }
+        load
+    }
+
+    /// What it costs to make those patches of a test ready that no test of this stretch has touched.
+    fn unready(&self, item: &Item) -> u64 {
+        let [a, b] = item.patches;
+        let cost = |patch: u32| {
+            let patch = patch as usize;
+            if self.seen[patch] == self.stamp {
+                0
+            } else {
+                ready(self.nodes[patch])
+            }
+        };
+        cost(a) + if a == b { 0 } else { cost(b) }
+    }
+
+    fn touch(&mut self, item: &Item) {
+        for patch in item.patches {
+            self.seen[patch as usize] = self.stamp;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Forecast;
+    use super::*;
+
+    fn against() -> impl Strategy<Value = Against> {
+        prop_oneof![
+            Just(Against::Itself),
+            (1_u32..16).prop_map(Against::Patch),
+            (0_u32..2).prop_map(Against::Body),
+        ]
+    }
+
+    fn spent() -> impl Strategy<Value = Spent> {
+        let work = prop_oneof![0_u32..4, 0_u32..100_000, Just(u32::MAX)];
+        (0_u32..16, against(), work).prop_map(|(patch, against, work)| Spent {
+            patch,
+            against: match against {
+                Against::Patch(other) if patch + other < 16 => Against::Patch(patch + other),
+                Against::Patch(_) => Against::Itself,
+                other => other,
+            },
+            work,
+        })
+    }
+
+    proptest! {
+        /// Whatever is known and whatever is asked for: shares of all ranks are all of it, and none of it twice; and a rank that has a share
+        /// finds the test among those that it looks at.
+        #[test]
+        fn every_test_is_done_once(
+            costs in prop::collection::vec(spent(), 0..60),
+            asked in prop::collection::vec(spent(), 0..60),
+            ranks in 1_usize..20,
+        ) {
+            let forecast = Forecast::of_tests(&costs);
+            let placement = forecast.placed(&std::array::from_fn::<u32, 16, _>(|patch| 100 * patch as u32), ranks);
+            let within = |spent: &&Spent| spent.patch < 16 && spent.other().is_none_or(|other| other < 16);
+            for spent in costs.iter().chain(&asked).filter(within) {
+                let mut next = 0_u64;
+                let ranks_of_it = placement.ranks(spent.patch, spent.against);
+                for rank in 0..ranks {
+                    let Some(part) = placement.part(rank, spent.patch, spent.against) else {
+                        continue;
+                    };
+                    prop_assert!(ranks_of_it.contains(&rank));
+                    prop_assert_eq!(u64::from(part.from), next);
+                    prop_assert!(part.last >= part.from);
+                    next = u64::from(part.last) + 1;
+                    let looked_at = if placement.knows(spent.patch, spent.against) {
+                        placement.known(rank).any(|known| known.key() == spent.key())
+                    } else {
+                        let with = spent.other().map_or(spent.patch as usize, |other| {
+                            Ownership::patch_of_pair(spent.patch as usize, other as usize)
+                        });
+                        placement.patches(rank).contains(&with)
+                    };
+                    prop_assert!(looked_at);
+                }
+                prop_assert_eq!(next, 1 << 32, "{:?} on {} ranks", spent, ranks);
+            }
+        }
+    }
+
+    #[test]
+    fn stretches_cost_about_the_same() {
+        // One patch has as much as all others.
+        let costs: Vec<Spent> = (0..64)
+            .map(|patch| Spent {
+                patch,
+                against: Against::Itself,
+                work: if patch == 20 { 6_400_000 } else { 100_000 },
+            })
+            .collect();
+        let placement = Forecast::of_tests(&costs).placed(&[300; 64], 16);
+        let whole: f64 = costs.iter().map(|spent| f64::from(spent.work)).sum();
+        for rank in 0..16 {
+            let share = |spent: &Spent| {
+                let part = placement.part(rank, spent.patch, spent.against);
+                f64::from(spent.work) * part.map_or(0.0, Part::share)
+            };
+            let work: f64 = costs.iter().map(share).sum();
+            assert!(
+                (work * 16.0 / whole - 1.0).abs() < 0.08,
+                "rank {rank}: {work} of {whole}"
+            );
+        }
+    }
+}
