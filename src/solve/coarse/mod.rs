@@ -10,7 +10,7 @@
 //! every rank ([`cholesky`]), which solves for the motions of its own aggregates. An iteration then needs
 //! no message of its own: Pᵀ w of each rank, for the product w of an iteration, travels with the scalar products, so that all ranks hold it, to the
 //! bit. One solve with it, A_c⁺ Pᵀ w, gives this level's part of w·M w, and the correction A_c⁺ Pᵀ r follows it as r follows w:
-//! r −= α w. Only for a residual that was computed and not updated is there a round of messages and a solve of its own.
+//! r −= α w. For a residual that was computed and not updated Pᵀ r travels with the sums over it, and is solved for in the same way.
 //!
 //! Not here: what is local to a vertex or patch ([`super::preconditioner`]).
 //!
@@ -122,29 +122,19 @@ impl CoarseSpace {
         Ok(())
     }
 
-    /// Restricts a residual that was computed and not updated, and solves for it. Collective.
-    pub(super) fn restart(
-        &mut self,
-        comm: &mut dyn Comm,
-        r: &[DVec3],
-        shares: &Shares,
-    ) -> Result<(), CommError> {
-        self.modes.restrict(r, &mut self.restricted, shares);
-        self.coarse[self.owned.clone()].copy_from_slice(&self.restricted);
-        let all = self.coarse.as_flattened_mut();
-        share(comm, &self.vector_counts, all)?;
-        self.cholesky.solve(&self.coarse, &mut self.correction);
-        Ok(())
-    }
-
-    /// Restricts w, a projected product with the matrix; what is to travel with the scalar products.
-    pub(super) fn restrict_product(&mut self, w: &[DVec3], shares: &Shares) -> Carried<'_> {
-        self.modes.restrict(w, &mut self.restricted, shares);
+    /// Restricts a projected vector, a product with the matrix or a residual; what is to travel with the scalar products.
+    pub(super) fn restrict(&mut self, vector: &[DVec3], shares: &Shares) -> Carried<'_> {
+        self.modes.restrict(vector, &mut self.restricted, shares);
         Carried {
             own: self.restricted.as_flattened(),
             counts: &self.vector_counts,
             all: self.coarse.as_flattened_mut(),
         }
+    }
+
+    /// Solves for the restricted residual, which was computed and not updated, and has travelled. Answers this level's part of r·M r.
+    pub(super) fn solve_residual(&mut self) -> f64 {
+        self.cholesky.solve(&self.coarse, &mut self.correction)
     }
 
     /// Solves for the restricted product, which has travelled. Answers this level's part of w·M w.

@@ -3,8 +3,8 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::{Rank, threads};
 
 use super::*;
-use crate::solve::testing::{KINDS, Noise, Sheet};
-use crate::solve::{Rows, System};
+use crate::solve::testing::{KINDS, Noise, Sheet, precondition};
+use crate::solve::{Reduction, Rows, System};
 use crate::team::Team;
 
 const TAG: Tag = Tag(5);
@@ -74,9 +74,9 @@ fn rigid_motions_of_aggregates_are_found() {
         matrix.multiply(&u, &mut force, Rows::All);
         filter.project(&mut force);
         let mut found = coarse.clone();
-        found
-            .restart(&mut comm, &force, &shares(&sheet, 1, 0))
-            .unwrap();
+        let carried = found.restrict(&force, &shares(&sheet, 1, 0));
+        carried.all.copy_from_slice(carried.own);
+        found.solve_residual();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
             // What f32 leaves of it.
             assert!((*found - *u).length() < 1e-5, "row {row}: {found} for {u}");
@@ -112,9 +112,8 @@ fn every_preconditioner_is_symmetric_and_positive() {
                     let mut r: Vec<DVec3> = (0..sheet.len()).map(|_| noise.vector()).collect();
                     filter.project(&mut r);
                     let mut u = vec![DVec3::ZERO; sheet.len()];
-                    preconditioner
-                        .restart(&mut comm, &system, (&patches, &shares), &r, &mut u)
-                        .unwrap();
+                    let of = (&patches[..], &shares);
+                    precondition(&mut preconditioner, &system, of, &r, &mut u);
                     (r, u)
                 });
                 let (left, right) = (dot(&b, &ma), dot(&a, &mb));
@@ -172,9 +171,11 @@ fn coarse_numbers_of_the_wrong_length_name_their_sender() {
             return None;
         }
         let zeros = vec![DVec3::ZERO; sheet.plan(2, 0).owned().len()];
-        coarse(&sheet, 2, 0)
-            .restart(comm, &zeros, &shares(&sheet, 2, 0))
-            .err()
+        let mut coarse = coarse(&sheet, 2, 0);
+        let carried = coarse.restrict(&zeros, &shares(&sheet, 2, 0));
+        let reduction = Reduction::new(&sheet.tree, &sheet.ownership(2), 0);
+        let leaves = reduction.leaves(|_| [1.0]);
+        reduction.sum_leaves(comm, Some(carried), &leaves).err()
     })
     .unwrap();
     assert!(
