@@ -252,7 +252,7 @@ impl ModifiedCg {
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
         let shares = self.reduction.shares();
-        let bad_block = (self.preconditioner).factor(
+        let bad_block = (self.preconditioner).begin_factor(
             comm,
             &mut self.halo,
             system,
@@ -260,9 +260,6 @@ impl ModifiedCg {
         )?;
         if let Some(half) = &mut self.half {
             half.fill(system.matrix, self.reduction.patches(), shares);
-        }
-        if self.solve_cost > 0 {
-            comm.compute(self.solve_cost, Duration::ZERO);
         }
         let mut progress = self.start(comm, system, tolerance, bad_block, earlier, x)?;
         loop {

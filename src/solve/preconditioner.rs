@@ -121,11 +121,11 @@ impl Preconditioner {
         self.entries
     }
 
-    /// Readies the preconditioner for a system. Collective.
+    /// Readies the preconditioner for a system, but for what [`Preconditioner::finish_factor`] does. Collective.
     ///
     /// Answers the first row (local index) whose diagonal block is not positive definite in its free
     /// directions.
-    pub(super) fn factor(
+    pub(super) fn begin_factor(
         &mut self,
         comm: &mut dyn Comm,
         halo: &mut Halo,
@@ -143,9 +143,16 @@ impl Preconditioner {
                 positions,
                 ..
             } = *system;
-            coarse.factor(comm, halo, (matrix, filter, positions), shares)?;
+            coarse.begin_factor(comm, halo, (matrix, filter, positions), shares)?;
         }
         Ok(bad)
+    }
+
+    /// Readies what had to come from other ranks first. Collective; to be called before anything is restricted.
+    pub(super) fn finish_factor(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
+        self.coarse
+            .as_mut()
+            .map_or(Ok(()), |coarse| coarse.finish_factor(comm))
     }
 
     /// Of the coarse level, if there is one: blocks of its matrix, and how long what every rank does for itself takes, see

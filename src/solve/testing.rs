@@ -7,7 +7,9 @@ use weft_partition::{
     AggregateOptions, Aggregates, Graph, HaloPlan, Ownership, PatchOptions, PatchTree,
 };
 
-use super::{BlockMatrix, Filter, Pattern, Preconditioner, Smoother, System, TwoLevel};
+use weft_runtime::comm::solo::Solo;
+
+use super::{BlockMatrix, Filter, Halo, Pattern, Preconditioner, Smoother, System, TwoLevel};
 use crate::team::Shares;
 
 /// A reproducible stream of numbers (splitmix64).
@@ -30,6 +32,19 @@ impl Noise {
     pub(crate) fn vector(&mut self) -> DVec3 {
         DVec3::new(self.number(), self.number(), self.number())
     }
+}
+
+/// Readies a preconditioner on one rank; the first row whose block will not do.
+pub(crate) fn factor(
+    preconditioner: &mut Preconditioner,
+    halo: &mut Halo,
+    system: &System<'_>,
+    of: (&[Range<usize>], &Shares),
+) -> Option<usize> {
+    let mut comm = Solo::new();
+    let bad = preconditioner.begin_factor(&mut comm, halo, system, of);
+    preconditioner.finish_factor(&mut comm).unwrap();
+    bad.unwrap()
 }
 
 /// u = M r for a projected r, on one rank.

@@ -47,6 +47,11 @@ impl ModifiedCg {
             }
         }
         let products = self.multiply_start(comm, system, earlier.is_some())?;
+        // Until here nothing asked for the preconditioner, and what it needs of other ranks was under way.
+        self.preconditioner.finish_factor(comm)?;
+        if self.solve_cost > 0 {
+            comm.compute(self.solve_cost, Duration::ZERO);
+        }
         // r = S (b − A z)
         for (r, b) in self.r.iter_mut().zip(system.rhs) {
             *r = *b - *r;

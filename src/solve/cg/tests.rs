@@ -4,7 +4,7 @@ use weft_runtime::comm::threads;
 
 use super::*;
 use crate::solve::Filter;
-use crate::solve::testing::{KINDS, Kind, Noise, Part, Sheet, precondition};
+use crate::solve::testing::{KINDS, Kind, Noise, Part, Sheet, factor, precondition};
 
 const TAG: Tag = Tag(3);
 
@@ -374,10 +374,9 @@ fn textbook_iterations(
         .collect();
     let shares = Team::default().cut(&patches);
     let of = (&patches[..], &shares);
-    let (mut comm, mut halo) = (Solo::new(), Halo::new(&sheet.plan(1, 0), TAG));
+    let mut halo = Halo::new(&sheet.plan(1, 0), TAG);
     let mut preconditioner = sheet.preconditioner(kind, 1, 0);
-    let bad = preconditioner.factor(&mut comm, &mut halo, &system, of);
-    assert_eq!(bad.unwrap(), None);
+    assert_eq!(factor(&mut preconditioner, &mut halo, &system, of), None);
     let sum = |a: &[DVec3], b: &[DVec3]| a.iter().zip(b).map(|(a, b)| a.dot(*b)).sum::<f64>();
     let mut r = rhs.to_vec();
     filter.project(&mut r);
@@ -495,7 +494,7 @@ fn what_follows_the_residual_is_its_preconditioned_one() {
         );
         let bad = cg
             .preconditioner
-            .factor(&mut comm, &mut cg.halo, &system, (&of.0, &of.1));
+            .begin_factor(&mut comm, &mut cg.halo, &system, (&of.0, &of.1));
         let mut progress = cg
             .start(&mut comm, &system, &tight(), bad.unwrap(), None, &mut x)
             .unwrap();

@@ -394,23 +394,26 @@ fn finish(
         let factor = |_: usize| ns(prices.coarse_factor, 1.0);
         // What travels with sums over all vertices.
         let summed = |rank: usize| PARTIAL * layout.ranks[rank].partials + SIX * coarse(rank);
-        if header.aggregates > 0 {
-            for _ in 0..step.systems {
-                // Offsets and projections of the halo; what each rank has of the matrix; then all factor it alike.
-                clocks.exchange(&layout.halo, 3 * VECTOR, |_| 0);
-                clocks.allgather_known(|rank| COARSE_ROW * coarse(rank));
-                clocks.compute(factor);
-            }
-        }
+        let rows = |rank: usize| COARSE_ROW * coarse(rank);
         let product = |rank: usize| {
             ns(prices.product, weight(rank)) + ns(prices.coarse_solve, layout.ranks[rank].coarse)
         };
         let mut left = step.products;
         for system in 0..step.systems {
+            let under_way = (header.aggregates > 0).then(|| {
+                // Offsets and projections of the halo; then what each rank has of the matrix.
+                clocks.exchange(&layout.halo, 3 * VECTOR, |_| 0);
+                clocks.begin_allgather(rows)
+            });
             let at_once = left.min(STARTS[usize::from(system > 0)]);
             let products = |rank: usize| u64::from(at_once) * product(rank);
             clocks.exchange(&layout.halo, u64::from(at_once) * VECTOR, products);
             left -= at_once;
+            if let Some(under_way) = under_way {
+                clocks.finish_allgather(under_way, rows);
+                // All factor it alike.
+                clocks.compute(factor);
+            }
             for _ in 0..START_GATHERS {
                 clocks.allgather_known(summed);
             }
