@@ -20,8 +20,8 @@ pub const POSTED_UP_TO: usize = 64;
 
 /// So many times as many blocks as before a rank holds after each round of a gather to all, from so many ranks less one.
 ///
-/// Two would be fewest messages, and `n` were one round; four is half as many rounds as two. Where a message takes ten times as long to arrive
-/// as to be sent and taken, which networks of all kinds do, the least time for 16 ranks is that of four.
+/// Two would be fewest messages, `n` one round. Where a message takes 6 µs to arrive and 0.5 µs to be sent and to be taken, 16 ranks are done
+/// after 28 µs with two, 16 µs with four, 14 µs with 16, in which their processors work for 4, 6 and 15 µs.
 pub const GATHER_FACTOR: usize = 4;
 
 /// The collective whose messages have this tag.
