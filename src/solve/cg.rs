@@ -10,8 +10,8 @@
 //! An iteration has one round of messages: with the product w = S A p travel p·w, r·M r and w·M w, and what a coarse level of the
 //! preconditioner M needs to know of w. From these the step is known and the direction after it, the latter by predicting what
 //! r·M r will be (`scalars`). The residual comes from a recurrence, which is not taken at its
-//! word. When the recurrence says that it is done, the residual is computed from Δv, and only that
-//! one counts: if it is too large still, the iteration starts again from there. So directions may be multiplied with a matrix
+//! word. When that prediction says that a step has led to the end, no further direction is multiplied: the residual is computed from Δv, and only that
+//! one counts. If it is too large still, the iteration starts again from there. So directions may be multiplied with a matrix
 //! that is nearly A (`half`): A itself gives the residual at the start and at the end, and all products after a residual
 //! that was found too large. The product for it
 //! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
@@ -88,8 +88,17 @@ struct Progress {
     allowed: f64,
     criterion: Criterion,
     best: f64,
+    /// r·M r, as far as it is known before the next product; infinite where it is not.
+    expected: f64,
     /// r·M r when the residual was last computed from x.
     computed: f64,
+}
+
+impl Progress {
+    /// Whether the residual is to be computed from x: it is small enough by all that is known, or nothing more is allowed.
+    fn is_enough(&self, tolerance: &Tolerance) -> bool {
+        self.expected <= AIM * self.allowed || self.iterations == tolerance.max_iterations
+    }
 }
 
 /// Whether a residual computed from x is small enough.
@@ -243,7 +252,7 @@ impl ModifiedCg {
         x: &mut [DVec3],
     ) -> Result<Outcome, SolveError> {
         let shares = self.reduction.shares();
-        let bad_block = (self.preconditioner).factor(
+        let bad_block = (self.preconditioner).begin_factor(
             comm,
             &mut self.halo,
             system,
@@ -252,11 +261,16 @@ impl ModifiedCg {
         if let Some(half) = &mut self.half {
             half.fill(system.matrix, self.reduction.patches(), shares);
         }
-        if self.solve_cost > 0 {
-            comm.compute(self.solve_cost, Duration::ZERO);
-        }
         let mut progress = self.start(comm, system, tolerance, bad_block, earlier, x)?;
         loop {
+            if progress.is_enough(tolerance) {
+                if let Check::Converged(outcome) =
+                    self.check_residual(comm, system, x, &mut progress)?
+                {
+                    return Ok(outcome);
+                }
+                self.check_iterations(comm, tolerance, &progress)?;
+            }
             let sums = self.multiply_direction(comm, system, &mut progress)?;
             let [gamma, curvature, energy] = sums;
             if !sums.iter().all(|sum| sum.is_finite()) {
@@ -273,19 +287,9 @@ impl ModifiedCg {
                 continue;
             }
             progress.best = progress.best.min(gamma.sqrt());
-            if gamma <= AIM * progress.allowed || progress.iterations == tolerance.max_iterations {
-                match self.check_residual(comm, system, x, &mut progress)? {
-                    Check::Converged(outcome) => return Ok(outcome),
-                    Check::GoOn if progress.iterations == tolerance.max_iterations => {
-                        let end = if progress.computed > progress.initial {
-                            End::Grew
-                        } else {
-                            End::TooFew
-                        };
-                        return Err(self.not_converged(comm, &progress, end)?);
-                    }
-                    Check::GoOn => {}
-                }
+            if gamma <= AIM * progress.allowed {
+                // More than was expected of the step.
+                progress.expected = gamma;
                 continue;
             }
             let sums = Sums {
@@ -305,7 +309,30 @@ impl ModifiedCg {
             };
             self.advance(system, step, x);
             progress.iterations += 1;
+            progress.expected = if step.beta > 0.0 {
+                step.beta * gamma
+            } else {
+                f64::INFINITY
+            };
         }
+    }
+
+    /// Gives up after as many iterations as are allowed, the residual of which was just computed. Collective.
+    fn check_iterations(
+        &self,
+        comm: &mut dyn Comm,
+        tolerance: &Tolerance,
+        progress: &Progress,
+    ) -> Result<(), SolveError> {
+        if progress.iterations < tolerance.max_iterations {
+            return Ok(());
+        }
+        let end = if progress.computed > progress.initial {
+            End::Grew
+        } else {
+            End::TooFew
+        };
+        Err(self.not_converged(comm, progress, end)?)
     }
 
     /// A Δv − b of the owned vertices in kg m/s, for the Δv that the last solve converged to.
@@ -376,13 +403,12 @@ impl ModifiedCg {
             *r = *b - *ax;
         }
         system.filter.project(&mut self.r);
-        self.precondition_residual(comm, system)?;
-        let leaves: Vec<_> = self.leaves.iter().map(|&[gamma, ..]| [gamma]).collect();
-        let [gamma] = self.reduction.sum_leaves(comm, None, &leaves)?;
+        let [gamma] = self.measure_residual(comm, system, |_, _| [0.0])?;
         if !gamma.is_finite() {
             return Err(self.find_non_finite(comm, system, x, progress.iterations)?);
         }
         progress.best = progress.best.min(gamma.sqrt());
+        progress.expected = gamma;
         let last = std::mem::replace(&mut progress.computed, gamma);
         if gamma <= progress.allowed {
             return Ok(Check::Converged(Outcome {
@@ -393,6 +419,7 @@ impl ModifiedCg {
                 criterion: progress.criterion,
             }));
         }
+        self.point_along_residual(system);
         if gamma > WORTHWHILE * last {
             return Err(self.not_converged(comm, progress, End::Stagnated)?);
         }
@@ -401,20 +428,38 @@ impl ModifiedCg {
         Ok(Check::GoOn)
     }
 
-    /// p = M r for a residual that no recurrence led to, and r·p of patches. Collective.
-    fn precondition_residual(
+    /// r·M r for a residual that no recurrence led to, and sums over all patches of what else `others` finds of a patch, in the places
+    /// behind the first. What the coarse level knows of r travels with these. Collective.
+    fn measure_residual<const K: usize>(
         &mut self,
         comm: &mut dyn Comm,
         system: &System<'_>,
-    ) -> Result<(), CommError> {
+        others: impl Fn(&Self, Range<usize>) -> [f64; K] + Sync,
+    ) -> Result<[f64; K], CommError> {
+        let of = (self.reduction.patches(), self.reduction.shares());
+        self.preconditioner.restart(system, of, &self.r);
+        let leaves = self.reduction.leaves(|patch| {
+            let mut leaf = others(self, patch.clone());
+            leaf[0] = (self.preconditioner).residual_energy(patch.clone(), &self.r[patch]);
+            leaf
+        });
+        let carried = self
+            .preconditioner
+            .restrict(&self.r, self.reduction.shares());
+        let mut sums = self.reduction.sum_leaves(comm, carried, &leaves)?;
+        sums[0] += self.preconditioner.solve_residual();
+        Ok(sums)
+    }
+
+    /// p = M r for a residual that was measured, and r·p of patches.
+    fn point_along_residual(&mut self, system: &System<'_>) {
         let p = &mut self.p[..self.halo.owned_len()];
         let of = (self.reduction.patches(), self.reduction.shares());
-        self.preconditioner.restart(comm, system, of, &self.r, p)?;
+        self.preconditioner.apply_all(system, of, &self.r, p);
         let patches = self.reduction.patches().iter().zip(&mut self.leaves);
         for (patch, [gamma, ..]) in patches {
             *gamma = dot(&self.r[patch.clone()], &self.p[patch.clone()]);
         }
-        Ok(())
     }
 
     /// w = S A p, r·M r, p·w and the local part of w·M w; what the coarse level knows of w travels with these. Collective.
@@ -430,7 +475,7 @@ impl ModifiedCg {
         let told = |[.., energy]: &mut [f64; 3], part: f64| *energy = part;
         let of = (patches, shares);
         (self.preconditioner).sweep_product(system, of, &self.w, &mut self.leaves, told);
-        let carried = self.preconditioner.restrict_product(&self.w, shares);
+        let carried = self.preconditioner.restrict(&self.w, shares);
         self.reduction.sum_leaves(comm, carried, &self.leaves)
     }
 

@@ -121,11 +121,11 @@ impl Preconditioner {
         self.entries
     }
 
-    /// Readies the preconditioner for a system. Collective.
+    /// Readies the preconditioner for a system, but for what [`Preconditioner::finish_factor`] does. Collective.
     ///
     /// Answers the first row (local index) whose diagonal block is not positive definite in its free
     /// directions.
-    pub(super) fn factor(
+    pub(super) fn begin_factor(
         &mut self,
         comm: &mut dyn Comm,
         halo: &mut Halo,
@@ -143,9 +143,16 @@ impl Preconditioner {
                 positions,
                 ..
             } = *system;
-            coarse.factor(comm, halo, (matrix, filter, positions), shares)?;
+            coarse.begin_factor(comm, halo, (matrix, filter, positions), shares)?;
         }
         Ok(bad)
+    }
+
+    /// Readies what had to come from other ranks first. Collective; to be called before anything is restricted.
+    pub(super) fn finish_factor(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
+        self.coarse
+            .as_mut()
+            .map_or(Ok(()), |coarse| coarse.finish_factor(comm))
     }
 
     /// Of the coarse level, if there is one: blocks of its matrix, and how long what every rank does for itself takes, see
@@ -163,21 +170,42 @@ impl Preconditioner {
         self.coarse.as_ref().map_or(1.0, CoarseSpace::solve_share)
     }
 
-    /// u = M r for a residual that was computed and not updated; r is projected, and so is u. Collective.
+    /// Begins anew, with a residual that was computed and not updated; r is projected. What else M r takes is [restricted](Self::restrict)
+    /// and [solved for](Self::solve_residual).
     pub(super) fn restart(
         &mut self,
-        comm: &mut dyn Comm,
+        system: &System<'_>,
+        of: (&[Range<usize>], &Shares),
+        r: &[DVec3],
+    ) {
+        if let Local::Sweeps(sweeps) = &mut self.local {
+            sweeps.restart(system.matrix, of, r);
+        }
+    }
+
+    /// The local part of r·M r of a patch, which r is of, once begun anew.
+    pub(super) fn residual_energy(&self, patch: Range<usize>, r: &[DVec3]) -> f64 {
+        match &self.local {
+            Local::Blocks(blocks) => blocks.energies(patch, r, r)[1],
+            Local::Sweeps(sweeps) => dot(r, sweeps.applied(patch)),
+        }
+    }
+
+    /// The part of r·M r that is not local, the same on all ranks, once the restricted residual has travelled.
+    pub(super) fn solve_residual(&mut self) -> f64 {
+        self.coarse
+            .as_mut()
+            .map_or(0.0, CoarseSpace::solve_residual)
+    }
+
+    /// u = M r of all rows, once begun anew and solved for; u is projected.
+    pub(super) fn apply_all(
+        &self,
         system: &System<'_>,
         (patches, shares): (&[Range<usize>], &Shares),
         r: &[DVec3],
         u: &mut [DVec3],
-    ) -> Result<(), CommError> {
-        if let Some(coarse) = &mut self.coarse {
-            coarse.restart(comm, r, shares)?;
-        }
-        if let Local::Sweeps(sweeps) = &mut self.local {
-            sweeps.restart(system.matrix, (patches, shares), r);
-        }
+    ) {
         let work = parts(u, &shares.elements).zip(&shares.ranges);
         shares.run(work, |(u, share)| {
             let patches = &patches[share.clone()];
@@ -186,14 +214,13 @@ impl Preconditioner {
             }
         });
         system.filter.project(u);
-        Ok(())
     }
 
-    /// What is to travel with the scalar products of an iteration, for the projected product w.
-    pub(super) fn restrict_product(&mut self, w: &[DVec3], shares: &Shares) -> Option<Carried<'_>> {
+    /// What is to travel with the scalar products, for a projected product w or residual.
+    pub(super) fn restrict(&mut self, vector: &[DVec3], shares: &Shares) -> Option<Carried<'_>> {
         self.coarse
             .as_mut()
-            .map(|coarse| coarse.restrict_product(w, shares))
+            .map(|coarse| coarse.restrict(vector, shares))
     }
 
     /// w·p of a patch, which the vectors are of, and the local part of w·M w, if that is best asked for while w is in the cache.

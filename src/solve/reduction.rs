@@ -83,6 +83,14 @@ impl Reduction {
         comm: &mut dyn Comm,
         of_patch: impl Fn(Range<usize>) -> [f64; K] + Sync,
     ) -> Result<[f64; K], CommError> {
+        self.sum_leaves(comm, None, &self.leaves(of_patch))
+    }
+
+    /// K numbers of every owned patch, from its vertices.
+    pub(super) fn leaves<const K: usize>(
+        &self,
+        of_patch: impl Fn(Range<usize>) -> [f64; K] + Sync,
+    ) -> Vec<[f64; K]> {
         let mut leaves = vec![[0.0; K]; self.patches.len()];
         let work = parts(&mut leaves, &self.shares.ranges).zip(&self.shares.ranges);
         self.shares.run(work, |(leaves, share)| {
@@ -90,7 +98,7 @@ impl Reduction {
                 *leaf = of_patch(patch.clone());
             }
         });
-        self.sum_leaves(comm, None, &leaves)
+        leaves
     }
 
     /// [`Reduction::sum`] of numbers that are known for each owned patch, with other numbers in the same round.

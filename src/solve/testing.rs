@@ -1,11 +1,16 @@
 //! Systems to test the solve with: a sheet with random springs, assembled as a mesh would be.
 
+use std::ops::Range;
+
 use glam::{DMat3, DVec3};
 use weft_partition::{
     AggregateOptions, Aggregates, Graph, HaloPlan, Ownership, PatchOptions, PatchTree,
 };
 
-use super::{BlockMatrix, Filter, Pattern, Preconditioner, Smoother, TwoLevel};
+use weft_runtime::comm::solo::Solo;
+
+use super::{BlockMatrix, Filter, Halo, Pattern, Preconditioner, Smoother, System, TwoLevel};
+use crate::team::Shares;
 
 /// A reproducible stream of numbers (splitmix64).
 pub(crate) struct Noise(u64);
@@ -27,6 +32,35 @@ impl Noise {
     pub(crate) fn vector(&mut self) -> DVec3 {
         DVec3::new(self.number(), self.number(), self.number())
     }
+}
+
+/// Readies a preconditioner on one rank; the first row whose block will not do.
+pub(crate) fn factor(
+    preconditioner: &mut Preconditioner,
+    halo: &mut Halo,
+    system: &System<'_>,
+    of: (&[Range<usize>], &Shares),
+) -> Option<usize> {
+    let mut comm = Solo::new();
+    let bad = preconditioner.begin_factor(&mut comm, halo, system, of);
+    preconditioner.finish_factor(&mut comm).unwrap();
+    bad.unwrap()
+}
+
+/// u = M r for a projected r, on one rank.
+pub(crate) fn precondition(
+    preconditioner: &mut Preconditioner,
+    system: &System<'_>,
+    of: (&[Range<usize>], &Shares),
+    r: &[DVec3],
+    u: &mut [DVec3],
+) {
+    preconditioner.restart(system, of, r);
+    if let Some(carried) = preconditioner.restrict(r, of.1) {
+        carried.all.copy_from_slice(carried.own);
+    }
+    preconditioner.solve_residual();
+    preconditioner.apply_all(system, of, r, u);
 }
 
 /// A square sheet: edges along rows, columns and one diagonal; a second ring two steps away.

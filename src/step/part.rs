@@ -453,13 +453,11 @@ impl<'w> Simulation<'w> {
             gather(&self.motion.ends, &mut self.ends)?;
         }
         self.pay(comm, |prices| prices.share, self.x.len() as f64);
-        self.check_finite()?;
+        self.move_all()?;
         let begin = (&self.x[owned.clone()], &self.v[owned]);
         self.motion
             .keep(self.dt, begin, &self.local_v[..n], self.bodies.jolts());
-        for (x, v) in self.x.iter_mut().zip(&self.moves) {
-            *x += *v * self.dt;
-        }
+        std::mem::swap(&mut self.x, &mut self.moved);
         let ends = if self.motion.has_ends() {
             &mut self.ends
         } else {
@@ -469,20 +467,36 @@ impl<'w> Simulation<'w> {
         Ok(())
     }
 
-    /// Fails if the new state is not all numbers: on every rank, for all look at all.
-    fn check_finite(&self) -> Result<(), StepError> {
-        let ends = self.motion.has_ends().then_some(&self.ends);
-        let moved = self.x.iter().zip(&self.moves);
-        let mut bad = moved.map(|(x, v)| !(*x + *v * self.dt).is_finite() || !v.is_finite());
-        let at = bad.position(|bad| bad);
-        let at = at.or_else(|| ends?.iter().position(|v| !v.is_finite()));
-        match at {
-            None => Ok(()),
-            Some(at) => Err(StepError::NonFinite {
-                step: self.step + 1,
-                at: self.name(at),
-            }),
+    /// Finds where all vertices move to. Fails if the new state is not all numbers: on every rank, for all look at all.
+    fn move_all(&mut self) -> Result<(), StepError> {
+        let dt = self.dt;
+        let (x, v): (&[f64], &[f64]) = (
+            bytemuck::cast_slice(&self.x),
+            bytemuck::cast_slice(&self.moves),
+        );
+        self.moved.resize(self.x.len(), DVec3::ZERO);
+        let moved: &mut [f64] = bytemuck::cast_slice_mut(&mut self.moved);
+        // Who moves with what is no number comes to what is none.
+        let mut bad = false;
+        for (moved, (x, v)) in moved.iter_mut().zip(x.iter().zip(v)) {
+            *moved = x + v * dt;
+            bad |= !moved.is_finite();
         }
+        let ends = if self.motion.has_ends() {
+            &self.ends[..]
+        } else {
+            &[]
+        };
+        bad |= ends.iter().any(|v| !v.is_finite());
+        if !bad {
+            return Ok(());
+        }
+        let first = |vectors: &[DVec3]| vectors.iter().position(|v| !v.is_finite());
+        let at = first(&self.moved).or_else(|| first(ends));
+        Err(StepError::NonFinite {
+            step: self.step + 1,
+            at: self.name(at.unwrap_or_default()),
+        })
     }
 }
 

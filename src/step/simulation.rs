@@ -73,6 +73,8 @@ pub struct Simulation<'w> {
     /// Velocities with which all vertices move in the part, and where they end with others, those.
     pub(super) moves: Vec<DVec3>,
     pub(super) ends: Vec<DVec3>,
+    /// Where all vertices move to.
+    pub(super) moved: Vec<DVec3>,
     pub(super) volumes: Volumes,
     pub(super) placing: Placing,
     /// Owned vertices and halo.
@@ -167,6 +169,7 @@ impl<'w> Simulation<'w> {
             foreseen: Vec::with_capacity(v.len()),
             moves: Vec::new(),
             ends: Vec::new(),
+            moved: Vec::new(),
             volumes: Volumes::default(),
             placing: Placing::default(),
             x,

@@ -19,7 +19,7 @@ pub mod threads;
 pub mod virtual_time;
 
 pub use clocks::{ClockMap, ClockReading, read_clocks};
-pub use collectives::{Collectives, all_reduce, collective_name};
+pub use collectives::{Collectives, GATHER_FACTOR, POSTED_UP_TO, all_reduce, collective_name};
 pub use mailbox::Mailbox;
 
 use std::time::Duration;

@@ -157,6 +157,12 @@ fn collectives(comm: &mut dyn Comm) {
         let mut known = own.concat();
         comm.allgather_into(&lengths, &mut known).unwrap();
         assert_eq!(known, all.concat());
+        // Begun, and ended after another one.
+        comm.begin_allgather(&block(me)).unwrap();
+        assert_eq!(comm.allgather(vec![me as u8]).unwrap().len(), n as usize);
+        let mut known = own.concat();
+        comm.finish_allgather_into(&lengths, &mut known).unwrap();
+        assert_eq!(known, all.concat());
         let root = Rank(round % n);
         let given = if me == root.0 {
             vec![round as u8; 5]

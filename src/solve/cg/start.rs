@@ -47,25 +47,23 @@ impl ModifiedCg {
             }
         }
         let products = self.multiply_start(comm, system, earlier.is_some())?;
+        // Until here nothing asked for the preconditioner, and what it needs of other ranks was under way.
+        self.preconditioner.finish_factor(comm)?;
+        if self.solve_cost > 0 {
+            comm.compute(self.solve_cost, Duration::ZERO);
+        }
         // r = S (b − A z)
         for (r, b) in self.r.iter_mut().zip(system.rhs) {
             *r = *b - *r;
         }
         system.filter.project(&mut self.r);
-        self.precondition_residual(comm, system)?;
-
-        let (p, s, r, of_r) = (&self.along[0], &self.w, &self.r, &self.p);
-        // Without another vector the first one counts twice, and as one.
-        let (u, w) = match earlier {
-            Some(_) => (&self.along[1], &self.force),
-            None => (p, s),
-        };
-        let sums = self.reduction.sum(comm, |patch| {
-            let [p, s, u, w, r, of_r] =
-                [&p[..], s, u, w, r, of_r].map(|vector| &vector[patch.clone()]);
+        let both = earlier.is_some();
+        let [initial, bad, energies @ ..] = self.measure_residual(comm, system, |cg, patch| {
+            let [p, s, u, w] = cg.along_and_products(both);
+            let [p, s, u, w, r] = [p, s, u, w, &cg.r].map(|vector| &vector[patch.clone()]);
             let bad = bad_block.is_some_and(|row| patch.contains(&row));
             [
-                dot(r, of_r),
+                0.0,
                 if bad { 1.0 } else { 0.0 },
                 dot(p, s),
                 dot(u, s),
@@ -74,7 +72,6 @@ impl ModifiedCg {
                 dot(u, r),
             ]
         })?;
-        let [initial, bad, energies @ ..] = sums;
         if !initial.is_finite() {
             return Err(self.find_non_finite(comm, system, x, 0)?);
         }
@@ -83,13 +80,21 @@ impl ModifiedCg {
         }
         if !energies.iter().all(|sum| sum.is_finite()) {
             // Where it is looked for.
-            self.p[..owned].copy_from_slice(&u[..owned]);
-            if earlier.is_some() {
+            let [.., u, _] = self.along_and_products(both);
+            let u = u[..owned].to_vec();
+            self.p[..owned].copy_from_slice(&u);
+            if both {
                 self.w.copy_from_slice(&self.force);
             }
             return Err(self.find_non_finite(comm, system, x, 0)?);
         }
         let [first, second] = least_energy(energies);
+        let (p, s) = (&self.along[0], &self.w);
+        let (u, w) = if both {
+            (&self.along[1], &self.force)
+        } else {
+            (p, s)
+        };
         let of = &self.reduction.shares().elements;
         let work = (parts(x, of).zip(parts(&mut self.r, of))).zip(of);
         self.reduction.shares().run(work, |((x, r), share)| {
@@ -104,7 +109,8 @@ impl ModifiedCg {
             }
         });
         system.filter.enforce(x);
-        self.precondition_residual(comm, system)?;
+        let [expected] = self.measure_residual(comm, system, |_, _| [0.0])?;
+        self.point_along_residual(system);
 
         let relative = tolerance.relative * initial.sqrt();
         let (allowed, criterion) = if tolerance.absolute > relative {
@@ -120,8 +126,19 @@ impl ModifiedCg {
             allowed: allowed * allowed,
             criterion,
             best: f64::INFINITY,
+            expected,
             computed: f64::INFINITY,
         })
+    }
+
+    /// The first vector to start along and its product, the second one and its; without another vector the first one counts twice, and as one.
+    fn along_and_products(&self, both: bool) -> [&[DVec3]; 4] {
+        let [p, u] = &self.along;
+        if both {
+            [p, &self.w, u, &self.force]
+        } else {
+            [p, &self.w, p, &self.w]
+        }
     }
 
     /// r = A p, and S A of the vectors in `along` to w and `force`: halos of all are under way at once and the matrix is read once. Says

@@ -1,12 +1,14 @@
 //! The factor of the coarse matrix: sparse Cholesky of 6x6 blocks.
 //!
 //! Right-looking: when a column is finished, what it takes from the columns behind it is subtracted
-//! there, in ascending order. No operation is fused and no sum is reordered ([`super::six`]), on every rank the same: ranks
+//! there, in ascending order. No sum is reordered, and what is fused is so everywhere ([`super::six`]), on every rank the same: ranks
 //! hold replicated factors and must agree on their bits also where their processors differ, so no
 //! library that chooses its kernels at run time will do.
 //!
 //! Solves read the factor rounded to f32, and compute in f64: an iteration of the conjugate gradients reads all of it
-//! once forth and once back, from behind the matrix, so what it takes is bytes. The way back has the transposed numbers of the
+//! once forth and once back, from behind the matrix, so what it takes is bytes. Blocks on the diagonal are inverted as they are factored: six
+//! numbers that wait for each other take longer than a product. The way back reads a copy whose blocks are transposed, so that both ways
+//! are the same loop over columns. It has the numbers of the
 //! way forth, so what is solved stays symmetric and positive semidefinite, of a matrix whose entries are off by 10⁻⁷ of themselves or so.
 //! A preconditioner may be.
 //!
@@ -37,9 +39,11 @@ pub(super) struct Cholesky {
     /// Inverse pivots; zero for those that were dropped.
     inverse: Vec<Six>,
     below: Vec<Block>,
-    /// What solves read of `diagonal` and `below`.
-    short_diagonal: Vec<Short>,
-    short_below: Vec<Short>,
+    /// What solves read of `diagonal`: the inverse factor, forth and back.
+    ways: Vec<[Block; 2]>,
+    /// And of `below`: blocks, and the same transposed.
+    forth: Vec<Short>,
+    across: Vec<Short>,
     /// The columns that the wanted part of a solution depends on, the last one first.
     back: Vec<u32>,
     /// Right-hand side and solution in the order of elimination.
@@ -126,8 +130,9 @@ impl Cholesky {
             diagonal: vec![ZERO; count],
             inverse: vec![[0.0; 6]; count],
             below: vec![ZERO; elimination.rows.len()],
-            short_diagonal: vec![[[0.0; 6]; 6]; count],
-            short_below: vec![[[0.0; 6]; 6]; elimination.rows.len()],
+            ways: vec![[ZERO; 2]; count],
+            forth: vec![[[0.0; 6]; 6]; elimination.rows.len()],
+            across: vec![[[0.0; 6]; 6]; elimination.rows.len()],
             solution: vec![[[0.0; 4]; 2]; count],
             elimination,
         }
@@ -164,10 +169,13 @@ impl Cholesky {
         let (done, behind) = self.below.split_at_mut(own.end);
         let blocks = &mut done[own.start..];
         let rows_here = &rows[own.clone()];
-        self.short_diagonal[column] = shortened(&self.diagonal[column]);
-        for (block, short) in blocks.iter_mut().zip(&mut self.short_below[own.clone()]) {
+        let inverse = inverted(&self.diagonal[column], &self.inverse[column]);
+        self.ways[column] = [inverse, six::transposed(&inverse)];
+        let short = (self.forth[own.clone()].iter_mut()).zip(&mut self.across[own.clone()]);
+        for (block, (forth, across)) in blocks.iter_mut().zip(short) {
             six::divide(lanes, block, &self.diagonal[column], &self.inverse[column]);
-            *short = shortened(block);
+            *forth = shortened(block);
+            *across = shortened(&six::transposed(block));
         }
         for (first, &target) in rows_here.iter().enumerate() {
             let target = target as usize;
@@ -250,48 +258,36 @@ impl Loop for Solving<'_> {
     fn run<L: Lanes>(self, lanes: L) -> f64 {
         let Cholesky {
             elimination: Elimination { starts, rows, .. },
-            short_diagonal: diagonal,
-            inverse,
-            short_below: below,
+            ways,
+            forth,
+            across,
             back,
             solution: x,
             ..
         } = self.0;
         let mut energy = 0.0;
-        for column in 0..diagonal.len() {
-            let mut y = narrowed(x[column]);
-            let (block, inverse) = (&diagonal[column], &inverse[column]);
-            for c in 0..6 {
-                y[c] *= inverse[c];
-                for r in c + 1..6 {
-                    y[r] -= f64::from(block[c][r]) * y[c];
-                }
-            }
+        for (column, [inverse, _]) in ways.iter().enumerate() {
+            let y = narrowed(Column::of(lanes, &x[column]).through(inverse).wide());
             let squares = y.map(|y| y * y);
             energy +=
                 ((squares[0] + squares[1]) + (squares[2] + squares[3])) + (squares[4] + squares[5]);
             x[column] = widened(y);
+            let y = y.map(|y| -y);
             let own = starts[column]..starts[column + 1];
-            for (block, &row) in below[own.clone()].iter().zip(&rows[own]) {
+            for (block, &row) in forth[own.clone()].iter().zip(&rows[own]) {
                 let x = &mut x[row as usize];
-                *x = Column::of(lanes, x).less(block, &y).wide();
+                *x = Column::of(lanes, x).with(block, &y).wide();
             }
         }
         for column in back.iter().map(|&column| column as usize) {
-            let mut sum = Column::of(lanes, &x[column]);
+            // As what is to be taken away.
+            let mut sum = Column::of(lanes, &widened([0.0; 6]));
             let own = starts[column]..starts[column + 1];
-            for (block, &row) in below[own.clone()].iter().zip(&rows[own]) {
-                sum = sum.less_transposed(block, &narrowed(x[row as usize]));
+            for (block, &row) in across[own.clone()].iter().zip(&rows[own]) {
+                sum = sum.with(block, &narrowed(x[row as usize]));
             }
-            let mut y = narrowed(sum.wide());
-            let (block, inverse) = (&diagonal[column], &inverse[column]);
-            for c in (0..6).rev() {
-                for r in c + 1..6 {
-                    y[c] -= f64::from(block[c][r]) * y[r];
-                }
-                y[c] *= inverse[c];
-            }
-            x[column] = widened(y);
+            let rest = Column::of(lanes, &x[column]).minus(sum);
+            x[column] = rest.through(&ways[column][1]).wide();
         }
         energy
     }
@@ -318,6 +314,27 @@ fn factor_block(block: &mut Block, inverse: &mut Six, nothing: f64) {
             }
         }
     }
+}
+
+/// The inverse of a factored block on the diagonal, by columns; zero where pivots were dropped.
+#[inline(always)]
+fn inverted(block: &Block, inverse: &Six) -> Block {
+    let mut columns = ZERO;
+    for (of, column) in columns.iter_mut().enumerate() {
+        column[of] = inverse[of];
+        for c in of..6 {
+            let y = if c == of {
+                column[c]
+            } else {
+                column[c] * inverse[c]
+            };
+            column[c] = y;
+            for r in c + 1..6 {
+                column[r] -= block[c][r] * y;
+            }
+        }
+    }
+    columns
 }
 
 const ZERO: Block = [[0.0; 6]; 6];

@@ -7,10 +7,10 @@
 //! it across the mesh at once.
 //!
 //! The coarse matrix ([`galerkin`]) is computed by the owners of its rows, shared, and factored by
-//! every rank ([`cholesky`]), which solves for the motions of its own aggregates. An iteration then needs
-//! no message of its own: Pᵀ w of each rank, for the product w of an iteration, travels with the scalar products, so that all ranks hold it, to the
+//! every rank ([`cholesky`]), which solves for the motions of its own aggregates. While rows travel, the solve does what asks for no preconditioner.
+//! An iteration then needs no message of its own: Pᵀ w of each rank, for the product w of an iteration, travels with the scalar products, so that all ranks hold it, to the
 //! bit. One solve with it, A_c⁺ Pᵀ w, gives this level's part of w·M w, and the correction A_c⁺ Pᵀ r follows it as r follows w:
-//! r −= α w. Only for a residual that was computed and not updated is there a round of messages and a solve of its own.
+//! r −= α w. For a residual that was computed and not updated Pᵀ r travels with the sums over it, and is solved for in the same way.
 //!
 //! Not here: what is local to a vertex or patch ([`super::preconditioner`]).
 //!
@@ -105,8 +105,8 @@ impl CoarseSpace {
         }
     }
 
-    /// Places the modes and factors the coarse matrix. Collective.
-    pub(super) fn factor(
+    /// Places the modes and computes the owned rows of the coarse matrix, which are then on their way to all ranks. Collective.
+    pub(super) fn begin_factor(
         &mut self,
         comm: &mut dyn Comm,
         halo: &mut Halo,
@@ -116,35 +116,33 @@ impl CoarseSpace {
         self.modes.place(comm, halo, positions, filter)?;
         let own = &mut self.matrix[self.owned_blocks.clone()];
         self.galerkin.assemble(matrix, &self.modes, own, shares);
+        comm.begin_allgather(bytemuck::cast_slice(own.as_flattened().as_flattened()))
+    }
+
+    /// Takes in the rows of all ranks and factors the matrix. Collective.
+    pub(super) fn finish_factor(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
         let all = self.matrix.as_flattened_mut().as_flattened_mut();
-        share(comm, &self.matrix_counts, all)?;
+        let lengths: Vec<usize> = (self.matrix_counts.iter())
+            .map(|count| size_of::<f64>() * count)
+            .collect();
+        comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(all))?;
         self.cholesky.factor(&self.matrix);
         Ok(())
     }
 
-    /// Restricts a residual that was computed and not updated, and solves for it. Collective.
-    pub(super) fn restart(
-        &mut self,
-        comm: &mut dyn Comm,
-        r: &[DVec3],
-        shares: &Shares,
-    ) -> Result<(), CommError> {
-        self.modes.restrict(r, &mut self.restricted, shares);
-        self.coarse[self.owned.clone()].copy_from_slice(&self.restricted);
-        let all = self.coarse.as_flattened_mut();
-        share(comm, &self.vector_counts, all)?;
-        self.cholesky.solve(&self.coarse, &mut self.correction);
-        Ok(())
-    }
-
-    /// Restricts w, a projected product with the matrix; what is to travel with the scalar products.
-    pub(super) fn restrict_product(&mut self, w: &[DVec3], shares: &Shares) -> Carried<'_> {
-        self.modes.restrict(w, &mut self.restricted, shares);
+    /// Restricts a projected vector, a product with the matrix or a residual; what is to travel with the scalar products.
+    pub(super) fn restrict(&mut self, vector: &[DVec3], shares: &Shares) -> Carried<'_> {
+        self.modes.restrict(vector, &mut self.restricted, shares);
         Carried {
             own: self.restricted.as_flattened(),
             counts: &self.vector_counts,
             all: self.coarse.as_flattened_mut(),
         }
+    }
+
+    /// Solves for the restricted residual, which was computed and not updated, and has travelled. Answers this level's part of r·M r.
+    pub(super) fn solve_residual(&mut self) -> f64 {
+        self.cholesky.solve(&self.coarse, &mut self.correction)
     }
 
     /// Solves for the restricted product, which has travelled. Answers this level's part of w·M w.
@@ -206,15 +204,6 @@ pub fn coarse_columns(aggregates: &Aggregates, graph: &Graph) -> Vec<(u32, Vec<u
     let elimination = Elimination::new(&coarse);
     let column = |(at, &aggregate)| (aggregate, elimination.column(at).to_vec());
     elimination.order.iter().enumerate().map(column).collect()
-}
-
-/// Fills `all` with the numbers of every rank, in rank order; those of this rank are there. Collective.
-fn share(comm: &mut dyn Comm, counts: &[usize], all: &mut [f64]) -> Result<(), CommError> {
-    let lengths: Vec<usize> = counts
-        .iter()
-        .map(|count| size_of::<f64>() * count)
-        .collect();
-    comm.allgather_into(&lengths, bytemuck::cast_slice_mut(all))
 }
 
 #[cfg(test)]

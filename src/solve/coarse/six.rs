@@ -76,48 +76,34 @@ impl<L: Lanes> Column<L> {
         six[2..].copy_from_slice(&last);
     }
 
-    /// self − a y, columns of a in ascending order.
+    /// self + a y, columns of a in ascending order.
     #[inline(always)]
-    pub(super) fn less(mut self, a: &Short, y: &Six) -> Self {
+    pub(super) fn with(mut self, a: &Short, y: &Six) -> Self {
         for (column, &y) in a.iter().zip(y) {
-            self.subtract(Self::load_short(self.0, column), y);
+            self.add_product(Self::load_short(self.0, column), y);
         }
         self
     }
 
-    /// self − aᵀ y, columns of aᵀ in ascending order.
+    /// a self, columns of a in ascending order.
     #[inline(always)]
-    pub(super) fn less_transposed(mut self, a: &Short, y: &Six) -> Self {
+    pub(super) fn through(self, a: &Block) -> Self {
         let lanes = self.0;
-        // No `map`: what it calls may be compiled for any processor.
-        let [a, b, c, d, e, f] = a;
-        let load = |six| Self::load_short(lanes, six);
-        let [a, b, c, d, e, f] = [load(a), load(b), load(c), load(d), load(e), load(f)];
-        let (a, b, c, d, e, f) = (a.1, b.1, c.1, d.1, e.1, f.1);
-        // Of the first four columns, then of the last four: rows 0 to 3, and of rows 2 to 5 the last two.
-        let upper = [
-            lanes.transposed([a[0], b[0], c[0], d[0]]),
-            lanes.transposed([c[0], d[0], e[0], f[0]]),
-        ];
-        let lower = [
-            lanes.transposed([a[1], b[1], c[1], d[1]]),
-            lanes.transposed([c[1], d[1], e[1], f[1]]),
-        ];
-        for row in 0..4 {
-            self.subtract(Self(lanes, [upper[0][row], upper[1][row]]), y[row]);
+        let y = narrowed(self.wide());
+        let [first, rest @ ..] = a;
+        let mut product = Self::load(lanes, first).times(y[0]);
+        for (column, &y) in rest.iter().zip(&y[1..]) {
+            product.add_product(Self::load(lanes, column), y);
         }
-        for row in 2..4 {
-            self.subtract(Self(lanes, [lower[0][row], lower[1][row]]), y[row + 2]);
-        }
-        self
+        product
     }
 
-    /// self − a b, rounded twice.
+    /// self + a b, rounded once.
     #[inline(always)]
-    fn subtract(&mut self, a: Self, b: f64) {
+    fn add_product(&mut self, a: Self, b: f64) {
         let (lanes, b) = (self.0, self.0.splat(b));
         for (own, a) in self.1.iter_mut().zip(a.1) {
-            *own = lanes.subtract(*own, lanes.multiply(a, b));
+            *own = lanes.fused(*own, a, b);
         }
     }
 
@@ -167,7 +153,7 @@ pub(super) fn subtract_product(lanes: impl Lanes, target: &mut Block, a: &Block,
     for (c, target) in target.iter_mut().enumerate() {
         let mut sum = Column::load(lanes, target);
         for (a, b) in a.iter().zip(b) {
-            sum.subtract(*a, b[c]);
+            sum.add_product(*a, -b[c]);
         }
         sum.store(target);
     }
@@ -181,7 +167,7 @@ pub(super) fn divide(lanes: impl Lanes, block: &mut Block, diagonal: &Block, inv
         of[c] = of[c].times(inverse[c]);
         for d in c + 1..6 {
             let by = of[c];
-            of[d].subtract(by, diagonal[c][d]);
+            of[d].add_product(by, -diagonal[c][d]);
         }
     }
     for (column, six) in of.into_iter().zip(block) {
@@ -220,8 +206,8 @@ mod tests {
             divide(lanes, &mut quotient, c, y);
             let of = |six: &Six| Column::of(lanes, &widened(*six));
             let short = shortened(b);
-            product[0] = narrowed(of(&a[0]).less(&short, y).wide());
-            product[1] = narrowed(of(&a[1]).less_transposed(&short, y).wide());
+            product[0] = narrowed(of(&a[0]).with(&short, y).wide());
+            product[1] = narrowed(of(&a[1]).through(a).wide());
             [product, quotient]
         }
     }
@@ -233,11 +219,16 @@ mod tests {
         for column in 0..6 {
             for row in 0..6 {
                 for k in 0..6 {
-                    product[column][row] -= match column {
-                        0 => short[k][row] * y[k],
-                        1 => short[row][k] * y[k],
-                        _ => b[k][row] * c[k][column],
+                    let (factor, by) = match column {
+                        0 => (short[k][row], y[k]),
+                        1 => (a[k][row], a[1][k]),
+                        _ => (b[k][row], -c[k][column]),
                     };
+                    let before = match (column, k) {
+                        (1, 0) => 0.0,
+                        _ => product[column][row],
+                    };
+                    product[column][row] = factor.mul_add(by, before);
                 }
             }
         }
@@ -246,7 +237,7 @@ mod tests {
             quotient[column] = own;
             for later in column + 1..6 {
                 for (entry, own) in quotient[later].iter_mut().zip(own) {
-                    *entry -= own * c[column][later];
+                    *entry = own.mul_add(-c[column][later], *entry);
                 }
             }
         }

@@ -3,8 +3,8 @@ use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::{Rank, threads};
 
 use super::*;
-use crate::solve::testing::{KINDS, Noise, Sheet};
-use crate::solve::{Rows, System};
+use crate::solve::testing::{KINDS, Noise, Sheet, factor, precondition};
+use crate::solve::{Reduction, Rows, System};
 use crate::team::Team;
 
 const TAG: Tag = Tag(5);
@@ -52,13 +52,14 @@ fn rigid_motions_of_aggregates_are_found() {
     for filter in [Filter::new(sheet.len()), filter(&sheet, 1, 0)] {
         let mut coarse = coarse(&sheet, 1, 0);
         coarse
-            .factor(
+            .begin_factor(
                 &mut comm,
                 &mut halo,
                 (&matrix, &filter, &positions),
                 &shares(&sheet, 1, 0),
             )
             .unwrap();
+        coarse.finish_factor(&mut comm).unwrap();
         let mut noise = Noise::new(2);
         let motion: Vec<Six> = (0..sheet.aggregates.count())
             .map(|_| std::array::from_fn(|_| noise.number()))
@@ -74,9 +75,9 @@ fn rigid_motions_of_aggregates_are_found() {
         matrix.multiply(&u, &mut force, Rows::All);
         filter.project(&mut force);
         let mut found = coarse.clone();
-        found
-            .restart(&mut comm, &force, &shares(&sheet, 1, 0))
-            .unwrap();
+        let carried = found.restrict(&force, &shares(&sheet, 1, 0));
+        carried.all.copy_from_slice(carried.own);
+        found.solve_residual();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
             // What f32 leaves of it.
             assert!((*found - *u).length() < 1e-5, "row {row}: {found} for {u}");
@@ -91,7 +92,6 @@ fn every_preconditioner_is_symmetric_and_positive() {
     let part = sheet.system(1, 0, SEED);
     let positions = sheet.positions(1, 0);
     let mut halo = Halo::new(&sheet.plan(1, 0), TAG);
-    let mut comm = Solo::new();
     let patches: Vec<_> = (0..4).map(|p| sheet.tree.patch_vertices(p)).collect();
     let shares = shares(&sheet, 1, 0);
     let dot = |a: &[DVec3], b: &[DVec3]| -> f64 { a.iter().zip(b).map(|(a, b)| a.dot(*b)).sum() };
@@ -104,17 +104,16 @@ fn every_preconditioner_is_symmetric_and_positive() {
         };
         for kind in KINDS {
             let mut preconditioner = sheet.preconditioner(kind, 1, 0);
-            let bad = preconditioner.factor(&mut comm, &mut halo, &system, (&patches, &shares));
-            assert_eq!(bad.unwrap(), None);
+            let of = (&patches[..], &shares);
+            assert_eq!(factor(&mut preconditioner, &mut halo, &system, of), None);
             let mut noise = Noise::new(8);
             for _ in 0..5 {
                 let [(a, ma), (b, mb)] = [(); 2].map(|()| {
                     let mut r: Vec<DVec3> = (0..sheet.len()).map(|_| noise.vector()).collect();
                     filter.project(&mut r);
                     let mut u = vec![DVec3::ZERO; sheet.len()];
-                    preconditioner
-                        .restart(&mut comm, &system, (&patches, &shares), &r, &mut u)
-                        .unwrap();
+                    let of = (&patches[..], &shares);
+                    precondition(&mut preconditioner, &system, of, &r, &mut u);
                     (r, u)
                 });
                 let (left, right) = (dot(&b, &ma), dot(&a, &mb));
@@ -141,13 +140,14 @@ fn the_coarse_matrix_has_the_same_bits_on_any_number_of_ranks() {
             let matrix = sheet.system(ranks, rank, SEED).matrix;
             let (filter, positions) = (filter(&sheet, ranks, rank), sheet.positions(ranks, rank));
             coarse
-                .factor(
+                .begin_factor(
                     comm,
                     &mut halo,
                     (&matrix, &filter, &positions),
                     &shares(&sheet, ranks, rank),
                 )
                 .unwrap();
+            coarse.finish_factor(comm).unwrap();
             let numbers = coarse.matrix.as_flattened().as_flattened();
             numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
         })
@@ -172,9 +172,11 @@ fn coarse_numbers_of_the_wrong_length_name_their_sender() {
             return None;
         }
         let zeros = vec![DVec3::ZERO; sheet.plan(2, 0).owned().len()];
-        coarse(&sheet, 2, 0)
-            .restart(comm, &zeros, &shares(&sheet, 2, 0))
-            .err()
+        let mut coarse = coarse(&sheet, 2, 0);
+        let carried = coarse.restrict(&zeros, &shares(&sheet, 2, 0));
+        let reduction = Reduction::new(&sheet.tree, &sheet.ownership(2), 0);
+        let leaves = reduction.leaves(|_| [1.0]);
+        reduction.sum_leaves(comm, Some(carried), &leaves).err()
     })
     .unwrap();
     assert!(

@@ -1,10 +1,11 @@
 //! Clocks of ranks that compute and send in a pattern that nobody has to decide: the data-parallel phases.
 //!
 //! What [`weft_runtime::comm::virtual_time`] would find out by running each rank, computed for all at once. A message
-//! costs what it costs there: its sender is busy for the overhead and may send again after the gap, it arrives after latency and transfer,
-//! and taking it costs the overhead again.
+//! costs what it costs there: its sender is busy for the overhead, and may send again once its bytes have left and after the gap; it arrives after
+//! latency and transfer, and taking it costs the overhead again.
 
 use weft_runtime::comm::virtual_time::{Link, Network};
+use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
 
 /// The clocks of all ranks, in ns.
 #[derive(Clone, Debug)]
@@ -44,8 +45,9 @@ impl Clocks {
         let now = &mut self.now[from];
         *now += Self::ns(self.link.overhead);
         let sent = (*now).max(self.free[from]);
-        self.free[from] = sent + Self::ns(self.link.gap);
         let transfer = (bytes as f64 * self.link.ns_per_byte) as u64;
+        let leaving = (bytes.saturating_sub(1) as f64 * self.link.ns_per_byte) as u64;
+        self.free[from] = sent + leaving + Self::ns(self.link.gap);
         sent + (Self::ns(self.link.latency) + transfer).max(1)
     }
 
@@ -69,19 +71,55 @@ impl Clocks {
         bytes: u64,
         between: impl Fn(usize) -> u64,
     ) {
-        let mut arrivals = Vec::with_capacity(messages.len());
+        let sent = messages.iter();
+        let arrivals =
+            self.post(sent.map(|&(from, to, count)| (from as usize, to as usize, count * bytes)));
+        self.compute(between);
+        self.take_posted(arrivals);
+    }
+
+    /// Sends messages; who gets them, and when they arrive.
+    fn post(&mut self, messages: impl Iterator<Item = (usize, usize, u64)>) -> Vec<(usize, u64)> {
+        let mut arrivals = Vec::new();
         self.talk(|clocks| {
-            for &(from, to, count) in messages {
-                let arrival = clocks.send(from as usize, count * bytes);
-                arrivals.push((to as usize, arrival));
+            for (from, to, bytes) in messages {
+                arrivals.push((to, clocks.send(from, bytes)));
             }
         });
-        self.compute(between);
+        arrivals
+    }
+
+    /// Takes messages that were sent.
+    fn take_posted(&mut self, arrivals: Vec<(usize, u64)>) {
         self.talk(|clocks| {
             for (to, arrival) in arrivals {
                 clocks.take(to, arrival);
             }
         });
+    }
+
+    /// Begins a gather to all of so many bytes from each rank, which [`Clocks::finish_allgather`] ends.
+    pub(super) fn begin_allgather(&mut self, bytes: impl Fn(usize) -> u64) -> Vec<(usize, u64)> {
+        let n = self.now.len();
+        if n > POSTED_UP_TO {
+            return Vec::new();
+        }
+        let pairs =
+            (1..n).flat_map(|distance| (0..n).map(move |from| (from, (from + distance) % n)));
+        self.post(pairs.map(|(from, to)| (from, to, bytes(from))))
+    }
+
+    /// Ends a gather with what it was begun with.
+    pub(super) fn finish_allgather(
+        &mut self,
+        under_way: Vec<(usize, u64)>,
+        bytes: impl Fn(usize) -> u64,
+    ) {
+        if self.now.len() > POSTED_UP_TO {
+            self.allgather_known(bytes);
+        } else {
+            self.take_posted(under_way);
+        }
     }
 
     /// A gather to all, by dissemination, of so many bytes from each rank, each block behind its length.
@@ -102,19 +140,24 @@ impl Clocks {
         for i in 0..2 * n {
             sums[i + 1] = sums[i] + bytes(i % n);
         }
-        let mut arrivals = vec![0; n];
+        let mut arrivals = vec![[0; GATHER_FACTOR - 1]; n];
         self.talk(|clocks| {
             let mut held = 1;
             while held < n {
-                let count = held.min(n - held);
-                for me in 0..n {
-                    let to = (me + n - held) % n;
-                    arrivals[to] = clocks.send(me, sums[me + count] - sums[me]);
+                let steps = (1..GATHER_FACTOR).filter(|step| step * held < n);
+                for step in steps.clone() {
+                    let count = held.min(n - step * held);
+                    for me in 0..n {
+                        let to = (me + n - step * held) % n;
+                        arrivals[to][step - 1] = clocks.send(me, sums[me + count] - sums[me]);
+                    }
                 }
-                for (me, &arrival) in arrivals.iter().enumerate() {
-                    clocks.take(me, arrival);
+                for step in steps {
+                    for (me, arrivals) in arrivals.iter().enumerate() {
+                        clocks.take(me, arrivals[step - 1]);
+                    }
                 }
-                held += count;
+                held = (GATHER_FACTOR * held).min(n);
             }
         });
     }
@@ -158,6 +201,9 @@ mod tests {
                         let lengths: Vec<usize> = (0..ranks).map(|r| bytes(r) as usize).collect();
                         let mut all = vec![0; lengths.iter().sum()];
                         comm.allgather_into(&lengths, &mut all).unwrap();
+                        comm.begin_allgather(&vec![0; bytes(me) as usize]).unwrap();
+                        comm.compute(work(me), Duration::ZERO);
+                        comm.finish_allgather_into(&lengths, &mut all).unwrap();
                         // A ring.
                         let next = weft_runtime::comm::Rank(((me + 1) % ranks) as u32);
                         let last = weft_runtime::comm::Rank(((me + ranks - 1) % ranks) as u32);
@@ -175,6 +221,9 @@ mod tests {
                     clocks.compute(work);
                     clocks.allgather(bytes);
                     clocks.allgather_known(bytes);
+                    let under_way = clocks.begin_allgather(bytes);
+                    clocks.compute(work);
+                    clocks.finish_allgather(under_way, bytes);
                     clocks.exchange(&ring, 200, |_| 0);
                 }
                 let truth = outcome.makespan().as_nanos() as f64;

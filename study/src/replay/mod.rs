@@ -34,15 +34,15 @@ use crate::record::{Header, Step};
 const VECTOR: u64 = 24;
 /// Bytes of a vertex in a round of impulses: a velocity and how it gives way.
 const PARTICIPANT: u64 = 96;
-/// Bytes of a rank's partial sum of both scalar products of an iteration.
-const PARTIAL: u64 = 16;
+/// Bytes of a rank's partial sum of the three scalar products of an iteration.
+const PARTIAL: u64 = 24;
 /// Bytes of a coarse unknown, and of its row in the lower half of the coarse matrix: four blocks in a sheet.
 const SIX: u64 = 48;
 const COARSE_ROW: u64 = 4 * 6 * SIX;
 /// Bytes in which ranks agree that nothing is wrong.
 const AGREED: u64 = 2;
-/// Small gathers of a solve beside its iterations.
-const SOLVE_GATHERS: u32 = 4;
+/// Residuals that are measured where a solve starts: with its prescribed changes alone, and from where it starts.
+const START_GATHERS: u32 = 2;
 /// Products that the first solve of a step begins with, and a further one: the prescribed changes, and the vectors along which it starts.
 const STARTS: [u32; 2] = [3, 2];
 /// Bytes of what a top-level test cost, as ranks tell each other.
@@ -404,33 +404,37 @@ fn finish(
         times.computed[1] = sum(&assemble);
         lap(clocks, times, 1);
 
-        for _ in 0..SOLVE_GATHERS {
-            clocks.allgather(|_| AGREED);
-        }
         let coarse = |rank: usize| layout.ranks[rank].aggregates;
         let factor = |_: usize| ns(prices.coarse_factor, 1.0);
-        if header.aggregates > 0 {
-            for _ in 0..step.systems {
-                // Offsets and projections of the halo; what each rank has of the matrix; then all factor it alike.
-                clocks.exchange(&layout.halo, 3 * VECTOR, |_| 0);
-                clocks.allgather_known(|rank| COARSE_ROW * coarse(rank));
-                clocks.compute(factor);
-            }
-        }
+        // What travels with sums over all vertices.
+        let summed = |rank: usize| PARTIAL * layout.ranks[rank].partials + SIX * coarse(rank);
+        let rows = |rank: usize| COARSE_ROW * coarse(rank);
         let product = |rank: usize| {
             ns(prices.product, weight(rank)) + ns(prices.coarse_solve, layout.ranks[rank].coarse)
         };
         let mut left = step.products;
         for system in 0..step.systems {
+            let under_way = (header.aggregates > 0).then(|| {
+                // Offsets and projections of the halo; then what each rank has of the matrix.
+                clocks.exchange(&layout.halo, 3 * VECTOR, |_| 0);
+                clocks.begin_allgather(rows)
+            });
             let at_once = left.min(STARTS[usize::from(system > 0)]);
             let products = |rank: usize| u64::from(at_once) * product(rank);
             clocks.exchange(&layout.halo, u64::from(at_once) * VECTOR, products);
             left -= at_once;
+            if let Some(under_way) = under_way {
+                clocks.finish_allgather(under_way, rows);
+                // All factor it alike.
+                clocks.compute(factor);
+            }
+            for _ in 0..START_GATHERS {
+                clocks.allgather_known(summed);
+            }
         }
         for _ in 0..left {
             clocks.exchange(&layout.halo, VECTOR, product);
-            clocks
-                .allgather_known(|rank| PARTIAL * layout.ranks[rank].partials + SIX * coarse(rank));
+            clocks.allgather_known(summed);
         }
         times.computed[2] =
             u64::from(step.products) * sum(&product) + u64::from(step.systems) * sum(&factor);

@@ -15,9 +15,9 @@ pub struct Link {
     pub latency: Duration,
     /// Processor time to send or to take a message.
     pub overhead: Duration,
-    /// Least time between two messages of one sender.
+    /// Least time from a message's last byte to the next message of its sender.
     pub gap: Duration,
-    /// Further time for each byte, in ns.
+    /// Time in which each byte leaves and arrives after the first, in ns: so long no other message of the sender can leave.
     pub ns_per_byte: f64,
 }
 

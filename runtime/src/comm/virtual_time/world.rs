@@ -484,15 +484,16 @@ impl World {
         let mut at = place.clock;
         if from != to {
             let sent = place.clock.max(place.free);
-            place.free = sent + nanos(link.gap);
             let transfer = (length as f64 * link.ns_per_byte) as Time;
-            let gap = nanos(link.gap);
+            // Its bytes leave one after the other; the processor may do something else meanwhile.
+            let leaving = (length.saturating_sub(1) as f64 * link.ns_per_byte) as Time;
+            place.free = sent + leaving + nanos(link.gap);
             at = (sent + nanos(link.latency) + transfer).max(sent + LEAST_FLIGHT);
             at += self.disturbance(&link);
-            // Messages of one stream do not overtake each other. Undisturbed, none can overtake one that is
-            // through before the next may be sent: these need not be remembered.
+            // Messages of one stream do not overtake each other. Undisturbed, none can overtake one that has
+            // left before the next may be sent: these need not be remembered.
             let stream = (from.0, to.0, tag.0);
-            if self.jitter > 0.0 || self.late.is_some() || transfer > gap {
+            if self.jitter > 0.0 || self.late.is_some() {
                 let newest = self.streams.entry(stream).or_default();
                 *newest = at.max(*newest);
                 at = *newest;
