@@ -360,12 +360,17 @@ impl<'w> Simulation<'w> {
     }
 }
 
+/// Tests that a task makes before it returns: some five microseconds. A slice begins with looking up what it reads, and ends with
+/// the pairs of features that were gathered so far: short ones make the phase longer, long ones are late to be split.
+const SLICE: u32 = 512;
+
 /// The runtime's options for what a scene says.
 impl From<&scene::Balance> for ScopeOptions {
     fn from(balance: &scene::Balance) -> Self {
         Self {
             policy: balance.policy,
             seed: balance.seed,
+            slice: SLICE,
             ..Self::default()
         }
     }
