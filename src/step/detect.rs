@@ -313,7 +313,7 @@ pub(super) fn detect(
     } else {
         left.contacts
     };
-    let contacts = Contacts::sorted(found);
+    let contacts = Contacts::sorted(found, team);
     placing.ended(Costs {
         tests: left.spent,
         contacts: contacts.len() as u64,
