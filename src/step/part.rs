@@ -27,6 +27,7 @@ use super::simulation::Simulation;
 use crate::collide::{Contact, Snapshot};
 use crate::scene::{Integrator, Scene};
 use crate::solve::{Outcome, SolveError, System, Tolerance};
+use crate::team::parts;
 
 /// Residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram.
 pub(super) const NEGLIGIBLE: f64 = 1e-12;
@@ -130,10 +131,15 @@ impl<'w> Simulation<'w> {
     /// The velocities by which collisions are looked for.
     pub(super) fn foresee(&mut self) {
         let fall = self.world.scene().gravity * self.dt;
-        let motion = self.v.iter().zip(self.world.pinned());
-        self.foreseen.clear();
-        self.foreseen
-            .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
+        let (v, pinned) = (&self.v, self.world.pinned());
+        let shares = &self.everywhere.elements;
+        let foreseen = parts(&mut self.foreseen, shares).zip(shares);
+        self.everywhere.run(foreseen, |(foreseen, share)| {
+            let motion = v[share.clone()].iter().zip(&pinned[share.clone()]);
+            for (foreseen, (&v, &pinned)) in foreseen.iter_mut().zip(motion) {
+                *foreseen = if pinned { v } else { v + fall };
+            }
+        });
     }
 
     /// On a modelled machine, computes what the price says for each of so many things.
@@ -443,9 +449,13 @@ impl<'w> Simulation<'w> {
         let lengths: Vec<usize> = (0..comm.size())
             .map(|rank| size_of::<DVec3>() * self.ownership.vertices(rank).len())
             .collect();
+        let shares = self.cg.shares();
         let mut gather = |own: &[DVec3], all: &mut Vec<DVec3>| {
             all.resize(self.x.len(), DVec3::ZERO);
-            all[owned.clone()].copy_from_slice(own);
+            let to = parts(&mut all[owned.clone()], &shares.elements);
+            shares.run(to.zip(&shares.elements), |(to, share)| {
+                to.copy_from_slice(&own[share.clone()]);
+            });
             comm.allgather_into(&lengths, bytemuck::cast_slice_mut(all))
         };
         gather(&self.local_v[..n], &mut self.moves)?;
@@ -457,9 +467,13 @@ impl<'w> Simulation<'w> {
         let begin = (&self.x[owned.clone()], &self.v[owned]);
         self.motion
             .keep(self.dt, begin, &self.local_v[..n], self.bodies.jolts());
-        for (x, v) in self.x.iter_mut().zip(&self.moves) {
-            *x += *v * self.dt;
-        }
+        let (dt, moves, shares) = (self.dt, &self.moves, &self.everywhere.elements);
+        let all = parts(&mut self.x, shares).zip(shares);
+        self.everywhere.run(all, |(x, share)| {
+            for (x, v) in x.iter_mut().zip(&moves[share.clone()]) {
+                *x += *v * dt;
+            }
+        });
         let ends = if self.motion.has_ends() {
             &mut self.ends
         } else {
@@ -472,9 +486,16 @@ impl<'w> Simulation<'w> {
     /// Fails if the new state is not all numbers: on every rank, for all look at all.
     fn check_finite(&self) -> Result<(), StepError> {
         let ends = self.motion.has_ends().then_some(&self.ends);
-        let moved = self.x.iter().zip(&self.moves);
-        let mut bad = moved.map(|(x, v)| !(*x + *v * self.dt).is_finite() || !v.is_finite());
-        let at = bad.position(|bad| bad);
+        let (x, moves, dt) = (&self.x, &self.moves, self.dt);
+        let shares = &self.everywhere.elements;
+        let mut first = vec![None; shares.len()];
+        self.everywhere
+            .run(first.iter_mut().zip(shares), |(first, share)| {
+                let moved = x[share.clone()].iter().zip(&moves[share.clone()]);
+                let mut bad = moved.map(|(x, v)| !(*x + *v * dt).is_finite() || !v.is_finite());
+                *first = bad.position(|bad| bad).map(|at| share.start + at);
+            });
+        let at = first.into_iter().flatten().next();
         let at = at.or_else(|| ends?.iter().position(|v| !v.is_finite()));
         match at {
             None => Ok(()),
