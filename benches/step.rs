@@ -11,7 +11,8 @@
 //! iteration of the solve. What that program gains is what the two cores give to anything that waits so often.
 //! And of the collision phase it is said how much faster two ranks and two threads have it, and what share of it the runtime takes on one core:
 //! the time between its tasks, in which they are forked and joined. At the end it is said of all windows that were measured, beside what two
-//! cores give to a program that reads and never waits.
+//! cores give to a program that reads and never waits; and how long a line of a cache takes from core to core and back. Hosts of virtual machines move
+//! cores: where two share no cache that is several times as long, and two threads of a rank, which read what each other wrote, gain less than two ranks.
 //! To be draped takes each sheet some hundred steps, so the table needs two minutes.
 
 use std::hint::{black_box, spin_loop};
@@ -182,6 +183,37 @@ fn main() {
     }
 }
 
+/// Time in which a line of a cache goes from one core to another and back.
+fn there_and_back() -> Duration {
+    const BATCHES: usize = 20;
+    const TIMES: usize = 2000;
+    let turn = AtomicUsize::new(0);
+    let wait = |until: usize| {
+        while turn.load(Ordering::Acquire) != until {
+            spin_loop();
+        }
+    };
+    let mut at = 0;
+    let mut batch = || {
+        for _ in 0..TIMES {
+            turn.store(at + 1, Ordering::Release);
+            wait(at + 2);
+            at += 2;
+        }
+    };
+    let least = thread::scope(|scope| {
+        scope.spawn(|| {
+            for at in 0..BATCHES * TIMES {
+                wait(2 * at + 1);
+                turn.store(2 * at + 2, Ordering::Release);
+            }
+        });
+        // For some milliseconds both may be on one core.
+        best(BATCHES as u32, &mut batch)
+    });
+    least / TIMES as u32
+}
+
 /// What all windows took.
 #[derive(Default)]
 struct Sums {
@@ -209,6 +241,7 @@ fn scene(name: &str, sums: &mut Sums) {
         steps(&world, (2, 1), &start, 1);
         reading(1 << 12, 2, WAITS);
         reading(1 << 12, 2, 0);
+        there_and_back();
         return;
     }
     let draped = steps(&world, (2, 1), &start, (DRAPED / scene.time.step) as u32).1;
@@ -217,6 +250,7 @@ fn scene(name: &str, sums: &mut Sums) {
         let mut taken: [Taken; TEAMS.len()] = Default::default();
         let mut cores = [Duration::MAX; 2];
         let mut apart = [Duration::MAX; 2];
+        let mut lines = Vec::new();
         for _ in 0..ROUNDS {
             for (best, team) in taken.iter_mut().zip(TEAMS) {
                 let now = steps(&world, team, state, STEPS).0;
@@ -224,6 +258,7 @@ fn scene(name: &str, sums: &mut Sums) {
                     *best = now;
                 }
             }
+            lines.push(there_and_back().as_nanos().to_string());
             for ((waits, none), count) in cores.iter_mut().zip(&mut apart).zip([1, 2]) {
                 *waits = (*waits).min(reading(bytes, count, WAITS));
                 *none = (*none).min(reading(bytes, count, 0));
@@ -265,6 +300,10 @@ fn scene(name: &str, sums: &mut Sums) {
             ratio(one.phases[0], two.phases[0]),
             ratio(one.phases[0], threads.phases[0]),
             100.0 * ratio(one.between, one.phases[0]),
+        );
+        println!(
+            "    in these rounds a line went from core to core and back in {} ns",
+            lines.join(", ")
         );
     }
 }

@@ -394,14 +394,25 @@ impl ModifiedCg {
     ) -> Result<Check, SolveError> {
         self.catch_up(system, x);
         system.filter.enforce(x);
-        self.p[..x.len()].copy_from_slice(x);
+        let (shares, x_now) = (self.reduction.shares(), &*x);
+        let of = &shares.elements;
+        let directions = parts(&mut self.p[..x_now.len()], of).zip(of);
+        shares.run(directions, |(p, share)| {
+            p.copy_from_slice(&x_now[share.clone()]);
+        });
         self.multiply(comm, system, false, false)?;
         progress.products += 1;
-        let vectors = self.force.iter_mut().zip(&mut *self.r);
-        for ((force, r), (ax, b)) in vectors.zip(self.w.iter().zip(system.rhs)) {
-            *force = *ax - *b;
-            *r = *b - *ax;
-        }
+        let shares = self.reduction.shares();
+        let of = &shares.elements;
+        let vectors = parts(&mut self.force, of).zip(parts(&mut self.r, of));
+        let w = &self.w;
+        shares.run(vectors.zip(of), |((force, r), share)| {
+            let products = w[share.clone()].iter().zip(&system.rhs[share.clone()]);
+            for ((force, r), (ax, b)) in force.iter_mut().zip(r).zip(products) {
+                *force = *ax - *b;
+                *r = *b - *ax;
+            }
+        });
         system.filter.project(&mut self.r);
         let [gamma] = self.measure_residual(comm, system, |_, _| [0.0])?;
         if !gamma.is_finite() {
@@ -456,10 +467,14 @@ impl ModifiedCg {
         let p = &mut self.p[..self.halo.owned_len()];
         let of = (self.reduction.patches(), self.reduction.shares());
         self.preconditioner.apply_all(system, of, &self.r, p);
-        let patches = self.reduction.patches().iter().zip(&mut self.leaves);
-        for (patch, [gamma, ..]) in patches {
-            *gamma = dot(&self.r[patch.clone()], &self.p[patch.clone()]);
-        }
+        let (patches, shares) = (self.reduction.patches(), self.reduction.shares());
+        let (p, r) = (&self.p, &self.r);
+        let leaves = parts(&mut self.leaves, &shares.ranges).zip(&shares.ranges);
+        shares.run(leaves, |(leaves, share)| {
+            for ([gamma, ..], patch) in leaves.iter_mut().zip(&patches[share.clone()]) {
+                *gamma = dot(&r[patch.clone()], &p[patch.clone()]);
+            }
+        });
     }
 
     /// w = S A p, r·M r, p·w and the local part of w·M w; what the coarse level knows of w travels with these. Collective.

@@ -2,10 +2,11 @@
 //!
 //! Contacts are large, and many where cloth is piled up: what is sorted are their names, and of most only where they are.
 //! Names of cloth against cloth lie about evenly in as many buckets as there are of them, by the first feature; there
-//! is little left to compare.
+//! is little left to compare. Each thread sorts those between two first features.
 
 use crate::collide::Contact;
 use crate::collide::contact::{PairId, PairKind};
+use crate::team::Team;
 
 /// Contacts that were found together.
 #[derive(Debug, Default)]
@@ -34,15 +35,54 @@ pub(super) struct Contacts {
     pub(super) vertex_body: Vec<Contact>,
     /// All, as they were found.
     found: Vec<Batch>,
-    /// Where those of other kinds are: cloth against cloth, vertices and faces, then edges, sorted by features; then bodies, sorted by
-    /// kind, body and features.
-    order: [Vec<Place>; 3],
+    /// Where those of other kinds are, in stretches that follow each other: cloth against cloth, vertices and faces, then edges, sorted by
+    /// features; then bodies, sorted by kind, body and features.
+    order: [Vec<Vec<Place>>; 3],
 }
 
 /// In which batch a contact was found, and which of it it is.
 type Place = [u32; 2];
 
-/// The names of contacts.
+/// Kinds of contacts that are shared out by their first feature: cloth against cloth, vertices and faces, and edges; vertices against bodies.
+const SHARED: usize = 3;
+/// Contacts for each thread that are worth sharing.
+const FEWEST: usize = 1024;
+/// Of how many contacts one is looked at to see how they lie.
+const SAMPLE: usize = 32;
+
+/// Which of the kinds that are shared out this is.
+fn shared(kind: PairKind) -> Option<usize> {
+    match kind {
+        PairKind::VertexFace => Some(0),
+        PairKind::EdgeEdge => Some(1),
+        PairKind::VertexBody => Some(2),
+        PairKind::FaceBody | PairKind::EdgeBody => None,
+    }
+}
+
+/// First features at which contacts of each kind are cut into so many shares of about as many, as a sample has it: of each share
+/// the first, and the first of none.
+fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
+    let mut sample = [const { Vec::new() }; SHARED];
+    if shares > 1 {
+        for id in found.iter().flat_map(|batch| &batch.ids).step_by(SAMPLE) {
+            if let Some(kind) = shared(id.kind) {
+                sample[kind].push(id.a);
+            }
+        }
+    }
+    sample.map(|mut firsts: Vec<u32>| {
+        firsts.sort_unstable();
+        let cut = |share: usize| match share {
+            0 => 0,
+            _ if share == shares => u64::from(u32::MAX) + 1,
+            _ => (firsts.get(firsts.len() * share / shares)).map_or(0, |&first| u64::from(first)),
+        };
+        (0..=shares).map(cut).collect()
+    })
+}
+
+/// The names of the contacts of a share.
 #[derive(Default)]
 struct Names {
     /// Cloth against cloth: features, the first in the upper half.
@@ -64,13 +104,27 @@ impl Names {
     }
 }
 
-impl Contacts {
-    /// Of batches of contacts in any order, each contact once.
-    pub(super) fn sorted(found: Vec<Batch>) -> Self {
+/// What a thread has sorted.
+#[derive(Default)]
+struct Stretch {
+    vertex_body: Vec<Contact>,
+    order: [Vec<Place>; 3],
+}
+
+impl Stretch {
+    /// Of one of the shares that were cut. The first has the contacts that are not shared out.
+    fn of(found: &[Batch], cuts: &[Vec<u64>; SHARED], share: usize) -> Self {
+        let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
         let mut names = Names::default();
-        for (batch, found) in (0..).zip(&found) {
+        for (batch, found) in (0..).zip(found) {
             for (at, &id) in (0..).zip(&found.ids) {
-                names.add(id, [batch, at]);
+                let here = match shared(id.kind) {
+                    Some(kind) => ranges[kind].contains(&u64::from(id.a)),
+                    None => share == 0,
+                };
+                if here {
+                    names.add(id, [batch, at]);
+                }
             }
         }
         let Names {
@@ -83,19 +137,67 @@ impl Contacts {
         let vertices = sorted_places(&vertex_body, |&[vertex, ..]| vertex);
         bodies.sort_unstable();
         let bodies = bodies.into_iter().map(|(_, place)| place).collect();
-        let at = |&place: &Place| *contact_at(&found, place);
-        let vertex_body = vertices.iter().map(at).collect();
+        let at = |&place: &Place| *contact_at(found, place);
         Self {
-            vertex_body,
-            found,
+            vertex_body: vertices.iter().map(at).collect(),
             order: [faces, edges, bodies],
         }
     }
+}
 
-    /// All but those of vertices against bodies: cloth against cloth, vertices and faces, then edges; then bodies.
-    pub(super) fn layers(&self) -> impl Iterator<Item = &Contact> {
-        let places = self.order.iter().flatten();
-        places.map(|&place| contact_at(&self.found, place))
+impl Contacts {
+    /// Of batches of contacts in any order, each contact once. Threads sort some each.
+    pub(super) fn sorted(found: Vec<Batch>, team: &Team) -> Self {
+        let count: usize = found.iter().map(|batch| batch.contacts.len()).sum();
+        let shares = (count / FEWEST).clamp(1, team.threads());
+        let cuts = cuts(&found, shares);
+        let mut stretches: Vec<Stretch> = Vec::new();
+        stretches.resize_with(shares, Stretch::default);
+        team.run(stretches.iter_mut().enumerate(), |(share, stretch)| {
+            *stretch = Stretch::of(&found, &cuts, share);
+        });
+        let mut all = Self {
+            found,
+            ..Self::default()
+        };
+        for stretch in stretches {
+            all.vertex_body.extend(stretch.vertex_body);
+            let kinds = all.order.iter_mut().zip(stretch.order);
+            kinds.for_each(|(all, places)| all.push(places));
+        }
+        all
+    }
+
+    /// Makes something of each but those of vertices against bodies, which are [so many](Self::layers_len): of cloth against cloth, vertices and
+    /// faces, then edges; then of bodies. Threads take those that they have sorted: contacts lie about in memory, and fetching them is most of it.
+    pub(super) fn map_layers<R: Send>(
+        &self,
+        team: &Team,
+        mut made: &mut [R],
+        make: impl Fn(&Contact) -> R + Sync,
+    ) {
+        let shares = self.order.iter().map(Vec::len).max().unwrap_or(0);
+        let mut work: Vec<Vec<(&mut [R], &[Place])>> = Vec::new();
+        work.resize_with(shares, Vec::new);
+        for kind in &self.order {
+            for (work, places) in work.iter_mut().zip(kind) {
+                let (own, rest) = made.split_at_mut(places.len());
+                work.push((own, places));
+                made = rest;
+            }
+        }
+        team.run(work, |stretches| {
+            for (made, places) in stretches {
+                for (made, &place) in made.iter_mut().zip(places) {
+                    *made = make(contact_at(&self.found, place));
+                }
+            }
+        });
+    }
+
+    /// How many are not of vertices against bodies.
+    pub(super) fn layers_len(&self) -> usize {
+        self.order.iter().flatten().map(Vec::len).sum()
     }
 
     /// All, in no order.
@@ -118,14 +220,16 @@ fn sorted_places<N: Copy + Ord + Default>(
     names: &[(N, Place)],
     first: impl Fn(&N) -> u32,
 ) -> Vec<Place> {
-    let Some(most) = names.iter().map(|(name, _)| first(name)).max() else {
+    let firsts = || names.iter().map(|(name, _)| first(name));
+    let Some((least, most)) = firsts().min().zip(firsts().max()) else {
         return Vec::new();
     };
+    let most = most - least;
     // As many buckets as names, or up to twice as many.
     let width = (0..31)
         .find(|&bits| u64::from(most >> bits) < 2 * names.len() as u64)
         .unwrap_or(31);
-    let bucket = |name: &N| (first(name) >> width) as usize;
+    let bucket = |name: &N| ((first(name) - least) >> width) as usize;
     // Counted one place further on, and summed: where each begins; then where it ends.
     let mut ends = vec![0_u32; (most >> width) as usize + 2];
     for (name, _) in names {
@@ -184,14 +288,20 @@ mod tests {
             found in prop::collection::vec((kind(), 0u32..3, 0u32..50, 0u32..50), 0..300),
             spread in prop::sample::select(vec![1, 1000, u32::MAX / 50]),
             batch in 1usize..100,
+            times in prop::sample::select(vec![1, 30]),
+            threads in 1usize..4,
         ) {
-            let found = found.into_iter().map(|(kind, body, a, b)| {
+            // Many are shared out.
+            let found = (0..times).flat_map(|time| {
+                found.iter().map(move |&(kind, body, a, b)| (kind, body, a, b + 50 * time))
+            });
+            let found = found.map(|(kind, body, a, b)| {
                 let body = if kind <= PairKind::EdgeEdge { 0 } else { body };
-                contact(kind, body, a * spread, b * spread)
+                contact(kind, body, a * spread, b)
             });
             let found: Vec<Contact> = found.collect();
             let batches = found.chunks(batch).map(|batch| Batch::new(batch.to_vec()));
-            let contacts = Contacts::sorted(batches.collect());
+            let contacts = Contacts::sorted(batches.collect(), &Team::new(threads).unwrap());
             prop_assert_eq!(contacts.len(), found.len());
             let (mut vertices, mut others): (Vec<PairId>, Vec<PairId>) =
                 (found.iter().map(|c| c.id)).partition(|id| id.kind == PairKind::VertexBody);
@@ -199,7 +309,9 @@ mod tests {
             others.sort();
             let ids: Vec<PairId> = contacts.vertex_body.iter().map(|c| c.id).collect();
             prop_assert_eq!(ids, vertices);
-            let ids: Vec<PairId> = contacts.layers().map(|c| c.id).collect();
+            prop_assert_eq!(contacts.layers_len(), others.len());
+            let mut ids = vec![PairId { kind: PairKind::VertexBody, body: 0, a: 0, b: 0 }; others.len()];
+            contacts.map_layers(&Team::new(threads).unwrap(), &mut ids, |c| c.id);
             prop_assert_eq!(ids, others);
             prop_assert!(contacts.all().map(|c| c.id).eq(found.iter().map(|c| c.id)));
         }

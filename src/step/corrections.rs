@@ -105,9 +105,10 @@ impl Corrections {
                 world.friction()[c.id.body as usize]
             }
         };
-        let layers = contacts.layers();
-        self.impulses
-            .extend(layers.map(|c| Row::of_contact(c, friction(c), dt)));
+        let team = self.impulses.team().clone();
+        self.impulses.extend_filled(contacts.layers_len(), |rows| {
+            contacts.map_layers(&team, rows, |c| Row::of_contact(c, friction(c), dt));
+        });
         let bodies = contacts.vertex_body.iter();
         self.impulses.extend(bodies.map(|c| Row {
             least_rate: least_rate(c, dt),

@@ -316,7 +316,7 @@ pub(super) fn detect(
     } else {
         left.contacts
     };
-    let contacts = Contacts::sorted(found);
+    let contacts = Contacts::sorted(found, team);
     placing.ended(left.spent, report.busy.iter().sum());
     if let Some(prices) = prices {
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);

@@ -64,6 +64,12 @@ impl Impulses {
         }
     }
 
+    /// The threads that share the work.
+    #[must_use]
+    pub fn team(&self) -> &Team {
+        &self.team
+    }
+
     /// Forgets all rows. The rank owns vertices of these numbers.
     pub fn clear(&mut self, owned: Range<usize>) {
         self.owned = owned;
@@ -76,7 +82,22 @@ impl Impulses {
 
     /// Appends rows; those that share a vertex must come in the same order on every rank.
     pub fn extend(&mut self, rows: impl IntoIterator<Item = Row>) {
-        for row in rows {
+        let start = self.web.rows.len();
+        self.web.rows.extend(rows);
+        self.enlist(start);
+    }
+
+    /// The same for so many rows that `fill` fills in.
+    pub fn extend_filled(&mut self, count: usize, fill: impl FnOnce(&mut [Row])) {
+        let start = self.web.rows.len();
+        self.web.rows.resize(start + count, Row::BLANK);
+        fill(&mut self.web.rows[start..]);
+        self.enlist(start);
+    }
+
+    /// Has the vertices of the rows from that on take part.
+    fn enlist(&mut self, start: usize) {
+        for row in &self.web.rows[start..] {
             let mut slots = [0; 4];
             for (slot, &vertex) in slots.iter_mut().zip(row.vertices()) {
                 let at = vertex as usize;
@@ -90,7 +111,6 @@ impl Impulses {
                 *slot = self.slot_of[at];
             }
             self.web.slots.push(slots);
-            self.web.rows.push(row);
         }
     }
 

@@ -27,6 +27,7 @@ use super::simulation::Simulation;
 use crate::collide::{Contact, Snapshot};
 use crate::scene::{Integrator, Scene};
 use crate::solve::{Outcome, SolveError, System, Tolerance};
+use crate::team::parts;
 
 /// Residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram.
 pub(super) const NEGLIGIBLE: f64 = 1e-12;
@@ -130,10 +131,15 @@ impl<'w> Simulation<'w> {
     /// The velocities by which collisions are looked for.
     pub(super) fn foresee(&mut self) {
         let fall = self.world.scene().gravity * self.dt;
-        let motion = self.v.iter().zip(self.world.pinned());
-        self.foreseen.clear();
-        self.foreseen
-            .extend(motion.map(|(&v, &pinned)| if pinned { v } else { v + fall }));
+        let (v, pinned) = (&self.v, self.world.pinned());
+        let shares = &self.everywhere.elements;
+        let foreseen = parts(&mut self.foreseen, shares).zip(shares);
+        self.everywhere.run(foreseen, |(foreseen, share)| {
+            let motion = v[share.clone()].iter().zip(&pinned[share.clone()]);
+            for (foreseen, (&v, &pinned)) in foreseen.iter_mut().zip(motion) {
+                *foreseen = if pinned { v } else { v + fall };
+            }
+        });
     }
 
     /// On a modelled machine, computes what the price says for each of so many things.
@@ -443,9 +449,13 @@ impl<'w> Simulation<'w> {
         let lengths: Vec<usize> = (0..comm.size())
             .map(|rank| size_of::<DVec3>() * self.ownership.vertices(rank).len())
             .collect();
+        let shares = self.cg.shares();
         let mut gather = |own: &[DVec3], all: &mut Vec<DVec3>| {
             all.resize(self.x.len(), DVec3::ZERO);
-            all[owned.clone()].copy_from_slice(own);
+            let to = parts(&mut all[owned.clone()], &shares.elements);
+            shares.run(to.zip(&shares.elements), |(to, share)| {
+                to.copy_from_slice(&own[share.clone()]);
+            });
             comm.allgather_into(&lengths, bytemuck::cast_slice_mut(all))
         };
         gather(&self.local_v[..n], &mut self.moves)?;
@@ -469,19 +479,23 @@ impl<'w> Simulation<'w> {
 
     /// Finds where all vertices move to. Fails if the new state is not all numbers: on every rank, for all look at all.
     fn move_all(&mut self) -> Result<(), StepError> {
-        let dt = self.dt;
-        let (x, v): (&[f64], &[f64]) = (
-            bytemuck::cast_slice(&self.x),
-            bytemuck::cast_slice(&self.moves),
-        );
         self.moved.resize(self.x.len(), DVec3::ZERO);
-        let moved: &mut [f64] = bytemuck::cast_slice_mut(&mut self.moved);
-        // Who moves with what is no number comes to what is none.
-        let mut bad = false;
-        for (moved, (x, v)) in moved.iter_mut().zip(x.iter().zip(v)) {
-            *moved = x + v * dt;
-            bad |= !moved.is_finite();
-        }
+        let (x, moves, dt) = (&self.x, &self.moves, self.dt);
+        let shares = &self.everywhere.elements;
+        let mut bad = vec![false; shares.len()];
+        let moved = parts(&mut self.moved, shares).zip(shares);
+        self.everywhere
+            .run(moved.zip(&mut bad), |((moved, share), bad)| {
+                let moved: &mut [f64] = bytemuck::cast_slice_mut(moved);
+                let x: &[f64] = bytemuck::cast_slice(&x[share.clone()]);
+                let v: &[f64] = bytemuck::cast_slice(&moves[share.clone()]);
+                // Who moves with what is no number comes to what is none.
+                for (moved, (x, v)) in moved.iter_mut().zip(x.iter().zip(v)) {
+                    *moved = x + v * dt;
+                    *bad |= !moved.is_finite();
+                }
+            });
+        let mut bad = bad.contains(&true);
         let ends = if self.motion.has_ends() {
             &self.ends[..]
         } else {

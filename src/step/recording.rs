@@ -239,7 +239,7 @@ impl Simulation<'_> {
         }
         step.rows = borders(self.world, needed.into_iter());
         let contacts = all.iter().map(Vec::len).sum::<usize>();
-        let mut sort = f64::INFINITY;
+        let (team, mut sort) = (self.team().clone(), f64::INFINITY);
         for _ in 0..REPEATS {
             let found = all.clone();
             let began = clock();
@@ -248,7 +248,7 @@ impl Simulation<'_> {
                 found.retain(|c| self.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
                 Batch::new(found)
             });
-            let sorted = Contacts::sorted(batches.collect());
+            let sorted = Contacts::sorted(batches.collect(), &team);
             sort = sort.min((clock() - began).as_nanos() as f64);
             drop(sorted);
         }

@@ -52,6 +52,17 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row of nothing.
+    pub(super) const BLANK: Self = Self {
+        count: 0,
+        vertices: [0; 4],
+        weights: [0.0; 4],
+        normal: DVec3::ZERO,
+        body_velocity: DVec3::ZERO,
+        least_rate: 0.0,
+        friction: 0.0,
+    };
+
     /// The row of a contact for a step of `dt` (s).
     #[must_use]
     pub fn of_contact(contact: &Contact, friction: f64, dt: f64) -> Self {

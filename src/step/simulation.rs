@@ -28,7 +28,7 @@ use crate::scene;
 use crate::solve::{
     BlockMatrix, Filter, ModifiedCg, Pattern, Preconditioner, Reduction, Smoother, System, TwoLevel,
 };
-use crate::team::Team;
+use crate::team::{Shares, Team, parts};
 
 const CG_TAG: Tag = Tag(0x10);
 
@@ -65,6 +65,8 @@ pub struct Simulation<'w> {
     pub(super) stride: Stride,
     /// Length of the part in s.
     pub(super) dt: f64,
+    /// Which of all vertices each thread goes through; on one rank those whose rows are its own in the solve.
+    pub(super) everywhere: Shares,
     /// All vertices, at the start of the part.
     pub(super) x: Vec<DVec3>,
     pub(super) v: Vec<DVec3>,
@@ -145,6 +147,11 @@ impl<'w> Simulation<'w> {
         let watched = stride.cuts() || contact.strain_change.is_some();
         let x = world.model().rest().to_vec();
         let v = world.start_velocities().to_vec();
+        let everywhere = if comm.size() == 1 {
+            cg.shares().clone()
+        } else {
+            team.cut_even(x.len())
+        };
         Ok(Self {
             world,
             options: *options,
@@ -166,8 +173,9 @@ impl<'w> Simulation<'w> {
             change_before: vec![DVec3::ZERO; owned],
             further: vec![DVec3::ZERO; owned],
             force: vec![DVec3::ZERO; owned],
-            foreseen: Vec::with_capacity(v.len()),
-            moves: Vec::new(),
+            foreseen: vec![DVec3::ZERO; v.len()],
+            everywhere,
+            moves: vec![DVec3::ZERO; v.len()],
             ends: Vec::new(),
             moved: Vec::new(),
             volumes: Volumes::default(),
@@ -343,8 +351,14 @@ impl<'w> Simulation<'w> {
     pub(super) fn load_local(&mut self) {
         let owned = self.owned();
         let n = owned.len();
-        self.local_x[..n].copy_from_slice(&self.x[owned.clone()]);
-        self.local_v[..n].copy_from_slice(&self.v[owned]);
+        let (from_x, from_v) = (&self.x[owned.clone()], &self.v[owned]);
+        let shares = self.cg.shares();
+        let to = parts(&mut self.local_x[..n], &shares.elements)
+            .zip(parts(&mut self.local_v[..n], &shares.elements));
+        shares.run(to.zip(&shares.elements), |((x, v), share)| {
+            x.copy_from_slice(&from_x[share.clone()]);
+            v.copy_from_slice(&from_v[share.clone()]);
+        });
         for (i, &vertex) in (n..).zip(self.plan.halo()) {
             self.local_x[i] = self.x[vertex as usize];
             self.local_v[i] = self.v[vertex as usize];
@@ -363,12 +377,17 @@ impl<'w> Simulation<'w> {
     }
 }
 
+/// Tests that a task makes before it returns: some five microseconds. A slice begins with looking up what it reads, and ends with
+/// the pairs of features that were gathered so far: short ones make the phase longer, long ones are late to be split.
+const SLICE: u32 = 512;
+
 /// The runtime's options for what a scene says.
 impl From<&scene::Balance> for ScopeOptions {
     fn from(balance: &scene::Balance) -> Self {
         Self {
             policy: balance.policy,
             seed: balance.seed,
+            slice: SLICE,
             ..Self::default()
         }
     }

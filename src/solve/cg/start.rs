@@ -39,10 +39,14 @@ impl ModifiedCg {
         self.constrained.sort_unstable();
         system.filter.write_changes(&mut self.p[..owned]);
         let directions = [Some(&*x), earlier];
+        let shares = self.reduction.shares();
         for (along, direction) in self.along.iter_mut().zip(directions) {
             if let Some(direction) = direction {
                 let along = &mut along[..owned];
-                along.copy_from_slice(direction);
+                let of = &shares.elements;
+                shares.run(parts(along, of).zip(of), |(along, share)| {
+                    along.copy_from_slice(&direction[share.clone()]);
+                });
                 system.filter.project(along);
             }
         }
@@ -53,9 +57,13 @@ impl ModifiedCg {
             comm.compute(self.solve_cost, Duration::ZERO);
         }
         // r = S (b − A z)
-        for (r, b) in self.r.iter_mut().zip(system.rhs) {
-            *r = *b - *r;
-        }
+        let shares = self.reduction.shares();
+        let of = &shares.elements;
+        shares.run(parts(&mut self.r, of).zip(of), |(r, share)| {
+            for (r, b) in r.iter_mut().zip(&system.rhs[share.clone()]) {
+                *r = *b - *r;
+            }
+        });
         system.filter.project(&mut self.r);
         let both = earlier.is_some();
         let [initial, bad, energies @ ..] = self.measure_residual(comm, system, |cg, patch| {

@@ -105,14 +105,21 @@ impl ModifiedCg {
             filter: system.filter,
             constrained: &self.constrained,
         };
-        let mut room = [DVec3::ZERO; ROWS];
-        for rows in self.reduction.patches().iter().flat_map(few) {
-            let u = &mut room[..rows.len()];
-            let r = &self.r[rows.clone()];
-            direction.preconditioner.apply(rows.clone(), r, u);
-            direction.project(&rows, u);
-            between(&mut x[rows.clone()], (share, &self.p[rows]), (share, u));
-        }
+        let (patches, shares) = (self.reduction.patches(), self.reduction.shares());
+        let (p, r, of) = (&self.p, &self.r, &shares.elements);
+        let work = parts(x, of).zip(of.iter().zip(&shares.ranges));
+        shares.run(work, |(x, (elements, of_patches))| {
+            let mut room = [DVec3::ZERO; ROWS];
+            for rows in patches[of_patches.clone()].iter().flat_map(few) {
+                let u = &mut room[..rows.len()];
+                direction
+                    .preconditioner
+                    .apply(rows.clone(), &r[rows.clone()], u);
+                direction.project(&rows, u);
+                let at = rows.start - elements.start..rows.end - elements.start;
+                between(&mut x[at], (share, &p[rows]), (share, u));
+            }
+        });
     }
 }
 
