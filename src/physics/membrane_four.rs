@@ -99,7 +99,8 @@ pub(crate) fn couple_four<L: Lanes, const SAME: bool>(
     lanes: L,
     rest: &RestFour,
     laws: &[Law],
-    (corners, x, v): (&[[u32; 4]; 3], &[[f64; 4]], &[[f64; 4]]),
+    corners: &[[u32; 4]; 3],
+    (x, v): (&[[f64; 4]], &[[f64; 4]]),
     times: &Times,
     coupled: &mut [Coupled; 4],
 ) -> Result<[[L::Four; 4]; 3], usize> {
@@ -599,12 +600,12 @@ mod tests {
             let corners = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]];
             let x = [0, 1, 2].map(|corner| of.map(|one| four(one.x[corner])));
             let v = [0, 1, 2].map(|corner| of.map(|one| four(one.v[corner])));
-            let state = (&corners, x.as_flattened(), v.as_flattened());
+            let state = (x.as_flattened(), v.as_flattened());
             let mut coupled = [[0.0; 28]; 4];
             let impulses = if times.stiff == times.shift {
-                couple_four::<L, true>(lanes, &rest, &laws, state, times, &mut coupled)?
+                couple_four::<L, true>(lanes, &rest, &laws, &corners, state, times, &mut coupled)?
             } else {
-                couple_four::<L, false>(lanes, &rest, &laws, state, times, &mut coupled)?
+                couple_four::<L, false>(lanes, &rest, &laws, &corners, state, times, &mut coupled)?
             };
             let impulses = impulses.map(|corner| corner.map(|four| lanes.store(four)));
             Ok((coupled, impulses))

@@ -309,7 +309,8 @@ impl Assembling<'_, '_> {
                 lanes,
                 &four.rest,
                 self.laws,
-                (&four.corners, &room.x, &room.v),
+                &four.corners,
+                (&room.x, &room.v),
                 self.times,
                 coupled,
             )
