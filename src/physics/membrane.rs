@@ -172,15 +172,6 @@ impl RestTriangle {
         &self.gradients
     }
 
-    /// λ and μ in N/m, if it is not woven.
-    #[inline]
-    pub(super) fn isotropic(&self) -> Option<[f64; 2]> {
-        match self.law {
-            Law::Isotropic { lambda, mu } => Some([lambda, mu]),
-            Law::Woven(_) => None,
-        }
-    }
-
     /// Splits the deformation gradient at corner positions `x` (m); `None` if the triangle collapsed
     /// to a line or is not finite.
     #[must_use]

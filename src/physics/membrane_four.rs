@@ -1,15 +1,20 @@
-//! Four triangles of isotropic cloth at once: what they add to the matrix of a step and to its right-hand side.
+//! Four triangles at once: what they add to the matrix of a step and to its right-hand side.
 //!
-//! The formulas are those of [`super::membrane`], in the same order and with the same roundings: each lane of a vector is a
-//! triangle, and gets the bits that it gets alone. A block and the one across the diagonal have the same elastic part, transposed, to
-//! the bit; the part of tension is rounded differently in the two.
+//! The formulas are those of [`super::membrane`] for woven cloth, of which isotropic cloth is a case, in a form that has less to compute. Each lane of a
+//! vector is a triangle and gets the bits that it gets alone.
+//!
+//! With the unit normal n, axes r₀ and r₁ in the plane, and gradients `g`, `h` of two corners' shape functions, their block is `R k Rᵀ + f n nᵀ` with
+//! `k = A Bᵢᵀ C Bⱼ` and the tension's `f = A gᵀ T h`. As `r₁ r₁ᵀ = I − n nᵀ − r₀ r₀ᵀ` and `r₀ r₁ᵀ − r₁ r₀ᵀ` has the entries of n, it is
+//!
+//! `k₁₁ I + (k₀₀ − k₁₁) r₀ r₀ᵀ + (k₀₁ + k₁₀)/2 (r₀ r₁ᵀ + r₁ r₀ᵀ) + (k₀₁ − k₁₀)/2 [r₀ r₁ᵀ − r₁ r₀ᵀ] + (f − k₁₁) n nᵀ`.
+//!
+//! Gradients sum to zero, and so do blocks along a row or a column: of nine blocks the two on the diagonal of the later corners and the one of
+//! both are computed. Forces sum to zero too, and only differences of positions and of velocities matter.
 
-use std::ops::{Add, Div, Mul, Sub};
+use std::ops::{Add, Mul};
 
-use glam::DVec3;
-
-use super::membrane::RestTriangle;
-use crate::simd::{Lanes, Numbers, four_at};
+use super::membrane::{Moduli, RestTriangle};
+use crate::simd::{Lanes, Numbers};
 
 /// Times of a step in s, and what they multiply.
 #[derive(Clone, Copy, Debug)]
@@ -22,200 +27,212 @@ pub(crate) struct Times {
     pub(crate) shift: f64,
 }
 
-/// Four triangles in motion.
+/// What a material's moduli are multiplied with in a system; c₁₁, c₂₂, c₁₂, c₆₆ each.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moving<'a> {
-    pub(crate) rest: [&'a RestTriangle; 4],
-    /// Of stretching and shearing alike, in s.
-    pub(crate) damping: [f64; 4],
-    /// Where the corners of each stand in positions and velocities.
-    pub(crate) corners: [[u32; 3]; 4],
-    /// Positions, m.
-    pub(crate) x: &'a [DVec3],
-    /// Velocities, m/s.
-    pub(crate) v: &'a [DVec3],
+pub(crate) struct Law {
+    /// N/m.
+    stress: [f64; 4],
+    /// Times τ and how far elasticity with damping follows the change, kg/m².
+    change: [f64; 4],
+    /// And what was begun with.
+    begun: [f64; 4],
 }
 
-/// What four triangles add, each for itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Added([OfOne; 4]);
-
-/// What a triangle adds.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OfOne {
-    /// Block `i, j` at `3 i + j`, by columns, without its last number; kg.
-    firsts: [[[f64; 4]; 2]; 9],
-    /// The last numbers of the blocks.
-    lasts: [f64; 12],
-    /// To the right-hand side in the rows of the corners, kg m/s.
-    impulses: [[f64; 4]; 3],
-}
-
-impl Added {
-    /// Of each triangle.
-    pub(crate) fn each(&self) -> &[OfOne; 4] {
-        &self.0
+impl Law {
+    /// Of cloth whose stretching and shearing is damped with these times in s.
+    pub(crate) fn new(moduli: &Moduli, [stretch, shear]: [f64; 2], times: &Times) -> Self {
+        let Moduli { c11, c22, c12, c66 } = *moduli;
+        let following = |time: f64| {
+            let (stretch, shear) = (times.tau * (time + stretch), times.tau * (time + shear));
+            [c11 * stretch, c22 * stretch, c12 * stretch, c66 * shear]
+        };
+        Self {
+            stress: [c11, c22, c12, c66],
+            change: following(times.stiff),
+            begun: following(times.shift),
+        }
     }
 }
 
-impl OfOne {
-    /// Block `i, j` by columns: eight numbers and the ninth.
-    #[inline(always)]
-    pub(crate) fn block(&self, i: usize, j: usize) -> (&[[f64; 4]; 2], f64) {
-        let at = 3 * i + j;
-        (&self.firsts[at], self.lasts[at])
-    }
+/// The rest shapes of four triangles, side by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RestFour {
+    /// Along x and y of the gradients of the second and of the third corner's shape function, 1/m.
+    gradients: [[f64; 4]; 4],
+    /// m².
+    areas: [f64; 4],
+    /// Which of the laws each has.
+    laws: [u32; 4],
+}
 
-    /// What is added to the right-hand side in the row of a corner, and zero.
-    #[inline(always)]
-    pub(crate) fn impulse(&self, i: usize) -> &[f64; 4] {
-        &self.impulses[i]
+impl RestFour {
+    /// Puts a triangle into a lane: its corners in the order given, and its law.
+    ///
+    /// # Panics
+    /// If there is no such lane.
+    pub(crate) fn set(&mut self, lane: usize, rest: &RestTriangle, order: [usize; 3], law: u32) {
+        let [_, g, h] = order.map(|corner| rest.gradients()[corner]);
+        for (numbers, value) in self.gradients.iter_mut().zip([g.x, g.y, h.x, h.y]) {
+            numbers[lane] = value;
+        }
+        self.areas[lane] = rest.area();
+        self.laws[lane] = law;
     }
 }
 
-/// Computes what the triangles add; `false`, and nothing of use, if one has collapsed or is woven.
+/// How two of a triangle's corners are coupled: what it takes away from their block, and adds to those on the diagonal of both; kg. The first and second corner, first and third,
+/// second and third, nine numbers each by columns, of which rows are those of the former corner; and one number of no use.
+pub(crate) type Coupled = [f64; 28];
+
+/// Computes how the corners of four triangles are coupled, and what these add to the right-hand side at each corner, a vector and zero each, kg m/s.
 ///
-/// `SAME` says that positions follow the change and what was begun with by the same time.
+/// `corners` says of each corner where the four have it in positions (m) and velocities (m/s), which have a fourth number of no use. `SAME` says
+/// that positions follow the change and what was begun with by the same time.
+///
+/// # Errors
+/// The first lane whose triangle has collapsed or is not finite; there is nothing of use then.
+///
+/// # Panics
+/// If there is no such law or corner.
 #[inline(always)]
-pub(crate) fn add_four<L: Lanes, const SAME: bool>(
+pub(crate) fn couple_four<L: Lanes, const SAME: bool>(
     lanes: L,
-    of: &Moving<'_>,
+    rest: &RestFour,
+    laws: &[Law],
+    corners: &[[u32; 4]; 3],
+    (x, v): (&[[f64; 4]], &[[f64; 4]]),
     times: &Times,
-    added: &mut Added,
-) -> bool {
-    let [
-        Some([lambda_a, mu_a]),
-        Some([lambda_b, mu_b]),
-        Some([lambda_c, mu_c]),
-        Some([lambda_d, mu_d]),
-    ] = [
-        of.rest[0].isotropic(),
-        of.rest[1].isotropic(),
-        of.rest[2].isotropic(),
-        of.rest[3].isotropic(),
-    ]
-    else {
-        return false;
-    };
-    let lambda = Numbers(lanes, lanes.load(&[lambda_a, lambda_b, lambda_c, lambda_d]));
-    let mu = Numbers(lanes, lanes.load(&[mu_a, mu_b, mu_c, mu_d]));
-    let damping = Numbers(lanes, lanes.load(&of.damping));
-    let [g0x, g0y, g1x, g1y] = across(lanes, |k| {
-        let [g0, g1, _] = of.rest[k].gradients();
-        [g0.x, g0.y, g1.x, g1.y]
-    });
-    let [g2x, g2y, area, _] = across(lanes, |k| {
-        let [_, _, g2] = of.rest[k].gradients();
-        [g2.x, g2.y, of.rest[k].area(), 0.0]
-    });
-    let (gx, gy) = ([g0x, g1x, g2x], [g0y, g1y, g2y]);
-    let two = lambda.splat(2.0);
+    coupled: &mut [Coupled; 4],
+) -> Result<[[L::Four; 4]; 3], usize> {
+    let [p, q, r, s] = &rest.gradients;
+    let (a, b) = (Numbers(lanes, lanes.load(p)), Numbers(lanes, lanes.load(q)));
+    let (c, d) = (Numbers(lanes, lanes.load(r)), Numbers(lanes, lanes.load(s)));
+    let area = Numbers(lanes, lanes.load(&rest.areas));
+    let [p, q, r, s] = rest.laws;
+    let law = [
+        &laws[p as usize],
+        &laws[q as usize],
+        &laws[r as usize],
+        &laws[s as usize],
+    ];
 
     // RestTriangle::deform
-    let x0 = corner(lanes, of.x, &of.corners, 0);
-    let x1 = corner(lanes, of.x, &of.corners, 1);
-    let x2 = corner(lanes, of.x, &of.corners, 2);
-    let f0 = x0 * gx[0] + x1 * gx[1] + x2 * gx[2];
-    let f1 = x0 * gy[0] + x1 * gy[1] + x2 * gy[2];
+    let (e1, e2) = (
+        between(lanes, x, &corners[0], &corners[1]),
+        between(lanes, x, &corners[0], &corners[2]),
+    );
+    let f0 = (e1 * a).fused(e2, c);
+    let f1 = (e1 * b).fused(e2, d);
     let (c00, c11, c01) = (f0.dot(f0), f1.dot(f1), f0.dot(f1));
     let normal = f0.cross(f1);
     let root = normal.dot(normal).root();
-    let (roots, least) = (
-        root.to_array(),
-        (lambda.splat(1e-12) * (c00 + c11)).to_array(),
+    let least = area.splat(1e-12) * (c00 + c11);
+    let (zero, one) = (area.splat(0.0), area.splat(1.0));
+    let finite = root.where_less(area.splat(f64::MAX), zero, one);
+    let spans = least.where_less(root, finite, one);
+    let [p, q, r, s] = spans.to_array();
+    if (p + q) + (r + s) != 0.0 {
+        let first = spans.to_array().iter().position(|&lane| lane != 0.0);
+        return Err(first.unwrap_or_default());
+    }
+    let trace = (c00 + c11 + (root + root)).root();
+    // One division for all: tr U = trace and det U = root.
+    let both = one / (trace * root);
+    let (by_trace, by_root) = (both * root, both * trace);
+    let (u00, u11, u01) = (
+        (c00 + root) * by_trace,
+        (c11 + root) * by_trace,
+        c01 * by_trace,
     );
-    let spans = |k: usize| roots[k].is_finite() && roots[k] > least[k];
-    if !(spans(0) && spans(1) && spans(2) && spans(3)) {
-        return false;
-    }
-    let trace = (c00 + c11 + two * root).root();
-    let (u00, u11, u01) = ((c00 + root) / trace, (c11 + root) / trace, c01 / trace);
-    let r0 = (f0 * u11 - f1 * u01) / root;
-    let r1 = (f1 * u00 - f0 * u01) / root;
+    let against = zero - u01;
+    let (w00, w11, w01) = (u00 * by_root, u11 * by_root, against * by_root);
+    let r0 = (f0 * w11).fused(f1, w01);
+    let r1 = (f1 * w00).fused(f0, w01);
+    let n = normal * by_root;
 
-    // RestTriangle::stress and RestTriangle::forces
-    let one = lambda.splat(1.0);
-    let two_mu = two * mu;
-    let (e00, e11) = (u00 - one, u11 - one);
-    let pressure = lambda * (e00 + e11);
-    let (s00, s11) = (pressure + two_mu * e00, pressure + two_mu * e11);
-    let s01 = two_mu * u01;
-    let against = lambda.splat(-1.0) * area;
-    let p0 = (r0 * s00 + r1 * s01) * against;
-    let p1 = (r0 * s01 + r1 * s11) * against;
+    // RestTriangle::stress and RestTriangle::pull
+    let [m11, m22, m12, m66] = across(
+        lanes,
+        [
+            &law[0].stress,
+            &law[1].stress,
+            &law[2].stress,
+            &law[3].stress,
+        ],
+    );
+    let (s00, s11) = (u00 - one, u11 - one);
+    let (s00, s11) = ((m12 * s11).fused(m11, s00), (m12 * s00).fused(m22, s11));
+    let s01 = (m66 + m66) * u01;
+    let (a00, a01) = (
+        (against * s01).fused(u11, s00),
+        (against * s11).fused(u11, s01),
+    );
+    let (a10, a11) = (
+        (against * s00).fused(u00, s01),
+        (against * s01).fused(u00, s11),
+    );
+    let y00 = (a01 * against).fused(a00, u11).fused(root, s00) * both;
+    let y11 = (a10 * against).fused(a11, u00).fused(root, s11) * both;
+    let y01 = (a00 * against).fused(a01, u00).fused(root, s01) * both;
 
-    // RestTriangle::stiffness
-    let tension = tension(lanes, [lambda, two_mu], [u00, u11, u01]);
-    let (stiff, shift) = (lambda.splat(times.stiff), lambda.splat(times.shift));
+    // RestTriangle::forces, times τ
+    let tau = area.splat(times.tau) * area;
+    let (p0, p1) = (
+        (f0 * y00).fused(f1, y01) * (zero - tau),
+        (f0 * y01).fused(f1, y11) * (zero - tau),
+    );
+    let (mut second, mut third) = ((p0 * a).fused(p1, b), (p0 * c).fused(p1, d));
+
     let element = Element {
-        gx,
-        gy,
-        spatial: [
-            r0 * gx[0] + r1 * gy[0],
-            r0 * gx[1] + r1 * gy[1],
-            r0 * gx[2] + r1 * gy[2],
-        ],
-        plane: r0.square() + r1.square(),
-        normal: r0.cross(r1).square(),
-        tension,
+        gradients: [a, b, c, d],
         area,
-        lambda,
-        mu,
-        tau: lambda.splat(times.tau),
-        change: [stiff + damping, stiff],
-        begun: [shift + damping, shift],
+        axis: r0.square(),
+        mixed: r0.mixed(r1),
+        normal: n.square(),
+        n,
+        tension: tension([y00, y11, y01]),
     };
-    let v = [
-        corner(lanes, of.v, &of.corners, 0),
-        corner(lanes, of.v, &of.corners, 1),
-        corner(lanes, of.v, &of.corners, 2),
-    ];
-
-    let mut rows = Rows {
-        forces: [
-            p0 * gx[0] + p1 * gy[0],
-            p0 * gx[1] + p1 * gy[1],
-            p0 * gx[2] + p1 * gy[2],
-        ],
-        lasts: [lambda.splat(0.0); 12],
-    };
-    // Each row of the right-hand side in the order of its columns.
-    element.add_pair::<SAME, 0, 0>(lanes, &v, &mut rows, added);
-    element.add_pair::<SAME, 0, 1>(lanes, &v, &mut rows, added);
-    element.add_pair::<SAME, 0, 2>(lanes, &v, &mut rows, added);
-    element.add_pair::<SAME, 1, 1>(lanes, &v, &mut rows, added);
-    element.add_pair::<SAME, 1, 2>(lanes, &v, &mut rows, added);
-    element.add_pair::<SAME, 2, 2>(lanes, &v, &mut rows, added);
-    for third in 0..3 {
-        let at = 4 * third;
-        let of = |k: usize| rows.lasts[at + k].1;
-        let [a, b, c, d] = lanes.transposed([of(0), of(1), of(2), of(3)]);
-        added.0[0].lasts[at..at + 4].copy_from_slice(&lanes.store(a));
-        added.0[1].lasts[at..at + 4].copy_from_slice(&lanes.store(b));
-        added.0[2].lasts[at..at + 4].copy_from_slice(&lanes.store(c));
-        added.0[3].lasts[at..at + 4].copy_from_slice(&lanes.store(d));
+    let blocks = element.blocks(
+        across(
+            lanes,
+            [
+                &law[0].change,
+                &law[1].change,
+                &law[2].change,
+                &law[3].change,
+            ],
+        ),
+        tau * area.splat(times.stiff),
+    );
+    let (w1, w2) = (
+        between(lanes, v, &corners[0], &corners[1]),
+        between(lanes, v, &corners[0], &corners[2]),
+    );
+    if SAME {
+        blocks.pull([w1, w2], [&mut second, &mut third]);
+    } else {
+        let begun = element.blocks(
+            across(
+                lanes,
+                [&law[0].begun, &law[1].begun, &law[2].begun, &law[3].begun],
+            ),
+            tau * area.splat(times.shift),
+        );
+        begun.pull([w1, w2], [&mut second, &mut third]);
     }
-    for (i, &force) in rows.forces.iter().enumerate() {
-        let Vector([x, y, z]) = force * element.tau;
-        let [a, b, c, d] = lanes.transposed([x.1, y.1, z.1, lanes.splat(0.0)]);
-        added.0[0].impulses[i] = lanes.store(a);
-        added.0[1].impulses[i] = lanes.store(b);
-        added.0[2].impulses[i] = lanes.store(c);
-        added.0[3].impulses[i] = lanes.store(d);
-    }
-    true
+    blocks.store(lanes, coupled);
+    let first = (second + third).negative();
+    Ok([
+        first.of_each(lanes),
+        second.of_each(lanes),
+        third.of_each(lanes),
+    ])
 }
 
 /// Four numbers of each of the four, exchanged.
 #[inline(always)]
-fn across<L: Lanes>(lanes: L, of: impl Fn(usize) -> [f64; 4]) -> [Numbers<L>; 4] {
-    let (a, b, c, d) = (of(0), of(1), of(2), of(3));
-    let rows = [
-        lanes.load(&a),
-        lanes.load(&b),
-        lanes.load(&c),
-        lanes.load(&d),
-    ];
+fn across<L: Lanes>(lanes: L, [a, b, c, d]: [&[f64; 4]; 4]) -> [Numbers<L>; 4] {
+    let rows = [lanes.load(a), lanes.load(b), lanes.load(c), lanes.load(d)];
     let [a, b, c, d] = lanes.transposed(rows);
     [
         Numbers(lanes, a),
@@ -225,213 +242,213 @@ fn across<L: Lanes>(lanes: L, of: impl Fn(usize) -> [f64; 4]) -> [Numbers<L>; 4]
     ]
 }
 
-/// A vector of each of the four at one of its corners.
+/// From the vectors at one corner to those at another.
 #[inline(always)]
-fn corner<L: Lanes>(
-    lanes: L,
-    vectors: &[DVec3],
-    corners: &[[u32; 3]; 4],
-    corner: usize,
-) -> Vector<L> {
-    let of = |k: usize| lanes.load(four_at(vectors, corners[k][corner] as usize, &mut [0.0; 4]));
-    let [x, y, z, _] = lanes.transposed([of(0), of(1), of(2), of(3)]);
+fn between<L: Lanes>(lanes: L, of: &[[f64; 4]], from: &[u32; 4], to: &[u32; 4]) -> Vector<L> {
+    let [x, y, z, _] = lanes.transposed([
+        lanes.subtract(
+            lanes.load(&of[to[0] as usize]),
+            lanes.load(&of[from[0] as usize]),
+        ),
+        lanes.subtract(
+            lanes.load(&of[to[1] as usize]),
+            lanes.load(&of[from[1] as usize]),
+        ),
+        lanes.subtract(
+            lanes.load(&of[to[2] as usize]),
+            lanes.load(&of[from[2] as usize]),
+        ),
+        lanes.subtract(
+            lanes.load(&of[to[3] as usize]),
+            lanes.load(&of[from[3] as usize]),
+        ),
+    ]);
     Vector([Numbers(lanes, x), Numbers(lanes, y), Numbers(lanes, z)])
 }
 
 /// What blocks are made of.
 struct Element<L: Lanes> {
-    gx: [Numbers<L>; 3],
-    gy: [Numbers<L>; 3],
-    spatial: [Vector<L>; 3],
-    plane: Symmetric<L>,
-    normal: Symmetric<L>,
-    tension: [Numbers<L>; 3],
+    gradients: [Numbers<L>; 4],
     area: Numbers<L>,
-    lambda: Numbers<L>,
-    mu: Numbers<L>,
-    tau: Numbers<L>,
-    /// How long elasticity with damping and tension follow the change.
-    change: [Numbers<L>; 2],
-    /// And what was begun with.
-    begun: [Numbers<L>; 2],
+    /// r₀ r₀ᵀ.
+    axis: Symmetric<L>,
+    /// r₀ r₁ᵀ + r₁ r₀ᵀ.
+    mixed: Symmetric<L>,
+    /// n nᵀ.
+    normal: Symmetric<L>,
+    n: Vector<L>,
+    tension: [Numbers<L>; 3],
 }
 
-/// What rows of blocks have in common.
-struct Rows<L: Lanes> {
-    forces: [Vector<L>; 3],
-    /// The last numbers of the blocks.
-    lasts: [Numbers<L>; 12],
+/// The blocks of the second and the third corner, and the one of both with its sign changed.
+struct Blocks<L: Lanes> {
+    second: Symmetric<L>,
+    third: Symmetric<L>,
+    /// By columns.
+    minus_both: [Numbers<L>; 9],
 }
 
 impl<L: Lanes> Element<L> {
-    /// A block and the one across the diagonal.
+    /// For moduli and tension times what they act for.
     #[inline(always)]
-    fn add_pair<const SAME: bool, const I: usize, const J: usize>(
-        &self,
-        lanes: L,
-        v: &[Vector<L>; 3],
-        rows: &mut Rows<L>,
-        added: &mut Added,
-    ) {
-        let elastic = self.elastic(I, J);
-        self.add::<SAME>(lanes, (I, J), &elastic, v[J], rows, added);
-        if I != J {
-            let [a, b, c, d, e, f, g, h, k] = elastic;
-            let across = [a, d, g, b, e, h, c, f, k];
-            self.add::<SAME>(lanes, (J, I), &across, v[I], rows, added);
+    fn blocks(&self, moduli: [Numbers<L>; 4], tension_time: Numbers<L>) -> Blocks<L> {
+        let [a, b, c, d] = self.gradients;
+        let [m11, m22, m12, m66] = moduli;
+        let (m11, m22) = (m11 * self.area, m22 * self.area);
+        let (m12, m66) = (m12 * self.area, m66 * self.area);
+        let [t00, t11, t01] = self.tension;
+        let (t00, t11, t01) = (t00 * tension_time, t11 * tension_time, t01 * tension_time);
+        let half = a.splat(0.5);
+        let (sum, difference) = (m12 + m66, half * (m12 - m66));
+
+        let (ta, tb) = ((t01 * b).fused(t00, a), (t01 * a).fused(t11, b));
+        let (aa, bb) = (a * a, b * b);
+        let (k00, k11) = ((m66 * bb).fused(m11, aa), (m66 * aa).fused(m22, bb));
+        let form = (b * tb).fused(a, ta);
+        let second = self.symmetric([k00 - k11, sum * (a * b), form - k11], k11);
+
+        let (cc, dd) = (c * c, d * d);
+        let (k00, k11) = ((m66 * dd).fused(m11, cc), (m66 * cc).fused(m22, dd));
+        let (tc, td) = ((t01 * d).fused(t00, c), (t01 * c).fused(t11, d));
+        let form = (d * td).fused(c, tc);
+        let third = self.symmetric([k00 - k11, sum * (c * d), form - k11], k11);
+
+        let (ac, bd, ad, bc) = (a * c, b * d, a * d, b * c);
+        let (k00, k11) = ((m66 * bd).fused(m11, ac), (m66 * ac).fused(m22, bd));
+        let form = (d * tb).fused(c, ta);
+        let zero = a.splat(0.0);
+        let mixed = (half * sum) * (zero - (ad + bc));
+        let Symmetric([xx, xy, xz, yy, yz, zz]) =
+            self.symmetric([k11 - k00, mixed, k11 - form], zero - k11);
+        // (k₁₀ − k₀₁)/2 of what is not symmetric.
+        let turning = difference * (bc - ad);
+        let Vector([x, y, z]) = self.n * turning;
+        Blocks {
+            second,
+            third,
+            minus_both: [xx, xy - z, xz + y, xy + z, yy, yz - x, xz - y, yz + x, zz],
         }
     }
 
-    /// `Stiffness::elastic`, by columns.
+    /// Shares of r₀ r₀ᵀ, of the mixed part, of n nᵀ, and of identity.
     #[inline(always)]
-    fn elastic(&self, i: usize, j: usize) -> [Numbers<L>; 9] {
-        let share = self.mu * (self.gx[i] * self.gx[j] + self.gy[i] * self.gy[j]);
-        [
-            self.elastic_entry((i, 0), (j, 0), share),
-            self.elastic_entry((i, 1), (j, 0), share),
-            self.elastic_entry((i, 2), (j, 0), share),
-            self.elastic_entry((i, 0), (j, 1), share),
-            self.elastic_entry((i, 1), (j, 1), share),
-            self.elastic_entry((i, 2), (j, 1), share),
-            self.elastic_entry((i, 0), (j, 2), share),
-            self.elastic_entry((i, 1), (j, 2), share),
-            self.elastic_entry((i, 2), (j, 2), share),
-        ]
+    fn symmetric(&self, shares: [Numbers<L>; 3], identity: Numbers<L>) -> Symmetric<L> {
+        Symmetric([
+            self.shared(0, shares) + identity,
+            self.shared(1, shares),
+            self.shared(2, shares),
+            self.shared(3, shares) + identity,
+            self.shared(4, shares),
+            self.shared(5, shares) + identity,
+        ])
     }
 
     #[inline(always)]
-    fn elastic_entry(
-        &self,
-        (i, row): (usize, usize),
-        (j, column): (usize, usize),
-        share: Numbers<L>,
-    ) -> Numbers<L> {
-        let (a, b) = (&self.spatial[i].0, &self.spatial[j].0);
-        let straight = (a[row] * b[column]) * self.lambda;
-        let crossed = (b[row] * a[column]) * self.mu;
-        (straight + crossed + self.plane.of(row, column) * share) * self.area
-    }
-
-    /// Finishes block `i, j`, whose column's corner moves with `v`.
-    #[inline(always)]
-    fn add<const SAME: bool>(
-        &self,
-        lanes: L,
-        (i, j): (usize, usize),
-        elastic: &[Numbers<L>; 9],
-        v: Vector<L>,
-        rows: &mut Rows<L>,
-        added: &mut Added,
-    ) {
-        // Stiffness::geometric
-        let [t00, t11, t01] = self.tension;
-        let form = self.gx[i] * (t00 * self.gx[j] + t01 * self.gy[j])
-            + self.gy[i] * (t01 * self.gx[j] + t11 * self.gy[j]);
-        let form = self.area * form;
-        let block = self.following(elastic, form, &self.change);
-        let pull = if SAME {
-            drawn(&block, v)
-        } else {
-            drawn(&self.following(elastic, form, &self.begun), v)
-        };
-        rows.forces[i] = rows.forces[i] - pull;
-        let [a, b, c, d, e, f, g, h, last] = block;
-        let of = |number: Numbers<L>| (number * self.tau).1;
-        let first = lanes.transposed([of(a), of(b), of(c), of(d)]);
-        let second = lanes.transposed([of(e), of(f), of(g), of(h)]);
-        let at = 3 * i + j;
-        added.0[0].firsts[at] = [lanes.store(first[0]), lanes.store(second[0])];
-        added.0[1].firsts[at] = [lanes.store(first[1]), lanes.store(second[1])];
-        added.0[2].firsts[at] = [lanes.store(first[2]), lanes.store(second[2])];
-        added.0[3].firsts[at] = [lanes.store(first[3]), lanes.store(second[3])];
-        rows.lasts[3 * i + j] = last * self.tau;
-    }
-
-    /// Elasticity and tension times a time each.
-    #[inline(always)]
-    fn following(
-        &self,
-        elastic: &[Numbers<L>; 9],
-        form: Numbers<L>,
-        [elastic_time, tension_time]: &[Numbers<L>; 2],
-    ) -> [Numbers<L>; 9] {
-        let [xx, xy, xz, yy, yz, zz] = self.normal.0;
-        let of = |elastic: Numbers<L>, normal: Numbers<L>| {
-            elastic * *elastic_time + (normal * form) * *tension_time
-        };
-        let [a, b, c, d, e, f, g, h, k] = *elastic;
-        [
-            of(a, xx),
-            of(b, xy),
-            of(c, xz),
-            of(d, xy),
-            of(e, yy),
-            of(f, yz),
-            of(g, xz),
-            of(h, yz),
-            of(k, zz),
-        ]
+    fn shared(&self, k: usize, [axis, mixed, normal]: [Numbers<L>; 3]) -> Numbers<L> {
+        (self.axis.0[k] * axis)
+            .fused(self.mixed.0[k], mixed)
+            .fused(self.normal.0[k], normal)
     }
 }
 
-/// The product of blocks with vectors.
-#[inline(always)]
-fn drawn<L: Lanes>([a, b, c, d, e, f, g, h, k]: &[Numbers<L>; 9], v: Vector<L>) -> Vector<L> {
-    let [x, y, z] = v.0;
-    Vector([
-        *a * x + *d * y + *g * z,
-        *b * x + *e * y + *h * z,
-        *c * x + *f * y + *k * z,
-    ])
+impl<L: Lanes> Blocks<L> {
+    /// Takes away from forces at the second and the third corner what the blocks make of velocities relative to that of the first.
+    #[inline(always)]
+    fn pull(&self, [w1, w2]: [Vector<L>; 2], [second, third]: [&mut Vector<L>; 2]) {
+        let [a, b, c, d, e, f, g, h, k] = self.minus_both;
+        *second = add_product([[a, b, c], [d, e, f], [g, h, k]], w2, *second);
+        *second = add_product(self.second.columns(), w1.negative(), *second);
+        *third = add_product([[a, d, g], [b, e, h], [c, f, k]], w1, *third);
+        *third = add_product(self.third.columns(), w2.negative(), *third);
+    }
+
+    /// With their signs changed, blocks of different corners.
+    #[inline(always)]
+    fn store(&self, lanes: L, coupled: &mut [Coupled; 4]) {
+        let [a, b, c, d, e, f, g, h, k] = self.minus_both;
+        // Blocks of a row and of a column sum to zero.
+        let [[p, q, r], [s, t, u], [v, w, x]] = self.second.columns();
+        let first_second = [
+            p - a,
+            q - d,
+            r - g,
+            s - b,
+            t - e,
+            u - h,
+            v - c,
+            w - f,
+            x - k,
+        ];
+        let [[p, q, r], [s, t, u], [v, w, x]] = self.third.columns();
+        let first_third = [
+            p - a,
+            q - b,
+            r - c,
+            s - d,
+            t - e,
+            u - f,
+            v - g,
+            w - h,
+            x - k,
+        ];
+        let [p, q, r, s, t, u, v, w, x] = first_second;
+        put::<L, 0>(lanes, coupled, [p, q, r, s]);
+        put::<L, 4>(lanes, coupled, [t, u, v, w]);
+        let [y, z, p, q, r, s, t, u, v] = first_third;
+        put::<L, 8>(lanes, coupled, [x, y, z, p]);
+        put::<L, 12>(lanes, coupled, [q, r, s, t]);
+        put::<L, 16>(lanes, coupled, [u, v, a, b]);
+        put::<L, 20>(lanes, coupled, [c, d, e, f]);
+        put::<L, 24>(lanes, coupled, [g, h, k, k]);
+    }
 }
 
-/// `RestTriangle::tension` for λ and 2μ.
+/// Stores four numbers of each.
 #[inline(always)]
-fn tension<L: Lanes>(
+fn put<L: Lanes, const AT: usize>(
     lanes: L,
-    [lambda, two_mu]: [Numbers<L>; 2],
-    [u00, u11, u01]: [Numbers<L>; 3],
-) -> [Numbers<L>; 3] {
-    let mean = lambda.splat(0.5) * (u00 + u11);
-    let half = lambda.splat(0.5) * (u00 - u11);
-    let radius = (half * half + u01 * u01).root();
-    let (u1, u2) = (mean + radius, mean - radius);
-    let trace = lambda * (u1 + u2 - lambda.splat(2.0));
-    let t1 = pull([trace, two_mu], u1);
-    let t2 = pull([trace, two_mu], u2);
-    let weight = (t1 - t2) / (lambda.splat(2.0) * radius);
-    let uneven = [
-        t2 + weight * (u00 - u2),
-        t2 + weight * (u11 - u2),
-        weight * u01,
-    ];
-    let (radii, round) = (radius.to_array(), (lambda.splat(1e-14) * mean).to_array());
-    let [a, b, c, d] = std::array::from_fn(|k| radii[k] < round[k]);
-    if !(a || b || c || d) {
-        return uneven;
-    }
-    let [x, y, z] = uneven;
-    let zero = lambda.splat(0.0);
-    let is_round = [a, b, c, d];
+    [one, two, three, four]: &mut [Coupled; 4],
+    [p, q, r, s]: [Numbers<L>; 4],
+) {
+    let [p, q, r, s] = lanes.transposed([p.1, q.1, r.1, s.1]);
+    one[AT..AT + 4].copy_from_slice(&lanes.store(p));
+    two[AT..AT + 4].copy_from_slice(&lanes.store(q));
+    three[AT..AT + 4].copy_from_slice(&lanes.store(r));
+    four[AT..AT + 4].copy_from_slice(&lanes.store(s));
+}
+
+/// A sum and the product of a matrix, given by columns, with a vector.
+#[inline(always)]
+fn add_product<L: Lanes>(
+    [p, q, r]: [[Numbers<L>; 3]; 3],
+    Vector([x, y, z]): Vector<L>,
+    sum: Vector<L>,
+) -> Vector<L> {
+    (sum.fused(Vector(p), x))
+        .fused(Vector(q), y)
+        .fused(Vector(r), z)
+}
+
+/// A symmetric matrix `[m₀₀, m₁₁, m₀₁]` with its negative eigenvalues set to zero, as [`super::membrane`] has it.
+#[inline(always)]
+fn tension<L: Lanes>([m00, m11, m01]: [Numbers<L>; 3]) -> [Numbers<L>; 3] {
+    let half = m00.splat(0.5);
+    let (mean, half) = (half * (m00 + m11), half * (m00 - m11));
+    let squared = (m01 * m01).fused(half, half);
+    let radius = squared.root();
+    let (most, least) = ((mean + radius).positive(), (mean - radius).positive());
+    let weight = (most - least) / (radius + radius);
+    // Squares, for the sign of the mean does not matter.
+    let round = mean.splat(1e-28) * (mean * mean);
+    let (t00, t11) = (
+        least.fused(weight, radius + half),
+        least.fused(weight, radius - half),
+    );
     [
-        choose(lanes, is_round, t1, x),
-        choose(lanes, is_round, t1, y),
-        choose(lanes, is_round, zero, z),
+        round.where_less(squared, t00, most),
+        round.where_less(squared, t11, most),
+        round.where_less(squared, weight * m01, mean.splat(0.0)),
     ]
-}
-
-/// Tension over stretch, without pressure.
-#[inline(always)]
-fn pull<L: Lanes>([trace, two_mu]: [Numbers<L>; 2], u: Numbers<L>) -> Numbers<L> {
-    ((trace + two_mu * (u - u.splat(1.0))) / u).positive()
-}
-
-/// The one where so, the other where not.
-#[inline(always)]
-fn choose<L: Lanes>(lanes: L, so: [bool; 4], one: Numbers<L>, other: Numbers<L>) -> Numbers<L> {
-    let (one, other) = (one.to_array(), other.to_array());
-    let chosen = std::array::from_fn(|k| if so[k] { one[k] } else { other[k] });
-    Numbers(lanes, lanes.load(&chosen))
 }
 
 /// A vector of space of each of the four.
@@ -442,7 +459,7 @@ impl<L: Lanes> Vector<L> {
     #[inline(always)]
     fn dot(self, other: Self) -> Numbers<L> {
         let ([a, b, c], [d, e, f]) = (self.0, other.0);
-        a * d + b * e + c * f
+        (a * d).fused(b, e).fused(c, f)
     }
 
     #[inline(always)]
@@ -451,11 +468,47 @@ impl<L: Lanes> Vector<L> {
         Self([b * f - e * c, c * d - f * a, a * e - d * b])
     }
 
+    /// This and another one's multiple.
+    #[inline(always)]
+    fn fused(self, other: Self, by: Numbers<L>) -> Self {
+        let ([a, b, c], [d, e, f]) = (self.0, other.0);
+        Self([a.fused(d, by), b.fused(e, by), c.fused(f, by)])
+    }
+
     /// `a aᵀ`.
     #[inline(always)]
     fn square(self) -> Symmetric<L> {
         let [x, y, z] = self.0;
         Symmetric([x * x, x * y, x * z, y * y, y * z, z * z])
+    }
+
+    /// `a bᵀ + b aᵀ`.
+    #[inline(always)]
+    fn mixed(self, other: Self) -> Symmetric<L> {
+        let ([a, b, c], [d, e, f]) = (self.0, other.0);
+        let (xx, yy, zz) = (a * d, b * e, c * f);
+        Symmetric([
+            xx + xx,
+            (a * e).fused(b, d),
+            (a * f).fused(c, d),
+            yy + yy,
+            (b * f).fused(c, e),
+            zz + zz,
+        ])
+    }
+
+    #[inline(always)]
+    fn negative(self) -> Self {
+        let [a, b, c] = self.0;
+        let zero = a.splat(0.0);
+        Self([zero - a, zero - b, zero - c])
+    }
+
+    /// Of each of the four its vector and zero.
+    #[inline(always)]
+    fn of_each(self, lanes: L) -> [L::Four; 4] {
+        let [x, y, z] = self.0;
+        lanes.transposed([x.1, y.1, z.1, lanes.splat(0.0)])
     }
 }
 
@@ -469,16 +522,6 @@ impl<L: Lanes> Add for Vector<L> {
     }
 }
 
-impl<L: Lanes> Sub for Vector<L> {
-    type Output = Self;
-
-    #[inline(always)]
-    fn sub(self, other: Self) -> Self {
-        let ([a, b, c], [d, e, f]) = (self.0, other.0);
-        Self([a - d, b - e, c - f])
-    }
-}
-
 impl<L: Lanes> Mul<Numbers<L>> for Vector<L> {
     type Output = Self;
 
@@ -489,62 +532,104 @@ impl<L: Lanes> Mul<Numbers<L>> for Vector<L> {
     }
 }
 
-impl<L: Lanes> Div<Numbers<L>> for Vector<L> {
-    type Output = Self;
-
-    #[inline(always)]
-    fn div(self, by: Numbers<L>) -> Self {
-        let [a, b, c] = self.0;
-        Self([a / by, b / by, c / by])
-    }
-}
-
 /// Symmetric matrices of the four: xx, xy, xz, yy, yz, zz.
 #[derive(Clone, Copy)]
 struct Symmetric<L: Lanes>([Numbers<L>; 6]);
 
 impl<L: Lanes> Symmetric<L> {
     #[inline(always)]
-    fn of(&self, row: usize, column: usize) -> Numbers<L> {
-        let (a, b) = (row.min(column), row.max(column));
-        self.0[[0, 2, 3][a] + b]
-    }
-}
-
-impl<L: Lanes> Add for Symmetric<L> {
-    type Output = Self;
-
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (self.0, other.0);
-        Self([a + g, b + h, c + i, d + j, e + k, f + l])
+    fn columns(&self) -> [[Numbers<L>; 3]; 3] {
+        let [xx, xy, xz, yy, yz, zz] = self.0;
+        [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use glam::{DMat3, DVec3};
     use proptest::prelude::*;
 
     use super::*;
     use crate::scene::Material;
-    use crate::simd::{Loop, widest};
+    use crate::simd::{Loop, plain, widest};
 
-    struct Adding<'a>(&'a Moving<'a>, &'a Times);
+    const MATERIALS: [Material; 3] = [
+        Material::COTTON,
+        Material {
+            stretch: [1000.0, 300.0],
+            poisson: 0.25,
+            shear: Some(40.0),
+            damping: [0.01, 0.03, 0.0],
+            ..Material::COTTON
+        },
+        Material {
+            damping: [0.0; 3],
+            ..Material::COTTON
+        },
+    ];
 
-    impl Loop for Adding<'_> {
-        type Output = Option<Added>;
+    /// A triangle at rest, its material, and where it is with what velocities.
+    #[derive(Clone, Debug)]
+    struct Moving {
+        rest: RestTriangle,
+        material: usize,
+        x: [DVec3; 3],
+        v: [DVec3; 3],
+    }
+
+    /// Coupled corners, and impulses.
+    type Found = ([Coupled; 4], [[[f64; 4]; 4]; 3]);
+
+    struct Coupling<'a>([&'a Moving; 4], &'a Times);
+
+    impl Loop for Coupling<'_> {
+        type Output = Result<Found, usize>;
 
         #[inline(always)]
-        fn run<L: Lanes>(self, lanes: L) -> Option<Added> {
-            let mut added = Added::default();
+        fn run<L: Lanes>(self, lanes: L) -> Self::Output {
             let Self(of, times) = self;
-            let fits = if times.stiff == times.shift {
-                add_four::<L, true>(lanes, of, times, &mut added)
+            let mut rest = RestFour::default();
+            for (lane, one) in of.iter().enumerate() {
+                rest.set(lane, &one.rest, [0, 1, 2], one.material as u32);
+            }
+            let laws = MATERIALS.map(|material| {
+                let [stretch, shear, _] = material.damping;
+                Law::new(&Moduli::new(&material), [stretch, shear], times)
+            });
+            let four = |v: DVec3| [v.x, v.y, v.z, 7.0];
+            let corners = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]];
+            let x = [0, 1, 2].map(|corner| of.map(|one| four(one.x[corner])));
+            let v = [0, 1, 2].map(|corner| of.map(|one| four(one.v[corner])));
+            let state = (x.as_flattened(), v.as_flattened());
+            let mut coupled = [[0.0; 28]; 4];
+            let impulses = if times.stiff == times.shift {
+                couple_four::<L, true>(lanes, &rest, &laws, &corners, state, times, &mut coupled)?
             } else {
-                add_four::<L, false>(lanes, of, times, &mut added)
+                couple_four::<L, false>(lanes, &rest, &laws, &corners, state, times, &mut coupled)?
             };
-            fits.then_some(added)
+            let impulses = impulses.map(|corner| corner.map(|four| lanes.store(four)));
+            Ok((coupled, impulses))
         }
+    }
+
+    fn moving() -> impl Strategy<Value = Moving> {
+        let number = || -1.0_f64..1.0;
+        let vector = || (number(), number(), number()).prop_map(DVec3::from);
+        let three = || prop::array::uniform3(vector());
+        let spans = |[a, b, c]: [DVec3; 3]| (b - a).cross(c - a).length() > 1e-2;
+        let all = (three(), three(), three(), 0..MATERIALS.len(), any::<bool>());
+        let fits = all.prop_filter("spans an area", move |(rest, x, ..)| {
+            spans(*rest) && spans(*x)
+        });
+        fits.prop_filter_map("has a warp", |(rest, x, v, material, at_rest)| {
+            let of = RestTriangle::new(rest, &MATERIALS[material], DVec3::new(0.3, 0.5, -0.2))?;
+            Some(Moving {
+                rest: of,
+                material,
+                x: if at_rest { rest } else { x },
+                v,
+            })
+        })
     }
 
     const TIMES: Times = Times {
@@ -553,82 +638,72 @@ mod tests {
         shift: 0.01,
     };
 
-    fn rest(corners: [DVec3; 3]) -> RestTriangle {
-        RestTriangle::new(corners, &Material::COTTON, DVec3::X).unwrap()
-    }
-
-    fn vectors() -> impl Strategy<Value = Vec<DVec3>> {
-        let number = || -1.0_f64..1.0;
-        let vector = (number(), number(), number()).prop_map(|(x, y, z)| DVec3::new(x, y, z));
-        prop::collection::vec(vector, 36)
-    }
-
     proptest! {
         /// Torn to any shape, and at rest.
         #[test]
-        fn each_of_four_gets_the_bits_that_it_gets_alone(
-            vectors in vectors(),
-            damping in 0.0_f64..0.1,
+        fn each_of_four_gets_what_the_formulas_say_and_the_bits_that_it_gets_alone(
+            four in prop::array::uniform4(moving()),
             shift in prop::sample::select(vec![0.01, 0.0, 0.02]),
         ) {
-            let corners = [[0, 1, 2], [3, 4, 5], [2, 1, 0], [9, 10, 11]];
-            let of = |all: &[DVec3], [a, b, c]: [u32; 3]| [a, b, c].map(|i| all[i as usize]);
-            let (x, v) = (&vectors[..12], &vectors[12..24]);
-            let shapes = [of(&vectors[24..], [0, 1, 2]), of(&vectors[24..], [3, 4, 5]), of(x, [2, 1, 0]), of(x, [9, 10, 11])];
-            let spans = |[a, b, c]: [DVec3; 3]| (b - a).cross(c - a).length() > 1e-3;
-            prop_assume!(shapes.iter().all(|&shape| spans(shape)));
-            let moduli = shapes.map(rest);
-            let moving = Moving {
-                rest: moduli.each_ref(),
-                damping: [damping, 0.0, damping, 2.0 * damping],
-                corners,
-                x,
-                v,
-            };
             let times = Times { shift, ..TIMES };
-            let added = widest(Adding(&moving, &times)).expect("none collapsed");
-            for (k, one) in added.each().iter().enumerate() {
-                let deformation = moduli[k].deform(of(x, corners[k])).unwrap();
-                let (forces, stiffness) = (moduli[k].forces(&deformation), moduli[k].stiffness(&deformation));
+            let (coupled, impulses) = widest(Coupling(four.each_ref(), &times)).expect("none collapsed");
+            prop_assert_eq!(plain(Coupling(four.each_ref(), &times)), Ok((coupled, impulses)));
+            for (k, one) in four.iter().enumerate() {
+                let (alone, pushed) = widest(Coupling([one; 4], &times)).expect("not collapsed");
+                prop_assert_eq!(coupled[k], alone[0]);
+                for corner in 0..3 {
+                    prop_assert_eq!(impulses[corner][k], pushed[corner][3]);
+                }
+
+                let deformation = one.rest.deform(one.x).unwrap();
+                let (forces, stiffness) = (one.rest.forces(&deformation), one.rest.stiffness(&deformation));
+                let [stretch, shear, _] = MATERIALS[one.material].damping;
                 let block = |i, j, time: f64| {
-                    stiffness.elastic(i, j) * (time + moving.damping[k]) + stiffness.geometric(i, j) * time
+                    let elastic = stiffness.scaled(time + stretch, time + shear).elastic(i, j);
+                    (elastic + stiffness.geometric(i, j) * time) * times.tau
                 };
-                for (i, mut force) in forces.into_iter().enumerate() {
-                    for (j, v) in of(v, corners[k]).into_iter().enumerate() {
-                        let expected = block(i, j, times.stiff) * times.tau;
-                        let (firsts, last) = one.block(i, j);
-                        let found = [firsts.as_flattened(), &[last]].concat();
-                        prop_assert_eq!(&found[..], &expected.to_cols_array()[..]);
-                        force -= block(i, j, shift) * v;
-                    }
-                    let impulse = force * times.tau;
-                    prop_assert_eq!(one.impulse(i), &[impulse.x, impulse.y, impulse.z, 0.0]);
+                // Of entries, and of forces with velocities of about 1.
+                let size: f64 = (0..3).map(|i| {
+                    let block = block(i, i, times.stiff.max(shift));
+                    block.to_cols_array().iter().fold(0.0, |most, entry| entry.abs().max(most))
+                }).sum();
+                for (at, (i, j)) in [(0, 1), (0, 2), (1, 2)].into_iter().enumerate() {
+                    let found = DMat3::from_cols_slice(&coupled[k][9 * at..9 * at + 9]);
+                    let expected = -block(i, j, times.stiff);
+                    prop_assert!(found.abs_diff_eq(expected, 1e-11 * size), "{found} {expected}");
+                }
+                for (i, force) in forces.into_iter().enumerate() {
+                    let pull: DVec3 = (0..3).map(|j| block(i, j, shift) * one.v[j]).sum();
+                    let expected = force * times.tau - pull;
+                    let [x, y, z, zero] = impulses[i][k];
+                    let scale = size + force.length() * times.tau;
+                    prop_assert!((DVec3::new(x, y, z) - expected).length() < 1e-11 * scale);
+                    prop_assert_eq!(zero, 0.0);
                 }
             }
         }
     }
 
     #[test]
-    fn a_triangle_that_collapsed_or_is_woven_is_left_to_others() {
-        let x = [DVec3::ZERO, DVec3::X, DVec3::Y, DVec3::X * 2.0];
-        let whole = rest([x[0], x[1], x[2]]);
-        let woven = Material {
-            stretch: [1000.0, 300.0],
-            ..Material::COTTON
+    fn the_first_triangle_that_has_collapsed_is_named() {
+        let x = [DVec3::ZERO, DVec3::X, DVec3::Y];
+        let whole = Moving {
+            rest: RestTriangle::new(x, &Material::COTTON, DVec3::X).unwrap(),
+            material: 0,
+            x,
+            v: x,
         };
-        let woven = RestTriangle::new([x[0], x[1], x[2]], &woven, DVec3::X).unwrap();
-        let moving = |last: &RestTriangle, corners| {
-            let moving = Moving {
-                rest: [&whole, &whole, &whole, last],
-                damping: [0.0; 4],
-                corners: [[0, 1, 2], [0, 1, 2], [0, 1, 2], corners],
-                x: &x,
-                v: &x,
-            };
-            widest(Adding(&moving, &TIMES)).is_some()
-        };
-        assert!(moving(&whole, [0, 1, 2]));
-        assert!(!moving(&whole, [0, 1, 3]));
-        assert!(!moving(&woven, [0, 1, 2]));
+        let at = |x: [DVec3; 3]| Moving { x, ..whole.clone() };
+        let named =
+            |third: &Moving| widest(Coupling([&whole, &whole, third, third], &TIMES)).map(|_| ());
+        assert_eq!(named(&whole), Ok(()));
+        for third in [
+            DVec3::X * 2.0,
+            DVec3::NAN,
+            DVec3::INFINITY,
+            DVec3::Y * 1e200,
+        ] {
+            assert_eq!(named(&at([x[0], x[1], third])), Err(2), "{third}");
+        }
     }
 }

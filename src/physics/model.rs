@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::bending::Hinge;
 use super::fold::Fold;
-use super::membrane::{RestTriangle, in_plane};
+use super::membrane::{Moduli, RestTriangle, in_plane};
 use super::rigidity::{self, Shape};
 use super::spring::Spring;
 use crate::mesh::TriMesh;
@@ -63,7 +63,6 @@ pub struct ClothModel {
     materials: Vec<Material>,
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
-    cloth_of_hinge: Vec<u32>,
 }
 
 impl ClothModel {
@@ -201,7 +200,6 @@ impl ClothModel {
                             cloth: name.to_owned(),
                             triangle: sides[0],
                         })?);
-                    self.cloth_of_hinge.push(self.materials.len() as u32 - 1);
                 }
                 BendingModel::Dihedral => {
                     let q = rigidity * slenderness(points);
@@ -276,7 +274,6 @@ impl ClothModel {
                 .map(|&i| self.cloth_of_triangle[i])
                 .collect(),
             hinges: by_hinge.iter().map(|&i| hinges[i]).collect(),
-            cloth_of_hinge: by_hinge.iter().map(|&i| self.cloth_of_hinge[i]).collect(),
             masses: moved(&self.masses),
             rest,
             cloth_of_vertex,
@@ -363,6 +360,24 @@ impl ClothModel {
         self.material_of(triangle).drag
     }
 
+    /// Of each cloth its in-plane moduli, and how its stretching and shearing are damped, in s.
+    pub(crate) fn laws(&self) -> impl Iterator<Item = (Moduli, [f64; 2])> {
+        self.materials.iter().map(|material| {
+            let [stretch, shear, _] = material.damping;
+            (Moduli::new(material), [stretch, shear])
+        })
+    }
+
+    /// The cloth each triangle belongs to, as [`ClothModel::laws`] has them.
+    pub(crate) fn cloth_of_triangle(&self) -> &[u32] {
+        &self.cloth_of_triangle
+    }
+
+    /// Of each vertex the stiffness-proportional damping of its cloth's bending, in s.
+    pub(crate) fn bending_damping(&self, vertex: usize) -> f64 {
+        self.materials[self.cloth_of_vertex[vertex] as usize].damping[2]
+    }
+
     fn material_of(&self, triangle: usize) -> &Material {
         &self.materials[self.cloth_of_triangle[triangle] as usize]
     }
@@ -438,12 +453,6 @@ impl ClothModel {
     #[must_use]
     pub fn strain_limit(&self, triangle: usize) -> f64 {
         self.material_of(triangle).strain_limit
-    }
-
-    /// Stiffness-proportional damping of a hinge's cloth in s.
-    #[must_use]
-    pub fn hinge_damping(&self, hinge: usize) -> f64 {
-        self.materials[self.cloth_of_hinge[hinge] as usize].damping[2]
     }
 
     /// The cloth each vertex belongs to, by its index in the scene.

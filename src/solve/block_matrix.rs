@@ -12,8 +12,6 @@
 //!
 //! Symmetry is not stored: every row is complete.
 
-mod scalar_terms;
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,8 +22,6 @@ use weft_partition::{Graph, HaloPlan};
 use super::pages::Paged;
 use crate::simd::{Lanes, Loop, widest};
 use crate::team::parts;
-
-pub(crate) use scalar_terms::{ScalarSums, ScalarTerms};
 
 /// Why a pattern could not be made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -242,13 +238,13 @@ impl Pattern {
     }
 
     /// Where the blocks of a row (local index) stand, and their columns as global numbers.
-    pub(super) fn block_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
+    pub(crate) fn block_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
         let at = self.blocks.row(row);
         (at.clone(), &self.blocks.global[at])
     }
 
     /// Where the scalars of a row (local index) stand, and their columns as global numbers.
-    pub(super) fn scalar_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
+    pub(crate) fn scalar_columns(&self, row: usize) -> (Range<usize>, &[u32]) {
         let at = self.scalars.row(row);
         (at.clone(), &self.scalars.global[at])
     }
@@ -368,7 +364,6 @@ impl BlockMatrix {
 
     fn whole(&mut self) -> MatrixRows<'_> {
         MatrixRows {
-            pattern: &self.pattern,
             first_block: 0,
             first_scalar: 0,
             blocks: &mut self.blocks,
@@ -395,7 +390,6 @@ impl BlockMatrix {
         (entries.zip(blocks.iter().zip(&scalars)))
             .map(
                 |((own_blocks, own_scalars), (blocks, scalars))| MatrixRows {
-                    pattern,
                     first_block: blocks.start / 9,
                     first_scalar: scalars.start,
                     blocks: own_blocks,
@@ -663,7 +657,6 @@ impl<const N: usize> Loop for Product<'_, N> {
 /// The entries of some rows of a [`BlockMatrix`].
 #[derive(Debug)]
 pub struct MatrixRows<'m> {
-    pattern: &'m Pattern,
     first_block: usize,
     first_scalar: usize,
     blocks: &'m mut [f64],
@@ -671,17 +664,6 @@ pub struct MatrixRows<'m> {
 }
 
 impl MatrixRows<'_> {
-    /// Adds a number times identity to the block on the diagonal of a row (local index).
-    ///
-    /// # Panics
-    /// If it is another row.
-    pub fn add_diagonal(&mut self, row: usize, value: f64) {
-        self.add_scalar(
-            ScalarSlot(ScalarPlace::Block(self.pattern.diagonal[row])),
-            value,
-        );
-    }
-
     /// Sets every entry to zero.
     pub fn clear(&mut self) {
         self.blocks.fill(0.0);
@@ -703,14 +685,10 @@ impl MatrixRows<'_> {
         }
     }
 
-    /// The blocks, for loops that add to many.
-    #[inline(always)]
-    pub(crate) fn blocks_mut(&mut self) -> BlocksMut<'_> {
-        let (blocks, _) = self.blocks.as_chunks_mut();
-        BlocksMut {
-            first: self.first_block,
-            blocks,
-        }
+    /// All blocks by columns, and all scalars, in the order of the pattern: for loops that write every one.
+    #[inline]
+    pub(crate) fn numbers_mut(&mut self) -> (&mut [[f64; 9]], &mut [f64]) {
+        (self.blocks.as_chunks_mut().0, self.scalars)
     }
 
     /// Adds a scalar times identity.
@@ -728,34 +706,6 @@ impl MatrixRows<'_> {
                 }
             }
         }
-    }
-}
-
-/// The blocks of some rows, by columns.
-#[derive(Debug)]
-pub(crate) struct BlocksMut<'m> {
-    first: usize,
-    blocks: &'m mut [[f64; 9]],
-}
-
-impl BlocksMut<'_> {
-    /// Adds to a block: eight numbers and the ninth.
-    ///
-    /// # Panics
-    /// If the slot is of another row.
-    #[inline(always)]
-    pub(crate) fn add(
-        &mut self,
-        lanes: impl Lanes,
-        slot: BlockSlot,
-        (firsts, last): (&[[f64; 4]; 2], f64),
-    ) {
-        let block = &mut self.blocks[slot.0 as usize - self.first];
-        let [a @ .., _, _, _, _, _] = block;
-        *a = lanes.store(lanes.add(lanes.load(a), lanes.load(&firsts[0])));
-        let [_, _, _, _, b @ .., _] = block;
-        *b = lanes.store(lanes.add(lanes.load(b), lanes.load(&firsts[1])));
-        block[8] += last;
     }
 }
 

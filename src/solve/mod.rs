@@ -54,7 +54,6 @@ pub use block_jacobi::BlockJacobi;
 pub use block_matrix::{
     BlockMatrix, BlockSlot, MatrixRows, Pattern, PatternError, Rows, ScalarSlot,
 };
-pub(crate) use block_matrix::{ScalarSums, ScalarTerms};
 pub use cg::ModifiedCg;
 pub use coarse::coarse_columns;
 pub use filter::Filter;

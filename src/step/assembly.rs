@@ -16,10 +16,12 @@ use std::ops::Range;
 use glam::DVec3;
 use weft_partition::HaloPlan;
 
-use super::elements::{Part, Room, local_in};
+use super::elements::{Part, local_in};
+use super::triangles::Room;
 use super::world::World;
 use crate::physics::ClothModel;
 use crate::physics::air::Air;
+use crate::physics::membrane_four::{Law, Times};
 use crate::solve::BlockMatrix;
 use crate::team::{Shares, parts};
 
@@ -38,7 +40,6 @@ pub(super) struct Assembly {
     parts: Vec<Part>,
     /// What each thread needs room for.
     rooms: Vec<Room>,
-    first: usize,
 }
 
 /// A triangle that has collapsed or is not finite.
@@ -60,6 +61,17 @@ pub(super) struct Load<'a> {
     /// v̂ − v of owned vertices, if they differ.
     pub(super) toward: Option<&'a [DVec3]>,
     pub(super) air: Air,
+}
+
+impl Load<'_> {
+    /// What moduli are multiplied with.
+    pub(super) fn times(&self) -> Times {
+        Times {
+            tau: self.tau,
+            stiff: self.stiff,
+            shift: self.shift,
+        }
+    }
 }
 
 impl Assembly {
@@ -103,7 +115,6 @@ impl Assembly {
             runs,
             rooms: shares.elements.iter().map(|_| Room::default()).collect(),
             shares,
-            first: owned.start,
         }
     }
 
@@ -121,34 +132,18 @@ impl Assembly {
         let mut sides: Vec<_> = parts(rhs, &self.runs).collect();
         let of = &self.shares.ranges;
         let work = (parts(&mut rows, of).zip(parts(&mut sides, of)))
-            .zip(parts(&mut outcomes, of).zip(parts(&mut self.parts, of).zip(of)))
+            .zip(parts(&mut outcomes, of).zip(of.iter().map(|share| &self.parts[share.clone()])))
             .zip(&mut self.rooms);
-        let (runs, first) = (&self.runs, self.first);
-        self.shares.run(
-            work,
-            |(((matrices, sides), (outcomes, (parts, share))), room)| {
-                let elements = parts.iter_mut().zip(&runs[share.clone()]);
-                let filled = (matrices.iter_mut().zip(sides)).zip(elements.zip(outcomes));
-                for ((matrix, rhs), ((part, rows), outcome)) in filled {
-                    part.begin(model, load, matrix);
-                    room.rhs.clear();
-                    for i in rows.clone() {
-                        let mass = model.masses()[first + i];
-                        let drag = model.mass_damping(first + i);
-                        matrix.add_diagonal(i, mass * (1.0 + load.tau * drag));
-                        let mut own = (load.gravity - state.1[i] * drag) * (mass * load.tau);
-                        if let Some(toward) = load.toward {
-                            own += toward[i] * mass;
-                        }
-                        room.rhs.push([own.x, own.y, own.z, 0.0]);
-                    }
-                    *outcome = part.add(model, state, load, matrix, rows.start, room);
-                    for (rhs, [x, y, z, _]) in rhs.iter_mut().zip(&room.rhs) {
-                        *rhs = DVec3::new(*x, *y, *z);
-                    }
+        let laws: Vec<Law> = (model.laws())
+            .map(|(moduli, damping)| Law::new(&moduli, damping, &load.times()))
+            .collect();
+        self.shares
+            .run(work, |(((matrices, sides), (outcomes, parts)), room)| {
+                let filled = (matrices.iter_mut().zip(sides)).zip(parts.iter().zip(outcomes));
+                for ((matrix, rhs), (part, outcome)) in filled {
+                    *outcome = part.assemble(model, state, (load, &laws), (matrix, rhs), room);
                 }
-            },
-        );
+            });
         // The first one, whoever came upon it.
         let collapsed = outcomes.into_iter().filter_map(Result::err);
         collapsed.min_by_key(|c| c.triangle).map_or(Ok(()), Err)
@@ -237,5 +232,5 @@ fn runs(rows: Range<usize>, patches: &[usize]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Rows of a run at most: some 600 bytes each, and 150 for the sums of hinges.
-const MOST_ROWS: usize = 1024;
+/// Rows of a run at most: some 600 bytes each, and as many of what they are made of.
+const MOST_ROWS: usize = 512;

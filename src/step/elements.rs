@@ -1,26 +1,30 @@
 //! The elements that touch a run of rows, and what they add to these rows of the system of a step (`assembly`).
 //!
-//! In the order of their global numbers, kind by kind: of the matrix hinges, triangles, folds, springs, air, of the right-hand side
-//! triangles first. That is the order of additions in every entry, whoever owns the rows.
+//! In the order of their global numbers, kind by kind: triangles and hinges make the rows (`triangles`), folds, springs and air are added
+//! to them. That is the order of additions in every entry, whoever owns the rows.
 
 use std::ops::Range;
 
 use glam::DVec3;
 use weft_partition::HaloPlan;
 
+use super::around::Around;
 use super::assembly::{Collapsed, Load};
 use super::hinges::Hinges;
+use super::triangles::{Room, Triangles};
 use super::world::World;
 use crate::physics::ClothModel;
 use crate::physics::membrane::outer;
-use crate::physics::membrane_four::{Added, Moving, Times, add_four};
-use crate::simd::{Lanes, Loop, widest};
+use crate::physics::membrane_four::Law;
 use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, Pattern};
 
 /// The elements that touch a run of rows.
 #[derive(Debug)]
 pub(super) struct Part {
-    triangles: Vec<Blocks<3>>,
+    /// The rows, by global numbers.
+    rows: Range<usize>,
+    around: Around,
+    triangles: Triangles,
     hinges: Hinges,
     folds: Vec<Blocks<4>>,
     springs: Vec<Blocks<2>>,
@@ -54,62 +58,68 @@ impl Part {
             pattern,
         };
         let triangles = (0..).zip(model.triangles().iter().copied());
-        let elements = triangles
-            .clone()
-            .filter(|&(t, _)| model.is_element(t as usize));
         let panels = triangles.filter(|&(t, _)| model.drag(t as usize) != [0.0; 2]);
         let folds = (0..).zip(model.folds().iter().map(|f| f.vertices));
         let springs = (0..).zip(model.springs().iter().map(|s| s.vertices));
+        let around = Around::new(plan, pattern, rows);
         Self {
-            triangles: find.blocks(elements),
-            hinges: Hinges::new(model, plan, pattern, rows),
+            rows: rows.clone(),
+            triangles: Triangles::new(model, pattern, &around, rows),
+            hinges: Hinges::new(model, pattern, &around, rows),
+            around,
             folds: find.blocks(folds),
             springs: find.blocks(springs),
             panels: find.blocks(panels),
         }
     }
 
-    /// Sets the matrix to what does not depend on where the cloth is: hinges.
-    pub(super) fn begin(
-        &mut self,
-        model: &ClothModel,
-        load: &Load<'_>,
-        matrix: &mut MatrixRows<'_>,
-    ) {
-        self.hinges.begin(model, load, matrix);
-    }
-
-    /// Adds all other elements to the matrix and all to the right-hand side in `room`, of the rows from `first` on, a local index.
-    pub(super) fn add(
+    /// Writes the rows of the matrix, and of the right-hand side, for positions and velocities with halo.
+    pub(super) fn assemble(
         &self,
         model: &ClothModel,
         state: (&[DVec3], &[DVec3]),
-        load: &Load<'_>,
-        matrix: &mut MatrixRows<'_>,
-        first: usize,
+        (load, laws): (&Load<'_>, &[Law]),
+        (matrix, rhs): (&mut MatrixRows<'_>, &mut [DVec3]),
         room: &mut Room,
     ) -> Result<(), Collapsed> {
-        let Room { rhs, added } = room;
-        widest(Triangles {
-            triangles: &self.triangles,
-            model,
-            state,
-            times: Times {
-                tau: load.tau,
-                stiff: load.stiff,
-                shift: load.shift,
-            },
-            matrix,
-            rhs,
-            first,
-            added,
-        })?;
-        (self.hinges).push(model, state, load, (rhs, first));
-        let rhs = &mut |corner: u32, impulse| add_to(&mut rhs[corner as usize - first], impulse);
-        self.add_folds(model, state, load, matrix, rhs);
-        self.add_springs(model, state, load, matrix, rhs);
-        self.add_drag(model, state, load, matrix, rhs);
+        self.begin(model, state, load, room);
+        (self.triangles).assemble(&self.hinges, laws, &load.times(), matrix, room)?;
+        let first = self.around.rows().start;
+        let sums = &mut room.rhs;
+        let add = &mut |corner: u32, impulse| add_to(&mut sums[corner as usize - first], impulse);
+        self.add_folds(model, state, load, matrix, add);
+        self.add_springs(model, state, load, matrix, add);
+        self.add_drag(model, state, load, matrix, add);
+        for (rhs, [x, y, z, _]) in rhs.iter_mut().zip(&room.rhs) {
+            *rhs = DVec3::new(*x, *y, *z);
+        }
         Ok(())
+    }
+
+    /// Copies what elements read, and begins with masses.
+    fn begin(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        load: &Load<'_>,
+        room: &mut Room,
+    ) {
+        self.around.copy(x, &mut room.x);
+        self.around.copy(v, &mut room.v);
+        room.rhs.clear();
+        room.rows.clear();
+        for (vertex, i) in self.rows.clone().zip(self.around.rows()) {
+            let (mass, drag) = (model.masses()[vertex], model.mass_damping(vertex));
+            let bending = load.tau * (load.stiff + model.bending_damping(vertex));
+            room.rows.push([mass * (1.0 + load.tau * drag), bending]);
+            let mut own = (load.gravity - v[i] * drag) * (mass * load.tau);
+            if let Some(toward) = load.toward {
+                own += toward[i] * mass;
+            }
+            room.rhs.push([own.x, own.y, own.z, 0.0]);
+        }
+        room.rhs.resize(self.around.len(), [0.0; 4]);
+        self.around.look_ahead(model, load.shift, room);
     }
 
     fn add_folds(
@@ -187,135 +197,6 @@ impl Part {
                 rhs(corner, drag.force * (load.tau / 3.0));
             }
         }
-    }
-}
-
-/// What a thread needs room for.
-#[derive(Debug, Default)]
-pub(super) struct Room {
-    /// The right-hand side of a run of rows, with a fourth number that stays zero.
-    pub(super) rhs: Vec<[f64; 4]>,
-    added: Added,
-}
-
-/// Adds triangles in their order, four at a time where they are isotropic.
-struct Triangles<'a, 'm> {
-    triangles: &'a [Blocks<3>],
-    model: &'a ClothModel,
-    state: (&'a [DVec3], &'a [DVec3]),
-    times: Times,
-    matrix: &'a mut MatrixRows<'m>,
-    /// Of the rows from `first` on, as local indices.
-    rhs: &'a mut [[f64; 4]],
-    first: usize,
-    added: &'a mut Added,
-}
-
-impl Loop for Triangles<'_, '_> {
-    type Output = Result<(), Collapsed>;
-
-    #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) -> Result<(), Collapsed> {
-        if self.times.stiff == self.times.shift {
-            self.add::<L, true>(lanes)
-        } else {
-            self.add::<L, false>(lanes)
-        }
-    }
-}
-
-impl Triangles<'_, '_> {
-    /// Adds all; `SAME` as [`add_four`] has it.
-    #[inline(always)]
-    fn add<L: Lanes, const SAME: bool>(mut self, lanes: L) -> Result<(), Collapsed> {
-        let (fours, rest) = self.triangles.as_chunks::<4>();
-        for four in fours {
-            let done = moving(four, self.model, self.state)
-                .is_some_and(|moving| add_four::<L, SAME>(lanes, &moving, &self.times, self.added));
-            if !done {
-                self.one_by_one(four)?;
-                continue;
-            }
-            let mut blocks = self.matrix.blocks_mut();
-            for (t, added) in four.iter().zip(self.added.each()) {
-                for i in 0..3 {
-                    let Some(slots) = &t.slots[i] else { continue };
-                    for (j, &slot) in slots.iter().enumerate() {
-                        blocks.add(lanes, slot, added.block(i, j));
-                    }
-                    let rhs = &mut self.rhs[t.corners[i] as usize - self.first];
-                    *rhs = lanes.store(lanes.add(lanes.load(rhs), lanes.load(added.impulse(i))));
-                }
-            }
-        }
-        self.one_by_one(rest)
-    }
-}
-
-/// Triangles whose stretching is damped as their shearing is.
-#[inline(always)]
-fn moving<'a>(
-    [a, b, c, d]: &[Blocks<3>; 4],
-    model: &'a ClothModel,
-    (x, v): (&'a [DVec3], &'a [DVec3]),
-) -> Option<Moving<'a>> {
-    let damping = |t: &Blocks<3>| {
-        let [stretching, shearing] = model.triangle_damping(t.index as usize);
-        (stretching == shearing).then_some(stretching)
-    };
-    let rest = |t: &Blocks<3>| &model.membranes()[t.index as usize];
-    Some(Moving {
-        damping: [damping(a)?, damping(b)?, damping(c)?, damping(d)?],
-        rest: [rest(a), rest(b), rest(c), rest(d)],
-        corners: [a.corners, b.corners, c.corners, d.corners],
-        x,
-        v,
-    })
-}
-
-impl Triangles<'_, '_> {
-    /// Any triangles.
-    #[inline(never)]
-    fn one_by_one(&mut self, triangles: &[Blocks<3>]) -> Result<(), Collapsed> {
-        let Times { tau, stiff, shift } = self.times;
-        let (x, v) = self.state;
-        for t in triangles {
-            let index = t.index as usize;
-            let membrane = &self.model.membranes()[index];
-            let deformation = membrane
-                .deform(t.corners.map(|c| x[c as usize]))
-                .ok_or(Collapsed { triangle: t.index })?;
-            let forces = membrane.forces(&deformation);
-            let stiffness = membrane.stiffness(&deformation);
-            let [stretching, shearing] = self.model.triangle_damping(index);
-            // What follows by a time, with damping, and by how much.
-            let after = |time: f64| {
-                if stretching == shearing {
-                    (stiffness, time + stretching)
-                } else {
-                    (stiffness.scaled(time + stretching, time + shearing), 1.0)
-                }
-            };
-            let change = after(stiff);
-            let begun = (shift != stiff).then(|| after(shift));
-            for (i, mut force) in forces.into_iter().enumerate() {
-                let Some(slots) = &t.slots[i] else { continue };
-                for j in 0..3 {
-                    let geometric = stiffness.geometric(i, j);
-                    let block = change.0.elastic(i, j) * change.1 + geometric * stiff;
-                    self.matrix.add_block(slots[j], &(block * tau));
-                    let pull = begun.as_ref().map_or(block, |(elastic, share)| {
-                        elastic.elastic(i, j) * *share + geometric * shift
-                    });
-                    force -= pull * v[t.corners[j] as usize];
-                }
-                add_to(
-                    &mut self.rhs[t.corners[i] as usize - self.first],
-                    force * tau,
-                );
-            }
-        }
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@
 //! | `part` | the part of a step, from contacts to the new state |
 //! | `motion` | integrators |
 //! | `assembly` | the linear system |
-//! | `elements`, `hinges` | what elements add to it |
+//! | `elements`, `triangles`, `hinges`, `around` | what elements make of a run of its rows |
 //! | `newton` | systems one after the other, until the equations are met |
 //! | `geometry` | what tests of all ranks read, made in parts and shared |
 //! | `detect` | contacts, found by tasks |
@@ -22,6 +22,7 @@
 //! | `recording` | what a step tests and costs, for studies |
 //! | `error`, `fault`, `report` | what is said of a step |
 
+mod around;
 mod assembly;
 pub mod body_response;
 mod contact_post;
@@ -50,6 +51,7 @@ mod strand;
 mod stride;
 #[cfg(test)]
 mod tests;
+mod triangles;
 mod world;
 
 pub use error::{GaveUp, Named, StepError};

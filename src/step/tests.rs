@@ -85,6 +85,75 @@ fn energy(world: &World, s: &Simulation<'_>) -> f64 {
     kinetic + stretch + bend
 }
 
+/// The matrix times any vector, and the right-hand side, of isotropic and of woven cloth.
+#[test]
+fn a_system_is_what_its_elements_say_one_by_one() {
+    for woven in ["", "shear = \"40 N/m\"\ndamping_mass = \"0.3 1/s\""] {
+        let text = sheet(9, "", woven).replace("\"0 s\"", "\"2 ms\"");
+        let world = world(&text);
+        let (model, h) = (world.model(), 0.005);
+        let mut simulation =
+            Simulation::new(&world, &Solo::new(), &ScopeOptions::default()).unwrap();
+        let wave = |p: &DVec3, by: f64| {
+            let (a, b) = ((7.0 * p.x + by).sin(), (5.0 * p.y - by).cos());
+            DVec3::new(a * b, a - b, 0.7 * b)
+        };
+        let (x, v) = simulation.state_mut();
+        for (x, v) in x.iter_mut().zip(v) {
+            (*x, *v) = (*x + wave(x, 0.3) * 0.05, wave(x, 0.9));
+        }
+        let (x, v) = (
+            simulation.positions().to_vec(),
+            simulation.velocities().to_vec(),
+        );
+        let w: Vec<DVec3> = x.iter().map(|x| wave(x, 2.0)).collect();
+
+        // All but masses.
+        let pull = |w: &[DVec3]| {
+            let mut pulled = vec![DVec3::ZERO; w.len()];
+            for (index, (t, element)) in model.triangles().iter().zip(model.membranes()).enumerate()
+            {
+                let t = t.map(|v| v as usize);
+                let stiffness = element.stiffness(&element.deform(t.map(|v| x[v])).unwrap());
+                let [stretch, shear] = model.triangle_damping(index);
+                let elastic = stiffness.scaled(h + stretch, h + shear);
+                for (i, row) in t.into_iter().enumerate() {
+                    for (j, column) in t.into_iter().enumerate() {
+                        let block = elastic.elastic(i, j) + stiffness.geometric(i, j) * h;
+                        pulled[row] += block * w[column] * h;
+                    }
+                }
+            }
+            for hinge in model.hinges() {
+                let vertices = hinge.vertices.map(|v| v as usize);
+                let bent = hinge.curvature(vertices.map(|v| w[v]));
+                for (row, weight) in vertices.into_iter().zip(hinge.weights) {
+                    let damping = model.bending_damping(row);
+                    pulled[row] += bent * (weight * h * (h + damping));
+                }
+            }
+            pulled
+        };
+        let (of_w, of_v) = (pull(&w), pull(&v));
+        let forces = model.elastic_forces(&x).unwrap();
+        let gravity = world.scene().gravity;
+        let system = simulation.free_system().unwrap();
+        let mut product = vec![DVec3::ZERO; w.len()];
+        system.matrix.multiply(&w, &mut product, Rows::All);
+        let size = of_w.iter().map(|of_w| of_w.length()).fold(0.0, f64::max);
+        for (i, &w) in w.iter().enumerate() {
+            let (mass, drag) = (model.masses()[i], model.mass_damping(i));
+            let expected = w * (mass * (1.0 + h * drag)) + of_w[i];
+            assert!((product[i] - expected).length() < 1e-11 * size, "row {i}");
+            let expected = forces[i] * h - of_v[i] + (gravity - v[i] * drag) * (mass * h);
+            assert!(
+                (system.rhs[i] - expected).length() < 1e-11 * size,
+                "row {i}"
+            );
+        }
+    }
+}
+
 /// v = g n h and drop = g h² n (n + 1) / 2 for implicit Euler, to rounding.
 #[test]
 fn free_fall_is_exact() {
