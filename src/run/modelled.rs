@@ -66,7 +66,8 @@ pub fn run_modelled(
         let mut taken = Vec::new();
         while simulation.step() < *steps.end() {
             let counts = steps.contains(&(simulation.step() + 1));
-            simulation.price(counts.then_some(*prices));
+            // From the beginning: forecasts are made of what tests have cost.
+            simulation.price(Some(*prices));
             let report = simulation.advance(comm)?;
             if counts {
                 let phases = report.times.map(|time| time.as_nanos() as u64);
@@ -234,7 +235,8 @@ mod tests {
                 let full = run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &prices);
                 let full = full.unwrap();
                 let layout = Layout::new(&header, ranks).unwrap();
-                let mut left = Left::default();
+                let first = record.step(0).unwrap();
+                let mut left = Left::before(&header, &layout, &first, &prices, &machine).unwrap();
                 let (mut collide, mut whole) = ([0, 0], [0, 0]);
                 for (index, full) in full.iter().enumerate() {
                     let step = record.step(index).unwrap();

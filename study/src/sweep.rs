@@ -324,9 +324,6 @@ fn write(folder: &Path, done: &Done, at: usize) -> Result<(), SweepError> {
     written.map_err(|source| SweepError::Io { path, source })
 }
 
-/// Plans of where tests are forked that precede the first recorded step.
-const PLANS_BEFORE: usize = 6;
-
 /// A record as a source: points are replays.
 #[derive(Debug)]
 pub struct Replayed {
@@ -404,17 +401,13 @@ impl Source for Replayed {
             trace: None,
         };
         let prices = plan.priced(&record.end().prices);
-        let mut left = Left::default();
-        if machine.policy.forecast && point.ranks > 1 && record.steps() > 0 {
-            // Ranks have planned before, and seen how long it takes what they were given.
-            let mut first = copied_step(&mut record, 0, self.copies)?;
-            first.plans = true;
-            for _ in 0..PLANS_BEFORE {
-                left = replay(&header, &layout, &first, &prices, &machine, &left)?
-                    .0
-                    .left;
+        let mut left = match record.steps() {
+            0 => Left::default(),
+            _ => {
+                let first = copied_step(&mut record, 0, self.copies)?;
+                Left::before(&header, &layout, &first, &prices, &machine)?
             }
-        }
+        };
         let mut all = Measured::default();
         for index in 0..record.steps() {
             let step = copied_step(&mut record, index, self.copies)?;

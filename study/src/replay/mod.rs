@@ -50,6 +50,8 @@ const SPENT: u64 = 16;
 /// Contacts in a letter, unless it is the last.
 const LETTER: u64 = 32;
 const CONTACTS: Tag = Tag(1);
+/// Plans of where tests are forked that precede the first recorded step.
+const PLANS_BEFORE: usize = 6;
 /// Stack of a rank in bytes.
 const STACK: usize = 64 << 10;
 
@@ -108,6 +110,36 @@ pub struct Left {
     pub accounts: Vec<Account>,
     /// Where tests are forked by forecast, the plan that holds, and what it was made of.
     pub plan: Option<(Placement, Forecast)>,
+}
+
+impl Left {
+    /// What a run has left before its first recorded step: where tests are forked by forecast, ranks have planned before, and seen how long
+    /// it takes what they were given.
+    ///
+    /// # Errors
+    /// As [`replay`].
+    pub fn before(
+        header: &Header,
+        layout: &Layout,
+        first: &Step,
+        prices: &Prices,
+        machine: &Machine,
+    ) -> Result<Self, ReplayError> {
+        let mut left = Self::default();
+        if machine.policy.forecast && layout.ranks.len() > 1 {
+            let first = Step {
+                plans: true,
+                ..first.clone()
+            };
+            for _ in 0..PLANS_BEFORE {
+                left = replay(header, layout, &first, prices, machine, &left)?
+                    .0
+                    .left;
+            }
+            left.skew.clear();
+        }
+        Ok(left)
+    }
 }
 
 /// Why a step could not be replayed.
