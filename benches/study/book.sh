@@ -11,13 +11,13 @@ cd "$(dirname "$0")/../.."
 weft=${WEFT:-target/release/weft} steps=${STEPS:-708} repeat=${REPEAT:-3} out=${1:-runs/book}
 command -v "$weft" >/dev/null || { echo "$weft: build it (cargo build --release), or set WEFT" >&2; exit 2; }
 scenes=(scenes/drape-floor.toml scenes/drape-free.toml)
-sweep=(--ranks 1..64 --policy static,paper,every-other --network myrinet-2000,gigabit,hdr-infiniband --repeat "$repeat")
+sweep=(--ranks 1..64 --policy static,paper,every-other,forecast,forecast-static --network myrinet-2000,gigabit,hdr-infiniband --repeat "$repeat")
 # A core of today; then one of 2006, on the network of 2006.
 "$weft" study "${scenes[@]}" --set partition.patches=64 --steps "$steps" "${sweep[@]}" --out "$out" >"$out.today.txt"
 records=("$out/records/drape-floor" "$out/records/drape-free")
-"$weft" study "${records[@]}" "${sweep[@]}" --slower 5 --out "$out-2006" >"$out.2006.txt"
+"$weft" study "${records[@]}" "${sweep[@]}" --slower 10 --out "$out-2006" >"$out.2006.txt"
 # The same, if no rank had to make ready again what another has made ready.
-"$weft" study "$out/records/drape-floor" "${sweep[@]}" --slower 5 --ready-free --collide --out "$out-ready" >"$out.ready.txt"
+"$weft" study "$out/records/drape-floor" "${sweep[@]}" --slower 10 --ready-free --collide --out "$out-ready" >"$out.ready.txt"
 # A million vertices on thousands of ranks: 128 drape-floors side by side.
 "$weft" study "$out/records/drape-floor" --copies 128 --ranks 256,1024,4096 --policy static,every-other --collide \
     --repeat 1 --network hdr-infiniband --out "$out-million" >"$out.million.txt"

@@ -90,6 +90,9 @@ struct Progress {
     best: f64,
     /// r·M r, as far as it is known before the next product; infinite where it is not.
     expected: f64,
+    /// Whether that is a prediction, and whether one may still be wrong.
+    predicted: bool,
+    pardon: bool,
     /// r·M r when the residual was last computed from x.
     computed: f64,
 }
@@ -290,6 +293,7 @@ impl ModifiedCg {
             if gamma <= AIM * progress.allowed {
                 // More than was expected of the step.
                 progress.expected = gamma;
+                progress.predicted = false;
                 continue;
             }
             let sums = Sums {
@@ -314,6 +318,7 @@ impl ModifiedCg {
             } else {
                 f64::INFINITY
             };
+            progress.predicted = true;
         }
     }
 
@@ -420,6 +425,7 @@ impl ModifiedCg {
         }
         progress.best = progress.best.min(gamma.sqrt());
         progress.expected = gamma;
+        let predicted = std::mem::take(&mut progress.predicted);
         let last = std::mem::replace(&mut progress.computed, gamma);
         if gamma <= progress.allowed {
             return Ok(Check::Converged(Outcome {
@@ -431,7 +437,8 @@ impl ModifiedCg {
             }));
         }
         self.point_along_residual(system);
-        if gamma > WORTHWHILE * last {
+        // A prediction that was a little too low is no stagnation.
+        if gamma > WORTHWHILE * last && !(predicted && std::mem::take(&mut progress.pardon)) {
             return Err(self.not_converged(comm, progress, End::Stagnated)?);
         }
         // Rounding may be what the recurrence did not see.

@@ -265,7 +265,7 @@ pub(super) fn detect(
                 Duration::ZERO,
             );
         }
-    } else {
+    } else if comm.size() == 1 {
         placing.note();
     }
     let (runs, targets) = match (first.into_inner(), placing.placement()) {

@@ -135,6 +135,8 @@ impl ModifiedCg {
             criterion,
             best: f64::INFINITY,
             expected,
+            predicted: false,
+            pardon: true,
             computed: f64::INFINITY,
         })
     }

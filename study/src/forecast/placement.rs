@@ -158,6 +158,10 @@ impl Placement {
 
     /// How much of a test stands before a place in it, in 2³²ths: where ranks had parts of it, each cost what it cost.
     fn share_before(&self, test: Option<usize>, at: u64, length: u64) -> u64 {
+        // All of it, whatever was told of parts that cost nothing.
+        if at == 0 || at >= length {
+            return if at == 0 { 0 } else { 1 << 32 };
+        }
         let of_test = |piece: &Piece| test.is_some_and(|test| test == piece.test as usize);
         let first = self
             .pieces
@@ -279,7 +283,7 @@ impl Filling<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Forecast;
+    use super::super::{Account, Forecast, Told};
     use super::*;
 
     fn against() -> impl Strategy<Value = Against> {
@@ -303,17 +307,32 @@ mod tests {
         })
     }
 
+    /// All, or a part that may overlap others or leave some to nobody.
+    fn part() -> impl Strategy<Value = Option<Part>> {
+        let bound = || prop_oneof![Just(0), Just(1 << 31), any::<u32>(), Just(u32::MAX)];
+        (bound(), bound(), any::<bool>()).prop_map(|(a, b, is_part)| {
+            let (from, last) = (a.min(b), a.max(b));
+            is_part.then_some(Part { from, last })
+        })
+    }
+
     proptest! {
         /// Whatever is known and whatever is asked for: shares of all ranks are all of it, and none of it twice; and a rank that has a share
         /// finds the test among those that it looks at.
         #[test]
         fn every_test_is_done_once(
-            costs in prop::collection::vec(spent(), 0..60),
+            costs in prop::collection::vec((spent(), part(), 0_usize..4), 0..60),
             asked in prop::collection::vec(spent(), 0..60),
             ranks in 1_usize..20,
         ) {
-            let forecast = Forecast::of_tests(&costs);
-            let placement = forecast.placed(&std::array::from_fn::<u32, 16, _>(|patch| 100 * patch as u32), ranks);
+            let mut accounts = vec![Account::default(); 4];
+            for &(spent, part, teller) in &costs {
+                accounts[teller].tests.push(Told { spent, part });
+            }
+            let nodes: Vec<u32> = (0..16).map(|patch| 100 * patch).collect();
+            let forecast = Forecast::new(&accounts, &Forecast::default(), &nodes);
+            let placement = forecast.placed(&nodes, ranks);
+            let costs: Vec<Spent> = costs.iter().map(|(spent, ..)| *spent).collect();
             let within = |spent: &&Spent| spent.patch < 16 && spent.other().is_none_or(|other| other < 16);
             for spent in costs.iter().chain(&asked).filter(within) {
                 let mut next = 0_u64;

@@ -491,9 +491,10 @@ impl World {
             at = (sent + nanos(link.latency) + transfer).max(sent + LEAST_FLIGHT);
             at += self.disturbance(&link);
             // Messages of one stream do not overtake each other. Undisturbed, none can overtake one that has
-            // left before the next may be sent: these need not be remembered.
+            // left before the next may be sent, unless the gap is shorter than a byte: these need not be remembered.
             let stream = (from.0, to.0, tag.0);
-            if self.jitter > 0.0 || self.late.is_some() {
+            let overtakes = (nanos(link.gap) as f64) < link.ns_per_byte;
+            if self.jitter > 0.0 || self.late.is_some() || overtakes {
                 let newest = self.streams.entry(stream).or_default();
                 *newest = at.max(*newest);
                 at = *newest;
