@@ -39,6 +39,8 @@ const LABELS: [f64; 4] = [38.0, 22.0, 12.0, 30.0];
 /// Height of the title and of a line of the legend.
 const HEAD: f64 = 26.0;
 const LEGEND: f64 = 18.0;
+/// The bound's name.
+const BEST: &str = "best possible";
 const GREY: Color = [190, 190, 190];
 const AXIS: Color = [90, 90, 90];
 const BOUND: Color = [110, 110, 110];
@@ -116,31 +118,27 @@ fn figure(
     };
     let lines = panels.len().div_ceil(columns) as f64;
     let width = PANEL[0] * columns as f64;
-    let mut drawing = Drawing::new([width, HEAD + LEGEND + PANEL[1] * lines]);
+    let (legend, head) = legend(&policies, width);
+    let mut drawing = Drawing::new([width, head + PANEL[1] * lines]);
     let what = match quantity {
         Quantity::Speedup => "speed-up",
         Quantity::Efficiency => "efficiency in %",
     };
     let title = format!("{scene}: {what} over ranks");
-    drawing.text([width / 2.0, HEAD / 2.0], Anchor::Middle, 13.0, &title);
-    let mut x = 12.0;
-    for policy in policies.iter().copied().chain(["best possible"]) {
-        let y = HEAD + LEGEND / 2.0;
-        let best = policy == "best possible";
+    // As large as fits in.
+    let size = (width / (0.68 * title.chars().count() as f64)).min(13.0);
+    drawing.text([width / 2.0, HEAD / 2.0], Anchor::Middle, size, &title);
+    for (policy, [x, y]) in legend {
+        let best = policy == BEST;
         let of = if best { BOUND } else { color(policy) };
-        drawing.line(
-            &[[x, y], [x + 18.0, y]],
-            of,
-            if best { 1.2 } else { 2.0 },
-            best,
-        );
+        let width = if best { 1.2 } else { 2.0 };
+        drawing.line(&[[x, y], [x + 18.0, y]], of, width, best);
         drawing.text([x + 23.0, y], Anchor::Start, 10.0, policy);
-        x += 36.0 + 6.5 * policy.len() as f64;
     }
     for (index, &(network, phase)) in panels.iter().enumerate() {
         let corner = [
             PANEL[0] * (index % columns) as f64,
-            HEAD + LEGEND + PANEL[1] * (index / columns) as f64,
+            head + PANEL[1] * (index / columns) as f64,
         ];
         let here: Vec<&Row> = rows
             .iter()
@@ -154,6 +152,22 @@ fn figure(
         panel(&mut drawing, corner, &title, &here, &policies, quantity);
     }
     drawing
+}
+
+/// Where the names of policies and of the bound stand, in as many lines as they need; and where these end.
+fn legend<'a>(policies: &[&'a str], width: f64) -> (Vec<(&'a str, [f64; 2])>, f64) {
+    const LEFT: f64 = 12.0;
+    let (mut x, mut y) = (LEFT, HEAD + LEGEND / 2.0);
+    let mut places = Vec::new();
+    for policy in policies.iter().copied().chain([BEST]) {
+        let needed = 36.0 + 6.5 * policy.len() as f64;
+        if x > LEFT && x + needed > width {
+            (x, y) = (LEFT, y + LEGEND);
+        }
+        places.push((policy, [x, y]));
+        x += needed;
+    }
+    (places, y + LEGEND / 2.0)
 }
 
 fn panel(
