@@ -145,8 +145,8 @@ const WAITS: [&str; 11] = [
     "motion halo",
 ];
 const COUNTERS: [&str; 4] = ["tests", "CG iterations", "contacts", "impulses"];
-/// Events that frame a step: itself, its phases, counters, and the outputs after it.
-const FRAME: usize = 2 + PHASES.len() + COUNTERS.len();
+/// Events that frame a step: itself, its phases, of which one comes twice, counters, and the outputs after it.
+const FRAME: usize = 3 + PHASES.len() + COUNTERS.len();
 
 fn kinds() -> Vec<SpanKind> {
     let kind = |name: String, detail: &str| SpanKind {
@@ -235,8 +235,21 @@ impl Tracer {
     fn frame(&mut self, step: u64, report: &StepReport) -> Duration {
         let iterations = u64::from(report.iterations);
         let mut begin = report.began;
-        for (kind, (name, time)) in (FIRST_PHASE..).zip(PHASES.iter().zip(report.times)) {
-            let detail = match phase_detail(name) {
+        let [collide, assemble, solve, respond, share] = report.times;
+        let spans = [
+            (0, collide),
+            (1, assemble.saturating_sub(report.ahead)),
+            (2, solve),
+            (3, respond),
+            (1, report.ahead),
+            (4, share),
+        ];
+        for (phase, time) in spans {
+            if phase == 1 && time.is_zero() {
+                continue;
+            }
+            let kind = FIRST_PHASE + phase;
+            let detail = match phase_detail(PHASES[usize::from(phase)]) {
                 "contacts" => report.contacts,
                 "iterations" => iterations,
                 "impulses" => report.impulses,

@@ -18,6 +18,7 @@
 //! | [`body_response`] | how bodies act |
 //! | `corrections`, [`impulses`], `row`, `strand`, `row_exchange` | what impulses put right |
 //! | `strain_limit`, `edges` | cloth that stretches too far or too fast |
+//! | `share` | the new state for every rank, and the next system meanwhile |
 //! | `state` | the state for checkpoints |
 //! | `recording` | what a step tests and costs, for studies |
 //! | `error`, `fault`, `report` | what is said of a step |
@@ -44,6 +45,7 @@ mod recording;
 mod report;
 mod row;
 mod row_exchange;
+mod share;
 mod simulation;
 mod state;
 mod strain_limit;

@@ -224,7 +224,25 @@ impl Motion {
         comm: &mut dyn Comm,
         v: &mut [DVec3],
     ) -> Result<(), CommError> {
-        self.halo.start(comm, v)?;
+        self.send_velocities(comm, v)?;
+        self.take_velocities(comm, v)
+    }
+
+    /// The first half of that: sends what others read.
+    pub(super) fn send_velocities(
+        &mut self,
+        comm: &mut dyn Comm,
+        v: &[DVec3],
+    ) -> Result<(), CommError> {
+        self.halo.start(comm, v)
+    }
+
+    /// The second half.
+    pub(super) fn take_velocities(
+        &mut self,
+        comm: &mut dyn Comm,
+        v: &mut [DVec3],
+    ) -> Result<(), CommError> {
         self.halo.finish(comm, v)
     }
 

@@ -5,14 +5,14 @@
 //! 3. assemble and solve for the velocity change, once or until the equations are met (`newton`);
 //! 4. respond: constraints are held or released, friction acts, impulses correct what the solve did not
 //!    foresee, nothing enters a body; methods that move vertices with other velocities than they end with find the latter;
-//! 5. move, and share the new state.
+//! 5. move, and share the new state; on several ranks the next part's system is assembled meanwhile (`share`).
 //!
 //! Nothing of the state is replaced before the last, so that a part can be taken back.
 
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_runtime::comm::{Collectives, Comm, CommError};
+use weft_runtime::comm::{Comm, CommError};
 use weft_study::prices::{Prices, ns};
 
 use super::assembly::{Collapsed, Load};
@@ -66,11 +66,16 @@ impl<'w> Simulation<'w> {
         let contacts = self.detect(comm, report)?;
         report.times[0] = clock.lap(comm);
 
-        self.load_local();
+        let ahead = self.take_ahead();
+        if ahead.is_none() {
+            self.load_local();
+        }
         self.constrain(&contacts, report);
         self.begin_motion(comm)?;
-        let collapsed = self.assemble_motion();
-        self.pay(comm, |prices| prices.assemble, self.own_weight());
+        let collapsed = ahead.unwrap_or_else(|| {
+            self.pay(comm, |prices| prices.assemble, self.own_weight());
+            self.assemble_motion()
+        });
         self.agree_on_collapse(comm, collapsed)?;
         report.times[1] = clock.lap(comm);
 
@@ -91,7 +96,7 @@ impl<'w> Simulation<'w> {
         self.find_ends(comm, report)?;
         report.times[3] = clock.lap(comm);
 
-        self.share(comm)?;
+        self.share(comm, report, clock)?;
         report.times[4] = clock.lap(comm);
         Ok(())
     }
@@ -143,7 +148,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// On a modelled machine, computes what the price says for each of so many things.
-    fn pay(&self, comm: &mut dyn Comm, price: impl Fn(&Prices) -> f64, count: f64) {
+    pub(super) fn pay(&self, comm: &mut dyn Comm, price: impl Fn(&Prices) -> f64, count: f64) {
         if let Some(prices) = &self.prices {
             comm.compute(ns(price(prices), count), Duration::ZERO);
         }
@@ -438,79 +443,6 @@ impl<'w> Simulation<'w> {
         self.bodies
             .settle_ends(&self.force, masses, &mut self.motion.ends);
         Ok(())
-    }
-
-    /// Moves the owned vertices and gives every rank the new state. Collective.
-    ///
-    /// Where vertices end with the velocities with which they moved, only those travel: every rank moves all vertices alike.
-    fn share(&mut self, comm: &mut dyn Comm) -> Result<(), StepError> {
-        let owned = self.owned();
-        let n = owned.len();
-        let lengths: Vec<usize> = (0..comm.size())
-            .map(|rank| size_of::<DVec3>() * self.ownership.vertices(rank).len())
-            .collect();
-        let shares = self.cg.shares();
-        let mut gather = |own: &[DVec3], all: &mut Vec<DVec3>| {
-            all.resize(self.x.len(), DVec3::ZERO);
-            let to = parts(&mut all[owned.clone()], &shares.elements);
-            shares.run(to.zip(&shares.elements), |(to, share)| {
-                to.copy_from_slice(&own[share.clone()]);
-            });
-            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(all))
-        };
-        gather(&self.local_v[..n], &mut self.moves)?;
-        if self.motion.has_ends() {
-            gather(&self.motion.ends, &mut self.ends)?;
-        }
-        self.pay(comm, |prices| prices.share, self.x.len() as f64);
-        self.move_all()?;
-        let begin = (&self.x[owned.clone()], &self.v[owned]);
-        self.motion
-            .keep(self.dt, begin, &self.local_v[..n], self.bodies.jolts());
-        std::mem::swap(&mut self.x, &mut self.moved);
-        let ends = if self.motion.has_ends() {
-            &mut self.ends
-        } else {
-            &mut self.moves
-        };
-        std::mem::swap(&mut self.v, ends);
-        Ok(())
-    }
-
-    /// Finds where all vertices move to. Fails if the new state is not all numbers: on every rank, for all look at all.
-    fn move_all(&mut self) -> Result<(), StepError> {
-        self.moved.resize(self.x.len(), DVec3::ZERO);
-        let (x, moves, dt) = (&self.x, &self.moves, self.dt);
-        let shares = &self.everywhere.elements;
-        let mut bad = vec![false; shares.len()];
-        let moved = parts(&mut self.moved, shares).zip(shares);
-        self.everywhere
-            .run(moved.zip(&mut bad), |((moved, share), bad)| {
-                let moved: &mut [f64] = bytemuck::cast_slice_mut(moved);
-                let x: &[f64] = bytemuck::cast_slice(&x[share.clone()]);
-                let v: &[f64] = bytemuck::cast_slice(&moves[share.clone()]);
-                // Who moves with what is no number comes to what is none.
-                for (moved, (x, v)) in moved.iter_mut().zip(x.iter().zip(v)) {
-                    *moved = x + v * dt;
-                    *bad |= !moved.is_finite();
-                }
-            });
-        let mut bad = bad.contains(&true);
-        let ends = if self.motion.has_ends() {
-            &self.ends[..]
-        } else {
-            &[]
-        };
-        bad |= ends.iter().any(|v| !v.is_finite());
-        if !bad {
-            return Ok(());
-        }
-        let first = |vectors: &[DVec3]| vectors.iter().position(|v| !v.is_finite());
-        let at = first(&self.moved).or_else(|| first(ends));
-        Err(StepError::NonFinite {
-            step: self.step + 1,
-            at: self.name(at.unwrap_or_default()),
-        })
     }
 }
 

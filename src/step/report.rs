@@ -60,8 +60,10 @@ pub struct StepReport {
     pub scope: ScopeReport,
     /// When it began, on the rank's clock.
     pub began: Duration,
-    /// Time spent in each of [`PHASES`], which follow each other.
+    /// Time spent in each of [`PHASES`], which follow each other; but on several ranks a system may be assembled before its step begins.
     pub times: [Duration; PHASES.len()],
+    /// The share of `assemble` that lies before `share`: the next step's system is assembled while the state of this one travels.
+    pub ahead: Duration,
 }
 
 impl StepReport {
@@ -97,6 +99,7 @@ impl StepReport {
         self.rough += part.rough;
         self.scope.add(&part.scope);
         self.scope.trace = part.scope.trace.or_else(|| self.scope.trace.take());
+        self.ahead += part.ahead;
         for (sum, time) in self.times.iter_mut().zip(part.times) {
             *sum += time;
         }

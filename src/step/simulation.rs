@@ -21,6 +21,7 @@ use super::motion::{self, Motion};
 use super::placing::Placing;
 use super::report::StepReport;
 use super::row_exchange;
+use super::share::Ahead;
 use super::stride::Stride;
 use super::world::World;
 use crate::collide::Volumes;
@@ -90,6 +91,8 @@ pub struct Simulation<'w> {
     pub(super) further: Vec<DVec3>,
     /// `A Δv − b` of the last solve, in kg m/s.
     pub(super) force: Vec<DVec3>,
+    /// The next part's system, where it was assembled while the state travelled.
+    pub(super) ahead: Option<Ahead>,
     pub(super) step: u64,
     /// What computing costs, on a modelled machine.
     pub(super) prices: Option<Prices>,
@@ -184,6 +187,7 @@ impl<'w> Simulation<'w> {
             v,
             plan,
             ownership,
+            ahead: None,
             step: 0,
             prices: None,
         })
@@ -252,6 +256,7 @@ impl<'w> Simulation<'w> {
     /// The same must be done on every rank.
     pub fn state_mut(&mut self) -> (&mut [DVec3], &mut [DVec3]) {
         self.motion.forget();
+        self.ahead = None;
         (&mut self.x, &mut self.v)
     }
 
@@ -281,6 +286,7 @@ impl<'w> Simulation<'w> {
     /// # Errors
     /// A triangle has collapsed.
     pub fn free_system(&mut self) -> Result<System<'_>, StepError> {
+        self.ahead = None;
         self.load_local();
         self.hold_pins();
         let dt = self.world.scene().time.step;

@@ -145,6 +145,7 @@ impl Simulation<'_> {
             *contact = state.contacts[old(first + local)];
         }
         self.motion.forget();
+        self.ahead = None;
         if let Some(past) = &state.past
             && self.motion.looks_back()
         {

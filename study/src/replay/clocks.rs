@@ -71,11 +71,19 @@ impl Clocks {
         bytes: u64,
         between: impl Fn(usize) -> u64,
     ) {
-        let sent = messages.iter();
-        let arrivals =
-            self.post(sent.map(|&(from, to, count)| (from as usize, to as usize, count * bytes)));
+        let arrivals = self.send_to_neighbours(messages, bytes);
         self.compute(between);
         self.take_posted(arrivals);
+    }
+
+    /// The first half of that; who gets them, and when they arrive.
+    pub(super) fn send_to_neighbours(
+        &mut self,
+        messages: &[(u32, u32, u64)],
+        bytes: u64,
+    ) -> Vec<(usize, u64)> {
+        let sent = messages.iter();
+        self.post(sent.map(|&(from, to, count)| (from as usize, to as usize, count * bytes)))
     }
 
     /// Sends messages; who gets them, and when they arrive.
@@ -90,7 +98,7 @@ impl Clocks {
     }
 
     /// Takes messages that were sent.
-    fn take_posted(&mut self, arrivals: Vec<(usize, u64)>) {
+    pub(super) fn take_posted(&mut self, arrivals: Vec<(usize, u64)>) {
         self.talk(|clocks| {
             for (to, arrival) in arrivals {
                 clocks.take(to, arrival);

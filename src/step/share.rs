@@ -1,0 +1,149 @@
+//! The end of a part: every rank gets the new state, and the next part's system is assembled while it travels.
+//!
+//! Velocities of all vertices take longer on their way than anything else that a step sends. Elements read those of owned vertices and
+//! their halo only, which are there at once; so on several ranks the system that the next part begins with is assembled before the rest
+//! is waited for. It is the one that would be assembled later, to the bit: where a system is linearised at the start of its part, contacts
+//! have no say in it but through the filter.
+
+use glam::DVec3;
+use weft_runtime::comm::{Collectives, Comm};
+
+use super::assembly::Collapsed;
+use super::error::StepError;
+use super::report::{Clock, StepReport};
+use super::simulation::Simulation;
+use crate::scene::Integrator;
+use crate::team::parts;
+
+/// The system of a part that is still to begin.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    /// The length in s that the part was expected to have.
+    dt: f64,
+    outcome: Result<(), Collapsed>,
+}
+
+impl Simulation<'_> {
+    /// Moves the owned vertices and gives every rank the new state; on several, assembles the next part's system meanwhile. Collective.
+    ///
+    /// Where vertices end with the velocities with which they moved, only those travel: every rank moves all vertices alike.
+    pub(super) fn share(
+        &mut self,
+        comm: &mut dyn Comm,
+        report: &mut StepReport,
+        clock: &mut Clock,
+    ) -> Result<(), StepError> {
+        let owned = self.owned();
+        let lengths: Vec<usize> = (0..comm.size())
+            .map(|rank| size_of::<DVec3>() * self.ownership.vertices(rank).len())
+            .collect();
+        let assembles = comm.size() > 1 && self.motion.integrator == Integrator::Euler;
+        if comm.size() == 1 {
+            std::mem::swap(&mut self.local_v, &mut self.moves);
+        } else {
+            self.moves[owned.clone()].copy_from_slice(&self.local_v[..owned.len()]);
+        }
+        let mut ahead = None;
+        if assembles {
+            // What waits for it goes first.
+            self.motion.send_velocities(comm, &self.local_v)?;
+            comm.begin_allgather(bytemuck::cast_slice(&self.moves[owned.clone()]))?;
+            self.motion.take_velocities(comm, &mut self.local_v)?;
+            ahead = Some(self.assemble_ahead());
+            self.pay(comm, |prices| prices.assemble, self.own_weight());
+            report.ahead = clock.lap(comm);
+            report.times[1] += report.ahead;
+            comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.moves))?;
+        } else {
+            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.moves))?;
+        }
+        if self.motion.has_ends() {
+            self.ends.resize(self.x.len(), DVec3::ZERO);
+            self.ends[owned.clone()].copy_from_slice(&self.motion.ends);
+            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.ends))?;
+        }
+        self.pay(comm, |prices| prices.share, self.x.len() as f64);
+        self.move_all()?;
+        self.ahead = ahead;
+        let begin = (&self.x[owned.clone()], &self.v[owned.clone()]);
+        self.motion
+            .keep(self.dt, begin, &self.moves[owned], self.bodies.jolts());
+        std::mem::swap(&mut self.x, &mut self.moved);
+        let ends = if self.motion.has_ends() {
+            &mut self.ends
+        } else {
+            &mut self.moves
+        };
+        std::mem::swap(&mut self.v, ends);
+        Ok(())
+    }
+
+    /// Assembles the system of implicit Euler for the part that follows if this one does not fail. What elements read is moved there.
+    fn assemble_ahead(&mut self) -> Ahead {
+        let (dt, shares) = (self.dt, self.cg.shares());
+        let (x, v) = (&mut self.local_x[..], &self.local_v[..]);
+        let (own, halo) = x.split_at_mut(self.plan.owned().len());
+        let share = |(x, share): (&mut [DVec3], &std::ops::Range<usize>)| {
+            move_on(x, &v[share.clone()], dt);
+        };
+        shares.run(parts(own, &shares.elements).zip(&shares.elements), share);
+        let first = own.len();
+        move_on(halo, &v[first..], dt);
+        let mut stride = self.stride;
+        stride.succeed();
+        let dt = stride.length(self.world.scene().time.step);
+        Ahead {
+            dt,
+            outcome: self.assemble_here((dt, dt)),
+        }
+    }
+
+    /// What came of assembling this part's system before it began; `None` if it is still to be assembled.
+    pub(super) fn take_ahead(&mut self) -> Option<Result<(), Collapsed>> {
+        let ahead = self.ahead.take()?;
+        (ahead.dt == self.dt).then_some(ahead.outcome)
+    }
+
+    /// Finds where all vertices move to. Fails if the new state is not all numbers: on every rank, for all look at all.
+    fn move_all(&mut self) -> Result<(), StepError> {
+        self.moved.resize(self.x.len(), DVec3::ZERO);
+        let (x, moves, dt) = (&self.x, &self.moves, self.dt);
+        let shares = &self.everywhere.elements;
+        let mut bad = vec![false; shares.len()];
+        let moved = parts(&mut self.moved, shares).zip(shares);
+        self.everywhere
+            .run(moved.zip(&mut bad), |((moved, share), bad)| {
+                let moved: &mut [f64] = bytemuck::cast_slice_mut(moved);
+                let x: &[f64] = bytemuck::cast_slice(&x[share.clone()]);
+                let v: &[f64] = bytemuck::cast_slice(&moves[share.clone()]);
+                // Who moves with what is no number comes to what is none.
+                for (moved, (x, v)) in moved.iter_mut().zip(x.iter().zip(v)) {
+                    *moved = x + v * dt;
+                    *bad |= !moved.is_finite();
+                }
+            });
+        let mut bad = bad.contains(&true);
+        let ends = if self.motion.has_ends() {
+            &self.ends[..]
+        } else {
+            &[]
+        };
+        bad |= ends.iter().any(|v| !v.is_finite());
+        if !bad {
+            return Ok(());
+        }
+        let first = |vectors: &[DVec3]| vectors.iter().position(|v| !v.is_finite());
+        let at = first(&self.moved).or_else(|| first(ends));
+        Err(StepError::NonFinite {
+            step: self.step + 1,
+            at: self.name(at.unwrap_or_default()),
+        })
+    }
+}
+
+/// Moves positions by velocities, with the roundings of [`Simulation::move_all`].
+fn move_on(x: &mut [DVec3], v: &[DVec3], dt: f64) {
+    for (x, v) in x.iter_mut().zip(v) {
+        *x += *v * dt;
+    }
+}
