@@ -1,14 +1,39 @@
-//! Loops compiled twice: for any processor of its kind, and for those with wider vectors, chosen when they run.
+//! Loops compiled for every width: for any processor of its kind, and for those with vectors of four or eight f64, chosen when they run.
 //!
-//! Four lanes of f64 stand side by side. Nothing is fused unless asked for and no lanes are added up: each lane rounds every
+//! Four lanes stand side by side, or eight where a loop can use them. Nothing is fused unless asked for and no lanes are added up: each lane rounds every
 //! product and every sum as plain code does, and the bits are the same on every machine.
 
 use std::ops::{Add, Div, Mul, Sub};
 
 use glam::DVec3;
 
+/// Arithmetic of eight lanes: one vector where there are such, otherwise two.
+pub(crate) trait Eights: Copy {
+    /// Eight numbers.
+    type Eight: Copy;
+
+    /// All lanes alike.
+    fn splat_eight(self, value: f64) -> Self::Eight;
+    /// Eight numbers that follow each other.
+    fn load_eight(self, values: &[f64; 8]) -> Self::Eight;
+    /// Eight short numbers that follow each other, exactly.
+    fn load_eight_short(self, values: &[f32; 8]) -> Self::Eight;
+    /// The numbers.
+    fn store_eight(self, eight: Self::Eight) -> [f64; 8];
+    /// The nearest short numbers.
+    fn shorten_eight(self, eight: Self::Eight) -> [f32; 8];
+    /// a + b.
+    fn add_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+    /// sum + a b, rounded once.
+    fn fused_eight(self, sum: Self::Eight, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+    /// a − b.
+    fn subtract_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+    /// a b.
+    fn multiply_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+}
+
 /// Arithmetic of four lanes.
-pub(crate) trait Lanes: Copy {
+pub(crate) trait Lanes: Eights {
     /// Four numbers.
     type Four: Copy;
 
@@ -65,6 +90,10 @@ pub(crate) trait Loop {
 #[inline]
 pub(crate) fn widest<W: Loop>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
+    if let Some(avx512) = pulp::x86::V4::try_new() {
+        return pulp::Simd::vectorize(avx512, wide::With(work, avx512));
+    }
+    #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = pulp::x86::V3::try_new() {
         return pulp::Simd::vectorize(avx2, wide::With(work, avx2));
     }
@@ -75,6 +104,20 @@ pub(crate) fn widest<W: Loop>(work: W) -> W::Output {
 #[cfg(test)]
 pub(crate) fn plain<W: Loop>(work: W) -> W::Output {
     work.run(Plain)
+}
+
+/// What comes out of a loop by every width that the processor has.
+#[cfg(test)]
+pub(crate) fn widths<W: Loop + Copy>(work: W) -> Vec<W::Output> {
+    let mut all = vec![work.run(Plain)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        let four = pulp::x86::V3::try_new();
+        all.extend(four.map(|four| pulp::Simd::vectorize(four, wide::With(work, four))));
+        let eight = pulp::x86::V4::try_new();
+        all.extend(eight.map(|eight| pulp::Simd::vectorize(eight, wide::With(work, eight))));
+    }
+    all
 }
 
 /// A vector, and a fourth number that is of no use: what stands behind it. Behind the last one there is nothing, and it is copied.
@@ -172,6 +215,58 @@ impl<L: Lanes> Div for Numbers<L> {
 /// Lanes that the compiler makes vectors of, where it sees any.
 #[derive(Clone, Copy)]
 struct Plain;
+
+impl Eights for Plain {
+    type Eight = [f64; 8];
+
+    #[inline(always)]
+    fn splat_eight(self, value: f64) -> [f64; 8] {
+        [value; 8]
+    }
+
+    #[inline(always)]
+    fn load_eight(self, values: &[f64; 8]) -> [f64; 8] {
+        *values
+    }
+
+    #[inline(always)]
+    fn load_eight_short(self, values: &[f32; 8]) -> [f64; 8] {
+        values.map(f64::from)
+    }
+
+    #[inline(always)]
+    fn store_eight(self, eight: [f64; 8]) -> [f64; 8] {
+        eight
+    }
+
+    #[inline(always)]
+    fn shorten_eight(self, eight: [f64; 8]) -> [f32; 8] {
+        eight.map(|number| number as f32)
+    }
+
+    #[inline(always)]
+    fn add_eight(self, a: [f64; 8], b: [f64; 8]) -> [f64; 8] {
+        std::array::from_fn(|i| a[i] + b[i])
+    }
+
+    #[inline(always)]
+    fn fused_eight(self, mut sum: [f64; 8], a: [f64; 8], b: [f64; 8]) -> [f64; 8] {
+        for i in 0..8 {
+            sum[i] = a[i].mul_add(b[i], sum[i]);
+        }
+        sum
+    }
+
+    #[inline(always)]
+    fn subtract_eight(self, a: [f64; 8], b: [f64; 8]) -> [f64; 8] {
+        std::array::from_fn(|i| a[i] - b[i])
+    }
+
+    #[inline(always)]
+    fn multiply_eight(self, a: [f64; 8], b: [f64; 8]) -> [f64; 8] {
+        std::array::from_fn(|i| a[i] * b[i])
+    }
+}
 
 impl Lanes for Plain {
     type Four = [f64; 4];
@@ -287,15 +382,15 @@ impl Lanes for Plain {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use pulp::x86::V3;
-    use pulp::{Simd, WithSimd, f64x4};
+    use pulp::x86::{V3, V4};
+    use pulp::{Simd, WithSimd, f64x4, f64x8};
 
-    use super::{Lanes, Loop};
+    use super::{Eights, Lanes, Loop};
 
     /// A loop, and the proof that the processor has the instructions.
-    pub(super) struct With<W>(pub(super) W, pub(super) V3);
+    pub(super) struct With<W, S>(pub(super) W, pub(super) S);
 
-    impl<W: Loop> WithSimd for With<W> {
+    impl<W: Loop, L: Lanes> WithSimd for With<W, L> {
         type Output = W::Output;
 
         #[inline(always)]
@@ -304,12 +399,131 @@ mod wide {
         }
     }
 
-    impl Lanes for V3 {
+    /// A proof that includes that of [`V3`].
+    trait Three: Copy {
+        fn three(self) -> V3;
+    }
+
+    impl Three for V3 {
+        #[inline(always)]
+        fn three(self) -> V3 {
+            self
+        }
+    }
+
+    impl Three for V4 {
+        #[inline(always)]
+        fn three(self) -> V3 {
+            *self
+        }
+    }
+
+    impl Eights for V3 {
+        type Eight = [f64x4; 2];
+
+        #[inline(always)]
+        fn splat_eight(self, value: f64) -> [f64x4; 2] {
+            [self.splat_f64s(value); 2]
+        }
+
+        #[inline(always)]
+        fn load_eight(self, values: &[f64; 8]) -> [f64x4; 2] {
+            pulp::cast(*values)
+        }
+
+        #[inline(always)]
+        fn load_eight_short(self, values: &[f32; 8]) -> [f64x4; 2] {
+            let [first @ .., _, _, _, _] = values;
+            let [_, _, _, _, last @ ..] = values;
+            [first, last].map(|four| self.load_short(four))
+        }
+
+        #[inline(always)]
+        fn store_eight(self, eight: [f64x4; 2]) -> [f64; 8] {
+            pulp::cast(eight)
+        }
+
+        #[inline(always)]
+        fn shorten_eight(self, eight: [f64x4; 2]) -> [f32; 8] {
+            pulp::cast(eight.map(|four| self.avx._mm256_cvtpd_ps(pulp::cast(four))))
+        }
+
+        #[inline(always)]
+        fn add_eight(self, a: [f64x4; 2], b: [f64x4; 2]) -> [f64x4; 2] {
+            [0, 1].map(|i| self.add_f64s(a[i], b[i]))
+        }
+
+        #[inline(always)]
+        fn fused_eight(self, sum: [f64x4; 2], a: [f64x4; 2], b: [f64x4; 2]) -> [f64x4; 2] {
+            [0, 1].map(|i| self.mul_add_f64s(a[i], b[i], sum[i]))
+        }
+
+        #[inline(always)]
+        fn subtract_eight(self, a: [f64x4; 2], b: [f64x4; 2]) -> [f64x4; 2] {
+            [0, 1].map(|i| self.sub_f64s(a[i], b[i]))
+        }
+
+        #[inline(always)]
+        fn multiply_eight(self, a: [f64x4; 2], b: [f64x4; 2]) -> [f64x4; 2] {
+            [0, 1].map(|i| self.mul_f64s(a[i], b[i]))
+        }
+    }
+
+    impl Eights for V4 {
+        type Eight = f64x8;
+
+        #[inline(always)]
+        fn splat_eight(self, value: f64) -> f64x8 {
+            self.splat_f64x8(value)
+        }
+
+        #[inline(always)]
+        fn load_eight(self, values: &[f64; 8]) -> f64x8 {
+            pulp::cast(*values)
+        }
+
+        #[inline(always)]
+        fn load_eight_short(self, values: &[f32; 8]) -> f64x8 {
+            self.convert_f32x8_to_f64x8(pulp::cast(*values))
+        }
+
+        #[inline(always)]
+        fn store_eight(self, eight: f64x8) -> [f64; 8] {
+            pulp::cast(eight)
+        }
+
+        #[inline(always)]
+        fn shorten_eight(self, eight: f64x8) -> [f32; 8] {
+            pulp::cast(self.convert_f64x8_to_f32x8(eight))
+        }
+
+        #[inline(always)]
+        fn add_eight(self, a: f64x8, b: f64x8) -> f64x8 {
+            self.add_f64s(a, b)
+        }
+
+        #[inline(always)]
+        fn fused_eight(self, sum: f64x8, a: f64x8, b: f64x8) -> f64x8 {
+            self.mul_add_f64x8(a, b, sum)
+        }
+
+        #[inline(always)]
+        fn subtract_eight(self, a: f64x8, b: f64x8) -> f64x8 {
+            self.sub_f64s(a, b)
+        }
+
+        #[inline(always)]
+        fn multiply_eight(self, a: f64x8, b: f64x8) -> f64x8 {
+            self.mul_f64s(a, b)
+        }
+    }
+
+    impl<S: Three + Eights> Lanes for S {
         type Four = f64x4;
 
         #[inline(always)]
         fn splat(self, value: f64) -> f64x4 {
-            self.splat_f64s(value)
+            self.three().splat_f64s(value)
         }
 
         #[inline(always)]
@@ -319,64 +533,65 @@ mod wide {
 
         #[inline(always)]
         fn load_short(self, values: &[f32; 4]) -> f64x4 {
-            pulp::cast(self.avx._mm256_cvtps_pd(pulp::cast(*values)))
+            pulp::cast(self.three().avx._mm256_cvtps_pd(pulp::cast(*values)))
         }
 
         #[inline(always)]
         fn shortened(self, a: f64x4) -> [f32; 4] {
-            pulp::cast(self.avx._mm256_cvtpd_ps(pulp::cast(a)))
+            pulp::cast(self.three().avx._mm256_cvtpd_ps(pulp::cast(a)))
         }
 
         #[inline(always)]
         fn add_product(self, sum: f64x4, a: f64x4, b: f64x4) -> f64x4 {
-            self.add_f64s(sum, self.mul_f64s(a, b))
+            self.three().add_f64s(sum, self.three().mul_f64s(a, b))
         }
 
         #[inline(always)]
         fn fused(self, sum: f64x4, a: f64x4, b: f64x4) -> f64x4 {
-            self.mul_add_f64s(a, b, sum)
+            self.three().mul_add_f64s(a, b, sum)
         }
 
         #[inline(always)]
         fn add(self, a: f64x4, b: f64x4) -> f64x4 {
-            self.add_f64s(a, b)
+            self.three().add_f64s(a, b)
         }
 
         #[inline(always)]
         fn multiply(self, a: f64x4, b: f64x4) -> f64x4 {
-            self.mul_f64s(a, b)
+            self.three().mul_f64s(a, b)
         }
 
         #[inline(always)]
         fn subtract(self, a: f64x4, b: f64x4) -> f64x4 {
-            self.sub_f64s(a, b)
+            self.three().sub_f64s(a, b)
         }
 
         #[inline(always)]
         fn divide(self, a: f64x4, b: f64x4) -> f64x4 {
-            self.div_f64s(a, b)
+            self.three().div_f64s(a, b)
         }
 
         #[inline(always)]
         fn root(self, a: f64x4) -> f64x4 {
-            self.sqrt_f64s(a)
+            self.three().sqrt_f64s(a)
         }
 
         #[inline(always)]
         fn positive(self, a: f64x4) -> f64x4 {
             // The second where the first is not above it, or no number.
-            let zero = pulp::cast(self.splat_f64s(0.0));
-            pulp::cast(self.avx._mm256_max_pd(pulp::cast(a), zero))
+            let zero = pulp::cast(self.three().splat_f64s(0.0));
+            pulp::cast(self.three().avx._mm256_max_pd(pulp::cast(a), zero))
         }
 
         #[inline(always)]
         fn where_less(self, [a, b]: [f64x4; 2], yes: f64x4, no: f64x4) -> f64x4 {
-            self.select_f64s(self.less_than_f64s(a, b), yes, no)
+            self.three()
+                .select_f64s(self.three().less_than_f64s(a, b), yes, no)
         }
 
         #[inline(always)]
         fn transposed(self, rows: [f64x4; 4]) -> [f64x4; 4] {
-            let avx = self.avx;
+            let avx = self.three().avx;
             let [a, b, c, d] = rows;
             let (a, b) = (pulp::cast(a), pulp::cast(b));
             let (c, d) = (pulp::cast(c), pulp::cast(d));
@@ -393,7 +608,7 @@ mod wide {
 
         #[inline(always)]
         fn coordinates(self, [a, b, c]: [f64x4; 3]) -> [f64x4; 3] {
-            let avx = self.avx;
+            let avx = self.three().avx;
             let (a, b, c) = (pulp::cast(a), pulp::cast(b), pulp::cast(c));
             // x0 y0 x2 y2, z0 x1 z2 x3, y1 z1 y3 z3
             let xy = avx._mm256_blend_pd::<0b1100>(a, b);
@@ -408,7 +623,7 @@ mod wide {
 
         #[inline(always)]
         fn vectors(self, [x, y, z]: [f64x4; 3]) -> [f64x4; 3] {
-            let avx = self.avx;
+            let avx = self.three().avx;
             let (x, y, z) = (pulp::cast(x), pulp::cast(y), pulp::cast(z));
             // As above.
             let xy = avx._mm256_unpacklo_pd(x, y);
@@ -425,11 +640,15 @@ mod wide {
         fn sums(self, [a, b, c]: [f64x4; 3]) -> f64x4 {
             let (a, b, c) = (pulp::cast(a), pulp::cast(b), pulp::cast(c));
             // a01 b01 a23 b23, c01 c01 c23 c23
-            let (ab, cc) = (self.avx._mm256_hadd_pd(a, b), self.avx._mm256_hadd_pd(c, c));
+            let (ab, cc) = (
+                self.three().avx._mm256_hadd_pd(a, b),
+                self.three().avx._mm256_hadd_pd(c, c),
+            );
             // a01 b01 c23 c23, a23 b23 c01 c01
-            let straight: f64x4 = pulp::cast(self.avx._mm256_blend_pd::<0b1100>(ab, cc));
-            let crossed: f64x4 = pulp::cast(self.avx._mm256_permute2f128_pd::<0x21>(ab, cc));
-            self.add_f64s(straight, crossed)
+            let straight: f64x4 = pulp::cast(self.three().avx._mm256_blend_pd::<0b1100>(ab, cc));
+            let crossed: f64x4 =
+                pulp::cast(self.three().avx._mm256_permute2f128_pd::<0x21>(ab, cc));
+            self.three().add_f64s(straight, crossed)
         }
 
         #[inline(always)]
@@ -442,7 +661,7 @@ mod wide {
             /// Into all caches.
             const HINT: i32 = 3;
             let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
-            self.sse._mm_prefetch::<HINT>(at);
+            self.three().sse._mm_prefetch::<HINT>(at);
         }
     }
 }
@@ -451,6 +670,7 @@ mod wide {
 mod tests {
     use super::*;
 
+    #[derive(Clone, Copy)]
     struct Across<'a>(&'a [[f64; 4]]);
 
     impl Loop for Across<'_> {
@@ -474,12 +694,13 @@ mod tests {
         let bits = |sums: Vec<[f64; 3]>| -> Vec<[u64; 3]> {
             sums.into_iter().map(|s| s.map(f64::to_bits)).collect()
         };
-        assert_eq!(
-            bits(widest(Across(&fours))),
-            bits(Across(&fours).run(Plain))
-        );
+        let expected = bits(Across(&fours).run(Plain));
+        for found in widths(Across(&fours)) {
+            assert_eq!(bits(found), expected);
+        }
     }
 
+    #[derive(Clone, Copy)]
     struct Apart<'a>(&'a [[f64; 4]; 3]);
 
     impl Loop for Apart<'_> {
@@ -495,13 +716,14 @@ mod tests {
     #[test]
     fn vectors_are_taken_apart_and_put_together_by_any_width() {
         let vectors = [0.0, 4.0, 8.0].map(|first| [first, first + 1.0, first + 2.0, first + 3.0]);
-        let found = widest(Apart(&vectors));
-        assert_eq!(found, Apart(&vectors).run(Plain));
-        let [x, y, z] = found[0];
-        assert_eq!((x, y), ([0.0, 3.0, 6.0, 9.0], [1.0, 4.0, 7.0, 10.0]));
-        assert_eq!((z, found[1]), ([2.0, 5.0, 8.0, 11.0], vectors));
+        for found in widths(Apart(&vectors)) {
+            let [x, y, z] = found[0];
+            assert_eq!((x, y), ([0.0, 3.0, 6.0, 9.0], [1.0, 4.0, 7.0, 10.0]));
+            assert_eq!((z, found[1]), ([2.0, 5.0, 8.0, 11.0], vectors));
+        }
     }
 
+    #[derive(Clone, Copy)]
     struct Exchange<'a>(&'a [[f64; 4]; 4]);
 
     impl Loop for Exchange<'_> {
@@ -518,9 +740,10 @@ mod tests {
     fn rows_and_columns_are_exchanged_by_any_width() {
         let rows =
             [0.0, 4.0, 8.0, 12.0].map(|first| [first, first + 1.0, first + 2.0, first + 3.0]);
-        let found = widest(Exchange(&rows));
-        assert_eq!(found, Exchange(&rows).run(Plain));
-        assert_eq!(found[1], [1.0, 5.0, 9.0, 13.0]);
+        for found in widths(Exchange(&rows)) {
+            assert_eq!(found, Exchange(&rows).run(Plain));
+            assert_eq!(found[1], [1.0, 5.0, 9.0, 13.0]);
+        }
     }
 
     #[test]
@@ -530,6 +753,7 @@ mod tests {
         assert_eq!(four_at(&vectors, 1, &mut [0.0; 4]), &[2.0, 3.0, 4.0, 0.0]);
     }
 
+    #[derive(Clone, Copy)]
     struct Short([f64; 4]);
 
     impl Loop for Short {
@@ -553,11 +777,11 @@ mod tests {
             ],
         ] {
             let expected = four.map(|a| (a as f32).to_bits());
-            assert_eq!(widest(Short(four)), expected);
-            assert_eq!(Short(four).run(Plain), expected);
+            assert!(widths(Short(four)).iter().all(|found| *found == expected));
         }
     }
 
+    #[derive(Clone, Copy)]
     struct Positive([f64; 4]);
 
     impl Loop for Positive {
@@ -577,11 +801,12 @@ mod tests {
             [f64::NAN, -f64::NAN, 1e-320, f64::INFINITY],
         ] {
             let expected = four.map(|a| if a > 0.0 { a } else { 0.0 }.to_bits());
-            assert_eq!(widest(Positive(four)), expected);
-            assert_eq!(Positive(four).run(Plain), expected);
+            let found = widths(Positive(four));
+            assert!(found.iter().all(|found| *found == expected));
         }
     }
 
+    #[derive(Clone, Copy)]
     struct Less([f64; 4], [f64; 4]);
 
     impl Loop for Less {
@@ -597,10 +822,12 @@ mod tests {
     #[test]
     fn any_width_tells_what_is_less() {
         let (a, b) = ([1.0, f64::NAN, 0.0, -1.0], [2.0, 1.0, -0.0, f64::NAN]);
-        assert_eq!(Less(a, b).run(Plain), [1.0, 2.0, 2.0, 2.0]);
-        assert_eq!(widest(Less(a, b)), [1.0, 2.0, 2.0, 2.0]);
+        for found in widths(Less(a, b)) {
+            assert_eq!(found, [1.0, 2.0, 2.0, 2.0]);
+        }
     }
 
+    #[derive(Clone, Copy)]
     struct Sums<'a>(&'a [[f64; 4]]);
 
     impl Loop for Sums<'_> {
@@ -624,6 +851,9 @@ mod tests {
             .map(|i| [1.0, -0.7, 1e-9, 1e9].map(|x| x / f64::from(i)))
             .collect();
         let bits = |sums: [f64; 4]| sums.map(f64::to_bits);
-        assert_eq!(bits(widest(Sums(&fours))), bits(Sums(&fours).run(Plain)));
+        let expected = bits(Sums(&fours).run(Plain));
+        for found in widths(Sums(&fours)) {
+            assert_eq!(bits(found), expected);
+        }
     }
 }

@@ -25,7 +25,7 @@ use std::ops::Range;
 use weft_partition::Graph;
 
 use super::elimination::Elimination;
-use super::six::{self, Column, Short, Wide, narrowed, shortened, widened};
+use super::padded::{self, Column, Eight, Padded, Short, ZERO, narrowed, padded, widened};
 use super::{Block, Six};
 use crate::simd::{Lanes, Loop, widest};
 
@@ -35,19 +35,19 @@ pub(super) struct Cholesky {
     elimination: Elimination,
     /// Where each block of the lower half of the matrix goes, in the order of [`LowerRows`].
     places: Vec<Place>,
-    diagonal: Vec<Block>,
+    diagonal: Vec<Padded>,
     /// Inverse pivots; zero for those that were dropped.
     inverse: Vec<Six>,
-    below: Vec<Block>,
+    below: Vec<Padded>,
     /// What solves read of `diagonal`: the inverse factor, forth and back.
-    ways: Vec<[Block; 2]>,
+    ways: Vec<[Padded; 2]>,
     /// And of `below`: blocks, and the same transposed.
     forth: Vec<Short>,
     across: Vec<Short>,
     /// The columns that the wanted part of a solution depends on, the last one first.
     back: Vec<u32>,
     /// Right-hand side and solution in the order of elimination.
-    solution: Vec<Wide>,
+    solution: Vec<Eight>,
 }
 
 /// The blocks of the lower half of a symmetric block matrix, row by row: columns below the row's
@@ -131,9 +131,9 @@ impl Cholesky {
             inverse: vec![[0.0; 6]; count],
             below: vec![ZERO; elimination.rows.len()],
             ways: vec![[ZERO; 2]; count],
-            forth: vec![[[0.0; 6]; 6]; elimination.rows.len()],
-            across: vec![[[0.0; 6]; 6]; elimination.rows.len()],
-            solution: vec![[[0.0; 4]; 2]; count],
+            forth: vec![[0.0; 40]; elimination.rows.len()],
+            across: vec![[0.0; 40]; elimination.rows.len()],
+            solution: vec![[0.0; 8]; count],
             elimination,
         }
     }
@@ -145,9 +145,9 @@ impl Cholesky {
         self.below.fill(ZERO);
         for (place, block) in self.places.iter().zip(lower) {
             match *place {
-                Place::Diagonal(at) => self.diagonal[at] = *block,
-                Place::Below(at) => self.below[at] = *block,
-                Place::Transposed(at) => self.below[at] = six::transposed(block),
+                Place::Diagonal(at) => self.diagonal[at] = padded(block),
+                Place::Below(at) => self.below[at] = padded(block),
+                Place::Transposed(at) => self.below[at] = padded::transposed(&padded(block)),
             }
         }
         // Entries on the diagonal before elimination, to see what it leaves of them.
@@ -170,25 +170,37 @@ impl Cholesky {
         let blocks = &mut done[own.start..];
         let rows_here = &rows[own.clone()];
         let inverse = inverted(&self.diagonal[column], &self.inverse[column]);
-        self.ways[column] = [inverse, six::transposed(&inverse)];
+        self.ways[column] = [inverse, padded::transposed(&inverse)];
         let short = (self.forth[own.clone()].iter_mut()).zip(&mut self.across[own.clone()]);
         for (block, (forth, across)) in blocks.iter_mut().zip(short) {
-            six::divide(lanes, block, &self.diagonal[column], &self.inverse[column]);
-            *forth = shortened(block);
-            *across = shortened(&six::transposed(block));
+            padded::divide(lanes, block, &self.diagonal[column], &self.inverse[column]);
+            padded::shorten(lanes, block, forth);
+            padded::shorten(lanes, &padded::transposed_by(lanes, block), across);
         }
         for (first, &target) in rows_here.iter().enumerate() {
             let target = target as usize;
             let by = &blocks[first];
-            six::subtract_product(lanes, &mut self.diagonal[target], by, by);
+            padded::subtract_products(lanes, [&mut self.diagonal[target]], [by], by);
             // Both columns have their rows ascending, and the target's has all that come here.
             let mut at = starts[target];
-            for (block, &row) in blocks[first + 1..].iter().zip(&rows_here[first + 1..]) {
+            let mut place = |row: u32| {
                 while rows[at] < row {
                     at += 1;
                 }
-                six::subtract_product(lanes, &mut behind[at - own.end], block, by);
-                at += 1;
+                at - own.end
+            };
+            // Two at once, for what is multiplied by the same is read once.
+            let (pairs, last) = blocks[first + 1..].as_chunks::<2>();
+            let (row_pairs, last_row) = rows_here[first + 1..].as_chunks::<2>();
+            for ([a, b], both) in pairs.iter().zip(row_pairs) {
+                let [one, other] = both.map(&mut place);
+                let (before, from_other) = behind.split_at_mut(other);
+                let targets = [&mut before[one], &mut from_other[0]];
+                padded::subtract_products(lanes, targets, [a, b], by);
+            }
+            if let ([a], [row]) = (last, last_row) {
+                let target = &mut behind[place(*row)];
+                padded::subtract_products(lanes, [target], [a], by);
             }
         }
     }
@@ -239,6 +251,7 @@ impl Loop for Factoring<'_> {
         let Self { factor, nothing } = self;
         for column in 0..factor.diagonal.len() {
             factor_block(
+                lanes,
                 &mut factor.diagonal[column],
                 &mut factor.inverse[column],
                 nothing,
@@ -267,27 +280,27 @@ impl Loop for Solving<'_> {
         } = self.0;
         let mut energy = 0.0;
         for (column, [inverse, _]) in ways.iter().enumerate() {
-            let y = narrowed(Column::of(lanes, &x[column]).through(inverse).wide());
+            let y = Column::product(lanes, inverse, &x[column]).eight();
             let squares = y.map(|y| y * y);
             energy +=
                 ((squares[0] + squares[1]) + (squares[2] + squares[3])) + (squares[4] + squares[5]);
-            x[column] = widened(y);
+            x[column] = y;
             let y = y.map(|y| -y);
             let own = starts[column]..starts[column + 1];
             for (block, &row) in forth[own.clone()].iter().zip(&rows[own]) {
                 let x = &mut x[row as usize];
-                *x = Column::of(lanes, x).with(block, &y).wide();
+                *x = Column::of(lanes, x).with(block, &y).eight();
             }
         }
         for column in back.iter().map(|&column| column as usize) {
-            // As what is to be taken away.
-            let mut sum = Column::of(lanes, &widened([0.0; 6]));
+            // As what is to be taken away, the last found last.
+            let mut sum = Column::of(lanes, &[0.0; 8]);
             let own = starts[column]..starts[column + 1];
-            for (block, &row) in across[own.clone()].iter().zip(&rows[own]) {
-                sum = sum.with(block, &narrowed(x[row as usize]));
+            for (block, &row) in across[own.clone()].iter().zip(&rows[own]).rev() {
+                sum = sum.with(block, &x[row as usize]);
             }
             let rest = Column::of(lanes, &x[column]).minus(sum);
-            x[column] = rest.through(&ways[column][1]).wide();
+            x[column] = Column::product(lanes, &ways[column][1], &rest.eight()).eight();
         }
         energy
     }
@@ -296,7 +309,7 @@ impl Loop for Solving<'_> {
 /// Factors a block on the diagonal in place. `inverse` holds the entries that its pivots started
 /// from, and becomes the inverse pivots. Dropped pivots, those up to `nothing` among them, leave zeros below them.
 #[inline(always)]
-fn factor_block(block: &mut Block, inverse: &mut Six, nothing: f64) {
+fn factor_block(lanes: impl Lanes, block: &mut Padded, inverse: &mut Six, nothing: f64) {
     for c in 0..6 {
         let pivot = block[c][c];
         // Not a number is not greater either.
@@ -305,20 +318,20 @@ fn factor_block(block: &mut Block, inverse: &mut Six, nothing: f64) {
         } else {
             0.0
         };
-        for entry in &mut block[c] {
-            *entry *= inverse[c];
-        }
-        for d in c + 1..6 {
-            for r in d..6 {
-                block[d][r] -= block[c][r] * block[c][d];
-            }
+        let (done, behind) = block.split_at_mut(c + 1);
+        let own = Column::of(lanes, &done[c]).times(inverse[c]);
+        done[c] = own.eight();
+        for (d, column) in (c + 1..6).zip(behind) {
+            *column = Column::of(lanes, column)
+                .plus_product(own, -done[c][d])
+                .eight();
         }
     }
 }
 
 /// The inverse of a factored block on the diagonal, by columns; zero where pivots were dropped.
 #[inline(always)]
-fn inverted(block: &Block, inverse: &Six) -> Block {
+fn inverted(block: &Padded, inverse: &Six) -> Padded {
     let mut columns = ZERO;
     for (of, column) in columns.iter_mut().enumerate() {
         column[of] = inverse[of];
@@ -336,8 +349,6 @@ fn inverted(block: &Block, inverse: &Six) -> Block {
     }
     columns
 }
-
-const ZERO: Block = [[0.0; 6]; 6];
 
 /// The share of its first value below which a pivot is rounding, and its mode not there.
 const TINY: f64 = 1e-12;

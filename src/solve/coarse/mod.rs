@@ -21,6 +21,7 @@ mod cholesky;
 mod elimination;
 mod galerkin;
 mod modes;
+mod padded;
 mod six;
 
 use std::ops::Range;

@@ -1,0 +1,282 @@
+//! Products of blocks of six by six numbers in eight lanes: every entry rounds as in plain loops.
+//!
+//! A column is six numbers and two zeros, so that a processor with lanes for eight takes it at once, and one with lanes for four in two
+//! halves. Blocks that are only read are packed, and what stands in the last two lanes then belongs to the next column: lanes do not
+//! mix, and nobody looks at these.
+
+use super::{Block, Six};
+use crate::simd::Lanes;
+
+/// A column.
+pub(super) type Eight = [f64; 8];
+/// A block, by columns.
+pub(super) type Padded = [Eight; 6];
+/// A block whose numbers are rounded to f32, packed; four zeros follow.
+pub(super) type Short = [f32; 40];
+
+pub(super) const ZERO: Padded = [[0.0; 8]; 6];
+
+#[inline(always)]
+pub(super) fn widened([a, b, c, d, e, f]: Six) -> Eight {
+    [a, b, c, d, e, f, 0.0, 0.0]
+}
+
+#[inline(always)]
+pub(super) fn narrowed([a, b, c, d, e, f, _, _]: Eight) -> Six {
+    [a, b, c, d, e, f]
+}
+
+#[inline(always)]
+pub(super) fn padded(block: &Block) -> Padded {
+    block.map(widened)
+}
+
+/// A block rounded to f32.
+#[inline(always)]
+pub(super) fn shorten(lanes: impl Lanes, block: &Padded, short: &mut Short) {
+    // What two zeros took of the next column, that takes back.
+    for (c, column) in block.iter().enumerate() {
+        if let Some(room) = short[6 * c..].first_chunk_mut() {
+            *room = lanes.shorten_eight(lanes.load_eight(column));
+        }
+    }
+}
+
+/// Rows become columns, four by four.
+#[inline(always)]
+pub(super) fn transposed_by(lanes: impl Lanes, [a, b, c, d, e, f]: &Padded) -> Padded {
+    let zero = lanes.splat(0.0);
+    let half = |column: &Eight, at: usize| {
+        let four = column[4 * at..].first_chunk();
+        four.map_or(zero, |four| lanes.load(four))
+    };
+    let mut across = ZERO;
+    for at in 0..2 {
+        let first = lanes.transposed([a, b, c, d].map(|column| half(column, at)));
+        let last = lanes.transposed([half(e, at), half(f, at), zero, zero]);
+        for (column, (first, last)) in across[4 * at..].iter_mut().zip(first.into_iter().zip(last))
+        {
+            column[..4].copy_from_slice(&lanes.store(first));
+            column[4..].copy_from_slice(&lanes.store(last));
+        }
+    }
+    across
+}
+
+/// Rows become columns.
+#[inline(always)]
+pub(super) fn transposed(block: &Padded) -> Padded {
+    let mut across = ZERO;
+    for c in 0..6 {
+        for r in 0..6 {
+            across[r][c] = block[c][r];
+        }
+    }
+    across
+}
+
+/// A column in lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Column<L: Lanes>(L, L::Eight);
+
+impl<L: Lanes> Column<L> {
+    #[inline(always)]
+    pub(super) fn of(lanes: L, eight: &Eight) -> Self {
+        Self(lanes, lanes.load_eight(eight))
+    }
+
+    #[inline(always)]
+    pub(super) fn eight(self) -> Eight {
+        self.0.store_eight(self.1)
+    }
+
+    /// self + a y.
+    #[inline(always)]
+    pub(super) fn with(self, a: &Short, y: &Eight) -> Self {
+        let column = |c: usize| {
+            let column = a[6 * c..].first_chunk().unwrap_or(&[0.0; 8]);
+            Self(self.0, self.0.load_eight_short(column))
+        };
+        self.plus(Self::combined(column, y))
+    }
+
+    /// a y.
+    #[inline(always)]
+    pub(super) fn product(lanes: L, a: &Padded, y: &Eight) -> Self {
+        Self::combined(|c| Self::of(lanes, &a[c]), y)
+    }
+
+    /// Columns times numbers: three are added up and the other three, neither waits for the other, and then both.
+    #[inline(always)]
+    fn combined(column: impl Fn(usize) -> Self, y: &Eight) -> Self {
+        let three = |c: usize| {
+            let mut sum = column(c).times(y[c]);
+            sum.add_product(column(c + 1), y[c + 1]);
+            sum.add_product(column(c + 2), y[c + 2]);
+            sum
+        };
+        three(0).plus(three(3))
+    }
+
+    /// self + a b, rounded once.
+    #[inline(always)]
+    fn add_product(&mut self, a: Self, b: f64) {
+        self.1 = self.0.fused_eight(self.1, a.1, self.0.splat_eight(b));
+    }
+
+    /// self + a b, rounded once.
+    #[inline(always)]
+    pub(super) fn plus_product(mut self, a: Self, b: f64) -> Self {
+        self.add_product(a, b);
+        self
+    }
+
+    /// self + other.
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        Self(self.0, self.0.add_eight(self.1, other.1))
+    }
+
+    /// self − other.
+    #[inline(always)]
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self(self.0, self.0.subtract_eight(self.1, other.1))
+    }
+
+    /// self b.
+    #[inline(always)]
+    pub(super) fn times(self, b: f64) -> Self {
+        let by = self.0.splat_eight(b);
+        Self(self.0, self.0.multiply_eight(self.1, by))
+    }
+}
+
+#[inline(always)]
+fn columns<L: Lanes>(lanes: L, block: &Padded) -> [Column<L>; 6] {
+    let [a, b, c, d, e, f] = block;
+    let load = |eight| Column::of(lanes, eight);
+    [load(a), load(b), load(c), load(d), load(e), load(f)]
+}
+
+/// target ← target − a bᵀ for several targets, columns of both in ascending order.
+#[inline(always)]
+pub(super) fn subtract_products<const N: usize>(
+    lanes: impl Lanes,
+    mut targets: [&mut Padded; N],
+    a: [&Padded; N],
+    b: &Padded,
+) {
+    let a = a.map(|a| columns(lanes, a));
+    for c in 0..6 {
+        let mut sums = targets
+            .each_ref()
+            .map(|target| Column::of(lanes, &target[c]));
+        for (k, b) in b.iter().enumerate() {
+            for (sum, a) in sums.iter_mut().zip(&a) {
+                sum.add_product(a[k], -b[c]);
+            }
+        }
+        for (target, sum) in targets.iter_mut().zip(sums) {
+            target[c] = sum.eight();
+        }
+    }
+}
+
+/// block ← block L⁻ᵀ, where L is a factored block on the diagonal, without its pivots, whose inverse is given.
+#[inline(always)]
+pub(super) fn divide(lanes: impl Lanes, block: &mut Padded, diagonal: &Padded, inverse: &Six) {
+    let mut of = columns(lanes, block);
+    for c in 0..6 {
+        of[c] = of[c].times(inverse[c]);
+        for d in c + 1..6 {
+            let by = of[c];
+            of[d].add_product(by, -diagonal[c][d]);
+        }
+    }
+    for (column, eight) in of.into_iter().zip(block) {
+        *eight = column.eight();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::{Loop, widths};
+    use crate::solve::testing::Noise;
+
+    #[derive(Clone, Copy)]
+    struct All<'a>([&'a Padded; 3], &'a Six);
+
+    impl Loop for All<'_> {
+        type Output = [Padded; 2];
+
+        #[inline(always)]
+        fn run<L: Lanes>(self, lanes: L) -> [Padded; 2] {
+            let Self([a, b, c], y) = self;
+            let (mut product, mut quotient) = (*a, *b);
+            subtract_products(lanes, [&mut product], [b], c);
+            divide(lanes, &mut quotient, c, y);
+            let [mut short, mut across] = [[0.0; 40]; 2];
+            shorten(lanes, b, &mut short);
+            shorten(lanes, &transposed_by(lanes, b), &mut across);
+            let (of, y) = (Column::of(lanes, &a[0]), widened(*y));
+            product[0] = of.with(&short, &y).eight();
+            quotient[0] = of.with(&across, &y).eight();
+            product[1] = Column::product(lanes, a, &a[1]).eight();
+            [product, quotient]
+        }
+    }
+
+    /// The formulas in plain loops, entries in the order in which the lanes take them.
+    fn plain([a, b, c]: [&Padded; 3], y: &Six) -> [Padded; 2] {
+        let (mut product, mut quotient) = (*a, *b);
+        for column in 2..6 {
+            for row in 0..6 {
+                for k in 0..6 {
+                    let before = product[column][row];
+                    product[column][row] = b[k][row].mul_add(-c[k][column], before);
+                }
+            }
+        }
+        for column in 0..6 {
+            let own = quotient[column].map(|entry| entry * y[column]);
+            quotient[column] = own;
+            for later in column + 1..6 {
+                for (entry, own) in quotient[later].iter_mut().zip(own) {
+                    *entry = own.mul_add(-c[column][later], *entry);
+                }
+            }
+        }
+        let combined = |entry: &dyn Fn(usize) -> f64, y: &[f64]| {
+            let three = |c: usize| {
+                let first = entry(c + 1).mul_add(y[c + 1], entry(c) * y[c]);
+                entry(c + 2).mul_add(y[c + 2], first)
+            };
+            three(0) + three(3)
+        };
+        let short = |entry: f64| f64::from(entry as f32);
+        for row in 0..6 {
+            product[0][row] = a[0][row] + combined(&|k| short(b[k][row]), y);
+            product[1][row] = combined(&|k| a[k][row], &a[1]);
+            quotient[0][row] = a[0][row] + combined(&|k| short(b[row][k]), y);
+        }
+        [product, quotient]
+    }
+
+    #[test]
+    fn lanes_of_any_width_have_the_bits_of_plain_loops() {
+        let mut noise = Noise::new(7);
+        for _ in 0..50 {
+            let mut six = || std::array::from_fn(|_| noise.number());
+            let [a, b, c]: [Padded; 3] =
+                std::array::from_fn(|_| padded(&std::array::from_fn(|_| six())));
+            let (of, y) = ([&a, &b, &c], six());
+            let expected = plain(of, &y).map(|block| block.map(narrowed));
+            for found in widths(All(of, &y)) {
+                assert_eq!(found.map(|block| block.map(narrowed)), expected);
+            }
+            let across = transposed(&a);
+            assert!((0..36).all(|at| across[at % 6][at / 6] == a[at / 6][at % 6]));
+        }
+    }
+}
