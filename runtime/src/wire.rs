@@ -13,7 +13,7 @@ use crate::comm::threads::panic_message;
 use crate::panics::catch;
 
 /// First byte of every message; changes when the format does.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Room for most messages, in bytes.
 const USUAL: usize = 128;
 /// Largest message that is decoded, in bytes.
@@ -89,6 +89,7 @@ mod tests {
             done: 8,
             stuck: 5,
             lying: 6,
+            moved: 7,
         };
         let collective = GroupId::Collective(2);
         let rooted = GroupId::Rooted {
@@ -107,23 +108,23 @@ mod tests {
             version: 3,
         };
         let golden: [(Letter, &str); 18] = [
-            (Message::StealRequest(None), "03 .5"),
+            (Message::StealRequest(None), "04 .5"),
             (
                 Message::StealRequest(Some(rooted)),
-                "03 .4 01 01 .3 03 .3 09 .7",
+                "04 .4 01 01 .3 03 .3 09 .7",
             ),
             (
                 Message::StealAnswer(bundles.clone()),
-                "03 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+                "04 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
-            (Message::Lifeline(Some(collective)), "03 02 .3 01 .4 02 .3"),
+            (Message::Lifeline(Some(collective)), "04 02 .3 01 .4 02 .3"),
             (
                 Message::Gift(bundles),
-                "03 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+                "04 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
             (
                 Message::Results(vec![(collective, 9)]),
-                "03 04 .3 01 .11 02 .3 09",
+                "04 04 .3 01 .11 02 .3 09",
             ),
             (
                 Message::Returned {
@@ -131,18 +132,18 @@ mod tests {
                     sent: 1,
                     results: vec![8],
                 },
-                "03 05 .3 06 .7 01 .7 01 .7 08",
+                "04 05 .3 06 .7 01 .7 01 .7 08",
             ),
-            (Message::Revoked(6), "03 06 .3 06 .7"),
-            (Message::Cancel(collective, Rank(1)), "03 07 .7 02 .3 01 .3"),
-            (Message::CancelLease(6), "03 08 .3 06 .7"),
-            (Message::Wave(6), "03 09 .3 06 .3"),
+            (Message::Revoked(6), "04 06 .3 06 .7"),
+            (Message::Cancel(collective, Rank(1)), "04 07 .7 02 .3 01 .3"),
+            (Message::CancelLease(6), "04 08 .3 06 .7"),
+            (Message::Wave(6), "04 09 .3 06 .3"),
             (
                 Message::Report(6, census, vec![(collective, 9)]),
-                "03 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 01 .11 02 .3 09",
+                "04 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 07 .7 01 .11 02 .3 09",
             ),
-            (Message::Exhausted(vec![1], true), "03 0b .3 01 .7 01 .3 01"),
-            (Message::Quiet(vec![1], false), "03 0c .3 01 .7 01 .4"),
+            (Message::Exhausted(vec![1], true), "04 0b .3 01 .7 01 .3 01"),
+            (Message::Quiet(vec![1], false), "04 0c .3 01 .7 01 .4"),
             (
                 Message::Block(BlockMessage::Fetch {
                     name,
@@ -150,7 +151,7 @@ mod tests {
                     reader: Rank(4),
                     number: 5,
                 }),
-                "03 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
+                "04 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
             ),
             (
                 Message::Block(BlockMessage::Delivery {
@@ -158,7 +159,7 @@ mod tests {
                     number: 5,
                     bytes: vec![6, 7].into(),
                 }),
-                "03 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
+                "04 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -166,7 +167,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Unpublished { name },
                 }),
-                "03 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
+                "04 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -174,7 +175,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Stale { name, current: 4 },
                 }),
-                "03 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
+                "04 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
             ),
         ];
         for (letter, golden) in golden {

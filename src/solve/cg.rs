@@ -12,8 +12,8 @@
 //! r·M r will be (`scalars`). The residual comes from a recurrence, which is not taken at its
 //! word. When that prediction says that a step has led to the end, no further direction is multiplied: the residual is computed from Δv, and only that
 //! one counts. If it is too large still, the iteration starts again from there. So directions may be multiplied with a matrix
-//! that is nearly A (`half`): A itself gives the residual at the start and at the end, and all products after a residual
-//! that was found too large. The product for it
+//! that is nearly A (`half`), and what the coarse level knows of their products may be rounded: A itself gives the residual at the start and
+//! at the end, and all products after a residual that was found too large. The product for it
 //! is not lost, it is the force that the constraints exert ([`ModifiedCg::constraint_force`]).
 //!
 //! Large systems are limited by the bytes of vectors as much as by those of the matrix. There are four, x, r, p and w: of M r and M w only
@@ -133,8 +133,6 @@ impl ModifiedCg {
         );
         let start = |patch| tree.patch_vertices(patch).start as u32;
         let zeros = || Paged::zeros(owned);
-        let sizes = (0..tree.patch_count()).map(|patch| tree.patch_vertices(patch).len());
-        let largest_patch = sizes.max().unwrap_or(0);
         let reduction = Reduction::new(tree, ownership, plan.rank());
         let leaves = vec![[0.0; 3]; reduction.patches().len()];
         Self {
@@ -143,7 +141,7 @@ impl ModifiedCg {
             patch_starts: (0..tree.patch_count()).map(start).collect(),
             first_row: plan.owned().start as u32,
             preconditioner,
-            half: half::pays(tree.vertex_count(), largest_patch).then(Half::default),
+            half: half::is_rounded(tree).then(Half::default),
             solve_cost: 0,
             product_cost: 0,
             p: Paged::zeros(plan.local_len()),
@@ -463,7 +461,7 @@ impl ModifiedCg {
         });
         let carried = self
             .preconditioner
-            .restrict(&self.r, self.reduction.shares());
+            .restrict(&self.r, self.reduction.shares(), false);
         let mut sums = self.reduction.sum_leaves(comm, carried, &leaves)?;
         sums[0] += self.preconditioner.solve_residual();
         Ok(sums)
@@ -497,7 +495,7 @@ impl ModifiedCg {
         let told = |[.., energy]: &mut [f64; 3], part: f64| *energy = part;
         let of = (patches, shares);
         (self.preconditioner).sweep_product(system, of, &self.w, &mut self.leaves, told);
-        let carried = self.preconditioner.restrict(&self.w, shares);
+        let carried = (self.preconditioner).restrict(&self.w, shares, progress.rounded);
         self.reduction.sum_leaves(comm, carried, &self.leaves)
     }
 

@@ -57,6 +57,7 @@ pub use block_matrix::{
 pub use cg::ModifiedCg;
 pub use coarse::coarse_columns;
 pub use filter::Filter;
+pub use half::is_rounded;
 pub use halo::Halo;
 pub use outcome::{Criterion, End, Outcome, SolveError, System, Tolerance};
 pub use preconditioner::{Preconditioner, Smoother, TwoLevel};

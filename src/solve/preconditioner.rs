@@ -216,11 +216,16 @@ impl Preconditioner {
         system.filter.project(u);
     }
 
-    /// What is to travel with the scalar products, for a projected product w or residual.
-    pub(super) fn restrict(&mut self, vector: &[DVec3], shares: &Shares) -> Option<Carried<'_>> {
+    /// What is to travel with the scalar products, for a projected product w or residual; rounded to f32, if `short`.
+    pub(super) fn restrict(
+        &mut self,
+        vector: &[DVec3],
+        shares: &Shares,
+        short: bool,
+    ) -> Option<Carried<'_>> {
         self.coarse
             .as_mut()
-            .map(|coarse| coarse.restrict(vector, shares))
+            .map(|coarse| coarse.restrict(vector, shares, short))
     }
 
     /// w·p of a patch, which the vectors are of, and the local part of w·M w, if that is best asked for while w is in the cache.

@@ -113,35 +113,34 @@ impl Reduction {
             .reduce_local(self.rank, leaves, &mut own)
             .expect("there is one sum for each owned patch");
         if comm.size() > 1 {
-            let others = |rank: usize| carried.as_ref().map_or(0, |carried| carried.counts[rank]);
-            let counts = (self.subtree_counts.iter().enumerate())
-                .map(|(rank, &sums)| sums * K + others(rank));
-            let lengths: Vec<usize> = counts.map(|count| count * size_of::<f64>()).collect();
-            let bytes_before: usize = lengths[..self.rank].iter().sum();
-            let mut all = vec![0.0; lengths.iter().sum::<usize>() / size_of::<f64>()];
-            let mine = &mut all[bytes_before / size_of::<f64>()..];
-            let (sums, behind) = mine.split_at_mut(own.len() * K);
-            sums.copy_from_slice(own.as_flattened());
+            let others = |rank: usize| carried.as_ref().map_or(0, |carried| carried.bytes_of(rank));
+            let sums = |count: usize| count * size_of::<[f64; K]>();
+            let lengths: Vec<usize> = (self.subtree_counts.iter().enumerate())
+                .map(|(rank, &count)| sums(count) + others(rank))
+                .collect();
+            let mut all = vec![0; lengths.iter().sum()];
+            let before: usize = lengths[..self.rank].iter().sum();
+            let (room, behind) = all[before..].split_at_mut(sums(own.len()));
+            room.copy_from_slice(bytemuck::cast_slice(own.as_flattened()));
             if let Some(carried) = &carried {
-                behind[..carried.own.len()].copy_from_slice(carried.own);
+                carried.write(behind);
             }
-            comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut all))?;
+            comm.allgather_into(&lengths, &mut all)?;
             own.clear();
             let mut rest = &all[..];
-            for (rank, &sums) in self.subtree_counts.iter().enumerate() {
-                let (theirs, behind) = rest.split_at(sums * K);
+            for (rank, &count) in self.subtree_counts.iter().enumerate() {
+                let (theirs, behind) = rest.split_at(sums(count));
+                let theirs = theirs.as_chunks::<8>().0.iter();
+                let theirs: Vec<f64> = theirs.copied().map(f64::from_ne_bytes).collect();
                 own.extend_from_slice(theirs.as_chunks().0);
-                rest = behind;
+                let (theirs, behind) = behind.split_at(lengths[rank] - sums(count));
                 if let Some(carried) = &mut carried {
-                    let count = carried.counts[rank];
-                    let (room, left) = std::mem::take(&mut carried.all).split_at_mut(count);
-                    let (theirs, behind) = rest.split_at(count);
-                    room.copy_from_slice(theirs);
-                    (carried.all, rest) = (left, behind);
+                    carried.read(rank, theirs);
                 }
+                rest = behind;
             }
-        } else if let Some(carried) = carried {
-            carried.all.copy_from_slice(carried.own);
+        } else if let Some(mut carried) = carried {
+            carried.keep();
         }
         Ok(self
             .sum
@@ -159,6 +158,58 @@ pub(super) struct Carried<'a> {
     pub(super) counts: &'a [usize],
     /// Becomes those of all ranks, in rank order.
     pub(super) all: &'a mut [f64],
+    /// Whether they are rounded to f32.
+    pub(super) short: bool,
+}
+
+impl Carried<'_> {
+    fn bytes_of(&self, rank: usize) -> usize {
+        let size = if self.short {
+            size_of::<f32>()
+        } else {
+            size_of::<f64>()
+        };
+        size * self.counts[rank]
+    }
+
+    /// Puts those of this rank at the beginning of a message.
+    fn write(&self, bytes: &mut [u8]) {
+        if self.short {
+            for (room, number) in bytes.as_chunks_mut().0.iter_mut().zip(self.own) {
+                *room = (*number as f32).to_ne_bytes();
+            }
+        } else {
+            for (room, number) in bytes.as_chunks_mut().0.iter_mut().zip(self.own) {
+                *room = number.to_ne_bytes();
+            }
+        }
+    }
+
+    /// Takes those of the next rank.
+    fn read(&mut self, rank: usize, bytes: &[u8]) {
+        let (room, rest) = std::mem::take(&mut self.all).split_at_mut(self.counts[rank]);
+        self.all = rest;
+        if self.short {
+            for (number, bytes) in room.iter_mut().zip(bytes.as_chunks().0) {
+                *number = f64::from(f32::from_ne_bytes(*bytes));
+            }
+        } else {
+            for (number, bytes) in room.iter_mut().zip(bytes.as_chunks().0) {
+                *number = f64::from_ne_bytes(*bytes);
+            }
+        }
+    }
+
+    /// On the only rank.
+    fn keep(&mut self) {
+        for (number, own) in self.all.iter_mut().zip(self.own) {
+            *number = if self.short {
+                f64::from(*own as f32)
+            } else {
+                *own
+            };
+        }
+    }
 }
 
 /// The scalar product of two vectors of one patch, added in twelve lanes.

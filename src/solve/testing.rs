@@ -56,7 +56,7 @@ pub(crate) fn precondition(
     u: &mut [DVec3],
 ) {
     preconditioner.restart(system, of, r);
-    if let Some(carried) = preconditioner.restrict(r, of.1) {
+    if let Some(carried) = preconditioner.restrict(r, of.1, false) {
         carried.all.copy_from_slice(carried.own);
     }
     preconditioner.solve_residual();

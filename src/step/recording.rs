@@ -24,7 +24,7 @@ use super::world::World;
 use crate::collide::contact::{PairId, PairKind};
 use crate::collide::{Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
-use crate::solve::coarse_columns;
+use crate::solve::{coarse_columns, is_rounded};
 
 /// What the runtime may add to the time of tests, as a factor; more is a disturbance from outside.
 const MOST_RUNTIME: f64 = 1.5;
@@ -34,6 +34,8 @@ const REPEATS: usize = 3;
 const PLANNED_RANKS: usize = 16;
 /// Bytes of a vector in a message.
 const VECTOR_BYTES: u32 = 24;
+/// Bytes of an unknown of the coarse level of the solve, unless rounded.
+const SIX_BYTES: u32 = 48;
 
 /// The part of a record that does not change from step to step.
 #[must_use]
@@ -97,6 +99,11 @@ pub fn header(world: &World) -> Header {
             let columns = coarse_columns(aggregates, graph);
             columns.into_iter().map(column).collect()
         }),
+        aggregate_bytes: if is_rounded(tree) {
+            SIX_BYTES / 2
+        } else {
+            SIX_BYTES
+        },
         contact_bytes: contact_bytes as u32,
         // The velocity with which it moves, and the one that it ends with if that is another.
         state_bytes: match world.scene().solver.integrator {

@@ -103,6 +103,7 @@ fn header() -> Header {
         borders: (0..PATCHES).map(border).collect(),
         aggregates: 16,
         coarse: (0..16).map(column).collect(),
+        aggregate_bytes: 24,
         contact_bytes: 129,
         state_bytes: 48,
     }

@@ -78,6 +78,8 @@ pub struct Census {
     pub stuck: u32,
     /// Results of collective groups that lie on such ranks.
     pub lying: u64,
+    /// Tasks that went from one rank to another.
+    pub moved: u64,
 }
 
 /// One group's counters. Each event that gives work counts as `given`, each that uses it up as `used`:
@@ -115,6 +117,7 @@ impl Census {
         self.done += other.done;
         self.stuck += other.stuck;
         self.lying += other.lying;
+        self.moved += other.moved;
     }
 }
 

@@ -7,6 +7,9 @@
 //! past its body) when the second came by: then nothing was under way between the two, nothing was given
 //! before a rank waited, and since only work makes work, nothing will be. There are no time-outs in it.
 //!
+//! One wave is enough if by its reports no task had gone from any rank to another: then each rank's own counters say what it has, and
+//! work comes to a rank that has none and waits from nowhere.
+//!
 //! When all groups are exhausted and all bodies had returned when the second wave came by, or waited and had said that they
 //! fork no more, the scope is: whoever hears of it leaves. The verdict on a group is followed at once by the next wave, as most bodies
 //! have little left to do then.
@@ -41,6 +44,8 @@ pub(super) struct Waves {
     /// to be made.
     groups: Vec<GroupCount>,
     rooted: GroupCount,
+    /// Tasks that went from here to other ranks.
+    moved: u64,
     made: u32,
     exhausted: Vec<bool>,
     /// The group whose join the body waits in.
@@ -68,6 +73,7 @@ impl Waves {
             ranks,
             groups: Vec::new(),
             rooted: GroupCount::default(),
+            moved: 0,
             made: 0,
             exhausted: Vec::new(),
             waits_in: None,
@@ -108,6 +114,11 @@ impl Waves {
 
     pub(super) fn used(&mut self, line: &Line, count: u64) {
         self.count(line).used += count;
+    }
+
+    /// So many tasks go to another rank.
+    pub(super) fn moved(&mut self, tasks: u64) {
+        self.moved += tasks;
     }
 
     fn count(&mut self, line: &Line) -> &mut GroupCount {
@@ -235,7 +246,12 @@ impl Waves {
     #[cfg(test)]
     pub(super) fn essence(&self) -> impl std::fmt::Debug {
         (
-            (&self.groups, &self.rooted, &self.exhausted),
+            (
+                &self.groups,
+                &self.rooted,
+                self.moved > 0,
+                &self.exhausted,
+            ),
             (
                 self.waits_in,
                 self.closed,
@@ -296,13 +312,18 @@ impl Waves {
             done: u32::from(self.body_ended || (self.closed && self.waits_in.is_some())),
             stuck: u32::from(self.body_ended || waits),
             lying,
+            moved: self.moved,
         }
     }
 
-    /// Rank 0: what two waves say together.
+    /// Rank 0: what two waves say together, or one before any task has gone from rank to rank.
     fn judge(&mut self, census: Census) {
-        let Some(previous) = self.previous.replace(census) else {
-            return;
+        let before = self.previous.replace(census.clone());
+        let twice = before.as_ref() == Some(&census);
+        let previous = match before {
+            _ if census.moved == 0 => census,
+            Some(previous) => previous,
+            None => return,
         };
         let Some(census) = &self.previous else { return };
         let done = |group: usize| {
@@ -322,7 +343,7 @@ impl Waves {
             let known = self.learn(&groups, all);
             debug_assert!(known.is_ok());
             self.start_wave();
-        } else if *census == previous && self.is_stuck(census) {
+        } else if twice && self.is_stuck(census) {
             self.stuck = Some(self.who_waits(census));
         }
     }

@@ -44,21 +44,27 @@ use crate::team::Shares;
 type Six = [f64; 6];
 /// A coupling of two aggregates, by columns.
 type Block = [Six; 6];
+/// How many numbers of one travel: of one on the diagonal the lower half.
+const PACKED: usize = 36;
+const LOWER: usize = 21;
 
 /// The coarse system of one rank, and the coarse vectors of the conjugate gradients.
 #[derive(Clone, Debug)]
 pub(super) struct CoarseSpace {
+    rank: usize,
     owned: Range<usize>,
     /// How many coarse numbers of a vector, and how many of the matrix, each rank has.
     vector_counts: Vec<usize>,
     matrix_counts: Vec<usize>,
-    /// The blocks of `matrix` that are computed here.
+    /// The blocks of `matrix` that are computed here, and where those of each aggregate's row begin, of which the last is on the diagonal.
     owned_blocks: Range<usize>,
+    starts: Vec<usize>,
     modes: Modes,
     galerkin: Galerkin,
     cholesky: Cholesky,
-    /// The lower half of A_c.
+    /// The lower half of A_c, and the numbers of it that travel.
     matrix: Vec<Block>,
+    packed: Vec<f64>,
     /// Pᵀ of a vector, of the owned aggregates.
     restricted: Vec<Six>,
     /// Pᵀ w of all aggregates, or Pᵀ r when an iteration begins anew.
@@ -92,11 +98,16 @@ impl CoarseSpace {
         let all = || vec![[0.0; 6]; aggregates.count()];
         Self {
             vector_counts: ranks().map(|of| 6 * of.len()).collect(),
-            matrix_counts: ranks().map(|of| 36 * blocks(of).len()).collect(),
+            matrix_counts: ranks()
+                .map(|of| PACKED * (blocks(of.clone()).len() - of.len()) + LOWER * of.len())
+                .collect(),
+            starts: lower.starts.clone(),
             modes: Modes::new(plan, ownership, aggregates),
             galerkin: Galerkin::new(pattern, plan, aggregates, &lower, &owned_blocks),
             cholesky: Cholesky::new(&coarse, &lower, owned.clone()),
             matrix: vec![[[0.0; 6]; 6]; lower.columns.len()],
+            packed: Vec::new(),
+            rank: plan.rank(),
             restricted: vec![[0.0; 6]; owned.len()],
             coarse: all(),
             change: all(),
@@ -117,27 +128,87 @@ impl CoarseSpace {
         self.modes.place(comm, halo, positions, filter)?;
         let own = &mut self.matrix[self.owned_blocks.clone()];
         self.galerkin.assemble(matrix, &self.modes, own, shares);
-        comm.begin_allgather(bytemuck::cast_slice(own.as_flattened().as_flattened()))
+        if comm.size() > 1 {
+            self.pack();
+            let own = &self.packed[self.packed_before()..];
+            let count = self.matrix_counts[comm.rank().index()];
+            comm.begin_allgather(bytemuck::cast_slice(&own[..count]))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the owned rows in their place among those that travel: of blocks on the diagonal the lower half.
+    fn pack(&mut self) {
+        self.packed.resize(self.matrix_counts.iter().sum(), 0.0);
+        let mut at = self.packed_before();
+        for row in self.owned.clone() {
+            let Some((diagonal, others)) =
+                self.matrix[self.starts[row]..self.starts[row + 1]].split_last()
+            else {
+                continue;
+            };
+            for block in others {
+                self.packed[at..at + PACKED].copy_from_slice(block.as_flattened());
+                at += PACKED;
+            }
+            for (c, column) in diagonal.iter().enumerate() {
+                self.packed[at..at + 6 - c].copy_from_slice(&column[c..]);
+                at += 6 - c;
+            }
+        }
+    }
+
+    /// Takes the rows of all others from there.
+    fn unpack(&mut self) {
+        let mut at = 0;
+        for starts in self.starts.windows(2) {
+            let Some((diagonal, others)) = self.matrix[starts[0]..starts[1]].split_last_mut()
+            else {
+                continue;
+            };
+            for block in others {
+                (block.as_flattened_mut()).copy_from_slice(&self.packed[at..at + PACKED]);
+                at += PACKED;
+            }
+            for (c, column) in diagonal.iter_mut().enumerate() {
+                column[c..].copy_from_slice(&self.packed[at..at + 6 - c]);
+                at += 6 - c;
+            }
+        }
+    }
+
+    /// How many numbers travel that lower ranks have.
+    fn packed_before(&self) -> usize {
+        self.matrix_counts[..self.rank].iter().sum()
     }
 
     /// Takes in the rows of all ranks and factors the matrix. Collective.
     pub(super) fn finish_factor(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
-        let all = self.matrix.as_flattened_mut().as_flattened_mut();
-        let lengths: Vec<usize> = (self.matrix_counts.iter())
-            .map(|count| size_of::<f64>() * count)
-            .collect();
-        comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(all))?;
+        if comm.size() > 1 {
+            let lengths: Vec<usize> = (self.matrix_counts.iter())
+                .map(|count| size_of::<f64>() * count)
+                .collect();
+            comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.packed))?;
+            self.unpack();
+        }
         self.cholesky.factor(&self.matrix);
         Ok(())
     }
 
-    /// Restricts a projected vector, a product with the matrix or a residual; what is to travel with the scalar products.
-    pub(super) fn restrict(&mut self, vector: &[DVec3], shares: &Shares) -> Carried<'_> {
+    /// Restricts a projected vector, a product with the matrix or a residual; what is to travel with the scalar products, rounded if
+    /// `short`.
+    pub(super) fn restrict(
+        &mut self,
+        vector: &[DVec3],
+        shares: &Shares,
+        short: bool,
+    ) -> Carried<'_> {
         self.modes.restrict(vector, &mut self.restricted, shares);
         Carried {
             own: self.restricted.as_flattened(),
             counts: &self.vector_counts,
             all: self.coarse.as_flattened_mut(),
+            short,
         }
     }
 

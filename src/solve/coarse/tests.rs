@@ -75,7 +75,7 @@ fn rigid_motions_of_aggregates_are_found() {
         matrix.multiply(&u, &mut force, Rows::All);
         filter.project(&mut force);
         let mut found = coarse.clone();
-        let carried = found.restrict(&force, &shares(&sheet, 1, 0));
+        let carried = found.restrict(&force, &shares(&sheet, 1, 0), false);
         carried.all.copy_from_slice(carried.own);
         found.solve_residual();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
@@ -148,7 +148,13 @@ fn the_coarse_matrix_has_the_same_bits_on_any_number_of_ranks() {
                 )
                 .unwrap();
             coarse.finish_factor(comm).unwrap();
+            // Of blocks on the diagonal nobody reads the upper half, and it does not travel.
+            for end in &coarse.starts[1..] {
+                let diagonal = &mut coarse.matrix[end - 1];
+                (0..6).for_each(|c| diagonal[c][..c].fill(0.0));
+            }
             let numbers = coarse.matrix.as_flattened().as_flattened();
+            assert!(numbers.iter().any(|&x| x != 0.0));
             numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
         })
         .unwrap()
@@ -173,7 +179,7 @@ fn coarse_numbers_of_the_wrong_length_name_their_sender() {
         }
         let zeros = vec![DVec3::ZERO; sheet.plan(2, 0).owned().len()];
         let mut coarse = coarse(&sheet, 2, 0);
-        let carried = coarse.restrict(&zeros, &shares(&sheet, 2, 0));
+        let carried = coarse.restrict(&zeros, &shares(&sheet, 2, 0), false);
         let reduction = Reduction::new(&sheet.tree, &sheet.ownership(2), 0);
         let leaves = reduction.leaves(|_| [1.0]);
         reduction.sum_leaves(comm, Some(carried), &leaves).err()

@@ -31,6 +31,7 @@ mod product;
 use std::ops::Range;
 
 use glam::DVec3;
+use weft_partition::PatchTree;
 
 use self::copy::{Lost, Sources};
 use self::product::{Across, Cell, Inner};
@@ -39,9 +40,12 @@ use super::pages::Paged;
 use crate::simd::widest;
 use crate::team::{Shares, parts};
 
-/// Whether a product with half of the matrix is the faster: for so many vertices, in patches of at most so many.
-pub(super) fn pays(vertices: usize, largest_patch: usize) -> bool {
-    vertices >= FEWEST_VERTICES && largest_patch <= MOST_IN_PATCH
+/// Whether products of directions are rounded: whether one with half of the matrix is the faster.
+#[must_use]
+pub fn is_rounded(tree: &PatchTree) -> bool {
+    let patches = 0..tree.patch_count();
+    let largest = patches.map(|patch| tree.patch_vertices(patch).len()).max();
+    tree.vertex_count() >= FEWEST_VERTICES && largest.unwrap_or(0) <= MOST_IN_PATCH
 }
 
 /// From where on the whole matrix does not stay in the cache of a core. Measured on one machine; a part of what defines results.

@@ -28,7 +28,7 @@ use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
 /// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
 /// Bytes of a piece's sum.
@@ -59,6 +59,8 @@ pub struct Header {
     pub aggregates: u32,
     /// The columns of the factor of the coarse matrix, in the order of elimination.
     pub coarse: Vec<Column>,
+    /// Bytes of one in a message of an iteration.
+    pub aggregate_bytes: u32,
     /// Bytes of a contact in a message.
     pub contact_bytes: u32,
     /// Bytes of a vertex of the new state in a message.

@@ -36,9 +36,10 @@ const VECTOR: u64 = 24;
 const PARTICIPANT: u64 = 96;
 /// Bytes of a rank's partial sum of the three scalar products of an iteration.
 const PARTIAL: u64 = 24;
-/// Bytes of a coarse unknown, and of its row in the lower half of the coarse matrix: four blocks in a sheet.
+/// Bytes of a coarse unknown where it is not rounded, and of its row in the lower half of the coarse matrix: three blocks of a sheet, and
+/// half of the one on the diagonal.
 const SIX: u64 = 48;
-const COARSE_ROW: u64 = 4 * 6 * SIX;
+const COARSE_ROW: u64 = 8 * (3 * 36 + 21);
 /// Bytes in which ranks agree that nothing is wrong.
 const AGREED: u64 = 2;
 /// Residuals that are measured where a solve starts: with its prescribed changes alone, and from where it starts.
@@ -443,7 +444,9 @@ fn finish(
         let coarse = |rank: usize| layout.ranks[rank].aggregates;
         let factor = |_: usize| ns(prices.coarse_factor, 1.0);
         // What travels with sums over all vertices.
-        let summed = |rank: usize| PARTIAL * layout.ranks[rank].partials + SIX * coarse(rank);
+        let summed = |bytes: u64| {
+            move |rank: usize| PARTIAL * layout.ranks[rank].partials + bytes * coarse(rank)
+        };
         let rows = |rank: usize| COARSE_ROW * coarse(rank);
         let product = |rank: usize| {
             ns(prices.product, weight(rank)) + ns(prices.coarse_solve, layout.ranks[rank].coarse)
@@ -465,12 +468,18 @@ fn finish(
                 clocks.compute(factor);
             }
             for _ in 0..START_GATHERS {
-                clocks.allgather_known(summed);
+                clocks.allgather_known(summed(SIX));
             }
         }
-        for _ in 0..left {
+        for product_left in (0..left).rev() {
             clocks.exchange(&layout.halo, VECTOR, product);
-            clocks.allgather_known(summed);
+            // The last one gives the residual at the end.
+            let bytes = if product_left == 0 {
+                SIX
+            } else {
+                u64::from(header.aggregate_bytes)
+            };
+            clocks.allgather_known(summed(bytes));
         }
         times.computed[2] =
             u64::from(step.products) * sum(&product) + u64::from(step.systems) * sum(&factor);
