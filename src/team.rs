@@ -70,19 +70,20 @@ impl Team {
             .map_or(0, |pool| pool.threads.current_num_threads())
     }
 
-    /// Works on all shares at once; the caller takes the first one.
+    /// Works on all shares at once; the caller takes the last one, as it takes the last of the tasks that it forks: what it has in its
+    /// caches from one is of use in the other.
     pub fn run<S: Send>(&self, shares: impl IntoIterator<Item = S>, work: impl Fn(S) + Sync) {
         let mut shares = shares.into_iter();
-        let Some(own) = shares.next() else { return };
         let Some(pool) = &self.pool else {
-            work(own);
             shares.for_each(work);
             return;
         };
+        let Some(mut own) = shares.next() else { return };
         let open = AtomicUsize::new(0);
         let (work, open) = (&work, &open);
         pool.threads.in_place_scope(|scope| {
-            for share in shares {
+            for next in shares {
+                let share = std::mem::replace(&mut own, next);
                 open.fetch_add(1, Ordering::Relaxed);
                 scope.spawn(move |_| {
                     work(share);

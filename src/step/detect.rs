@@ -31,10 +31,16 @@ use crate::team::Team;
 /// In traces, bodies have numbers from here on; those below are patches.
 const FIRST_BODY: u32 = 1_000_000;
 
-/// A test run as a task.
+/// Test runs in a task, where they are bundled.
+const BUNDLE: usize = 8;
+
+/// Test runs as a task: one, or some one after the other.
 #[derive(Debug, Serialize, Deserialize)]
 struct Collide {
     run: TestRun,
+    /// Those that follow it, the last one first: on a rank that is alone, whose tasks do not travel.
+    #[serde(skip)]
+    next: Vec<TestRun>,
     /// How often what it was a part of was split.
     depth: u16,
     /// Of what several ranks have forked, what this one does.
@@ -55,6 +61,7 @@ impl Collide {
     fn new((run, part): (TestRun, Part)) -> Self {
         Self {
             run,
+            next: Vec::new(),
             depth: 0,
             part: (!part.is_whole()).then_some(part),
             dealt: part.is_whole(),
@@ -62,6 +69,21 @@ impl Collide {
             found: Vec::new(),
             work: 0,
         }
+    }
+
+    /// The run is at its end: leaves what came of it.
+    fn leave(&mut self, tested: &Tested<'_>) {
+        let found = Batch::new(std::mem::take(&mut self.found));
+        let (patch, against) = against(self.run.target());
+        let spent = Spent {
+            patch,
+            against,
+            work: u32::try_from(std::mem::take(&mut self.work)).unwrap_or(u32::MAX),
+        };
+        let part = self.part;
+        let mut left = tested.left();
+        left.contacts.push(found);
+        left.spent.push(Told { spent, part });
     }
 }
 
@@ -170,32 +192,34 @@ impl<'a> Task<Tested<'a>> for Collide {
             };
             *counted = counts(made, 0);
         }
-        let before = self.found.len();
-        let (made, done) = (self.run).advance_counting(snapshot, cx.budget(), &mut self.found);
-        once.add_all(&counts(made, self.found.len() - before));
-        self.work += work(against(self.run.target()).1, &once);
-        cx.charge(match &tested.pricing {
-            None => once.tests(),
-            Some(pricing) => {
-                again.add_all(&once);
-                pricing.of(self.run.target(), &again)
+        let (mut charged, mut budget) = (0, cx.budget());
+        loop {
+            let before = self.found.len();
+            let (made, done) = (self.run).advance_counting(snapshot, budget, &mut self.found);
+            once.add_all(&counts(made, self.found.len() - before));
+            self.work += work(against(self.run.target()).1, &once);
+            charged += match &tested.pricing {
+                None => once.tests(),
+                Some(pricing) => {
+                    again.add_all(&once);
+                    pricing.of(self.run.target(), &again)
+                }
+            };
+            if done {
+                self.leave(tested);
+                let Some(next) = self.next.pop() else {
+                    cx.charge(charged);
+                    return Step::Done(());
+                };
+                self.run = next;
             }
-        });
-        if !done {
-            return Step::More;
+            budget = budget.saturating_sub(u32::try_from(once.tests()).unwrap_or(u32::MAX));
+            if !done || budget == 0 {
+                cx.charge(charged);
+                return Step::More;
+            }
+            (once, again) = (Counts::default(), Counts::default());
         }
-        let found = Batch::new(std::mem::take(&mut self.found));
-        let (patch, against) = against(self.run.target());
-        let spent = Spent {
-            patch,
-            against,
-            work: u32::try_from(self.work).unwrap_or(u32::MAX),
-        };
-        let part = self.part;
-        let mut left = tested.left();
-        left.contacts.push(found);
-        left.spent.push(Told { spent, part });
-        Step::Done(())
     }
 
     fn split(&mut self, how: Split) -> Option<Self> {
@@ -203,9 +227,16 @@ impl<'a> Task<Tested<'a>> for Collide {
             // Its stack is that of all parts still.
             return None;
         }
-        let run = self.run.split(|stack| how.take_from(stack))?;
+        // Half of those that follow, the last ones; or of the last one a piece.
+        let given = self.next.len().div_ceil(2);
+        let mut next: Vec<TestRun> = self.next.drain(..given).collect();
+        let run = match next.pop() {
+            Some(run) => run,
+            None => self.run.split(|stack| how.take_from(stack))?,
+        };
         Some(Self {
             run,
+            next,
             depth: self.depth.saturating_add(1),
             part: self.part,
             dealt: true,
@@ -292,12 +323,17 @@ pub(super) fn detect(
         comm.compute(ns(prices.target, targets as f64), Duration::ZERO);
     }
     let several = comm.size() > 1;
+    let tasks: Vec<Collide> = if several || team.threads() == 1 || options.trace.is_some() {
+        runs.into_iter().map(Collide::new).collect()
+    } else {
+        bundles(runs.into_iter().map(|(run, _)| run))
+    };
     let mut post = Post::new(ownership, me);
     let registry = Registry::new().with::<Collide>();
     let ((), report) = scope_on(team, comm, &registry, &tested, options, |s| {
         let group = s.group();
-        for run in runs {
-            s.fork(&group, Collide::new(run))?;
+        for task in tasks {
+            s.fork(&group, task)?;
         }
         s.close();
         while let Some(done) = s.join(&group)? {
@@ -322,6 +358,21 @@ pub(super) fn detect(
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }
     Ok((contacts, report))
+}
+
+/// Test runs in tasks of some each, for threads that share them among themselves only: to hand a task to another thread takes as
+/// long as dozens of tests.
+fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
+    let mut tasks = Vec::new();
+    while let Some(run) = runs.next() {
+        let mut next: Vec<TestRun> = runs.by_ref().take(BUNDLE - 1).collect();
+        next.reverse();
+        tasks.push(Collide {
+            next,
+            ..Collide::new((run, Part::WHOLE))
+        });
+    }
+    tasks
 }
 
 /// The tests of these patches whose roots meet, and how many there are in all.

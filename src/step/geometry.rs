@@ -45,8 +45,9 @@ fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
 type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 
 /// Gives every rank the volumes around all patches, the firmness of all tiles, and what it is `told` by all of what tests cost. On one rank with one thread tests make them when
-/// they ask for them; on one with several these make the volumes of all trees too, and one of them does `first`, what is first done with the
-/// volumes around patches: what lies between its loops would be done by it alone.
+/// they ask for them; on one with several these make them at once, and one of them does `first`, what is first done with the
+/// volumes around patches: what lies between its loops would be done by it alone. The volumes of a patch's tree are made by the first test that
+/// asks for them: who tests it has them in its cache.
 ///
 /// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
 /// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
@@ -176,7 +177,7 @@ fn exists(spent: &Spent, geometry: &Geometry<'_>) -> bool {
         }
 }
 
-/// Makes all that tests read, on the only rank, and does what is first done with the volumes around patches. Nothing waits for all threads
+/// Makes what all tests read, on the only rank, and does what is first done with the volumes around patches. Nothing waits for all threads
 /// in between: what something is made of is there, or made by whoever asks.
 fn make_alone(
     snapshot: &Snapshot<'_>,
@@ -193,7 +194,6 @@ fn make_alone(
             }),
             // The calling thread's.
             (0..1, &|_| first()),
-            (patches.clone(), &|patch| snapshot.make_volumes(patch)),
         ],
     );
 }
@@ -214,7 +214,7 @@ fn beside(tiles: &[TileWork], shares: &[Range<usize>], me: usize) -> [Beside; 2]
 
 /// Does things of several kinds, those of one after those of the other: every thread its own run of each, then what the others have left of
 /// theirs. One by one, for threads that ask for the same at once would wait for each other. The calling thread's runs are the last ones, as
-/// it takes the last tests first, and others take the first: each finds more of what these read in its cache.
+/// it takes the last tests first, and others take the first: each finds more of what these read in its cache, and of what it moved there.
 fn share_out(team: &Team, kinds: &[Things<'_>]) {
     let threads = team.threads();
     let runs: Vec<Vec<(AtomicUsize, usize)>> = (kinds.iter())
@@ -227,8 +227,7 @@ fn share_out(team: &Team, kinds: &[Things<'_>]) {
         .collect();
     team.run(0..threads, |thread| {
         for (runs, (_, make)) in runs.iter().zip(kinds) {
-            let own = threads - 1 - thread;
-            for (next, end) in runs[own..].iter().chain(&runs[..own]) {
+            for (next, end) in runs[thread..].iter().chain(&runs[..thread]) {
                 loop {
                     let thing = next.fetch_add(1, Ordering::Relaxed);
                     if thing >= *end {

@@ -246,12 +246,7 @@ impl Waves {
     #[cfg(test)]
     pub(super) fn essence(&self) -> impl std::fmt::Debug {
         (
-            (
-                &self.groups,
-                &self.rooted,
-                self.moved > 0,
-                &self.exhausted,
-            ),
+            (&self.groups, &self.rooted, self.moved > 0, &self.exhausted),
             (
                 self.waits_in,
                 self.closed,
