@@ -357,7 +357,7 @@ mod tests {
     fn a_panic_in_a_share_reaches_the_caller() {
         let team = Team::new(3).unwrap();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            team.run([0, 1, 2], |share| assert_ne!(share, 2, "the third"));
+            team.run([0, 1, 2], |share| assert_ne!(share, 0, "another one"));
         }));
         assert!(outcome.is_err());
     }
@@ -376,7 +376,7 @@ mod tests {
         });
         assert_eq!(counts, [1000; 3]);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            team.awake(|| team.run([0, 1, 2], |share| assert_ne!(share, 0, "the own one")));
+            team.awake(|| team.run([0, 1, 2], |share| assert_ne!(share, 2, "the own one")));
         }));
         assert!(outcome.is_err());
     }

@@ -1,7 +1,7 @@
 //! Making ready what tests read, before any asks for it.
 //!
 //! Whatever a test needs is made when it asks. Where several threads test, all may ask for the same at once, and all but one wait; so they
-//! make it before, each its own share.
+//! make before what every test asks for, each its own share.
 
 use super::snapshot::Snapshot;
 

@@ -330,6 +330,45 @@ mod tests {
     }
 
     #[test]
+    fn what_travels_with_sums_is_the_same_on_any_number_of_ranks() {
+        let sheet = Sheet::new(30, 16);
+        let numbers: Vec<f64> = (1..=16).map(|i| 1.0 / f64::from(3 * i)).collect();
+        for short in [false, true] {
+            let expected: Vec<f64> = (numbers.iter())
+                .map(|&number| {
+                    if short {
+                        f64::from(number as f32)
+                    } else {
+                        number
+                    }
+                })
+                .collect();
+            for ranks in [1, 2, 7] {
+                let counts: Vec<usize> = (0..ranks)
+                    .map(|rank| sheet.ownership(ranks).patches(rank).len())
+                    .collect();
+                let found = threads::launch(ranks, |comm| {
+                    let rank = comm.rank().index();
+                    let ownership = sheet.ownership(ranks);
+                    let reduction = Reduction::new(&sheet.tree, &ownership, rank);
+                    let leaves = reduction.leaves(|_| [1.0]);
+                    let mut all = vec![f64::NAN; 16];
+                    let carried = Carried {
+                        own: &numbers[ownership.patches(rank)],
+                        counts: &counts,
+                        all: &mut all,
+                        short,
+                    };
+                    let sum = reduction.sum_leaves(comm, Some(carried), &leaves).unwrap();
+                    assert_eq!(sum, [16.0]);
+                    all
+                });
+                assert!(found.unwrap().iter().all(|all| *all == expected));
+            }
+        }
+    }
+
+    #[test]
     fn partial_sums_of_the_wrong_number_name_their_sender() {
         let sheet = Sheet::new(12, 4);
         let results = threads::launch(2, |comm| {

@@ -23,7 +23,7 @@ use weft_study::record::Against;
 
 use super::contact_post::{Post, TAG};
 use super::contacts::{Batch, Contacts};
-use super::geometry::{make_ready, share_geometry, tiles};
+use super::geometry::{share_geometry, tiles};
 use super::placing::Placing;
 use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun};
 use crate::team::Team;
@@ -119,26 +119,20 @@ struct Pricing<'a> {
 }
 
 impl Pricing<'_> {
-    /// What making a patch ready for its tests costs, in ns; nothing if it is.
-    fn ready(&self, patch: u32) -> f64 {
-        let index = patch as usize;
-        if self.ready[index].swap(true, Ordering::Relaxed) {
-            return 0.0;
-        }
-        let cloth = self.geometry.cloth;
-        let tree = self.prices.node * cloth.patches()[index].len() as f64;
-        if self.own.contains(&index) {
-            // Who owns it has seen where its vertices go when it made the volume around it.
-            tree
-        } else {
-            tree + self.prices.vertex * cloth.patch_vertices()[index].len() as f64
-        }
-    }
-
     /// What tests of a target cost, in ns, with what had to be made ready for them.
     fn of(&self, target: Target, counts: &Counts) -> u64 {
         let mut cost = 0.0;
-        let mut ready = |patch: u32| cost += self.ready(patch);
+        let mut ready = |patch: u32| {
+            let index = patch as usize;
+            if !self.ready[index].swap(true, Ordering::Relaxed) {
+                let cloth = self.geometry.cloth;
+                cost += self.prices.node * cloth.patches()[index].len() as f64;
+                if !self.own.contains(&index) {
+                    // Its owner has seen where its vertices go when it made the volume around it.
+                    cost += self.prices.vertex * cloth.patch_vertices()[index].len() as f64;
+                }
+            }
+        };
         let prices = match target {
             Target::Patch(p) => {
                 ready(p);
@@ -291,40 +285,7 @@ pub(super) fn detect(
     let made_of = (snapshot, geometry);
     let told = placing.told().filter(|_| options.policy.forecast);
     let tells = told.is_some();
-    let pricing = prices.map(|prices| Pricing {
-        prices: prices_on(&tiles(geometry), nodes(geometry), prices, comm.size()),
-        geometry,
-        own: own.clone(),
-        ready: (geometry.cloth.patches().iter())
-            .map(|_| AtomicBool::new(false))
-            .collect(),
-    });
-    // What this rank will test, if it is known.
-    let patches = placing
-        .placement()
-        .map_or_else(Vec::new, |plan| plan.tested(me));
-    let mut busy = Duration::ZERO;
-    let mut meanwhile = |comm: &mut dyn Comm| {
-        let began = comm.now();
-        if let Some(pricing) = &pricing {
-            let cost: f64 = patches
-                .iter()
-                .map(|&patch| pricing.ready(patch as u32))
-                .sum();
-            comm.compute(cost.round() as u64, Duration::ZERO);
-        }
-        make_ready(snapshot, &patches, team);
-        busy = comm.now().saturating_sub(began) * team.threads() as u32;
-    };
-    let told = share_geometry(
-        comm,
-        made_of,
-        ownership,
-        (team, prices),
-        told,
-        &find_first,
-        &mut meanwhile,
-    )?;
+    let told = share_geometry(comm, made_of, ownership, (team, prices), told, &find_first)?;
     if tells && comm.size() > 1 {
         let patches = geometry.cloth.patches().iter();
         let nodes = patches.map(|tree| tree.len() as u32);
@@ -345,7 +306,17 @@ pub(super) fn detect(
     };
     let tested = Tested {
         snapshot,
-        pricing,
+        pricing: prices.map(|prices| Pricing {
+            prices: prices_on(&tiles(geometry), nodes(geometry), prices, comm.size()),
+            geometry,
+            own: ownership.patches(me),
+            ready: geometry
+                .cloth
+                .patches()
+                .iter()
+                .map(|_| AtomicBool::new(false))
+                .collect(),
+        }),
         left: Mutex::default(),
     };
     if let Some(prices) = prices {
@@ -382,7 +353,7 @@ pub(super) fn detect(
         left.contacts
     };
     let contacts = Contacts::sorted(found, team);
-    placing.ended(left.spent, busy + report.busy.iter().sum::<Duration>());
+    placing.ended(left.spent, report.busy.iter().sum());
     if let Some(prices) = prices {
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }

@@ -47,8 +47,7 @@ type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 /// Gives every rank the volumes around all patches, the firmness of all tiles, and what it is `told` by all of what tests cost. On one rank with one thread tests make them when
 /// they ask for them; on one with several these make them at once, and one of them does `first`, what is first done with the
 /// volumes around patches: what lies between its loops would be done by it alone. The volumes of a patch's tree are made by the first test that
-/// asks for them: who tests it has them in its cache. On several ranks something is done `meanwhile`, while what all get is under way, unless
-/// ranks tell each other of costs.
+/// asks for them: who tests it has them in its cache.
 ///
 /// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
 /// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
@@ -60,7 +59,6 @@ pub(super) fn share_geometry(
     (team, prices): (&Team, Option<&Prices>),
     told: Option<&Account>,
     first: &(dyn Fn() + Sync),
-    meanwhile: &mut dyn FnMut(&mut dyn Comm),
 ) -> Result<Vec<Account>, ScopeError> {
     let me = comm.rank().index();
     let own = ownership.patches(me);
@@ -122,41 +120,22 @@ pub(super) fn share_geometry(
     make(comm, costs[2], &share, &|tile| {
         snapshot.make_firmness(tile..tile + 1)
     });
-    let mut own_bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
-    own_bytes.extend(snapshot.firmness_of(share));
-    let roots_bytes =
-        |rank: usize| ownership.patches(rank).len() * size_of::<[f32; Kdop18::NUMBERS]>();
-    let mut all = Vec::new();
-    let (gathered, lengths): (Vec<Vec<u8>>, Vec<usize>);
-    let blocks: Vec<&[u8]> = if let Some(told) = told {
+    let mut bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
+    bytes.extend(snapshot.firmness_of(share));
+    if let Some(told) = told {
         let told = wire::encode(&told)
             .map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
-        own_bytes.extend(told);
-        gathered = comm.allgather(own_bytes)?;
-        gathered.iter().map(Vec::as_slice).collect()
-    } else {
-        let length =
-            |rank: usize| roots_bytes(rank) + snapshot.firmness_bytes(shares[rank].clone());
-        lengths = (0..comm.size()).map(length).collect();
-        all.resize(lengths.iter().sum(), 0);
-        let before: usize = lengths[..me].iter().sum();
-        all[before..before + lengths[me]].copy_from_slice(&own_bytes);
-        comm.begin_allgather(&own_bytes)?;
-        meanwhile(comm);
-        comm.finish_allgather_into(&lengths, &mut all)?;
-        let mut rest = &all[..];
-        let block = |&length: &usize| rest.split_off(..length).unwrap_or_default();
-        lengths.iter().map(block).collect()
-    };
+        bytes.extend(told);
+    }
     let mut told_by_all = Vec::new();
-    for (rank, bytes) in blocks.into_iter().enumerate() {
+    for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
         let theirs = ownership.patches(rank);
         let malformed = |what: String| CommError::Malformed {
             from: Rank(rank as u32),
             what,
         };
         let (roots, bytes) = bytes
-            .split_at_checked(roots_bytes(rank))
+            .split_at_checked(theirs.len() * size_of::<[f32; Kdop18::NUMBERS]>())
             .unwrap_or_default();
         let roots: Vec<[f32; Kdop18::NUMBERS]> = roots
             .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
@@ -184,14 +163,6 @@ pub(super) fn share_geometry(
         }
     }
     Ok(told_by_all)
-}
-
-/// Makes volumes of the trees of these patches, on all threads.
-pub(super) fn make_ready(snapshot: &Snapshot<'_>, patches: &[usize], team: &Team) {
-    share_out(
-        team,
-        &[(0..patches.len(), &|at| snapshot.make_volumes(patches[at]))],
-    );
 }
 
 /// Whether what costs were told of exists.

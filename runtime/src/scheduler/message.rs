@@ -78,8 +78,8 @@ pub struct Census {
     pub stuck: u32,
     /// Results of collective groups that lie on such ranks.
     pub lying: u64,
-    /// Tasks that went from one rank to another.
-    pub moved: u64,
+    /// Ranks from which a task has gone to another, or which have one.
+    pub moved: u32,
 }
 
 /// One group's counters. Each event that gives work counts as `given`, each that uses it up as `used`:

@@ -768,7 +768,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.post();
         }
         let lying = |results: &[VecDeque<R>]| results.iter().map(|r| r.len() as u64).sum();
-        let passive = passive.then(|| lying(&self.results));
+        let passive = passive.then(|| [lying(&self.results), self.here_in_all]);
         let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
         self.waves.advance(passive, &mut |to, signal: Signal| {
             outgoing.push_back((to, signal.into_message(carried)));

@@ -113,7 +113,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.pool.push_front(entry);
         }
         self.counts.tasks_out += given.len() as u64;
-        self.waves.moved(given.len() as u64);
+        if !given.is_empty() {
+            self.waves.moved();
+        }
         let mut bundles: Vec<(Ticket, Bundle<T>)> = Vec::new();
         for entry in given {
             if entry.shed {

@@ -7,8 +7,8 @@
 //! past its body) when the second came by: then nothing was under way between the two, nothing was given
 //! before a rank waited, and since only work makes work, nothing will be. There are no time-outs in it.
 //!
-//! One wave is enough if by its reports no task had gone from any rank to another: then each rank's own counters say what it has, and
-//! work comes to a rank that has none and waits from nowhere.
+//! One wave is enough if by its reports no task had gone from any rank to another, and none was on a rank that reported, of whatever group:
+//! then nobody who waits can get work from anybody.
 //!
 //! When all groups are exhausted and all bodies had returned when the second wave came by, or waited and had said that they
 //! fork no more, the scope is: whoever hears of it leaves. The verdict on a group is followed at once by the next wave, as most bodies
@@ -44,8 +44,8 @@ pub(super) struct Waves {
     /// to be made.
     groups: Vec<GroupCount>,
     rooted: GroupCount,
-    /// Tasks that went from here to other ranks.
-    moved: u64,
+    /// Whether a task has gone from here to another rank.
+    moved: bool,
     made: u32,
     exhausted: Vec<bool>,
     /// The group whose join the body waits in.
@@ -73,7 +73,7 @@ impl Waves {
             ranks,
             groups: Vec::new(),
             rooted: GroupCount::default(),
-            moved: 0,
+            moved: false,
             made: 0,
             exhausted: Vec::new(),
             waits_in: None,
@@ -116,9 +116,9 @@ impl Waves {
         self.count(line).used += count;
     }
 
-    /// So many tasks go to another rank.
-    pub(super) fn moved(&mut self, tasks: u64) {
-        self.moved += tasks;
+    /// Tasks go to another rank.
+    pub(super) fn moved(&mut self) {
+        self.moved = true;
     }
 
     fn count(&mut self, line: &Line) -> &mut GroupCount {
@@ -200,13 +200,17 @@ impl Waves {
     }
 
     /// Goes on as far as it can. `passive`: what the body waits for has no task and no result here, and so
-    /// many results of other groups lie here.
-    pub(super) fn advance(&mut self, passive: Option<u64>, send: &mut impl FnMut(Rank, Signal)) {
-        if let Some(lying) = passive {
+    /// many results of other groups lie here, and so many tasks are.
+    pub(super) fn advance(
+        &mut self,
+        passive: Option<[u64; 2]>,
+        send: &mut impl FnMut(Rank, Signal),
+    ) {
+        if let Some(here) = passive {
             // One wave's answer may call for the next; more follow when something happens.
             for _ in 0..2 {
                 self.start_wave();
-                self.answer_wave(lying);
+                self.answer_wave(here);
             }
         }
         self.flush(send);
@@ -246,7 +250,7 @@ impl Waves {
     #[cfg(test)]
     pub(super) fn essence(&self) -> impl std::fmt::Debug {
         (
-            (&self.groups, &self.rooted, self.moved > 0, &self.exhausted),
+            (&self.groups, &self.rooted, self.moved, &self.exhausted),
             (
                 self.waits_in,
                 self.closed,
@@ -267,12 +271,12 @@ impl Waves {
     }
 
     /// Answers a wave that all children have answered.
-    fn answer_wave(&mut self, lying: u64) {
+    fn answer_wave(&mut self, here: [u64; 2]) {
         if self.reports_missing > 0 {
             return;
         }
         if let Some((number, mut census)) = self.wave.take() {
-            census.add(&self.census(lying));
+            census.add(&self.census(here));
             match self.parent() {
                 Some(parent) => self.pending.push((parent, Signal::Report(number, census))),
                 None => self.judge(census),
@@ -288,7 +292,7 @@ impl Waves {
     }
 
     /// Own counters as reported.
-    fn census(&self, lying: u64) -> Census {
+    fn census(&self, [lying, tasks]: [u64; 2]) -> Census {
         let groups = (0..).zip(&self.groups).map(|(group, count)| {
             let waits = self.body_ended || self.waits_in == Some(group);
             GroupCount {
@@ -307,11 +311,11 @@ impl Waves {
             done: u32::from(self.body_ended || (self.closed && self.waits_in.is_some())),
             stuck: u32::from(self.body_ended || waits),
             lying,
-            moved: self.moved,
+            moved: u32::from(self.moved || tasks > 0),
         }
     }
 
-    /// Rank 0: what two waves say together, or one before any task has gone from rank to rank.
+    /// Rank 0: what two waves say together, or one that found no task anywhere, and that none has gone from rank to rank.
     fn judge(&mut self, census: Census) {
         let before = self.previous.replace(census.clone());
         let twice = before.as_ref() == Some(&census);
@@ -413,6 +417,42 @@ impl Waves {
             Ok(())
         } else {
             Err("a report from no child")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What another rank has given away, or still has, may come back to one that has nothing.
+    #[test]
+    fn one_wave_is_enough_only_where_no_task_is_or_has_gone_anywhere() {
+        for (here, moved) in [(0, 0), (1, 0), (0, 1)] {
+            let mut root = Waves::new(Rank(0), 2);
+            let group = root.group();
+            root.waits_in(Some(group));
+            let mut asked = Vec::new();
+            root.advance(Some([0, here]), &mut |to, signal| asked.push((to, signal)));
+            assert!(matches!(asked[..], [(Rank(1), Signal::Wave(1))]));
+            let report = Census {
+                groups: vec![GroupCount {
+                    given: 3,
+                    used: 3,
+                    waiting: 1,
+                }],
+                moved,
+                ..Census::default()
+            };
+            let alone = here == 0 && moved == 0;
+            for number in 1..=2 {
+                root.report(Rank(1), number, &report).unwrap();
+                root.advance(Some([0, here]), &mut |_, _| {});
+                assert_eq!(root.is_group_exhausted(group), alone || number == 2);
+                if alone {
+                    break;
+                }
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ pub use outcome::{ScopeError, ScopeReport};
 
 use hands::Hand;
 use notes::{Heard, Watch};
-use program::{Comparison, open_tag};
+use program::{compare_programs, open_tag};
 
 /// A rank's side of a scope.
 pub struct Scope<'a, E: ?Sized> {
@@ -41,7 +41,6 @@ pub struct Scope<'a, E: ?Sized> {
     /// Tells its groups from those of other scopes.
     number: u64,
     tag: Tag,
-    comparison: Comparison,
     registry: &'a Registry<E>,
     env: &'a E,
     scheduler: Scheduler<Cargo<E>, Outcome>,
@@ -150,7 +149,7 @@ fn run<'a, E: ?Sized + Sync>(
     let begin = comm.now();
     let tag = open_tag(comm);
     comm.tolerate_deaths(options.recover);
-    let comparison = Comparison::begin(comm, registry, options.recover)?;
+    compare_programs(comm, registry, options.recover)?;
     let rank = comm.rank();
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
@@ -188,22 +187,17 @@ fn run<'a, E: ?Sized + Sync>(
     }
     let mut outcome = Err(ScopeError::Workers(String::new()));
     let mut comm = Some(comm);
-    let mut comparison = Some(comparison);
     let main = || {
         let Some(comm) = comm.take() else { return };
         let _over = Over(&stop);
         let ranks = comm.size() as u32;
         let scheduler = Scheduler::new(rank, ranks, options, &|rank| comm.node_of(rank));
-        let Some(comparison) = comparison.take() else {
-            return;
-        };
         let recorder = options
             .trace
             .map_or_else(Recorder::off, Recorder::with_capacity);
         let mut scope = Scope {
             number: SCOPES.fetch_add(1, Ordering::Relaxed),
             tag,
-            comparison,
             registry,
             env,
             scheduler,
@@ -430,7 +424,6 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         while !self.scheduler.may_leave() {
             self.turn(None, false)?;
         }
-        self.comparison.finish(self.comm)?;
         self.flush()
     }
 

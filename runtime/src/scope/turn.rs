@@ -111,13 +111,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// Reads messages; true if there were any that move something.
     pub(super) fn receive(&mut self) -> Result<bool, ScopeError> {
-        self.comparison.look(self.comm)?;
         let mut progress = false;
         let silent_until = self.recorder.is_on().then(|| self.comm.now());
         let mut requests = 0;
         while let Some(message) = self.comm.try_recv(self.tag)? {
-            // Of another program it could be anything.
-            self.comparison.finish(self.comm)?;
             let from = message.from;
             let malformed = |what: String| CommError::Malformed { from, what };
             let message: Message<Parcel, Receipt> =

@@ -1,7 +1,7 @@
 //! The factor of the coarse matrix: sparse Cholesky of 6x6 blocks.
 //!
 //! Right-looking: when a column is finished, what it takes from the columns behind it is subtracted
-//! there, in ascending order. No sum is reordered, and what is fused is so everywhere ([`super::six`]), on every rank the same: ranks
+//! there, in ascending order. Sums are made in an order of their own, and what is fused is so everywhere ([`super::padded`]), on every rank the same: ranks
 //! hold replicated factors and must agree on their bits also where their processors differ, so no
 //! library that chooses its kernels at run time will do.
 //!

@@ -127,21 +127,6 @@ impl Placement {
         self.costs[if from < to { first..last } else { 0..0 }].iter()
     }
 
-    /// The patches that are in tests of a rank's stretch, ascending.
-    #[must_use]
-    pub fn tested(&self, rank: usize) -> Vec<usize> {
-        let has_part = |spent: &&Spent| self.part(rank, spent.patch, spent.against).is_some();
-        let known = self.known(rank).filter(has_part);
-        let mut patches: Vec<usize> = known
-            .flat_map(|spent| [Some(spent.patch), spent.other()])
-            .flatten()
-            .map(|patch| patch as usize)
-            .collect();
-        patches.sort_unstable();
-        patches.dedup();
-        patches
-    }
-
     /// The patches whose tests are a rank's if nobody knows them, [of two](Ownership::patch_of_pair) with one of them.
     #[must_use]
     pub fn patches(&self, rank: usize) -> Range<usize> {

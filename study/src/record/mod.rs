@@ -27,7 +27,7 @@ use crate::prices::{Counts, Prices};
 use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
-/// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts.
+/// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns.
 const VERSION: u8 = 5;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;

@@ -176,7 +176,6 @@ pub fn replay(
         None => layout.forks(step),
     };
     // What ranks tell each other of the costs of the last step.
-    let tells = machine.policy.forecast && step.plans && ranks > 1;
     let told = |rank: usize| match placement {
         Some(placement) if step.plans => SPENT * placement.known(rank).len() as u64,
         _ => 0,
@@ -215,22 +214,7 @@ pub fn replay(
     clocks.compute(|rank| making(rank)[0]);
     clocks.exchange(&layout.cells, 1, |rank| making(rank)[1]);
     clocks.compute(|rank| making(rank)[2]);
-    // While what all get is under way, each makes ready what it knows that it will test.
-    let patches: Vec<Vec<usize>> = match placement {
-        Some(placement) if !tells => (0..ranks).map(|rank| placement.tested(rank)).collect(),
-        _ => vec![Vec::new(); ranks],
-    };
-    let ahead: Vec<u64> = (patches.iter().enumerate())
-        .map(|(rank, patches)| ready_ahead(header, layout, prices, rank, patches))
-        .collect();
-    if tells {
-        clocks.allgather(|rank| layout.ranks[rank].roots + told(rank));
-    } else {
-        let roots = |rank: usize| layout.ranks[rank].roots;
-        let under_way = clocks.begin_allgather(roots);
-        clocks.compute(|rank| ahead[rank]);
-        clocks.finish_allgather(under_way, roots);
-    }
+    clocks.allgather(|rank| layout.ranks[rank].roots + told(rank));
     clocks.compute(|rank| planned + ns(prices.target, targets(rank) as f64));
     let begins = clocks.now;
     let body = |comm: &mut dyn Comm| {
@@ -241,8 +225,10 @@ pub fn replay(
             step,
             prices,
             own: layout.ownership().patches(rank),
-            ready: (0..header.patches.len())
-                .map(|patch| AtomicBool::new(patches[rank].binary_search(&patch).is_ok()))
+            ready: header
+                .patches
+                .iter()
+                .map(|_| AtomicBool::new(false))
                 .collect(),
             tally: [const { AtomicU64::new(0) }; 3],
             found: Mutex::default(),
@@ -264,7 +250,7 @@ pub fn replay(
             mut report,
         } = played?;
         ends.push(end.as_nanos() as u64);
-        let made: u64 = making(rank).iter().sum::<u64>() + ahead[rank];
+        let made: u64 = making(rank).iter().sum();
         let own = made + planned + ns(prices.target, targets(rank) as f64) + tally[2];
         times.heaviest = times.heaviest.max(own);
         times.computed[0] += own;
@@ -272,7 +258,7 @@ pub fn replay(
         times.contacts += tally[1];
         times.charged += tally[2];
         let mut account = Account::default();
-        account.add(spent, ahead[rank] + tally[2]);
+        account.add(spent, tally[2]);
         times.left.accounts.push(account);
         times.tasks += report.tasks;
         times.splits += report.splits;
@@ -323,27 +309,6 @@ fn making(layout: &Layout, prices: &Prices, rank: usize) -> [u64; 3] {
     let share = &layout.ranks[rank];
     let [gradients, firmness] = share.firmness.parts(prices).map(|time| ns(1.0, time));
     [gradients, ns(prices.vertex, share.around as f64), firmness]
-}
-
-/// What making these patches ready for tests costs a rank, in ns.
-fn ready_ahead(
-    header: &Header,
-    layout: &Layout,
-    prices: &Prices,
-    rank: usize,
-    patches: &[usize],
-) -> u64 {
-    let own = layout.ownership().patches(rank);
-    let cost = |&index: &usize| {
-        let patch = &header.patches[index];
-        let tree = prices.node * f64::from(patch.nodes);
-        if own.contains(&index) {
-            tree
-        } else {
-            tree + prices.vertex * f64::from(patch.around)
-        }
-    };
-    patches.iter().map(cost).sum::<f64>().round() as u64
 }
 
 /// A rank's collision phase up to where its contacts are sorted.
