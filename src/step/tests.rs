@@ -457,6 +457,30 @@ fn the_state_is_the_same_everywhere(world: &World) {
     }
 }
 
+/// On several ranks the next step's system is there when a step ends; whoever changes the state then, or looks at another system, gets
+/// what one rank gets, which assembles it later.
+#[test]
+fn a_system_that_was_assembled_ahead_is_given_up_with_its_state() {
+    let world = world(&drape());
+    let disturbed = |comm: &mut dyn Comm| {
+        let mut s = Simulation::new(&world, &*comm, &ScopeOptions::default()).unwrap();
+        take(&mut s, 5, comm);
+        let (x, v) = s.state_mut();
+        for (i, (x, v)) in x.iter_mut().zip(v).enumerate() {
+            x.y += 1e-4 * (i % 5) as f64;
+            v.x += 0.1 * (i % 7) as f64;
+        }
+        take(&mut s, 5, comm);
+        s.free_system().unwrap();
+        let seen = take(&mut s, 5, comm);
+        bits(&s, seen)
+    };
+    let alone = disturbed(&mut Solo::new());
+    for got in launch(3, disturbed).unwrap() {
+        assert!(got == alone);
+    }
+}
+
 /// What is kept from system to system is that of this one's times.
 #[test]
 fn a_system_does_not_depend_on_the_ones_before() {
