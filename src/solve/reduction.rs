@@ -130,9 +130,11 @@ impl Reduction {
             let mut rest = &all[..];
             for (rank, &count) in self.subtree_counts.iter().enumerate() {
                 let (theirs, behind) = rest.split_at(sums(count));
-                let theirs = theirs.as_chunks::<8>().0.iter();
-                let theirs: Vec<f64> = theirs.copied().map(f64::from_ne_bytes).collect();
-                own.extend_from_slice(theirs.as_chunks().0);
+                let theirs = theirs.chunks_exact(sums(1));
+                own.extend(theirs.map(|sums| {
+                    let (numbers, _) = sums.as_chunks();
+                    std::array::from_fn::<_, K, _>(|k| f64::from_ne_bytes(numbers[k]))
+                }));
                 let (theirs, behind) = behind.split_at(lengths[rank] - sums(count));
                 if let Some(carried) = &mut carried {
                     carried.read(rank, theirs);

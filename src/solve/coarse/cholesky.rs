@@ -26,7 +26,7 @@ use weft_partition::Graph;
 
 use super::elimination::Elimination;
 use super::padded::{self, Column, Eight, Padded, Short, ZERO, narrowed, padded, widened};
-use super::{Block, Six};
+use super::{Block, Six, six};
 use crate::simd::{Lanes, Loop, widest};
 
 /// The pattern of the factor, once for a mesh, and its numbers.
@@ -147,7 +147,7 @@ impl Cholesky {
             match *place {
                 Place::Diagonal(at) => self.diagonal[at] = padded(block),
                 Place::Below(at) => self.below[at] = padded(block),
-                Place::Transposed(at) => self.below[at] = padded::transposed(&padded(block)),
+                Place::Transposed(at) => self.below[at] = padded(&six::transposed(block)),
             }
         }
         // Entries on the diagonal before elimination, to see what it leaves of them.
@@ -170,12 +170,12 @@ impl Cholesky {
         let blocks = &mut done[own.start..];
         let rows_here = &rows[own.clone()];
         let inverse = inverted(&self.diagonal[column], &self.inverse[column]);
-        self.ways[column] = [inverse, padded::transposed(&inverse)];
+        self.ways[column] = [inverse, padded::transposed(lanes, &inverse)];
         let short = (self.forth[own.clone()].iter_mut()).zip(&mut self.across[own.clone()]);
         for (block, (forth, across)) in blocks.iter_mut().zip(short) {
             padded::divide(lanes, block, &self.diagonal[column], &self.inverse[column]);
             padded::shorten(lanes, block, forth);
-            padded::shorten(lanes, &padded::transposed_by(lanes, block), across);
+            padded::shorten(lanes, &padded::transposed(lanes, block), across);
         }
         for (first, &target) in rows_here.iter().enumerate() {
             let target = target as usize;
