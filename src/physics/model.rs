@@ -301,14 +301,15 @@ impl ClothModel {
         }));
         near.sort_unstable();
         near.dedup();
-        let mut far: Vec<[u32; 2]> = self
+        // The other pairs of a hinge are edges of its triangles.
+        let opposite = self
             .hinges
             .iter()
-            .flat_map(|h| pairs(h.vertices))
-            .filter(|pair| near.binary_search(pair).is_err())
-            .collect();
+            .map(|h| ordered(h.vertices[2], h.vertices[3]));
+        let mut far: Vec<[u32; 2]> = opposite.collect();
         far.sort_unstable();
         far.dedup();
+        far.retain(|pair| near.binary_search(pair).is_err());
         (near, far)
     }
 
@@ -596,6 +597,11 @@ pub(crate) mod tests {
         let (near, far) = model.couplings();
         assert_eq!(near.len(), edges);
         assert!(far.iter().all(|pair| near.binary_search(pair).is_err()));
+        let mut coupled = (model.hinges().iter()).flat_map(|h| pairs(h.vertices));
+        assert!(
+            coupled
+                .all(|pair| near.binary_search(&pair).is_ok() || far.binary_search(&pair).is_ok())
+        );
     }
 
     /// The patch test: on an irregular mesh whose border follows an affine map, equilibrium is that map

@@ -17,6 +17,7 @@ use glam::DVec3;
 use weft_partition::HaloPlan;
 
 use super::elements::{Part, local_in};
+use super::touching::Touching;
 use super::triangles::Room;
 use super::world::World;
 use crate::physics::ClothModel;
@@ -86,7 +87,8 @@ impl Assembly {
         let mine = |v: &u32| owned.contains(&(*v as usize));
         let local = local_in(plan);
         let triangles = (0..).zip(world.model().triangles());
-        let touching = triangles.filter(|(_, t)| t.iter().any(mine));
+        let triangles = triangles.filter(|(_, t)| t.iter().any(mine));
+        let triangles: Vec<_> = triangles.map(|(index, t)| (index, t.map(&local))).collect();
         let patches =
             (0..world.tree().patch_count()).map(|patch| world.tree().patch_vertices(patch));
         let starts: Vec<usize> = (patches.map(|patch| patch.start))
@@ -103,11 +105,12 @@ impl Assembly {
         }
         let mut shares = shares.clone();
         shares.ranges = parts_of_shares;
-        let parts = runs.iter().map(|run| {
-            let rows = owned.start + run.start..owned.start + run.end;
-            Part::new(world, plan, matrix, &rows)
-        });
-        let triangles: Vec<_> = touching.map(|(index, t)| (index, t.map(&local))).collect();
+        let rows = runs
+            .iter()
+            .map(|run| owned.start + run.start..owned.start + run.end);
+        let rows: Vec<Range<usize>> = rows.collect();
+        let touching = Touching::of_runs(world.model(), &rows);
+        let parts = (rows.iter().zip(&touching)).map(|of| Part::new(world, plan, matrix, of));
         Self {
             triangle_shares: shares.team().cut_even(triangles.len()),
             triangles,

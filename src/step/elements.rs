@@ -11,6 +11,7 @@ use weft_partition::HaloPlan;
 use super::around::Around;
 use super::assembly::{Collapsed, Load};
 use super::hinges::Hinges;
+use super::touching::Touching;
 use super::triangles::{Room, Triangles};
 use super::world::World;
 use crate::physics::ClothModel;
@@ -43,12 +44,12 @@ struct Blocks<const N: usize> {
 }
 
 impl Part {
-    /// The elements that touch some rows, given by global numbers.
+    /// For rows that are given by global numbers, and the elements that touch these.
     pub(super) fn new(
         world: &World,
         plan: &HaloPlan,
         matrix: &BlockMatrix,
-        rows: &Range<usize>,
+        (rows, touching): (&Range<usize>, &Touching),
     ) -> Self {
         let model = world.model();
         let pattern = matrix.pattern();
@@ -57,19 +58,18 @@ impl Part {
             plan,
             pattern,
         };
-        let triangles = (0..).zip(model.triangles().iter().copied());
-        let panels = triangles.filter(|&(t, _)| model.drag(t as usize) != [0.0; 2]);
-        let folds = (0..).zip(model.folds().iter().map(|f| f.vertices));
-        let springs = (0..).zip(model.springs().iter().map(|s| s.vertices));
+        let triangles = touching.triangles.iter().copied();
+        let panels = triangles.filter(|&t| model.drag(t as usize) != [0.0; 2]);
+        let (folds, springs) = (&touching.folds, &touching.springs);
         let around = Around::new(plan, pattern, rows);
         Self {
             rows: rows.clone(),
-            triangles: Triangles::new(model, pattern, &around, rows),
-            hinges: Hinges::new(model, pattern, &around, rows),
+            triangles: Triangles::new(model, pattern, &around, (rows, &touching.triangles)),
+            hinges: Hinges::new(model, pattern, &around, (rows, &touching.hinges)),
             around,
-            folds: find.blocks(folds),
-            springs: find.blocks(springs),
-            panels: find.blocks(panels),
+            folds: find.blocks(folds.iter().copied(), |f| model.folds()[f].vertices),
+            springs: find.blocks(springs.iter().copied(), |s| model.springs()[s].vertices),
+            panels: find.blocks(panels, |t| model.triangles()[t]),
         }
     }
 
@@ -206,7 +206,7 @@ fn add_to(sum: &mut [f64; 4], vector: DVec3) {
     }
 }
 
-/// Finds the places of elements that touch some rows, given by global numbers.
+/// Finds the places of elements in some rows, given by global numbers.
 struct Find<'a> {
     rows: &'a Range<usize>,
     plan: &'a HaloPlan,
@@ -216,11 +216,11 @@ struct Find<'a> {
 impl Find<'_> {
     fn blocks<const N: usize>(
         &self,
-        elements: impl Iterator<Item = (u32, [u32; N])>,
+        elements: impl Iterator<Item = u32>,
+        vertices: impl Fn(usize) -> [u32; N],
     ) -> Vec<Blocks<N>> {
         let mine = |v: &u32| self.rows.contains(&(*v as usize));
         let local = local_in(self.plan);
-        let touching = elements.filter(|(_, vertices)| vertices.iter().any(mine));
         let places = |row: u32, vertices: [u32; N]| {
             let row = local(row) as usize;
             vertices.map(|column| {
@@ -228,13 +228,15 @@ impl Find<'_> {
                 slot.expect("what blocks couple is near")
             })
         };
-        touching
-            .map(|(index, vertices)| Blocks {
+        let blocks = elements.map(|index| {
+            let vertices = vertices(index as usize);
+            Blocks {
                 index,
                 corners: vertices.map(&local),
                 slots: vertices.map(|row| mine(&row).then(|| places(row, vertices))),
-            })
-            .collect()
+            }
+        });
+        blocks.collect()
     }
 }
 

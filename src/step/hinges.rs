@@ -31,12 +31,12 @@ pub(super) struct Pair {
 }
 
 impl Hinges {
-    /// Of rows that are given by global numbers.
+    /// Of rows that are given by global numbers, and the hinges that touch these.
     pub(super) fn new(
         model: &ClothModel,
         pattern: &Pattern,
         around: &Around,
-        rows: &Range<usize>,
+        (rows, touching): (&Range<usize>, &[u32]),
     ) -> Self {
         let first = pattern.first_row() as usize;
         let local = rows.start - first..rows.end - first;
@@ -49,7 +49,10 @@ impl Hinges {
             pattern.scalar_columns(local.end - 1).0.end,
         ];
         let [mut near, mut far] = [0, 1].map(|k| vec![0.0; ends[k] - starts[k]]);
-        for hinge in model.hinges() {
+        for hinge in touching
+            .iter()
+            .map(|&index| &model.hinges()[index as usize])
+        {
             let of_hinge = hinge.vertices.iter().zip(hinge.weights);
             for (&row, weight) in of_hinge.clone() {
                 if !rows.contains(&(row as usize)) {

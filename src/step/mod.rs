@@ -11,7 +11,7 @@
 //! | `part` | the part of a step, from contacts to the new state |
 //! | `motion` | integrators |
 //! | `assembly` | the linear system |
-//! | `elements`, `triangles`, `hinges`, `around` | what elements make of a run of its rows |
+//! | `elements`, `triangles`, `hinges`, `around`, `touching` | what elements make of a run of its rows |
 //! | `newton` | systems one after the other, until the equations are met |
 //! | `geometry` | what tests of all ranks read, made in parts and shared |
 //! | `detect` | contacts, found by tasks |
@@ -53,6 +53,7 @@ mod strand;
 mod stride;
 #[cfg(test)]
 mod tests;
+mod touching;
 mod triangles;
 mod world;
 

@@ -81,21 +81,18 @@ pub(super) struct Room {
 }
 
 impl Triangles {
-    /// Those of rows that are given by global numbers.
+    /// Of rows that are given by global numbers, and the triangles that touch these.
     pub(super) fn new(
         model: &ClothModel,
         pattern: &Pattern,
         around: &Around,
-        rows: &Range<usize>,
+        (rows, touching): (&Range<usize>, &[u32]),
     ) -> Self {
         let mine = |v: &u32| rows.contains(&(*v as usize));
         let (mut fours, mut names, mut parts) = (Vec::<Four>::new(), Vec::new(), Vec::new());
-        let touching = (0_u32..)
-            .zip(model.triangles())
-            .filter(|&(index, corners)| {
-                model.is_element(index as usize) && corners.iter().any(mine)
-            });
-        for (index, corners) in touching {
+        let elements = touching.iter().copied();
+        for index in elements.filter(|&index| model.is_element(index as usize)) {
+            let corners = model.triangles()[index as usize];
             let mut order = [0, 1, 2];
             order.sort_unstable_by_key(|&corner| corners[corner]);
             let [a, b, c] = order.map(|corner| corners[corner]);
