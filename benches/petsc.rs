@@ -9,11 +9,13 @@
 //! processors, and a build with that mended is the fairer peer there. Without PETSc only our own columns are filled.
 //!
 //! Prints for each size the milliseconds of an iteration, ours and of each of PETSc's formats, and the ratio to the best of
-//! these; further the bytes that one of ours must move at least for each vertex, and how fast it moves them, as a share of STREAM's triad on as
-//! many bytes and ranks, in large pages, in the same minute; what share of an iteration goes to adding up what patches have in
+//! these; further the bytes that one of ours must move at least for each vertex, and how fast it moves them, as a share of two rates of the triad
+//! on as many ranks, in large pages, in the same minute: STREAM's, of arrays that caches do not hold, and that on as many bytes as the iteration has,
+//! which they may; what share of an iteration goes to adding up what patches have in
 //! the order of the tree, with the message that several ranks need for it; and how many iterations' time the assembly of the matrix takes,
 //! and what a solve does before and after its iterations.
 
+use std::fs;
 use std::hint::black_box;
 use std::io;
 use std::ops::Range;
@@ -154,6 +156,21 @@ fn triad(bytes: usize, ranks: usize) -> f64 {
     (24 * len * ranks) as f64 / slowest.unwrap_or_default().as_secs_f64()
 }
 
+/// The bytes of STREAM's arrays: each is four times as long as the largest cache.
+fn stream_bytes() -> usize {
+    let kibibytes = |index: u32| -> Option<usize> {
+        let file = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+        fs::read_to_string(file)
+            .ok()?
+            .trim()
+            .strip_suffix('K')?
+            .parse()
+            .ok()
+    };
+    let largest = (0..5).filter_map(kibibytes).max().unwrap_or(32 << 10);
+    3 * 4 * (largest << 10)
+}
+
 /// Writes the system for the peer.
 fn write(world: &World, to: &Path) -> io::Result<()> {
     let comm = weft_runtime::comm::solo::Solo::new();
@@ -186,7 +203,7 @@ fn main() -> ExitCode {
     }
     let sides = system::sides_or(&SIDES);
     println!(
-        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of triad's rate  sums, %  in iterations: assembly  around a solve"
+        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of STREAM's rate  of the triad's on as many  sums, %  in iterations: assembly  around a solve"
     );
     let mut has_peer = true;
     for side in sides {
@@ -198,7 +215,8 @@ fn main() -> ExitCode {
         }
         for ranks in [1, 2] {
             // In turns, for few machines are quiet for long.
-            let (mut time, mut rate, mut bytes) = (f64::INFINITY, 0.0_f64, 0);
+            let (mut time, mut bytes) = (f64::INFINITY, 0);
+            let (mut stream, mut rate) = (0.0_f64, 0.0_f64);
             let (mut sums, mut assembly, mut around) =
                 (f64::INFINITY, f64::INFINITY, f64::INFINITY);
             let mut formats: Vec<(String, f64)> = Vec::new();
@@ -210,6 +228,7 @@ fn main() -> ExitCode {
                 assembly = assembly.min(ms(now.assembly));
                 around = around.min(ms(now.around));
                 bytes = now.bytes;
+                stream = stream.max(triad(stream_bytes(), ranks));
                 rate = rate.max(triad(bytes, ranks));
                 if !has_peer {
                     continue;
@@ -234,10 +253,11 @@ fn main() -> ExitCode {
                 .map(|(name, ms)| format!("{name} {ms:.3}"))
                 .collect();
             println!(
-                "{:<9} {ranks:<6} {time:<13.3} {:<43} {of_best:<12} {:<13} {:<16.2} {:<8.2} {:<24.2} {:.2}",
+                "{:<9} {ranks:<6} {time:<13.3} {:<43} {of_best:<12} {:<13} {:<17.2} {:<26.2} {:<8.2} {:<24.2} {:.2}",
                 side * side,
                 shown.join("  "),
                 bytes / (side * side) as usize,
+                1e3 * bytes as f64 / time / stream,
                 1e3 * bytes as f64 / time / rate,
                 100.0 * sums / time,
                 assembly / time,
