@@ -24,7 +24,7 @@ pub mod air;
 pub mod bending;
 pub mod fold;
 pub mod membrane;
-pub(crate) mod membrane_four;
+pub(crate) mod membrane_lanes;
 mod model;
 pub mod rigidity;
 pub mod spring;

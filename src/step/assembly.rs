@@ -22,7 +22,7 @@ use super::triangles::Room;
 use super::world::World;
 use crate::physics::ClothModel;
 use crate::physics::air::Air;
-use crate::physics::membrane_four::{Law, Times};
+use crate::physics::membrane_lanes::{Law, Times};
 use crate::solve::BlockMatrix;
 use crate::team::{Shares, parts};
 

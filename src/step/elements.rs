@@ -16,7 +16,7 @@ use super::triangles::{Room, Triangles};
 use super::world::World;
 use crate::physics::ClothModel;
 use crate::physics::membrane::outer;
-use crate::physics::membrane_four::Law;
+use crate::physics::membrane_lanes::Law;
 use crate::solve::{BlockMatrix, BlockSlot, MatrixRows, Pattern};
 
 /// The elements that touch a run of rows.

@@ -1,6 +1,6 @@
 //! The triangles that touch a run of rows, and the rows of the matrix that they and hinges make.
 //!
-//! Triangles say how their corners are coupled, four at a time ([`couple_four`]). An entry of the matrix is written once: beside the diagonal what the
+//! Triangles say how their corners are coupled, four or eight at a time ([`couple`]). An entry of the matrix is written once: beside the diagonal what the
 //! one or two triangles of an edge say and what hinges add; on the diagonal mass, hinges, and all that is coupled to the vertex, with its sign
 //! changed, for elasticity does not resist moving as a whole. Columns of a row are added up there in ascending global order.
 
@@ -11,14 +11,15 @@ use super::assembly::Collapsed;
 use super::hinges::Hinges;
 use crate::physics::ClothModel;
 use crate::physics::membrane::RestTriangle;
-use crate::physics::membrane_four::{Coupled, Law, RestFour, Times, couple_four};
+use crate::physics::membrane_lanes::{Coupled, Four, Law, Times, couple};
 use crate::scene::Material;
-use crate::simd::{Lanes, Loop, widest};
+use crate::simd::{Arithmetic, ByEight, Lanes, Loop, widest};
 use crate::solve::{MatrixRows, Pattern};
 
 /// The triangles, and the couplings that rows are made of.
 #[derive(Debug)]
 pub(super) struct Triangles {
+    /// Corners in ascending order of their global numbers, as [`Around`] counts.
     fours: Vec<Four>,
     /// Of each triangle its global number.
     names: Vec<u32>,
@@ -34,13 +35,6 @@ pub(super) struct Triangles {
 
 /// Rows of a step, whose triangles are in the nearest cache when blocks are made of them.
 const STEP: usize = 64;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Four {
-    rest: RestFour,
-    /// In ascending order of their global numbers, as [`Around`] counts, by corners.
-    corners: [[u32; 4]; 3],
-}
 
 /// Two rows that are coupled, the former first.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +96,8 @@ impl Triangles {
             }
             let rest = &model.membranes()[index as usize];
             let law = model.cloth_of_triangle()[index as usize];
-            fours[at / 4].set(lane, rest, order, law, [a, b, c].map(|v| around.index(v)));
+            let corners = [a, b, c].map(|v| around.index(v));
+            fours[at / 4].set(lane, (rest, order), law, corners);
             for (edge, pair) in (0_u32..).zip([[a, b], [a, c], [b, c]]) {
                 parts.push((pair, (size_of::<Coupled>() / 8 * at) as u32 + 9 * edge));
             }
@@ -214,25 +209,9 @@ fn nobodys(around: &Around) -> Four {
     let rest = rest.expect("it spans an area");
     let mut four = Four::default();
     for lane in 0..4 {
-        four.set(lane, &rest, [0, 1, 2], 0, around.corners());
+        four.set(lane, (&rest, [0, 1, 2]), 0, around.corners());
     }
     four
-}
-
-impl Four {
-    fn set(
-        &mut self,
-        lane: usize,
-        rest: &RestTriangle,
-        order: [usize; 3],
-        law: u32,
-        corners: [u32; 3],
-    ) {
-        self.rest.set(lane, rest, order, law);
-        for (corners, corner) in self.corners.iter_mut().zip(corners) {
-            corners[lane] = corner;
-        }
-    }
 }
 
 struct Assembling<'a, 'm> {
@@ -296,32 +275,59 @@ impl Assembling<'_, '_> {
     fn couple<L: Lanes, const SAME: bool>(
         &mut self,
         lanes: L,
-        fours: Range<usize>,
+        mut fours: Range<usize>,
     ) -> Result<(), Collapsed> {
-        let room = &mut *self.room;
-        let coupled = &mut room.coupled.as_chunks_mut().0[fours.clone()];
-        let of = &self.of.fours[fours.clone()];
-        for (nth, (four, coupled)) in fours.zip(of.iter().zip(coupled)) {
-            let impulses = couple_four::<L, SAME>(
-                lanes,
-                &four.rest,
-                self.laws,
-                &four.corners,
-                (&room.x, &room.v),
-                self.times,
-                coupled,
-            )
-            .map_err(|lane| Collapsed {
-                triangle: self.of.names[4 * nth + lane],
-            })?;
-            for lane in 0..4 {
-                for (corners, impulses) in four.corners.iter().zip(&impulses) {
-                    let sum = &mut room.rhs[corners[lane] as usize];
-                    *sum = lanes.store(lanes.add(lanes.load(sum), impulses[lane]));
-                }
+        self.ask_for_blocks(lanes, fours.clone());
+        if L::IS_ONE {
+            while fours.len() >= 2 {
+                self.couple_at::<_, SAME>(ByEight(lanes), fours.start)?;
+                fours.start += 2;
             }
         }
+        for at in fours {
+            self.couple_at::<_, SAME>(lanes, at)?;
+        }
         Ok(())
+    }
+
+    /// Asks for blocks that are written soon: of all of them as large a share as fours are of all fours.
+    #[inline(always)]
+    fn ask_for_blocks<L: Lanes>(&mut self, lanes: L, fours: Range<usize>) {
+        let (blocks, _) = self.matrix.numbers_mut();
+        let (count, all) = (blocks.len(), self.of.fours.len());
+        let [from, to] = [fours.start, fours.end].map(|at| count * at / all.max(1));
+        // Nearly one in each line of the cache.
+        for block in &blocks[from..to] {
+            lanes.prefetch(block, AHEAD);
+        }
+    }
+
+    /// Computes the couplings of as many fours as vectors have, and adds impulses.
+    #[inline(always)]
+    fn couple_at<A: Arithmetic, const SAME: bool>(
+        &mut self,
+        numbers: A,
+        at: usize,
+    ) -> Result<(), Collapsed> {
+        let (room, lanes) = (&mut *self.room, numbers.lanes());
+        let coupled = &mut room.coupled.as_chunks_mut().0[at..at + A::FOURS];
+        let of = &self.of.fours[at..at + A::FOURS];
+        let (state, rhs) = ((&room.x[..], &room.v[..]), &mut room.rhs);
+        couple::<A, SAME>(
+            numbers,
+            of,
+            self.laws,
+            state,
+            self.times,
+            coupled,
+            |corner, impulse| {
+                let sum = &mut rhs[corner as usize];
+                *sum = lanes.store(lanes.add(lanes.load(sum), impulse));
+            },
+        )
+        .map_err(|nth| Collapsed {
+            triangle: self.of.names[4 * at + nth],
+        })
     }
 
     /// Writes blocks of rows and columns that are in the run.
@@ -341,8 +347,6 @@ impl Assembling<'_, '_> {
         for edge in &self.of.inside[edges] {
             let [row, other] = edge.rows.map(|row| row as usize);
             let [place, place_across] = edge.places.map(|place| place as usize);
-            lanes.prefetch(&blocks[place], AHEAD);
-            lanes.prefetch(&blocks[place], AHEAD + 64);
             let part = columns(lanes, coupled, edge.parts);
             let across = transposed(lanes, part);
             add_columns(lanes, &mut sums[row], part);

@@ -1,4 +1,4 @@
-//! Four triangles at once: what they add to the matrix of a step and to its right-hand side.
+//! Four or eight triangles at once: what they add to the matrix of a step and to its right-hand side.
 //!
 //! The formulas are those of [`super::membrane`] for woven cloth, of which isotropic cloth is a case, in a form that has less to compute. Each lane of a
 //! vector is a triangle and gets the bits that it gets alone.
@@ -14,7 +14,7 @@
 use std::ops::{Add, Mul};
 
 use super::membrane::{Moduli, RestTriangle};
-use crate::simd::{Lanes, Numbers};
+use crate::simd::{Arithmetic, Lanes, Numbers};
 
 /// Times of a step in s, and what they multiply.
 #[derive(Clone, Copy, Debug)]
@@ -27,16 +27,16 @@ pub(crate) struct Times {
     pub(crate) shift: f64,
 }
 
-/// What a material's moduli are multiplied with in a system; c₁₁, c₂₂, c₁₂, c₆₆ each.
+/// What a material's moduli are multiplied with in a system; c₁₁, c₂₂, c₁₂, c₆₆ each: [`STRESS`], [`CHANGE`], [`BEGUN`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Law {
-    /// N/m.
-    stress: [f64; 4],
-    /// Times τ and how far elasticity with damping follows the change, kg/m².
-    change: [f64; 4],
-    /// And what was begun with.
-    begun: [f64; 4],
-}
+pub(crate) struct Law([[f64; 4]; 3]);
+
+/// N/m.
+const STRESS: usize = 0;
+/// Times τ and how far elasticity with damping follows the change, kg/m².
+const CHANGE: usize = 1;
+/// And what was begun with.
+const BEGUN: usize = 2;
 
 impl Law {
     /// Of cloth whose stretching and shearing is damped with these times in s.
@@ -46,37 +46,48 @@ impl Law {
             let (stretch, shear) = (times.tau * (time + stretch), times.tau * (time + shear));
             [c11 * stretch, c22 * stretch, c12 * stretch, c66 * shear]
         };
-        Self {
-            stress: [c11, c22, c12, c66],
-            change: following(times.stiff),
-            begun: following(times.shift),
-        }
+        Self([
+            [c11, c22, c12, c66],
+            following(times.stiff),
+            following(times.shift),
+        ])
     }
 }
 
-/// The rest shapes of four triangles, side by side.
+/// Four triangles, side by side: their rest shapes, and where their corners stand.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RestFour {
+pub(crate) struct Four {
     /// Along x and y of the gradients of the second and of the third corner's shape function, 1/m.
     gradients: [[f64; 4]; 4],
     /// m².
     areas: [f64; 4],
     /// Which of the laws each has.
     laws: [u32; 4],
+    /// Of each corner where the four have it in what is given by vertices.
+    corners: [[u32; 4]; 3],
 }
 
-impl RestFour {
-    /// Puts a triangle into a lane: its corners in the order given, and its law.
+impl Four {
+    /// Puts a triangle into a lane: its corners in the order given, its law, and where the corners, in that order, stand.
     ///
     /// # Panics
     /// If there is no such lane.
-    pub(crate) fn set(&mut self, lane: usize, rest: &RestTriangle, order: [usize; 3], law: u32) {
+    pub(crate) fn set(
+        &mut self,
+        lane: usize,
+        (rest, order): (&RestTriangle, [usize; 3]),
+        law: u32,
+        corners: [u32; 3],
+    ) {
         let [_, g, h] = order.map(|corner| rest.gradients()[corner]);
         for (numbers, value) in self.gradients.iter_mut().zip([g.x, g.y, h.x, h.y]) {
             numbers[lane] = value;
         }
         self.areas[lane] = rest.area();
         self.laws[lane] = law;
+        for (corners, corner) in self.corners.iter_mut().zip(corners) {
+            corners[lane] = corner;
+        }
     }
 }
 
@@ -84,43 +95,43 @@ impl RestFour {
 /// second and third, nine numbers each by columns, of which rows are those of the former corner; and one number of no use.
 pub(crate) type Coupled = [f64; 28];
 
-/// Computes how the corners of four triangles are coupled, and what these add to the right-hand side at each corner, a vector and zero each, kg m/s.
+/// Computes how the corners of triangles are coupled, and gives what these add to the right-hand side to `push`: where a corner stands, a vector and zero, kg m/s;
+/// triangle by triangle.
 ///
-/// `corners` says of each corner where the four have it in positions (m) and velocities (m/s), which have a fourth number of no use. `SAME` says
+/// `of` and `coupled` are of as many fours as vectors have. Positions (m) and velocities (m/s) have a fourth number of no use. `SAME` says
 /// that positions follow the change and what was begun with by the same time.
 ///
 /// # Errors
-/// The first lane whose triangle has collapsed or is not finite; there is nothing of use then.
+/// The first triangle that has collapsed or is not finite; there is nothing of use then.
 ///
 /// # Panics
-/// If there is no such law or corner.
+/// If there is no such law or corner, or not as many fours.
 #[inline(always)]
-pub(crate) fn couple_four<L: Lanes, const SAME: bool>(
-    lanes: L,
-    rest: &RestFour,
+pub(crate) fn couple<A: Arithmetic, const SAME: bool>(
+    numbers: A,
+    of: &[Four],
     laws: &[Law],
-    corners: &[[u32; 4]; 3],
     (x, v): (&[[f64; 4]], &[[f64; 4]]),
     times: &Times,
-    coupled: &mut [Coupled; 4],
-) -> Result<[[L::Four; 4]; 3], usize> {
-    let [p, q, r, s] = &rest.gradients;
-    let (a, b) = (Numbers(lanes, lanes.load(p)), Numbers(lanes, lanes.load(q)));
-    let (c, d) = (Numbers(lanes, lanes.load(r)), Numbers(lanes, lanes.load(s)));
-    let area = Numbers(lanes, lanes.load(&rest.areas));
-    let [p, q, r, s] = rest.laws;
-    let law = [
-        &laws[p as usize],
-        &laws[q as usize],
-        &laws[r as usize],
-        &laws[s as usize],
+    coupled: &mut [[Coupled; 4]],
+    mut push: impl FnMut(u32, <A::Of as Lanes>::Four),
+) -> Result<(), usize> {
+    let lanes = numbers.lanes();
+    // Of vectors that are one four, the last is the first again, and not looked at.
+    let group @ [one, two] = [&of[0], &of[A::FOURS - 1]];
+    let number = |of: [&[f64; 4]; 2]| Numbers::of(numbers, [lanes.load(of[0]), lanes.load(of[1])]);
+    let [a, b] = [
+        number([&one.gradients[0], &two.gradients[0]]),
+        number([&one.gradients[1], &two.gradients[1]]),
     ];
+    let [c, d] = [
+        number([&one.gradients[2], &two.gradients[2]]),
+        number([&one.gradients[3], &two.gradients[3]]),
+    ];
+    let area = number([&one.areas, &two.areas]);
 
     // RestTriangle::deform
-    let (e1, e2) = (
-        between(lanes, x, &corners[0], &corners[1]),
-        between(lanes, x, &corners[0], &corners[2]),
-    );
+    let (e1, e2) = (between(numbers, group, x, 1), between(numbers, group, x, 2));
     let f0 = (e1 * a).fused(e2, c);
     let f1 = (e1 * b).fused(e2, d);
     let (c00, c11, c01) = (f0.dot(f0), f1.dot(f1), f0.dot(f1));
@@ -129,11 +140,13 @@ pub(crate) fn couple_four<L: Lanes, const SAME: bool>(
     let least = area.splat(1e-12) * (c00 + c11);
     let (zero, one) = (area.splat(0.0), area.splat(1.0));
     let finite = root.where_less(area.splat(f64::MAX), zero, one);
-    let spans = least.where_less(root, finite, one);
-    let [p, q, r, s] = spans.to_array();
-    if (p + q) + (r + s) != 0.0 {
-        let first = spans.to_array().iter().position(|&lane| lane != 0.0);
-        return Err(first.unwrap_or_default());
+    let collapsed = least.where_less(root, finite, one);
+    for k in 0..A::FOURS {
+        let [p, q, r, s] = lanes.store(collapsed.four(k));
+        if (p + q) + (r + s) != 0.0 {
+            let first = [p, q, r, s].iter().position(|&lane| lane != 0.0);
+            return Err(4 * k + first.unwrap_or_default());
+        }
     }
     let trace = (c00 + c11 + (root + root)).root();
     // One division for all: tr U = trace and det U = root.
@@ -151,15 +164,7 @@ pub(crate) fn couple_four<L: Lanes, const SAME: bool>(
     let n = normal * by_root;
 
     // RestTriangle::stress and RestTriangle::pull
-    let [m11, m22, m12, m66] = across(
-        lanes,
-        [
-            &law[0].stress,
-            &law[1].stress,
-            &law[2].stress,
-            &law[3].stress,
-        ],
-    );
+    let [m11, m22, m12, m66] = across::<A, STRESS>(numbers, group, laws);
     let (s00, s11) = (u00 - one, u11 - one);
     let (s00, s11) = ((m12 * s11).fused(m11, s00), (m12 * s00).fused(m22, s11));
     let s01 = (m66 + m66) * u01;
@@ -192,106 +197,132 @@ pub(crate) fn couple_four<L: Lanes, const SAME: bool>(
         n,
         tension: tension([y00, y11, y01]),
     };
-    let blocks = element.blocks(
-        across(
-            lanes,
-            [
-                &law[0].change,
-                &law[1].change,
-                &law[2].change,
-                &law[3].change,
-            ],
-        ),
-        tau * area.splat(times.stiff),
-    );
-    let (w1, w2) = (
-        between(lanes, v, &corners[0], &corners[1]),
-        between(lanes, v, &corners[0], &corners[2]),
-    );
+    let change = across::<A, CHANGE>(numbers, group, laws);
+    let blocks = element.blocks(change, tau * area.splat(times.stiff));
+    let (w1, w2) = (between(numbers, group, v, 1), between(numbers, group, v, 2));
     if SAME {
         blocks.pull([w1, w2], [&mut second, &mut third]);
     } else {
-        let begun = element.blocks(
-            across(
-                lanes,
-                [&law[0].begun, &law[1].begun, &law[2].begun, &law[3].begun],
-            ),
-            tau * area.splat(times.shift),
-        );
+        let begun = across::<A, BEGUN>(numbers, group, laws);
+        let begun = element.blocks(begun, tau * area.splat(times.shift));
         begun.pull([w1, w2], [&mut second, &mut third]);
     }
-    blocks.store(lanes, coupled);
+    blocks.store(coupled);
     let first = (second + third).negative();
-    Ok([
-        first.of_each(lanes),
-        second.of_each(lanes),
-        third.of_each(lanes),
-    ])
+    for (k, of) in of.iter().enumerate() {
+        let impulses = [first.of_each(k), second.of_each(k), third.of_each(k)];
+        for lane in 0..4 {
+            for (corners, impulses) in of.corners.iter().zip(&impulses) {
+                push(corners[lane], impulses[lane]);
+            }
+        }
+    }
+    Ok(())
 }
 
-/// Four numbers of each of the four, exchanged.
+/// The fours of a group, of which the last may be the first.
+type Group<'a> = [&'a Four; 2];
+
+/// Of each triangle's law four numbers, of those that a law has.
 #[inline(always)]
-fn across<L: Lanes>(lanes: L, [a, b, c, d]: [&[f64; 4]; 4]) -> [Numbers<L>; 4] {
-    let rows = [lanes.load(a), lanes.load(b), lanes.load(c), lanes.load(d)];
-    let [a, b, c, d] = lanes.transposed(rows);
+fn across<A: Arithmetic, const K: usize>(
+    numbers: A,
+    [one, two]: Group<'_>,
+    laws: &[Law],
+) -> [Numbers<A>; 4] {
+    let lanes = numbers.lanes();
+    let ([a, b, c, d], [e, f, g, h]) = (
+        laws_of::<_, K>(lanes, one, laws),
+        laws_of::<_, K>(lanes, two, laws),
+    );
     [
-        Numbers(lanes, a),
-        Numbers(lanes, b),
-        Numbers(lanes, c),
-        Numbers(lanes, d),
+        Numbers::of(numbers, [a, e]),
+        Numbers::of(numbers, [b, f]),
+        Numbers::of(numbers, [c, g]),
+        Numbers::of(numbers, [d, h]),
     ]
 }
 
-/// From the vectors at one corner to those at another.
 #[inline(always)]
-fn between<L: Lanes>(lanes: L, of: &[[f64; 4]], from: &[u32; 4], to: &[u32; 4]) -> Vector<L> {
-    let [x, y, z, _] = lanes.transposed([
+fn laws_of<L: Lanes, const K: usize>(lanes: L, of: &Four, laws: &[Law]) -> [L::Four; 4] {
+    let [p, q, r, s] = of.laws;
+    lanes.transposed([
+        lanes.load(&laws[p as usize].0[K]),
+        lanes.load(&laws[q as usize].0[K]),
+        lanes.load(&laws[r as usize].0[K]),
+        lanes.load(&laws[s as usize].0[K]),
+    ])
+}
+
+/// From the vectors at the first corner to those at another.
+#[inline(always)]
+fn between<A: Arithmetic>(
+    numbers: A,
+    [one, two]: Group<'_>,
+    vectors: &[[f64; 4]],
+    corner: usize,
+) -> Vector<A> {
+    let lanes = numbers.lanes();
+    let ([a, b, c, _], [d, e, f, _]) = (
+        between_in(lanes, one, vectors, corner),
+        between_in(lanes, two, vectors, corner),
+    );
+    Vector([
+        Numbers::of(numbers, [a, d]),
+        Numbers::of(numbers, [b, e]),
+        Numbers::of(numbers, [c, f]),
+    ])
+}
+
+#[inline(always)]
+fn between_in<L: Lanes>(lanes: L, of: &Four, vectors: &[[f64; 4]], corner: usize) -> [L::Four; 4] {
+    let (from, to) = (&of.corners[0], &of.corners[corner]);
+    lanes.transposed([
         lanes.subtract(
-            lanes.load(&of[to[0] as usize]),
-            lanes.load(&of[from[0] as usize]),
+            lanes.load(&vectors[to[0] as usize]),
+            lanes.load(&vectors[from[0] as usize]),
         ),
         lanes.subtract(
-            lanes.load(&of[to[1] as usize]),
-            lanes.load(&of[from[1] as usize]),
+            lanes.load(&vectors[to[1] as usize]),
+            lanes.load(&vectors[from[1] as usize]),
         ),
         lanes.subtract(
-            lanes.load(&of[to[2] as usize]),
-            lanes.load(&of[from[2] as usize]),
+            lanes.load(&vectors[to[2] as usize]),
+            lanes.load(&vectors[from[2] as usize]),
         ),
         lanes.subtract(
-            lanes.load(&of[to[3] as usize]),
-            lanes.load(&of[from[3] as usize]),
+            lanes.load(&vectors[to[3] as usize]),
+            lanes.load(&vectors[from[3] as usize]),
         ),
-    ]);
-    Vector([Numbers(lanes, x), Numbers(lanes, y), Numbers(lanes, z)])
+    ])
 }
 
 /// What blocks are made of.
-struct Element<L: Lanes> {
-    gradients: [Numbers<L>; 4],
-    area: Numbers<L>,
+struct Element<A: Arithmetic> {
+    gradients: [Numbers<A>; 4],
+    area: Numbers<A>,
     /// r₀ r₀ᵀ.
-    axis: Symmetric<L>,
+    axis: Symmetric<A>,
     /// r₀ r₁ᵀ + r₁ r₀ᵀ.
-    mixed: Symmetric<L>,
+    mixed: Symmetric<A>,
     /// n nᵀ.
-    normal: Symmetric<L>,
-    n: Vector<L>,
-    tension: [Numbers<L>; 3],
+    normal: Symmetric<A>,
+    n: Vector<A>,
+    tension: [Numbers<A>; 3],
 }
 
 /// The blocks of the second and the third corner, and the one of both with its sign changed.
-struct Blocks<L: Lanes> {
-    second: Symmetric<L>,
-    third: Symmetric<L>,
+struct Blocks<A: Arithmetic> {
+    second: Symmetric<A>,
+    third: Symmetric<A>,
     /// By columns.
-    minus_both: [Numbers<L>; 9],
+    minus_both: [Numbers<A>; 9],
 }
 
-impl<L: Lanes> Element<L> {
+impl<A: Arithmetic> Element<A> {
     /// For moduli and tension times what they act for.
     #[inline(always)]
-    fn blocks(&self, moduli: [Numbers<L>; 4], tension_time: Numbers<L>) -> Blocks<L> {
+    fn blocks(&self, moduli: [Numbers<A>; 4], tension_time: Numbers<A>) -> Blocks<A> {
         let [a, b, c, d] = self.gradients;
         let [m11, m22, m12, m66] = moduli;
         let (m11, m22) = (m11 * self.area, m22 * self.area);
@@ -332,7 +363,7 @@ impl<L: Lanes> Element<L> {
 
     /// Shares of r₀ r₀ᵀ, of the mixed part, of n nᵀ, and of identity.
     #[inline(always)]
-    fn symmetric(&self, shares: [Numbers<L>; 3], identity: Numbers<L>) -> Symmetric<L> {
+    fn symmetric(&self, shares: [Numbers<A>; 3], identity: Numbers<A>) -> Symmetric<A> {
         Symmetric([
             self.shared(0, shares) + identity,
             self.shared(1, shares),
@@ -344,17 +375,17 @@ impl<L: Lanes> Element<L> {
     }
 
     #[inline(always)]
-    fn shared(&self, k: usize, [axis, mixed, normal]: [Numbers<L>; 3]) -> Numbers<L> {
+    fn shared(&self, k: usize, [axis, mixed, normal]: [Numbers<A>; 3]) -> Numbers<A> {
         (self.axis.0[k] * axis)
             .fused(self.mixed.0[k], mixed)
             .fused(self.normal.0[k], normal)
     }
 }
 
-impl<L: Lanes> Blocks<L> {
+impl<A: Arithmetic> Blocks<A> {
     /// Takes away from forces at the second and the third corner what the blocks make of velocities relative to that of the first.
     #[inline(always)]
-    fn pull(&self, [w1, w2]: [Vector<L>; 2], [second, third]: [&mut Vector<L>; 2]) {
+    fn pull(&self, [w1, w2]: [Vector<A>; 2], [second, third]: [&mut Vector<A>; 2]) {
         let [a, b, c, d, e, f, g, h, k] = self.minus_both;
         *second = add_product([[a, b, c], [d, e, f], [g, h, k]], w2, *second);
         *second = add_product(self.second.columns(), w1.negative(), *second);
@@ -364,7 +395,7 @@ impl<L: Lanes> Blocks<L> {
 
     /// With their signs changed, blocks of different corners.
     #[inline(always)]
-    fn store(&self, lanes: L, coupled: &mut [Coupled; 4]) {
+    fn store(&self, coupled: &mut [[Coupled; 4]]) {
         let [a, b, c, d, e, f, g, h, k] = self.minus_both;
         // Blocks of a row and of a column sum to zero.
         let [[p, q, r], [s, t, u], [v, w, x]] = self.second.columns();
@@ -392,38 +423,38 @@ impl<L: Lanes> Blocks<L> {
             x - k,
         ];
         let [p, q, r, s, t, u, v, w, x] = first_second;
-        put::<L, 0>(lanes, coupled, [p, q, r, s]);
-        put::<L, 4>(lanes, coupled, [t, u, v, w]);
+        put::<A, 0>(coupled, [p, q, r, s]);
+        put::<A, 4>(coupled, [t, u, v, w]);
         let [y, z, p, q, r, s, t, u, v] = first_third;
-        put::<L, 8>(lanes, coupled, [x, y, z, p]);
-        put::<L, 12>(lanes, coupled, [q, r, s, t]);
-        put::<L, 16>(lanes, coupled, [u, v, a, b]);
-        put::<L, 20>(lanes, coupled, [c, d, e, f]);
-        put::<L, 24>(lanes, coupled, [g, h, k, k]);
+        put::<A, 8>(coupled, [x, y, z, p]);
+        put::<A, 12>(coupled, [q, r, s, t]);
+        put::<A, 16>(coupled, [u, v, a, b]);
+        put::<A, 20>(coupled, [c, d, e, f]);
+        put::<A, 24>(coupled, [g, h, k, k]);
     }
 }
 
 /// Stores four numbers of each.
 #[inline(always)]
-fn put<L: Lanes, const AT: usize>(
-    lanes: L,
-    [one, two, three, four]: &mut [Coupled; 4],
-    [p, q, r, s]: [Numbers<L>; 4],
-) {
-    let [p, q, r, s] = lanes.transposed([p.1, q.1, r.1, s.1]);
-    one[AT..AT + 4].copy_from_slice(&lanes.store(p));
-    two[AT..AT + 4].copy_from_slice(&lanes.store(q));
-    three[AT..AT + 4].copy_from_slice(&lanes.store(r));
-    four[AT..AT + 4].copy_from_slice(&lanes.store(s));
+fn put<A: Arithmetic, const AT: usize>(coupled: &mut [[Coupled; 4]], numbers: [Numbers<A>; 4]) {
+    let ([p, q, r, s], lanes) = (numbers, numbers[0].0.lanes());
+    for (k, coupled) in coupled.iter_mut().enumerate() {
+        let [a, b, c, d] = lanes.transposed([p.four(k), q.four(k), r.four(k), s.four(k)]);
+        let [one, two, three, four] = coupled;
+        one[AT..AT + 4].copy_from_slice(&lanes.store(a));
+        two[AT..AT + 4].copy_from_slice(&lanes.store(b));
+        three[AT..AT + 4].copy_from_slice(&lanes.store(c));
+        four[AT..AT + 4].copy_from_slice(&lanes.store(d));
+    }
 }
 
 /// A sum and the product of a matrix, given by columns, with a vector.
 #[inline(always)]
-fn add_product<L: Lanes>(
-    [p, q, r]: [[Numbers<L>; 3]; 3],
-    Vector([x, y, z]): Vector<L>,
-    sum: Vector<L>,
-) -> Vector<L> {
+fn add_product<A: Arithmetic>(
+    [p, q, r]: [[Numbers<A>; 3]; 3],
+    Vector([x, y, z]): Vector<A>,
+    sum: Vector<A>,
+) -> Vector<A> {
     (sum.fused(Vector(p), x))
         .fused(Vector(q), y)
         .fused(Vector(r), z)
@@ -431,7 +462,7 @@ fn add_product<L: Lanes>(
 
 /// A symmetric matrix `[m₀₀, m₁₁, m₀₁]` with its negative eigenvalues set to zero, as [`super::membrane`] has it.
 #[inline(always)]
-fn tension<L: Lanes>([m00, m11, m01]: [Numbers<L>; 3]) -> [Numbers<L>; 3] {
+fn tension<A: Arithmetic>([m00, m11, m01]: [Numbers<A>; 3]) -> [Numbers<A>; 3] {
     let half = m00.splat(0.5);
     let (mean, half) = (half * (m00 + m11), half * (m00 - m11));
     let squared = (m01 * m01).fused(half, half);
@@ -451,13 +482,13 @@ fn tension<L: Lanes>([m00, m11, m01]: [Numbers<L>; 3]) -> [Numbers<L>; 3] {
     ]
 }
 
-/// A vector of space of each of the four.
+/// A vector of space of each triangle.
 #[derive(Clone, Copy)]
-struct Vector<L: Lanes>([Numbers<L>; 3]);
+struct Vector<A: Arithmetic>([Numbers<A>; 3]);
 
-impl<L: Lanes> Vector<L> {
+impl<A: Arithmetic> Vector<A> {
     #[inline(always)]
-    fn dot(self, other: Self) -> Numbers<L> {
+    fn dot(self, other: Self) -> Numbers<A> {
         let ([a, b, c], [d, e, f]) = (self.0, other.0);
         (a * d).fused(b, e).fused(c, f)
     }
@@ -470,21 +501,21 @@ impl<L: Lanes> Vector<L> {
 
     /// This and another one's multiple.
     #[inline(always)]
-    fn fused(self, other: Self, by: Numbers<L>) -> Self {
+    fn fused(self, other: Self, by: Numbers<A>) -> Self {
         let ([a, b, c], [d, e, f]) = (self.0, other.0);
         Self([a.fused(d, by), b.fused(e, by), c.fused(f, by)])
     }
 
     /// `a aᵀ`.
     #[inline(always)]
-    fn square(self) -> Symmetric<L> {
+    fn square(self) -> Symmetric<A> {
         let [x, y, z] = self.0;
         Symmetric([x * x, x * y, x * z, y * y, y * z, z * z])
     }
 
     /// `a bᵀ + b aᵀ`.
     #[inline(always)]
-    fn mixed(self, other: Self) -> Symmetric<L> {
+    fn mixed(self, other: Self) -> Symmetric<A> {
         let ([a, b, c], [d, e, f]) = (self.0, other.0);
         let (xx, yy, zz) = (a * d, b * e, c * f);
         Symmetric([
@@ -504,15 +535,16 @@ impl<L: Lanes> Vector<L> {
         Self([zero - a, zero - b, zero - c])
     }
 
-    /// Of each of the four its vector and zero.
+    /// Of the four at a place, of each its vector and zero.
     #[inline(always)]
-    fn of_each(self, lanes: L) -> [L::Four; 4] {
+    fn of_each(self, at: usize) -> [<A::Of as Lanes>::Four; 4] {
         let [x, y, z] = self.0;
-        lanes.transposed([x.1, y.1, z.1, lanes.splat(0.0)])
+        let lanes = x.0.lanes();
+        lanes.transposed([x.four(at), y.four(at), z.four(at), lanes.splat(0.0)])
     }
 }
 
-impl<L: Lanes> Add for Vector<L> {
+impl<A: Arithmetic> Add for Vector<A> {
     type Output = Self;
 
     #[inline(always)]
@@ -522,23 +554,23 @@ impl<L: Lanes> Add for Vector<L> {
     }
 }
 
-impl<L: Lanes> Mul<Numbers<L>> for Vector<L> {
+impl<A: Arithmetic> Mul<Numbers<A>> for Vector<A> {
     type Output = Self;
 
     #[inline(always)]
-    fn mul(self, by: Numbers<L>) -> Self {
+    fn mul(self, by: Numbers<A>) -> Self {
         let [a, b, c] = self.0;
         Self([a * by, b * by, c * by])
     }
 }
 
-/// Symmetric matrices of the four: xx, xy, xz, yy, yz, zz.
+/// Symmetric matrices, of each triangle one: xx, xy, xz, yy, yz, zz.
 #[derive(Clone, Copy)]
-struct Symmetric<L: Lanes>([Numbers<L>; 6]);
+struct Symmetric<A: Arithmetic>([Numbers<A>; 6]);
 
-impl<L: Lanes> Symmetric<L> {
+impl<A: Arithmetic> Symmetric<A> {
     #[inline(always)]
-    fn columns(&self) -> [[Numbers<L>; 3]; 3] {
+    fn columns(&self) -> [[Numbers<A>; 3]; 3] {
         let [xx, xy, xz, yy, yz, zz] = self.0;
         [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]
     }
@@ -546,12 +578,14 @@ impl<L: Lanes> Symmetric<L> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use glam::{DMat3, DVec3};
     use proptest::prelude::*;
 
     use super::*;
     use crate::scene::Material;
-    use crate::simd::{Loop, plain, widest};
+    use crate::simd::{ByEight, Loop, widest, widths};
 
     const MATERIALS: [Material; 3] = [
         Material::COTTON,
@@ -577,37 +611,62 @@ mod tests {
         v: [DVec3; 3],
     }
 
-    /// Coupled corners, and impulses.
-    type Found = ([Coupled; 4], [[[f64; 4]; 4]; 3]);
+    /// Coupled corners, and impulses: of each triangle those at its corners.
+    type Found = ([[Coupled; 4]; 2], [[[f64; 4]; 3]; 8]);
 
-    struct Coupling<'a>([&'a Moving; 4], &'a Times);
+    #[derive(Clone, Copy)]
+    struct Coupling<'a>([&'a Moving; 8], &'a Times);
 
     impl Loop for Coupling<'_> {
         type Output = Result<Found, usize>;
 
+        /// Four by four, and all eight at once.
         #[inline(always)]
         fn run<L: Lanes>(self, lanes: L) -> Self::Output {
+            let by_fours = self.coupled(lanes, 0..1);
+            let by_fours = by_fours.and_then(|first| {
+                let last = self.coupled(lanes, 1..2).map_err(|lane| 4 + lane)?;
+                Ok(([first.0[0], last.0[1]], {
+                    let mut impulses = first.1;
+                    impulses[4..].copy_from_slice(&last.1[4..]);
+                    impulses
+                }))
+            });
+            let by_eight = self.coupled(ByEight(lanes), 0..2);
+            assert_eq!(by_fours, by_eight);
+            by_eight
+        }
+    }
+
+    impl Coupling<'_> {
+        /// What is found of some fours, and zeros of the others.
+        #[inline(always)]
+        fn coupled<A: Arithmetic>(self, numbers: A, fours: Range<usize>) -> Result<Found, usize> {
             let Self(of, times) = self;
-            let mut rest = RestFour::default();
-            for (lane, one) in of.iter().enumerate() {
-                rest.set(lane, &one.rest, [0, 1, 2], one.material as u32);
+            let mut rest = [Four::default(); 2];
+            for (at, one) in of.iter().enumerate() {
+                let corners = [0, 1, 2].map(|corner| (3 * at + corner) as u32);
+                let law = one.material as u32;
+                rest[at / 4].set(at % 4, (&one.rest, [0, 1, 2]), law, corners);
             }
             let laws = MATERIALS.map(|material| {
                 let [stretch, shear, _] = material.damping;
                 Law::new(&Moduli::new(&material), [stretch, shear], times)
             });
             let four = |v: DVec3| [v.x, v.y, v.z, 7.0];
-            let corners = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]];
-            let x = [0, 1, 2].map(|corner| of.map(|one| four(one.x[corner])));
-            let v = [0, 1, 2].map(|corner| of.map(|one| four(one.v[corner])));
+            let (x, v) = (of.map(|one| one.x.map(four)), of.map(|one| one.v.map(four)));
             let state = (x.as_flattened(), v.as_flattened());
-            let mut coupled = [[0.0; 28]; 4];
-            let impulses = if times.stiff == times.shift {
-                couple_four::<L, true>(lanes, &rest, &laws, &corners, state, times, &mut coupled)?
-            } else {
-                couple_four::<L, false>(lanes, &rest, &laws, &corners, state, times, &mut coupled)?
+            let mut coupled = [[[0.0; 28]; 4]; 2];
+            let mut impulses = [[[0.0; 4]; 3]; 8];
+            let (of, room) = (&rest[fours.clone()], &mut coupled[fours]);
+            let push = |corner: u32, impulse| {
+                impulses.as_flattened_mut()[corner as usize] = numbers.lanes().store(impulse);
             };
-            let impulses = impulses.map(|corner| corner.map(|four| lanes.store(four)));
+            if times.stiff == times.shift {
+                couple::<A, true>(numbers, of, &laws, state, times, room, push)?;
+            } else {
+                couple::<A, false>(numbers, of, &laws, state, times, room, push)?;
+            }
             Ok((coupled, impulses))
         }
     }
@@ -641,19 +700,21 @@ mod tests {
     proptest! {
         /// Torn to any shape, and at rest.
         #[test]
-        fn each_of_four_gets_what_the_formulas_say_and_the_bits_that_it_gets_alone(
-            four in prop::array::uniform4(moving()),
+        fn each_of_eight_gets_what_the_formulas_say_and_the_bits_that_it_gets_alone(
+            eight in prop::array::uniform8(moving()),
             shift in prop::sample::select(vec![0.01, 0.0, 0.02]),
         ) {
             let times = Times { shift, ..TIMES };
-            let (coupled, impulses) = widest(Coupling(four.each_ref(), &times)).expect("none collapsed");
-            prop_assert_eq!(plain(Coupling(four.each_ref(), &times)), Ok((coupled, impulses)));
-            for (k, one) in four.iter().enumerate() {
-                let (alone, pushed) = widest(Coupling([one; 4], &times)).expect("not collapsed");
-                prop_assert_eq!(coupled[k], alone[0]);
-                for corner in 0..3 {
-                    prop_assert_eq!(impulses[corner][k], pushed[corner][3]);
-                }
+            let all = Coupling(eight.each_ref(), &times);
+            let (coupled, impulses) = widest(all).expect("none collapsed");
+            for found in widths(all) {
+                prop_assert_eq!(found, Ok((coupled, impulses)));
+            }
+            let coupled = coupled.as_flattened();
+            for (k, one) in eight.iter().enumerate() {
+                let (alone, pushed) = widest(Coupling([one; 8], &times)).expect("not collapsed");
+                prop_assert_eq!(coupled[k], alone[0][0]);
+                prop_assert_eq!(impulses[k], pushed[7]);
 
                 let deformation = one.rest.deform(one.x).unwrap();
                 let (forces, stiffness) = (one.rest.forces(&deformation), one.rest.stiffness(&deformation));
@@ -675,7 +736,7 @@ mod tests {
                 for (i, force) in forces.into_iter().enumerate() {
                     let pull: DVec3 = (0..3).map(|j| block(i, j, shift) * one.v[j]).sum();
                     let expected = force * times.tau - pull;
-                    let [x, y, z, zero] = impulses[i][k];
+                    let [x, y, z, zero] = impulses[k][i];
                     let scale = size + force.length() * times.tau;
                     prop_assert!((DVec3::new(x, y, z) - expected).length() < 1e-11 * scale);
                     prop_assert_eq!(zero, 0.0);
@@ -694,16 +755,24 @@ mod tests {
             v: x,
         };
         let at = |x: [DVec3; 3]| Moving { x, ..whole.clone() };
-        let named =
-            |third: &Moving| widest(Coupling([&whole, &whole, third, third], &TIMES)).map(|_| ());
-        assert_eq!(named(&whole), Ok(()));
+        let named = |third: &Moving, at: usize| {
+            let one = |k| if k < at { &whole } else { third };
+            widest(Coupling(std::array::from_fn(one), &TIMES)).map(|_| ())
+        };
+        assert_eq!(named(&whole, 0), Ok(()));
         for third in [
             DVec3::X * 2.0,
             DVec3::NAN,
             DVec3::INFINITY,
             DVec3::Y * 1e200,
         ] {
-            assert_eq!(named(&at([x[0], x[1], third])), Err(2), "{third}");
+            for first in [2, 7] {
+                assert_eq!(
+                    named(&at([x[0], x[1], third]), first),
+                    Err(first),
+                    "{third}"
+                );
+            }
         }
     }
 }

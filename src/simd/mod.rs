@@ -1,0 +1,157 @@
+//! Loops compiled for every width: for any processor of its kind, and for those with vectors of four or eight f64, chosen when they run.
+//!
+//! Four lanes stand side by side, or eight where a loop can use them. Nothing is fused unless asked for and no lanes are added up: each lane rounds every
+//! product and every sum as plain code does, and the bits are the same on every machine.
+
+mod numbers;
+mod plain;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
+use glam::DVec3;
+
+pub(crate) use self::numbers::{Arithmetic, ByEight, Numbers};
+use self::plain::Plain;
+
+/// Arithmetic of eight lanes: one vector where there are such, otherwise two.
+pub(crate) trait Eights: Copy {
+    /// Eight numbers.
+    type Eight: Copy;
+
+    /// Whether they are one vector.
+    const IS_ONE: bool;
+
+    /// All lanes alike.
+    fn splat_eight(self, value: f64) -> Self::Eight;
+    /// Eight numbers that follow each other.
+    fn load_eight(self, values: &[f64; 8]) -> Self::Eight;
+    /// Eight short numbers that follow each other, exactly.
+    fn load_eight_short(self, values: &[f32; 8]) -> Self::Eight;
+    /// The numbers.
+    fn store_eight(self, eight: Self::Eight) -> [f64; 8];
+    /// The nearest short numbers.
+    fn shorten_eight(self, eight: Self::Eight) -> [f32; 8];
+    /// a + b.
+    fn add_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+    /// sum + a b, rounded once.
+    fn fused_eight(self, sum: Self::Eight, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+    /// a − b.
+    fn subtract_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+    /// a b.
+    fn multiply_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+    /// a / b.
+    fn divide_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
+    /// √a.
+    fn root_eight(self, a: Self::Eight) -> Self::Eight;
+    /// a where it is above zero, otherwise zero.
+    fn positive_eight(self, a: Self::Eight) -> Self::Eight;
+    /// As [`Lanes::where_less`].
+    fn where_less_eight(
+        self,
+        of: [Self::Eight; 2],
+        yes: Self::Eight,
+        no: Self::Eight,
+    ) -> Self::Eight;
+}
+
+/// Arithmetic of four lanes.
+pub(crate) trait Lanes: Eights {
+    /// Four numbers.
+    type Four: Copy;
+
+    /// All lanes alike.
+    fn splat(self, value: f64) -> Self::Four;
+    /// Four numbers that follow each other.
+    fn load(self, values: &[f64; 4]) -> Self::Four;
+    /// Four short numbers that follow each other, exactly.
+    fn load_short(self, values: &[f32; 4]) -> Self::Four;
+    /// The nearest short numbers.
+    fn shortened(self, a: Self::Four) -> [f32; 4];
+    /// sum + a b, rounded twice.
+    fn add_product(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// sum + a b, rounded once: faster where the processor has an instruction for it, and slow where it has none.
+    fn fused(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// a + b.
+    fn add(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// a b.
+    fn multiply(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// a − b.
+    fn subtract(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// a / b.
+    fn divide(self, a: Self::Four, b: Self::Four) -> Self::Four;
+    /// √a.
+    fn root(self, a: Self::Four) -> Self::Four;
+    /// a where it is above zero, otherwise zero.
+    fn positive(self, a: Self::Four) -> Self::Four;
+    /// `yes` in lanes where the first of two is less than the second, and `no` elsewhere and where one is no number.
+    fn where_less(self, of: [Self::Four; 2], yes: Self::Four, no: Self::Four) -> Self::Four;
+    /// Four by four numbers, with rows and columns exchanged.
+    fn transposed(self, rows: [Self::Four; 4]) -> [Self::Four; 4];
+    /// Of four vectors that follow each other the x, the y and the z.
+    fn coordinates(self, vectors: [Self::Four; 3]) -> [Self::Four; 3];
+    /// Four vectors that follow each other, from their x, y and z.
+    fn vectors(self, coordinates: [Self::Four; 3]) -> [Self::Four; 3];
+    /// The sums (f0 + f1) + (f2 + f3) of the lanes of each of three; the fourth lane is of no use.
+    fn sums(self, of: [Self::Four; 3]) -> Self::Four;
+    /// Four numbers, and four more.
+    fn join(self, halves: [Self::Four; 2]) -> Self::Eight;
+    /// Eight numbers, four by four.
+    fn halves(self, eight: Self::Eight) -> [Self::Four; 2];
+    /// The numbers.
+    fn store(self, four: Self::Four) -> [f64; 4];
+    /// Asks for what stands so many bytes behind a value in memory, if there is anything.
+    fn prefetch<T>(self, value: &T, ahead: usize);
+}
+
+/// A loop over lanes. What it calls must be inlined into it, or is compiled for any processor.
+pub(crate) trait Loop {
+    /// What comes out.
+    type Output;
+
+    /// Runs it; to be marked `#[inline(always)]`.
+    fn run<L: Lanes>(self, lanes: L) -> Self::Output;
+}
+
+/// Runs a loop with the widest vectors that the processor has.
+#[inline]
+pub(crate) fn widest<W: Loop>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx512) = pulp::x86::V4::try_new() {
+        return pulp::Simd::vectorize(avx512, wide::With(work, avx512));
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = pulp::x86::V3::try_new() {
+        return pulp::Simd::vectorize(avx2, wide::With(work, avx2));
+    }
+    work.run(Plain)
+}
+
+/// What comes out of a loop by every width that the processor has.
+#[cfg(test)]
+pub(crate) fn widths<W: Loop + Copy>(work: W) -> Vec<W::Output> {
+    let mut all = vec![work.run(Plain)];
+    #[cfg(target_arch = "x86_64")]
+    {
+        let four = pulp::x86::V3::try_new();
+        all.extend(four.map(|four| pulp::Simd::vectorize(four, wide::With(work, four))));
+        let eight = pulp::x86::V4::try_new();
+        all.extend(eight.map(|eight| pulp::Simd::vectorize(eight, wide::With(work, eight))));
+    }
+    all
+}
+
+/// A vector, and a fourth number that is of no use: what stands behind it. Behind the last one there is nothing, and it is copied.
+///
+/// # Panics
+/// If there is no such vector.
+#[inline(always)]
+pub(crate) fn four_at<'a>(vectors: &'a [DVec3], at: usize, room: &'a mut [f64; 4]) -> &'a [f64; 4] {
+    let numbers: &[f64] = bytemuck::cast_slice(vectors);
+    if let Some(four) = numbers.get(3 * at..).and_then(|rest| rest.first_chunk()) {
+        return four;
+    }
+    room[..3].copy_from_slice(&vectors[at].to_array());
+    room
+}
