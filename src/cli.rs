@@ -100,9 +100,9 @@ pub(crate) struct StudyArguments {
     /// Scenes (they are recorded first), records (*.weftrec), or directories of recorded runs.
     #[arg(required = true)]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Numbers of ranks, as in 1,2,4 or 1..64 (powers of two).
-    #[arg(long, default_value = "1..16", value_name = "LIST")]
-    pub(crate) ranks: String,
+    /// Numbers of ranks, as in 1,2,4, or 1..64 for 1, twice and so on up to 64, and 64 [default: 1..16, as far as there are patches].
+    #[arg(long, value_name = "LIST")]
+    pub(crate) ranks: Option<String>,
     /// Policies, with commas between; none at all, the 2006 paper's and the best unless said.
     #[arg(
         long,
@@ -111,12 +111,12 @@ pub(crate) struct StudyArguments {
         value_delimiter = ','
     )]
     pub(crate) policy: Vec<String>,
-    /// Networks, with commas between.
+    /// Networks, with commas between [default: myrinet-2000].
     #[arg(
         long,
-        default_value = "myrinet-2000",
         value_name = "NAMES",
-        value_delimiter = ','
+        value_delimiter = ',',
+        conflicts_with = "real"
     )]
     pub(crate) network: Vec<String>,
     /// Numbers of patches, powers of two with commas between; each is a scene of its own [default: the scene's].

@@ -30,16 +30,23 @@ const NO_OUTPUT: [(&str, &str); 3] = [
     ("output.checkpoints", "false"),
 ];
 
+/// What is studied unless said.
+const RANKS: &str = "1..16";
+const NETWORK: &str = "myrinet-2000";
+
 pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
     let failed = |error: SweepError| Failure {
         code: error.exit_code(),
         message: error.to_string(),
     };
-    let plan = Plan {
-        ranks: parse_ranks(&arguments.ranks).map_err(|error| failed(error.into()))?,
+    let ranks = arguments.ranks.as_deref().unwrap_or(RANKS);
+    let mut plan = Plan {
+        ranks: parse_ranks(ranks).map_err(|error| failed(error.into()))?,
         policies: arguments.policy.clone(),
         networks: if arguments.real {
             vec!["this-machine".to_owned()]
+        } else if arguments.network.is_empty() {
+            vec![NETWORK.to_owned()]
         } else {
             arguments.network.clone()
         },
@@ -55,8 +62,20 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         let message = format!("--copies {}: wants a power of two", arguments.copies);
         return Err(Failure { code: 2, message });
     }
-    let sources = sources(arguments)?;
+    let launch = arguments.launch.as_deref();
+    if let Some(command) = launch.filter(|command| !command.contains("{}")) {
+        let message = format!(
+            "--launch {command:?} does not say where the number of ranks goes: {{}}, as in \"mpirun -n {{}}\""
+        );
+        return Err(Failure { code: 2, message });
+    }
+    let sources = sources(arguments, &plan)?;
     let sources: Vec<&dyn Source> = sources.iter().map(|source| &**source).collect();
+    if arguments.ranks.is_none() {
+        let fewest = sources.iter().map(|source| source.patches()).min();
+        plan.ranks
+            .retain(|&ranks| fewest.is_none_or(|patches| ranks <= patches));
+    }
     let threads = match std::thread::available_parallelism() {
         // Runs on this machine would disturb each other.
         Ok(cores) if !arguments.real => cores.get(),
@@ -134,8 +153,9 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
 }
 
 /// What is studied: each input, with each number of patches.
-fn sources(arguments: &StudyArguments) -> Result<Vec<Box<dyn Source>>, Failure> {
+fn sources(arguments: &StudyArguments, plan: &Plan) -> Result<Vec<Box<dyn Source>>, Failure> {
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
+    let taken = |sources: &[Box<dyn Source>], name: &str| sources.iter().any(|s| s.name() == name);
     for input in &arguments.inputs {
         let recorded = match input {
             _ if input.is_dir() => Some(input.join(RECORD_FILE)),
@@ -143,9 +163,17 @@ fn sources(arguments: &StudyArguments) -> Result<Vec<Box<dyn Source>>, Failure> 
             _ => None,
         };
         if let Some(path) = recorded {
-            if arguments.full || arguments.real || !arguments.patches.is_empty() {
+            let of_scenes = arguments.full
+                || arguments.real
+                || !arguments.patches.is_empty()
+                || !arguments.overrides.is_empty()
+                || arguments.steps.is_some()
+                || arguments.record.is_some()
+                || arguments.resume.is_some();
+            if of_scenes {
                 let message = format!(
-                    "{}: --full, --real and --patches want a scene: a record knows neither physics nor mesh",
+                    "{}: --full, --real, --patches, --set, --steps, --record and --resume want a scene: a record knows neither \
+                     physics nor mesh",
                     input.display()
                 );
                 return Err(Failure { code: 2, message });
@@ -154,7 +182,17 @@ fn sources(arguments: &StudyArguments) -> Result<Vec<Box<dyn Source>>, Failure> 
                 code: 5,
                 message: error.to_string(),
             })?;
-            sources.push(Box::new(source.copied(arguments.copies)));
+            let mut source = source.copied(arguments.copies);
+            // Two records of one scene: tables and plots tell them apart.
+            let name = source.name().to_owned();
+            let names = (2_usize..).map(|nth| format!("{name}-{nth}"));
+            if let Some(other) = std::iter::once(name.clone())
+                .chain(names)
+                .find(|name| !taken(&sources, name))
+            {
+                source = source.named(&other);
+            }
+            sources.push(Box::new(source));
             continue;
         }
         let counts: Vec<Option<usize>> = match &arguments.patches[..] {
@@ -162,7 +200,10 @@ fn sources(arguments: &StudyArguments) -> Result<Vec<Box<dyn Source>>, Failure> 
             counts => counts.iter().copied().map(Some).collect(),
         };
         for patches in counts {
-            sources.push(of_scene(arguments, input, patches)?);
+            let source = of_scene(arguments, plan, input, patches, &|name| {
+                taken(&sources, name)
+            })?;
+            sources.push(source);
         }
     }
     Ok(sources)
@@ -171,8 +212,10 @@ fn sources(arguments: &StudyArguments) -> Result<Vec<Box<dyn Source>>, Failure> 
 /// A scene as a source, recorded if it has to be.
 fn of_scene(
     arguments: &StudyArguments,
+    plan: &Plan,
     path: &Path,
     patches: Option<usize>,
+    is_taken: &dyn Fn(&str) -> bool,
 ) -> Result<Box<dyn Source>, Failure> {
     let mut overrides = arguments.overrides.clone();
     overrides.extend(NO_OUTPUT.map(|(key, value)| (key.to_owned(), value.to_owned())));
@@ -184,8 +227,30 @@ fn of_scene(
         Some(patches) => format!("{}-{patches}", scene.name),
         None => scene.name.clone(),
     };
+    if is_taken(&name) {
+        let message = format!(
+            "{}: there is another `{name}` in this study; call the file something else, or study them one after the other",
+            path.display()
+        );
+        return Err(Failure { code: 2, message });
+    }
+    let world = World::build(&scene).map_err(|error| Failure {
+        code: 3,
+        message: error.to_string(),
+    })?;
+    let patches = world.tree().patch_count();
+    if arguments.ranks.is_some() {
+        // Before anything is recorded.
+        for &ranks in &plan.ranks {
+            LayoutError::check(patches, ranks).map_err(|error| Failure {
+                code: 2,
+                message: error.to_string(),
+            })?;
+        }
+    }
     if arguments.real {
         return Ok(Box::new(Real {
+            patches,
             scene: path.to_owned(),
             name,
             title: scene.title.clone(),
@@ -202,10 +267,6 @@ fn of_scene(
         let source = Replayed::open(&record).map_err(|error| broken(error.to_string()))?;
         return Ok(Box::new(source.named(&name).copied(arguments.copies)));
     }
-    let world = World::build(&scene).map_err(|error| Failure {
-        code: 3,
-        message: error.to_string(),
-    })?;
     let start = arguments
         .resume
         .as_deref()
@@ -317,8 +378,8 @@ impl Source for Full {
         format!("full {}", self.digest)
     }
 
-    fn check(&self, ranks: usize) -> Result<(), SweepError> {
-        Ok(LayoutError::check(self.world.tree().patch_count(), ranks)?)
+    fn patches(&self) -> usize {
+        self.world.tree().patch_count()
     }
 
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
@@ -362,6 +423,7 @@ impl Source for Full {
 
 /// A scene that is run on this machine, each point a process or a job of several.
 struct Real {
+    patches: usize,
     scene: PathBuf,
     name: String,
     title: String,
@@ -388,8 +450,12 @@ impl Source for Real {
         )
     }
 
+    fn patches(&self) -> usize {
+        self.patches
+    }
+
     fn measure(&self, point: &Point, _: &Plan) -> Result<Measured, SweepError> {
-        let failed = |what: String| SweepError::Run { what, code: 101 };
+        let failed = |what: String| SweepError::Run { what, code: 5 };
         let out = self.folder.join(point.name());
         let weft = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
         let mut words: Vec<String> = (self.launch.iter())
@@ -429,14 +495,24 @@ impl Source for Real {
             let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
             return Err(SweepError::Run {
                 what: format!(
-                    "a run on {} ranks failed: {}",
+                    "a run on {} ranks failed, {}: {}",
                     point.ranks,
+                    ended.status,
                     String::from_utf8_lossy(&ended.stderr).trim()
                 ),
                 code: code.unwrap_or(101),
             });
         }
         let record = RunRecord::read(&out).map_err(|error| failed(error.to_string()))?;
+        if record.machine.ranks as usize != point.ranks {
+            return Err(SweepError::Run {
+                what: format!(
+                    "a run was to have {} ranks and had {}: does --launch start as many as {{}} says, and was this program built with MPI?",
+                    point.ranks, record.machine.ranks
+                ),
+                code: 2,
+            });
+        }
         measured(&record).ok_or_else(|| failed(format!("{} has no times", out.display())))
     }
 }

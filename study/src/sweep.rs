@@ -55,14 +55,8 @@ pub trait Source: Sync {
     fn title(&self) -> &str;
     /// Tells it from others, and from itself when it has changed.
     fn digest(&self) -> String;
-    /// Whether it can be measured on so many ranks, as far as that can be told before: a sweep asks before it measures anything.
-    ///
-    /// # Errors
-    /// It cannot be.
-    fn check(&self, ranks: usize) -> Result<(), SweepError> {
-        let _ = ranks;
-        Ok(())
-    }
+    /// How many ranks there can be: one for each patch. A sweep asks before it measures anything.
+    fn patches(&self) -> usize;
     /// Measures a point.
     ///
     /// # Errors
@@ -99,8 +93,8 @@ pub struct Progress<'a> {
 pub struct Results {
     /// Name and title of each source.
     pub sources: Vec<(String, String)>,
-    /// What one rank takes, for each source.
-    pub alone: Vec<Measured>,
+    /// What one rank takes, for each source; as often as points are repeated where no two runs take the same time.
+    pub alone: Vec<Vec<Measured>>,
     /// All points, in the order of the plan.
     pub points: Vec<Done>,
     /// Points that had been done before.
@@ -180,21 +174,36 @@ pub fn sweep(
     plan.check()?;
     for source in sources {
         for &ranks in &plan.ranks {
-            source.check(ranks)?;
+            LayoutError::check(source.patches(), ranks)?;
         }
     }
     let folder = out.join("points");
     prepare(out, &folder)?;
     let points = plan.points(sources.len());
     // One rank, for whom no policy and no network matters, is what all are compared with.
-    let alone = (0..sources.len()).map(|record| Point {
-        record,
-        network: plan.networks[0].clone(),
-        policy: "static".to_owned(),
-        ranks: 1,
-        repeat: 0,
+    let repeats = if plan.real { plan.repeat } else { 1 };
+    let alone = (0..sources.len()).flat_map(|record| {
+        (0..repeats).map(move |repeat| Point {
+            record,
+            network: plan.networks[0].clone(),
+            policy: "static".to_owned(),
+            ranks: 1,
+            repeat,
+        })
     });
-    let all: Vec<Point> = alone.chain(points).collect();
+    let mut all: Vec<Point> = alone.collect();
+    let alone = all.len();
+    // A point that is among these is not measured twice.
+    let of_plan: Vec<usize> = points
+        .into_iter()
+        .map(|point| {
+            let known = all[..alone].iter().position(|known| *known == point);
+            known.unwrap_or_else(|| {
+                all.push(point);
+                all.len() - 1
+            })
+        })
+        .collect();
     let digests: Vec<String> = sources.iter().map(|source| source.digest()).collect();
     let key = |point: &Point| {
         let kind = if plan.collide_only {
@@ -241,7 +250,7 @@ pub fn sweep(
                         point: point.clone(),
                         measured,
                     };
-                    write(&folder, &done, at).map(|()| done)
+                    write(&folder, &done).map(|()| done)
                 });
             let Ok(mut state) = state.lock() else { return };
             match outcome {
@@ -275,13 +284,15 @@ pub fn sweep(
     if let Some(error) = error {
         return Err(error);
     }
-    let mut done: Vec<Done> = kept.into_iter().flatten().collect();
-    let points = done.split_off(sources.len().min(done.len()));
+    // All of them are there: there was no error.
+    let done: Vec<Done> = kept.into_iter().flatten().collect();
+    let alone = done[..alone].chunks(repeats as usize);
+    let alone = alone.map(|of| of.iter().map(|done| done.measured.clone()).collect());
     let name = |source: &&dyn Source| (source.name().to_owned(), source.title().to_owned());
     Ok(Results {
         sources: sources.iter().map(name).collect(),
-        alone: done.into_iter().map(|done| done.measured).collect(),
-        points,
+        alone: alone.collect(),
+        points: of_plan.into_iter().map(|at| done[at].clone()).collect(),
         found,
         stale,
     })
@@ -312,11 +323,10 @@ fn read(folder: &Path, point: &Point) -> Result<Option<Done>, SweepError> {
     }
 }
 
-/// Writes a point's file under another name and renames it: it is whole or absent. The name has the point's place, for
-/// a plan may have the point of one rank alone again, and another thread may be writing that.
-fn write(folder: &Path, done: &Done, at: usize) -> Result<(), SweepError> {
+/// Writes a point's file under another name and renames it: it is whole or absent.
+fn write(folder: &Path, done: &Done) -> Result<(), SweepError> {
     let path = folder.join(done.point.name() + ".json");
-    let partial = path.with_extension(format!("partial-{at}"));
+    let partial = path.with_extension("partial");
     let text = serde_json::to_vec_pretty(done).map_err(std::io::Error::other);
     let written = text
         .and_then(|text| fs::write(&partial, text))
@@ -385,8 +395,8 @@ impl Source for Replayed {
         format!("replay {} x{}", self.digest, self.copies)
     }
 
-    fn check(&self, ranks: usize) -> Result<(), SweepError> {
-        Ok(LayoutError::check(self.patches, ranks)?)
+    fn patches(&self) -> usize {
+        self.patches
     }
 
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {

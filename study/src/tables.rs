@@ -40,10 +40,18 @@ pub struct Row {
     pub longest_bound_ms: f64,
     /// Least time in ms for the messages that follow each other; 0 where that is not known.
     pub latency_bound_ms: f64,
-    /// The best speed-up that these allow.
+    /// The best speed-up that these allow, of steps also those of the collision phase; the number of ranks where nothing is known.
     pub bound: f64,
     /// Share of the ranks' time in which they do not compute: they talk or wait; 0 where that is not known.
     pub not_computing: f64,
+}
+
+impl Row {
+    /// Whether anything is known of what is computed, which bounds the speed-up.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        self.work_bound_ms > 0.0
+    }
 }
 
 /// All rows of a sweep.
@@ -90,7 +98,8 @@ fn row(
             phase.map_or_else(|| of.computed.iter().sum(), |phase| of.computed[phase]),
         )
     };
-    let alone = &results.alone[point.record];
+    let alone = &results.alone[point.record][..];
+    let alone = Summary::of(&alone.iter().map(&time).collect::<Vec<_>>()).mean;
     let times: Vec<f64> = group.iter().map(|of| time(of)).collect();
     let times = Summary::of(&times);
     let mean = |value: &dyn Fn(&Measured) -> f64| {
@@ -110,9 +119,16 @@ fn row(
         mean(&computed) / ranks
     };
     let (longest, latency) = (bounds(1), bounds(2));
-    let least = work.max(longest).max(latency);
+    let least = if phase.is_none() {
+        // The collision phase begins and ends with everybody: what else is computed comes on top.
+        let collide = (0..3).map(|at| mean(&|of| ms(of, of.bounds[at])));
+        let else_computed = mean(&|of| ms(of, of.computed[1..].iter().sum())) / ranks;
+        work.max(collide.fold(0.0, f64::max) + else_computed)
+    } else {
+        work.max(longest).max(latency)
+    };
     let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
-    let speedup = over(time(alone), times.mean);
+    let speedup = over(alone, times.mean);
     Row {
         scene: results.sources[point.record].0.clone(),
         network: point.network.clone(),
@@ -130,7 +146,7 @@ fn row(
         latency_bound_ms: latency,
         // Where nothing is known of what is computed, only the number of ranks bounds.
         bound: if least > 0.0 {
-            over(time(alone), least).min(ranks)
+            over(alone, least).min(ranks)
         } else {
             ranks
         },
@@ -224,13 +240,19 @@ pub fn text(rows: &[Row], phase: &str) -> String {
                     .find(|r| r.ranks == ranks && r.policy == *policy);
                 match row {
                     Some(row) => {
-                        bound = bound.max(row.bound / row.ranks as f64);
+                        if row.is_bounded() {
+                            bound = bound.max(row.bound / row.ranks as f64);
+                        }
                         let _ = write!(out, " | {:>12.1}", 100.0 * row.efficiency);
                     }
                     None => out.push_str(" |            -"),
                 }
             }
-            let _ = writeln!(out, " | {:>15.1}", 100.0 * bound);
+            if bound > 0.0 {
+                let _ = writeln!(out, " | {:>15.1}", 100.0 * bound);
+            } else {
+                let _ = writeln!(out, " | {:>15}", "not known");
+            }
         }
         out.push('\n');
     }

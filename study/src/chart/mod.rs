@@ -181,12 +181,16 @@ fn panel(
     let [x0, y0] = [left + LABELS[0], top + LABELS[1]];
     let [x1, y1] = [left + PANEL[0] - LABELS[2], top + PANEL[1] - LABELS[3]];
     let most = rows.iter().map(|row| row.ranks).max().unwrap_or(1).max(2) as f64;
+    // Down to where many take longer than one, by powers of two.
+    let speedups = rows.iter().map(|row| row.speedup);
+    let slowest = speedups.filter(|&s| s > 0.0).fold(0.5, f64::min);
+    let lowest = slowest.log2().floor().exp2();
     let x = |ranks: f64| x0 + (x1 - x0) * ranks.log2() / most.log2();
     let y = |value: f64| match quantity {
         Quantity::Efficiency => y1 - (y1 - y0) * (value / 105.0).clamp(0.0, 1.0),
-        // Speed-ups below one half are drawn there.
         Quantity::Speedup => {
-            y1 - (y1 - y0) * ((value.max(0.5).log2() + 1.0) / (most.log2() + 1.0)).clamp(0.0, 1.0)
+            let up = (value.max(lowest).log2() - lowest.log2()) / (most.log2() - lowest.log2());
+            y1 - (y1 - y0) * up.clamp(0.0, 1.0)
         }
     };
     drawing.text(
@@ -211,7 +215,11 @@ fn panel(
     }
     let values: Vec<f64> = match quantity {
         Quantity::Efficiency => vec![0.0, 25.0, 50.0, 75.0, 100.0],
-        Quantity::Speedup => ticks.clone(),
+        Quantity::Speedup => {
+            let below = std::iter::successors(Some(0.5), |tick| Some(tick / 2.0));
+            let below = below.take_while(|&tick| tick >= lowest);
+            ticks.iter().copied().chain(below).collect()
+        }
     };
     for value in values {
         drawing.line(
@@ -220,12 +228,7 @@ fn panel(
             0.7,
             false,
         );
-        drawing.text(
-            [x0 - 4.0, y(value)],
-            Anchor::End,
-            9.0,
-            &format!("{value:.0}"),
-        );
+        drawing.text([x0 - 4.0, y(value)], Anchor::End, 9.0, &value.to_string());
     }
     drawing.line(&[[x0, y0], [x0, y1], [x1, y1]], AXIS, 1.0, false);
     drawing.text([(x0 + x1) / 2.0, y1 + 22.0], Anchor::Middle, 9.0, "ranks");
@@ -248,7 +251,7 @@ fn panel(
     );
     // The bound of the policy that allows most.
     let mut best: Vec<(usize, f64)> = Vec::new();
-    for row in rows {
+    for row in rows.iter().filter(|row| row.is_bounded()) {
         match best.iter_mut().find(|(ranks, _)| *ranks == row.ranks) {
             Some((_, bound)) => *bound = bound.max(value(row, row.bound)),
             None => best.push((row.ranks, value(row, row.bound))),
