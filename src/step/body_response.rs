@@ -22,6 +22,9 @@ use crate::collide::contact::Contact;
 const SLACK: f64 = 0.1;
 /// Normals closer than this (cosine) are one surface: neighbouring facets of a smooth body.
 const SAME_SURFACE: f64 = 0.9;
+/// By which share a vertex that friction holds gives way along the body. As freely as others, and layers creep on slopes and never come to rest; not
+/// at all, and a sheet that walls push together on a floor is torn, for it cannot rise where it has to be drawn in.
+const STICKING_YIELDS: f64 = 0.2;
 
 /// What the contact of one owned vertex with bodies was at the end of the last step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -284,6 +287,13 @@ impl BodyResponse {
 }
 
 impl Constraint {
+    /// How much a vertex that friction holds gives way to what the solve did not foresee, per direction: as freely as any off the body, but less along it.
+    pub(super) fn yields(&self) -> DMat3 {
+        let n = self.normal;
+        let off = DMat3::from_cols(n * n.x, n * n.y, n * n.z);
+        off + (DMat3::IDENTITY - off) * STICKING_YIELDS
+    }
+
     /// What becomes of the contact that needed the impulse `residual` (kg m/s).
     fn settle(&self, residual: DVec3, mass: f64, velocity: &mut DVec3) -> VertexState {
         let push = residual.dot(self.normal);

@@ -12,7 +12,7 @@ use weft_runtime::comm::{Comm, CommError, Tag, all_reduce};
 use weft_study::prices::{Prices, ns};
 
 use super::assembly::Assembly;
-use super::body_response::least_rate;
+use super::body_response::{BodyResponse, least_rate};
 use super::contacts::Contacts;
 use super::edges::Edges;
 use super::impulses::{Impulses, Row};
@@ -49,6 +49,7 @@ pub(super) struct Correcting<'a> {
     pub(super) ownership: &'a Ownership,
     pub(super) plan: &'a HaloPlan,
     pub(super) assembly: &'a Assembly,
+    pub(super) bodies: &'a BodyResponse,
     /// Edges whose change of length is limited, and to which share in a part of a step.
     pub(super) edges: Option<(&'a Edges, f64)>,
     /// Positions at the start of the part, with halo.
@@ -194,7 +195,8 @@ impl Corrections {
     /// Velocity and mobility of the owned vertices that take part.
     ///
     /// What a body holds can be moved too: the rows of its contacts keep it out. It may have to leave the body, for a layer that comes between them or for
-    /// cloth that is pushed together and has to rise; were it held, rows would ask of others what those cannot give.
+    /// cloth that is pushed together and has to rise; were it held, rows would ask of others what those cannot give. What friction holds resists
+    /// along the body.
     fn enter(&mut self, with: &Correcting<'_>, v: &[DVec3]) {
         let owned = with.plan.owned();
         let masses = with.world.model().masses();
@@ -205,6 +207,15 @@ impl Corrections {
                 let free = if pinned { 0.0 } else { 1.0 / masses[vertex] };
                 let mobility = DMat3::from_diagonal(DVec3::splat(free));
                 self.impulses.place(slot, v[vertex - owned.start], mobility);
+            }
+        }
+        for c in with.bodies.constraints() {
+            let vertex = owned.start + c.local as usize;
+            if with.bodies.states()[c.local as usize].sticking
+                && let Some(slot) = self.impulses.slot(vertex as u32)
+            {
+                self.impulses
+                    .set_mobility(slot, c.yields() * (1.0 / masses[vertex]));
             }
         }
     }

@@ -37,6 +37,8 @@ mod fault;
 mod geometry;
 mod hinges;
 pub mod impulses;
+#[cfg(test)]
+mod layers_tests;
 mod motion;
 mod newton;
 mod part;

@@ -347,6 +347,7 @@ impl<'w> Simulation<'w> {
             ownership: &self.ownership,
             plan: &self.plan,
             assembly: &self.assembly,
+            bodies: &self.bodies,
             edges: self.edges.as_ref().zip(limit),
             x: &self.local_x,
             dt: self.dt,

@@ -1,0 +1,101 @@
+//! Layers between bodies: cloth that falls on cloth on a floor, and cloth that bodies push together.
+
+use weft_runtime::ScopeOptions;
+use weft_runtime::comm::solo::Solo;
+
+use super::{Simulation, World};
+use crate::collide::audit::crossings;
+use crate::scene::Scene;
+
+/// What is the worst of all steps of a scene: speed in m/s, principal strain; and the crossing pairs at the end.
+fn worst(text: &str, steps: u32) -> (f64, f64, usize) {
+    let world = World::build(&Scene::parse(text, None, &[]).unwrap()).unwrap();
+    let mut comm = Solo::new();
+    let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    let (mut speed, mut strain) = (0.0_f64, 0.0_f64);
+    for _ in 0..steps {
+        simulation.advance(&mut comm).unwrap();
+        let speeds = simulation.velocities().iter().map(|v| v.length());
+        speed = speeds.fold(speed, f64::max);
+        strain = strain.max(simulation.largest_strain());
+    }
+    let triangles = world.model().triangles();
+    let crossing = crossings(simulation.positions(), triangles).len();
+    (speed, strain, crossing)
+}
+
+const NAPKIN: &str = r#"
+    material = { density = 0.15, stretch = 1000, poisson = 0.3, bending = 1e-4, damping_stiffness = "2 ms", strain_limit = 0.06 }
+"#;
+const FLOOR: &str = r#"
+    [[body]]
+    shape = "plane"
+    extent = 1
+    surface = "triangles"
+    friction = 0.3
+"#;
+
+/// It falls further in a step than a layer is thick: what is foreseen is that it comes to the floor.
+#[test]
+fn a_layer_that_falls_on_one_on_the_floor_lies_down_on_it() {
+    for height in [0.06, 0.11] {
+        let text = format!(
+            r#"
+            time = {{ step = "5 ms", end = "1 s" }}
+            contact = {{ thickness = "4 mm" }}
+            [[cloth]]
+            grid = {{ size = 0.12, vertices = 12 }}
+            center = [0, 0, 0.01]
+            {NAPKIN}
+            [[cloth]]
+            grid = {{ size = 0.12, vertices = 12 }}
+            center = [0.003, 0.002, {height}]
+            rotation = [0, 0, "7 deg"]
+            {NAPKIN}
+            {FLOOR}
+            "#
+        );
+        let (speed, strain, crossing) = worst(&text, 50);
+        // What it falls with, and a step of gravity.
+        let fall = f64::sqrt(2.0 * 9.81 * height);
+        assert!(speed < 1.05 * fall, "{speed} of {fall}");
+        assert!(strain < 0.065 && crossing == 0, "{strain} {crossing}");
+    }
+}
+
+/// A flat sheet between two walls has to rise from the floor that it lies on.
+#[test]
+fn a_sheet_that_walls_push_together_rises_from_the_floor() {
+    let wall = |side: f64| {
+        format!(
+            r#"
+            [[body]]
+            shape = "box"
+            center = [{}, 0, 0.15]
+            size = [0.1, 0.5, 0.298]
+            velocity = [{}, 0, 0]
+            surface = "triangles"
+            friction = 0.3
+            "#,
+            0.155 * side,
+            -0.5 * side
+        )
+    };
+    let text = format!(
+        r#"
+        time = {{ step = "2 ms", end = "1 s" }}
+        contact = {{ thickness = "4 mm" }}
+        [[cloth]]
+        grid = {{ size = 0.2, vertices = 20 }}
+        center = [0, 0, 0.006]
+        {NAPKIN}
+        {FLOOR}
+        {}{}
+        "#,
+        wall(1.0),
+        wall(-1.0)
+    );
+    let (speed, strain, crossing) = worst(&text, 70);
+    assert!(speed < 6.0, "{speed}");
+    assert!(strain < 0.15 && crossing == 0, "{strain} {crossing}");
+}
