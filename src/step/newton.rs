@@ -7,8 +7,9 @@
 //! * **Start**: the solution of the first system, taken whole.
 //! * **Step**: the solution of the system at the last iterate; its whole, or the half, quarter, ... down to [`LEAST_SHARE`] of it,
 //!   the first with a residual smaller than the last one's by [`WORTHWHILE`] times the share. A share at which a triangle collapses is too large.
-//! * **Stop**: the residual is at most `solver.newton_tolerance` times that of the part's first right-hand side, or negligible. It fails when no
-//!   share serves, or when `solver.newton` systems were solved.
+//! * **Stop**: the residual is at most `solver.newton_tolerance` times the larger one of the part's first right-hand side and of gravity alone, which cloth
+//!   at rest holds against, or negligible. It fails when no share serves, or when `solver.newton` systems were solved; unless what is left is what
+//!   rounding makes of forces that hold against gravity ([`ROUNDED`]).
 //!
 //! The matrix leaves out how forces turn with their triangles and compression, so that it stays positive definite; convergence is
 //! linear then, the faster the smaller strains are.
@@ -18,7 +19,7 @@ use weft_runtime::comm::Comm;
 
 use super::error::{GaveUp, StepError};
 use super::fault::{self, Fault};
-use super::part::NEGLIGIBLE;
+use super::part::{negligible, residual_of_gravity};
 use super::report::StepReport;
 use super::simulation::Simulation;
 
@@ -26,6 +27,8 @@ use super::simulation::Simulation;
 const LEAST_SHARE: f64 = 1.0 / 128.0;
 /// By how much, times its share, a step must make the residual smaller.
 const WORTHWHILE: f64 = 1e-4;
+/// A residual that is this small a share of gravity's is made of rounding.
+const ROUNDED: f64 = 1e-9;
 
 impl Simulation<'_> {
     /// Goes on from the solution of the first system until the equations are met. Collective.
@@ -37,18 +40,24 @@ impl Simulation<'_> {
         let solver = self.world.scene().solver;
         // The first right-hand side: assembled where the part begins, and not changed by its solve.
         let first = self.residual(comm)?;
-        let allowed = (solver.newton_tolerance * first).max(NEGLIGIBLE);
+        let gravity = residual_of_gravity(self.world, self.motion.tau);
+        let allowed = (solver.newton_tolerance * first.max(gravity))
+            .max(negligible(self.world, self.motion.tau));
         self.hold_still();
         let mut residual = self.look(comm)?.unwrap_or(f64::INFINITY);
+        let mut gave_up = None;
         loop {
             report.newton_residual = residual / allowed;
-            if residual <= allowed {
+            if residual <= allowed || gave_up.is_some() && residual <= ROUNDED * gravity {
                 for (force, rhs) in self.force.iter_mut().zip(&self.rhs) {
                     *force = -*rhs;
                 }
                 return Ok(());
             }
-            let why = if report.systems >= solver.newton {
+            if let Some(why) = gave_up {
+                return Err(self.not_converged(comm, report.systems, (residual, allowed), why)?);
+            }
+            gave_up = Some(if report.systems >= solver.newton {
                 GaveUp::Limit
             } else if residual.is_finite() {
                 let outcome = self.solve_further(comm)?;
@@ -62,8 +71,7 @@ impl Simulation<'_> {
                 }
             } else {
                 GaveUp::Stalled
-            };
-            return Err(self.not_converged(comm, report.systems, (residual, allowed), why)?);
+            });
         }
     }
 
@@ -155,5 +163,39 @@ impl Simulation<'_> {
             at: self.name(worst.map_or(0, |fault| fault.vertex as usize)),
             why,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_runtime::ScopeOptions;
+    use weft_runtime::comm::solo::Solo;
+
+    use super::super::World;
+    use super::*;
+    use crate::scene::Scene;
+
+    /// The first right-hand side of a step is then no more than rounding, and nothing can be much smaller.
+    #[test]
+    fn cloth_that_comes_to_rest_stays_there() {
+        let text = r#"
+            time = { step = "5 ms", end = "10 s" }
+            [[cloth]]
+            grid = { size = "0.5 m", vertices = 4 }
+            pins = [{ nearest = [-0.25, 0.25, 0] }, { nearest = [0.25, 0.25, 0] }]
+            material = { density = 0.15, stretch = 1000, bending = 1e-5, damping_mass = 8 }
+            [solver]
+            newton = 30
+            integrator = "bdf2"
+        "#;
+        let world = World::build(&Scene::parse(text, None, &[]).unwrap()).unwrap();
+        let mut comm = Solo::new();
+        let mut simulation = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+        for _ in 0..1500 {
+            simulation.advance(&mut comm).unwrap();
+        }
+        let speeds = simulation.velocities().iter().map(|v| v.length());
+        let fastest = speeds.fold(0.0, f64::max);
+        assert!(fastest < 1e-3, "{fastest}");
     }
 }

@@ -24,13 +24,29 @@ use super::error::StepError;
 use super::fault::{self, Fault};
 use super::report::{Clock, StepReport};
 use super::simulation::Simulation;
+use super::world::World;
 use crate::collide::{Contact, Snapshot};
-use crate::scene::{Integrator, Scene};
+use crate::scene::Integrator;
 use crate::solve::{Outcome, SolveError, System, Tolerance};
 use crate::team::parts;
 
-/// Residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram.
-pub(super) const NEGLIGIBLE: f64 = 1e-12;
+/// Residual in √J (see [`Tolerance`]) that is always good enough: about 10⁻⁹ m/s of a gram, or where gravity does little in a part, as in short parts
+/// and to small cloth, a share of what it does.
+pub(super) fn negligible(world: &World, tau: f64) -> f64 {
+    /// In √J.
+    const MOST: f64 = 1e-12;
+    /// Of gravity's.
+    const SHARE: f64 = 1e-7;
+    match residual_of_gravity(world, tau) {
+        0.0 => MOST,
+        gravity => MOST.min(SHARE * gravity),
+    }
+}
+
+/// The residual of gravity alone for a time in s, on all cloth, in √J.
+pub(super) fn residual_of_gravity(world: &World, tau: f64) -> f64 {
+    tau * world.scene().gravity.length() * world.mass().sqrt()
+}
 
 /// The system that the last assembly made, of fields that a solve leaves alone.
 macro_rules! system {
@@ -282,7 +298,7 @@ impl<'w> Simulation<'w> {
     /// Solves for the velocity change of the part, from those of the last two: contacts that act in every other part make
     /// the one before the last the nearer one, smooth motion makes a line through both. Collective.
     fn solve(&mut self, comm: &mut dyn Comm) -> Result<Outcome, StepError> {
-        let (system, tolerance) = (system!(self), tolerance(self.world.scene()));
+        let (system, tolerance) = (system!(self), tolerance(self.world, self.motion.tau));
         let found = &mut self.further;
         found.copy_from_slice(&self.change);
         let earlier = Some(&self.change_before[..]);
@@ -297,7 +313,7 @@ impl<'w> Simulation<'w> {
     /// Solves for the change of a further system, from nothing. Collective.
     pub(super) fn solve_further(&mut self, comm: &mut dyn Comm) -> Result<Outcome, StepError> {
         self.further.fill(DVec3::ZERO);
-        let (system, tolerance) = (system!(self), tolerance(self.world.scene()));
+        let (system, tolerance) = (system!(self), tolerance(self.world, self.motion.tau));
         let outcome = self.cg.solve(comm, &system, &tolerance, &mut self.further);
         outcome.map_err(|source| self.unsolved(source))
     }
@@ -446,10 +462,11 @@ impl<'w> Simulation<'w> {
     }
 }
 
-fn tolerance(scene: &Scene) -> Tolerance {
+fn tolerance(world: &World, tau: f64) -> Tolerance {
+    let solver = &world.scene().solver;
     Tolerance {
-        relative: scene.solver.tolerance,
-        absolute: NEGLIGIBLE,
-        max_iterations: scene.solver.max_iterations,
+        relative: solver.tolerance,
+        absolute: negligible(world, tau),
+        max_iterations: solver.max_iterations,
     }
 }

@@ -72,6 +72,7 @@ pub enum WorldError {
 pub struct World {
     scene: Scene,
     model: ClothModel,
+    mass: f64,
     tree: PatchTree,
     near: Graph,
     far: Graph,
@@ -173,6 +174,7 @@ impl World {
             body_meshes,
             solids,
             surface,
+            mass: model.masses().iter().sum(),
             model,
             tree,
         })
@@ -188,6 +190,11 @@ impl World {
     #[must_use]
     pub fn model(&self) -> &ClothModel {
         &self.model
+    }
+
+    /// Of all cloth, in kg.
+    pub(super) fn mass(&self) -> f64 {
+        self.mass
     }
 
     /// The patches.
