@@ -189,9 +189,9 @@ pub(crate) struct ReportArguments {
 pub(crate) struct PartitionArguments {
     /// The scene file.
     pub(crate) scene: PathBuf,
-    /// Number of parts, one for each rank.
-    #[arg(long, default_value_t = 12, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    pub(crate) parts: usize,
+    /// Number of parts, one for each rank [default: 12, or as many as there are patches].
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) parts: Option<usize>,
     /// Also cuts by the coordinates of this state of the scene, and draws it.
     #[arg(long, value_name = "CHECKPOINT")]
     pub(crate) state: Option<PathBuf>,
@@ -213,7 +213,7 @@ pub(crate) struct PartitionArguments {
 pub(crate) struct RunArguments {
     /// The scene file.
     pub(crate) scene: PathBuf,
-    /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2].
+    /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2, at most 16, and no more than patches].
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) ranks: Option<usize>,
     /// Workers per rank.
@@ -225,9 +225,9 @@ pub(crate) struct RunArguments {
     /// How ranks talk to each other.
     #[arg(long, value_enum, default_value_t = CommChoice::Auto)]
     pub(crate) comm: CommChoice,
-    /// The network between ranks in virtual time.
-    #[arg(long, value_enum, default_value = "gigabit")]
-    pub(crate) network: NetworkChoice,
+    /// The network between ranks in virtual time [default: gigabit].
+    #[arg(long, value_enum)]
+    pub(crate) network: Option<NetworkChoice>,
     /// Takes so many steps, counted from time 0, instead of running to the scene's end.
     #[arg(long, conflicts_with = "until")]
     pub(crate) steps: Option<u64>,

@@ -26,20 +26,36 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
     say(scene.echo())
 }
 
+/// Parts that a scene is cut into unless said: the ranks of figure 4 of the 2006 paper.
+const PARTS: usize = 12;
+
 pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failure> {
     let world = build(&load(&arguments.scene, &arguments.overrides)?)?;
+    let parts = arguments.parts;
+    let parts = parts.unwrap_or_else(|| PARTS.min(world.tree().patch_count()));
+    if let Some(file) = &arguments.picture
+        && !file
+            .extension()
+            .is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
+    {
+        let message = format!(
+            "--picture={}: pictures are PNG; call it .png",
+            file.display()
+        );
+        return Err(Failure { code: 2, message });
+    }
     let state = state_of(&world, arguments.state.as_deref())?;
     let state = state.map(|state| state.positions);
     let uncut = |error: PartitionError| Failure {
         code: 3,
         message: error.to_string(),
     };
-    let comparison = PartitionComparison::new(&world, arguments.parts, state.as_deref());
+    let comparison = PartitionComparison::new(&world, parts, state.as_deref());
     let text = comparison.map_err(uncut)?.to_string();
     if let Some(file) = &arguments.picture {
         let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
         let size = world.scene().output.picture_size;
-        let picture = partition_picture(&world, arguments.parts, &positions, size);
+        let picture = partition_picture(&world, parts, &positions, size);
         picture
             .map_err(uncut)?
             .write_to(file)
@@ -73,6 +89,10 @@ pub(crate) fn write_linear_system(
     }
     let system = simulation.free_system().map_err(failed)?;
     let plain = system.prefiltered(world.tree().new_to_old());
+    std::fs::create_dir_all(out).map_err(|error| Failure {
+        code: 5,
+        message: format!("{}: {error}", out.display()),
+    })?;
     let [matrix, rhs] = write_system(out, &plain).map_err(|error| Failure {
         code: 5,
         message: error.to_string(),
@@ -84,6 +104,14 @@ pub(crate) fn write_linear_system(
         plain.entries.len(),
         rhs.display(),
     ))
+}
+
+/// How many patches a scene has.
+pub(crate) fn patch_count(scene: &Scene) -> Result<usize, Failure> {
+    World::patch_count(scene).map_err(|error| Failure {
+        code: 3,
+        message: error.to_string(),
+    })
 }
 
 /// The world of a scene.

@@ -21,8 +21,8 @@ use weftwork::scene::Scene;
 
 use self::cli::{Arguments, AuditChoice, CommChoice, Command, NetworkChoice, RunArguments};
 use self::commands::{
-    audit_run, check_scene, compare_runs, info, list_scenes, load, report_runs, show_partition,
-    write_linear_system,
+    audit_run, check_scene, compare_runs, info, list_scenes, load, patch_count, report_runs,
+    show_partition, write_linear_system,
 };
 use self::launcher::Launcher;
 
@@ -104,6 +104,26 @@ fn let_another_speak() {
     std::thread::sleep(Duration::from_millis(300));
 }
 
+/// Ranks of a run that nobody gave a number for.
+const MOST_RANKS: usize = 16;
+
+/// Options that are of no use together.
+fn check_options(arguments: &RunArguments) -> Result<(), Failure> {
+    let is_virtual = arguments.comm == CommChoice::Virtual;
+    let message = if is_virtual && (arguments.threads > 1 || arguments.progress_thread) {
+        "--comm virtual: a rank in virtual time has one worker and no thread for messages; leave out --threads and \
+         --progress-thread, and take more ranks"
+    } else if !is_virtual && arguments.network.is_some() {
+        "--network is of ranks in virtual time; add --comm virtual, or leave it out"
+    } else {
+        return Ok(());
+    };
+    Err(Failure {
+        code: 2,
+        message: message.to_owned(),
+    })
+}
+
 fn run_scene(
     arguments: &RunArguments,
     launcher: Option<&Launcher>,
@@ -124,25 +144,30 @@ fn run_scene(
         _ => {}
     }
     let scene = prepare(arguments)?;
-    let ranks = arguments
-        .ranks
-        .or(scene.balance.ranks)
-        .unwrap_or_else(|| match arguments.comm {
-            CommChoice::Solo => 1,
-            // Records are of one rank.
-            _ if arguments.record.is_some() => 1,
-            _ => std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 16)),
-        });
+    let ranks = match (arguments.ranks.or(scene.balance.ranks), arguments.comm) {
+        (Some(ranks), _) => ranks,
+        (None, CommChoice::Solo) => 1,
+        // Records are of one rank.
+        _ if arguments.record.is_some() => 1,
+        _ => {
+            let cores = std::thread::available_parallelism();
+            let ranks = cores.map_or(2, |cores| cores.get().clamp(2, MOST_RANKS));
+            ranks.min(patch_count(&scene)?)
+        }
+    };
+    check_options(arguments)?;
     let driver = match arguments.comm {
         CommChoice::Solo => Driver::Solo,
         CommChoice::Auto if ranks == 1 => Driver::Solo,
         CommChoice::Auto | CommChoice::Threads => Driver::Threads,
         CommChoice::Mpi => Driver::Mpi,
-        CommChoice::Virtual => Driver::Virtual(match arguments.network {
-            NetworkChoice::Myrinet2000 => Network::MYRINET_2000,
-            NetworkChoice::Gigabit => Network::GIGABIT,
-            NetworkChoice::HdrInfiniband => Network::HDR_INFINIBAND,
-        }),
+        CommChoice::Virtual => {
+            Driver::Virtual(match arguments.network.unwrap_or(NetworkChoice::Gigabit) {
+                NetworkChoice::Myrinet2000 => Network::MYRINET_2000,
+                NetworkChoice::Gigabit => Network::GIGABIT,
+                NetworkChoice::HdrInfiniband => Network::HDR_INFINIBAND,
+            })
+        }
     };
     let stop = stopping(arguments, began)?;
     let options = run_options(arguments, &scene, ranks, driver, stop);
@@ -336,14 +361,17 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         "\n{phases}\n{balance}\n\
          State: {depth} in any frame, strain at most {strain:.2} %, {crossings} crossing pairs in the \
          last state\n{audit}\
-         Wrote {out}: run.json history.csv and {frames} frames\n\
+         Wrote {out}: run.json history.csv{frames}\n\
          {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n{trace}",
         phases = summary.phases,
         balance = summary.balance,
         strain = 100.0 * summary.strain,
         crossings = summary.crossings,
         out = options.out.display(),
-        frames = summary.frames,
+        frames = match summary.frames {
+            0 => String::new(),
+            frames => format!(" and {frames} frames"),
+        },
         steps = summary.steps,
         vertices = summary.vertices,
         seconds = summary.loop_time.as_secs_f64(),

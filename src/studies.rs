@@ -20,7 +20,7 @@ use weftwork::scene::Scene;
 use weftwork::step::World;
 
 use crate::cli::StudyArguments;
-use crate::commands::load;
+use crate::commands::{load, patch_count};
 use crate::{Failure, say};
 
 /// Keys of runs that are only measured.
@@ -234,11 +234,7 @@ fn of_scene(
         );
         return Err(Failure { code: 2, message });
     }
-    let world = World::build(&scene).map_err(|error| Failure {
-        code: 3,
-        message: error.to_string(),
-    })?;
-    let patches = world.tree().patch_count();
+    let patches = patch_count(&scene)?;
     if arguments.ranks.is_some() {
         // Before anything is recorded.
         for &ranks in &plan.ranks {
@@ -267,6 +263,10 @@ fn of_scene(
         let source = Replayed::open(&record).map_err(|error| broken(error.to_string()))?;
         return Ok(Box::new(source.named(&name).copied(arguments.copies)));
     }
+    let world = World::build(&scene).map_err(|error| Failure {
+        code: 3,
+        message: error.to_string(),
+    })?;
     let start = arguments
         .resume
         .as_deref()

@@ -77,7 +77,8 @@ pub enum PartitionError {
     },
     /// More ranks than patches.
     #[error(
-        "{ranks} ranks cannot share {patches} patches, each needs one: run at most {patches} ranks, or ask for more patches"
+        "{ranks} ranks cannot share {patches} {}, each needs one: run at most {patches}, or ask for more patches",
+        if *patches == 1 { "patch" } else { "patches" }
     )]
     TooFewPatches {
         /// Ranks asked for.

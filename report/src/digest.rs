@@ -26,6 +26,8 @@ pub struct Digest {
     pub sharing: Option<Sharing>,
     /// Counts of the whole run.
     pub counts: Counts,
+    /// Whether the run lived to write what it measured.
+    pub has_times: bool,
     /// What only a trace knows.
     pub traced: Option<Traced>,
 }
@@ -123,6 +125,7 @@ impl Digest {
             efficiency: record.efficiency,
             sharing,
             counts: counts(run),
+            has_times: record.balance.is_some(),
             traced,
         }
     }

@@ -84,11 +84,9 @@ impl Findings {
             ));
         }
         if digest.traced.is_none() && run.ranks() > 1 {
-            let scene = scene(run);
             self.next.push(format!(
-                "Trace some steps to see patches and causes: `weft run {scene} --ranks {} --trace=1..50{}`.",
-                run.ranks(),
-                network.map_or_else(String::new, |n| format!(" --comm virtual --network {n}")),
+                "Trace some steps to see patches and causes: `{}`.",
+                traced_again(run)
             ));
         }
         if run.ranks() < 2 {
@@ -112,8 +110,9 @@ impl Findings {
                 list(&others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>())
             ));
             self.command = Some(format!(
-                "weft study {} --ranks {} --policy {}{}",
+                "weft study {}{} --ranks {} --policy {}{}",
                 scene(run),
+                kept_by_studies(run),
                 run.ranks(),
                 names.join(","),
                 on_network
@@ -125,8 +124,9 @@ impl Findings {
             );
             let half = (run.ranks() / 2).max(1);
             self.command = Some(format!(
-                "weft study {} --ranks {half},{}{}",
+                "weft study {}{} --ranks {half},{}{}",
                 scene(run),
+                kept_by_studies(run),
                 run.ranks(),
                 on_network
             ));
@@ -135,12 +135,66 @@ impl Findings {
 }
 
 fn scene(run: &Run) -> String {
-    let path = run.record.scene.path.as_deref().unwrap_or("SCENE");
-    if path.contains(char::is_whitespace) {
-        format!("'{path}'")
+    quoted(run.record.scene.path.as_deref().unwrap_or("SCENE"))
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_=.,:/+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
     } else {
-        path.to_owned()
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+/// The command of a run again, with a trace of the steps around the one with the most tests.
+fn traced_again(run: &Run) -> String {
+    const MANY: u32 = 50;
+    let last = run.history.last().map_or(MANY, |row| row.step);
+    let most = run.history.iter().max_by_key(|row| row.tests);
+    let around = most.map_or(1, |row| row.step);
+    let to = (around + MANY / 2).min(last).max(1);
+    let from = to.saturating_sub(MANY - 1).max(1);
+    let mut command = run.record.command.iter().skip(1);
+    let mut words = Vec::new();
+    while let Some(word) = command.next() {
+        match word.split('=').next().unwrap_or_default() {
+            "--trace" | "--record" | "--resume" | "--quiet" | "-q" => {}
+            // Beside the run, not in its place.
+            "--out" if word == "--out" => drop(command.next()),
+            "--out" => {}
+            _ => words.push(quoted(word)),
+        }
+    }
+    if words.is_empty() {
+        words = vec!["run".to_owned(), scene(run)];
+    }
+    let ranks = match words.iter().any(|word| word.starts_with("--ranks")) {
+        true => String::new(),
+        false => format!(" --ranks {}", run.ranks()),
+    };
+    let out = quoted(&format!("{}-traced", run.path.display()));
+    format!(
+        "weft {}{ranks} --trace={from}..{to} --out {out}",
+        words.join(" ")
+    )
+}
+
+/// Options of the run that a study of its scene has too: what was overridden, and the last step.
+fn kept_by_studies(run: &Run) -> String {
+    let mut kept = String::new();
+    let mut words = run.record.command.iter();
+    while let Some(word) = words.next() {
+        if ["--set", "--steps"].contains(&word.as_str()) {
+            if let Some(value) = words.next() {
+                let _ = write!(kept, " {word} {}", quoted(value));
+            }
+        } else if word.starts_with("--set=") || word.starts_with("--steps=") {
+            let _ = write!(kept, " {}", quoted(word));
+        }
+    }
+    kept
 }
 
 /// The network between ranks in virtual time; `None` if they were not.
@@ -238,10 +292,13 @@ fn phase_of_record(digest: &Digest) -> Finding {
     let Some((phase, idle)) = most.filter(|_| !is_good && digest.loop_s > 0.0) else {
         let why = match digest.efficiency {
             Some(e) => format!("The parallel efficiency is {}.", percent(e.parallel)),
-            None => "Nothing was measured.".to_owned(),
+            None => "The run did not live to write what it measured.".to_owned(),
         };
         return Finding {
-            answer: "none".to_owned(),
+            answer: match digest.efficiency {
+                Some(_) => "none".to_owned(),
+                None => "not known".to_owned(),
+            },
             why,
             at_fault: false,
         };
@@ -251,6 +308,9 @@ fn phase_of_record(digest: &Digest) -> Finding {
         percent(idle / digest.loop_s),
         phase.name
     );
+    if phase.name == SHARED {
+        why += " (What ranks wait for in other phases only a trace knows.)";
+    }
     if let Some(tasks) = tasks.filter(|_| phase.name == SHARED) {
         let _ = write!(
             why,
@@ -484,6 +544,13 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
     let steals = digest.sharing.as_ref().is_none_or(|sharing| sharing.steal);
     let uneven = tasks.is_some_and(|tasks| tasks.imbalance() > MUCH - 1.0);
     let counts = &digest.counts;
+    if !digest.has_times {
+        return Finding {
+            answer: name.to_owned(),
+            why: "The run did not live to write who asked whom for tasks.".to_owned(),
+            at_fault: false,
+        };
+    }
     let mut why = match steals {
         false => "It lets no rank ask another for tasks.".to_owned(),
         true if counts.requests == 0 => "No rank asked another for tasks.".to_owned(),

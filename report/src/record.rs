@@ -41,6 +41,9 @@ pub struct Record {
     pub result: Option<Outcome>,
     /// What is known of the trace.
     pub trace: Option<TraceRecord>,
+    /// The step that it went on from: what is measured is of the time since.
+    #[serde(default)]
+    pub resumed_from: Option<u64>,
     /// What a reader of the result must know.
     #[serde(default)]
     pub warnings: Vec<String>,

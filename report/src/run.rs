@@ -65,6 +65,20 @@ impl Run {
         Ok(run)
     }
 
+    fn note_no_trace(&mut self) {
+        let of_another = self.path.join("trace").is_dir();
+        let note = if self.was_to_be_traced() && self.record.trace.is_none() {
+            "There is no trace: it is written when a run ends."
+        } else if of_another && self.record.trace.is_none() {
+            "There is no trace of this run, but one of an earlier run in the same directory, which is left out: run again \
+             with `--trace` to see who waited for whom."
+        } else {
+            "There is no trace: run again with `--trace`, or `--trace=FROM..TO` for some steps, to see who \
+             waited for whom, which patches the tests are of, and where idle time went."
+        };
+        self.notes.push(note.to_owned());
+    }
+
     /// Number of ranks.
     #[must_use]
     pub fn ranks(&self) -> usize {
@@ -110,16 +124,39 @@ impl Run {
         let steps = self.history.len();
         match (&self.record.error, self.record.exit) {
             (Some(error), _) => self.notes.push(format!("The run failed: {error}")),
-            (None, None) => self.notes.push(format!(
-                "The run was killed or still goes on: run.json has no exit code. What is known is its history of \
-                 {steps} steps; `weft run … --resume` goes on from the newest checkpoint."
-            )),
+            (None, None) => {
+                let resume = if self.has_checkpoint() {
+                    "`weft run … --resume` goes on from the newest checkpoint"
+                } else {
+                    "it has left no checkpoint to go on from"
+                };
+                self.notes.push(format!(
+                    "The run was killed or still goes on: run.json has no exit code. What is known is its history of \
+                     {steps} steps; {resume}."
+                ));
+            }
             _ => {}
         }
     }
 
+    fn has_checkpoint(&self) -> bool {
+        let files = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let mut endings = files.map(|file| file.path().extension().map(|e| e.to_owned()));
+        endings.any(|ending| ending.is_some_and(|ending| ending == "ckpt"))
+    }
+
+    /// Whether the run was to be traced.
+    fn was_to_be_traced(&self) -> bool {
+        let words = &self.record.command;
+        (words.iter()).any(|word| word == "--trace" || word.starts_with("--trace="))
+    }
+
     fn read_traces(&mut self) -> Result<(), ReportError> {
         let ranks = self.record.machine.ranks as usize;
+        if self.record.trace.is_none() {
+            self.note_no_trace();
+            return Ok(());
+        }
         let mut missing = 0;
         for rank in 0..ranks {
             let path = self.path.join(format!("trace/rank-{rank:05}.bin"));
@@ -140,11 +177,7 @@ impl Run {
             ));
             self.timelines.clear();
         } else if self.timelines.is_empty() {
-            self.notes.push(
-                "There is no trace: run again with `--trace`, or `--trace=FROM..TO` for some steps, to see who \
-                 waited for whom, which patches the tests are of, and where idle time went."
-                    .to_owned(),
-            );
+            self.note_no_trace();
         }
         let dropped: u64 = self.timelines.iter().map(Timeline::dropped_in_all).sum();
         if dropped > 0 {

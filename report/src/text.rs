@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::digest::{Counts, Digest, Traced};
+use crate::digest::{Digest, Traced};
 use crate::division::Use;
 use crate::findings::Findings;
 use crate::format::{bytes, count, many, percent, seconds};
@@ -69,10 +69,17 @@ pub(crate) fn heading(run: &Run, digest: &Digest) -> String {
         digest.policy()
     );
     if let Some(result) = &record.result {
+        let since = match record.resumed_from {
+            Some(step) => format!(" after {step} in an earlier run"),
+            None => String::new(),
+        };
+        let taken = result
+            .steps
+            .saturating_sub(record.resumed_from.unwrap_or(0));
         let _ = write!(
             text,
-            ", {} of {} vertices in {}, state {}",
-            many(result.steps, "step"),
+            ", {}{since} of {} vertices in {}, state {}",
+            many(taken, "step"),
             count(result.vertices),
             seconds(digest.loop_s),
             result.hash
@@ -148,7 +155,7 @@ fn causes(traced: &Traced) -> String {
 /// How the collision tests were shared, in sentences.
 pub(crate) fn balance(digest: &Digest) -> String {
     let c = &digest.counts;
-    if *c == Counts::default() {
+    if !digest.has_times {
         return "Balance: the run did not live to count its tests.".to_owned();
     }
     let mut text = format!(

@@ -53,7 +53,7 @@ fn without_a_trace_it_says_how_to_get_one() {
     );
     assert!(text.contains("not known without a trace"), "{text}");
     assert!(
-        text.contains("weft run made.toml --ranks 2 --trace=1..50"),
+        text.contains("weft run made.toml --set 'time.end=1 s' --ranks 2 --trace=1..7"),
         "{text}"
     );
 }
@@ -62,14 +62,38 @@ fn without_a_trace_it_says_how_to_get_one() {
 fn a_killed_run_is_told_as_far_as_it_goes() {
     let root = tempfile::tempdir().unwrap();
     made::directory(root.path(), &made::two_ranks(), "null");
-    fs::remove_file(root.path().join("trace/rank-00001.bin")).unwrap();
     let history = root.path().join("history.csv");
     let torn = fs::read_to_string(&history).unwrap() + "8,1";
     fs::write(&history, torn).unwrap();
     let text = text(&root);
     assert!(text.contains("killed or still goes on"), "{text}");
     assert!(text.contains("history of 1 steps"), "{text}");
+    assert!(text.contains("no checkpoint to go on from"), "{text}");
+}
+
+#[test]
+fn a_trace_that_lacks_a_rank_is_left_out() {
+    let root = place();
+    fs::remove_file(root.path().join("trace/rank-00001.bin")).unwrap();
+    let text = text(&root);
     assert!(text.contains("1 of 2 ranks have none"), "{text}");
+}
+
+/// A run that went on in the directory without `--trace` leaves the files of the one before.
+#[test]
+fn a_trace_of_another_run_is_not_taken_for_this_one() {
+    let root = tempfile::tempdir().unwrap();
+    made::directory(root.path(), &made::two_ranks(), "null");
+    let record = root.path().join("run.json");
+    let text_of_record = fs::read_to_string(&record).unwrap();
+    fs::write(
+        &record,
+        text_of_record.replace("\"exit\": null", "\"exit\": 0"),
+    )
+    .unwrap();
+    let text = text(&root);
+    assert!(text.contains("one of an earlier run"), "{text}");
+    assert!(!text.contains("Work in the traced steps"), "{text}");
 }
 
 #[test]

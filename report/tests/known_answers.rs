@@ -187,7 +187,7 @@ fn the_one_that_is_to_blame_is_named() {
     assert!(findings.policy.at_fault, "{findings:?}");
     assert_eq!(
         findings.command.as_deref(),
-        Some("weft study made.toml --ranks 4 --policy paper,every-other")
+        Some("weft study made.toml --set 'time.end=1 s' --ranks 4 --policy paper,every-other")
     );
 }
 

@@ -503,6 +503,8 @@ fn rank_loop(
             if let Some(writer) = writer {
                 writer.frame(simulation, picture.as_ref())?;
             }
+            // Others wait for the one that writes here, and not in the next step, where it would look like a rank that is slow.
+            comm.barrier()?;
             Ok::<(), RunError>(())
         };
     let first = (writer.as_ref()).map(|writer| writer.is_frame_due(&simulation, steps == 0));

@@ -190,16 +190,19 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
     let limit = limit.fold(0.0, f64::max);
     if last.strain > limit + STRAIN_SLACK {
         warnings.push(format!(
-            "strain reached {:.1} %, beyond its limit of {:.1} %: take a shorter time.step or a larger \
-             contact.iterations",
+            "strain reached {:.1} %, beyond its limit of {:.1} %: take a shorter time.step",
             100.0 * last.strain,
             100.0 * limit
         ));
     }
     if last.crossings > 0 {
+        let advice = if scene.contact.self_collision {
+            "take a shorter time.step or a larger contact.thickness"
+        } else {
+            "contact.self_collision is off"
+        };
         warnings.push(format!(
-            "{} pairs of an edge and a triangle of the cloth cross in the last state: take a shorter \
-             time.step or a larger contact.thickness",
+            "{} pairs of an edge and a triangle of the cloth cross in the last state: {advice}",
             last.crossings
         ));
     }

@@ -169,7 +169,7 @@ impl<'w> Writer<'w> {
                 &format!("pictures/{:06}.png", simulation.step()),
             )?;
         }
-        self.frames += 1;
+        self.frames += usize::from(self.series.is_some());
         Ok(())
     }
 

@@ -129,11 +129,7 @@ impl World {
         // METIS is given the graph of the matrix: bending couples a second ring.
         let (near, far) = model.couplings();
         let graph = edges(&[&near[..], &far].concat())?.with_weights(work(n, &near, &far))?;
-        let options = PatchOptions {
-            patches: scene.partition.patches,
-            ..PatchOptions::default()
-        };
-        let tree = PatchTree::build(&graph, &options)?;
+        let tree = PatchTree::build(&graph, &patch_options(scene))?;
 
         let graph = graph.renumbered(&tree)?;
         let two_level = scene.solver.preconditioner == Preconditioner::TwoLevel;
@@ -178,6 +174,18 @@ impl World {
             model,
             tree,
         })
+    }
+
+    /// How many patches the cloth of a scene is cut into, as many as there can be ranks: the world is not built for it.
+    ///
+    /// # Errors
+    /// A mesh is bad, or too small for as many patches as the scene wants.
+    pub fn patch_count(scene: &Scene) -> Result<usize, WorldError> {
+        let mut vertices = 0;
+        for cloth in &scene.cloths {
+            vertices += build_cloth(cloth)?.positions.len();
+        }
+        Ok(patch_options(scene).patches_for(vertices)?)
     }
 
     /// The scene.
@@ -401,4 +409,11 @@ fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> 
         triangle: name(model.triangles()[triangle as usize][0]),
         others: found.len() - 1,
     })
+}
+/// How a scene wants its cloth to be cut.
+fn patch_options(scene: &Scene) -> PatchOptions {
+    PatchOptions {
+        patches: scene.partition.patches,
+        ..PatchOptions::default()
+    }
 }

@@ -462,6 +462,6 @@ fn a_system_is_written_for_other_solvers() {
         rhs.lines().filter(|line| !line.starts_with('%')).count(),
         433
     );
-    let (code, message) = place.fails("system small.toml --out none");
+    let (code, message) = place.fails("system small.toml --out small.toml/none");
     assert_eq!(code, 5, "{message}");
 }

@@ -149,10 +149,15 @@ pub(crate) fn directory(path: &Path, timelines: &[Timeline], exit: &str) {
             )
         })
         .collect();
+    // It is told of at the end.
+    let trace = match exit {
+        "null" => "null",
+        _ => r#"{"clock_error_s": 0.0}"#,
+    };
     let record = format!(
-        r#"{{"schema": 1, "program": {{"name": "weftwork"}}, "command": ["weft", "run"],
+        r#"{{"schema": 1, "program": {{"name": "weftwork"}}, "command": ["weft", "run", "made.toml", "--set", "time.end=1 s"],
             "machine": {{"ranks": {}, "threads": 1, "comm": "threads"}},
-            "scene": {{"name": "made", "path": "made.toml"}}, "loop_s": 2.0, "exit": {exit},
+            "scene": {{"name": "made", "path": "made.toml"}}, "loop_s": 2.0, "exit": {exit}, "trace": {trace},
             "phases": [{{"name": "collide", "min_s": 1.0, "min_rank": 0, "avg_s": 1.5, "max_s": 2.0, "max_rank": 1}}],
             "balance": {{"top_level": 3, "tasks": 3, "tests": 24, "steal_requests": 2, "steals": 1}},
             "ranks": [{}]}}"#,

@@ -157,8 +157,8 @@ pub trait Comm {
         let _ = rank;
         false
     }
-    /// Says that this rank has done so many units of work, which took so long; returns what that took on the
-    /// clock of [`Comm::now`]. Only ranks in virtual time need to know.
+    /// Says that this rank has done so many units of work, which took so long by [`Comm::now`]; returns what they took on that clock
+    /// afterwards. Only ranks in virtual time, whose clocks may go by units, need to know.
     fn compute(&mut self, units: u64, took: Duration) -> Duration {
         let _ = units;
         took

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{iter, panic};
 
 use super::{Scope, ScopeError};
@@ -77,13 +77,12 @@ impl<E: ?Sized + Sync> Host<E> for Scope<'_, E> {
 
 impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Runs tasks on this thread for a while; false if there was none.
-    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub(super) fn work(
         &mut self,
         within: Option<GroupId>,
         nested: bool,
     ) -> Result<bool, ScopeError> {
-        let (begin, away) = (Instant::now(), self.away);
+        let (begin, away) = (self.comm.now(), self.away);
         let most = if nested || self.recorder.is_on() {
             1
         } else {
@@ -114,7 +113,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         if tasks == 0 {
             return Ok(false);
         }
-        let took = begin.elapsed().saturating_sub(self.away - away);
+        let took = self.comm.now().saturating_sub(begin);
+        let took = took.saturating_sub(self.away - away);
         let busy = self.comm.compute(units, took);
         if let Some(units) = last_done {
             self.note_end(0, units);
@@ -242,14 +242,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// A task of this thread waits for a result of a group that it made.
-    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub(super) fn wait_for(
         &mut self,
         site: &mut Site<E>,
         badge: &Badge,
         group: &Arc<Line>,
     ) -> Result<Option<Outcome>, ScopeError> {
-        let begin = Instant::now();
+        let begin = self.comm.now();
         let charged = site.charged;
         self.pick_up(site, badge)?;
         if charged > 0 {
@@ -274,7 +273,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.put_back(job);
         }
         self.note(What::WaitEnd { worker: 0 });
-        self.away += begin.elapsed();
+        self.away += self.comm.now().saturating_sub(begin);
         Ok(joined)
     }
 

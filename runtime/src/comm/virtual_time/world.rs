@@ -398,7 +398,7 @@ impl World {
         clock
     }
 
-    /// Work of so many units was done, which took so long here; returns what it took there.
+    /// Work of so many units was done, which took so long on the rank's clock as far as that runs by itself; returns what it took.
     pub(super) fn compute(&mut self, rank: Rank, units: u64, took: Duration) -> Duration {
         let place = &mut self.places[rank.index()];
         match self.computation {
@@ -408,7 +408,7 @@ impl World {
                 Duration::from_nanos(time as Time)
             }
             // Its clock has seen that already.
-            Computation::Measured { factor } => took.mul_f64(factor * place.slowness),
+            Computation::Measured { .. } => took,
         }
     }
 
