@@ -515,9 +515,25 @@ fn rank_loop(
         if let Some(recorder) = &mut recorder {
             recorder.before(&mut simulation, &thread_time)?;
         }
-        let report = match &mut tracer {
-            Some(tracer) => tracer.advance(&mut simulation, comm)?,
-            None => simulation.advance(comm)?,
+        let outcome = match &mut tracer {
+            Some(tracer) => tracer.advance(&mut simulation, comm),
+            None => simulation.advance(comm),
+        };
+        let report = match outcome {
+            Ok(report) => report,
+            Err(error) => {
+                // To go on from, with a shorter step or another tolerance. Every rank has failed so.
+                let whole = error.is_of_length() && simulation.is_between_steps();
+                if whole && scene.output.checkpoints {
+                    let state = simulation.gather_state(comm)?;
+                    if let (Some(writer), Some(state)) = (&mut writer, state) {
+                        writer.checkpoint(state)?;
+                    }
+                    // Who returns ends the job: not before that is written. Whom another one forestalls returns too.
+                    drop(comm.barrier());
+                }
+                return Err(error.into());
+            }
         };
         if let Some(recorder) = &mut recorder {
             recorder.after(&report, &mut simulation, &thread_time)?;

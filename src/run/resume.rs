@@ -1,4 +1,7 @@
 //! Going on from a checkpoint: which one, and whether it is one of this scene.
+//!
+//! What a scene says of how exactly equations are solved and in which parts steps may be taken ([`EXACTNESS`]) may have changed: a run that failed for it
+//! has to be helped. The trajectory is another one from there on, and the record says so.
 
 use std::path::{Path, PathBuf};
 
@@ -60,11 +63,58 @@ fn is_in(path: &Path, directory: &Path) -> bool {
     }
 }
 
+/// Keys, with their tables, that may be others than a checkpoint's.
+const EXACTNESS: [(&str, &str); 6] = [
+    ("[time]", "shortest"),
+    ("[time]", "strain_change"),
+    ("[solver]", "tolerance"),
+    ("[solver]", "max_iterations"),
+    ("[solver]", "newton"),
+    ("[solver]", "newton_tolerance"),
+];
+
+/// The lines of a scene, each with whether it is about [`EXACTNESS`].
+fn lines(scene: &str) -> impl Iterator<Item = (&str, bool)> {
+    let mut table = "";
+    scene.lines().map(move |line| {
+        if line.starts_with('[') {
+            table = line;
+        }
+        let key = line.split_once('=').map_or("", |(key, _)| key.trim());
+        (line, EXACTNESS.contains(&(table, key)))
+    })
+}
+
+fn but_exactness(scene: &str) -> Vec<&str> {
+    let others = lines(scene).filter(|(_, exactness)| !exactness);
+    others.map(|(line, _)| line).collect()
+}
+
+/// What a scene says of [`EXACTNESS`] that a checkpoint does not, for people; nothing if they are the same.
+pub(super) fn changed(header: &Header, world: &World) -> Option<String> {
+    let here = world.scene().echo_of_trajectory();
+    let there: Vec<&str> = header.scene.lines().collect();
+    let new = lines(&here).filter(|(line, exactness)| *exactness && !there.contains(line));
+    let new: Vec<&str> = new.map(|(line, _)| line).collect();
+    let dropped = lines(&header.scene)
+        .filter(|(_, exactness)| *exactness)
+        .count();
+    match new.is_empty() && dropped == lines(&here).filter(|(_, exactness)| *exactness).count() {
+        true => None,
+        false => Some(format!(
+            "from step {} on the run had other settings than before ({}): no run of this scene alone ends so",
+            header.step,
+            new.join(", ")
+        )),
+    }
+}
+
 /// Whether a state is one of this world; the error says what differs.
 fn check(header: &Header, world: &World) -> Result<(), String> {
-    let (here, there) = (world.scene().echo_of_trajectory(), &header.scene);
-    if here != *there {
-        let mut lines = there.lines().zip(here.lines());
+    let here = world.scene().echo_of_trajectory();
+    let (here, there) = (but_exactness(&here), but_exactness(&header.scene));
+    if here != there {
+        let mut lines = there.into_iter().zip(here);
         return Err(match lines.find(|(there, here)| there != here) {
             Some((there, here)) => {
                 format!("it has `{there}` where the scene now has `{here}`")

@@ -6,6 +6,7 @@ use std::time::Duration;
 use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
 
+use super::resume::changed;
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
 use crate::output::{
     MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
@@ -107,6 +108,11 @@ pub(super) fn summarise(
     let cuts = ranks.first().map(|r| r.cuts.clone()).unwrap_or_default();
     let mut warnings = warnings(world, &last);
     warnings.extend(cuts.warnings());
+    let header = start
+        .checkpoint
+        .as_ref()
+        .map(|checkpoint| &checkpoint.header);
+    warnings.extend(header.and_then(|header| changed(header, world)));
     warnings.extend(trace.as_ref().and_then(untraced));
     RunSummary {
         hash: last.hash,

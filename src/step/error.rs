@@ -124,6 +124,33 @@ pub enum StepError {
         /// The vertex.
         at: Named,
     },
+    /// A vertex moves as no cloth does.
+    #[error(
+        "step {step}: {at} moves at {speed:.1e} m/s, for the cloth flies apart; take a shorter time.step{}",
+        if *explicit { ", with this integrator below the shortest edge times the root of density over stretch" } else { "" }
+    )]
+    FlewApart {
+        /// The step, from 1.
+        step: u64,
+        /// The vertex.
+        at: Named,
+        /// In m/s.
+        speed: f64,
+        /// Whether elasticity is explicit, which bounds the step.
+        explicit: bool,
+    },
+    /// A step failed although it had been halved.
+    #[error(
+        "{source}; the step had been halved {halvings} times, to parts of {length} s: a smaller time.shortest lets it be halved further"
+    )]
+    Halved {
+        /// What failed.
+        source: Box<Self>,
+        /// How often.
+        halvings: u32,
+        /// The length of the part that failed, in s.
+        length: f64,
+    },
     /// Messages failed.
     #[error(transparent)]
     Comm(#[from] CommError),
@@ -171,8 +198,22 @@ impl StepError {
             Self::Newton { .. }
             | Self::Collapsed { .. }
             | Self::StrainChange { .. }
+            | Self::FlewApart { .. }
+            | Self::Halved { .. }
             | Self::NonFinite { .. } => true,
             _ => false,
+        }
+    }
+
+    /// The same of a step that had been halved so often, to parts of so many s.
+    pub(super) fn after_halving(self, halvings: u32, length: f64) -> Self {
+        match halvings {
+            0 => self,
+            halvings => Self::Halved {
+                source: Box::new(self),
+                halvings,
+                length,
+            },
         }
     }
 }

@@ -130,7 +130,7 @@ impl Simulation<'_> {
         };
         bad |= ends.iter().any(|v| !v.is_finite());
         if !bad {
-            return Ok(());
+            return self.check_speeds();
         }
         let first = |vectors: &[DVec3]| vectors.iter().position(|v| !v.is_finite());
         let at = first(&self.moved).or_else(|| first(ends));
@@ -140,6 +140,25 @@ impl Simulation<'_> {
         })
     }
 }
+
+impl Simulation<'_> {
+    /// Fails if a vertex moves faster than any cloth: on every rank, for all look at all.
+    fn check_speeds(&self) -> Result<(), StepError> {
+        let too_fast = |v: &DVec3| v.length_squared() > FASTEST * FASTEST;
+        let Some(at) = self.moves.iter().position(too_fast) else {
+            return Ok(());
+        };
+        Err(StepError::FlewApart {
+            step: self.step + 1,
+            at: self.name(at),
+            speed: self.moves[at].length(),
+            explicit: !self.motion.integrator.is_implicit(),
+        })
+    }
+}
+
+/// In m/s: no cloth moves so fast.
+const FASTEST: f64 = 1e6;
 
 /// Moves positions by velocities, with the roundings of [`Simulation::move_all`].
 fn move_on(x: &mut [DVec3], v: &[DVec3], dt: f64) {

@@ -63,6 +63,8 @@ pub struct Simulation<'w> {
     pub(super) motion: Motion,
     /// Those whose change of length matters, if it does.
     pub(super) edges: Option<Edges>,
+    /// What the part at hand began with.
+    kept: Kept,
     pub(super) stride: Stride,
     /// Length of the part in s.
     pub(super) dt: f64,
@@ -166,6 +168,7 @@ impl<'w> Simulation<'w> {
             reduction,
             motion: Motion::new(solver.integrator, solver.newton > 1, &plan),
             edges: watched.then(|| Edges::new(world.model().triangles(), &plan)),
+            kept: Kept::default(),
             stride,
             dt: time.step,
             matrix,
@@ -220,10 +223,20 @@ impl<'w> Simulation<'w> {
     /// What failed, with step, patch and vertex. A rank that fails alone ends the job for all.
     pub fn advance(&mut self, comm: &mut dyn Comm) -> Result<StepReport, StepError> {
         let outcome = self.try_advance(comm);
-        if let Err(error) = &outcome {
+        // What is the same on every rank leaves nobody waiting.
+        if let Err(error) = outcome.as_ref()
+            && !error.is_of_length()
+        {
             comm.abort(&error.to_string());
         }
         outcome
+    }
+
+    /// Whether the state is one between two steps, and not of a step that failed after some of its parts: then it can be
+    /// kept, also after a step has failed for its length ([`StepError::is_of_length`]).
+    #[must_use]
+    pub fn is_between_steps(&self) -> bool {
+        self.stride.passed() == 0.0
     }
 
     /// Steps taken.
@@ -307,15 +320,13 @@ impl<'w> Simulation<'w> {
             ..StepReport::default()
         };
         let mut began = None;
-        let mut kept = Kept::default();
         loop {
             self.dt = self.stride.length(self.world.scene().time.step);
-            if self.stride.can_halve() {
-                kept.changes[0].clone_from(&self.change);
-                kept.changes[1].clone_from(&self.change_before);
-                kept.contacts.clear();
-                kept.contacts.extend_from_slice(self.bodies.states());
-            }
+            let kept = &mut self.kept;
+            kept.changes[0].clone_from(&self.change);
+            kept.changes[1].clone_from(&self.change_before);
+            kept.contacts.clear();
+            kept.contacts.extend_from_slice(self.bodies.states());
             let mut part = StepReport::default();
             let outcome = self.take_part(comm, &mut part);
             report.began = *began.get_or_insert(part.began);
@@ -328,10 +339,14 @@ impl<'w> Simulation<'w> {
                         break;
                     }
                 }
-                Err(error) if error.is_of_length() && self.stride.halve() => {
+                Err(error) if error.is_of_length() => {
+                    let kept = &self.kept;
                     self.change.copy_from_slice(&kept.changes[0]);
                     self.change_before.copy_from_slice(&kept.changes[1]);
                     self.bodies.states_mut().copy_from_slice(&kept.contacts);
+                    if !self.stride.halve() {
+                        return Err(error.after_halving(report.halvings, self.dt));
+                    }
                     report.halvings += 1;
                     report
                         .halved_because

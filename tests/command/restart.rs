@@ -230,6 +230,26 @@ fn what_cannot_be_continued_is_refused_and_left_alone() {
     assert_eq!(record(&place.path("part"))["exit"], 0);
 }
 
+/// The limit is met in a few steps, and the state before the one that failed is kept.
+#[test]
+fn a_run_that_failed_goes_on_with_what_it_lacked() {
+    let place = Place::new();
+    let few = "--set solver.max_iterations=9";
+    let (code, message) = place.fails(&format!("{RUN} part --ranks 2 {few}"));
+    assert_eq!(code, 4, "{message}");
+    let [kept] = checkpoints(&place.path("part"))[..] else {
+        panic!("one checkpoint")
+    };
+    assert!(message.contains(&format!("step {}", kept + 1)), "{message}");
+    let more = "--set solver.max_iterations=900";
+    let whole = place.weft(&format!("{RUN} whole {more}"));
+    let helped = place.weft(&format!("{RUN} part --ranks 3 {more} --resume"));
+    // Only the limit differs, which the steps before did not meet.
+    assert_eq!(hash_of(&whole), hash_of(&helped));
+    let warnings = record(&place.path("part"))["warnings"].to_string();
+    assert!(warnings.contains("max_iterations = 900"), "{warnings}");
+}
+
 /// The mesh has other vertices than it had; its name is the same.
 #[test]
 fn a_state_of_another_mesh_is_refused() {
