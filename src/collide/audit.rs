@@ -88,6 +88,22 @@ pub fn crossings(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<([u32; 2], u32)> {
     found
 }
 
+/// How many pairs of an edge of one surface and a triangle of another cross: of cloth and a body, of which no vertex need be inside the other.
+#[must_use]
+pub fn crossings_between(
+    (x, triangles): (&[DVec3], &[[u32; 3]]),
+    (other_x, others): (&[DVec3], &[[u32; 3]]),
+) -> usize {
+    // Side by side, the other one's vertices behind.
+    let first = x.len() as u32;
+    let moved = others.iter().map(|t| t.map(|v| v + first));
+    let both: Vec<[u32; 3]> = triangles.iter().copied().chain(moved).collect();
+    let found = crossings(&[x, other_x].concat(), &both);
+    let between =
+        |(edge, face): &&([u32; 2], u32)| (edge[0] < first) != ((*face as usize) < triangles.len());
+    found.iter().filter(between).count()
+}
+
 /// Whether a segment passes through the inside of a triangle.
 fn crosses(x: &[DVec3], ends: [u32; 2], corners: [u32; 3]) -> bool {
     if ends.iter().any(|v| corners.contains(v)) {
@@ -135,6 +151,9 @@ mod tests {
             1
         );
         assert_eq!(offenders(&triangles, &crossings(&x, &triangles)), [0, 1]);
+        let needle = (&x[3..], &[[0, 1, 2]][..]);
+        let between = crossings_between((&x[..3], &triangles[..1]), needle);
+        assert_eq!(between, crossings(&x, &triangles).len());
         for p in &mut x[3..] {
             p.x += 3.0;
         }

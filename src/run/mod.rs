@@ -299,6 +299,8 @@ struct Last {
     hash: StateHash,
     steps: u64,
     crossings: usize,
+    /// Of cloth and bodies.
+    pierced: usize,
     audit: Option<FrameAudit>,
     frames: usize,
     deepest: f64,

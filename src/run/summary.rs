@@ -201,6 +201,13 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
             100.0 * limit
         ));
     }
+    if last.pierced > 0 {
+        warnings.push(format!(
+            "{} pairs of an edge and a triangle of cloth and bodies cross in the last state, so that one is through the other: take a \
+             shorter time.step",
+            last.pierced
+        ));
+    }
     if last.crossings > 0 {
         let advice = if scene.contact.self_collision {
             "take a shorter time.step or a larger contact.thickness"

@@ -235,6 +235,7 @@ impl<'w> Writer<'w> {
             hash: state_hash(simulation.step(), &x, &v),
             steps: simulation.step(),
             crossings: crossings(&x, &self.triangles).len(),
+            pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
             audit: self.audit,
             frames: self.frames,
             deepest: self.deepest,

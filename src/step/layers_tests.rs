@@ -99,3 +99,25 @@ fn a_sheet_that_walls_push_together_rises_from_the_floor() {
     assert!(speed < 6.0, "{speed}");
     assert!(strain < 0.15 && crossing == 0, "{strain} {crossing}");
 }
+
+/// No vertex of the sheet is inside the post, and no corner of the post on the sheet.
+#[test]
+fn a_sheet_with_a_post_through_it_is_refused() {
+    let text = r#"
+        [[cloth]]
+        grid = { size = 0.3, vertices = 5 }
+        material = { density = 0.15, stretch = 1000, bending = 1e-5 }
+        [[body]]
+        name = "post"
+        shape = "box"
+        center = [0.05, 0.03, 0.01]
+        size = [0.01, 0.01, 0.2]
+        surface = "triangles"
+    "#;
+    let refused = World::build(&Scene::parse(text, None, &[]).unwrap()).err();
+    let message = refused.map(|error| error.to_string()).unwrap_or_default();
+    assert!(
+        message.contains("across the surface of body `post`"),
+        "{message}"
+    );
+}

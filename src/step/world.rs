@@ -7,7 +7,7 @@ use weft_partition::{
     AggregateOptions, Aggregates, Graph, PartitionError, PatchOptions, PatchTree,
 };
 
-use crate::collide::audit::crossings;
+use crate::collide::audit::{crossings, crossings_between};
 use crate::collide::body::{Analytic, BodySurface};
 use crate::collide::{Body, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
@@ -51,6 +51,18 @@ pub enum WorldError {
         body: String,
         /// How deep it is, in m.
         depth: f64,
+    },
+    /// Cloth and a body start through each other's faces.
+    #[error(
+        "cloth `{cloth}` starts across the surface of body `{body}`: {pairs} pairs of an edge and a triangle cross; move one of them"
+    )]
+    StartsAcross {
+        /// The cloth's name.
+        cloth: String,
+        /// The body's name.
+        body: String,
+        /// How many pairs cross.
+        pairs: usize,
     },
     /// Cloth starts where cloth is.
     #[error(
@@ -114,7 +126,7 @@ impl World {
                 cloth: cloth.name.clone(),
                 pin,
             })?;
-            check_start(scene, &solids, &cloth.name, &mesh)?;
+            check_start(scene, (&solids, &body_meshes), &cloth.name, &mesh)?;
             let start = |&held: &bool| if held { DVec3::ZERO } else { cloth.velocity };
             velocities.extend(held.iter().map(start));
             pinned.extend(held);
@@ -305,6 +317,28 @@ impl World {
             .collect()
     }
 
+    /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this time, for positions of the cloth's
+    /// vertices in m, in the numbering of the patch tree.
+    #[must_use]
+    pub fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
+        let moved = self.moved_bodies(time);
+        let bodies = self.scene.bodies.iter().enumerate();
+        let of_triangles =
+            bodies.filter(|(_, body)| matches!(body.surface, Surface::Triangles { .. }));
+        let mesh = |index: usize| {
+            let moved = moved.iter().find(|(of, _)| *of == index);
+            moved.map_or(&self.body_meshes[index], |(_, mesh)| mesh)
+        };
+        let crossing = of_triangles.map(|(index, _)| {
+            let body = mesh(index);
+            crossings_between(
+                (x, self.model.triangles()),
+                (&body.positions, &body.triangles),
+            )
+        });
+        crossing.sum()
+    }
+
     /// How deep a point is inside a body at this time, in m; negative outside all of them.
     #[must_use]
     pub fn depth(&self, p: DVec3, time: f64) -> f64 {
@@ -371,10 +405,10 @@ fn held_vertices(mesh: &TriMesh, pins: &[Pin]) -> Result<Vec<bool>, usize> {
     Ok(held)
 }
 
-/// Refuses cloth that starts inside a body.
+/// Refuses cloth that starts inside a body, or across its surface.
 fn check_start(
     scene: &Scene,
-    solids: &[Solid],
+    (solids, meshes): (&[Solid], &[TriMesh]),
     cloth: &str,
     mesh: &TriMesh,
 ) -> Result<(), WorldError> {
@@ -391,7 +425,25 @@ fn check_start(
             }
         }
     }
+    for (body, other) in scene.bodies.iter().zip(meshes) {
+        let pairs = match body.surface {
+            Surface::Triangles { .. } => across(mesh, other),
+            Surface::Analytic => 0,
+        };
+        if pairs > 0 {
+            return Err(WorldError::StartsAcross {
+                cloth: cloth.to_owned(),
+                body: body.name.clone(),
+                pairs,
+            });
+        }
+    }
     Ok(())
+}
+
+/// Pairs of an edge and a triangle of two meshes that cross.
+fn across(a: &TriMesh, b: &TriMesh) -> usize {
+    crossings_between((&a.positions, &a.triangles), (&b.positions, &b.triangles))
 }
 
 /// Refuses cloths that start crossing each other or themselves.
