@@ -45,6 +45,8 @@ impl Edges {
 
     /// Appends rows for edges whose length would change by about `limit` of it, or more, within `dt` (s). Positions `x` (m) and velocities `v`
     /// (m/s) are local.
+    ///
+    /// Rows are linear in velocities where these are now: an edge that turns gets longer, which the direction that it had does not see.
     pub(super) fn push_rows(
         &self,
         limit: f64,
@@ -56,17 +58,15 @@ impl Edges {
             let [a, b] = local.map(|end| end as usize);
             let along = x[b] - x[a];
             let length = along.length();
-            if length <= 0.0 {
+            let after = along + (v[b] - v[a]) * dt;
+            let change = after.length() - length;
+            if length <= 0.0 || change.abs() < WATCHED * limit * length {
                 continue;
             }
-            let normal = along / length;
-            let rate = (v[b] - v[a]).dot(normal);
-            let allowed = limit * length / dt;
-            if rate.abs() < WATCHED * allowed {
-                continue;
-            }
-            // Lengthening: −rate ≥ −allowed; shortening: rate ≥ −allowed.
-            let sign = if rate > 0.0 { 1.0 } else { -1.0 };
+            let normal = after.try_normalize().unwrap_or(along / length);
+            // Lengthening: n·(along + dt u) ≤ (1 + limit) length; shortening: ≥ (1 − limit) length.
+            let sign = if change > 0.0 { 1.0 } else { -1.0 };
+            let allowed = sign * ((1.0 + sign * limit) * length - normal.dot(along)) / dt;
             rows.push(Row {
                 count: 2,
                 vertices: [ends[0], ends[1], 0, 0],

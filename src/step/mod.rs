@@ -29,6 +29,8 @@ pub mod body_response;
 mod contact_post;
 mod contacts;
 mod corrections;
+#[cfg(test)]
+mod corrections_tests;
 mod detect;
 mod edges;
 mod elements;
@@ -37,8 +39,6 @@ mod fault;
 mod geometry;
 mod hinges;
 pub mod impulses;
-#[cfg(test)]
-mod layers_tests;
 mod motion;
 mod newton;
 mod part;
