@@ -107,10 +107,15 @@ fn let_another_speak() {
 /// Ranks of a run that nobody gave a number for.
 const MOST_RANKS: usize = 16;
 
-/// Options that are of no use together.
+/// Steps of a run, as scenes have it.
+const MOST_STEPS: u64 = 1_000_000_000;
+
+/// Options that are of no use, alone or together.
 fn check_options(arguments: &RunArguments) -> Result<(), Failure> {
     let is_virtual = arguments.comm == CommChoice::Virtual;
-    let message = if is_virtual && (arguments.threads > 1 || arguments.progress_thread) {
+    let message = if arguments.steps.is_some_and(|steps| steps > MOST_STEPS) {
+        "--steps: a run has at most 10⁹ steps"
+    } else if is_virtual && (arguments.threads > 1 || arguments.progress_thread) {
         "--comm virtual: a rank in virtual time has one worker and no thread for messages; leave out --threads and \
          --progress-thread, and take more ranks"
     } else if !is_virtual && arguments.network.is_some() {

@@ -65,6 +65,9 @@ pub struct Machine {
     /// Which ranks ran where.
     #[serde(default)]
     pub hosts: BTreeMap<String, Vec<u32>>,
+    /// Cores that the first rank's process may use, if the run says so.
+    #[serde(default)]
+    pub cores: Option<u32>,
 }
 
 /// What was simulated.

@@ -61,6 +61,7 @@ impl Run {
             notes: Vec::new(),
         };
         run.note_end();
+        run.note_shared_cores();
         run.read_traces()?;
         Ok(run)
     }
@@ -136,6 +137,21 @@ impl Run {
                 ));
             }
             _ => {}
+        }
+    }
+
+    /// Threads of one process that are more than its cores take turns, and each waits for others that do not run.
+    fn note_shared_cores(&mut self) {
+        let machine = &self.record.machine;
+        let busy = u64::from(machine.ranks) * u64::from(machine.threads.max(1));
+        if let Some(cores) = machine.cores
+            && machine.comm == "threads"
+            && busy > u64::from(cores)
+        {
+            self.notes.push(format!(
+                "{busy} workers shared {cores} cores: what ranks waited for each other is of that too. `--comm virtual` \
+                 shows what so many ranks would do."
+            ));
         }
     }
 

@@ -317,7 +317,7 @@ mod tests {
         mesh.positions[2].x = f64::INFINITY;
         assert_eq!(
             refused(&mesh, &[FaultKind::NotFinite]),
-            "the mesh cannot be used:\n  2 vertices whose coordinates are not finite numbers: \
+            "the mesh cannot be used:\n  2 vertices whose coordinates are not finite numbers below 10¹² m: \
              vertex 2 at (inf, 0.5, 0.0); vertex 3 at (NaN, 0.5, 0.0)"
         );
 

@@ -98,7 +98,7 @@ impl fmt::Display for FaultKind {
         f.write_str(match self {
             Self::Empty => "no triangles",
             Self::IndexOutOfRange => "triangles with a vertex that does not exist",
-            Self::NotFinite => "vertices whose coordinates are not finite numbers",
+            Self::NotFinite => "vertices whose coordinates are not finite numbers below 10¹² m",
             Self::RepeatedVertex => "triangles with a vertex twice",
             Self::NoArea => "triangles without area",
             Self::DuplicateTriangle => "triangles with the same vertices as another",

@@ -111,6 +111,9 @@ pub struct MachineRecord {
     pub comm: String,
     /// Which ranks ran on which host.
     pub hosts: BTreeMap<String, Vec<u32>>,
+    /// Cores that the first rank's process may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
     /// The MPI library's own description, if there was one.
     pub mpi: Option<String>,
 }
@@ -323,6 +326,7 @@ mod tests {
             threads: 1,
             comm: "threads".to_owned(),
             hosts: BTreeMap::from([("n01".to_owned(), vec![0, 1])]),
+            cores: None,
             mpi: None,
         };
         let scene = SceneRecord {

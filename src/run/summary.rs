@@ -40,6 +40,9 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
         threads: options.threads as u32,
         comm: options.driver.name().to_owned(),
         hosts: hosts(options),
+        cores: std::thread::available_parallelism()
+            .ok()
+            .and_then(|cores| u32::try_from(cores.get()).ok()),
         mpi: options.mpi.clone(),
     };
     let scene_record = SceneRecord {
@@ -196,9 +199,10 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
     let limit = limit.fold(0.0, f64::max);
     if last.strain > limit + STRAIN_SLACK {
         warnings.push(format!(
-            "strain reached {:.1} %, beyond its limit of {:.1} %: take a shorter time.step",
+            "strain reached {:.1} %, beyond its limit of {} %: take a shorter time.step",
             100.0 * last.strain,
-            100.0 * limit
+            // As it was typed, but for what rounding adds.
+            (1e5 * limit).round() / 1e3
         ));
     }
     if last.pierced > 0 {

@@ -388,6 +388,11 @@ fn file(table: &Table<'_>, key: &'static str, folder: Option<&Path>) -> PathBuf 
             key,
             format!("`{}` is no .obj, .ply or .stl file", Short(text)),
         );
+    } else if path.is_dir() {
+        table.note(
+            key,
+            format!("{} is a directory, not a file", path.display()),
+        );
     } else if !path.is_file() {
         let hint = did_you_mean(nearest_file(&path).as_deref());
         table.note(key, format!("no file at {}{hint}", path.display()));
