@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         })
         .collect();
     let record = format!(
-        r#"{{"schema": 1, "program": {{"name": "weftwork"}}, "exit": 0, "loop_s": 1.0,
+        r#"{{"schema": 1, "program": {{"name": "weftwork"}}, "exit": 0, "loop_s": 1.0, "trace": {{}},
             "machine": {{"ranks": {ranks}, "threads": 1, "comm": "virtual"}},
             "scene": {{"name": "large", "path": "large.toml"}}, "ranks": [{}]}}"#,
         owners.join(",")
