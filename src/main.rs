@@ -18,6 +18,7 @@ use clap::Parser as _;
 use weft_runtime::comm::virtual_time::Network;
 use weftwork::run::{Audit, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run};
 use weftwork::scene::Scene;
+use weftwork::scene::load::MOST_STEPS;
 
 use self::cli::{Arguments, AuditChoice, CommChoice, Command, NetworkChoice, RunArguments};
 use self::commands::{
@@ -104,11 +105,8 @@ fn let_another_speak() {
     std::thread::sleep(Duration::from_millis(300));
 }
 
-/// Ranks of a run that nobody gave a number for.
-const MOST_RANKS: usize = 16;
-
-/// Steps of a run, as scenes have it.
-const MOST_STEPS: u64 = 1_000_000_000;
+/// Ranks of a run that nobody gave a number for, at most.
+const DEFAULT_RANKS: usize = 16;
 
 /// Options that are of no use, alone or together.
 fn check_options(arguments: &RunArguments) -> Result<(), Failure> {
@@ -156,7 +154,7 @@ fn run_scene(
         _ if arguments.record.is_some() => 1,
         _ => {
             let cores = std::thread::available_parallelism();
-            let ranks = cores.map_or(2, |cores| cores.get().clamp(2, MOST_RANKS));
+            let ranks = cores.map_or(2, |cores| cores.get().clamp(2, DEFAULT_RANKS));
             ranks.min(patch_count(&scene)?)
         }
     };

@@ -185,12 +185,10 @@ fn sources(arguments: &StudyArguments, plan: &Plan) -> Result<Vec<Box<dyn Source
             let mut source = source.copied(arguments.copies);
             // Two records of one scene: tables and plots tell them apart.
             let name = source.name().to_owned();
-            let names = (2_usize..).map(|nth| format!("{name}-{nth}"));
-            if let Some(other) = std::iter::once(name.clone())
-                .chain(names)
-                .find(|name| !taken(&sources, name))
-            {
-                source = source.named(&other);
+            let mut nth = 1;
+            while taken(&sources, source.name()) {
+                nth += 1;
+                source = source.named(&format!("{name}-{nth}"));
             }
             sources.push(Box::new(source));
             continue;

@@ -171,7 +171,11 @@ fn counts(run: &Run) -> Counts {
     Counts {
         top_level: balance.top_level,
         tasks: balance.tasks,
-        tests: balance.tests,
+        // A run that was killed has its history.
+        tests: match &run.record.balance {
+            Some(balance) => balance.tests,
+            None => run.history.iter().map(|row| row.tests).sum(),
+        },
         splits: balance.splits,
         requests: balance.steal_requests,
         served: balance.steals,

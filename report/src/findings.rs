@@ -181,20 +181,29 @@ fn traced_again(run: &Run) -> String {
     )
 }
 
-/// Options of the run that a study of its scene has too: what was overridden, and the last step.
-fn kept_by_studies(run: &Run) -> String {
-    let mut kept = String::new();
-    let mut words = run.record.command.iter();
+/// The values that the command of a run has for an option, in their order.
+fn values<'a>(run: &'a Run, option: &str) -> Vec<&'a str> {
+    let mut words = run.record.command.iter().map(String::as_str);
+    let mut values = Vec::new();
     while let Some(word) = words.next() {
-        if ["--set", "--steps"].contains(&word.as_str()) {
-            if let Some(value) = words.next() {
-                let _ = write!(kept, " {word} {}", quoted(value));
-            }
-        } else if word.starts_with("--set=") || word.starts_with("--steps=") {
-            let _ = write!(kept, " {}", quoted(word));
+        match word.strip_prefix(option) {
+            Some("") => values.extend(words.next()),
+            Some(rest) => values.extend(rest.strip_prefix('=')),
+            None => {}
         }
     }
-    kept
+    values
+}
+
+/// Options of the run that a study of its scene has too: what was overridden, and the last step.
+fn kept_by_studies(run: &Run) -> String {
+    let of = |option: &str| -> String {
+        let values = values(run, option).into_iter();
+        values
+            .map(|value| format!(" {option} {}", quoted(value)))
+            .collect()
+    };
+    of("--set") + &of("--steps")
 }
 
 /// The network between ranks in virtual time; `None` if they were not.
@@ -204,13 +213,7 @@ fn network(run: &Run) -> Option<&str> {
     if run.record.machine.comm != "virtual" {
         return None;
     }
-    let command = &run.record.command;
-    let named = command
-        .iter()
-        .find_map(|word| word.strip_prefix("--network="));
-    let at = command.iter().position(|word| word == "--network");
-    let after = at.and_then(|at| command.get(at + 1)).map(String::as_str);
-    Some(named.or(after).unwrap_or(DEFAULT))
+    Some(values(run, "--network").first().copied().unwrap_or(DEFAULT))
 }
 
 fn phase_of_trace(traced: &Traced) -> Finding {

@@ -524,15 +524,13 @@ fn rank_loop(
         let report = match outcome {
             Ok(report) => report,
             Err(error) => {
-                // To go on from, with a shorter step or another tolerance. Every rank has failed so.
                 let whole = error.is_of_length() && simulation.is_between_steps();
                 if whole && scene.output.checkpoints {
-                    let state = simulation.gather_state(comm)?;
-                    if let (Some(writer), Some(state)) = (&mut writer, state) {
-                        writer.checkpoint(state)?;
+                    match save(&simulation, &mut writer, comm) {
+                        // What failed first is told, unless it cannot be kept.
+                        Err(failed) if !failed.is_echo() => return Err(failed),
+                        _ => {}
                     }
-                    // Who returns ends the job: not before that is written. Whom another one forestalls returns too.
-                    drop(comm.barrier());
                 }
                 return Err(error.into());
             }
@@ -587,6 +585,20 @@ fn rank_loop(
     }
     totals.last = writer.map(|writer| writer.end(&simulation));
     Ok(gather(comm, &totals)?.unwrap_or_default())
+}
+
+/// Keeps the state before a step that all ranks have failed to take, to go on from with other settings. Collective.
+fn save(
+    simulation: &Simulation<'_>,
+    writer: &mut Option<Writer<'_>>,
+    comm: &mut dyn Comm,
+) -> Result<(), RunError> {
+    let state = simulation.gather_state(comm)?;
+    if let (Some(writer), Some(state)) = (writer, state) {
+        writer.checkpoint(state)?;
+    }
+    // Who returns ends the job: not before that is written.
+    Ok(comm.barrier()?)
 }
 
 /// Gives every rank the state that rank 0 has read. Collective.

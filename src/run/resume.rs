@@ -85,34 +85,42 @@ fn lines(scene: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-fn but_exactness(scene: &str) -> Vec<&str> {
-    let others = lines(scene).filter(|(_, exactness)| !exactness);
-    others.map(|(line, _)| line).collect()
+/// The lines of a scene that are about [`EXACTNESS`], or those that are not.
+fn part(scene: &str, exactness: bool) -> Vec<&str> {
+    let of_part = lines(scene).filter(|(_, of)| *of == exactness);
+    of_part.map(|(line, _)| line).collect()
 }
 
-/// What a scene says of [`EXACTNESS`] that a checkpoint does not, for people; nothing if they are the same.
+/// What a scene says of [`EXACTNESS`] that a checkpoint does not, and the other way round, for people; nothing if they are the same.
 pub(super) fn changed(header: &Header, world: &World) -> Option<String> {
     let here = world.scene().echo_of_trajectory();
-    let there: Vec<&str> = header.scene.lines().collect();
-    let new = lines(&here).filter(|(line, exactness)| *exactness && !there.contains(line));
-    let new: Vec<&str> = new.map(|(line, _)| line).collect();
-    let dropped = lines(&header.scene)
-        .filter(|(_, exactness)| *exactness)
-        .count();
-    match new.is_empty() && dropped == lines(&here).filter(|(_, exactness)| *exactness).count() {
-        true => None,
-        false => Some(format!(
-            "from step {} on the run had other settings than before ({}): no run of this scene alone ends so",
+    let (now, before) = (part(&here, true), part(&header.scene, true));
+    let but = |of: &[&str], other: &[&str]| {
+        let of: Vec<&str> = of
+            .iter()
+            .copied()
+            .filter(|line| !other.contains(line))
+            .collect();
+        if of.is_empty() {
+            "nothing".to_owned()
+        } else {
+            of.join(", ")
+        }
+    };
+    (now != before).then(|| {
+        format!(
+            "from step {} on the run had {} where it had {} before: no run of this scene alone ends so",
             header.step,
-            new.join(", ")
-        )),
-    }
+            but(&now, &before),
+            but(&before, &now)
+        )
+    })
 }
 
 /// Whether a state is one of this world; the error says what differs.
 fn check(header: &Header, world: &World) -> Result<(), String> {
     let here = world.scene().echo_of_trajectory();
-    let (here, there) = (but_exactness(&here), but_exactness(&header.scene));
+    let (here, there) = (part(&here, false), part(&header.scene, false));
     if here != there {
         let mut lines = there.into_iter().zip(here);
         return Err(match lines.find(|(there, here)| there != here) {

@@ -217,11 +217,11 @@ fn read_time(table: &Table<'_>) -> Time {
     if step > end {
         let message = format!("a step of {shown_step} s is longer than `time.end`, {shown_end} s");
         table.note("step", message);
-    } else if end / step > MOST_STEPS {
+    } else if end / step > MOST_STEPS as f64 {
         let message = format!(
             "{shown_end} s in steps of {shown_step} s are {} steps; the most are {}",
             Number(end / step),
-            Number(MOST_STEPS)
+            Number(MOST_STEPS as f64)
         );
         table.note("step", message);
     }
@@ -418,8 +418,8 @@ pub(super) const LONGEST_NAME: usize = 64;
 /// Cloths, and bodies, in a scene.
 const MOST_OBJECTS: usize = 10_000;
 
-/// Steps of a run.
-const MOST_STEPS: f64 = 1e9;
+/// Steps of a run, at most.
+pub const MOST_STEPS: u64 = 1_000_000_000;
 
 /// Patches of a partition.
 const MOST_PATCHES: u64 = 1 << 20;

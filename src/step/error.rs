@@ -141,7 +141,7 @@ pub enum StepError {
     },
     /// A step failed although it had been halved.
     #[error(
-        "{source}; the step had been halved {halvings} times, to parts of {length} s: a smaller time.shortest lets it be halved further"
+        "{source}; so after {halvings} halvings too, in parts of {length} s: a smaller time.shortest allows more"
     )]
     Halved {
         /// What failed.

@@ -45,19 +45,12 @@ impl Simulation<'_> {
             .max(negligible(self.world, self.motion.tau));
         self.hold_still();
         let mut residual = self.look(comm)?.unwrap_or(f64::INFINITY);
-        let mut gave_up = None;
         loop {
             report.newton_residual = residual / allowed;
-            if residual <= allowed || gave_up.is_some() && residual <= ROUNDED * gravity {
-                for (force, rhs) in self.force.iter_mut().zip(&self.rhs) {
-                    *force = -*rhs;
-                }
-                return Ok(());
+            if residual <= allowed {
+                break;
             }
-            if let Some(why) = gave_up {
-                return Err(self.not_converged(comm, report.systems, (residual, allowed), why)?);
-            }
-            gave_up = Some(if report.systems >= solver.newton {
+            let why = if report.systems >= solver.newton {
                 GaveUp::Limit
             } else if residual.is_finite() {
                 let outcome = self.solve_further(comm)?;
@@ -71,8 +64,16 @@ impl Simulation<'_> {
                 }
             } else {
                 GaveUp::Stalled
-            });
+            };
+            if residual <= ROUNDED * gravity {
+                break;
+            }
+            return Err(self.not_converged(comm, report.systems, (residual, allowed), why)?);
         }
+        for (force, rhs) in self.force.iter_mut().zip(&self.rhs) {
+            *force = -*rhs;
+        }
+        Ok(())
     }
 
     /// Takes the largest share of the last solution that makes the residual smaller; `None` if none does. Collective.

@@ -462,6 +462,7 @@ fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> 
         others: found.len() - 1,
     })
 }
+
 /// How a scene wants its cloth to be cut.
 fn patch_options(scene: &Scene) -> PatchOptions {
     PatchOptions {

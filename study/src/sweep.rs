@@ -3,6 +3,7 @@
 //! A point's file names what it was measured of; if that has changed the point is done anew. So a sweep that was stopped goes on where it
 //! was, and one whose plan has grown does what is new. Points are independent of each other and share the cores of this machine.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -193,13 +194,13 @@ pub fn sweep(
     });
     let mut all: Vec<Point> = alone.collect();
     let alone = all.len();
-    // A point that is among these is not measured twice.
+    // No point is measured twice, for it is among these or a name stands twice in the plan.
+    let mut places: HashMap<Point, usize> = all.iter().cloned().zip(0..).collect();
     let of_plan: Vec<usize> = points
         .into_iter()
         .map(|point| {
-            let known = all[..alone].iter().position(|known| *known == point);
-            known.unwrap_or_else(|| {
-                all.push(point);
+            *places.entry(point).or_insert_with_key(|point| {
+                all.push(point.clone());
                 all.len() - 1
             })
         })
