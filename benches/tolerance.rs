@@ -31,7 +31,7 @@ use glam::DVec3;
 use weft_partition::{AggregateOptions, Aggregates, HaloPlan, Ownership, PatchTree};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Tag, solo::Solo};
-use weftwork::solve::{ModifiedCg, Preconditioner, Smoother, System, Tolerance, TwoLevel};
+use weftwork::solve::{ModifiedCg, Multilevel, Preconditioner, Smoother, System, Tolerance};
 use weftwork::step::{Simulation, World};
 
 #[path = "common/cloth.rs"]
@@ -128,10 +128,10 @@ impl Problem<'_> {
         [
             ("block-jacobi", Smoother::BlockJacobi, false),
             ("patch-ssor", Smoother::PatchSsor, false),
-            ("two-level, block-jacobi", Smoother::BlockJacobi, true),
-            ("two-level, patch-ssor", Smoother::PatchSsor, true),
+            ("multilevel, block-jacobi", Smoother::BlockJacobi, true),
+            ("multilevel, patch-ssor", Smoother::PatchSsor, true),
         ]
-        .map(|(name, smoother, two_level)| Ours::new(self, name, (smoother, two_level), goal))
+        .map(|(name, smoother, multilevel)| Ours::new(self, name, (smoother, multilevel), goal))
         .into()
     }
 }
@@ -151,7 +151,7 @@ impl<'a> Ours<'a> {
     fn new(
         problem: &'a Problem<'a>,
         name: &'static str,
-        (smoother, two_level): (Smoother, bool),
+        (smoother, multilevel): (Smoother, bool),
         goal: f64,
     ) -> Self {
         let (world, partition) = (problem.world, problem.partition);
@@ -159,14 +159,14 @@ impl<'a> Ours<'a> {
         let mut made = None;
         let once = milliseconds(1, || {
             let graph = world.graph();
-            let aggregates = two_level.then(|| {
+            let aggregates = multilevel.then(|| {
                 Aggregates::build(graph, world.tree(), &AggregateOptions::default())
                     .expect("the world's own")
             });
-            let two_level = aggregates
+            let multilevel = aggregates
                 .as_ref()
-                .map(|aggregates| TwoLevel { aggregates, graph });
-            let preconditioner = Preconditioner::new(smoother, two_level, pattern, partition);
+                .map(|aggregates| Multilevel { aggregates, graph });
+            let preconditioner = Preconditioner::new(smoother, multilevel, pattern, partition);
             made = Some(ModifiedCg::new(partition, preconditioner, Tag(1)));
         });
         let mut ours = Self {

@@ -23,7 +23,7 @@ pub(crate) fn cloth(side: u32) -> World {
         [contact]
         self_collision = false
         [solver]
-        preconditioner = "two-level"
+        preconditioner = "multilevel"
         "#
     );
     let scene = Scene::parse(&text, None, &[]).expect("a scene");

@@ -4,7 +4,7 @@
 //! least as many vertices as they will have patches, so that no patch can end up empty.
 
 use crate::PartitionError;
-use crate::by_metis::cut;
+use crate::by_metis::{How, cut};
 use crate::subgraph::Subgraph;
 
 /// Cuts a subgraph into two sides of about equal weight with few edges between them.
@@ -23,7 +23,7 @@ pub(crate) fn bisect(
     if graph.neighbours.is_empty() {
         return Ok(sweep(graph, least));
     }
-    let sides: Vec<bool> = (cut(graph, 2, seed)?.into_iter())
+    let sides: Vec<bool> = (cut(graph, 2, (How::Bisections, seed))?.into_iter())
         .map(|side| side != 0)
         .collect();
     if has_room(&sides, least) && heavier_side(graph, &sides) <= MAX_SHARE * total(graph) {

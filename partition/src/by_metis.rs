@@ -29,12 +29,28 @@ pub fn k_way(graph: &Graph, parts: usize, seed: i32) -> Result<Vec<u32>, Partiti
         return Ok(vec![0; vertices]);
     }
     let all: Vec<u32> = graph.vertices().collect();
-    let part = cut(&Extractor::new(graph).extract(&all), parts, seed)?;
+    let how = if parts == 2 {
+        How::Bisections
+    } else {
+        How::KWay
+    };
+    let part = cut(&Extractor::new(graph).extract(&all), parts, (how, seed))?;
     Ok(part.into_iter().map(i32::cast_unsigned).collect())
 }
 
-/// Cuts a graph with METIS: by bisection into two, k ways into more.
-pub(crate) fn cut(graph: &Subgraph, parts: usize, seed: i32) -> Result<Vec<i32>, PartitionError> {
+/// How METIS goes about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum How {
+    Bisections,
+    KWay,
+}
+
+/// Cuts a graph with METIS: by bisection again and again, or k ways at once.
+pub(crate) fn cut(
+    graph: &Subgraph,
+    parts: usize,
+    (how, seed): (How, i32),
+) -> Result<Vec<i32>, PartitionError> {
     let failed = |reason: String| PartitionError::Metis {
         vertices: graph.len(),
         reason,
@@ -47,10 +63,9 @@ pub(crate) fn cut(graph: &Subgraph, parts: usize, seed: i32) -> Result<Vec<i32>,
             .map_err(|error| failed(error.to_string()))?
             .set_vwgt(&graph.weights)
             .set_option(metis::option::Seed(seed));
-        let done = if parts == 2 {
-            problem.part_recursive(&mut part)
-        } else {
-            problem.part_kway(&mut part)
+        let done = match how {
+            How::Bisections => problem.part_recursive(&mut part),
+            How::KWay => problem.part_kway(&mut part),
         };
         done.map_err(|error| failed(error.to_string()))?;
     }

@@ -89,13 +89,13 @@ impl Default for ContactParameters {
     }
 }
 
-/// 1e-6 within 1000 iterations, two levels; implicit Euler, linearised once.
+/// 1e-6 within 1000 iterations, several levels; implicit Euler, linearised once.
 impl Default for Solver {
     fn default() -> Self {
         Self {
             tolerance: 1e-6,
             max_iterations: 1000,
-            preconditioner: Preconditioner::TwoLevel,
+            preconditioner: Preconditioner::Multilevel,
             integrator: Integrator::Euler,
             newton: 1,
             newton_tolerance: 1e-4,

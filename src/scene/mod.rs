@@ -451,12 +451,12 @@ pub enum Preconditioner {
     /// Symmetric Gauss-Seidel within each patch.
     PatchSsor,
     /// Each vertex on its own, and rigid motions of small groups of vertices.
-    TwoLevel,
+    Multilevel,
 }
 
 impl Preconditioner {
     /// All there are.
-    pub const ALL: [Self; 3] = [Self::BlockJacobi, Self::PatchSsor, Self::TwoLevel];
+    pub const ALL: [Self; 3] = [Self::BlockJacobi, Self::PatchSsor, Self::Multilevel];
 
     /// The name in scenes.
     #[must_use]
@@ -464,7 +464,7 @@ impl Preconditioner {
         match self {
             Self::BlockJacobi => "block-jacobi",
             Self::PatchSsor => "patch-ssor",
-            Self::TwoLevel => "two-level",
+            Self::Multilevel => "multilevel",
         }
     }
 }

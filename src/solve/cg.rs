@@ -454,14 +454,17 @@ impl ModifiedCg {
     ) -> Result<[f64; K], CommError> {
         let of = (self.reduction.patches(), self.reduction.shares());
         self.preconditioner.restart(system, of, &self.r);
-        let leaves = self.reduction.leaves(|patch| {
+        let mut leaves = self.reduction.leaves(|patch| {
             let mut leaf = others(self, patch.clone());
             leaf[0] = (self.preconditioner).residual_energy(patch.clone(), &self.r[patch]);
             leaf
         });
-        let carried = self
-            .preconditioner
-            .restrict(&self.r, self.reduction.shares(), false);
+        let carried = self.preconditioner.restrict(
+            &self.r,
+            (self.reduction.shares(), false),
+            &mut leaves,
+            |leaf, part| leaf[0] += part,
+        );
         let mut sums = self.reduction.sum_leaves(comm, carried, &leaves)?;
         sums[0] += self.preconditioner.solve_residual();
         Ok(sums)
@@ -495,7 +498,9 @@ impl ModifiedCg {
         let told = |[.., energy]: &mut [f64; 3], part: f64| *energy = part;
         let of = (patches, shares);
         (self.preconditioner).sweep_product(system, of, &self.w, &mut self.leaves, told);
-        let carried = (self.preconditioner).restrict(&self.w, shares, progress.rounded);
+        let told = |[.., energy]: &mut [f64; 3], part: f64| *energy += part;
+        let of = (shares, progress.rounded);
+        let carried = (self.preconditioner).restrict(&self.w, of, &mut self.leaves, told);
         self.reduction.sum_leaves(comm, carried, &self.leaves)
     }
 

@@ -31,7 +31,7 @@ pub struct System<'a> {
 /// in Δv. With block-Jacobi it is the velocity change that each vertex would make on its own,
 /// weighted by mass, so that neither the fineness of a mesh nor a heavy cloth beside a light one
 /// distorts it, but what many vertices have wrong together counts little. The stronger the
-/// preconditioner, the nearer to the error: the two-level one also counts what aggregates have wrong
+/// preconditioner, the nearer to the error: the multilevel one also counts what groups and aggregates have wrong
 /// as a whole, and the same tolerance asks more of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {

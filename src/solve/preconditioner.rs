@@ -1,11 +1,11 @@
 //! What the conjugate gradients are preconditioned with: a local level, and perhaps a coarse one.
 //!
 //! Local is [`BlockJacobi`](super::BlockJacobi) or, stronger, symmetric Gauss-Seidel within patches. Both know only what
-//! is near, and need iterations in proportion to the vertices along a side. With the coarse level
-//! added, rigid motions of aggregates, the number hardly grows:
+//! is near, and need iterations in proportion to the vertices along a side. With rigid motions of groups
+//! of vertices added, G, and of aggregates of those, P, the number grows much less:
 //!
 //! ```text
-//! u = M r + P (Pᵀ A P)⁺ Pᵀ r
+//! u = M r + G D⁻¹ Gᵀ r + P (Pᵀ A P)⁺ Pᵀ r
 //! ```
 //!
 //! All of them are symmetric and positive where A is, and depend on mesh, positions and constraints alone: the same bits on any
@@ -40,10 +40,10 @@ pub enum Smoother {
     PatchSsor,
 }
 
-/// The second level: a direct solve for the rigid motions of aggregates.
+/// The levels above: rigid motions of groups, each for itself, and a direct solve for those of aggregates.
 #[derive(Clone, Copy, Debug)]
-pub struct TwoLevel<'a> {
-    /// The patches, cut further.
+pub struct Multilevel<'a> {
+    /// The patches, cut further, and these into groups.
     pub aggregates: &'a Aggregates,
     /// The graph of the whole matrix, in the numbering of the tree.
     pub graph: &'a Graph,
@@ -85,7 +85,7 @@ impl Preconditioner {
     #[must_use]
     pub fn new(
         smoother: Smoother,
-        two_level: Option<TwoLevel<'_>>,
+        multilevel: Option<Multilevel<'_>>,
         pattern: &Pattern,
         (plan, tree, ownership): (&HaloPlan, &PatchTree, &Ownership),
     ) -> Self {
@@ -101,7 +101,7 @@ impl Preconditioner {
                 Smoother::BlockJacobi => Local::default(),
                 Smoother::PatchSsor => Local::Sweeps(Box::new(Sweeps::new(pattern, &patches()))),
             },
-            coarse: two_level.map(|TwoLevel { aggregates, graph }| {
+            coarse: multilevel.map(|Multilevel { aggregates, graph }| {
                 CoarseSpace::new(pattern, plan, ownership, aggregates, graph)
             }),
             entries: Some(pattern.entry_counts()),
@@ -216,16 +216,18 @@ impl Preconditioner {
         system.filter.project(u);
     }
 
-    /// What is to travel with the scalar products, for a projected product w or residual; rounded to f32, if `short`.
-    pub(super) fn restrict(
+    /// What is to travel with the scalar products, for a projected product w or residual; rounded to f32, if `short`. The groups' part of the vector's
+    /// product with M of itself is `told` of every patch.
+    pub(super) fn restrict<T>(
         &mut self,
         vector: &[DVec3],
-        shares: &Shares,
-        short: bool,
+        (shares, short): (&Shares, bool),
+        of_patches: &mut [T],
+        told: impl Fn(&mut T, f64),
     ) -> Option<Carried<'_>> {
         self.coarse
             .as_mut()
-            .map(|coarse| coarse.restrict(vector, shares, short))
+            .map(|coarse| coarse.restrict(vector, (shares, short), of_patches, told))
     }
 
     /// w·p of a patch, which the vectors are of, and the local part of w·M w, if that is best asked for while w is in the cache.

@@ -9,7 +9,7 @@ use weft_partition::{
 
 use weft_runtime::comm::solo::Solo;
 
-use super::{BlockMatrix, Filter, Halo, Pattern, Preconditioner, Smoother, System, TwoLevel};
+use super::{BlockMatrix, Filter, Halo, Multilevel, Pattern, Preconditioner, Smoother, System};
 use crate::team::Shares;
 
 /// A reproducible stream of numbers (splitmix64).
@@ -56,7 +56,7 @@ pub(crate) fn precondition(
     u: &mut [DVec3],
 ) {
     preconditioner.restart(system, of, r);
-    if let Some(carried) = preconditioner.restrict(r, of.1, false) {
+    if let Some(carried) = preconditioner.restrict(r, (of.1, false), &mut [(); 0], |_, _| {}) {
         carried.all.copy_from_slice(carried.own);
     }
     preconditioner.solve_residual();
@@ -80,15 +80,15 @@ pub(crate) struct Sheet {
 pub(crate) enum Kind {
     Jacobi,
     Ssor,
-    TwoLevelJacobi,
-    TwoLevelSsor,
+    MultilevelJacobi,
+    MultilevelSsor,
 }
 
 pub(crate) const KINDS: [Kind; 4] = [
     Kind::Jacobi,
     Kind::Ssor,
-    Kind::TwoLevelJacobi,
-    Kind::TwoLevelSsor,
+    Kind::MultilevelJacobi,
+    Kind::MultilevelSsor,
 ];
 
 /// One rank's part of a system on a sheet.
@@ -128,6 +128,7 @@ impl Sheet {
         let all = renumbered(all);
         let options = AggregateOptions {
             size: Some(9),
+            group: 4,
             ..AggregateOptions::default()
         };
         Self {
@@ -145,6 +146,7 @@ impl Sheet {
     pub(crate) fn with_aggregates(mut self, size: usize) -> Self {
         let options = AggregateOptions {
             size: Some(size),
+            group: 4,
             ..AggregateOptions::default()
         };
         self.aggregates = Aggregates::build(&self.all, &self.tree, &options).unwrap();
@@ -168,17 +170,17 @@ impl Sheet {
         let (smoother, two) = match kind {
             Kind::Jacobi => (Smoother::BlockJacobi, false),
             Kind::Ssor => (Smoother::PatchSsor, false),
-            Kind::TwoLevelJacobi => (Smoother::BlockJacobi, true),
-            Kind::TwoLevelSsor => (Smoother::PatchSsor, true),
+            Kind::MultilevelJacobi => (Smoother::BlockJacobi, true),
+            Kind::MultilevelSsor => (Smoother::PatchSsor, true),
         };
-        let two_level = two.then_some(TwoLevel {
+        let multilevel = two.then_some(Multilevel {
             aggregates: &self.aggregates,
             graph: &self.all,
         });
         let ownership = self.ownership(ranks);
         Preconditioner::new(
             smoother,
-            two_level,
+            multilevel,
             &pattern,
             (&plan, &self.tree, &ownership),
         )

@@ -27,7 +27,8 @@ use super::world::World;
 use crate::collide::Volumes;
 use crate::scene;
 use crate::solve::{
-    BlockMatrix, Filter, ModifiedCg, Pattern, Preconditioner, Reduction, Smoother, System, TwoLevel,
+    BlockMatrix, Filter, ModifiedCg, Multilevel, Pattern, Preconditioner, Reduction, Smoother,
+    System,
 };
 use crate::team::{Shares, Team, parts};
 
@@ -124,15 +125,15 @@ impl<'w> Simulation<'w> {
         let owned = plan.owned().len();
         let partition = (&plan, world.tree(), &ownership);
         let smoother = match world.scene().solver.preconditioner {
-            // With two levels, SSOR saves a third of the iterations and doubles the work of each.
-            scene::Preconditioner::BlockJacobi | scene::Preconditioner::TwoLevel => {
+            // With more levels, SSOR saves a third of the iterations and doubles the work of each.
+            scene::Preconditioner::BlockJacobi | scene::Preconditioner::Multilevel => {
                 Smoother::BlockJacobi
             }
             scene::Preconditioner::PatchSsor => Smoother::PatchSsor,
         };
         let graph = world.graph();
-        let two_level = (world.aggregates()).map(|aggregates| TwoLevel { aggregates, graph });
-        let preconditioner = Preconditioner::new(smoother, two_level, matrix.pattern(), partition);
+        let multilevel = (world.aggregates()).map(|aggregates| Multilevel { aggregates, graph });
+        let preconditioner = Preconditioner::new(smoother, multilevel, matrix.pattern(), partition);
         // In virtual time ranks take turns on one thread, and their workers are modelled.
         let threads = if comm.has_threads() {
             options.workers

@@ -144,8 +144,8 @@ impl World {
         let tree = PatchTree::build(&graph, &patch_options(scene))?;
 
         let graph = graph.renumbered(&tree)?;
-        let two_level = scene.solver.preconditioner == Preconditioner::TwoLevel;
-        let aggregates = two_level
+        let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
+        let aggregates = multilevel
             .then(|| Aggregates::build(&graph, &tree, &AggregateOptions::default()))
             .transpose()?;
         let model = model.renumbered(tree.old_to_new());

@@ -332,7 +332,7 @@ fn iterations(kind: Kind) -> [u32; 3] {
 }
 
 #[test]
-fn iterations_grow_with_the_mesh_unless_there_are_two_levels() {
+fn iterations_grow_with_the_mesh_unless_there_are_more_levels() {
     for kind in [Kind::Jacobi, Kind::Ssor] {
         let [small, middle, large] = iterations(kind);
         assert!(
@@ -344,7 +344,7 @@ fn iterations_grow_with_the_mesh_unless_there_are_two_levels() {
             "{kind:?}: {small} {middle} {large}"
         );
     }
-    for kind in [Kind::TwoLevelJacobi, Kind::TwoLevelSsor] {
+    for kind in [Kind::MultilevelJacobi, Kind::MultilevelSsor] {
         let [small, middle, large] = iterations(kind);
         assert!(
             large < small + small / 3,

@@ -254,7 +254,7 @@ impl Loop for Factoring<'_> {
                 lanes,
                 &mut factor.diagonal[column],
                 &mut factor.inverse[column],
-                nothing,
+                (TINY, nothing),
             );
             factor.finish_column(lanes, column);
         }
@@ -307,13 +307,18 @@ impl Loop for Solving<'_> {
 }
 
 /// Factors a block on the diagonal in place. `inverse` holds the entries that its pivots started
-/// from, and becomes the inverse pivots. Dropped pivots, those up to `nothing` among them, leave zeros below them.
+/// from, and becomes the inverse pivots. Dropped pivots, which are the `tiny` share of that or less, or no more than `nothing`, leave zeros below them.
 #[inline(always)]
-fn factor_block(lanes: impl Lanes, block: &mut Padded, inverse: &mut Six, nothing: f64) {
+pub(super) fn factor_block(
+    lanes: impl Lanes,
+    block: &mut Padded,
+    inverse: &mut Six,
+    (tiny, nothing): (f64, f64),
+) {
     for c in 0..6 {
         let pivot = block[c][c];
         // Not a number is not greater either.
-        inverse[c] = if pivot > nothing.max(TINY * inverse[c].abs()) {
+        inverse[c] = if pivot > nothing.max(tiny * inverse[c].abs()) {
             1.0 / pivot.sqrt()
         } else {
             0.0
@@ -331,7 +336,7 @@ fn factor_block(lanes: impl Lanes, block: &mut Padded, inverse: &mut Six, nothin
 
 /// The inverse of a factored block on the diagonal, by columns; zero where pivots were dropped.
 #[inline(always)]
-fn inverted(block: &Padded, inverse: &Six) -> Padded {
+pub(super) fn inverted(block: &Padded, inverse: &Six) -> Padded {
     let mut columns = ZERO;
     for (of, column) in columns.iter_mut().enumerate() {
         column[of] = inverse[of];

@@ -16,6 +16,7 @@ use weft_partition::{Aggregates, HaloPlan};
 
 use super::Block;
 use super::cholesky::LowerRows;
+use super::groups::Groups;
 use super::modes::Modes;
 use super::six::{self, Column};
 use crate::simd::{Lanes, Loop, four_at, widest};
@@ -48,6 +49,8 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 struct Target {
     block: u32,
+    /// Whether it is the block of the row's group, and of no aggregate yet.
+    of_group: bool,
     near_end: u32,
     far_end: u32,
 }
@@ -75,7 +78,7 @@ impl Galerkin {
         for (row, vertex) in plan.owned().enumerate() {
             let vertex = vertex as u32;
             let own = aggregates.of(vertex);
-            let list = |(at, columns): (Range<usize>, &[u32])| -> Vec<(u32, Entry)> {
+            let list = |(at, columns): (Range<usize>, &[u32])| -> Vec<((u32, bool), Entry)> {
                 let here = at.zip(columns).filter_map(|(at, &column)| {
                     let other = aggregates.of(column);
                     if other > own || (other == own && column > vertex) {
@@ -84,28 +87,32 @@ impl Galerkin {
                     let block = lower
                         .find(own as usize, other)
                         .expect("the coarse graph has an edge for each entry");
+                    let group = aggregates.group_of(column);
                     let local = plan
                         .local_index(column)
                         .expect("the plan reads what the pattern has");
                     let (at, column) = (at as u32, local as u32);
-                    Some(((block - owned.start) as u32, Entry { at, column }))
+                    let of_group = group == aggregates.group_of(vertex);
+                    let target = ((block - owned.start) as u32, of_group);
+                    Some((target, Entry { at, column }))
                 });
                 here.collect()
             };
             let near = list(pattern.block_columns(row));
             let far = list(pattern.scalar_columns(row));
-            let mut blocks: Vec<u32> = near.iter().chain(&far).map(|&(block, _)| block).collect();
+            let mut blocks: Vec<_> = near.iter().chain(&far).map(|&(block, _)| block).collect();
             blocks.sort_unstable();
             blocks.dedup();
             for block in blocks {
-                let of = |all: &[(u32, Entry)]| -> Vec<Entry> {
+                let of = |all: &[((u32, bool), Entry)]| -> Vec<Entry> {
                     let here = all.iter().filter(|(target, _)| *target == block);
                     here.map(|&(_, entry)| entry).collect()
                 };
                 galerkin.near.extend(of(&near));
                 galerkin.far.extend(of(&far));
                 galerkin.targets.push(Target {
-                    block,
+                    block: block.0,
+                    of_group: block.1,
                     near_end: galerkin.near.len() as u32,
                     far_end: galerkin.far.len() as u32,
                 });
@@ -115,31 +122,41 @@ impl Galerkin {
         galerkin
     }
 
-    /// Computes the owned blocks.
+    /// Computes the owned blocks, and those of the owned groups.
     pub(super) fn assemble(
         &self,
         matrix: &BlockMatrix,
-        modes: &Modes,
-        owned: &mut [Block],
+        (modes, groups): (&Modes, &Groups),
+        (owned, of_groups): (&mut [Block], &mut [Block]),
         shares: &Shares,
     ) {
         let starts = &self.block_starts;
         let aggregates = || modes.owned_by(shares);
         let blocks = || aggregates().map(|own| starts[own.start]..starts[own.end]);
-        let work = (parts(owned, blocks()).zip(aggregates())).zip(&shares.elements);
+        let grouped = aggregates().map(|own| groups.of_aggregates(&own));
+        let work = (parts(owned, blocks()).zip(parts(of_groups, grouped)))
+            .zip(aggregates())
+            .zip(&shares.elements);
         let matrix = matrix.entries();
-        shares.run(work, |((owned, aggregates), rows)| {
+        shares.run(work, |(((owned, of_groups), aggregates), rows)| {
             owned.fill([[0.0; 6]; 6]);
+            of_groups.fill([[0.0; 6]; 6]);
             let first = starts[aggregates.start];
+            let first_group = groups.of_aggregates(&aggregates).start;
             widest(Adding {
                 galerkin: self,
                 matrix,
                 modes,
+                groups,
                 rows: rows.clone(),
                 owned,
                 first,
+                of_groups,
+                first_group,
             });
-            for own in starts[aggregates.start..=aggregates.end].windows(2) {
+            for (own, aggregate) in
+                (starts[aggregates.start..=aggregates.end].windows(2)).zip(aggregates)
+            {
                 // The block on the diagonal comes last.
                 let blocks = &mut owned[own[0] - first..own[1] - first];
                 let Some((diagonal, others)) = blocks.split_last_mut() else {
@@ -148,11 +165,11 @@ impl Galerkin {
                 others
                     .iter_mut()
                     .for_each(|block| *block = six::transposed(block));
-                let across = six::transposed(diagonal);
-                for (entry, other) in
-                    (diagonal.as_flattened_mut().iter_mut()).zip(across.as_flattened())
-                {
-                    *entry += other;
+                symmetrise(diagonal);
+                let own = groups.of_aggregates(&(aggregate..aggregate + 1));
+                for block in &mut of_groups[own.start - first_group..own.end - first_group] {
+                    symmetrise(block);
+                    add(diagonal, block);
                 }
             }
         });
@@ -167,14 +184,31 @@ impl Galerkin {
     }
 }
 
-/// What some rows add to the blocks of their aggregates, blocks by rows; `owned` begins with the block of number `first`.
+/// L becomes L + Lᵀ.
+fn symmetrise(block: &mut Block) {
+    let across = six::transposed(block);
+    add(block, &across);
+}
+
+fn add(block: &mut Block, other: &Block) {
+    let entries = block.as_flattened_mut().iter_mut();
+    for (entry, other) in entries.zip(other.as_flattened()) {
+        *entry += other;
+    }
+}
+
+/// What some rows add to the blocks of their groups and aggregates, blocks by rows; `owned` begins with the block of number `first`, `of_groups` with that
+/// of the group `first_group`.
 struct Adding<'a> {
     galerkin: &'a Galerkin,
     matrix: Entries<'a>,
     modes: &'a Modes,
+    groups: &'a Groups,
     rows: Range<usize>,
     owned: &'a mut [Block],
     first: usize,
+    of_groups: &'a mut [Block],
+    first_group: usize,
 }
 
 impl Loop for Adding<'_> {
@@ -186,8 +220,11 @@ impl Loop for Adding<'_> {
             galerkin,
             matrix,
             modes,
+            groups,
             owned,
             first,
+            of_groups,
+            first_group,
             ..
         } = self;
         let Galerkin {
@@ -256,7 +293,11 @@ impl Loop for Adding<'_> {
                     x.times(q.z).minus(w.times(q.x)),
                     y.times(q.x).minus(x.times(q.y)),
                 ];
-                let block = &mut owned[target.block as usize - first];
+                let block = if target.of_group {
+                    &mut of_groups[groups.of(row) - first_group]
+                } else {
+                    &mut owned[target.block as usize - first]
+                };
                 let [fx, fy, fz, mx, my, mz] = block;
                 z[0].add_to(fx);
                 z[1].add_to(fy);

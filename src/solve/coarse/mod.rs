@@ -1,6 +1,6 @@
-//! The second level of the preconditioner: a direct solve for the rigid motions of aggregates.
+//! The levels of the preconditioner above vertices: rigid motions of [`groups`] of a few, and a direct solve for those of aggregates.
 //!
-//! With P the [`modes`] of all aggregates, what this level adds to a local preconditioner is
+//! With P the [`modes`] of all aggregates, what the coarse level adds to a local preconditioner is
 //! P (Pᵀ A P)⁺ Pᵀ r: additive Schwarz with a coarse space [SBG96, ch. 2], plain aggregation with
 //! rigid-body modes \[TJM15\] used once and not as a cycle. Local preconditioners need iterations in
 //! proportion to the vertices along a side, for news travels one ring an iteration; this level takes
@@ -20,6 +20,7 @@
 mod cholesky;
 mod elimination;
 mod galerkin;
+mod groups;
 mod modes;
 mod padded;
 mod six;
@@ -35,6 +36,7 @@ use weft_runtime::comm::{Collectives, Comm, CommError};
 use self::cholesky::{Cholesky, LowerRows};
 use self::elimination::Elimination;
 use self::galerkin::Galerkin;
+use self::groups::Groups;
 use self::modes::Modes;
 use super::reduction::Carried;
 use super::{BlockMatrix, Filter, Halo, Pattern};
@@ -60,6 +62,9 @@ pub(super) struct CoarseSpace {
     owned_blocks: Range<usize>,
     starts: Vec<usize>,
     modes: Modes,
+    groups: Groups,
+    /// D of the groups.
+    of_groups: Vec<Block>,
     galerkin: Galerkin,
     cholesky: Cholesky,
     /// The lower half of A_c, and the numbers of it that travel.
@@ -96,7 +101,10 @@ impl CoarseSpace {
         let owned = aggregates.owned(ownership, plan.rank());
         let owned_blocks = blocks(owned.clone());
         let all = || vec![[0.0; 6]; aggregates.count()];
+        let groups = Groups::new(plan, ownership, aggregates);
         Self {
+            of_groups: vec![[[0.0; 6]; 6]; groups.count()],
+            groups,
             vector_counts: ranks().map(|of| 6 * of.len()).collect(),
             matrix_counts: ranks()
                 .map(|of| PACKED * (blocks(of.clone()).len() - of.len()) + LOWER * of.len())
@@ -127,7 +135,9 @@ impl CoarseSpace {
     ) -> Result<(), CommError> {
         self.modes.place(comm, halo, positions, filter)?;
         let own = &mut self.matrix[self.owned_blocks.clone()];
-        self.galerkin.assemble(matrix, &self.modes, own, shares);
+        let of = (&self.modes, &self.groups);
+        (self.galerkin).assemble(matrix, of, (own, &mut self.of_groups), shares);
+        self.groups.factor(&self.of_groups, shares);
         if comm.size() > 1 {
             self.pack();
             let own = &self.packed[self.packed_before()..];
@@ -196,14 +206,18 @@ impl CoarseSpace {
     }
 
     /// Restricts a projected vector, a product with the matrix or a residual; what is to travel with the scalar products, rounded if
-    /// `short`.
-    pub(super) fn restrict(
+    /// `short`. `told` gets the groups' part of its product with M of itself, of each patch.
+    pub(super) fn restrict<T>(
         &mut self,
         vector: &[DVec3],
-        shares: &Shares,
-        short: bool,
+        (shares, short): (&Shares, bool),
+        of_patches: &mut [T],
+        told: impl Fn(&mut T, f64),
     ) -> Carried<'_> {
-        self.modes.restrict(vector, &mut self.restricted, shares);
+        (self.groups).restrict(vector, &self.modes, &mut self.restricted, shares);
+        for (patch, &energy) in of_patches.iter_mut().zip(self.groups.energies()) {
+            told(patch, energy);
+        }
         Carried {
             own: self.restricted.as_flattened(),
             counts: &self.vector_counts,
@@ -214,7 +228,9 @@ impl CoarseSpace {
 
     /// Solves for the restricted residual, which was computed and not updated, and has travelled. Answers this level's part of r·M r.
     pub(super) fn solve_residual(&mut self) -> f64 {
-        self.cholesky.solve(&self.coarse, &mut self.correction)
+        let energy = self.cholesky.solve(&self.coarse, &mut self.correction);
+        self.groups.restart(&self.correction[self.owned.clone()]);
+        energy
     }
 
     /// Solves for the restricted product, which has travelled. Answers this level's part of w·M w.
@@ -226,16 +242,17 @@ impl CoarseSpace {
     pub(super) fn step(&mut self, alpha: f64) {
         let own = self.owned.clone();
         let change = self.change[own.clone()].as_flattened();
-        let correction = self.correction[own].as_flattened_mut();
+        let correction = self.correction[own.clone()].as_flattened_mut();
         for (correction, change) in correction.iter_mut().zip(change) {
             *correction -= alpha * change;
         }
+        self.groups.step(alpha, &self.correction[own]);
     }
 
     /// Adds the motion of the aggregates to vertices, which `u` is of. Constrained directions are to be projected out afterwards.
     pub(super) fn add_correction(&self, rows: Range<usize>, u: &mut [DVec3]) {
-        let own = &self.correction[self.owned.clone()];
-        self.modes.add_motion(rows, own, u);
+        let offsets = &self.modes.offsets()[rows.clone()];
+        self.groups.add_motion(rows, offsets, u);
     }
 
     /// How many blocks of 6x6 numbers the coarse matrix has, its lower half.

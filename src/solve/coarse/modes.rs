@@ -1,4 +1,4 @@
-//! The coarse space: each aggregate moves as a rigid body.
+//! The coarse space: each aggregate moves as a rigid body. Groups take the same modes, of their vertices alone.
 //!
 //! Vertex i of aggregate a has the three translations and the three rotations about the centroid of
 //! a, as columns of
@@ -20,9 +20,8 @@ use glam::{DMat3, DVec3};
 use weft_partition::{Aggregates, HaloPlan, Ownership};
 use weft_runtime::comm::{Comm, CommError};
 
-use super::Six;
 use crate::solve::{Filter, Halo};
-use crate::team::{Shares, parts};
+use crate::team::Shares;
 
 /// The rigid motions of the aggregates that a rank owns or reads.
 #[derive(Clone, Debug)]
@@ -140,40 +139,5 @@ impl Modes {
             .ranges
             .iter()
             .map(|patches| self.in_patch[patches.start].start..self.in_patch[patches.end - 1].end)
-    }
-
-    /// Tᵀ v of every owned aggregate. For v = S v that is Pᵀ v.
-    pub(super) fn restrict(&self, vector: &[DVec3], out: &mut [Six], shares: &Shares) {
-        let owned = || self.owned_by(shares);
-        let work = parts(out, owned()).zip(owned()).zip(&shares.elements);
-        shares.run(work, |((out, owned), share)| {
-            out.fill([0.0; 6]);
-            let vertices = (vector[share.clone()].iter())
-                .zip(&self.offsets[share.clone()])
-                .zip(&self.aggregate[share.clone()]);
-            for ((v, q), &a) in vertices {
-                add_moments(&mut out[a as usize - owned.start], *q, *v);
-            }
-        });
-    }
-
-    /// Adds T y to vertices, which `vector` is of; y is of the owned aggregates.
-    pub(super) fn add_motion(&self, rows: Range<usize>, y: &[Six], vector: &mut [DVec3]) {
-        let rows = vector
-            .iter_mut()
-            .zip(&self.offsets[rows.clone()])
-            .zip(&self.aggregate[rows]);
-        for ((v, q), &a) in rows {
-            let [x, y, z, along_x, along_y, along_z] = y[a as usize];
-            *v += DVec3::new(x, y, z) + DVec3::new(along_x, along_y, along_z).cross(*q);
-        }
-    }
-}
-
-/// Adds Tᵢᵀ v for a vertex with offset q: the force v, and its moment q × v.
-fn add_moments(sum: &mut Six, q: DVec3, v: DVec3) {
-    let m = q.cross(v);
-    for (sum, value) in sum.iter_mut().zip([v.x, v.y, v.z, m.x, m.y, m.z]) {
-        *sum += value;
     }
 }

@@ -32,7 +32,11 @@ fn filter(sheet: &Sheet, ranks: usize, rank: usize) -> Filter {
     filter
 }
 
-/// Whatever rigid motions make up a displacement, the coarse level finds it from the forces.
+/// How a vertex with this offset moves.
+fn moved_by(&[x, y, z, along_x, along_y, along_z]: &Six, offset: DVec3) -> DVec3 {
+    DVec3::new(x, y, z) + DVec3::new(along_x, along_y, along_z).cross(offset)
+}
+
 fn shares(sheet: &Sheet, ranks: usize, rank: usize) -> Shares {
     let ownership = sheet.ownership(ranks);
     let first = ownership.vertices(rank).start;
@@ -43,6 +47,7 @@ fn shares(sheet: &Sheet, ranks: usize, rank: usize) -> Shares {
     Team::default().cut(&patches)
 }
 
+/// Whatever rigid motions make up a displacement, the coarse level finds it from the forces.
 #[test]
 fn rigid_motions_of_aggregates_are_found() {
     let sheet = Sheet::new(14, 4);
@@ -66,7 +71,12 @@ fn rigid_motions_of_aggregates_are_found() {
             .collect();
         let moved = |motion: &[Six]| {
             let mut u = vec![DVec3::ZERO; sheet.len()];
-            coarse.modes.add_motion(0..sheet.len(), motion, &mut u);
+            for (row, u) in u.iter_mut().enumerate() {
+                *u = moved_by(
+                    &motion[sheet.aggregates.of(row as u32) as usize],
+                    coarse.modes.offset(row),
+                );
+            }
             filter.project(&mut u);
             u
         };
@@ -75,7 +85,8 @@ fn rigid_motions_of_aggregates_are_found() {
         matrix.multiply(&u, &mut force, Rows::All);
         filter.project(&mut force);
         let mut found = coarse.clone();
-        let carried = found.restrict(&force, &shares(&sheet, 1, 0), false);
+        let shares = shares(&sheet, 1, 0);
+        let carried = found.restrict(&force, (&shares, false), &mut [(); 0], |_, _| {});
         carried.all.copy_from_slice(carried.own);
         found.solve_residual();
         for (row, (found, u)) in moved(&found.correction).iter().zip(&u).enumerate() {
@@ -83,6 +94,72 @@ fn rigid_motions_of_aggregates_are_found() {
             assert!((*found - *u).length() < 1e-5, "row {row}: {found} for {u}");
         }
     }
+}
+
+/// What a group answers to forces is the rigid motion against which its own block resists with them, whatever moves beside it; of
+/// a group that cannot move, nothing. Their products are told by patches.
+#[test]
+fn groups_answer_forces_with_their_own_rigid_motion() {
+    let sheet = Sheet::new(20, 4).with_aggregates(50);
+    let aggregates = &sheet.aggregates;
+    assert!(aggregates.group_count() > 2 * aggregates.count());
+    let matrix = sheet.system(1, 0, SEED).matrix;
+    let (positions, mut comm) = (sheet.positions(1, 0), Solo::new());
+    let (mut halo, shares) = (Halo::new(&sheet.plan(1, 0), TAG), shares(&sheet, 1, 0));
+    let mut kept = 0;
+    for filter in [Filter::new(sheet.len()), filter(&sheet, 1, 0)] {
+        let mut coarse = coarse(&sheet, 1, 0);
+        let system = (&matrix, &filter, &positions[..]);
+        (coarse.begin_factor(&mut comm, &mut halo, system, &shares)).unwrap();
+        coarse.finish_factor(&mut comm).unwrap();
+        let mut noise = Noise::new(3);
+        let mut force: Vec<DVec3> = (0..sheet.len()).map(|_| noise.vector()).collect();
+        filter.project(&mut force);
+        let mut told = vec![0.0; sheet.tree.patch_count()];
+        let add = |patch: &mut f64, energy: f64| *patch += energy;
+        let carried = coarse.restrict(&force, (&shares, false), &mut told, add);
+        carried.all.copy_from_slice(carried.own);
+        coarse.correction.fill([0.0; 6]);
+        coarse.groups.restart(&coarse.correction);
+        // With aggregates at rest, groups move vertices.
+        let mut motion = vec![DVec3::ZERO; sheet.len()];
+        coarse.add_correction(0..sheet.len(), &mut motion);
+        filter.project(&mut motion);
+        for (patch, told) in told.iter().enumerate() {
+            let vertices = sheet.tree.patch_vertices(patch);
+            let work: f64 = vertices.map(|v| motion[v].dot(force[v])).sum();
+            assert!((work - told).abs() <= 1e-9 * work.abs(), "{work} {told}");
+        }
+        for group in 0..aggregates.group_count() {
+            let mut alone = vec![DVec3::ZERO; sheet.len()];
+            let of_group = |v: &usize| aggregates.group_of(*v as u32) as usize == group;
+            let vertices: Vec<usize> = (0..sheet.len()).filter(of_group).collect();
+            for &v in &vertices {
+                alone[v] = motion[v];
+            }
+            let mut resistance = vec![DVec3::ZERO; sheet.len()];
+            matrix.multiply(&alone, &mut resistance, Rows::All);
+            filter.project(&mut resistance);
+            for mode in 0..6 {
+                let mut along = [0.0; 6];
+                along[mode] = 1.0;
+                let sum = |of: &[DVec3]| -> f64 {
+                    let works = vertices
+                        .iter()
+                        .map(|&v| moved_by(&along, coarse.modes.offset(v)).dot(of[v]));
+                    works.sum()
+                };
+                let (wanted, found) = (sum(&force), sum(&resistance));
+                let scale: f64 = vertices.iter().map(|&v| force[v].length()).sum();
+                assert!(
+                    (wanted - found).abs() <= 1e-3 * scale,
+                    "{group} {mode}: {found} for {wanted}"
+                );
+                kept += usize::from(wanted != 0.0);
+            }
+        }
+    }
+    assert!(kept > 10 * aggregates.group_count(), "{kept}");
 }
 
 /// u·M v = v·M u and u·M u > 0: what conjugate gradients need.
@@ -179,7 +256,8 @@ fn coarse_numbers_of_the_wrong_length_name_their_sender() {
         }
         let zeros = vec![DVec3::ZERO; sheet.plan(2, 0).owned().len()];
         let mut coarse = coarse(&sheet, 2, 0);
-        let carried = coarse.restrict(&zeros, &shares(&sheet, 2, 0), false);
+        let shares = shares(&sheet, 2, 0);
+        let carried = coarse.restrict(&zeros, (&shares, false), &mut [(); 0], |_, _| {});
         let reduction = Reduction::new(&sheet.tree, &sheet.ownership(2), 0);
         let leaves = reduction.leaves(|_| [1.0]);
         reduction.sum_leaves(comm, Some(carried), &leaves).err()
