@@ -154,7 +154,7 @@ fn a_system_is_what_its_elements_say_one_by_one() {
     }
 }
 
-/// v = g n h and drop = g h² n (n + 1) / 2 for implicit Euler, to rounding.
+/// v = g n h and drop = g h² n (n + 1) / 2 for implicit Euler, to what a hundred solves leave.
 #[test]
 fn free_fall_is_exact() {
     let world = world(&sheet(9, "", "[solver]\ntolerance = 1e-13"));
@@ -162,7 +162,7 @@ fn free_fall_is_exact() {
     let s = run(&world, 100, |_| {});
     for (x, rest) in s.positions().iter().zip(world.model().rest()) {
         let fallen = DVec3::new(0.0, 0.0, -0.5 * g * h * h * n * (n + 1.0));
-        assert!((*x - *rest - fallen).length() < 1e-12, "{}", *x - *rest);
+        assert!((*x - *rest - fallen).length() < 1e-11, "{}", *x - *rest);
     }
     for v in s.velocities() {
         assert!(
