@@ -128,6 +128,7 @@ pub(super) fn summarise(
         frames: last.frames,
         cuts,
         warnings,
+        stops: ranks.first().map(|r| r.stops).unwrap_or_default(),
         deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
         strain: last.strain,
         crossings: last.crossings,
@@ -261,3 +262,4 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
         record.fail(4, message);
     }
 }
+    record.solves = Some(summary.stops);

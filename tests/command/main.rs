@@ -45,6 +45,15 @@ fn a_run_leaves_all_it_promises() {
     assert_eq!(record["exit"], 0);
     assert_eq!(record["result"]["hash"], hash.as_str());
     assert_eq!(record["result"]["steps"], 40);
+    let solves = &record["solves"];
+    let solved: u64 = ["start", "relative", "absolute"]
+        .iter()
+        .map(|why| solves[why].as_u64().unwrap())
+        .sum();
+    assert_eq!(solved, 40, "{solves}");
+    let of_steps = rows.lines().skip(1).map(|l| l.rsplit(',').next().unwrap());
+    let relative = of_steps.filter(|&stop| stop == "relative").count() as u64;
+    assert_eq!(solves["relative"], relative, "{rows}");
     let strain = record["result"]["max_strain"].as_f64().unwrap();
     assert!(strain > 0.0 && strain < 0.15, "{strain}");
     assert_eq!(record["result"]["max_penetration_m"].as_f64(), Some(0.0));
