@@ -28,6 +28,7 @@
 
 pub mod defaults;
 mod document;
+mod duplicate;
 mod echo;
 mod error;
 mod fabrics;
