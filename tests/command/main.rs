@@ -115,7 +115,8 @@ fn bad_input_is_named_and_leaves_nothing_behind() {
             &format!("mesh = \"{name}\""),
         )
     };
-    for name in ["text", "fold", "flat", "absent"] {
+    fs::write(place.path("page.obj"), "<html>\n").unwrap();
+    for name in ["text", "fold", "flat", "absent", "page"] {
         let scene = mesh(&format!("{name}.obj"));
         fs::write(place.path(&format!("{name}.toml")), scene).unwrap();
     }
@@ -186,6 +187,11 @@ fn bad_input_is_named_and_leaves_nothing_behind() {
         ("run fold.toml", 3, &["fold.obj", "edge"]),
         ("run flat.toml", 3, &["flat.obj", "area"]),
         ("run absent.toml", 3, &["absent.obj"]),
+        (
+            "run page.toml",
+            3,
+            &["page.obj: ", "OBJ", "first line is `<html>`"],
+        ),
         (
             "check small.toml --set contact.thickness=1",
             3,
