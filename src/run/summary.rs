@@ -109,7 +109,8 @@ pub(super) fn summarise(
     let trace = ranks.iter().find_map(|r| r.trace.clone());
     // Every rank has seen the same.
     let cuts = ranks.first().map(|r| r.cuts.clone()).unwrap_or_default();
-    let mut warnings = warnings(world, &last);
+    let mut warnings = world.scene().idle_keys();
+    warnings.extend(self::warnings(world, &last));
     warnings.extend(cuts.warnings());
     let header = start
         .checkpoint

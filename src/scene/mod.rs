@@ -32,6 +32,7 @@ mod duplicate;
 mod echo;
 mod error;
 mod fabrics;
+mod idle;
 pub mod load;
 mod material;
 mod nearest;
