@@ -66,6 +66,19 @@ impl Findings {
             ..Self::default()
         };
         findings.next(run, digest);
+        if digest
+            .traced
+            .as_ref()
+            .is_some_and(|traced| traced.incomplete)
+        {
+            for finding in [
+                &mut findings.phase,
+                &mut findings.patch,
+                &mut findings.policy,
+            ] {
+                finding.why.insert_str(0, "By a trace that is incomplete: ");
+            }
+        }
         findings
     }
 

@@ -106,6 +106,8 @@ pub struct TraceSummary {
     /// The first and last steps that were traced, if any were.
     pub steps: Option<(u64, u64)>,
     /// Events that were kept.
+    /// Of these, the first and the last that are whole on all ranks, if any are.
+    pub whole: Option<(u64, u64)>,
     pub events: u64,
     /// Events that found no room.
     pub dropped: u64,
@@ -315,6 +317,7 @@ fn summary(timelines: &[Timeline]) -> TraceSummary {
     TraceSummary {
         steps: steps.clone().min().zip(steps.max()),
         events: timelines.iter().map(Timeline::events).sum(),
+        whole: Timeline::whole(timelines),
         dropped: timelines.iter().map(Timeline::dropped_in_all).sum(),
         clock_error: errors.iter().rev().take(2).sum(),
         story: story(timelines),
