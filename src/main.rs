@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod launcher;
+mod plots;
 mod signals;
 mod studies;
 #[cfg(feature = "mpi")]
@@ -226,10 +227,10 @@ fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
         );
     }
     let mut scene = load(&arguments.scene, &overrides)?;
-    if arguments.no_steal {
     if let Some(end) = arguments.until {
         scene.time.end = ending(end, scene.time.step)?;
     }
+    if arguments.no_steal {
         scene.balance.policy.steal = false;
     }
     if let Some(seed) = arguments.seed {
@@ -238,7 +239,6 @@ fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
     Ok(scene)
 }
 
-fn run_options(
 /// The time in s that a run is to end at, as the option says it, with steps of so many s.
 fn ending(end: f64, step: f64) -> Result<f64, Failure> {
     let message = if !(end.is_finite() && end > 0.0) {
@@ -255,6 +255,7 @@ fn ending(end: f64, step: f64) -> Result<f64, Failure> {
     Err(Failure { code: 2, message })
 }
 
+fn run_options(
     arguments: &RunArguments,
     scene: &Scene,
     ranks: usize,
