@@ -1,7 +1,7 @@
 //! The commands that are no run: they look at a scene, at runs that were, or at the program itself.
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use weft_partition::PartitionError;
@@ -23,6 +23,10 @@ use crate::{Failure, say};
 pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
     build(&scene)?;
+    for warning in scene.idle_keys() {
+        // There is nobody else to tell.
+        drop(writeln!(io::stderr(), "warning: {warning}"));
+    }
     say(scene.echo())
 }
 

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod launcher;
+mod plots;
 mod signals;
 mod studies;
 #[cfg(feature = "mpi")]
@@ -215,14 +216,6 @@ fn run_under_mpi(
 /// The scene, with what the command line changes in it.
 fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
     let mut overrides = arguments.overrides.clone();
-    if let Some(end) = arguments.until {
-        if !end.is_finite() {
-            let message = format!("--until {end}: wants a time in seconds");
-            return Err(Failure { code: 2, message });
-        }
-        // Checked as the scene's own end is.
-        overrides.push(("time.end".to_owned(), format!("{end:?}")));
-    }
     for (key, name) in [
         ("balance.policy", &arguments.policy),
         ("balance.split", &arguments.split),
@@ -234,6 +227,9 @@ fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
         );
     }
     let mut scene = load(&arguments.scene, &overrides)?;
+    if let Some(end) = arguments.until {
+        scene.time.end = ending(end, scene.time.step)?;
+    }
     if arguments.no_steal {
         scene.balance.policy.steal = false;
     }
@@ -241,6 +237,22 @@ fn prepare(arguments: &RunArguments) -> Result<Scene, Failure> {
         scene.balance.seed = seed;
     }
     Ok(scene)
+}
+
+/// The time in s that a run is to end at, as the option says it, with steps of so many s.
+fn ending(end: f64, step: f64) -> Result<f64, Failure> {
+    let message = if !(end.is_finite() && end > 0.0) {
+        format!("--until {end}: wants a time in seconds, above zero")
+    } else if end < step {
+        format!("--until {end}: that is shorter than a step, {step} s")
+    } else if end / step > MOST_STEPS as f64 {
+        format!(
+            "--until {end}: in steps of {step} s that is more than the 10⁹ steps that a run may have"
+        )
+    } else {
+        return Ok(end);
+    };
+    Err(Failure { code: 2, message })
 }
 
 fn run_options(

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use weft_study::chart;
 use weft_study::layout::LayoutError;
 use weft_study::plan::{Plan, Point, network, parse_ranks, policy};
 use weft_study::record::Record;
@@ -21,6 +20,7 @@ use weftwork::step::World;
 
 use crate::cli::StudyArguments;
 use crate::commands::{load, patch_count};
+use crate::plots::Plots;
 use crate::{Failure, say};
 
 /// Keys of runs that are only measured.
@@ -117,6 +117,8 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
             }
         })
     };
+    let earlier = Plots::of(&arguments.out);
+    let plots = Plots::write(&arguments.out, &rows)?;
     file("study.csv", tables::csv(&rows).as_bytes())?;
     let json = serde_json::json!({
         "schema": 1,
@@ -126,28 +128,25 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         "alone": results.alone,
         "points": results.points,
         "rows": rows,
+        "plots": plots,
     });
     let json = serde_json::to_vec_pretty(&json).map_err(|error| Failure {
         code: 101,
         message: error.to_string(),
     })?;
     file("study.json", &json)?;
-    let mut plots = 0;
-    for (name, drawing) in chart::plots(&rows) {
-        file(&format!("{name}.svg"), drawing.svg().as_bytes())?;
-        let png = drawing.png().map_err(|source| {
-            let path = arguments.out.join(format!("{name}.png"));
-            failed(SweepError::Io { path, source })
-        })?;
-        file(&format!("{name}.png"), &png)?;
-        plots += 1;
+    let gone = plots.remove_others(&arguments.out, &earlier);
+    if !arguments.quiet && gone > 0 {
+        let text = format!("{gone} files of plots of an earlier plan were removed");
+        drop(writeln!(io::stderr(), "{text}"));
     }
     let mut text = tables::text(&rows, "collide");
     if !plan.collide_only {
         text += &tables::text(&rows, "step");
     }
     say(format_args!(
-        "{text}Wrote study.csv, study.json and {plots} plots (SVG and PNG) to {}\n",
+        "{text}Wrote study.csv, study.json and {} plots (SVG and PNG) to {}\n",
+        plots.count(),
         arguments.out.display()
     ))
 }
@@ -247,6 +246,7 @@ fn of_scene(
             patches,
             scene: path.to_owned(),
             name,
+            family: scene.name.clone(),
             title: scene.title.clone(),
             overrides,
             steps: arguments.steps,
@@ -285,6 +285,7 @@ fn of_scene(
     let steps = (number(0)?, number(last)?);
     Ok(Box::new(Full {
         name,
+        family: scene.name.clone(),
         title: scene.title.clone(),
         digest: record.digest().to_owned(),
         prices: record.end().prices,
@@ -354,6 +355,7 @@ fn record(arguments: &StudyArguments, scene: &Scene, name: &str) -> Result<PathB
 /// A scene that is simulated whole, on virtual ranks of a modelled machine.
 struct Full {
     name: String,
+    family: String,
     title: String,
     digest: String,
     prices: weft_study::prices::Prices,
@@ -366,6 +368,10 @@ struct Full {
 impl Source for Full {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn family(&self) -> &str {
+        &self.family
     }
 
     fn title(&self) -> &str {
@@ -424,6 +430,7 @@ struct Real {
     patches: usize,
     scene: PathBuf,
     name: String,
+    family: String,
     title: String,
     overrides: Vec<(String, String)>,
     steps: Option<u64>,
@@ -435,6 +442,10 @@ struct Real {
 impl Source for Real {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn family(&self) -> &str {
+        &self.family
     }
 
     fn title(&self) -> &str {

@@ -77,6 +77,10 @@ pub struct Traced {
     pub count: usize,
     /// Seconds in steps of the rank that spent most.
     pub elapsed_s: f64,
+    /// Seconds in steps, the mean over ranks: what shares of phases, and of idle time, are of.
+    pub mean_s: f64,
+    /// Whether events are missing, so that all this is too little.
+    pub incomplete: bool,
     /// Efficiencies of these steps, where no wait is useful.
     pub efficiency: Option<Efficiency>,
     /// Work in each phase, without waits: lines as in the phase table.
@@ -219,6 +223,8 @@ impl Traced {
             steps,
             count: tracks.ranks.iter().map(|rank| rank.steps.len()).max()?,
             elapsed_s,
+            mean_s: seconds(division.all().total()) / tracks.ranks.len().max(1) as f64,
+            incomplete: run.incomplete,
             efficiency: Efficiency::of(&useful, elapsed_s),
             work,
             division,
@@ -242,6 +248,16 @@ impl Traced {
                 (parts.idle() - parts.of(Use::Outputs)) as f64 / all
             })
             .collect()
+    }
+
+    /// What to put behind what is told of these steps.
+    #[must_use]
+    pub fn mark(&self) -> &'static str {
+        if self.incomplete {
+            " (incomplete trace)"
+        } else {
+            ""
+        }
     }
 
     /// Share of all ranks' time that was for something.

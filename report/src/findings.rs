@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use crate::advice::advice;
 use crate::digest::{Digest, IN_TASKS, SHARED, Traced};
 use crate::division::Use;
 use crate::format::{count, list, percent, seconds};
@@ -65,6 +66,19 @@ impl Findings {
             policy,
             ..Self::default()
         };
+        if digest
+            .traced
+            .as_ref()
+            .is_some_and(|traced| traced.incomplete)
+        {
+            for finding in [
+                &mut findings.phase,
+                &mut findings.patch,
+                &mut findings.policy,
+            ] {
+                finding.why.insert_str(0, "By a trace that is incomplete: ");
+            }
+        }
         findings.next(run, digest);
         findings
     }
@@ -106,8 +120,9 @@ impl Findings {
             let mut names: Vec<&str> = now.as_deref().into_iter().collect();
             names.extend(others);
             self.next.push(format!(
-                "See whether {} does better; the result stays the same, only times change:",
-                list(&others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>())
+                "See whether {} {} better; the result stays the same, only times change:",
+                list(&others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>()),
+                if others.len() == 1 { "does" } else { "do" },
             ));
             self.command = Some(format!(
                 "weft study {}{} --ranks {} --policy {}{}",
@@ -119,7 +134,7 @@ impl Findings {
             ));
         } else if self.phase.at_fault {
             self.next.push(
-                "Another policy will not mend that; see from how many ranks on more of them stop to pay:"
+                "Another policy will not mend that; see from how many ranks on more of them no longer pay:"
                     .to_owned(),
             );
             let half = (run.ranks() / 2).max(1);
@@ -514,7 +529,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
         );
     }
     if let Some((step, analysis)) = &traced.longest
-        && let Some(advice) = analysis.advice().filter(|_| at_fault && steals)
+        && let Some(advice) = advice(analysis).filter(|_| at_fault && steals)
     {
         let _ = write!(
             why,

@@ -8,6 +8,7 @@
 
 use std::io::{self, Write};
 
+mod advice;
 mod cloth;
 mod digest;
 mod division;
@@ -21,6 +22,7 @@ mod text;
 mod tracks;
 mod work;
 
+pub use advice::advice;
 pub use cloth::Cloth;
 pub use digest::{Counts, Digest, Traced};
 pub use division::{Division, Parts, Use};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use weft_runtime::trace::Timeline;
+use weft_runtime::trace::{Span, Timeline};
 use weft_runtime::wire;
 
 use crate::record::{Record, Row};
@@ -26,6 +26,8 @@ pub struct Run {
     pub timelines: Vec<Timeline>,
     /// The cloth at its last frame, if whoever asks for the report has it.
     pub cloth: Option<Cloth>,
+    /// Whether the trace has gaps, so that what is counted from it is too little.
+    pub incomplete: bool,
     /// What a reader must know: what is missing, and how to get it.
     pub notes: Vec<String>,
 }
@@ -58,6 +60,7 @@ impl Run {
             history,
             timelines: Vec::new(),
             cloth: None,
+            incomplete: false,
             notes: Vec::new(),
         };
         run.note_end();
@@ -195,15 +198,45 @@ impl Run {
         } else if self.timelines.is_empty() {
             self.note_no_trace();
         }
-        let dropped: u64 = self.timelines.iter().map(Timeline::dropped_in_all).sum();
-        if dropped > 0 {
-            let kept: u64 = self.timelines.iter().map(Timeline::events).sum();
-            self.notes.push(format!(
-                "{dropped} events found no room in the trace beside {kept} that did: what came last is missing; \
-                 trace fewer steps, as in `--trace=1..20`."
-            ));
-        }
+        self.leave_out_gaps();
         Ok(())
+    }
+
+    /// Keeps of a trace that ran out of room what all ranks have whole, so that nothing is counted that only some of them tell.
+    fn leave_out_gaps(&mut self) {
+        let dropped: u64 = self.timelines.iter().map(Timeline::dropped_in_all).sum();
+        if dropped == 0 {
+            return;
+        }
+        let kept: u64 = self.timelines.iter().map(Timeline::events).sum();
+        let lost = format!("{dropped} events found no room in the trace beside {kept} that did");
+        let whole = Timeline::whole(&self.timelines);
+        let ends = whole.and_then(|(_, last)| {
+            let end = |timeline: &Timeline| end_of_step(timeline, last);
+            self.timelines.iter().map(end).collect::<Option<Vec<u64>>>()
+        });
+        let (Some((first, last)), Some(ends)) = (whole, ends) else {
+            let scopes = self.timelines.iter().flat_map(|timeline| &timeline.scopes);
+            let first = scopes.map(|(step, _)| *step).min().unwrap_or(1);
+            self.incomplete = true;
+            self.notes.push(format!(
+                "{lost}: no step is whole on all ranks, and figures that come of the trace are marked as incomplete. Trace one \
+                 step, as in `--trace={first}`; if that is too much, fewer ranks, each of which has more room then."
+            ));
+            return;
+        };
+        for (timeline, end) in self.timelines.iter_mut().zip(ends) {
+            timeline.scopes.retain(|(step, _)| *step <= last);
+            timeline.spans.retain(|span| span.begin < end);
+            timeline.samples.retain(|sample| sample.at < end);
+        }
+        // No two runs have as many events.
+        let fits = (9 * (last - first + 1) / 10).max(1);
+        self.notes.push(format!(
+            "{lost}. Steps {first} to {last} are whole on all ranks: what is told of the trace is of these, and what came later is \
+             left out. `--trace={first}..{}` traces no more than finds room.",
+            first + fits - 1
+        ));
     }
 }
 
@@ -246,6 +279,15 @@ fn read_history(path: &Path) -> Result<Vec<Row>, ReportError> {
             source,
         }),
     }
+}
+
+/// When a step ended on a rank.
+fn end_of_step(timeline: &Timeline, step: u64) -> Option<u64> {
+    let is_step = |span: &&Span| {
+        let kind = timeline.kinds.get(usize::from(span.kind));
+        kind.is_some_and(|kind| kind.name == "step") && u64::from(span.detail) == step
+    };
+    timeline.spans.iter().find(is_step).map(|span| span.end)
 }
 
 fn read_timeline(bytes: &[u8], rank: usize) -> Result<Timeline, String> {

@@ -43,11 +43,16 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     if let Some(traced) = &digest.traced {
         let _ = writeln!(
             text,
-            "\nWork in the traced steps, {} to {}, without waits",
-            traced.steps.0, traced.steps.1
+            "\nWork in the traced steps, {} to {}, without waits{}",
+            traced.steps.0,
+            traced.steps.1,
+            traced.mark()
         );
-        text += &phase_table(&traced.work, traced.elapsed_s, "no work");
-        text += &efficiency(traced.efficiency, "POP, traced steps, no wait is useful");
+        text += &phase_table(&traced.work, traced.mean_s, "idle");
+        text += &efficiency(
+            traced.efficiency,
+            &format!("POP, traced steps, no wait is useful{}", traced.mark()),
+        );
         text += &causes(traced);
     }
     text.push('\n');
@@ -138,7 +143,8 @@ fn efficiency(efficiency: Option<Efficiency>, of: &str) -> String {
 fn causes(traced: &Traced) -> String {
     let all = traced.division.all();
     let mut text = format!(
-        "Idle: {} of the time of all ranks in these steps",
+        "Idle{}: {} of the time of all ranks in these steps",
+        traced.mark(),
         percent(all.idle() as f64 / all.total().max(1) as f64)
     );
     let mut causes: Vec<Use> = Use::ALL.into_iter().filter(|u| !u.is_useful()).collect();
@@ -195,7 +201,8 @@ pub(crate) fn balance(digest: &Digest) -> String {
         if let Some(((thief, victim), stolen)) = most.filter(|(_, s)| s.tasks > 0) {
             let _ = write!(
                 text,
-                " In the traced steps the most went from rank {victim} to rank {thief}: {}",
+                " In the traced steps{} the most went from rank {victim} to rank {thief}: {}",
+                traced.mark(),
                 many(stolen.tasks, "task")
             );
             if stolen.served > 0 {
@@ -228,7 +235,7 @@ pub(crate) fn comparison(runs: &[(&Run, &Digest)]) -> Vec<(&'static str, Vec<Str
         e.map_or_else(|| "-".to_owned(), |e| format!("{:.2}", part(&e)))
     };
     let share = |digest: &Digest, what| match &digest.traced {
-        Some(traced) => percent(traced.share(what)),
+        Some(traced) => percent(traced.share(what)) + traced.mark(),
         None => "-".to_owned(),
     };
     let mut rows = vec![

@@ -102,7 +102,96 @@ fn events_without_room_are_told() {
     let mut timelines = made::two_ranks();
     timelines[1].dropped = 12;
     made::directory(root.path(), &timelines, "0");
-    assert!(text(&root).contains("12 events found no room"));
+    let text = text(&root);
+    assert!(text.contains("12 events found no room"), "{text}");
+    // Its only step has a gap: what is made of it is marked, and there is nothing to advise but less.
+    for words in [
+        "no step is whole on all ranks",
+        "`--trace=7`; if",
+        "without waits (incomplete trace)",
+        "no wait is useful (incomplete trace))",
+        "Idle (incomplete trace): ",
+        "By a trace that is incomplete: Of all",
+        "In the traced steps (incomplete trace) the most",
+    ] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
+    let runs = [&root, &place()].map(|root| Run::read(root.path()).unwrap());
+    let text = Report::new(runs.into()).text();
+    assert!(text.contains("5.0 % (incomplete trace) |"), "{text}");
+}
+
+/// Of twenty steps as that of [`made::two_ranks`] only some find room on rank 1: figures are of those, and they are what is advised.
+#[test]
+fn figures_of_a_trace_that_ran_out_of_room_are_of_steps_that_are_whole() {
+    let write = |steps: u32| {
+        let root = tempfile::tempdir().unwrap();
+        let whole = made::two_ranks();
+        let rooms = [1 << 20, if steps == 20 { 130 } else { 1 << 20 }];
+        let timelines: Vec<Timeline> = whole
+            .iter()
+            .zip(rooms)
+            .map(|(of, room)| {
+                let (rank, kinds) = (of.rank, of.kinds.clone());
+                let mut timeline = Timeline::new(rank, kinds, Vec::new(), room);
+                for step in 1..=steps {
+                    let later = u64::from(step) * 1000;
+                    let events: Vec<_> = (of.scopes[0].1.events.iter())
+                        .map(|event| (event.at + later, event.what))
+                        .collect();
+                    made::bounded_scope(&mut timeline, step.into(), &events);
+                    for span in &of.spans {
+                        let number = if span.kind == made::STEP {
+                            step
+                        } else {
+                            span.detail
+                        };
+                        let (begin, end) = (span.begin + later, span.end + later);
+                        made::span(&mut timeline, span.kind, begin, end, number);
+                    }
+                }
+                timeline
+            })
+            .collect();
+        made::directory(root.path(), &timelines, "0");
+        (root, timelines)
+    };
+    let (root, timelines) = write(20);
+    let (first, last) = Timeline::whole(&timelines).unwrap();
+    assert!(first == 1 && (2..9).contains(&last), "{last}");
+    let told = text(&root);
+    let note = format!("Steps 1 to {last} are whole on all ranks");
+    let fits = format!("`--trace=1..{}` traces", (9 * last / 10).max(1));
+    for words in [&*note, &*fits] {
+        assert!(told.contains(words), "no {words:?} in\n{told}");
+    }
+    assert!(!told.contains("incomplete"), "{told}");
+    // As if no more had been traced.
+    let (short, _) = write(u32::try_from(last).unwrap());
+    let from = |text: &str| {
+        text.split_once("Work in the traced steps")
+            .unwrap()
+            .1
+            .to_owned()
+    };
+    assert_eq!(from(&told), from(&text(&short)));
+}
+
+/// The row of the table and the sentence below it are of the same time.
+#[test]
+fn idle_time_is_one_number() {
+    let text = text(&place());
+    let row = text.lines().find(|line| line.starts_with("idle ")).unwrap();
+    let share: f64 = row.rsplit('|').next().unwrap().trim().parse().unwrap();
+    let said = text
+        .lines()
+        .find(|line| line.starts_with("Idle: "))
+        .unwrap();
+    let (number, _) = said["Idle: ".len()..].split_once(' ').unwrap();
+    assert!(
+        (share - number.parse::<f64>().unwrap()).abs() < 0.5,
+        "{row}\n{said}"
+    );
 }
 
 #[test]

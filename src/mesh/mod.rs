@@ -16,6 +16,7 @@ mod build;
 mod check;
 mod error;
 mod grid;
+mod looks;
 mod obj;
 mod ply;
 mod polygon;

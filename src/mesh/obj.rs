@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use glam::DVec3;
 
+use super::looks::without_faces;
 use super::polygon::triangulate;
 use super::read::{Problem, short};
 use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
@@ -27,7 +28,8 @@ pub fn write_obj(mesh: &TriMesh, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads all `v` and `f` lines; other lines (normals, groups, materials, lines, points) are skipped.
+/// Reads all `v` and `f` lines; other lines (normals, groups, materials, lines, points) are skipped. What has no
+/// `f` lines is refused, by what it looks like.
 pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
     let mut mesh = TriMesh::default();
     // Faces may name vertices that come later: they are cut when all are known.
@@ -61,6 +63,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
             }
             faces.push((number, corners.len()));
         }
+    }
+    if faces.is_empty() {
+        return Err(without_faces(bytes, mesh.positions.len()));
     }
     let mut start = 0;
     for (line, end) in faces {

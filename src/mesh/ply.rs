@@ -10,12 +10,16 @@ use glam::DVec3;
 use ply_rs_bw::parser::{ParseError, Parser, Reader};
 use ply_rs_bw::ply::{Header, Property, PropertyAccess, PropertyAccessResult, PropertyType};
 
+use super::looks::no_ply;
 use super::polygon::triangulate;
 use super::read::{Problem, short};
 use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
 
 /// Reads vertices and faces.
 pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
+    if !(bytes.starts_with(b"ply\n") || bytes.starts_with(b"ply\r")) {
+        return Err(no_ply(bytes));
+    }
     let parser = Parser::<Element>::new();
     let mut reader = Reader::new(bytes);
     let header = parser.read_header(&mut reader).map_err(foreign)?;
@@ -140,6 +144,13 @@ fn check_header(header: &Header, bytes: usize) -> Result<(), Problem> {
                 format!("the header promises {count} elements `{name}` that are not there");
             return Err(Problem::new(message));
         }
+    }
+    if header
+        .elements
+        .get("face")
+        .is_some_and(|faces| faces.count == 0)
+    {
+        return Err(Problem::new("the header says that it has 0 faces"));
     }
     let has = |element: &str, property: &str, list: bool| {
         header.elements.get(element).is_some_and(|definition| {
@@ -293,7 +304,7 @@ mod tests {
         let error = read(text.as_bytes()).unwrap_err();
         assert_eq!(error.message, "face 0 names vertex 3, there are 3");
         let error = read(b"plx\n").unwrap_err();
-        assert!(error.message.contains("magic number"), "{error:?}");
+        assert!(error.message.contains("first line is `plx`"), "{error:?}");
         let error = read(b"ply\nformat ascii 1.0\nend_header\n").unwrap_err();
         assert_eq!(
             error.message,

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::{OutputError, RunDirectory};
+use crate::step::Sufficed;
 
 /// Declares the row, its header and its line from one list, so that they cannot drift apart.
 macro_rules! history_row {
@@ -23,7 +24,7 @@ macro_rules! history_row {
             pub const COLUMNS: &'static [&'static str] = &[$(stringify!($name)),*];
 
             fn cells(&self) -> Vec<String> {
-                vec![$(format!("{:?}", self.$name)),*]
+                vec![$(self.$name.cell()),*]
             }
         }
     };
@@ -73,6 +74,40 @@ history_row! {
     parts: u32,
     /// Parts that failed and were halved.
     halvings: u32,
+    /// Why the last solve of the step went no further: `relative`, `solver.tolerance` was met; `absolute`, the residual
+    /// that always suffices was met, which was the larger one; `start`, what it started from was good enough;
+    /// `none`, nothing was solved. Empty in steps of earlier programs.
+    stop: Sufficed,
+}
+
+/// A value as a cell of the file.
+trait Cell {
+    fn cell(&self) -> String;
+}
+
+impl Cell for u32 {
+    fn cell(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Cell for u64 {
+    fn cell(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Cell for f64 {
+    /// As many digits as it takes to read it back exactly.
+    fn cell(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl Cell for Sufficed {
+    fn cell(&self) -> String {
+        self.name().to_owned()
+    }
 }
 
 impl HistoryRow {
@@ -122,7 +157,8 @@ impl HistoryWriter {
     }
 
     /// Continues the file of an earlier run after `step`: later lines, and a last line that is not
-    /// complete, are dropped.
+    /// complete, are dropped. Lines of an earlier program, which knew only the first columns, have empty cells
+    /// in the others.
     ///
     /// # Errors
     /// [`OutputError::Read`]; [`OutputError::Malformed`] if the columns are others or a line has no
@@ -134,23 +170,30 @@ impl HistoryWriter {
             path: path.clone(),
             what,
         };
-        let header = HistoryRow::header();
-        let Some(rows) = text.strip_prefix(&header) else {
+        let known = text.split_once('\n').and_then(|(header, rows)| {
+            let columns: Vec<&str> = header.split(',').collect();
+            let missing = HistoryRow::COLUMNS.strip_prefix(&columns[..])?.len();
+            Some((rows, missing))
+        });
+        let Some((rows, missing)) = known else {
             return Err(malformed(
                 "its columns are not those of this version".to_owned(),
             ));
         };
-        let mut kept = header;
+        let empty = ",".repeat(missing);
+        let mut kept = HistoryRow::header();
         for (number, line) in rows.split_inclusive('\n').enumerate() {
-            if !line.ends_with('\n') {
+            let Some(line) = line.strip_suffix('\n') else {
                 break;
-            }
+            };
             let first = line.split(',').next().unwrap_or_default();
             let done: u64 = first
                 .parse()
                 .map_err(|_| malformed(format!("line {} has no step number", number + 2)))?;
             if done <= step {
                 kept += line;
+                kept += &empty;
+                kept.push('\n');
             }
         }
         run.write(Self::FILE, |out| out.write_all(kept.as_bytes()))?;
@@ -203,8 +246,8 @@ mod tests {
             fs::read_to_string(run.file("history.csv")).unwrap(),
             "step,time_s,cg_iterations,cg_residual,contacts,constraints,impulses,tasks,splits,\
              steals,tests,physics_s,collide_s,solve_s,response_s,max_speed,max_strain,kinetic_J,\
-             systems,parts,halvings\n\
-             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0\n"
+             systems,parts,halvings,stop\n\
+             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none\n"
         );
     }
 
@@ -227,6 +270,24 @@ mod tests {
             .map(|line| line.split(',').next().unwrap())
             .collect();
         assert_eq!(steps, ["1", "2", "3", "4"]);
+    }
+
+    #[test]
+    fn history_of_a_program_with_fewer_columns_goes_on() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let columns = HistoryRow::COLUMNS.len() - 1;
+        let old = HistoryRow::COLUMNS[..columns].join(",") + "\n1,0.02\n2,0.04\n3,";
+        fs::write(run.file("history.csv"), old).unwrap();
+        let mut history = HistoryWriter::resume(&run, 1).unwrap();
+        history.write(&row(2)).unwrap();
+        let text = fs::read_to_string(run.file("history.csv")).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..2], [HistoryRow::header().trim_end(), "1,0.02,"]);
+        assert!(
+            lines[2].starts_with("2,") && lines[2].ends_with(",none"),
+            "{text}"
+        );
     }
 
     #[test]

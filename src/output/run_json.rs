@@ -13,6 +13,7 @@ use weft_report::{Efficiency, Phase as PhaseRecord};
 use weft_runtime::trace::Sharing;
 
 use super::{FrameAudit, OutputError, RunDirectory, StateHash};
+use crate::step::Stops;
 
 /// Everything about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,6 +49,9 @@ pub struct RunRecord {
     pub sharing: Option<Sharing>,
     /// The last state.
     pub result: Option<ResultRecord>,
+    /// Why its linear solves went no further; of those since it went on.
+    #[serde(default)]
+    pub solves: Option<Stops>,
     /// The step of the checkpoint from which the run went on; what is measured is of the time since.
     #[serde(default)]
     pub resumed_from: Option<u64>,
@@ -260,6 +264,7 @@ impl RunRecord {
             ranks: Vec::new(),
             sharing: None,
             result: None,
+            solves: None,
             resumed_from: None,
             audit: None,
             trace: None,

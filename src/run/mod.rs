@@ -46,7 +46,7 @@ use crate::output::{
 };
 use crate::report::{Balance, PhaseTable};
 use crate::scene::Scene;
-use crate::step::{PHASES, Simulation, State, StepError, StepReport, World, WorldError};
+use crate::step::{PHASES, Simulation, State, StepError, StepReport, Stops, World, WorldError};
 
 /// Stack of a rank in virtual time in bytes; only what is used takes memory.
 const VIRTUAL_STACK: usize = 4 << 20;
@@ -160,6 +160,8 @@ pub struct RunSummary {
     pub crossings: usize,
     /// How steps were cut.
     pub cuts: Cuts,
+    /// Why linear solves went no further.
+    pub stops: Stops,
     /// Limits that the result breaks, each a sentence.
     pub warnings: Vec<String>,
     /// The step that the run went on from.
@@ -288,6 +290,7 @@ struct RankTotals {
     scope: ScopeReport,
     loop_time: Duration,
     cuts: Cuts,
+    stops: Stops,
     stopped: Option<Cause>,
     last: Option<Last>,
     trace: Option<TraceSummary>,
@@ -491,6 +494,7 @@ fn rank_loop(
         scope: ScopeReport::default(),
         loop_time: Duration::ZERO,
         cuts: Cuts::default(),
+        stops: Stops::default(),
         stopped: None,
         last: None,
         trace: None,
@@ -543,6 +547,7 @@ fn rank_loop(
         }
         totals.scope.add(&report.scope);
         totals.cuts.add(&report);
+        totals.stops.add(&report.stops);
         let strain = simulation.largest_strain();
         let asked = options.stop.asked(wall_clock(), Duration::ZERO);
         let own = RankStep {

@@ -109,7 +109,8 @@ pub(super) fn summarise(
     let trace = ranks.iter().find_map(|r| r.trace.clone());
     // Every rank has seen the same.
     let cuts = ranks.first().map(|r| r.cuts.clone()).unwrap_or_default();
-    let mut warnings = warnings(world, &last);
+    let mut warnings = world.scene().idle_keys();
+    warnings.extend(self::warnings(world, &last));
     warnings.extend(cuts.warnings());
     let header = start
         .checkpoint
@@ -127,6 +128,7 @@ pub(super) fn summarise(
         ranks: rank_records(world, ranks, options.threads),
         frames: last.frames,
         cuts,
+        stops: ranks.first().map(|r| r.stops).unwrap_or_default(),
         warnings,
         deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
         strain: last.strain,
@@ -173,12 +175,24 @@ fn untraced(trace: &TraceSummary) -> Option<String> {
         );
     };
     (trace.dropped > 0).then(|| {
-        format!(
-            "{} events of the trace found no room, those of steps {first} to {last} that came last: trace \
-             fewer steps, as in --trace={first}..{}",
-            trace.dropped,
-            first + (last - first) / 2,
-        )
+        let lost = format!(
+            "{} events of the trace found no room, those of steps {first} to {last} that came last",
+            trace.dropped
+        );
+        match trace.whole {
+            Some((from, to)) => {
+                // No two runs have as many events.
+                let fits = (9 * (to - from + 1) / 10).max(1);
+                format!(
+                    "{lost}; steps {from} to {to} are whole: trace no more than finds room, as in --trace={from}..{}",
+                    from + fits - 1
+                )
+            }
+            None => format!(
+                "{lost}, and no step is whole: trace one, as in --trace={first}, or fewer ranks, each of which has more \
+                 room then"
+            ),
+        }
     })
 }
 
@@ -252,6 +266,7 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
         halvings: Some(summary.cuts.halvings),
         shortest_part_s: summary.cuts.shortest,
     });
+    record.solves = Some(summary.stops);
     record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());
     record.warnings.clone_from(&summary.warnings);

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weft_report::advice;
 use weft_runtime::comm::{
     ClockMap, ClockReading, Collectives as _, Comm, Rank, Tag, collective_name, read_clocks,
 };
@@ -105,6 +106,8 @@ impl fmt::Display for TraceSteps {
 pub struct TraceSummary {
     /// The first and last steps that were traced, if any were.
     pub steps: Option<(u64, u64)>,
+    /// Of these, the first and the last that are whole on all ranks, if any are.
+    pub whole: Option<(u64, u64)>,
     /// Events that were kept.
     pub events: u64,
     /// Events that found no room.
@@ -132,7 +135,7 @@ const FIRST_PHASE: u16 = 2;
 const FIRST_WAIT: u16 = FIRST_PHASE + PHASES.len() as u16;
 /// What can be waited for.
 const WAITS: [&str; 11] = [
-    "message",
+    "other message",
     "barrier",
     "broadcast",
     "gather",
@@ -314,6 +317,7 @@ fn summary(timelines: &[Timeline]) -> TraceSummary {
     errors.sort_unstable();
     TraceSummary {
         steps: steps.clone().min().zip(steps.max()),
+        whole: Timeline::whole(timelines),
         events: timelines.iter().map(Timeline::events).sum(),
         dropped: timelines.iter().map(Timeline::dropped_in_all).sum(),
         clock_error: errors.iter().rev().take(2).sum(),
@@ -351,7 +355,13 @@ fn story(timelines: &[Timeline]) -> Option<String> {
         }
     }
     let (step, analysis) = longest?;
-    let mut text = format!("The longest collision phase, of step {step}: {analysis}");
+    let mut text = format!(
+        "The longest collision phase, of step {step}: {}",
+        analysis.story()
+    );
+    if let Some(advice) = advice(&analysis) {
+        text.push_str(&format!("\nHint: {advice}."));
+    }
     if let Some((other, deaf)) = deafest.filter(|(other, _)| *other != step) {
         text.push_str(&format!(
             "\nIn step {other} rank {} read no messages for {:.1} ms while it ran `{}`.",

@@ -277,5 +277,6 @@ fn row(world: &World, simulation: &Simulation<'_>, ranks: &[RankStep]) -> Histor
         systems: first.systems,
         parts: first.parts,
         halvings: first.halvings,
+        stop: first.sufficed,
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::duplicate::duplicate;
 use super::error::did_you_mean;
 use super::nearest::nearest;
 use super::quantity::Short;
@@ -66,7 +67,8 @@ impl Node {
             SyntaxError {
                 line,
                 column: lines.column(start),
-                message: error.message().to_owned(),
+                message: said_twice(text, &error, &|offset| lines.line(offset))
+                    .unwrap_or_else(|| error.message().to_owned()),
             }
         })?;
         let line = |span: std::ops::Range<usize>| Origin::Line(lines.line(span.start));
@@ -83,7 +85,9 @@ impl Node {
             Ok(value) => Ok(from_toml(value, &|_| origin)),
             // A text that begins like TOML was meant as TOML.
             Err(error) if text.starts_with(['[', '{', '"', '\'']) => {
-                Err(format!("not a TOML value: {}", error.message()))
+                let twice = said_twice(text, &error, &|_| 1);
+                let message = twice.unwrap_or_else(|| error.message().to_owned());
+                Err(format!("not a TOML value: {message}"))
             }
             Err(_) => Ok(Self {
                 value: Value::Text(text.to_owned()),
@@ -195,6 +199,26 @@ fn element_index(elements: &[Node], part: &str, path: &str) -> Result<Option<usi
     Err(format!(
         "`{path}` has {count} elements; name one by index or name, not `{part}`{hint}"
     ))
+}
+
+/// What to say of a key that stands twice; `None` if something else is wrong.
+fn said_twice(
+    text: &str,
+    error: &toml::de::Error,
+    line: &dyn Fn(usize) -> usize,
+) -> Option<String> {
+    if error.message() != "duplicate key" {
+        return None;
+    }
+    let found = duplicate(text, error.span()?)?;
+    let key = Short(&found.key);
+    Some(match found.first {
+        Some(first) => {
+            let line = line(first);
+            format!("duplicate key `{key}`, which line {line} has already; leave one of them out")
+        }
+        None => format!("duplicate key `{key}`; leave one of them out"),
+    })
 }
 
 type Locate<'a> = dyn Fn(std::ops::Range<usize>) -> Origin + 'a;

@@ -28,9 +28,11 @@
 
 pub mod defaults;
 mod document;
+mod duplicate;
 mod echo;
 mod error;
 mod fabrics;
+mod idle;
 pub mod load;
 mod material;
 mod nearest;

@@ -406,7 +406,17 @@ fn bad_scenes_are_refused_with_these_words() {
     refused(
         "a = 1\na = 2",
         &[],
-        &format!("{ok}:2:1: not TOML: duplicate key"),
+        &format!(
+            "{ok}:2:1: not TOML: duplicate key `a`, which line 1 has already; leave one of them out"
+        ),
+    );
+    refused(
+        "[time]\nstep = 1\nend = 2\nstep = 3",
+        &[],
+        &format!(
+            "{ok}:4:1: not TOML: duplicate key `time.step`, which line 2 has already; leave one of \
+             them out"
+        ),
     );
     // Nothing to simulate.
     refused(

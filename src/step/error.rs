@@ -19,16 +19,26 @@ pub struct Named {
     pub patch: usize,
     /// The name of its cloth.
     pub cloth: String,
+    /// Its number in that cloth.
+    pub of_cloth: u32,
+}
+
+impl Named {
+    /// Where it is in its cloth.
+    fn of(&self) -> String {
+        format!("vertex {} of cloth `{}`", self.of_cloth, self.cloth)
+    }
 }
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            vertex,
-            patch,
-            cloth,
-        } = self;
-        write!(f, "vertex {vertex} of patch {patch} (cloth `{cloth}`)")
+        let Self { vertex, patch, .. } = self;
+        if self.of_cloth == *vertex {
+            let cloth = &self.cloth;
+            write!(f, "vertex {vertex} of patch {patch} (cloth `{cloth}`)")
+        } else {
+            write!(f, "vertex {vertex} of patch {patch} ({})", self.of())
+        }
     }
 }
 
@@ -54,12 +64,17 @@ impl fmt::Display for GaveUp {
 #[derive(Debug, Error)]
 pub enum StepError {
     /// The linear solve failed.
-    #[error("step {step}: {source}")]
+    #[error(
+        "step {step}: {source}{}",
+        at.as_ref().map_or_else(String::new, |at| format!("; vertex {} is {}", at.vertex, at.of()))
+    )]
     Solve {
         /// The step, from 1.
         step: u64,
         /// What the solver says; its vertex in the order of the scene's vertices.
         source: SolveError,
+        /// That vertex, where there are several cloths.
+        at: Option<Named>,
     },
     /// Newton's method did not meet the equations of motion.
     #[error(

@@ -61,7 +61,7 @@ mod world;
 
 pub use error::{GaveUp, Named, StepError};
 pub use recording::{Tested, header};
-pub use report::{PHASES, StepReport};
+pub use report::{PHASES, StepReport, Stops, Sufficed};
 pub use simulation::{Simulation, exchange_name};
 pub use state::{Past, State};
 pub use world::{World, WorldError};

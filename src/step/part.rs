@@ -319,9 +319,18 @@ impl<'w> Simulation<'w> {
     }
 
     fn unsolved(&self, source: SolveError) -> StepError {
+        let mut at = None;
+        let source = source.renumbered(|vertex| {
+            let named = self.name(vertex as usize);
+            let number = named.vertex;
+            let several = self.world.scene().cloths.len() > 1;
+            at = several.then_some(named);
+            number
+        });
         StepError::Solve {
             step: self.step + 1,
-            source: source.renumbered(|vertex| self.world.tree().new_to_old()[vertex as usize]),
+            source,
+            at,
         }
     }
 

@@ -6,10 +6,74 @@ use serde::{Deserialize, Serialize};
 use weft_runtime::ScopeReport;
 use weft_runtime::comm::Comm;
 
-use crate::solve::Outcome;
+use crate::solve::{Criterion, Outcome};
 
 /// The phases of a step, in order.
 pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];
+
+/// Why a linear solve that succeeded went no further.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sufficed {
+    /// Nothing was solved.
+    #[default]
+    Nothing,
+    /// What it started from was good enough, by whichever criterion: it took no iteration.
+    Start,
+    /// `solver.tolerance` was met.
+    Relative,
+    /// The residual that always suffices was met, which was larger than what `solver.tolerance` allowed.
+    Absolute,
+}
+
+impl Sufficed {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome.criterion {
+            _ if outcome.iterations == 0 => Self::Start,
+            Criterion::Relative => Self::Relative,
+            Criterion::Absolute => Self::Absolute,
+        }
+    }
+
+    /// Its name in `history.csv`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "none",
+            Self::Start => "start",
+            Self::Relative => "relative",
+            Self::Absolute => "absolute",
+        }
+    }
+}
+
+/// How many linear solves stopped for which reason; the same on every rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stops {
+    /// Of [`Sufficed::Start`].
+    pub start: u64,
+    /// Of [`Sufficed::Relative`].
+    pub relative: u64,
+    /// Of [`Sufficed::Absolute`].
+    pub absolute: u64,
+}
+
+impl Stops {
+    /// Adds those of another step.
+    pub fn add(&mut self, other: &Self) {
+        self.start += other.start;
+        self.relative += other.relative;
+        self.absolute += other.absolute;
+    }
+
+    fn count(&mut self, sufficed: Sufficed) {
+        match sufficed {
+            Sufficed::Nothing => {}
+            Sufficed::Start => self.start += 1,
+            Sufficed::Relative => self.relative += 1,
+            Sufficed::Absolute => self.absolute += 1,
+        }
+    }
+}
 
 /// What a rank saw of a step. Of one that was taken in parts, times and counts of work are sums, also over parts that
 /// were taken back; contacts and constraints are those of the last part.
@@ -21,6 +85,10 @@ pub struct StepReport {
     pub products: u32,
     /// The residual of the last one, as a share of what was allowed.
     pub residual: f64,
+    /// Why the last one went no further.
+    pub sufficed: Sufficed,
+    /// Why all of them did.
+    pub stops: Stops,
     /// Linear systems solved.
     pub systems: u32,
     /// The residual at which Newton's method stopped, as a share of what was allowed; 0 if systems are solved once.
@@ -77,6 +145,8 @@ impl StepReport {
         } else {
             0.0
         };
+        self.sufficed = Sufficed::of(outcome);
+        self.stops.count(self.sufficed);
     }
 
     /// Adds a part of the step, also one that failed.
@@ -88,6 +158,8 @@ impl StepReport {
         self.looks += part.looks;
         self.rounds_time += part.rounds_time;
         self.residual = part.residual;
+        self.sufficed = part.sufficed;
+        self.stops.add(&part.stops);
         self.systems += part.systems;
         self.newton_residual = part.newton_residual;
         self.contacts = part.contacts;
@@ -117,5 +189,42 @@ impl Clock {
     pub(super) fn lap(&mut self, comm: &dyn Comm) -> Duration {
         let now = comm.now();
         now.saturating_sub(std::mem::replace(&mut self.0, now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(iterations: u32, criterion: Criterion) -> Outcome {
+        Outcome {
+            iterations,
+            products: iterations,
+            residual: 1.0,
+            allowed: 2.0,
+            criterion,
+        }
+    }
+
+    #[test]
+    fn the_last_solve_is_named_and_all_are_counted() {
+        let mut part = StepReport::default();
+        assert_eq!(part.sufficed.name(), "none");
+        part.note(&outcome(7, Criterion::Absolute));
+        assert_eq!(part.sufficed.name(), "absolute");
+        part.note(&outcome(7, Criterion::Relative));
+        assert_eq!(part.sufficed.name(), "relative");
+        // Whatever would have allowed it.
+        part.note(&outcome(0, Criterion::Absolute));
+        assert_eq!(part.sufficed.name(), "start");
+        let mut step = StepReport::default();
+        step.add(part.clone());
+        step.add(part);
+        let stops = Stops {
+            start: 2,
+            relative: 2,
+            absolute: 2,
+        };
+        assert_eq!((step.sufficed, step.stops), (Sufficed::Start, stops));
     }
 }

@@ -387,14 +387,19 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    /// A vertex for people: its number in the scene, its patch, its cloth.
+    /// A vertex for people: its number in the scene, its patch, its cloth, its number there.
     pub(super) fn name(&self, vertex: usize) -> Named {
         let tree = self.world.tree();
-        let cloth = self.world.model().cloth_of_vertex()[vertex] as usize;
+        let cloths = self.world.model().cloth_of_vertex();
+        let cloth = cloths[vertex];
+        // The scene's vertices are those of its cloths, one cloth after the other.
+        let before = cloths.iter().filter(|&&other| other < cloth).count();
+        let number = tree.new_to_old()[vertex];
         Named {
-            vertex: tree.new_to_old()[vertex],
+            vertex: number,
             patch: tree.patch_of(vertex as u32),
-            cloth: self.world.scene().cloths[cloth].name.clone(),
+            cloth: self.world.scene().cloths[cloth as usize].name.clone(),
+            of_cloth: number - before as u32,
         }
     }
 }

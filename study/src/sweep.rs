@@ -52,6 +52,10 @@ pub struct Measured {
 pub trait Source: Sync {
     /// What it is called in tables.
     fn name(&self) -> &str;
+    /// What it has in common with others that are the same scene cut in other ways.
+    fn family(&self) -> &str {
+        self.name()
+    }
     /// Its title.
     fn title(&self) -> &str;
     /// Tells it from others, and from itself when it has changed.
@@ -94,6 +98,8 @@ pub struct Progress<'a> {
 pub struct Results {
     /// Name and title of each source.
     pub sources: Vec<(String, String)>,
+    /// Family and number of patches of each source.
+    pub cuts: Vec<(String, usize)>,
     /// What one rank takes, for each source; as often as points are repeated where no two runs take the same time.
     pub alone: Vec<Vec<Measured>>,
     /// All points, in the order of the plan.
@@ -292,6 +298,9 @@ pub fn sweep(
     let name = |source: &&dyn Source| (source.name().to_owned(), source.title().to_owned());
     Ok(Results {
         sources: sources.iter().map(name).collect(),
+        cuts: (sources.iter())
+            .map(|source| (source.family().to_owned(), source.patches()))
+            .collect(),
         alone: alone.collect(),
         points: of_plan.into_iter().map(|at| done[at].clone()).collect(),
         found,
@@ -340,6 +349,7 @@ fn write(folder: &Path, done: &Done) -> Result<(), SweepError> {
 pub struct Replayed {
     path: PathBuf,
     name: String,
+    family: String,
     title: String,
     digest: String,
     /// Of all copies.
@@ -357,6 +367,7 @@ impl Replayed {
         Ok(Self {
             path: path.to_owned(),
             name: record.header().scene.clone(),
+            family: record.header().scene.clone(),
             title: record.header().title.clone(),
             digest: record.digest().to_owned(),
             patches: record.header().patches.len(),
@@ -369,6 +380,7 @@ impl Replayed {
     pub fn copied(mut self, copies: u32) -> Self {
         if copies > 1 {
             self.name = format!("{}-x{copies}", self.name);
+            self.family = format!("{}-x{copies}", self.family);
         }
         self.patches = self.patches / self.copies as usize * copies as usize;
         self.copies = copies;
@@ -386,6 +398,10 @@ impl Replayed {
 impl Source for Replayed {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn family(&self) -> &str {
+        &self.family
     }
 
     fn title(&self) -> &str {

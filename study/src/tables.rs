@@ -14,6 +14,10 @@ use crate::sweep::{Measured, Results};
 pub struct Row {
     /// Whose record it is.
     pub scene: String,
+    /// What it has in common with the same scene cut in other ways.
+    pub family: String,
+    /// How many patches it is cut into.
+    pub patches: usize,
     /// The network.
     pub network: String,
     /// The policy.
@@ -131,6 +135,8 @@ fn row(
     let speedup = over(alone, times.mean);
     Row {
         scene: results.sources[point.record].0.clone(),
+        family: results.cuts[point.record].0.clone(),
+        patches: results.cuts[point.record].1,
         network: point.network.clone(),
         policy: point.policy.clone(),
         phase: phase.map_or("step", |phase| PHASES[phase]),
@@ -162,7 +168,7 @@ fn row(
 #[must_use]
 pub fn csv(rows: &[Row]) -> String {
     let mut text = "scene,network,policy,phase,ranks,repeats,time_ms,deviation_ms,confidence_ms,speedup,efficiency,\
-                    work_bound_ms,longest_bound_ms,latency_bound_ms,speedup_bound,not_computing\n"
+                    work_bound_ms,longest_bound_ms,latency_bound_ms,speedup_bound,not_computing,patches\n"
         .to_owned();
     for row in rows {
         let name = |name: &str| {
@@ -175,7 +181,7 @@ pub fn csv(rows: &[Row]) -> String {
         // Strings take all that is written.
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{},{:.6},{:.6},{:.6},{:.4},{:.4},{:.6},{:.6},{:.6},{:.4},{:.4}",
+            "{},{},{},{},{},{},{:.6},{:.6},{:.6},{:.4},{:.4},{:.6},{:.6},{:.6},{:.4},{:.4},{}",
             name(&row.scene),
             row.network,
             row.policy,
@@ -192,6 +198,7 @@ pub fn csv(rows: &[Row]) -> String {
             row.latency_bound_ms,
             row.bound,
             row.not_computing,
+            row.patches,
         );
     }
     text

@@ -55,6 +55,29 @@ fn a_matrix_that_rounding_makes_indefinite_is_told() {
     }
 }
 
+/// Of two cloths the second hangs on a pin, and too few iterations are allowed; the first, which only falls, has 144 vertices.
+#[test]
+fn of_several_cloths_the_one_that_cannot_be_solved_for_is_named() {
+    let second = SCENE.split_once("[[cloth]]").unwrap().1;
+    let second = second.split("\n[").next().unwrap();
+    let second = second.replace("\"napkin\"", "\"flag\"").replace(
+        "center = [0.03, 0.02, 0.165]",
+        "center = [1.03, 0.02, 0.4]\npins = [{ nearest = [1.2, 0.2, 0.4] }]",
+    );
+    let scene = format!("{SCENE}\n[[cloth]]{second}\n");
+    let few = "--set solver.max_iterations=1 --set solver.tolerance=1e-12";
+    let message = fails_alike(&scene, few);
+    names(&message, &["step 1: no convergence", " of cloth `flag`"]);
+    let number = |mark: &str| -> u32 {
+        let rest = message.split_once(mark).unwrap().1;
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+        digits.parse().unwrap()
+    };
+    let of_scene = number("at vertex ");
+    let of_cloth = number(&format!("vertex {of_scene} is vertex "));
+    assert_eq!(of_cloth, of_scene - 144, "{message}");
+}
+
 #[test]
 fn newton_that_may_not_go_on_is_told() {
     let message = fails_alike(

@@ -45,6 +45,15 @@ fn a_run_leaves_all_it_promises() {
     assert_eq!(record["exit"], 0);
     assert_eq!(record["result"]["hash"], hash.as_str());
     assert_eq!(record["result"]["steps"], 40);
+    let solves = &record["solves"];
+    let solved: u64 = ["start", "relative", "absolute"]
+        .iter()
+        .map(|why| solves[why].as_u64().unwrap())
+        .sum();
+    assert_eq!(solved, 40, "{solves}");
+    let of_steps = rows.lines().skip(1).map(|l| l.rsplit(',').next().unwrap());
+    let relative = of_steps.filter(|&stop| stop == "relative").count() as u64;
+    assert_eq!(solves["relative"], relative, "{rows}");
     let strain = record["result"]["max_strain"].as_f64().unwrap();
     assert!(strain > 0.0 && strain < 0.15, "{strain}");
     assert_eq!(record["result"]["max_penetration_m"].as_f64(), Some(0.0));
@@ -106,7 +115,8 @@ fn bad_input_is_named_and_leaves_nothing_behind() {
             &format!("mesh = \"{name}\""),
         )
     };
-    for name in ["text", "fold", "flat", "absent"] {
+    fs::write(place.path("page.obj"), "<html>\n").unwrap();
+    for name in ["text", "fold", "flat", "absent", "page"] {
         let scene = mesh(&format!("{name}.obj"));
         fs::write(place.path(&format!("{name}.toml")), scene).unwrap();
     }
@@ -121,7 +131,18 @@ fn bad_input_is_named_and_leaves_nothing_behind() {
         ("run small.toml --threads 0", 2, &["threads", "0"]),
         ("run small.toml --comm solo --ranks 2", 2, &["--ranks"]),
         ("run small.toml --until nan", 2, &["--until"]),
-        ("run small.toml --until 1e300", 3, &["time.end"]),
+        ("run small.toml --until 0", 2, &["--until 0:", "above zero"]),
+        (
+            "run small.toml --until=-1",
+            2,
+            &["--until -1:", "above zero"],
+        ),
+        (
+            "run small.toml --until 0.001",
+            2,
+            &["--until 0.001:", "0.004 s"],
+        ),
+        ("run small.toml --until 1e300", 2, &["--until", "10⁹"]),
         ("run small.toml --set time.step", 2, &["KEY=VALUE"]),
         ("run small.toml --colour", 2, &["--colour"]),
         ("run", 2, &["SCENE"]),
@@ -166,6 +187,11 @@ fn bad_input_is_named_and_leaves_nothing_behind() {
         ("run fold.toml", 3, &["fold.obj", "edge"]),
         ("run flat.toml", 3, &["flat.obj", "area"]),
         ("run absent.toml", 3, &["absent.obj"]),
+        (
+            "run page.toml",
+            3,
+            &["page.obj: ", "OBJ", "first line is `<html>`"],
+        ),
         (
             "check small.toml --set contact.thickness=1",
             3,

@@ -42,6 +42,36 @@ fn a_study_leaves_tables_and_plots_and_records_once() {
     );
 }
 
+/// What an earlier plan has drawn is not left beside the plots of the next, but for what is not the study's or not any more.
+#[test]
+fn plots_of_an_earlier_plan_are_removed_and_nothing_else() {
+    let place = Place::new();
+    let study = |plan: &str| {
+        let all =
+            "--quiet --steps 3 --record 2..3 --ranks 1,2 --repeat 1 --policy static --out out";
+        place.weft(&format!("study small.toml {all} {plan}"));
+        place.names("out")
+    };
+    let names = study("--patches 8,16");
+    for name in [
+        "small-16.speedup.svg",
+        "small-16.speedup.png",
+        "small.patches.efficiency.svg",
+    ] {
+        assert!(names.contains(name), "{names:?}");
+    }
+    fs::write(place.path("out/small-16.mine.svg"), "mine").unwrap();
+    fs::write(place.path("out/small-16.efficiency.svg"), "changed").unwrap();
+    let names = study("--patches 8");
+    let of_16: Vec<_> = names
+        .iter()
+        .filter(|n| n.starts_with("small-16."))
+        .collect();
+    assert_eq!(of_16, ["small-16.efficiency.svg", "small-16.mine.svg"]);
+    assert!(!names.contains("small.patches.efficiency.png"), "{names:?}");
+    assert!(names.contains("small-8.efficiency.svg"), "{names:?}");
+}
+
 #[test]
 fn a_recorded_run_ends_with_the_same_state() {
     let place = Place::new();

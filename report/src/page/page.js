@@ -618,6 +618,24 @@ function steps(run, place) {
         y -= h;
       });
     });
+    // Who is taller than the picture is marked, lest it be taken for as tall.
+    const clipped = totals.filter(total => total / top * (height - 6) > height + 0.5).length;
+    context.fillStyle = css('--fg');
+    if (clipped > 0) {
+      totals.forEach((total, c) => {
+        if (total / top * (height - 6) <= height + 0.5) return;
+        const x = LEFT + (c + 0.5) * step;
+        context.beginPath();
+        context.moveTo(x - 4, 7);
+        context.lineTo(x + 4, 7);
+        context.lineTo(x, 0);
+        context.fill();
+      });
+      context.font = '11px system-ui, sans-serif';
+      context.textAlign = 'right';
+      context.textBaseline = 'top';
+      context.fillText('▲ taller than the picture: point at it', width - 12, 10);
+    }
     context.fillStyle = css('--dim');
     context.font = '11px system-ui, sans-serif';
     context.textAlign = 'right';

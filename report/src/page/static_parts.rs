@@ -125,10 +125,13 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
         let (first, last) = traced.steps;
         head(
             out,
-            &format!("Work in the traced steps, {first} to {last}, without waits"),
+            &format!(
+                "Work in the traced steps, {first} to {last}, without waits{}",
+                traced.mark()
+            ),
         )?;
         for phase in &traced.work {
-            line(out, phase, traced.elapsed_s)?;
+            line(out, phase, traced.mean_s)?;
         }
         writeln!(out, "</table></div>")?;
     }
@@ -146,10 +149,11 @@ pub(super) fn bars(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     for &what in &shown {
         writeln!(
             out,
-            "<li><span class=\"swatch u{}\"></span>{} <b>{}</b></li>",
+            "<li><span class=\"swatch u{}\"></span>{} <b>{}</b>{}</li>",
             what as usize,
             what.name(),
-            percent(traced.share(what))
+            percent(traced.share(what)),
+            traced.mark()
         )?;
     }
     writeln!(

@@ -4,10 +4,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use weft_runtime::comm::Rank;
 use weft_runtime::policy::Policy;
-use weft_runtime::trace::{Event, Span, SpanKind, Timeline, Trace, What};
+use weft_runtime::trace::{Event, Recorder, Span, SpanKind, Timeline, Trace, What};
 use weft_runtime::wire;
 
 pub(crate) const STEP: u16 = 0;
@@ -54,6 +55,17 @@ pub(crate) fn scope(timeline: &mut Timeline, step: u64, events: &[(u64, What)]) 
         sharing: None,
     };
     timeline.lend();
+    timeline.add_scope(step, trace.under(&Policy::PAPER));
+}
+
+/// The same in the room that the timeline has.
+pub(crate) fn bounded_scope(timeline: &mut Timeline, step: u64, events: &[(u64, What)]) {
+    let mut recorder = Recorder::with_capacity(timeline.lend());
+    for &(at, what) in events {
+        recorder.record(Duration::from_nanos(at), what);
+    }
+    let kinds = vec!["collide".to_owned()];
+    let trace = recorder.into_trace(timeline.rank, 1, kinds);
     timeline.add_scope(step, trace.under(&Policy::PAPER));
 }
 

@@ -163,6 +163,30 @@ impl Timeline {
         self.dropped + scopes.sum::<u64>()
     }
 
+    /// The numbers of the first and the last scope that are whole on all ranks, with what happened around them; `None` if none is.
+    /// Numbers ascend.
+    #[must_use]
+    pub fn whole(timelines: &[Self]) -> Option<(u64, u64)> {
+        let (mut first, mut last) = (0, u64::MAX);
+        for timeline in timelines {
+            let whole = &timeline.scopes[..timeline.whole_here()];
+            first = first.max(whole.first()?.0);
+            last = last.min(whole.last()?.0);
+        }
+        (first <= last && last < u64::MAX).then_some((first, last))
+    }
+
+    /// How many scopes are whole, with what happened around them.
+    fn whole_here(&self) -> usize {
+        match self.scopes.iter().position(|(_, trace)| trace.dropped > 0) {
+            // It found the memory full: something was lost after the scope before it, at the least.
+            Some(lost) if self.scopes[lost].1.events.is_empty() => lost.saturating_sub(1),
+            Some(lost) => lost,
+            None if self.dropped > 0 => self.scopes.len().saturating_sub(1),
+            None => self.scopes.len(),
+        }
+    }
+
     /// Brings all times to rank 0's clock, by [`Self::clock`]; once.
     pub fn align(&mut self) {
         if self.aligned {
@@ -281,6 +305,36 @@ mod tests {
                 .iter()
                 .all(|(_, trace)| trace.events.is_empty())
         );
+    }
+
+    #[test]
+    fn scopes_are_whole_as_long_as_nothing_is_lost_on_any_rank() {
+        let take = |room: usize, steps: u64, marks: u64, spans: u64| {
+            let mut all = timeline(room);
+            for _ in 0..steps {
+                scope(&mut all, marks);
+                (0..spans).for_each(|at| all.span(span(at, at)));
+            }
+            for (number, scope) in (1..).zip(&mut all.scopes) {
+                scope.0 = number;
+            }
+            all
+        };
+        let whole = |timelines: &[Timeline]| Timeline::whole(timelines);
+        let ample = take(1000, 9, 10, 2);
+        assert_eq!(whole(std::slice::from_ref(&ample)), Some((1, 9)));
+        // 100, 88, ... events find room, of which a scope gets half: the eighth gets eight, and needs ten.
+        let tight = take(100, 9, 10, 2);
+        let lost = tight.scopes.iter().find(|(_, trace)| trace.dropped > 0);
+        let lost = lost.unwrap().0;
+        assert_eq!(whole(&[ample.clone(), tight]), Some((1, lost - 1)));
+        // Room ends in the spans after the third scope.
+        let around = take(36, 9, 2, 10);
+        assert!(around.scopes[3].1.events.is_empty());
+        assert_eq!(whole(&[around, ample]), Some((1, 2)));
+        assert_eq!(whole(&[take(10, 1, 10, 2)]), None);
+        assert_eq!(whole(&[take(5, 1, 2, 10)]), None);
+        assert_eq!(whole(&[]), None);
     }
 
     #[test]

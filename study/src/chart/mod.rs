@@ -1,14 +1,17 @@
 //! Plots of speed-up and efficiency over the number of ranks, with what is possible at best.
 //!
-//! Each policy is a line, with bars where repetitions differ; dashed is what the bounds allow, grey what would be perfect.
-//! A picture is a grid of panels: the phases of one network, or two phases on all networks.
+//! Each policy is a line, with bars where repetitions differ; dashed is what the bounds allow, grey what would be perfect. A point above the
+//! frame stands at its edge, with an arrow and its value. A picture is a grid of panels: the phases of one network, or two phases on all networks.
+//! Of a scene that was cut in several ways one picture has them all: efficiency over the number of patches.
 
 mod drawing;
 mod font;
+mod panel;
 mod raster;
 
 pub use self::drawing::Drawing;
 use self::drawing::{Anchor, Color};
+use self::panel::{Axes, By, Over, panel};
 use crate::PHASES;
 use crate::tables::Row;
 
@@ -33,9 +36,7 @@ impl Quantity {
 }
 
 /// Size of a panel with its labels.
-const PANEL: [f64; 2] = [270.0, 210.0];
-/// Space for labels: left, top, right, bottom.
-const LABELS: [f64; 4] = [38.0, 22.0, 12.0, 30.0];
+const PANEL: [f64; 2] = [270.0, 222.0];
 /// Height of the title and of a line of the legend.
 const HEAD: f64 = 26.0;
 const LEGEND: f64 = 18.0;
@@ -65,32 +66,76 @@ pub fn plots(rows: &[Row]) -> Vec<(String, Drawing)> {
         let of_scene: Vec<&Row> = rows.iter().filter(|row| row.scene == scene).collect();
         let has_steps = of_scene.iter().any(|row| row.phase == "step");
         for quantity in [Quantity::Efficiency, Quantity::Speedup] {
-            let wanted: &[&str] = if has_steps {
-                &["collide", "step"]
-            } else {
-                &["collide"]
-            };
-            let panels: Vec<(&str, &str)> = networks
+            let wanted = shown(has_steps);
+            let panels = networks
                 .iter()
-                .flat_map(|&network| wanted.iter().map(move |&phase| (network, phase)))
-                .collect();
+                .flat_map(|&network| wanted.iter().map(move |&phase| Part::of(network, phase)));
             let name = format!("{scene}.{}", quantity.name());
-            plots.push((
-                name,
-                figure(&of_scene, scene, &panels, wanted.len(), quantity),
-            ));
+            let panels: Vec<Part<'_>> = panels.collect();
+            let about = (scene, Over::Ranks, By::Policy, quantity);
+            plots.push((name, figure(&of_scene, about, &panels, wanted.len())));
             for &network in networks.iter().filter(|_| has_steps) {
                 let phases = PHASES.iter().copied().chain(["step"]);
-                let panels: Vec<(&str, &str)> = phases.map(|phase| (network, phase)).collect();
+                let panels: Vec<Part<'_>> = phases.map(|phase| Part::of(network, phase)).collect();
                 let name = format!("{scene}.{network}.{}", quantity.name());
-                plots.push((name, figure(&of_scene, scene, &panels, 3, quantity)));
+                plots.push((name, figure(&of_scene, about, &panels, 3)));
             }
         }
+    }
+    plots.extend(over_patches(rows));
+    plots
+}
+
+/// Efficiency over the number of patches, of each scene that was cut in several ways: a line for each policy and panels for each number
+/// of ranks; of one policy alone a line for each number of ranks. One rank, whom all are compared with, is left out.
+fn over_patches(rows: &[Row]) -> Vec<(String, Drawing)> {
+    let mut plots = Vec::new();
+    for family in distinct(rows.iter().map(|row| row.family.as_str())) {
+        let of_family: Vec<&Row> = rows.iter().filter(|r| r.family == family).collect();
+        let cuts = distinct(of_family.iter().map(|row| row.patches));
+        let sources = distinct(of_family.iter().map(|row| row.scene.as_str()));
+        let several: Vec<&Row> = (of_family.iter().copied())
+            .filter(|row| row.ranks > 1)
+            .collect();
+        // Two sources cut alike differ in something else.
+        if cuts.len() < 2 || sources.len() != cuts.len() || several.is_empty() {
+            continue;
+        }
+        let wanted = shown(several.iter().any(|row| row.phase == "step"));
+        let mut ranks = distinct(several.iter().map(|row| row.ranks));
+        ranks.sort_unstable();
+        let one_policy = distinct(several.iter().map(|row| row.policy.as_str())).len() == 1;
+        let (by, panels_of): (By, Vec<Option<usize>>) = match one_policy {
+            true => (By::Ranks, vec![None]),
+            false => (By::Policy, ranks.into_iter().map(Some).collect()),
+        };
+        let mut panels = Vec::new();
+        for network in distinct(several.iter().map(|row| row.network.as_str())) {
+            for &ranks in &panels_of {
+                panels.extend(wanted.iter().map(|&phase| Part {
+                    ranks,
+                    ..Part::of(network, phase)
+                }));
+            }
+        }
+        let quantity = Quantity::Efficiency;
+        let about = (family, Over::Patches, by, quantity);
+        let name = format!("{family}.patches.{}", quantity.name());
+        plots.push((name, figure(&several, about, &panels, wanted.len())));
     }
     plots
 }
 
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+/// Phases that are shown side by side.
+fn shown(has_steps: bool) -> &'static [&'static str] {
+    if has_steps {
+        &["collide", "step"]
+    } else {
+        &["collide"]
+    }
+}
+
+fn distinct<T: PartialEq>(names: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for name in names {
         if !found.contains(&name) {
@@ -100,185 +145,213 @@ fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     found
 }
 
-/// A grid of panels, each of a network and a phase.
+/// What a panel shows.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    network: &'a str,
+    phase: &'a str,
+    /// Of so many ranks only.
+    ranks: Option<usize>,
+}
+
+impl<'a> Part<'a> {
+    fn of(network: &'a str, phase: &'a str) -> Self {
+        Self {
+            network,
+            phase,
+            ranks: None,
+        }
+    }
+
+    fn has(&self, row: &Row) -> bool {
+        row.network == self.network
+            && row.phase == self.phase
+            && self.ranks.is_none_or(|ranks| row.ranks == ranks)
+    }
+
+    fn title(&self) -> String {
+        let phase = match self.phase {
+            "step" => "whole step",
+            phase => phase,
+        };
+        let ranks = self
+            .ranks
+            .map_or_else(String::new, |n| format!(", {n} ranks"));
+        format!("{phase}, {}{ranks}", self.network)
+    }
+}
+
+/// A grid of panels. `about`: the scene, what the axis across is of, what lines are of, and what is plotted.
 fn figure(
     rows: &[&Row],
-    scene: &str,
-    panels: &[(&str, &str)],
+    (scene, over, by, quantity): (&str, Over, By, Quantity),
+    panels: &[Part<'_>],
     columns: usize,
-    quantity: Quantity,
 ) -> Drawing {
-    let policies = distinct(rows.iter().map(|row| row.policy.as_str()));
-    let color = |policy: &str| {
-        let at = policies
-            .iter()
-            .position(|&name| name == policy)
-            .unwrap_or(0);
-        COLORS[at % COLORS.len()]
-    };
-    let lines = panels.len().div_ceil(columns) as f64;
+    let names = distinct(rows.iter().map(|row| by.name(row)));
+    let grid_lines = panels.len().div_ceil(columns) as f64;
     let width = PANEL[0] * columns as f64;
-    let (legend, head) = legend(&policies, width);
-    let mut drawing = Drawing::new([width, head + PANEL[1] * lines]);
+    let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
+    if by == By::Policy {
+        known.push(BEST);
+    }
+    let (legend, head) = legend(&known, width);
+    let mut drawing = Drawing::new([width, head + PANEL[1] * grid_lines]);
     let what = match quantity {
         Quantity::Speedup => "speed-up",
         Quantity::Efficiency => "efficiency in %",
     };
-    let title = format!("{scene}: {what} over ranks");
+    let title = format!("{scene}: {what} over {}", over.name());
     // As large as fits in.
     let size = (width / (0.68 * title.chars().count() as f64)).min(13.0);
     drawing.text([width / 2.0, HEAD / 2.0], Anchor::Middle, size, &title);
-    for (policy, [x, y]) in legend {
-        let best = policy == BEST;
-        let of = if best { BOUND } else { color(policy) };
+    for (at, (name, [x, y])) in legend.into_iter().enumerate() {
+        let best = at >= names.len();
+        let of = if best {
+            BOUND
+        } else {
+            COLORS[at % COLORS.len()]
+        };
         let width = if best { 1.2 } else { 2.0 };
         drawing.line(&[[x, y], [x + 18.0, y]], of, width, best);
-        drawing.text([x + 23.0, y], Anchor::Start, 10.0, policy);
+        drawing.text([x + 23.0, y], Anchor::Start, 10.0, name);
     }
-    for (index, &(network, phase)) in panels.iter().enumerate() {
+    let axes = Axes {
+        quantity,
+        over,
+        by,
+        lines: &names,
+    };
+    for (index, part) in panels.iter().enumerate() {
         let corner = [
             PANEL[0] * (index % columns) as f64,
             head + PANEL[1] * (index / columns) as f64,
         ];
-        let here: Vec<&Row> = rows
-            .iter()
-            .copied()
-            .filter(|row| row.network == network && row.phase == phase)
-            .collect();
-        let title = match phase {
-            "step" => format!("whole step, {network}"),
-            phase => format!("{phase}, {network}"),
-        };
-        panel(&mut drawing, corner, &title, &here, &policies, quantity);
+        let mut here: Vec<&Row> = rows.to_vec();
+        here.retain(|row| part.has(row));
+        panel(&mut drawing, corner, &part.title(), &here, &axes);
     }
     drawing
 }
 
-/// Where the names of policies and of the bound stand, in as many lines as they need; and where these end.
-fn legend<'a>(policies: &[&'a str], width: f64) -> (Vec<(&'a str, [f64; 2])>, f64) {
+/// Where the names of lines stand, in as many lines as they need; and where these end.
+fn legend<'a>(names: &[&'a str], width: f64) -> (Vec<(&'a str, [f64; 2])>, f64) {
     const LEFT: f64 = 12.0;
     let (mut x, mut y) = (LEFT, HEAD + LEGEND / 2.0);
     let mut places = Vec::new();
-    for policy in policies.iter().copied().chain([BEST]) {
-        let needed = 36.0 + 6.5 * policy.len() as f64;
+    for name in names.iter().copied() {
+        let needed = 36.0 + 6.5 * name.len() as f64;
         if x > LEFT && x + needed > width {
             (x, y) = (LEFT, y + LEGEND);
         }
-        places.push((policy, [x, y]));
+        places.push((name, [x, y]));
         x += needed;
     }
     (places, y + LEGEND / 2.0)
 }
 
-fn panel(
-    drawing: &mut Drawing,
-    [left, top]: [f64; 2],
-    title: &str,
-    rows: &[&Row],
-    policies: &[&str],
-    quantity: Quantity,
-) {
-    let [x0, y0] = [left + LABELS[0], top + LABELS[1]];
-    let [x1, y1] = [left + PANEL[0] - LABELS[2], top + PANEL[1] - LABELS[3]];
-    let most = rows.iter().map(|row| row.ranks).max().unwrap_or(1).max(2) as f64;
-    // Down to where many take longer than one, by powers of two.
-    let speedups = rows.iter().map(|row| row.speedup);
-    let slowest = speedups.filter(|&s| s > 0.0).fold(0.5, f64::min);
-    let lowest = slowest.log2().floor().exp2();
-    let x = |ranks: f64| x0 + (x1 - x0) * ranks.log2() / most.log2();
-    let y = |value: f64| match quantity {
-        Quantity::Efficiency => y1 - (y1 - y0) * (value / 105.0).clamp(0.0, 1.0),
-        Quantity::Speedup => {
-            let up = (value.max(lowest).log2() - lowest.log2()) / (most.log2() - lowest.log2());
-            y1 - (y1 - y0) * up.clamp(0.0, 1.0)
-        }
-    };
-    drawing.text(
-        [(x0 + x1) / 2.0, top + LABELS[1] / 2.0],
-        Anchor::Middle,
-        11.0,
-        title,
-    );
-    let mut ticks = vec![1.0];
-    while ticks[ticks.len() - 1] < most {
-        ticks.push(ticks[ticks.len() - 1] * if most > 256.0 { 4.0 } else { 2.0 });
-    }
-    ticks.retain(|&tick| tick <= most);
-    for &tick in &ticks {
-        drawing.line(&[[x(tick), y0], [x(tick), y1]], [235, 235, 235], 0.7, false);
-        drawing.text(
-            [x(tick), y1 + 10.0],
-            Anchor::Middle,
-            9.0,
-            &format!("{tick:.0}"),
-        );
-    }
-    let values: Vec<f64> = match quantity {
-        Quantity::Efficiency => vec![0.0, 25.0, 50.0, 75.0, 100.0],
-        Quantity::Speedup => {
-            let below = std::iter::successors(Some(0.5), |tick| Some(tick / 2.0));
-            let below = below.take_while(|&tick| tick >= lowest);
-            ticks.iter().copied().chain(below).collect()
-        }
-    };
-    for value in values {
-        drawing.line(
-            &[[x0, y(value)], [x1, y(value)]],
-            [235, 235, 235],
-            0.7,
-            false,
-        );
-        drawing.text([x0 - 4.0, y(value)], Anchor::End, 9.0, &value.to_string());
-    }
-    drawing.line(&[[x0, y0], [x0, y1], [x1, y1]], AXIS, 1.0, false);
-    drawing.text([(x0 + x1) / 2.0, y1 + 22.0], Anchor::Middle, 9.0, "ranks");
-    let value = |row: &Row, speedup: f64| match quantity {
-        Quantity::Efficiency => 100.0 * speedup / row.ranks as f64,
-        Quantity::Speedup => speedup,
-    };
-    let perfect = |ranks: f64| {
-        if quantity == Quantity::Efficiency {
-            100.0
-        } else {
-            ranks
-        }
-    };
-    drawing.line(
-        &[[x(1.0), y(perfect(1.0))], [x(most), y(perfect(most))]],
-        GREY,
-        1.0,
-        false,
-    );
-    // The bound of the policy that allows most.
-    let mut best: Vec<(usize, f64)> = Vec::new();
-    for row in rows.iter().filter(|row| row.is_bounded()) {
-        match best.iter_mut().find(|(ranks, _)| *ranks == row.ranks) {
-            Some((_, bound)) => *bound = bound.max(value(row, row.bound)),
-            None => best.push((row.ranks, value(row, row.bound))),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(patches: usize, policy: &str, ranks: usize, speedup: f64) -> Row {
+        Row {
+            scene: format!("cloth-{patches}"),
+            family: "cloth".to_owned(),
+            patches,
+            network: "gigabit".to_owned(),
+            policy: policy.to_owned(),
+            phase: "collide",
+            ranks,
+            repeats: 1,
+            time_ms: 1.0,
+            deviation_ms: 0.0,
+            confidence_ms: 0.0,
+            speedup,
+            efficiency: speedup / ranks as f64,
+            work_bound_ms: 0.0,
+            longest_bound_ms: 0.0,
+            latency_bound_ms: 0.0,
+            bound: ranks as f64,
+            not_computing: 0.0,
         }
     }
-    let line: Vec<[f64; 2]> = best
-        .iter()
-        .map(|&(ranks, bound)| [x(ranks as f64), y(bound)])
-        .collect();
-    drawing.line(&line, BOUND, 1.2, true);
-    for (at, policy) in policies.iter().enumerate() {
-        let color = COLORS[at % COLORS.len()];
-        let of: Vec<&&Row> = rows.iter().filter(|row| row.policy == *policy).collect();
-        let place = |row: &Row| [x(row.ranks as f64), y(value(row, row.speedup))];
-        let line: Vec<[f64; 2]> = of.iter().map(|row| place(row)).collect();
-        drawing.line(&line, color, 1.8, false);
-        for row in of {
-            let [px, py] = place(row);
-            drawing.disc([px, py], 2.4, color);
-            if row.confidence_ms > 0.0 && row.confidence_ms < row.time_ms {
-                let at = |time: f64| y(value(row, row.speedup * row.time_ms / time));
-                let (low, high) = (
-                    at(row.time_ms + row.confidence_ms),
-                    at(row.time_ms - row.confidence_ms),
-                );
-                drawing.line(&[[px, low], [px, high]], color, 1.0, false);
+
+    fn rows(policies: &[&str]) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for patches in [32, 64, 128] {
+            for policy in policies {
+                rows.extend([1, 2, 8].map(|ranks| row(patches, policy, ranks, ranks as f64)));
             }
         }
+        rows
+    }
+
+    fn find<'a>(plots: &'a [(String, Drawing)], name: &str) -> Option<&'a Drawing> {
+        let found = plots.iter().find(|(other, _)| other == name);
+        found.map(|(_, drawing)| drawing)
+    }
+
+    #[test]
+    fn a_scene_cut_in_several_ways_has_one_picture_of_them_all() {
+        let one = plots(&rows(&["paper"]));
+        let drawing = find(&one, "cloth.patches.efficiency").unwrap().svg();
+        for words in [
+            "cloth: efficiency in % over patches",
+            ">collide, gigabit<",
+            ">2 ranks<",
+            ">8 ranks<",
+            ">number of patches<",
+            ">efficiency in %<",
+            ">32<",
+            ">128<",
+        ] {
+            assert!(drawing.contains(words), "no {words:?} in {drawing}");
+        }
+        assert!(!drawing.contains(">1 rank<") && !drawing.contains(BEST));
+        let two = plots(&rows(&["paper", "static"]));
+        let drawing = find(&two, "cloth.patches.efficiency").unwrap().svg();
+        for words in [
+            ">paper<",
+            ">static<",
+            ">collide, gigabit, 2 ranks<",
+            ">collide, gigabit, 8 ranks<",
+        ] {
+            assert!(drawing.contains(words), "no {words:?} in {drawing}");
+        }
+        // Of one cut there is nothing to compare, nor of two that are cut alike.
+        let single = [row(32, "paper", 2, 1.5)];
+        assert!(find(&plots(&single), "cloth.patches.efficiency").is_none());
+        let mut alike = rows(&["paper"]);
+        alike.extend([1, 2].map(|ranks| Row {
+            scene: "cloth-32-again".to_owned(),
+            ..row(32, "paper", ranks, 1.0)
+        }));
+        assert!(find(&plots(&alike), "cloth.patches.efficiency").is_none());
+    }
+
+    #[test]
+    fn axes_say_what_they_are_of_and_points_above_the_frame_that_they_are() {
+        let plain = plots(&[row(32, "paper", 1, 1.0), row(32, "paper", 2, 2.0)]);
+        for (name, unit) in [
+            ("cloth-32.efficiency", ">efficiency in %<"),
+            ("cloth-32.speedup", ">speed-up, one rank = 1<"),
+        ] {
+            let svg = find(&plain, name).unwrap().svg();
+            assert!(
+                svg.contains(unit) && svg.contains(">number of ranks<"),
+                "{svg}"
+            );
+        }
+        let steep = plots(&[row(32, "paper", 1, 1.0), row(32, "paper", 2, 2.6)]);
+        let with = find(&steep, "cloth-32.efficiency").unwrap().svg();
+        let without = find(&plain, "cloth-32.efficiency").unwrap().svg();
+        assert!(
+            with.contains(">130<") && !without.contains(">130<"),
+            "{with}"
+        );
+        // Of the speed-up likewise: 2.6 on a scale up to 2.
+        let with = find(&steep, "cloth-32.speedup").unwrap().svg();
+        assert!(with.contains("font-size=\"8\""), "{with}");
     }
 }

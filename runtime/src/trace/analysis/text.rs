@@ -7,6 +7,33 @@ use super::Analysis;
 
 impl fmt::Display for Analysis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.tell(f)?;
+        match self.advice() {
+            Some(advice) if !self.makespan.is_zero() && self.longest.is_some() => {
+                write!(f, "\nHint: {advice}.")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What happened, without advice.
+struct Story<'a>(&'a Analysis);
+
+impl fmt::Display for Story<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.tell(f)
+    }
+}
+
+impl Analysis {
+    /// What is displayed but for the advice, for programs that have better words for it.
+    #[must_use]
+    pub fn story(&self) -> impl fmt::Display + '_ {
+        Story(self)
+    }
+
+    fn tell(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.dropped > 0 {
             writeln!(
                 f,
@@ -90,14 +117,9 @@ impl fmt::Display for Analysis {
                 n => write!(f, ": {} waited for that.", Many(n, "request"))?,
             }
         }
-        if let Some(advice) = self.advice() {
-            write!(f, "\nHint: {advice}.")?;
-        }
         Ok(())
     }
-}
 
-impl Analysis {
     /// The sentence on where the time went, cause by cause; what is less than half a percent is left out.
     fn causes(&self) -> Vec<String> {
         let percent = |part: Duration| {
