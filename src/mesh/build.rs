@@ -32,10 +32,14 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
             ClothSource::File {
                 path,
                 scale,
+                mirror,
                 rotation,
                 translation,
             } => {
                 let mut mesh = read_mesh(path)?;
+                if let Some(across) = *mirror {
+                    mesh.mirror(across);
+                }
                 mesh.transform(*scale, *rotation, *translation);
                 check_cloth(&mesh).map_err(|error| in_file(path, error))?;
                 return Ok(mesh);
@@ -50,16 +54,21 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
 /// The direction of a cloth's warp at its place at time 0, a unit vector; each triangle takes the part of it that
 /// is in its own plane.
 ///
-/// As `weave` says in the mesh's own axes, or along x of a grid, upwards in a shirt (from hem to shoulder, as
+/// As `weave` says in the mesh's own axes, mirrored as it is, or along x of a grid, upwards in a shirt (from hem to shoulder, as
 /// garments are cut), along x of a mesh that was read.
 pub fn warp(cloth: &Cloth) -> DVec3 {
-    let (own, rotation) = match &cloth.source {
-        ClothSource::Grid { rotation, .. } | ClothSource::File { rotation, .. } => {
-            (DVec3::X, rotation)
-        }
-        ClothSource::Shirt { rotation, .. } => (DVec3::Z, rotation),
+    let (own, rotation, mirror) = match &cloth.source {
+        ClothSource::Grid { rotation, .. } => (DVec3::X, rotation, None),
+        ClothSource::File {
+            rotation, mirror, ..
+        } => (DVec3::X, rotation, *mirror),
+        ClothSource::Shirt { rotation, .. } => (DVec3::Z, rotation, None),
     };
-    rotation_matrix(*rotation) * cloth.weave.unwrap_or(own)
+    let mut weave = cloth.weave.unwrap_or(own);
+    if let Some(across) = mirror {
+        weave[across as usize] = -weave[across as usize];
+    }
+    rotation_matrix(*rotation) * weave
 }
 
 /// The surface of a body at time 0 as triangles, in m, checked.
@@ -90,11 +99,20 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
                 *extent,
                 edge(extent / defaults::EDGES_PER_PLANE),
             )?,
-            Shape::Box { center, size } => cuboid(
-                *center,
-                *size,
-                edge(size.max_element() / defaults::EDGES_PER_RADIUS),
-            )?,
+            Shape::Box {
+                center,
+                size,
+                rotation,
+            } => {
+                let edge = edge(size.max_element() / defaults::EDGES_PER_RADIUS);
+                let mut mesh = cuboid(*center, *size, edge)?;
+                if *rotation != DVec3::ZERO {
+                    let turned = rotation_matrix(*rotation);
+                    let positions = mesh.positions.iter_mut();
+                    positions.for_each(|p| *p = *center + turned * (*p - *center));
+                }
+                mesh
+            }
             Shape::Capsule { from, to, radius } => capsule(
                 *from,
                 *to,
@@ -104,10 +122,15 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
             Shape::Mesh {
                 path,
                 scale,
+                mirror,
+                rotation,
                 translation,
             } => {
                 let mut mesh = read_mesh(path)?;
-                mesh.transform(*scale, DVec3::ZERO, *translation);
+                if let Some(across) = *mirror {
+                    mesh.mirror(across);
+                }
+                mesh.transform(*scale, *rotation, *translation);
                 check_body(&mesh, true).map_err(|error| in_file(path, error))?;
                 return Ok(mesh);
             }
