@@ -236,6 +236,67 @@ mod tests {
     }
 
     #[test]
+    fn bodies_are_mirrored_turned_and_face_outwards_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = Vec::new();
+        let wedge = cuboid(DVec3::ZERO, DVec3::new(1.0, 2.0, 3.0), 4.0).unwrap();
+        let wedge = TriMesh {
+            positions: wedge
+                .positions
+                .iter()
+                .map(|&p| p + DVec3::X * (2.0 + p.y))
+                .collect(),
+            ..wedge
+        };
+        write_obj(&wedge, &mut text).unwrap();
+        std::fs::write(folder.path().join("wedge.obj"), &text).unwrap();
+        let at = folder.path().join("x.toml");
+        let build = |body: &str| {
+            let scene = format!(
+                "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\n{MATERIAL}\n[[body]]\n{body}"
+            );
+            let scene = Scene::parse(&scene, Some(&at), &[]).unwrap();
+            build_body(&scene.bodies[0]).unwrap()
+        };
+        let mesh = build(
+            "shape = \"mesh\"\nmesh = \"wedge.obj\"\nmirror = \"x\"\nscale = 2\nrotation = [0, 0, \"90 deg\"]\n\
+             translation = [0, 0, 5]",
+        );
+        assert!((mesh.volume() - 48.0).abs() < 1e-12);
+        for (placed, own) in mesh.positions.iter().zip(&wedge.positions) {
+            // x to -x, which then is -y.
+            let known = DVec3::new(-own.y, -own.x, own.z) * 2.0 + DVec3::Z * 5.0;
+            assert!((*placed - known).length() < 1e-12);
+        }
+        let turned = build(
+            "shape = \"box\"\ncenter = [1, 2, 3]\nsize = [1, 2, 4]\nrotation = [0, \"90 deg\", 0]\nedge = 9",
+        );
+        let [low, high] = turned.bounds().unwrap();
+        assert!(low.abs_diff_eq(DVec3::new(-1.0, 1.0, 2.5), 1e-12), "{low}");
+        assert!(high.abs_diff_eq(DVec3::new(3.0, 3.0, 3.5), 1e-12), "{high}");
+    }
+
+    /// A weave is that of the mesh before it is mirrored.
+    #[test]
+    fn a_mirrored_cloth_has_its_warp_mirrored() {
+        let source = |mirror| ClothSource::File {
+            path: "x.obj".into(),
+            scale: 1.0,
+            mirror,
+            rotation: DVec3::ZERO,
+            translation: DVec3::ZERO,
+        };
+        let text = format!(
+            "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\nweave = [3, 4, 0]\n{MATERIAL}"
+        );
+        let mut cloth = Scene::parse(&text, None, &[]).unwrap().cloths.remove(0);
+        cloth.source = source(Some(crate::scene::Axis::X));
+        assert!(warp(&cloth).abs_diff_eq(DVec3::new(-0.6, 0.8, 0.0), 1e-15));
+        cloth.source = source(None);
+        assert!(warp(&cloth).abs_diff_eq(DVec3::new(0.6, 0.8, 0.0), 1e-15));
+    }
+
+    #[test]
     fn a_body_with_absurdly_short_edges_is_refused() {
         let scene = format!(
             "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\n{MATERIAL}\n[[body]]\nshape = \

@@ -222,6 +222,10 @@ fn check_pace(table: &Table<'_>, before: Keyframe, next: Keyframe, angle: f64, s
         table.note("time", message);
         return;
     }
+    // What is not finite has been told of.
+    if !(lasts.is_finite() && step.is_finite()) {
+        return;
+    }
     let in_step = (angle * (step / lasts).min(1.0)).to_degrees();
     if in_step > MOST_IN_A_STEP {
         let message = format!(
