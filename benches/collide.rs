@@ -89,7 +89,7 @@ impl Sheet {
         let geometry = Geometry {
             cloth: &self.cloth,
             bodies: &[],
-            body_velocities: &[],
+            body_motions: &[],
             thickness: 0.004,
             reach: 0.0044,
             self_collision: true,

@@ -42,7 +42,8 @@ use weftwork::collide::body::BodySurface;
 use weftwork::collide::candidates::{self, Tree};
 use weftwork::collide::contact::PairKind;
 use weftwork::collide::{
-    Body, Bvh, ClothSurface, Contact, Geometry, Kdop, Kdop18, Snapshot, TestRun, Volumes,
+    Body, BodyMotion, Bvh, ClothSurface, Contact, Geometry, Kdop, Kdop18, Snapshot, TestRun,
+    Volumes,
 };
 use weftwork::mesh::TriMesh;
 
@@ -84,6 +85,7 @@ struct Scene {
     surface: ClothSurface,
     culled: ClothSurface,
     body: Vec<Body>,
+    motions: [BodyMotion; 1],
 }
 
 impl Scene {
@@ -106,6 +108,7 @@ impl Scene {
             culled: surface.clone().with_culling(h),
             surface,
             body: vec![Body::Triangles(Box::new(BodySurface::new(&ball, 0.0)))],
+            motions: [BodyMotion::constant(DVec3::ZERO)],
             crumpled,
             draped,
             ball,
@@ -122,7 +125,7 @@ impl Scene {
         let geometry = Geometry {
             cloth,
             bodies: &[],
-            body_velocities: &[],
+            body_motions: &[],
             thickness: reach,
             reach,
             self_collision: true,
@@ -135,7 +138,7 @@ impl Scene {
         let geometry = Geometry {
             cloth: &self.surface,
             bodies: &self.body,
-            body_velocities: &[DVec3::ZERO],
+            body_motions: &self.motions,
             thickness: 0.0,
             reach: 0.0,
             self_collision: false,

@@ -5,13 +5,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
 
+use super::body_motion::Sweep;
 use super::bvh::Bvh;
 use super::packed::{Grid, Packed, Siblings, Ways};
 use super::refit::Refit;
 use super::surface::Surface;
-use crate::mesh::TriMesh;
+use crate::mesh::{TriMesh, rotation_matrix};
 use crate::scene::Shape;
 
 /// Cosine of the angle between neighbouring faces above which an edge is not sharp (about 11°).
@@ -19,7 +20,7 @@ const FLAT: f64 = 0.98;
 /// Weights this close to zero mean the border of a triangle.
 pub(super) const BOUNDARY: f64 = 1e-9;
 
-/// A body in the frame it had at time 0.
+/// A body where it was placed.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// Triangles.
@@ -66,12 +67,14 @@ pub enum Analytic {
         /// Unit vector out of it.
         normal: DVec3,
     },
-    /// A box along the axes.
+    /// A box.
     Box {
         /// Centre in m.
         center: DVec3,
         /// Half its side lengths in m.
         half: DVec3,
+        /// Its axes, if they are not those of coordinates.
+        axes: Option<DMat3>,
     },
     /// All points near a segment.
     Capsule {
@@ -143,9 +146,9 @@ impl BodySurface {
         normal.dot(self.normals[face as usize]) >= cone - 1e-6
     }
 
-    /// Ways of the vertices of what moved by `offset` and moves on by `step`, seen from the origin of the grid.
-    pub(super) fn see(&self, grid: &Grid, (offset, step): (DVec3, DVec3), ways: &mut Vec<Ways>) {
-        let ends = |&from: &DVec3| [from + offset, from + offset + step];
+    /// Ways of the vertices in a step of `dt` seconds, seen from the origin of the grid.
+    pub(super) fn see(&self, grid: &Grid, (sweep, dt): (&Sweep, f64), ways: &mut Vec<Ways>) {
+        let ends = |&p: &DVec3| sweep.ends(p, dt);
         Ways::of(&self.positions, ends, grid.origin(), ways);
     }
 
@@ -167,7 +170,11 @@ impl BodySurface {
             _ => {
                 let mut volumes = Vec::new();
                 let (mut ways, mut vertices) = (Vec::new(), Vec::new());
-                self.see(grid, (DVec3::ZERO, DVec3::ZERO), &mut ways);
+                let still = Sweep::Shift {
+                    offset: DVec3::ZERO,
+                    velocity: DVec3::ZERO,
+                };
+                self.see(grid, (&still, 0.0), &mut ways);
                 self.measure(grid, &ways, &mut vertices);
                 self.refit(&vertices, &mut volumes);
                 let volumes = Arc::new(volumes);
@@ -210,9 +217,14 @@ impl Analytic {
         Some(match *shape {
             Shape::Sphere { center, radius } => Self::Sphere { center, radius },
             Shape::Plane { point, normal, .. } => Self::Plane { point, normal },
-            Shape::Box { center, size } => Self::Box {
+            Shape::Box {
+                center,
+                size,
+                rotation,
+            } => Self::Box {
                 center,
                 half: 0.5 * size,
+                axes: (rotation != DVec3::ZERO).then(|| rotation_matrix(rotation)),
             },
             Shape::Capsule { from, to, radius } => Self::Capsule { from, to, radius },
             Shape::Mesh { .. } => return None,
@@ -225,16 +237,17 @@ impl Analytic {
         match *self {
             Self::Sphere { center, radius } => round(p, center, radius),
             Self::Plane { point, normal } => ((p - point).dot(normal), normal),
-            Self::Box { center, half } => {
-                let r = p - center;
+            Self::Box { center, half, axes } => {
+                let turned = |v: DVec3| axes.map_or(v, |axes| axes * v);
+                let r = axes.map_or(p - center, |axes| axes.transpose() * (p - center));
                 let out = r.abs() - half;
                 if out.max_element() <= 0.0 {
                     let k = (1..3).fold(0, |best, k| if out[k] > out[best] { k } else { best });
                     let mut normal = DVec3::ZERO;
                     normal[k] = 1.0f64.copysign(r[k]);
-                    return (out[k], normal);
+                    return (out[k], turned(normal));
                 }
-                round(p, center + r.clamp(-half, half), 0.0)
+                round(p, center + turned(r.clamp(-half, half)), 0.0)
             }
             Self::Capsule { from, to, radius } => {
                 let axis = to - from;
@@ -269,10 +282,30 @@ mod tests {
         let cuboid = Analytic::Box {
             center: DVec3::ZERO,
             half: DVec3::new(1.0, 2.0, 3.0),
+            axes: None,
         };
         assert_eq!(cuboid.distance(DVec3::new(0.5, 0.0, 0.0)), (-0.5, DVec3::X));
         let (d, n) = cuboid.distance(DVec3::new(4.0, 6.0, 0.0));
         assert!((d - 5.0).abs() < 1e-14 && (n - DVec3::new(0.6, 0.8, 0.0)).length() < 1e-14);
+        let turned = Analytic::Box {
+            center: DVec3::X,
+            half: DVec3::new(1.0, 2.0, 3.0),
+            axes: Some(rotation_matrix(DVec3::new(
+                0.0,
+                0.0,
+                std::f64::consts::FRAC_PI_2,
+            ))),
+        };
+        for (p, distance, normal) in [
+            (DVec3::new(3.5, 0.0, 0.0), 0.5, DVec3::X),
+            (DVec3::new(1.0, -0.75, 0.0), -0.25, DVec3::NEG_Y),
+        ] {
+            let (d, n) = turned.distance(p);
+            assert!(
+                (d - distance).abs() < 1e-14 && (n - normal).length() < 1e-14,
+                "{p}"
+            );
+        }
         let capsule = Analytic::Capsule {
             from: DVec3::ZERO,
             to: DVec3::Z,

@@ -108,7 +108,7 @@ impl Case {
         Geometry {
             cloth,
             bodies: &[],
-            body_velocities: &[],
+            body_motions: &[],
             thickness: self.reach / 1.5,
             reach: self.reach,
             self_collision: true,

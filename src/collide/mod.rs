@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod body;
+pub mod body_motion;
 mod bvh;
 pub mod candidates;
 mod charts;
@@ -29,6 +30,7 @@ mod volumes;
 mod width;
 
 pub use body::Body;
+pub use body_motion::BodyMotion;
 pub use bvh::{Bvh, Node};
 pub(crate) use charts::TileWork;
 pub use contact::Contact;

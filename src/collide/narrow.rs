@@ -8,6 +8,7 @@
 use glam::DVec3;
 
 use super::body::{Analytic, BOUNDARY, BodySurface};
+use super::body_motion::{Pose, Sweep};
 use super::closest::{on_segments, on_triangle};
 use super::contact::{Contact, PairId, PairKind};
 use super::near::NearPair;
@@ -110,16 +111,22 @@ pub(super) fn analytic(
     t: u32,
     out: &mut Vec<Contact>,
 ) {
-    let velocity = snap.body_velocities[body as usize];
-    let offset = snap.body_offset(body);
+    let sweep = &snap.sweeps[body as usize];
     for vertex in snap.cloth.surface().owned_vertices(t) {
-        let (x, v) = (
-            snap.x[vertex as usize] - offset,
-            snap.v[vertex as usize] - velocity,
-        );
-        let (gap, normal) = solid.distance(x);
-        let (end_gap, _) = solid.distance(x + v * snap.dt);
+        let (x, v) = (snap.x[vertex as usize], snap.v[vertex as usize]);
+        // As the body sees them, which stands still then.
+        let (start, end) = match sweep {
+            Sweep::Shift { offset, velocity } => {
+                let start = x - *offset;
+                (start, start + (v - *velocity) * snap.dt)
+            }
+            Sweep::Turn { from, to, .. } => (from.undo(x), to.undo(x + v * snap.dt)),
+        };
+        let (gap, normal) = solid.distance(start);
+        let (end_gap, _) = solid.distance(end);
         if gap.min(end_gap) <= snap.reach {
+            let velocity = sweep.velocity(start - normal * gap);
+            let normal = sweep.turned(normal);
             out.push(single(snap, (body, velocity), vertex, 0, normal, gap));
         }
     }
@@ -254,11 +261,15 @@ fn vertex_body(
     face: u32,
     out: &mut Vec<Contact>,
 ) {
-    let offset = snap.body_offset(body);
+    let (offset, velocity) = match &snap.sweeps[body as usize] {
+        Sweep::Shift { offset, velocity } => (*offset, *velocity),
+        Sweep::Turn { from, to, .. } => {
+            return vertex_turning(snap, (body, solid), [from, to], vertex, face, out);
+        }
+    };
     let corners = solid.surface.triangles()[face as usize];
     let corners = corners.map(|v| solid.positions[v as usize] + offset);
     let face_normal = solid.normals[face as usize];
-    let velocity = snap.body_velocities[body as usize];
     let start = snap.x[vertex as usize];
     let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
     let height = (start - corners[0]).dot(face_normal);
@@ -299,6 +310,62 @@ fn vertex_body(
     }
 }
 
+/// The same for a body that turns, whose corners go straight from where they are at the start of the step to where they will be. Heights over
+/// the face's plane are taken to change evenly.
+fn vertex_turning(
+    snap: &Snapshot<'_>,
+    (body, solid): (u32, &BodySurface),
+    [from, to]: [&Pose; 2],
+    vertex: u32,
+    face: u32,
+    out: &mut Vec<Contact>,
+) {
+    let sweep = &snap.sweeps[body as usize];
+    let placed = solid.surface.triangles()[face as usize].map(|v| solid.positions[v as usize]);
+    let [begin, end] = [from, to].map(|pose| placed.map(|p| pose.apply(p)));
+    let own_normal = solid.normals[face as usize];
+    let face_normal = sweep.turned(own_normal);
+    let start = snap.x[vertex as usize];
+    let motion = snap.v[vertex as usize] * snap.dt;
+    let height = (start - begin[0]).dot(face_normal);
+    if height < -snap.thickness {
+        return;
+    }
+    let sink = height - (to.undo(start + motion) - placed[0]).dot(own_normal);
+    let meeting = if sink > 0.0 {
+        (height / sink).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    for time in [0.0, meeting] {
+        let p = start + motion * time;
+        let [a, b, c] = [0, 1, 2].map(|k| begin[k] + (end[k] - begin[k]) * time);
+        let w = on_triangle(p, a, b, c);
+        let q = a * w[0] + b * w[1] + c * w[2];
+        let distance = p.distance(q);
+        if distance > snap.reach {
+            continue;
+        }
+        let inside = w.iter().all(|&w| w > BOUNDARY);
+        let normal = if inside || distance <= 1e-9 * snap.thickness {
+            face_normal
+        } else if time > 0.0 || (p - q).dot(face_normal) < 0.0 {
+            continue;
+        } else {
+            let normal = (p - q) / distance;
+            if !solid.is_nearest(face, w, from.unturned(normal)) {
+                continue;
+            }
+            normal
+        };
+        let at = placed[0] * w[0] + placed[1] * w[1] + placed[2] * w[2];
+        let gap = (start - from.apply(at)).dot(normal);
+        let velocity = sweep.velocity(at);
+        out.push(single(snap, (body, velocity), vertex, face, normal, gap));
+        return;
+    }
+}
+
 /// Cloth face against a sharp vertex of a body.
 fn face_body(
     snap: &Snapshot<'_>,
@@ -311,7 +378,9 @@ fn face_body(
         return;
     };
     let corners = snap.cloth.surface().triangles()[face as usize];
-    let p = solid.positions[vertex as usize] + snap.body_offset(body);
+    let sweep = &snap.sweeps[body as usize];
+    let placed = solid.positions[vertex as usize];
+    let p = sweep.start(placed);
     let [a, b, c] = corners.map(|v| snap.x[v as usize]);
     let w = on_triangle(p, a, b, c);
     let vertices = [corners[0], corners[1], corners[2], 0];
@@ -322,7 +391,9 @@ fn face_body(
         a: face,
         b: vertex,
     };
-    sharp_contact(snap, id, 3, vertices, weights, p, outward, out);
+    let at = (p, sweep.velocity(placed));
+    let outward = sweep.turned(outward);
+    sharp_contact(snap, id, 3, vertices, weights, at, outward, out);
 }
 
 /// Cloth edge against a sharp edge of a body.
@@ -336,9 +407,10 @@ fn edge_body(
     let Some(outward) = solid.edge_normals[b as usize] else {
         return;
     };
-    let offset = snap.body_offset(body);
+    let sweep = &snap.sweeps[body as usize];
     let [p, q] = snap.cloth.surface().edges()[a as usize];
-    let [r, s] = solid.surface.edges()[b as usize].map(|v| solid.positions[v as usize] + offset);
+    let placed = solid.surface.edges()[b as usize].map(|v| solid.positions[v as usize]);
+    let [r, s] = placed.map(|p| sweep.start(p));
     let (t, u) = on_segments(snap.x[p as usize], snap.x[q as usize], r, s);
     let id = PairId {
         kind: PairKind::EdgeBody,
@@ -347,14 +419,15 @@ fn edge_body(
         b,
     };
     let weights = [1.0 - t, t, 0.0, 0.0];
+    let velocity = sweep.velocity(placed[0].lerp(placed[1], u));
     sharp_contact(
         snap,
         id,
         2,
         [p, q, 0, 0],
         weights,
-        r.lerp(s, u),
-        outward,
+        (r.lerp(s, u), velocity),
+        sweep.turned(outward),
         out,
     );
 }
@@ -367,7 +440,7 @@ fn sharp_contact(
     count: u8,
     vertices: [u32; 4],
     weights: [f64; 4],
-    point: DVec3,
+    (point, body_velocity): (DVec3, DVec3),
     outward: DVec3,
     out: &mut Vec<Contact>,
 ) {
@@ -376,7 +449,6 @@ fn sharp_contact(
             .map(|k| x[vertices[k] as usize] * weights[k])
             .sum()
     };
-    let body_velocity = snap.body_velocities[id.body as usize];
     let separation = combine(snap.x) - point;
     let motion = (combine(snap.v) - body_velocity) * snap.dt;
     let gap = separation.length();

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use glam::DVec3;
 
 use super::body::Body;
+use super::body_motion::{BodyMotion, Sweep};
 use super::charts::{self, BLOCKS, Together};
 use super::firmness::{self, BESIDE, Ends, Firmness, Gradients};
 use super::kdop::Kdop18;
@@ -35,12 +36,11 @@ thread_local! {
 pub struct Snapshot<'a> {
     pub(super) cloth: &'a ClothSurface,
     pub(super) bodies: &'a [Body],
-    /// Velocity of each body in m/s.
-    pub(super) body_velocities: &'a [DVec3],
+    /// What each body does in the step.
+    pub(super) sweeps: Vec<Sweep>,
+    motions: &'a [BodyMotion],
     pub(super) x: &'a [DVec3],
     pub(super) v: &'a [DVec3],
-    /// Time at the start of the step in s.
-    time: f64,
     pub(super) dt: f64,
     pub(super) thickness: f64,
     pub(super) reach: f64,
@@ -57,8 +57,8 @@ pub struct Geometry<'a> {
     pub cloth: &'a ClothSurface,
     /// Bodies, prepared for the same reach.
     pub bodies: &'a [Body],
-    /// Velocity of each body in m/s.
-    pub body_velocities: &'a [DVec3],
+    /// How each body moves.
+    pub body_motions: &'a [BodyMotion],
     /// Distance to keep in m.
     pub thickness: f64,
     /// Distance within which a contact is reported, in m; at least the thickness.
@@ -125,10 +125,12 @@ impl<'a> Snapshot<'a> {
             culling,
             cloth: geometry.cloth,
             bodies: geometry.bodies,
-            body_velocities: geometry.body_velocities,
+            sweeps: (geometry.body_motions.iter())
+                .map(|motion| motion.sweep(time, dt))
+                .collect(),
+            motions: geometry.body_motions,
             x,
             v,
-            time,
             dt,
             thickness: geometry.thickness,
             reach: geometry.reach,
@@ -450,22 +452,16 @@ impl<'a> Snapshot<'a> {
         let Body::Triangles(surface) = &self.bodies[body as usize] else {
             return Nodes(&[]);
         };
-        let velocity = self.body_velocities[body as usize];
-        if velocity == DVec3::ZERO {
+        if self.motions[body as usize].is_still() {
             let kept = &self.volumes.resting[body as usize];
             return Nodes(kept.get_or_init(|| surface.resting(self.grid())));
         }
-        let motion = (self.body_offset(body), velocity * self.dt);
+        let motion = (&self.sweeps[body as usize], self.dt);
         let (at, kept) = (body as usize, self.volumes);
         Nodes(kept.bodies[at].of(|volumes| {
             let ways = kept.body_ways[at].of(|ways| surface.see(self.grid(), motion, ways));
             let measure = |out: &mut Vec<_>| surface.measure(self.grid(), ways, out);
             surface.refit(kept.body_vertices[at].of(measure), volumes);
         }))
-    }
-
-    /// How far a body has moved since time 0, in m.
-    pub(super) fn body_offset(&self, body: u32) -> DVec3 {
-        self.body_velocities[body as usize] * self.time
     }
 }

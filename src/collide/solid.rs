@@ -13,7 +13,7 @@ use super::closest::on_triangle;
 use crate::mesh::TriMesh;
 use crate::scene::{Body, Shape, Surface};
 
-/// A body as a set of points, at time 0.
+/// A body as a set of points, where it was placed.
 #[derive(Clone, Debug)]
 pub enum Solid {
     /// All points where the formula's distance is negative.
@@ -135,6 +135,7 @@ mod tests {
         let formula = Analytic::Box {
             center: DVec3::X,
             half: 0.5 * size,
+            axes: None,
         };
         for i in 0..1000 {
             let t = f64::from(i);

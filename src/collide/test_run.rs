@@ -13,6 +13,7 @@ use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
 use super::body::{Analytic, Body, BodySurface};
+use super::body_motion::Sweep;
 use super::bvh::{Bvh, Node};
 use super::contact::Contact;
 use super::narrow;
@@ -486,9 +487,17 @@ fn near_solid(
     (body, solid): (u32, &Analytic),
     (center, radius): (DVec3, f64),
 ) -> bool {
-    let velocity = snap.body_velocities[body as usize];
-    let (gap, _) = solid.distance(center - snap.body_offset(body));
-    gap <= radius + snap.reach + velocity.length() * snap.dt
+    match &snap.sweeps[body as usize] {
+        Sweep::Shift { offset, velocity } => {
+            let (gap, _) = solid.distance(center - *offset);
+            gap <= radius + snap.reach + velocity.length() * snap.dt
+        }
+        // The ball holds both ends of every way, and contacts are looked for there.
+        Sweep::Turn { from, to, .. } => [from, to].into_iter().any(|pose| {
+            let (gap, _) = solid.distance(pose.undo(center));
+            gap <= radius + snap.reach
+        }),
+    }
 }
 
 /// All contacts of a step by testing every pair of triangles: slow, simple, the reference.

@@ -7,6 +7,7 @@ use super::body::{Analytic, Body, BodySurface};
 use super::*;
 use crate::mesh::TriMesh;
 use crate::physics::tests::grid;
+use crate::scene::{Interpolation, Keyframe, Motion, Turn};
 use weft_runtime::Split;
 
 const THICKNESS: f64 = 0.02;
@@ -31,7 +32,7 @@ impl Random {
 struct Case {
     cloth: ClothSurface,
     bodies: Vec<Body>,
-    body_velocities: Vec<DVec3>,
+    body_motions: Vec<BodyMotion>,
     x: Vec<DVec3>,
     v: Vec<DVec3>,
 }
@@ -73,7 +74,9 @@ impl Case {
                 Body::Analytic(ball),
                 Body::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
             ],
-            body_velocities: vec![DVec3::ZERO, DVec3::X, DVec3::new(0.0, 0.5, 1.0)],
+            body_motions: [DVec3::ZERO, DVec3::X, DVec3::new(0.0, 0.5, 1.0)]
+                .map(BodyMotion::constant)
+                .to_vec(),
             x,
             v,
         }
@@ -83,7 +86,7 @@ impl Case {
         let geometry = Geometry {
             cloth: &self.cloth,
             bodies: &self.bodies,
-            body_velocities: &self.body_velocities,
+            body_motions: &self.body_motions,
             thickness: THICKNESS,
             reach: REACH,
             self_collision: true,
@@ -158,6 +161,86 @@ proptest! {
     }
 }
 
+/// Turns by this vector (rad) in 0.2 s, about a point beside it, and moves.
+fn turning(vector: DVec3) -> BodyMotion {
+    let keyframe = |time, turn, x| Keyframe {
+        time,
+        translation: DVec3::new(x, 0.1 * x, -x),
+        turn: Turn::By(turn),
+    };
+    BodyMotion::scripted(&Motion {
+        center: DVec3::new(0.4, 0.5, 0.6),
+        interpolation: Interpolation::Linear,
+        repeat: false,
+        keyframes: vec![keyframe(0.0, DVec3::ZERO, 0.0), keyframe(0.2, vector, 0.1)],
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn trees_find_what_brute_force_finds_of_bodies_that_turn(
+        seed in any::<u64>(), budget in 1u32..500, crumple in 0.01..0.3f64,
+    ) {
+        let mut case = Case::new(seed, 3, |p, random| {
+            p + DVec3::new(0.0, 0.0, 0.15) + random.vector(crumple)
+        });
+        let mut random = Random(seed | 1);
+        let cuboid = Analytic::Box {
+            center: DVec3::new(0.7, 0.3, 0.1),
+            half: DVec3::new(0.1, 0.2, 0.15),
+            axes: None,
+        };
+        case.bodies.push(Body::Analytic(cuboid));
+        case.body_motions = (0..4).map(|_| turning(random.vector(2.0))).collect();
+        let expected = brute_force(&case.snapshot(&mut Volumes::default()));
+        for (body, c) in expected.iter().filter(|c| c.count < 4).map(|c| (c.id.body, c)) {
+            prop_assert!(c.gap.is_finite() && (c.normal.length() - 1.0).abs() < 1e-9, "{}", body);
+        }
+        assert_same(&case.through_trees(seed, budget), &expected);
+    }
+}
+
+/// Whatever turns with a body keeps its distance, its normal turns along, and the velocity is that of the body there.
+#[test]
+fn a_contact_with_a_turning_body_is_that_of_the_still_body_turned() {
+    let place = |p: DVec3| DVec3::new(p.x, p.y, 0.0213) + DVec3::Z * (0.3 - (p.x - 0.5).abs());
+    let mut still = Case::new(5, 2, |p, _| place(p));
+    still.v.fill(DVec3::ZERO);
+    still.body_motions = vec![BodyMotion::constant(DVec3::ZERO); 3];
+    let expected = still.through_trees(1, 10);
+    let expected: Vec<_> = expected.iter().filter(|c| c.count < 4).collect();
+    assert!(expected.len() > 30, "{}", expected.len());
+
+    let motion = turning(DVec3::new(1.0, -0.5, 2.0));
+    let mut case = Case::new(5, 2, |p, _| place(p));
+    for (x, v) in case.x.iter_mut().zip(&mut case.v) {
+        let [from, to] = [0.1, 0.1 + 0.02].map(|time| motion.at(time).apply(*x));
+        (*x, *v) = (from, (to - from) / 0.02);
+    }
+    case.body_motions = vec![motion.clone(); 3];
+    let found = case.through_trees(1, 10);
+    let pose = motion.at(0.1);
+    for e in &expected {
+        let c = found.iter().find(|c| c.id == e.id);
+        let c = c.unwrap_or_else(|| panic!("{e:?}"));
+        let turned = pose.apply(e.normal) - pose.apply(DVec3::ZERO);
+        assert!(
+            (c.gap - e.gap).abs() < 1e-12 && (c.normal - turned).length() < 1e-9,
+            "{c:?} {e:?}"
+        );
+        let moved: DVec3 = (0..usize::from(c.count))
+            .map(|k| case.v[c.vertices[k] as usize] * c.weights[k])
+            .sum();
+        // Their distance stays: what differs is the body's turn over the gap.
+        assert!(
+            (moved - c.body_velocity).length() < 12.0 * c.gap.abs() + 1e-9,
+            "{c:?}"
+        );
+    }
+}
+
 #[test]
 fn degenerate_shapes_are_no_exception() {
     let shapes: [fn(DVec3) -> DVec3; 7] = [
@@ -210,7 +293,7 @@ fn contacts_with_bodies_measure_their_distance() {
     case.v.fill(DVec3::ZERO);
     case.bodies.remove(0);
     case.bodies.truncate(1);
-    case.body_velocities = vec![DVec3::ZERO];
+    case.body_motions = vec![BodyMotion::constant(DVec3::ZERO)];
     let contacts = case.through_trees(1, 10);
     let nearest = contacts
         .iter()

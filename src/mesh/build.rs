@@ -32,10 +32,14 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
             ClothSource::File {
                 path,
                 scale,
+                mirror,
                 rotation,
                 translation,
             } => {
                 let mut mesh = read_mesh(path)?;
+                if let Some(across) = *mirror {
+                    mesh.mirror(across);
+                }
                 mesh.transform(*scale, *rotation, *translation);
                 check_cloth(&mesh).map_err(|error| in_file(path, error))?;
                 return Ok(mesh);
@@ -50,16 +54,21 @@ pub fn build_cloth(cloth: &Cloth) -> Result<TriMesh, MeshError> {
 /// The direction of a cloth's warp at its place at time 0, a unit vector; each triangle takes the part of it that
 /// is in its own plane.
 ///
-/// As `weave` says in the mesh's own axes, or along x of a grid, upwards in a shirt (from hem to shoulder, as
+/// As `weave` says in the mesh's own axes, mirrored as it is, or along x of a grid, upwards in a shirt (from hem to shoulder, as
 /// garments are cut), along x of a mesh that was read.
 pub fn warp(cloth: &Cloth) -> DVec3 {
-    let (own, rotation) = match &cloth.source {
-        ClothSource::Grid { rotation, .. } | ClothSource::File { rotation, .. } => {
-            (DVec3::X, rotation)
-        }
-        ClothSource::Shirt { rotation, .. } => (DVec3::Z, rotation),
+    let (own, rotation, mirror) = match &cloth.source {
+        ClothSource::Grid { rotation, .. } => (DVec3::X, rotation, None),
+        ClothSource::File {
+            rotation, mirror, ..
+        } => (DVec3::X, rotation, *mirror),
+        ClothSource::Shirt { rotation, .. } => (DVec3::Z, rotation, None),
     };
-    rotation_matrix(*rotation) * cloth.weave.unwrap_or(own)
+    let mut weave = cloth.weave.unwrap_or(own);
+    if let Some(across) = mirror {
+        weave[across as usize] = -weave[across as usize];
+    }
+    rotation_matrix(*rotation) * weave
 }
 
 /// The surface of a body at time 0 as triangles, in m, checked.
@@ -90,11 +99,20 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
                 *extent,
                 edge(extent / defaults::EDGES_PER_PLANE),
             )?,
-            Shape::Box { center, size } => cuboid(
-                *center,
-                *size,
-                edge(size.max_element() / defaults::EDGES_PER_RADIUS),
-            )?,
+            Shape::Box {
+                center,
+                size,
+                rotation,
+            } => {
+                let edge = edge(size.max_element() / defaults::EDGES_PER_RADIUS);
+                let mut mesh = cuboid(*center, *size, edge)?;
+                if *rotation != DVec3::ZERO {
+                    let turned = rotation_matrix(*rotation);
+                    let positions = mesh.positions.iter_mut();
+                    positions.for_each(|p| *p = *center + turned * (*p - *center));
+                }
+                mesh
+            }
             Shape::Capsule { from, to, radius } => capsule(
                 *from,
                 *to,
@@ -104,10 +122,15 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
             Shape::Mesh {
                 path,
                 scale,
+                mirror,
+                rotation,
                 translation,
             } => {
                 let mut mesh = read_mesh(path)?;
-                mesh.transform(*scale, DVec3::ZERO, *translation);
+                if let Some(across) = *mirror {
+                    mesh.mirror(across);
+                }
+                mesh.transform(*scale, *rotation, *translation);
                 check_body(&mesh, true).map_err(|error| in_file(path, error))?;
                 return Ok(mesh);
             }
@@ -210,6 +233,67 @@ mod tests {
             error.starts_with("body `body0`: ") && error.contains(": the mesh cannot be used:\n"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn bodies_are_mirrored_turned_and_face_outwards_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut text = Vec::new();
+        let wedge = cuboid(DVec3::ZERO, DVec3::new(1.0, 2.0, 3.0), 4.0).unwrap();
+        let wedge = TriMesh {
+            positions: wedge
+                .positions
+                .iter()
+                .map(|&p| p + DVec3::X * (2.0 + p.y))
+                .collect(),
+            ..wedge
+        };
+        write_obj(&wedge, &mut text).unwrap();
+        std::fs::write(folder.path().join("wedge.obj"), &text).unwrap();
+        let at = folder.path().join("x.toml");
+        let build = |body: &str| {
+            let scene = format!(
+                "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\n{MATERIAL}\n[[body]]\n{body}"
+            );
+            let scene = Scene::parse(&scene, Some(&at), &[]).unwrap();
+            build_body(&scene.bodies[0]).unwrap()
+        };
+        let mesh = build(
+            "shape = \"mesh\"\nmesh = \"wedge.obj\"\nmirror = \"x\"\nscale = 2\nrotation = [0, 0, \"90 deg\"]\n\
+             translation = [0, 0, 5]",
+        );
+        assert!((mesh.volume() - 48.0).abs() < 1e-12);
+        for (placed, own) in mesh.positions.iter().zip(&wedge.positions) {
+            // x to -x, which then is -y.
+            let known = DVec3::new(-own.y, -own.x, own.z) * 2.0 + DVec3::Z * 5.0;
+            assert!((*placed - known).length() < 1e-12);
+        }
+        let turned = build(
+            "shape = \"box\"\ncenter = [1, 2, 3]\nsize = [1, 2, 4]\nrotation = [0, \"90 deg\", 0]\nedge = 9",
+        );
+        let [low, high] = turned.bounds().unwrap();
+        assert!(low.abs_diff_eq(DVec3::new(-1.0, 1.0, 2.5), 1e-12), "{low}");
+        assert!(high.abs_diff_eq(DVec3::new(3.0, 3.0, 3.5), 1e-12), "{high}");
+    }
+
+    /// A weave is that of the mesh before it is mirrored.
+    #[test]
+    fn a_mirrored_cloth_has_its_warp_mirrored() {
+        let source = |mirror| ClothSource::File {
+            path: "x.obj".into(),
+            scale: 1.0,
+            mirror,
+            rotation: DVec3::ZERO,
+            translation: DVec3::ZERO,
+        };
+        let text = format!(
+            "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\nweave = [3, 4, 0]\n{MATERIAL}"
+        );
+        let mut cloth = Scene::parse(&text, None, &[]).unwrap().cloths.remove(0);
+        cloth.source = source(Some(crate::scene::Axis::X));
+        assert!(warp(&cloth).abs_diff_eq(DVec3::new(-0.6, 0.8, 0.0), 1e-15));
+        cloth.source = source(None);
+        assert!(warp(&cloth).abs_diff_eq(DVec3::new(0.6, 0.8, 0.0), 1e-15));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | `grid` | rectangles with herringbone diagonals: cloth, floors |
 //! | `shirt` | a garment: front and back, sewn together |
 //! | `solids` | closed surfaces: sphere, box, capsule |
+//! | `rotation` | angles to matrices and quaternions |
 //! | `read`, `obj`, `ply`, `stl`, `polygon` | files, whose bytes are not trusted |
 //! | `check` | what a cloth and what a body must be |
 //! | `build` | scene objects to meshes |
@@ -21,11 +22,12 @@ mod obj;
 mod ply;
 mod polygon;
 mod read;
+mod rotation;
 mod shirt;
 mod solids;
 mod stl;
 
-use glam::{DMat3, DVec3};
+use glam::DVec3;
 
 pub use build::{build_body, build_cloth, warp};
 pub use check::{check_body, check_cloth, check_spacing};
@@ -33,8 +35,11 @@ pub use error::{Fault, FaultKind, MeshError};
 pub use grid::{grid, plane};
 pub use obj::write_obj;
 pub use read::{is_readable_format, read_mesh};
+pub(crate) use rotation::{orientation, rotation_matrix, turn};
 pub use shirt::shirt;
 pub use solids::{capsule, cuboid, icosphere};
+
+use crate::scene::Axis;
 
 /// Most vertices of a mesh.
 pub const MAX_VERTICES: usize = 20_000_000;
@@ -52,6 +57,17 @@ pub struct TriMesh {
 }
 
 impl TriMesh {
+    /// Mirrors every vertex in the plane through the origin across an axis, and turns triangles over: what was their front stays it.
+    pub fn mirror(&mut self, across: Axis) {
+        for position in &mut self.positions {
+            let coordinate = &mut position[across as usize];
+            *coordinate = -*coordinate;
+        }
+        for triangle in &mut self.triangles {
+            triangle.swap(1, 2);
+        }
+    }
+
     /// Scales, then rotates about the origin, then moves every vertex.
     ///
     /// `rotation` is about x, y, z in rad, in this order; what is identity leaves the bits alone.
@@ -128,28 +144,6 @@ impl TriMesh {
     }
 }
 
-/// Rotation about x, then y, then z, in rad.
-fn rotation_matrix(angles: DVec3) -> DMat3 {
-    // Every rank turns its meshes itself, on hosts with any C library.
-    let [x, y, z] = angles.to_array().map(libm::sincos);
-    let about_x = DMat3::from_cols(
-        DVec3::X,
-        DVec3::new(0.0, x.1, x.0),
-        DVec3::new(0.0, -x.0, x.1),
-    );
-    let about_y = DMat3::from_cols(
-        DVec3::new(y.1, 0.0, -y.0),
-        DVec3::Y,
-        DVec3::new(y.0, 0.0, y.1),
-    );
-    let about_z = DMat3::from_cols(
-        DVec3::new(z.1, z.0, 0.0),
-        DVec3::new(-z.0, z.1, 0.0),
-        DVec3::Z,
-    );
-    about_z * about_y * about_x
-}
-
 /// `length / edge` rounded up, at least `least`, as a count of edges; refuses absurd ones.
 fn subdivisions(what: &str, length: f64, edge: f64, least: u32) -> Result<u32, MeshError> {
     let count = (length / edge).ceil();
@@ -205,6 +199,16 @@ mod tests {
         let mut after = before.clone();
         after.transform(1.0, DVec3::ZERO, DVec3::ZERO);
         assert_eq!(before, after);
+    }
+
+    #[test]
+    fn a_mirrored_body_still_faces_outwards() {
+        let mut mesh = cuboid(DVec3::ONE, DVec3::new(1.0, 2.0, 3.0), 1.0).unwrap();
+        mesh.mirror(Axis::Y);
+        assert!((mesh.volume() - 6.0).abs() < 1e-12);
+        let [low, high] = mesh.bounds().unwrap();
+        assert_eq!((low.y, high.y), (-2.0, 0.0));
+        check_body(&mesh, true).unwrap();
     }
 
     #[test]

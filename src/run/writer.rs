@@ -56,7 +56,7 @@ impl<'w> Writer<'w> {
             .bodies
             .iter()
             .zip(world.body_meshes())
-            .filter(|(body, _)| body.velocity == DVec3::ZERO)
+            .filter(|(body, _)| body.is_still())
             .map(|(body, mesh)| (body.name.as_str(), mesh))
             .collect();
         // What an earlier run in this directory has written is continued.

@@ -8,8 +8,8 @@ use glam::DVec3;
 use weft_runtime::Interval;
 
 use super::{
-    Balance, BendingModel, Body, Cloth, ClothSource, Material, MembraneModel, Output, Pin, Scene,
-    Shape, Surface,
+    Axis, Balance, BendingModel, Body, Cloth, ClothSource, Material, MembraneModel, Motion, Output,
+    Pin, Scene, Shape, Surface, Turn,
 };
 
 impl Scene {
@@ -191,11 +191,13 @@ fn write_cloth(out: &mut String, cloth: &Cloth) -> std::fmt::Result {
         ClothSource::File {
             path,
             scale,
+            mirror,
             rotation,
             translation,
         } => {
             writeln!(out, "mesh = {}", quoted(&path.to_string_lossy()))?;
             writeln!(out, "scale = {scale:?}")?;
+            write_mirror(out, *mirror)?;
             writeln!(out, "rotation = {} # rad", vector(*rotation))?;
             writeln!(out, "translation = {} # m", vector(*translation))?;
         }
@@ -289,10 +291,15 @@ fn write_body(out: &mut String, body: &Body) -> std::fmt::Result {
             writeln!(out, "normal = {}", vector(*normal))?;
             writeln!(out, "extent = \"{extent:?} m\"")?;
         }
-        Shape::Box { center, size } => {
+        Shape::Box {
+            center,
+            size,
+            rotation,
+        } => {
             writeln!(out, "shape = \"box\"")?;
             writeln!(out, "center = {} # m", vector(*center))?;
             writeln!(out, "size = {} # m", vector(*size))?;
+            writeln!(out, "rotation = {} # rad", vector(*rotation))?;
         }
         Shape::Capsule { from, to, radius } => {
             writeln!(out, "shape = \"capsule\"")?;
@@ -303,11 +310,15 @@ fn write_body(out: &mut String, body: &Body) -> std::fmt::Result {
         Shape::Mesh {
             path,
             scale,
+            mirror,
+            rotation,
             translation,
         } => {
             writeln!(out, "shape = \"mesh\"")?;
             writeln!(out, "mesh = {}", quoted(&path.to_string_lossy()))?;
             writeln!(out, "scale = {scale:?}")?;
+            write_mirror(out, *mirror)?;
+            writeln!(out, "rotation = {} # rad", vector(*rotation))?;
             writeln!(out, "translation = {} # m", vector(*translation))?;
         }
     }
@@ -322,7 +333,39 @@ fn write_body(out: &mut String, body: &Body) -> std::fmt::Result {
         }
     }
     writeln!(out, "friction = {:?}", body.friction)?;
-    writeln!(out, "velocity = {} # m/s", vector(body.velocity))
+    match &body.motion {
+        None => writeln!(out, "velocity = {} # m/s", vector(body.velocity)),
+        Some(motion) => write_motion(out, motion),
+    }
+}
+
+fn write_motion(out: &mut String, motion: &Motion) -> std::fmt::Result {
+    writeln!(out, "[body.motion]")?;
+    writeln!(out, "center = {} # m", vector(motion.center))?;
+    writeln!(out, "interpolation = \"{}\"", motion.interpolation.name())?;
+    writeln!(out, "repeat = {}", motion.repeat)?;
+    writeln!(out, "keyframes = [ # s, m, rad")?;
+    for keyframe in &motion.keyframes {
+        let (key, angles) = match keyframe.turn {
+            Turn::To(angles) => ("rotation", angles),
+            Turn::By(angles) => ("turn", angles),
+        };
+        let translation = vector(keyframe.translation);
+        writeln!(
+            out,
+            "    {{ time = {:?}, translation = {translation}, {key} = {} }},",
+            keyframe.time,
+            vector(angles)
+        )?;
+    }
+    writeln!(out, "]")
+}
+
+fn write_mirror(out: &mut String, mirror: Option<Axis>) -> std::fmt::Result {
+    match mirror {
+        Some(axis) => writeln!(out, "mirror = \"{}\"", axis.name()),
+        None => Ok(()),
+    }
 }
 
 /// `{:?}` writes the shortest digits that read back to the same bits.

@@ -125,6 +125,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let surroundings = Surroundings {
         folder: path.and_then(Path::parent),
         thickness: contact.self_collision.then_some(contact.thickness),
+        step: time.step,
         names: BTreeSet::new().into(),
     };
     let cloths = root.tables("cloth", MOST_OBJECTS, |index, table| {

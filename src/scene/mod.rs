@@ -35,6 +35,7 @@ mod fabrics;
 mod idle;
 pub mod load;
 mod material;
+mod motion;
 mod nearest;
 mod objects;
 mod quantity;
@@ -51,6 +52,7 @@ use crate::physics::air::Air;
 
 pub use error::{Place, Problem, SceneError};
 pub use fabrics::Fabric;
+pub use motion::{Interpolation, Keyframe, Motion, Turn};
 
 /// A checked scene.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,6 +150,8 @@ pub enum ClothSource {
         path: PathBuf,
         /// Factor on coordinates.
         scale: f64,
+        /// Axis across which it is mirrored, before any rotation.
+        mirror: Option<Axis>,
         /// Rotation about x, y, z in rad, applied in this order about the origin.
         rotation: DVec3,
         /// Translation in m, applied last.
@@ -283,14 +287,50 @@ pub enum Pin {
 pub struct Body {
     /// Its name in messages and files.
     pub name: String,
-    /// Its shape at time 0.
+    /// Its shape where it is placed.
     pub shape: Shape,
     /// Whether the shape is used as it is or as triangles.
     pub surface: Surface,
     /// Coulomb's coefficient of friction with cloth.
     pub friction: f64,
-    /// Constant velocity in m/s; zero for a body at rest.
+    /// Constant velocity in m/s; zero for a body at rest, or one with a motion.
     pub velocity: DVec3,
+    /// Where it goes, if it does not keep its velocity.
+    pub motion: Option<Motion>,
+}
+
+impl Body {
+    /// Whether it stays where it was placed.
+    #[must_use]
+    pub fn is_still(&self) -> bool {
+        self.velocity == DVec3::ZERO && self.motion.is_none()
+    }
+}
+
+/// An axis of coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// The first.
+    X,
+    /// The second.
+    Y,
+    /// The third.
+    Z,
+}
+
+impl Axis {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::X, Self::Y, Self::Z];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X => "x",
+            Self::Y => "y",
+            Self::Z => "z",
+        }
+    }
 }
 
 /// The shape of a body.
@@ -312,12 +352,14 @@ pub enum Shape {
         /// Side of the square that stands for it as triangles and in pictures, in m.
         extent: f64,
     },
-    /// A box with sides along the axes.
+    /// A box.
     Box {
         /// Centre in m.
         center: DVec3,
         /// Side lengths in m.
         size: DVec3,
+        /// Rotation about x, y, z in rad, applied in this order about the centre.
+        rotation: DVec3,
     },
     /// All points within `radius` of a segment.
     Capsule {
@@ -334,6 +376,10 @@ pub enum Shape {
         path: PathBuf,
         /// Factor on coordinates.
         scale: f64,
+        /// Axis across which it is mirrored, before any rotation.
+        mirror: Option<Axis>,
+        /// Rotation about x, y, z in rad, applied in this order about the origin.
+        rotation: DVec3,
         /// Translation in m, applied last.
         translation: DVec3,
     },

@@ -9,9 +9,10 @@ use glam::DVec3;
 use super::error::{did_you_mean, nearest_file};
 use super::load::{LONGEST_NAME, MOST_VERTICES};
 use super::material::material;
+use super::motion::motion;
 use super::quantity::{Dimension, Short};
 use super::reader::{Range, Table};
-use super::{Body, Cloth, ClothSource, Material, Pin, Shape, Surface, defaults};
+use super::{Axis, Body, Cloth, ClothSource, Material, Pin, Shape, Surface, defaults};
 
 /// What the reading of one object needs to know of the rest of the scene.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) folder: Option<&'a Path>,
     /// Contact thickness in m if cloth collides with itself.
     pub(super) thickness: Option<f64>,
+    /// Length of a step in s.
+    pub(super) step: f64,
     /// Names taken so far.
     pub(super) names: RefCell<BTreeSet<String>>,
 }
@@ -41,8 +44,7 @@ pub(super) fn generated_vertices(cloth: &Cloth) -> u64 {
 /// Reads one `[[cloth]]`.
 pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings<'_>) -> Cloth {
     let name = name(table, &format!("cloth{index}"), surroundings);
-    let angles = table.vector("rotation", Dimension::ANGLE, Range::Any);
-    let rotation = angles.unwrap_or(DVec3::ZERO);
+    let rotation = rotation(table);
     let sources: Vec<&str> = (["grid", "shirt", "mesh"].into_iter())
         .filter(|key| table.has(key))
         .collect();
@@ -55,6 +57,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         Some(_) => ClothSource::File {
             path: file(table, "mesh", surroundings.folder),
             scale: scale(table),
+            mirror: mirror(table),
             rotation,
             translation: point_or_zero(table, "translation"),
         },
@@ -67,6 +70,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
             ClothSource::File {
                 path: PathBuf::new(),
                 scale,
+                mirror: mirror(table),
                 rotation: center,
                 translation,
             }
@@ -122,13 +126,35 @@ pub(super) fn body(
         return None;
     };
     let (shape, edge) = shape(kind, table, surroundings);
+    let motion = table.has("motion").then(|| {
+        if velocity.is_some() {
+            table.note(
+                "motion",
+                "a body has `velocity` or `motion`, not both; a motion with two keyframes has a constant velocity between them",
+            );
+        }
+        table.table("motion", |table| {
+            motion(table, middle(&shape), surroundings.step)
+        })
+    });
     Some(Body {
         name,
         surface: surface(kind, table, edge),
         shape,
         friction: friction.unwrap_or(defaults::BODY_FRICTION),
         velocity: velocity.unwrap_or(DVec3::ZERO),
+        motion,
     })
+}
+
+/// The point about which a body turns unless its motion says otherwise.
+fn middle(shape: &Shape) -> DVec3 {
+    match shape {
+        Shape::Sphere { center, .. } | Shape::Box { center, .. } => *center,
+        Shape::Plane { point, .. } => *point,
+        Shape::Capsule { from, to, .. } => from.midpoint(*to),
+        Shape::Mesh { translation, .. } => *translation,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -287,7 +313,11 @@ fn shape(kind: Kind, table: &Table<'_>, surroundings: &Surroundings<'_>) -> (Sha
                 "size = [0.2, 0.2, 0.2]",
             );
             (
-                Shape::Box { center, size },
+                Shape::Box {
+                    center,
+                    size,
+                    rotation: rotation(table),
+                },
                 size.max_element() / defaults::EDGES_PER_RADIUS,
             )
         }
@@ -310,6 +340,8 @@ fn shape(kind: Kind, table: &Table<'_>, surroundings: &Surroundings<'_>) -> (Sha
             let shape = Shape::Mesh {
                 path: file(table, "mesh", surroundings.folder),
                 scale: scale(table),
+                mirror: mirror(table),
+                rotation: rotation(table),
                 translation: point_or_zero(table, "translation"),
             };
             (shape, 0.0)
@@ -365,6 +397,16 @@ fn point_or_zero(table: &Table<'_>, key: &'static str) -> DVec3 {
     table
         .vector(key, Dimension::LENGTH, Range::Any)
         .unwrap_or(DVec3::ZERO)
+}
+
+fn rotation(table: &Table<'_>) -> DVec3 {
+    table
+        .vector("rotation", Dimension::ANGLE, Range::Any)
+        .unwrap_or(DVec3::ZERO)
+}
+
+fn mirror(table: &Table<'_>) -> Option<Axis> {
+    table.choice("mirror", &Axis::ALL.map(|axis| (axis.name(), axis)))
 }
 
 fn scale(table: &Table<'_>) -> f64 {

@@ -241,6 +241,185 @@ grid = { size = 1, vertices = 5 }
 material = { density = 0.1, stretch = 100, bending = 1e-5, bending_model = "dihedral" }
 "#;
 
+/// Bodies that are turned when they are placed, and move.
+const MOVED: &str = r#"
+[[body]]
+shape = "box"
+center = [1, 0, 0]
+size = 0.1
+rotation = [0, 0, "30 deg"]
+[body.motion]
+keyframes = [
+    { time = 0 },
+    { time = "1 s", translation = [0, 0, "10 cm"] },
+    { time = "2 s", rotation = [0, "90 deg", 0] },
+    { time = "3 s", translation = [0, 0, 0] },
+]
+[[body]]
+shape = "capsule"
+from = [0, 0, 3]
+to = [1, 0, 3]
+radius = "10 cm"
+motion.center = [0, 0, 3]
+motion.interpolation = "smooth"
+motion.repeat = true
+motion.keyframes = [{ time = "0.5 s" }, { time = "1.5 s", turn = [0, 0, "360 deg"] }]
+"#;
+
+#[test]
+fn bodies_have_motions() {
+    let scene = parse(&format!(
+        "{CLOTH}{}",
+        MOVED.replace("size = 0.1", "size = [0.1, 0.1, 0.1]")
+    ))
+    .unwrap();
+    let [cuboid, capsule] = scene.bodies.as_slice() else {
+        panic!("two bodies")
+    };
+    let angle = std::f64::consts::FRAC_PI_2;
+    let Shape::Box { rotation, .. } = cuboid.shape else {
+        panic!("a box")
+    };
+    assert_eq!(rotation, DVec3::Z * (30.0 * std::f64::consts::PI / 180.0));
+    let keyframe = |time, z, turn| Keyframe {
+        time,
+        translation: DVec3::Z * z,
+        turn,
+    };
+    assert_eq!(
+        cuboid.motion,
+        Some(Motion {
+            center: DVec3::X,
+            interpolation: Interpolation::Linear,
+            repeat: false,
+            keyframes: vec![
+                keyframe(0.0, 0.0, Turn::By(DVec3::ZERO)),
+                keyframe(1.0, 0.1, Turn::By(DVec3::ZERO)),
+                keyframe(2.0, 0.1, Turn::To(DVec3::Y * angle)),
+                keyframe(3.0, 0.0, Turn::By(DVec3::ZERO)),
+            ],
+        })
+    );
+    let motion = capsule.motion.as_ref().unwrap();
+    assert_eq!(
+        (motion.center, motion.interpolation),
+        (DVec3::Z * 3.0, Interpolation::Smooth)
+    );
+    assert!(motion.repeat && !capsule.is_still());
+    assert_eq!(
+        motion.keyframes[1],
+        keyframe(1.5, 0.0, Turn::By(DVec3::Z * (4.0 * angle)))
+    );
+    assert_echoes(&scene);
+    let moved = scene.echo_of_trajectory();
+    let overrides = set(&[("body.1.motion.interpolation", "linear")]);
+    let text = format!(
+        "{CLOTH}{}",
+        MOVED.replace("size = 0.1", "size = [0.1, 0.1, 0.1]")
+    );
+    let other = Scene::parse(&text, None, &overrides).unwrap();
+    assert_ne!(moved, other.echo_of_trajectory());
+}
+
+#[test]
+fn motions_that_cannot_be_are_refused() {
+    let body = |motion: &str| {
+        format!(
+            "{}[[body]]\nshape = \"sphere\"\ncenter = [0, 0, 0]\nradius = 1\n{motion}",
+            CLOTH.trim_start()
+        )
+    };
+    let two = |keyframes: &str| body(&format!("motion.keyframes = [{keyframes}]"));
+    let at = "scenes/x.toml:8: body.motion";
+    for (text, message) in [
+        (
+            body("velocity = [0, 0, 1]\nmotion = { keyframes = [{ time = 0 }] }").replace("\nvelocity", " \nvelocity"),
+            "scenes/x.toml:9: body.motion: a body has `velocity` or `motion`, not both; a motion with two keyframes has a \
+             constant velocity between them"
+                .to_owned(),
+        ),
+        (
+            body("motion = {}"),
+            format!(
+                "{at}.keyframes: missing; it wants a line such as `keyframes = [{{ time = 0 }}, {{ time = \"1 s\", \
+                 translation = [0, 0, 0.1] }}]`"
+            ),
+        ),
+        (two(""), format!("{at}.keyframes: wants at least one keyframe")),
+        (
+            two("{ time = 1 }, { time = \"500 ms\" }"),
+            format!("{at}.keyframes.1.time: 0.5 s is not later than the keyframe before, 1 s; keyframes want ascending times"),
+        ),
+        (
+            two("{ time = nan }"),
+            format!("{at}.keyframes.time: must be finite, not NaN"),
+        ),
+        (
+            two("{ time = 0, speed = [0, 0, 1] }"),
+            format!(
+                "{at}.keyframes.speed: unknown key; here can be `rotation`, `time`, `translation`, `turn`"
+            ),
+        ),
+        (
+            two("{ time = 0, turn = [0, 0, 1], rotation = [0, 0, 1] }"),
+            format!("{at}.keyframes.turn: a keyframe has `rotation` or `turn`, not both"),
+        ),
+        (
+            two("{ time = 0 }, { time = 1, rotation = [0, 0, \"360 deg\"] }"),
+            format!(
+                "{at}.keyframes.1.rotation: turns by 180 deg or more, and `rotation` takes the shortest way; put a keyframe \
+                 between, or give `turn`, axis times angle from the keyframe before, such as turn = [0, 0, \"360 deg\"]"
+            ),
+        ),
+        (
+            two("{ time = 0 }, { time = 0.01, turn = [0, 0, \"45 deg\"] }"),
+            format!(
+                "{at}.keyframes.1.time: the body turns by 22.5 deg in a step of 0.005 s, and the most is 10 deg; take a \
+                 later time, or a shorter time.step"
+            ),
+        ),
+        (
+            two("{ time = 0 }, { time = 1e9, turn = [0, 0, 1e5] }"),
+            format!(
+                "{at}.keyframes: turns round 15915 times in all; the most are 1000; a motion with repeat = true goes on for \
+                 ever"
+            ),
+        ),
+        (
+            body("motion = { repeat = true, keyframes = [{ time = 0 }, { time = 1, translation = [0, 0, 1] }] }"),
+            format!(
+                "{at}.repeat: the last keyframe is not where the first is: the body would jump; add one that is"
+            ),
+        ),
+        (
+            body("motion = { repeat = true, keyframes = [{ time = 0 }] }"),
+            format!("{at}.repeat: one keyframe has no motion to repeat"),
+        ),
+        (
+            body("mirror = \"x\""),
+            "scenes/x.toml:8: body.mirror: unknown key".to_owned(),
+        ),
+    ] {
+        let error = Scene::parse(&text, Some(Path::new("scenes/x.toml")), &[]).unwrap_err();
+        let shown = error.to_string();
+        assert!(shown.starts_with(&message), "{shown}\nnot\n{message}");
+        assert_eq!(error.problems().len(), 1, "{shown}");
+    }
+    // Half a turn could go either way; a quarter three times could not.
+    let half = two(
+        "{ time = 0, rotation = [0, 0, \"90 deg\"] }, { time = 1, rotation = [0, 0, \"-90 deg\"] }",
+    );
+    assert!(parse(&half).is_err());
+    let quarters = "{ time = 0 }, { time = 1, rotation = [0, 0, \"90 deg\"] }, { time = 2, rotation = [0, 0, \"180 deg\"] }, \
+                    { time = 3, rotation = [0, 0, \"270 deg\"] }, { time = 4, rotation = [0, 0, \"360 deg\"] }";
+    assert!(
+        parse(&body(&format!(
+            "motion = {{ repeat = true, keyframes = [{quarters}] }}"
+        )))
+        .is_ok()
+    );
+}
+
 #[test]
 fn materials_have_models_and_directions() {
     let scene = parse(MODELS).unwrap();
@@ -759,7 +938,7 @@ fn every_scene_of_the_project_loads() {
             names.push(scene.name);
         }
     }
-    for name in ["drape-floor", "drape-free", "quick"] {
+    for name in ["drape-floor", "drape-free", "quick", "turntable"] {
         assert!(names.iter().any(|found| found == name), "{name}");
     }
 }
@@ -833,7 +1012,7 @@ proptest! {
 
     #[test]
     fn random_values_of_any_key_never_panic_and_never_pass_unchecked(
-        key in "(time|cloth|body|contact|output|balance|solver)(\\.[0-3])?\\.(step|end|grid|size|center|edge|radius|pins|material|thickness|camera|seed|tolerance)(\\.[a-z0-9]{1,4})?",
+        key in "(time|cloth|body|contact|output|balance|solver)(\\.[0-3])?\\.(step|end|motion|motion\\.keyframes|rotation|mirror|grid|size|center|edge|radius|pins|material|thickness|camera|seed|tolerance)(\\.[a-z0-9]{1,4})?",
         value in "(-?[0-9]{0,25}(\\.[0-9]{0,3})?(e-?[0-9]{1,3})?|nan|inf|\\[.{0,10}\\]|\\{.{0,10}\\}|true|\\PC{0,12})",
     ) {
         match Scene::parse(FULL, None, &[(key, value)]) {

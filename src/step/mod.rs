@@ -40,6 +40,8 @@ mod geometry;
 mod hinges;
 pub mod impulses;
 mod motion;
+#[cfg(test)]
+mod moving_tests;
 mod newton;
 mod part;
 mod placing;

@@ -9,7 +9,7 @@ use weft_partition::{
 
 use crate::collide::audit::{crossings, crossings_between};
 use crate::collide::body::{Analytic, BodySurface};
-use crate::collide::{Body, ClothSurface, Geometry, Solid};
+use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
 use crate::physics::{ClothModel, PhysicsError};
 use crate::scene::{Culling, Pin, Preconditioner, Scene, Surface};
@@ -94,7 +94,7 @@ pub struct World {
     bodies: Vec<Body>,
     body_meshes: Vec<TriMesh>,
     solids: Vec<Solid>,
-    body_velocities: Vec<DVec3>,
+    body_motions: Vec<BodyMotion>,
     friction: Vec<f64>,
     pinned: Vec<bool>,
     velocities: Vec<DVec3>,
@@ -117,6 +117,10 @@ impl World {
             .zip(&body_meshes)
             .map(|(body, mesh)| Solid::new(body, mesh))
             .collect();
+        let body_motions: Vec<BodyMotion> = scene.bodies.iter().map(BodyMotion::new).collect();
+        let at_start: Vec<TriMesh> = (body_motions.iter().zip(&body_meshes))
+            .map(|(motion, mesh)| moved(motion, mesh, 0.0))
+            .collect();
         let mut model = ClothModel::default();
         let (mut pinned, mut velocities) = (Vec::new(), Vec::new());
         for cloth in &scene.cloths {
@@ -126,7 +130,12 @@ impl World {
                 cloth: cloth.name.clone(),
                 pin,
             })?;
-            check_start(scene, (&solids, &body_meshes), &cloth.name, &mesh)?;
+            check_start(
+                scene,
+                (&solids, &body_motions, &at_start),
+                &cloth.name,
+                &mesh,
+            )?;
             let start = |&held: &bool| if held { DVec3::ZERO } else { cloth.velocity };
             velocities.extend(held.iter().map(start));
             pinned.extend(held);
@@ -170,7 +179,7 @@ impl World {
         });
         Ok(Self {
             bodies: bodies.collect(),
-            body_velocities: scene.bodies.iter().map(|b| b.velocity).collect(),
+            body_motions,
             friction: scene.bodies.iter().map(|b| b.friction).collect(),
             pinned: (0..n).map(|v| pinned[old(v)]).collect(),
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
@@ -241,7 +250,7 @@ impl World {
         (&self.near, &self.far)
     }
 
-    /// Bodies as triangles, at time 0, for pictures and frames.
+    /// Bodies as triangles, where they were placed, for pictures and frames.
     #[must_use]
     pub fn body_meshes(&self) -> &[TriMesh] {
         &self.body_meshes
@@ -272,7 +281,7 @@ impl World {
         Geometry {
             cloth: &self.surface,
             bodies: &self.bodies,
-            body_velocities: &self.body_velocities,
+            body_motions: &self.body_motions,
             thickness: contact.thickness,
             reach: contact.thickness * (1.0 + MARGIN),
             self_collision: contact.self_collision,
@@ -306,14 +315,8 @@ impl World {
             .zip(&self.body_meshes)
             .enumerate();
         bodies
-            .filter(|(_, (body, _))| body.velocity != DVec3::ZERO)
-            .map(|(index, (body, mesh))| {
-                let mut mesh = mesh.clone();
-                for p in &mut mesh.positions {
-                    *p += body.velocity * time;
-                }
-                (index, mesh)
-            })
+            .filter(|(_, (body, _))| !body.is_still())
+            .map(|(index, (_, mesh))| (index, moved(&self.body_motions[index], mesh, time)))
             .collect()
     }
 
@@ -342,8 +345,8 @@ impl World {
     /// How deep a point is inside a body at this time, in m; negative outside all of them.
     #[must_use]
     pub fn depth(&self, p: DVec3, time: f64) -> f64 {
-        let bodies = self.solids.iter().zip(&self.body_velocities);
-        let depths = bodies.map(|(solid, velocity)| solid.depth(p - *velocity * time));
+        let bodies = self.solids.iter().zip(&self.body_motions);
+        let depths = bodies.map(|(solid, motion)| solid.depth(motion.at(time).undo(p)));
         depths.fold(f64::NEG_INFINITY, f64::max)
     }
 
@@ -405,16 +408,28 @@ fn held_vertices(mesh: &TriMesh, pins: &[Pin]) -> Result<Vec<bool>, usize> {
     Ok(held)
 }
 
+/// A body's mesh at a time in s.
+fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
+    let pose = motion.at(time);
+    let mut mesh = placed.clone();
+    mesh.positions.iter_mut().for_each(|p| *p = pose.apply(*p));
+    mesh
+}
+
 /// Refuses cloth that starts inside a body, or across its surface.
 fn check_start(
     scene: &Scene,
-    (solids, meshes): (&[Solid], &[TriMesh]),
+    (solids, motions, meshes): (&[Solid], &[BodyMotion], &[TriMesh]),
     cloth: &str,
     mesh: &TriMesh,
 ) -> Result<(), WorldError> {
-    for (body, solid) in scene.bodies.iter().zip(solids) {
+    let placed = solids
+        .iter()
+        .zip(motions)
+        .map(|(solid, motion)| (solid, motion.at(0.0)));
+    for (body, (solid, pose)) in scene.bodies.iter().zip(placed) {
         for (vertex, &p) in mesh.positions.iter().enumerate() {
-            let depth = solid.depth(p);
+            let depth = solid.depth(pose.undo(p));
             if depth > 0.0 {
                 return Err(WorldError::StartsInside {
                     cloth: cloth.to_owned(),

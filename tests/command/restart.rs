@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::place::{Place, hash_of, record};
+use crate::place::{Place, SCENE, hash_of, record};
 
 const RUN: &str = "run small.toml --quiet --set output.pictures=false --out";
 
@@ -103,6 +103,29 @@ fn a_run_goes_on_to_the_same_state_from_any_step_on_any_ranks() {
         // Nothing is left to do; the state is the same.
         assert_eq!(hash_of(&place.weft(&format!("{RUN} part --resume"))), whole);
     }
+}
+
+/// A ball that turns and rises under the napkin, and where it is in frames: its place is a function of time, so nothing of it is in a checkpoint.
+#[test]
+fn a_run_goes_on_amid_the_motion_of_a_body() {
+    let motion = "edge = \"3 cm\"\nmotion = { keyframes = [{ time = 0 }, { time = 0.1, turn = [0, 0, \"90 deg\"] }, \
+                  { time = 0.16, translation = [0, 0, \"1 cm\"] }] }";
+    let place = Place::with(&SCENE.replace("edge = \"3 cm\"", motion));
+    let whole = hash_of(&place.weft(&format!("{RUN} whole --ranks 1")));
+    assert_ne!(whole, hash_of(&Place::new().weft(&format!("{RUN} out"))));
+    for (steps, before, after) in [
+        (13, "--ranks 1", "--ranks 5"),
+        (29, "--ranks 3", "--ranks 1"),
+    ] {
+        place.weft(&format!("{RUN} part {before} --steps {steps}"));
+        let resumed = hash_of(&place.weft(&format!("{RUN} part {after} --resume")));
+        assert_eq!(resumed, whole, "after {steps} steps");
+    }
+    let frame = |directory: &str, step: u32| {
+        fs::read(place.path(&format!("{directory}/frames/moving-0-ball.{step:06}.vtp"))).unwrap()
+    };
+    assert_eq!(frame("part", 40), frame("whole", 40));
+    assert!(frame("whole", 10) != frame("whole", 20) && frame("whole", 30) != frame("whole", 40));
 }
 
 /// The frames of a run that was interrupted are those of one that was not, each once.

@@ -1,0 +1,256 @@
+//! The scripted motion of a body: keyframes, as a scene gives them.
+//!
+//! In: the table `motion` of a body. Out: a [`Motion`] whose times ascend and whose turns are slow enough to be followed in steps.
+//! Where the body is at a time says [`crate::collide::body_motion`].
+
+use std::f64::consts::{PI, TAU};
+
+use glam::{DQuat, DVec3};
+
+use super::quantity::{Dimension, Number};
+use super::reader::{Range, Table};
+use crate::mesh::{orientation, turn};
+
+/// Where a body goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Motion {
+    /// The point in m, of the body where it is placed, about which it turns.
+    pub center: DVec3,
+    /// How it gets from one keyframe to the next.
+    pub interpolation: Interpolation,
+    /// Whether it begins again after the last keyframe, which then is where the first is.
+    pub repeat: bool,
+    /// At least one, in the order of their times.
+    pub keyframes: Vec<Keyframe>,
+}
+
+/// Where a body is at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Keyframe {
+    /// In s, from 0.
+    pub time: f64,
+    /// How far its centre has moved from where it was placed, in m.
+    pub translation: DVec3,
+    /// How it has turned.
+    pub turn: Turn,
+}
+
+/// How a body comes to be turned as it is at a keyframe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Turn {
+    /// On the shortest way from the keyframe before, to angles about x, y, z in rad, in this order, from how it was placed.
+    To(DVec3),
+    /// From the keyframe before, about an axis by any angle in rad: their product.
+    By(DVec3),
+}
+
+/// How a body gets from one keyframe to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interpolation {
+    /// With constant velocity.
+    Linear,
+    /// From rest to rest: where it would be `s` of the way, it is `s² (3 − 2s)` of it.
+    Smooth,
+}
+
+impl Interpolation {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Linear, Self::Smooth];
+
+    /// The name in scenes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Smooth => "smooth",
+        }
+    }
+
+    /// The greatest speed, as a multiple of the mean one.
+    fn peak(self) -> f64 {
+        match self {
+            Self::Linear => 1.0,
+            Self::Smooth => 1.5,
+        }
+    }
+}
+
+impl Turn {
+    /// Axis times angle (rad) of the turn from an orientation.
+    pub(crate) fn vector(self, from: DQuat) -> DVec3 {
+        match self {
+            Self::By(vector) => vector,
+            Self::To(angles) => {
+                let way = orientation(angles) * from.conjugate();
+                let way = if way.w < 0.0 { -way } else { way };
+                let (axis, sine) = (way.xyz(), way.xyz().length());
+                if sine == 0.0 {
+                    return DVec3::ZERO;
+                }
+                axis * (2.0 * libm::atan2(sine, way.w) / sine)
+            }
+        }
+    }
+}
+
+/// What the next keyframe is compared with.
+struct Before {
+    keyframe: Keyframe,
+    orientation: DQuat,
+    /// The angles that it names, if it does.
+    angles: Option<DVec3>,
+}
+
+/// Reads the motion of a body that turns about `middle` (m) unless it says otherwise, in steps of `step` seconds.
+pub(super) fn motion(table: &Table<'_>, middle: DVec3, step: f64) -> Motion {
+    let center = table.vector("center", Dimension::LENGTH, Range::Any);
+    let ways = Interpolation::ALL.map(|way| (way.name(), way));
+    let interpolation = table.choice("interpolation", &ways);
+    let interpolation = interpolation.unwrap_or(Interpolation::Linear);
+    let repeat = table.boolean("repeat").unwrap_or(false);
+    let (mut first, mut before, mut turned) = (None, None, 0.0);
+    let keyframes = table.tables("keyframes", MOST_KEYFRAMES, |_, table| {
+        let next = keyframe(table, before.as_ref());
+        if let Some(before) = &before {
+            let angle = next.keyframe.turn.vector(before.orientation).length();
+            check_pace(
+                table,
+                before.keyframe,
+                next.keyframe,
+                angle * interpolation.peak(),
+                step,
+            );
+            turned += angle;
+        }
+        let all = next.keyframe;
+        first.get_or_insert((all.translation, next.orientation));
+        before = Some(next);
+        all
+    });
+    if !table.has("keyframes") {
+        table.note_missing(
+            "keyframes",
+            "keyframes = [{ time = 0 }, { time = \"1 s\", translation = [0, 0, 0.1] }]",
+        );
+    } else if keyframes.is_empty() {
+        table.note("keyframes", "wants at least one keyframe");
+    }
+    if turned > MOST_ROUNDS * TAU {
+        let message = format!(
+            "turns round {:.0} times in all; the most are {MOST_ROUNDS}; a motion with repeat = true goes on for ever",
+            turned / TAU
+        );
+        table.note("keyframes", message);
+    }
+    if let (true, Some((translation, orientation)), Some(last)) = (repeat, first, before) {
+        let apart = translation.distance(last.keyframe.translation);
+        let alike = orientation.dot(last.orientation).abs();
+        if keyframes.len() < 2 {
+            table.note("repeat", "one keyframe has no motion to repeat");
+        } else if apart > SAME || alike < 1.0 - SAME {
+            table.note(
+                "repeat",
+                "the last keyframe is not where the first is: the body would jump; add one that is",
+            );
+        }
+    }
+    Motion {
+        center: center.unwrap_or(middle),
+        interpolation,
+        repeat,
+        keyframes,
+    }
+}
+
+fn keyframe(table: &Table<'_>, before: Option<&Before>) -> Before {
+    let time = table.required(
+        "time",
+        Dimension::TIME,
+        Range::NonNegative,
+        "time = \"1 s\"",
+    );
+    let translation = table.vector("translation", Dimension::LENGTH, Range::Any);
+    let to = table.vector("rotation", Dimension::ANGLE, Range::Any);
+    let by = table.vector("turn", Dimension::ANGLE, Range::Any);
+    if to.is_some() && by.is_some() {
+        table.note("turn", "a keyframe has `rotation` or `turn`, not both");
+    }
+    let from = before.map_or(DQuat::IDENTITY, |before| before.orientation);
+    let turned = match to {
+        Some(angles) => Turn::To(angles),
+        None => Turn::By(by.unwrap_or(DVec3::ZERO)),
+    };
+    let vector = turned.vector(from);
+    if let (Some(angles), Some(before)) = (to, before) {
+        let named = before.angles.is_some_and(|named| {
+            let change = (angles - named).abs().max_element();
+            change > PI + SAME
+        });
+        if named || vector.length() > PI - AMBIGUOUS {
+            let message = "turns by 180 deg or more, and `rotation` takes the shortest way; put a keyframe between, or \
+                           give `turn`, axis times angle from the keyframe before, such as turn = [0, 0, \"360 deg\"]";
+            table.note("rotation", message);
+        }
+    }
+    let placed = (DVec3::ZERO, Some(DVec3::ZERO));
+    let (stays, named) = before.map_or(placed, |before| {
+        (before.keyframe.translation, before.angles)
+    });
+    Before {
+        keyframe: Keyframe {
+            time,
+            translation: translation.unwrap_or(stays),
+            turn: turned,
+        },
+        orientation: turn(vector) * from,
+        angles: match turned {
+            Turn::To(angles) => Some(angles),
+            Turn::By(vector) => named.filter(|_| vector == DVec3::ZERO),
+        },
+    }
+}
+
+/// Notes times that do not ascend, and a turn by `angle` (rad, at its fastest) that steps cannot follow.
+fn check_pace(table: &Table<'_>, before: Keyframe, next: Keyframe, angle: f64, step: f64) {
+    let lasts = next.time - before.time;
+    if lasts < SHORTEST {
+        let message = format!(
+            "{} s is not later than the keyframe before, {} s; keyframes want ascending times",
+            Number(next.time),
+            Number(before.time)
+        );
+        table.note("time", message);
+        return;
+    }
+    // What is not finite has been told of.
+    if !(lasts.is_finite() && step.is_finite()) {
+        return;
+    }
+    let in_step = (angle * (step / lasts).min(1.0)).to_degrees();
+    if in_step > MOST_IN_A_STEP {
+        let message = format!(
+            "the body turns by {in_step:.1} deg in a step of {} s, and the most is {MOST_IN_A_STEP} deg; take a later \
+             time, or a shorter time.step",
+            Number(step)
+        );
+        table.note("time", message);
+    }
+}
+
+/// Keyframes of a body.
+const MOST_KEYFRAMES: usize = 100_000;
+
+/// Full turns in a motion: each is kept as a table of orientations.
+const MOST_ROUNDS: f64 = 1000.0;
+
+/// Degrees by which a body may turn in a step, in which its points move along straight lines.
+const MOST_IN_A_STEP: f64 = 10.0;
+
+/// Shortest time between keyframes in s.
+const SHORTEST: f64 = 1e-9;
+
+/// Lengths (m) and angles (rad) that count as none.
+const SAME: f64 = 1e-9;
+
+/// Angles in rad this close to half a turn could go either way.
+const AMBIGUOUS: f64 = 1e-6;
