@@ -287,22 +287,9 @@ fn vertex_body(
         let p = start + motion * time;
         let w = on_triangle(p, corners[0], corners[1], corners[2]);
         let q = corners[0] * w[0] + corners[1] * w[1] + corners[2] * w[2];
-        let distance = p.distance(q);
-        if distance > snap.reach {
+        let nearest = |normal| solid.is_nearest(face, w, normal);
+        let Some(normal) = off_face(snap, p - q, w, time, face_normal, nearest) else {
             continue;
-        }
-        let inside = w.iter().all(|&w| w > BOUNDARY);
-        let normal = if inside || distance <= 1e-9 * snap.thickness {
-            face_normal
-        } else if time > 0.0 || (p - q).dot(face_normal) < 0.0 {
-            // Beside this face, where its plane is met or behind it: another face is nearer.
-            continue;
-        } else {
-            let normal = (p - q) / distance;
-            if !solid.is_nearest(face, w, normal) {
-                continue;
-            }
-            normal
         };
         let gap = (start - q).dot(normal);
         out.push(single(snap, (body, velocity), vertex, face, normal, gap));
@@ -342,21 +329,9 @@ fn vertex_turning(
         let [a, b, c] = [0, 1, 2].map(|k| begin[k] + (end[k] - begin[k]) * time);
         let w = on_triangle(p, a, b, c);
         let q = a * w[0] + b * w[1] + c * w[2];
-        let distance = p.distance(q);
-        if distance > snap.reach {
+        let nearest = |normal| solid.is_nearest(face, w, from.unturned(normal));
+        let Some(normal) = off_face(snap, p - q, w, time, face_normal, nearest) else {
             continue;
-        }
-        let inside = w.iter().all(|&w| w > BOUNDARY);
-        let normal = if inside || distance <= 1e-9 * snap.thickness {
-            face_normal
-        } else if time > 0.0 || (p - q).dot(face_normal) < 0.0 {
-            continue;
-        } else {
-            let normal = (p - q) / distance;
-            if !solid.is_nearest(face, w, from.unturned(normal)) {
-                continue;
-            }
-            normal
         };
         let at = placed[0] * w[0] + placed[1] * w[1] + placed[2] * w[2];
         let gap = (start - from.apply(at)).dot(normal);
@@ -364,6 +339,32 @@ fn vertex_turning(
         out.push(single(snap, (body, velocity), vertex, face, normal, gap));
         return;
     }
+}
+
+/// Where a face keeps a vertex off to, which is so far from the point of it with these weights at a time of the step; nowhere if it is out of
+/// reach, or another face is nearer.
+fn off_face(
+    snap: &Snapshot<'_>,
+    away: DVec3,
+    w: [f64; 3],
+    time: f64,
+    face_normal: DVec3,
+    is_nearest: impl Fn(DVec3) -> bool,
+) -> Option<DVec3> {
+    let distance = away.length();
+    if distance > snap.reach {
+        return None;
+    }
+    let inside = w.iter().all(|&w| w > BOUNDARY);
+    if inside || distance <= 1e-9 * snap.thickness {
+        return Some(face_normal);
+    }
+    if time > 0.0 || away.dot(face_normal) < 0.0 {
+        // Beside this face, where its plane is met or behind it.
+        return None;
+    }
+    let normal = away / distance;
+    is_nearest(normal).then_some(normal)
 }
 
 /// Cloth face against a sharp vertex of a body.

@@ -108,7 +108,7 @@ pub(super) fn multiply([xx, xy, xz, yz, yy, zz]: &Symmetric, v: DVec3) -> DVec3 
 /// The inverse of a symmetric positive definite matrix; `None` if it is not one, or not finite.
 ///
 /// Reads the upper half only.
-fn inverse(m: &DMat3) -> Option<DMat3> {
+pub(super) fn inverse(m: &DMat3) -> Option<DMat3> {
     let (xx, xy, xz) = (m.x_axis.x, m.y_axis.x, m.z_axis.x);
     let (yy, yz, zz) = (m.y_axis.y, m.z_axis.y, m.z_axis.z);
     // m = L D Lᵀ; every pivot of a positive definite matrix is positive. NaN is not.

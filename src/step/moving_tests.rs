@@ -5,6 +5,7 @@ use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::launch;
 
+use super::tests::run;
 use super::{Simulation, World};
 use crate::scene::Scene;
 
@@ -23,16 +24,6 @@ fn world(cloth: &str, rest: &str) -> World {
         "#
     );
     World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap()
-}
-
-fn run<'w>(world: &'w World, steps: u32, mut each: impl FnMut(&Simulation<'w>)) -> Simulation<'w> {
-    let mut comm = Solo::new();
-    let mut simulation = Simulation::new(world, &comm, &ScopeOptions::default()).unwrap();
-    for _ in 0..steps {
-        simulation.advance(&mut comm).unwrap();
-        each(&simulation);
-    }
-    simulation
 }
 
 fn bits(s: &Simulation<'_>) -> Vec<[u64; 3]> {

@@ -26,6 +26,7 @@ use super::modes::Modes;
 use super::padded::{self, Column, Padded, ZERO, narrowed, padded, widened};
 use super::{Block, Six};
 use crate::simd::{Lanes, Loop, widest};
+use crate::solve::block_jacobi;
 use crate::team::{Shares, parts};
 
 /// The groups of one rank.
@@ -269,9 +270,9 @@ fn inverse(block: &Block) -> Option<Padded> {
         DMat3::from_cols(of(0), of(1), of(2))
     };
     let (a, b, c) = (quarter(0, 0), quarter(3, 0), quarter(3, 3));
-    let first = symmetric_inverse(&a, diagonal(&a))?;
+    let first = clear_inverse(&a, diagonal(&a))?;
     let e = first * b;
-    let last = symmetric_inverse(&(c - b.transpose() * e), diagonal(&c))?;
+    let last = clear_inverse(&(c - b.transpose() * e), diagonal(&c))?;
     let across = e * last;
     let first = first + across * e.transpose();
     // To the bit, whatever rounding did.
@@ -292,23 +293,16 @@ fn diagonal(of: &DMat3) -> DVec3 {
     DVec3::new(of.x_axis.x, of.y_axis.y, of.z_axis.z)
 }
 
-/// The inverse of a symmetric matrix, by cofactors of its upper half; `None` if little is left of what its diagonal was, or one entry of that was
+/// The inverse of a symmetric matrix; `None` if little is left of what its diagonal was, or one entry of that was
 /// little beside the others.
-fn symmetric_inverse(of: &DMat3, was: DVec3) -> Option<DMat3> {
-    let (a, b, c) = (of.x_axis.x, of.y_axis.x, of.z_axis.x);
-    let (d, e, f) = (of.y_axis.y, of.z_axis.y, of.z_axis.z);
-    let x = DVec3::new(d * f - e * e, c * e - b * f, b * e - c * d);
-    let determinant = a * x.x + b * x.y + c * x.z;
-    // Not a number is not greater either.
+fn clear_inverse(of: &DMat3, was: DVec3) -> Option<DMat3> {
     let there = was.min_element() > CLEAR * was.max_element()
-        && determinant > CLEAR * (was.x * was.y * was.z);
-    if !(there && a > 0.0 && x.x > 0.0) {
-        return None;
+        && of.determinant() > CLEAR * (was.x * was.y * was.z);
+    if there {
+        block_jacobi::inverse(of)
+    } else {
+        None
     }
-    let y = DVec3::new(x.y, a * f - c * c, b * c - a * e);
-    let z = DVec3::new(x.z, y.z, a * d - b * b);
-    let by = 1.0 / determinant;
-    Some(DMat3::from_cols(by * x, by * y, by * z))
 }
 
 /// The share of an entry on the diagonal, and of the largest one, that must be left of it for its mode to be one of its own. Of a few vertices nearly on a line
