@@ -169,11 +169,11 @@ mod tests {
         share: 14.7,
     };
 
-    fn machine(policy: Policy) -> Machine {
+    fn machine(policy: Policy, seed: u64) -> Machine {
         Machine {
             network: Network::MYRINET_2000,
             policy,
-            seed: 3,
+            seed,
             collide_only: false,
             trace: None,
         }
@@ -216,7 +216,6 @@ mod tests {
     fn a_replay_agrees_with_the_run_that_it_stands_for() {
         let folder = tempfile::tempdir().unwrap();
         let scene = quick();
-        // Enough of them that chance in who steals what evens out.
         let steps = (160, 175);
         let mut record = recorded(folder.path(), &scene, steps);
         let world = World::build(&scene).unwrap();
@@ -231,47 +230,53 @@ mod tests {
                 Policy::FORECAST_STATIC,
                 Policy::FORECAST,
             ] {
-                let machine = machine(policy);
-                let full = run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &prices);
-                let full = full.unwrap();
-                let layout = Layout::new(&header, ranks).unwrap();
-                let first = record.step(0).unwrap();
-                let mut left = Left::before(&header, &layout, &first, &prices, &machine).unwrap();
                 let (mut collide, mut whole) = ([0, 0], [0, 0]);
-                for (index, full) in full.iter().enumerate() {
-                    let step = record.step(index).unwrap();
-                    assert_eq!(step.number, full.number);
-                    let again = |left: &Left| {
-                        replay(&header, &layout, &step, &prices, &machine, left)
-                            .unwrap()
-                            .0
-                    };
-                    let times = again(&left);
-                    // Same record, same machine, same seed: the same to the ns.
-                    assert_eq!(times, again(&left));
-                    assert_eq!(times.tests, step.counts().tests());
-                    assert_eq!(times.contacts, step.counts().contacts);
-                    if policy == Policy::STATIC {
-                        // Nothing is left to chance: the same tasks charge the same, but for rounding.
-                        let off = times.charged.abs_diff(full.charged);
+                // A tenth of a step's collisions is chance in who steals what, which evens out over seeds. Two ranks have no choice.
+                let seeds = if policy.steal && ranks > 2 { 4 } else { 1 };
+                for seed in 0..seeds {
+                    let machine = machine(policy, seed);
+                    let full =
+                        run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &prices);
+                    let full = full.unwrap();
+                    let layout = Layout::new(&header, ranks).unwrap();
+                    let first = record.step(0).unwrap();
+                    let mut left =
+                        Left::before(&header, &layout, &first, &prices, &machine).unwrap();
+                    for (index, full) in full.iter().enumerate() {
+                        let step = record.step(index).unwrap();
+                        assert_eq!(step.number, full.number);
+                        let again = |left: &Left| {
+                            replay(&header, &layout, &step, &prices, &machine, left)
+                                .unwrap()
+                                .0
+                        };
+                        let times = again(&left);
+                        // Same record, same machine, same seed: the same to the ns.
+                        assert_eq!(times, again(&left));
+                        assert_eq!(times.tests, step.counts().tests());
+                        assert_eq!(times.contacts, step.counts().contacts);
+                        if policy == Policy::STATIC {
+                            // Nothing is left to chance: the same tasks charge the same, but for rounding.
+                            let off = times.charged.abs_diff(full.charged);
+                            assert!(
+                                off <= full.tasks[0],
+                                "{} and {} ns",
+                                times.charged,
+                                full.charged
+                            );
+                        }
+                        let of = (&machine.policy, &machine.network);
+                        let bounds = bounds(&header, &layout, &step, &prices, of, &left);
                         assert!(
-                            off <= full.tasks[0],
-                            "{} and {} ns",
-                            times.charged,
-                            full.charged
+                            times.phases[0] as f64 >= 0.999 * bounds.time(),
+                            "{bounds:?}"
                         );
+                        collide[0] += times.phases[0];
+                        collide[1] += full.phases[0];
+                        whole[0] += times.whole;
+                        whole[1] += full.whole;
+                        left = times.left;
                     }
-                    let of = (&machine.policy, &machine.network);
-                    let bounds = bounds(&header, &layout, &step, &prices, of, &left);
-                    assert!(
-                        times.phases[0] as f64 >= 0.999 * bounds.time(),
-                        "{bounds:?}"
-                    );
-                    collide[0] += times.phases[0];
-                    collide[1] += full.phases[0];
-                    whole[0] += times.whole;
-                    whole[1] += full.whole;
-                    left = times.left;
                 }
                 let off = |[replayed, full]: [u64; 2]| replayed as f64 / full as f64 - 1.0;
                 let (collide_off, whole_off) = (off(collide), off(whole));
@@ -285,7 +290,7 @@ mod tests {
                     alone = whole[0];
                 }
                 // No speed-up beyond the number of ranks.
-                assert!(whole[0] * ranks as u64 >= alone, "{at}");
+                assert!(whole[0] * ranks as u64 >= alone * seeds, "{at}");
             }
         }
     }
@@ -299,7 +304,7 @@ mod tests {
             product: 3.0,
             ..Prices::default()
         };
-        let machine = machine(Policy::PAPER);
+        let machine = machine(Policy::PAPER, 3);
         let once = || run_modelled(&world, None, 2..=3, 4, &machine, &prices).unwrap();
         let first = once();
         assert_eq!(first.len(), 2);
