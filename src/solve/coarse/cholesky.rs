@@ -7,9 +7,8 @@
 //!
 //! Solves read the factor rounded to f32, and compute in f64: an iteration of the conjugate gradients reads all of it
 //! once forth and once back, from behind the matrix, so what it takes is bytes. Blocks on the diagonal are inverted as they are factored: six
-//! numbers that wait for each other take longer than a product. The way back reads a copy whose blocks are transposed, so that both ways
-//! are the same loop over columns. It has the numbers of the
-//! way forth, so what is solved stays symmetric and positive semidefinite, of a matrix whose entries are off by 10⁻⁷ of themselves or so.
+//! numbers that wait for each other take longer than a product. The way back reads the same blocks: it multiplies their columns with what is below by lanes, and
+//! sums lanes once for a column. So what is solved stays symmetric and positive semidefinite, of a matrix whose entries are off by 10⁻⁷ of themselves or so.
 //! A preconditioner may be.
 //!
 //! Only a part of a solution may be wanted, and the way back is then gone only where it leads there.
@@ -39,11 +38,9 @@ pub(super) struct Cholesky {
     /// Inverse pivots; zero for those that were dropped.
     inverse: Vec<Six>,
     below: Vec<Padded>,
-    /// What solves read of `diagonal`: the inverse factor, forth and back.
-    ways: Vec<[Padded; 2]>,
-    /// And of `below`: blocks, and the same transposed.
-    forth: Vec<Short>,
-    across: Vec<Short>,
+    /// What solves read: of `diagonal` the inverse factor, and the blocks of `below`.
+    inverses: Vec<Short>,
+    blocks: Vec<Short>,
     /// The columns that the wanted part of a solution depends on, the last one first.
     back: Vec<u32>,
     /// Right-hand side and solution in the order of elimination.
@@ -51,8 +48,8 @@ pub(super) struct Cholesky {
 }
 
 /// The blocks of the lower half of a symmetric block matrix, row by row: columns below the row's
-/// own number, ascending, then the diagonal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// own number, ascending, then the diagonal. Without rows nothing starts anywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LowerRows {
     /// Where the blocks of each row start; one more than there are rows.
     pub(super) starts: Vec<usize>,
@@ -79,11 +76,26 @@ impl LowerRows {
         Self { starts, columns }
     }
 
+    /// Adds the rows of a matrix that stands beside this one on the diagonal.
+    pub(super) fn append(&mut self, other: &Self) {
+        let (rows, blocks) = (self.starts.len().saturating_sub(1), self.columns.len());
+        self.starts.truncate(rows);
+        self.starts
+            .extend(other.starts.iter().map(|start| blocks + start));
+        self.columns
+            .extend(other.columns.iter().map(|column| rows as u32 + column));
+    }
+
+    /// The blocks of a row.
+    pub(super) fn row(&self, row: usize) -> Range<usize> {
+        self.starts[row]..self.starts[row + 1]
+    }
+
     /// Where a block of the lower half stands.
     pub(super) fn find(&self, row: usize, column: u32) -> Option<usize> {
-        let start = self.starts[row];
-        let columns = &self.columns[start..self.starts[row + 1]];
-        columns.binary_search(&column).ok().map(|at| start + at)
+        let own = self.row(row);
+        let columns = &self.columns[own.clone()];
+        columns.binary_search(&column).ok().map(|at| own.start + at)
     }
 }
 
@@ -130,9 +142,8 @@ impl Cholesky {
             diagonal: vec![ZERO; count],
             inverse: vec![[0.0; 6]; count],
             below: vec![ZERO; elimination.rows.len()],
-            ways: vec![[ZERO; 2]; count],
-            forth: vec![[0.0; 40]; elimination.rows.len()],
-            across: vec![[0.0; 40]; elimination.rows.len()],
+            inverses: vec![[0.0; 40]; count],
+            blocks: vec![[0.0; 40]; elimination.rows.len()],
             solution: vec![[0.0; 8]; count],
             elimination,
         }
@@ -170,12 +181,10 @@ impl Cholesky {
         let blocks = &mut done[own.start..];
         let rows_here = &rows[own.clone()];
         let inverse = inverted(&self.diagonal[column], &self.inverse[column]);
-        self.ways[column] = [inverse, padded::transposed(lanes, &inverse)];
-        let short = (self.forth[own.clone()].iter_mut()).zip(&mut self.across[own.clone()]);
-        for (block, (forth, across)) in blocks.iter_mut().zip(short) {
+        padded::shorten(lanes, &inverse, &mut self.inverses[column]);
+        for (block, short) in blocks.iter_mut().zip(&mut self.blocks[own.clone()]) {
             padded::divide(lanes, block, &self.diagonal[column], &self.inverse[column]);
-            padded::shorten(lanes, block, forth);
-            padded::shorten(lanes, &padded::transposed(lanes, block), across);
+            padded::shorten(lanes, block, short);
         }
         for (first, &target) in rows_here.iter().enumerate() {
             let target = target as usize;
@@ -271,15 +280,14 @@ impl Loop for Solving<'_> {
     fn run<L: Lanes>(self, lanes: L) -> f64 {
         let Cholesky {
             elimination: Elimination { starts, rows, .. },
-            ways,
-            forth,
-            across,
+            inverses,
+            blocks,
             back,
             solution: x,
             ..
         } = self.0;
         let mut energy = 0.0;
-        for (column, [inverse, _]) in ways.iter().enumerate() {
+        for (column, inverse) in inverses.iter().enumerate() {
             let y = Column::product(lanes, inverse, &x[column]).eight();
             let squares = y.map(|y| y * y);
             energy +=
@@ -287,20 +295,20 @@ impl Loop for Solving<'_> {
             x[column] = y;
             let y = y.map(|y| -y);
             let own = starts[column]..starts[column + 1];
-            for (block, &row) in forth[own.clone()].iter().zip(&rows[own]) {
+            for (block, &row) in blocks[own.clone()].iter().zip(&rows[own]) {
                 let x = &mut x[row as usize];
                 *x = Column::of(lanes, x).with(block, &y).eight();
             }
         }
+        let zero = [Column::of(lanes, &[0.0; 8]); 6];
         for column in back.iter().map(|&column| column as usize) {
-            // As what is to be taken away, the last found last.
-            let mut sum = Column::of(lanes, &[0.0; 8]);
+            let mut sums = zero;
             let own = starts[column]..starts[column + 1];
-            for (block, &row) in across[own.clone()].iter().zip(&rows[own]).rev() {
-                sum = sum.with(block, &x[row as usize]);
+            for (block, &row) in blocks[own.clone()].iter().zip(&rows[own]) {
+                sums = Column::with_across(sums, block, Column::of(lanes, &x[row as usize]));
             }
-            let rest = Column::of(lanes, &x[column]).minus(sum);
-            x[column] = Column::product(lanes, &ways[column][1], &rest.eight()).eight();
+            let rest = Column::of(lanes, &x[column]).minus(Column::across(sums));
+            x[column] = Column::across(Column::with_across(zero, &inverses[column], rest)).eight();
         }
         energy
     }
@@ -309,7 +317,7 @@ impl Loop for Solving<'_> {
 /// Factors a block on the diagonal in place. `inverse` holds the entries that its pivots started
 /// from, and becomes the inverse pivots. Dropped pivots, which are the `tiny` share of that or less, or no more than `nothing`, leave zeros below them.
 #[inline(always)]
-pub(super) fn factor_block(
+fn factor_block(
     lanes: impl Lanes,
     block: &mut Padded,
     inverse: &mut Six,
@@ -336,7 +344,7 @@ pub(super) fn factor_block(
 
 /// The inverse of a factored block on the diagonal, by columns; zero where pivots were dropped.
 #[inline(always)]
-pub(super) fn inverted(block: &Padded, inverse: &Six) -> Padded {
+fn inverted(block: &Padded, inverse: &Six) -> Padded {
     let mut columns = ZERO;
     for (of, column) in columns.iter_mut().enumerate() {
         column[of] = inverse[of];

@@ -1,11 +1,11 @@
-//! The coarse matrix A_c = Pᵀ A P, the blocks that a rank owns.
+//! The coarse matrix A_c = Pᵀ A P and that of groups within subdomains, D, the blocks that a rank owns.
 //!
-//! Of each pair of aggregates the one with the higher number has the block, and its owner computes
-//! it from the rows of its vertices: first Zᵢ_b = Σ_{j in b} Aᵢⱼ Pⱼ for every aggregate b that the
-//! row reads, then Pᵢᵀ Zᵢ_b is added, which is one product with Pᵢ for each aggregate and not for
-//! each entry. A is symmetric: of an aggregate with itself only j < i and half of j = i are taken, which makes a matrix L with
-//! A_c = L + Lᵀ there. Rows are taken in the order of their vertices and columns in the order of theirs, so
-//! that a block has the same bits whoever owns it.
+//! Of each pair of groups of a subdomain, and of each pair of aggregates of two, the one with the higher number has the block, and its owner computes
+//! it from the rows of its vertices: first Zᵢ_b = Σ_{j in b} Aᵢⱼ Pⱼ for every such b that the
+//! row reads, then Pᵢᵀ Zᵢ_b is added, which is one product with Pᵢ for each b and not for
+//! each entry. A is symmetric: of a group with itself only j < i and half of j = i are taken, which makes a matrix L whose block is
+//! L + Lᵀ. Groups have the modes of their aggregates, so that blocks of A_c within a subdomain are sums of those of D. Rows are taken in the order of their
+//! vertices and columns in the order of theirs, so that a block has the same bits whoever owns it.
 //!
 //! Lanes are the three coordinates of columns of Z, and then, for Pᵢᵀ Z, the six columns of its rows.
 
@@ -35,6 +35,8 @@ pub(super) struct Galerkin {
     starts: Vec<u32>,
     /// Where the blocks of each owned aggregate start, counted from the first that is owned; one more than there are.
     block_starts: Vec<usize>,
+    /// To which of the blocks of its aggregate each block of D is added.
+    sums: Vec<u32>,
 }
 
 /// A block or a scalar of the matrix.
@@ -45,14 +47,19 @@ struct Entry {
     column: u32,
 }
 
-/// A coarse block that a row adds to, counted from the first that is owned, and where the entries for it end.
+/// A block that a row adds to, and where the entries for it end.
 #[derive(Clone, Copy, Debug)]
 struct Target {
-    block: u32,
-    /// Whether it is the block of the row's group, and of no aggregate yet.
-    of_group: bool,
+    block: Of,
     near_end: u32,
     far_end: u32,
+}
+
+/// A block of D, or one of A_c whose two aggregates are of two subdomains; counted from the first that is owned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    Groups(u32),
+    Aggregates(u32),
 }
 
 impl Galerkin {
@@ -60,7 +67,7 @@ impl Galerkin {
     pub(super) fn new(
         pattern: &Pattern,
         plan: &HaloPlan,
-        aggregates: &Aggregates,
+        (aggregates, groups): (&Aggregates, &Groups),
         lower: &LowerRows,
         owned: &Range<usize>,
     ) -> Self {
@@ -74,27 +81,39 @@ impl Galerkin {
                 .filter(|&&start| (owned.start..=owned.end).contains(&start))
                 .map(|start| start - owned.start)
                 .collect(),
+            sums: Vec::new(),
         };
+        let coarse = |own: u32, other: u32| {
+            (lower.find(own as usize, other)).expect("the coarse graph has an edge for each entry")
+        };
+        let first_group = plan
+            .owned()
+            .next()
+            .map_or(0, |vertex| aggregates.group_of(vertex as u32));
+        let mut aggregate_of = vec![0; groups.lower().starts.len()];
         for (row, vertex) in plan.owned().enumerate() {
             let vertex = vertex as u32;
-            let own = aggregates.of(vertex);
-            let list = |(at, columns): (Range<usize>, &[u32])| -> Vec<((u32, bool), Entry)> {
+            let (own, group) = (aggregates.of(vertex), groups.of(row));
+            aggregate_of[group] = own;
+            let list = |(at, columns): (Range<usize>, &[u32])| -> Vec<(Of, Entry)> {
                 let here = at.zip(columns).filter_map(|(at, &column)| {
-                    let other = aggregates.of(column);
-                    if other > own || (other == own && column > vertex) {
+                    let other = aggregates.group_of(column).wrapping_sub(first_group);
+                    let block = if other as usize == group && column > vertex {
                         return None;
-                    }
-                    let block = lower
-                        .find(own as usize, other)
-                        .expect("the coarse graph has an edge for each entry");
-                    let group = aggregates.group_of(column);
+                    } else if let Some(block) = groups.lower().find(group, other) {
+                        Of::Groups(block as u32)
+                    } else if groups.subdomains().are_one(group, other as usize)
+                        || aggregates.of(column) > own
+                    {
+                        return None;
+                    } else {
+                        Of::Aggregates((coarse(own, aggregates.of(column)) - owned.start) as u32)
+                    };
                     let local = plan
                         .local_index(column)
                         .expect("the plan reads what the pattern has");
                     let (at, column) = (at as u32, local as u32);
-                    let of_group = group == aggregates.group_of(vertex);
-                    let target = ((block - owned.start) as u32, of_group);
-                    Some((target, Entry { at, column }))
+                    Some((block, Entry { at, column }))
                 });
                 here.collect()
             };
@@ -104,25 +123,30 @@ impl Galerkin {
             blocks.sort_unstable();
             blocks.dedup();
             for block in blocks {
-                let of = |all: &[((u32, bool), Entry)]| -> Vec<Entry> {
+                let of = |all: &[(Of, Entry)]| -> Vec<Entry> {
                     let here = all.iter().filter(|(target, _)| *target == block);
                     here.map(|&(_, entry)| entry).collect()
                 };
                 galerkin.near.extend(of(&near));
                 galerkin.far.extend(of(&far));
                 galerkin.targets.push(Target {
-                    block: block.0,
-                    of_group: block.1,
+                    block,
                     near_end: galerkin.near.len() as u32,
                     far_end: galerkin.far.len() as u32,
                 });
             }
             galerkin.starts.push(galerkin.targets.len() as u32);
         }
+        for (own, starts) in aggregate_of.iter().zip(groups.lower().starts.windows(2)) {
+            for &other in &groups.lower().columns[starts[0]..starts[1]] {
+                let block = coarse(*own, aggregate_of[other as usize]);
+                (galerkin.sums).push((block - lower.starts[*own as usize]) as u32);
+            }
+        }
         galerkin
     }
 
-    /// Computes the owned blocks, and those of the owned groups.
+    /// Computes the owned blocks of A_c, and those of D.
     pub(super) fn assemble(
         &self,
         matrix: &BlockMatrix,
@@ -133,46 +157,42 @@ impl Galerkin {
         let starts = &self.block_starts;
         let aggregates = || modes.owned_by(shares);
         let blocks = || aggregates().map(|own| starts[own.start]..starts[own.end]);
-        let grouped = aggregates().map(|own| groups.of_aggregates(&own));
-        let work = (parts(owned, blocks()).zip(parts(of_groups, grouped)))
-            .zip(aggregates())
+        let work = (parts(owned, blocks()).zip(parts(of_groups, groups.blocks_owned_by(shares))))
+            .zip(aggregates().zip(groups.blocks_owned_by(shares)))
             .zip(&shares.elements);
         let matrix = matrix.entries();
-        shares.run(work, |(((owned, of_groups), aggregates), rows)| {
-            owned.fill([[0.0; 6]; 6]);
-            of_groups.fill([[0.0; 6]; 6]);
-            let first = starts[aggregates.start];
-            let first_group = groups.of_aggregates(&aggregates).start;
-            widest(Adding {
-                galerkin: self,
-                matrix,
-                modes,
-                groups,
-                rows: rows.clone(),
-                owned,
-                first,
-                of_groups,
-                first_group,
-            });
-            for (own, aggregate) in
-                (starts[aggregates.start..=aggregates.end].windows(2)).zip(aggregates)
-            {
-                // The block on the diagonal comes last.
-                let blocks = &mut owned[own[0] - first..own[1] - first];
-                let Some((diagonal, others)) = blocks.split_last_mut() else {
-                    continue;
-                };
-                others
-                    .iter_mut()
-                    .for_each(|block| *block = six::transposed(block));
-                symmetrise(diagonal);
-                let own = groups.of_aggregates(&(aggregate..aggregate + 1));
-                for block in &mut of_groups[own.start - first_group..own.end - first_group] {
-                    symmetrise(block);
-                    add(diagonal, block);
+        shares.run(
+            work,
+            |(((owned, of_groups), (aggregates, group_blocks)), rows)| {
+                owned.fill([[0.0; 6]; 6]);
+                of_groups.fill([[0.0; 6]; 6]);
+                let first = starts[aggregates.start];
+                let first_of_groups = group_blocks.start;
+                widest(Adding {
+                    galerkin: self,
+                    matrix,
+                    modes,
+                    rows: rows.clone(),
+                    owned,
+                    first,
+                    of_groups,
+                    first_of_groups,
+                });
+                for (own, aggregate) in
+                    (starts[aggregates.start..=aggregates.end].windows(2)).zip(aggregates)
+                {
+                    let blocks = &mut owned[own[0] - first..own[1] - first];
+                    blocks
+                        .iter_mut()
+                        .for_each(|block| *block = six::transposed(block));
+                    for group in groups.of_aggregate(aggregate) {
+                        let own = groups.lower().row(group);
+                        let row = own.start - first_of_groups..own.end - first_of_groups;
+                        finish_group(&mut of_groups[row], &self.sums[own], blocks);
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 
     /// The ends of the entries before a row.
@@ -181,6 +201,24 @@ impl Galerkin {
         targets.last().map_or([0; 2], |last| {
             [last.near_end as usize, last.far_end as usize]
         })
+    }
+}
+
+/// Of a row of D, which is blocks by rows until now and has L on the diagonal, makes blocks by columns, and adds them to these blocks of its aggregate.
+fn finish_group(row: &mut [Block], sums: &[u32], of_aggregate: &mut [Block]) {
+    let Some((diagonal, others)) = row.split_last_mut() else {
+        return;
+    };
+    let within = of_aggregate.len() - 1;
+    symmetrise(diagonal);
+    add(&mut of_aggregate[within], diagonal);
+    for (block, &sum) in others.iter_mut().zip(sums) {
+        let across = *block;
+        *block = six::transposed(block);
+        add(&mut of_aggregate[sum as usize], block);
+        if sum as usize == within {
+            add(&mut of_aggregate[within], &across);
+        }
     }
 }
 
@@ -197,18 +235,17 @@ fn add(block: &mut Block, other: &Block) {
     }
 }
 
-/// What some rows add to the blocks of their groups and aggregates, blocks by rows; `owned` begins with the block of number `first`, `of_groups` with that
-/// of the group `first_group`.
+/// What some rows add to the blocks of their groups and aggregates, blocks by rows; `owned` begins with the block of number `first`, `of_groups` with
+/// that of number `first_of_groups`.
 struct Adding<'a> {
     galerkin: &'a Galerkin,
     matrix: Entries<'a>,
     modes: &'a Modes,
-    groups: &'a Groups,
     rows: Range<usize>,
     owned: &'a mut [Block],
     first: usize,
     of_groups: &'a mut [Block],
-    first_group: usize,
+    first_of_groups: usize,
 }
 
 impl Loop for Adding<'_> {
@@ -220,11 +257,10 @@ impl Loop for Adding<'_> {
             galerkin,
             matrix,
             modes,
-            groups,
             owned,
             first,
             of_groups,
-            first_group,
+            first_of_groups,
             ..
         } = self;
         let Galerkin {
@@ -293,10 +329,9 @@ impl Loop for Adding<'_> {
                     x.times(q.z).minus(w.times(q.x)),
                     y.times(q.x).minus(x.times(q.y)),
                 ];
-                let block = if target.of_group {
-                    &mut of_groups[groups.of(row) - first_group]
-                } else {
-                    &mut owned[target.block as usize - first]
+                let block = match target.block {
+                    Of::Groups(at) => &mut of_groups[at as usize - first_of_groups],
+                    Of::Aggregates(at) => &mut owned[at as usize - first],
                 };
                 let [fx, fy, fz, mx, my, mz] = block;
                 z[0].add_to(fx);

@@ -1,32 +1,32 @@
-//! The level between vertices and aggregates: each group of a few vertices moves as a rigid body, for itself.
+//! The level between vertices and aggregates: groups of a few vertices move as rigid bodies, those of a subdomain together.
 //!
-//! Between an aggregate's motion and a vertex's lies what neither corrects well, bends and stretches of a few edges' length, and the
+//! Between an aggregate's motion and a vertex's lies what neither corrects well, bends and stretches over a few edges to a few dozen, and the
 //! iterations that it takes grow with the size of aggregates. With the modes of all groups as G this level adds
 //!
 //! ```text
-//! G D⁻¹ Gᵀ r,   D the diagonal 6x6 blocks of Gᵀ A G,
+//! G D⁻¹ Gᵀ r,   D those blocks of Gᵀ A G whose two groups are of one subdomain:
 //! ```
 //!
-//! one more level of the additive multilevel preconditioner of \[BPX90\], whose scales are those of plain aggregation. Blocks are a group's own: whoever
-//! owns the patch does all of it, and nothing travels.
+//! additive Schwarz without overlap \[SBG96, ch. 1\], whose local problems are not of vertices but of groups: they have a tenth of the size, and
+//! their factors a fifth of the matrix's bytes. A subdomain is a patch or a part of one ([`super::subdomains`]). Whatever is not larger is solved for, and the coarse level is left with what is. D is
+//! of patches alone: whoever owns one does all of it ([`super::cholesky`]), and nothing travels.
 //!
 //! The modes of a group are those of its aggregate, of these vertices alone: any basis of rigid motions will do. So the sums of an aggregate are
-//! those of its groups added up, its block of the coarse matrix has theirs in it, and what a vertex moves by is one motion again, that of its group and
-//! that of its aggregate together.
+//! those of its groups added up, blocks of the coarse matrix within a subdomain are sums of blocks of D, and what a vertex moves by is one motion again, that of
+//! its group and that of its aggregate together.
 //!
-//! * \[BPX90\] Bramble, Pasciak, Xu: Parallel multilevel preconditioners. Mathematics of Computation 55, 1990.
+//! * \[SBG96\] Smith, Bjørstad, Gropp: Domain decomposition.
 
 use std::ops::Range;
 
-use glam::{DMat3, DVec3};
-use weft_partition::{Aggregates, HaloPlan, Ownership};
+use glam::DVec3;
+use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 
-use super::cholesky::{factor_block, inverted};
+use super::cholesky::{Cholesky, LowerRows};
 use super::modes::Modes;
-use super::padded::{self, Column, Padded, ZERO, narrowed, padded, widened};
+use super::subdomains::Subdomains;
 use super::{Block, Six};
-use crate::simd::{Lanes, Loop, widest};
-use crate::solve::block_jacobi;
+use crate::solve::Pattern;
 use crate::team::{Shares, parts};
 
 /// The groups of one rank.
@@ -36,10 +36,11 @@ pub(super) struct Groups {
     of_vertex: Vec<u32>,
     /// Where the groups of each owned aggregate start; one more than there are.
     starts: Vec<usize>,
-    /// Of each owned patch.
-    in_patch: Vec<Range<usize>>,
-    /// D⁻¹. It is not rounded to f32: of blocks of stiff cloth not much may be lost, or it is not positive any more.
-    inverse: Vec<Padded>,
+    subdomains: Subdomains,
+    /// Which blocks D has, its lower half: those of each subdomain follow each other.
+    lower: LowerRows,
+    /// Those of each subdomain, factored.
+    factors: Vec<Cholesky>,
     /// Gᵀ of the last vector, and D⁻¹ of that.
     sums: Vec<Six>,
     change: Vec<Six>,
@@ -52,37 +53,65 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) fn new(plan: &HaloPlan, ownership: &Ownership, aggregates: &Aggregates) -> Self {
+    /// The groups of the matrix with this pattern.
+    pub(super) fn new(
+        pattern: &Pattern,
+        plan: &HaloPlan,
+        ownership: &Ownership,
+        aggregates: &Aggregates,
+    ) -> Self {
         let owned = aggregates.owned(ownership, plan.rank());
         let first = aggregates.groups_in(owned.start).start;
         let starts: Vec<usize> = (owned.clone())
             .map(|aggregate| aggregates.groups_in(aggregate).start - first)
             .chain([aggregates.groups_in(owned.end - 1).end - first])
             .collect();
-        let in_patch = ownership.patches(plan.rank()).map(|patch| {
-            let all = aggregates.in_patch(patch);
-            starts[all.start - owned.start]..starts[all.end - owned.start]
-        });
-        let in_patch: Vec<_> = in_patch.collect();
+        let of_vertex: Vec<u32> = (plan.owned())
+            .map(|vertex| aggregates.group_of(vertex as u32) - first as u32)
+            .collect();
+        let subdomains = Subdomains::new(ownership, plan.rank(), aggregates, &starts);
+        let mut pairs = Vec::new();
+        for (row, &own) in of_vertex.iter().enumerate() {
+            let columns =
+                (pattern.block_columns(row).1.iter()).chain(pattern.scalar_columns(row).1);
+            // What another rank owns may be before the first.
+            let others =
+                columns.map(|&column| aggregates.group_of(column).wrapping_sub(first as u32));
+            pairs.extend(
+                others
+                    .filter(|&other| other < own)
+                    .map(|other| (own, other)),
+            );
+        }
+        pairs.sort_unstable();
+        pairs.dedup();
+        let mut lower = LowerRows::default();
+        let mut factors = Vec::with_capacity(subdomains.groups().len());
+        for groups in subdomains.groups() {
+            let start = groups.start as u32;
+            let of = |end: usize| pairs.partition_point(|&(own, _)| (own as usize) < end);
+            let inside = pairs[of(groups.start)..of(groups.end)].iter();
+            let inside = inside.filter(|&&(_, other)| other >= start);
+            let inside = inside.map(|&(own, other)| (own - start, other - start));
+            let graph = Graph::from_edges(groups.len(), inside).expect("groups are numbered");
+            let rows = LowerRows::new(&graph);
+            factors.push(Cholesky::new(&graph, &rows, 0..groups.len()));
+            lower.append(&rows);
+        }
         let count = starts[owned.len()];
         let zeros = || vec![[0.0; 6]; count];
         Self {
-            of_vertex: (plan.owned())
-                .map(|vertex| aggregates.group_of(vertex as u32) - first as u32)
-                .collect(),
-            energies: vec![0.0; in_patch.len()],
-            in_patch,
+            of_vertex,
+            energies: vec![0.0; ownership.patches(plan.rank()).len()],
+            subdomains,
             starts,
-            inverse: vec![ZERO; count],
+            lower,
+            factors,
             sums: zeros(),
             change: zeros(),
             correction: zeros(),
             motion: zeros(),
         }
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.inverse.len()
     }
 
     /// The group of an owned vertex.
@@ -91,19 +120,40 @@ impl Groups {
         self.of_vertex[row] as usize
     }
 
-    /// The groups of owned aggregates.
-    pub(super) fn of_aggregates(&self, aggregates: &Range<usize>) -> Range<usize> {
-        self.starts[aggregates.start]..self.starts[aggregates.end]
+    pub(super) fn subdomains(&self) -> &Subdomains {
+        &self.subdomains
     }
 
-    /// Inverts the blocks of all groups. Modes that are not there, of a constrained group or one on a line, are dropped.
+    /// The groups of an owned aggregate.
+    pub(super) fn of_aggregate(&self, aggregate: usize) -> Range<usize> {
+        self.starts[aggregate]..self.starts[aggregate + 1]
+    }
+
+    /// Which blocks D has, by owned groups.
+    pub(super) fn lower(&self) -> &LowerRows {
+        &self.lower
+    }
+
+    /// The blocks of D that each thread's share of the patches consists of.
+    pub(super) fn blocks_owned_by(&self, shares: &Shares) -> impl Iterator<Item = Range<usize>> {
+        (self.subdomains.groups_owned_by(shares))
+            .map(|groups| self.lower.starts[groups.start]..self.lower.starts[groups.end])
+    }
+
+    /// Factors D.
     pub(super) fn factor(&mut self, blocks: &[Block], shares: &Shares) {
-        let in_patch = &self.in_patch;
-        let groups = || owned_by(in_patch, shares);
-        let work = parts(&mut self.inverse, groups()).zip(groups());
-        shares.run(work, |(inverse, groups)| {
-            let blocks = &blocks[groups];
-            widest(Inverting { blocks, inverse });
+        let Self {
+            subdomains,
+            lower,
+            factors,
+            ..
+        } = self;
+        let owned = || subdomains.owned_by(shares);
+        let work = parts(factors, owned()).zip(owned());
+        shares.run(work, |(factors, own)| {
+            for (factor, groups) in factors.iter_mut().zip(&subdomains.groups()[own]) {
+                factor.factor(&blocks[lower.starts[groups.start]..lower.starts[groups.end]]);
+            }
         });
     }
 
@@ -118,25 +168,29 @@ impl Groups {
         let Self {
             of_vertex,
             starts,
-            in_patch,
-            inverse,
+            subdomains,
+            factors,
             sums,
             change,
             energies,
             ..
         } = self;
         let (of_vertex, offsets) = (&of_vertex[..], modes.offsets());
-        let (starts, in_patch, inverse) = (&starts[..], &in_patch[..], &inverse[..]);
-        let groups = || owned_by(in_patch, shares);
+        let (starts, subdomains) = (&starts[..], &*subdomains);
+        let groups = || subdomains.groups_owned_by(shares);
         let aggregates = || modes.owned_by(shares);
         let work = (parts(sums, groups()).zip(parts(change, groups())))
             .zip(parts(of_aggregates, aggregates()))
             .zip(parts(energies, shares.ranges.iter().cloned()))
+            .zip(parts(factors, subdomains.owned_by(shares)))
             .zip(groups().zip(aggregates()))
             .zip(shares.elements.iter().zip(&shares.ranges));
         shares.run(
             work,
-            |(((((sums, change), totals), energies), (groups, aggregates)), (rows, patches))| {
+            |(
+                (((((sums, change), totals), energies), factors), (groups, aggregates)),
+                (rows, patches),
+            )| {
                 sums.fill([0.0; 6]);
                 let vertices = (vector[rows.clone()].iter())
                     .zip(&offsets[rows.clone()])
@@ -154,19 +208,14 @@ impl Groups {
                         }
                     }
                 }
-                widest(Applying {
-                    inverse: &inverse[groups.clone()],
-                    sums,
-                    change,
-                });
+                let mut factors = factors.iter_mut();
                 for (energy, patch) in energies.iter_mut().zip(patches.clone()) {
-                    let own = &in_patch[patch];
-                    let own = own.start - groups.start..own.end - groups.start;
-                    let products = (sums[own.clone()].iter()).zip(&change[own]).map(|(a, b)| {
-                        ((a[0] * b[0] + a[1] * b[1]) + (a[2] * b[2] + a[3] * b[3]))
-                            + (a[4] * b[4] + a[5] * b[5])
-                    });
-                    *energy = products.sum();
+                    *energy = 0.0;
+                    let own = subdomains.groups()[subdomains.in_patch(patch)].iter();
+                    for (own, factor) in own.zip(&mut factors) {
+                        let own = own.start - groups.start..own.end - groups.start;
+                        *energy += factor.solve(&sums[own.clone()], &mut change[own]);
+                    }
                 }
             },
         );
@@ -218,110 +267,10 @@ impl Groups {
     }
 }
 
-/// The groups that each thread's share of the patches consists of.
-fn owned_by(in_patch: &[Range<usize>], shares: &Shares) -> impl Iterator<Item = Range<usize>> {
-    (shares.ranges.iter())
-        .map(|patches| in_patch[patches.start].start..in_patch[patches.end - 1].end)
-}
-
 /// Adds Tᵢᵀ v for a vertex with offset q: the force v, and its moment q × v.
 fn add_moments(sum: &mut Six, q: DVec3, v: DVec3) {
     let m = q.cross(v);
     for (sum, value) in sum.iter_mut().zip([v.x, v.y, v.z, m.x, m.y, m.z]) {
         *sum += value;
-    }
-}
-
-struct Inverting<'a> {
-    blocks: &'a [Block],
-    inverse: &'a mut [Padded],
-}
-
-impl Loop for Inverting<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
-        for (block, found) in self.blocks.iter().zip(self.inverse) {
-            *found = inverse(block).unwrap_or_else(|| {
-                let mut factor = padded(block);
-                let mut pivots: Six = std::array::from_fn(|c| block[c][c]);
-                let largest = pivots.iter().copied().fold(0.0, f64::max);
-                factor_block(lanes, &mut factor, &mut pivots, (CLEAR, CLEAR * largest));
-                let inverse = inverted(&factor, &pivots);
-                let across = padded::transposed(lanes, &inverse);
-                inverse.map(|column| Column::product(lanes, &across, &column).eight())
-            });
-        }
-    }
-}
-
-/// The inverse of a block by its 3x3 quarters, which is a third of the time of a factorisation; `None` unless all of its modes are clearly there.
-///
-/// With A, B, C the quarters of translations, both, and rotations, and S = C − Bᵀ A⁻¹ B:
-///
-/// ```text
-/// [ A⁻¹ + E S⁻¹ Eᵀ   −E S⁻¹ ]
-/// [ −S⁻¹ Eᵀ            S⁻¹  ],   E = A⁻¹ B
-/// ```
-fn inverse(block: &Block) -> Option<Padded> {
-    let quarter = |column: usize, row: usize| {
-        let of = |c: usize| DVec3::from_slice(&block[column + c][row..row + 3]);
-        DMat3::from_cols(of(0), of(1), of(2))
-    };
-    let (a, b, c) = (quarter(0, 0), quarter(3, 0), quarter(3, 3));
-    let first = clear_inverse(&a, diagonal(&a))?;
-    let e = first * b;
-    let last = clear_inverse(&(c - b.transpose() * e), diagonal(&c))?;
-    let across = e * last;
-    let first = first + across * e.transpose();
-    // To the bit, whatever rounding did.
-    let mut whole = ZERO;
-    for column in 0..3 {
-        for row in 0..3 {
-            let (low, high) = (row.min(column), row.max(column));
-            whole[column][row] = first.col(high)[low];
-            whole[column + 3][row + 3] = last.col(high)[low];
-            whole[column + 3][row] = -across.col(column)[row];
-            whole[row][column + 3] = -across.col(column)[row];
-        }
-    }
-    Some(whole)
-}
-
-fn diagonal(of: &DMat3) -> DVec3 {
-    DVec3::new(of.x_axis.x, of.y_axis.y, of.z_axis.z)
-}
-
-/// The inverse of a symmetric matrix; `None` if little is left of what its diagonal was, or one entry of that was
-/// little beside the others.
-fn clear_inverse(of: &DMat3, was: DVec3) -> Option<DMat3> {
-    let there = was.min_element() > CLEAR * was.max_element()
-        && of.determinant() > CLEAR * (was.x * was.y * was.z);
-    if there {
-        block_jacobi::inverse(of)
-    } else {
-        None
-    }
-}
-
-/// The share of an entry on the diagonal, and of the largest one, that must be left of it for its mode to be one of its own. Of a few vertices nearly on a line
-/// the rotation about it is not: what is answered to it would be large, and rounding. Vertices and aggregates move without it.
-const CLEAR: f64 = 1e-6;
-
-struct Applying<'a> {
-    inverse: &'a [Padded],
-    sums: &'a [Six],
-    change: &'a mut [Six],
-}
-
-impl Loop for Applying<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
-        for ((inverse, sum), change) in self.inverse.iter().zip(self.sums).zip(self.change) {
-            *change = narrowed(Column::product(lanes, inverse, &widened(*sum)).eight());
-        }
     }
 }

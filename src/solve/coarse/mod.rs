@@ -24,6 +24,7 @@ mod groups;
 mod modes;
 mod padded;
 mod six;
+mod subdomains;
 
 use std::ops::Range;
 
@@ -63,7 +64,7 @@ pub(super) struct CoarseSpace {
     starts: Vec<usize>,
     modes: Modes,
     groups: Groups,
-    /// D of the groups.
+    /// D, the lower half.
     of_groups: Vec<Block>,
     galerkin: Galerkin,
     cholesky: Cholesky,
@@ -101,17 +102,17 @@ impl CoarseSpace {
         let owned = aggregates.owned(ownership, plan.rank());
         let owned_blocks = blocks(owned.clone());
         let all = || vec![[0.0; 6]; aggregates.count()];
-        let groups = Groups::new(plan, ownership, aggregates);
+        let groups = Groups::new(pattern, plan, ownership, aggregates);
         Self {
-            of_groups: vec![[[0.0; 6]; 6]; groups.count()],
-            groups,
+            of_groups: vec![[[0.0; 6]; 6]; groups.lower().columns.len()],
             vector_counts: ranks().map(|of| 6 * of.len()).collect(),
             matrix_counts: ranks()
                 .map(|of| PACKED * (blocks(of.clone()).len() - of.len()) + LOWER * of.len())
                 .collect(),
             starts: lower.starts.clone(),
             modes: Modes::new(plan, ownership, aggregates),
-            galerkin: Galerkin::new(pattern, plan, aggregates, &lower, &owned_blocks),
+            galerkin: Galerkin::new(pattern, plan, (aggregates, &groups), &lower, &owned_blocks),
+            groups,
             cholesky: Cholesky::new(&coarse, &lower, owned.clone()),
             matrix: vec![[[0.0; 6]; 6]; lower.columns.len()],
             packed: Vec::new(),

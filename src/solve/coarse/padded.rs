@@ -42,27 +42,6 @@ pub(super) fn shorten(lanes: impl Lanes, block: &Padded, short: &mut Short) {
     }
 }
 
-/// Rows become columns, four by four.
-#[inline(always)]
-pub(super) fn transposed(lanes: impl Lanes, [a, b, c, d, e, f]: &Padded) -> Padded {
-    let zero = lanes.splat(0.0);
-    let half = |column: &Eight, at: usize| {
-        let four = column[4 * at..].first_chunk();
-        four.map_or(zero, |four| lanes.load(four))
-    };
-    let mut across = ZERO;
-    for at in 0..2 {
-        let first = lanes.transposed([a, b, c, d].map(|column| half(column, at)));
-        let last = lanes.transposed([half(e, at), half(f, at), zero, zero]);
-        for (column, (first, last)) in across[4 * at..].iter_mut().zip(first.into_iter().zip(last))
-        {
-            column[..4].copy_from_slice(&lanes.store(first));
-            column[4..].copy_from_slice(&lanes.store(last));
-        }
-    }
-    across
-}
-
 /// A column in lanes.
 #[derive(Clone, Copy)]
 pub(super) struct Column<L: Lanes>(L, L::Eight);
@@ -81,17 +60,57 @@ impl<L: Lanes> Column<L> {
     /// self + a y.
     #[inline(always)]
     pub(super) fn with(self, a: &Short, y: &Eight) -> Self {
-        let column = |c: usize| {
-            let column = a[6 * c..].first_chunk().unwrap_or(&[0.0; 8]);
-            Self(self.0, self.0.load_eight_short(column))
-        };
-        self.plus(Self::combined(column, y))
+        self.plus(Self::product(self.0, a, y))
     }
 
     /// a y.
     #[inline(always)]
-    pub(super) fn product(lanes: L, a: &Padded, y: &Eight) -> Self {
-        Self::combined(|c| Self::of(lanes, &a[c]), y)
+    pub(super) fn product(lanes: L, a: &Short, y: &Eight) -> Self {
+        let column = |c: usize| {
+            let column = a[6 * c..].first_chunk().unwrap_or(&[0.0; 8]);
+            Self(lanes, lanes.load_eight_short(column))
+        };
+        Self::combined(column, y)
+    }
+
+    /// The six of `sums`, with aᵀ y in them, of which [`Column::across`] makes a column.
+    #[inline(always)]
+    pub(super) fn with_across(sums: [Self; 6], block: &Short, y: Self) -> [Self; 6] {
+        let with = |sum: Self, c: usize| {
+            let column = block[6 * c..].first_chunk().unwrap_or(&[0.0; 8]);
+            let column = sum.0.load_eight_short(column);
+            Self(sum.0, sum.0.fused_eight(sum.1, column, y.1))
+        };
+        let [a, b, c, d, e, f] = sums;
+        [
+            with(a, 0),
+            with(b, 1),
+            with(c, 2),
+            with(d, 3),
+            with(e, 4),
+            with(f, 5),
+        ]
+    }
+
+    /// The sums of the six numbers of each of six columns.
+    #[inline(always)]
+    pub(super) fn across(sums: [Self; 6]) -> Self {
+        let lanes = sums[0].0;
+        let [a, b, c, d, e, f] = sums;
+        let [a, b, c] = [lanes.halves(a.1), lanes.halves(b.1), lanes.halves(c.1)];
+        let [d, e, f] = [lanes.halves(d.1), lanes.halves(e.1), lanes.halves(f.1)];
+        let four = Self::four_across(lanes, [a[0], b[0], c[0], d[0]], [a[1], b[1], c[1], d[1]]);
+        let last = Self::four_across(lanes, [e[0], f[0], e[0], f[0]], [e[1], f[1], e[1], f[1]]);
+        Self(lanes, lanes.join([four, last]))
+    }
+
+    /// Of four columns the sums of the first four numbers, with those of the next two.
+    #[inline(always)]
+    fn four_across(lanes: L, first: [L::Four; 4], last: [L::Four; 4]) -> L::Four {
+        let [p, q, r, s] = lanes.transposed(first);
+        let [t, u, ..] = lanes.transposed(last);
+        let sum = lanes.add(lanes.add(p, q), lanes.add(r, s));
+        lanes.add(sum, lanes.add(t, u))
     }
 
     /// Columns times numbers: three are added up and the other three, neither waits for the other, and then both.
@@ -204,13 +223,14 @@ mod tests {
             let (mut product, mut quotient) = (*a, *b);
             subtract_products(lanes, [&mut product], [b], c);
             divide(lanes, &mut quotient, c, y);
-            let [mut short, mut across] = [[0.0; 40]; 2];
+            let mut short = [0.0; 40];
             shorten(lanes, b, &mut short);
-            shorten(lanes, &transposed(lanes, b), &mut across);
             let (of, y) = (Column::of(lanes, &a[0]), widened(*y));
             product[0] = of.with(&short, &y).eight();
-            quotient[0] = of.with(&across, &y).eight();
-            product[1] = Column::product(lanes, a, &a[1]).eight();
+            let columns = a.each_ref().map(|column| Column::of(lanes, column));
+            let sums = Column::with_across(columns, &short, Column::of(lanes, &y));
+            quotient[0] = Column::across(sums).eight();
+            product[1] = Column::product(lanes, &short, &a[1]).eight();
             [product, quotient]
         }
     }
@@ -245,8 +265,9 @@ mod tests {
         let short = |entry: f64| f64::from(entry as f32);
         for row in 0..6 {
             product[0][row] = a[0][row] + combined(&|k| short(b[k][row]), y);
-            product[1][row] = combined(&|k| a[k][row], &a[1]);
-            quotient[0][row] = a[0][row] + combined(&|k| short(b[row][k]), y);
+            product[1][row] = combined(&|k| short(b[k][row]), &a[1]);
+            let sum = |k: usize| short(b[row][k]).mul_add(y[k], a[row][k]);
+            quotient[0][row] = ((sum(0) + sum(1)) + (sum(2) + sum(3))) + (sum(4) + sum(5));
         }
         [product, quotient]
     }

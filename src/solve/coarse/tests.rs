@@ -96,19 +96,26 @@ fn rigid_motions_of_aggregates_are_found() {
     }
 }
 
-/// What a group answers to forces is the rigid motion against which its own block resists with them, whatever moves beside it; of
+/// What the groups of a subdomain answer to forces are the rigid motions against which it resists with them on each group, whatever moves beside it; of
 /// a group that cannot move, nothing. Their products are told by patches.
 #[test]
-fn groups_answer_forces_with_their_own_rigid_motion() {
-    let sheet = Sheet::new(20, 4).with_aggregates(50);
+fn subdomains_answer_forces_with_rigid_motions_of_their_groups() {
+    // Patches that are a subdomain each, and one that is cut into several.
+    for (side, patches, subdomains) in [(20, 4, 4), (46, 1, 8)] {
+        check_subdomains(&Sheet::new(side, patches).with_aggregates(50), subdomains);
+    }
+}
+
+fn check_subdomains(sheet: &Sheet, subdomains: usize) {
     let aggregates = &sheet.aggregates;
     assert!(aggregates.group_count() > 2 * aggregates.count());
     let matrix = sheet.system(1, 0, SEED).matrix;
     let (positions, mut comm) = (sheet.positions(1, 0), Solo::new());
-    let (mut halo, shares) = (Halo::new(&sheet.plan(1, 0), TAG), shares(&sheet, 1, 0));
+    let (mut halo, shares) = (Halo::new(&sheet.plan(1, 0), TAG), shares(sheet, 1, 0));
     let mut kept = 0;
-    for filter in [Filter::new(sheet.len()), filter(&sheet, 1, 0)] {
-        let mut coarse = coarse(&sheet, 1, 0);
+    for filter in [Filter::new(sheet.len()), filter(sheet, 1, 0)] {
+        let mut coarse = coarse(sheet, 1, 0);
+        assert_eq!(coarse.groups.subdomains().groups().len(), subdomains);
         let system = (&matrix, &filter, &positions[..]);
         (coarse.begin_factor(&mut comm, &mut halo, system, &shares)).unwrap();
         coarse.finish_factor(&mut comm).unwrap();
@@ -132,11 +139,12 @@ fn groups_answer_forces_with_their_own_rigid_motion() {
         }
         for group in 0..aggregates.group_count() {
             let mut alone = vec![DVec3::ZERO; sheet.len()];
-            let of_group = |v: &usize| aggregates.group_of(*v as u32) as usize == group;
-            let vertices: Vec<usize> = (0..sheet.len()).filter(of_group).collect();
-            for &v in &vertices {
+            let together = coarse.groups.subdomains();
+            let group_of = |v: usize| aggregates.group_of(v as u32) as usize;
+            for v in (0..sheet.len()).filter(|&v| together.are_one(group, group_of(v))) {
                 alone[v] = motion[v];
             }
+            let vertices: Vec<usize> = (0..sheet.len()).filter(|&v| group_of(v) == group).collect();
             let mut resistance = vec![DVec3::ZERO; sheet.len()];
             matrix.multiply(&alone, &mut resistance, Rows::All);
             filter.project(&mut resistance);
