@@ -28,23 +28,28 @@ use super::padded::{self, Column, Eight, Padded, Short, ZERO, narrowed, padded, 
 use super::{Block, Six, six};
 use crate::simd::{Lanes, Loop, widest};
 
-/// The pattern of the factor, once for a mesh, and its numbers.
+/// The pattern of the factor, once for a mesh, and of its numbers what solves read.
 #[derive(Clone, Debug)]
 pub(super) struct Cholesky {
     elimination: Elimination,
     /// Where each block of the lower half of the matrix goes, in the order of [`LowerRows`].
     places: Vec<Place>,
-    diagonal: Vec<Padded>,
-    /// Inverse pivots; zero for those that were dropped.
-    inverse: Vec<Six>,
-    below: Vec<Padded>,
-    /// What solves read: of `diagonal` the inverse factor, and the blocks of `below`.
+    /// What solves read: inverses of the factor's blocks on the diagonal, and those below.
     inverses: Vec<Short>,
     blocks: Vec<Short>,
     /// The columns that the wanted part of a solution depends on, the last one first.
     back: Vec<u32>,
     /// Right-hand side and solution in the order of elimination.
     solution: Vec<Eight>,
+}
+
+/// Room for the numbers of a factor while it is made, of one matrix after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Workspace {
+    diagonal: Vec<Padded>,
+    /// Inverse pivots; zero for those that were dropped.
+    pivots: Vec<Six>,
+    below: Vec<Padded>,
 }
 
 /// The blocks of the lower half of a symmetric block matrix, row by row: columns below the row's
@@ -139,9 +144,6 @@ impl Cholesky {
         Self {
             back: back.filter(|&column| needed[column as usize]).collect(),
             places,
-            diagonal: vec![ZERO; count],
-            inverse: vec![[0.0; 6]; count],
-            below: vec![ZERO; elimination.rows.len()],
             inverses: vec![[0.0; 40]; count],
             blocks: vec![[0.0; 40]; elimination.rows.len()],
             solution: vec![[0.0; 8]; count],
@@ -151,45 +153,64 @@ impl Cholesky {
 
     /// Factors a matrix, given by the lower half as [`LowerRows`] has it; of blocks on the diagonal
     /// only the lower half is read.
-    pub(super) fn factor(&mut self, lower: &[Block]) {
+    pub(super) fn factor(&mut self, lower: &[Block], workspace: &mut Workspace) {
         assert_eq!(lower.len(), self.places.len(), "a matrix of this pattern");
-        self.below.fill(ZERO);
+        let Workspace {
+            diagonal,
+            pivots,
+            below,
+        } = workspace;
+        diagonal.resize(self.inverses.len(), ZERO);
+        below.clear();
+        below.resize(self.blocks.len(), ZERO);
         for (place, block) in self.places.iter().zip(lower) {
             match *place {
-                Place::Diagonal(at) => self.diagonal[at] = padded(block),
-                Place::Below(at) => self.below[at] = padded(block),
-                Place::Transposed(at) => self.below[at] = padded(&six::transposed(block)),
+                Place::Diagonal(at) => diagonal[at] = padded(block),
+                Place::Below(at) => below[at] = padded(block),
+                Place::Transposed(at) => below[at] = padded(&six::transposed(block)),
             }
         }
         // Entries on the diagonal before elimination, to see what it leaves of them.
-        for (scale, block) in self.inverse.iter_mut().zip(&self.diagonal) {
-            *scale = std::array::from_fn(|c| block[c][c]);
-        }
-        let largest = self.inverse.as_flattened().iter().copied();
+        pivots.clear();
+        pivots.extend(
+            diagonal
+                .iter()
+                .map(|block| -> Six { std::array::from_fn(|c| block[c][c]) }),
+        );
+        let largest = pivots.as_flattened().iter().copied();
         let nothing = NOTHING * largest.fold(0.0, f64::max);
         let factor = self;
-        widest(Factoring { factor, nothing });
+        widest(Factoring {
+            factor,
+            workspace,
+            nothing,
+        });
     }
 
     /// Divides a column by its factored diagonal block, and subtracts its products from the columns
     /// behind it.
     #[inline(always)]
-    fn finish_column(&mut self, lanes: impl Lanes, column: usize) {
+    fn finish_column(&mut self, lanes: impl Lanes, column: usize, workspace: &mut Workspace) {
+        let Workspace {
+            diagonal,
+            pivots,
+            below,
+        } = workspace;
         let Elimination { starts, rows, .. } = &self.elimination;
         let own = starts[column]..starts[column + 1];
-        let (done, behind) = self.below.split_at_mut(own.end);
+        let (done, behind) = below.split_at_mut(own.end);
         let blocks = &mut done[own.start..];
         let rows_here = &rows[own.clone()];
-        let inverse = inverted(&self.diagonal[column], &self.inverse[column]);
+        let inverse = inverted(&diagonal[column], &pivots[column]);
         padded::shorten(lanes, &inverse, &mut self.inverses[column]);
         for (block, short) in blocks.iter_mut().zip(&mut self.blocks[own.clone()]) {
-            padded::divide(lanes, block, &self.diagonal[column], &self.inverse[column]);
+            padded::divide(lanes, block, &diagonal[column], &pivots[column]);
             padded::shorten(lanes, block, short);
         }
         for (first, &target) in rows_here.iter().enumerate() {
             let target = target as usize;
             let by = &blocks[first];
-            padded::subtract_products(lanes, [&mut self.diagonal[target]], [by], by);
+            padded::subtract_products(lanes, [&mut diagonal[target]], [by], by);
             // Both columns have their rows ascending, and the target's has all that come here.
             let mut at = starts[target];
             let mut place = |row: u32| {
@@ -242,13 +263,14 @@ impl Cholesky {
 
     /// How many blocks the factor has.
     pub(super) fn block_count(&self) -> usize {
-        self.diagonal.len() + self.below.len()
+        self.inverses.len() + self.blocks.len()
     }
 }
 
 /// [`Cholesky::factor`] of blocks that are in their places; what is `nothing` is dropped.
 struct Factoring<'a> {
     factor: &'a mut Cholesky,
+    workspace: &'a mut Workspace,
     nothing: f64,
 }
 
@@ -257,15 +279,19 @@ impl Loop for Factoring<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
-        let Self { factor, nothing } = self;
-        for column in 0..factor.diagonal.len() {
+        let Self {
+            factor,
+            workspace,
+            nothing,
+        } = self;
+        for column in 0..workspace.diagonal.len() {
             factor_block(
                 lanes,
-                &mut factor.diagonal[column],
-                &mut factor.inverse[column],
+                &mut workspace.diagonal[column],
+                &mut workspace.pivots[column],
                 (TINY, nothing),
             );
-            factor.finish_column(lanes, column);
+            factor.finish_column(lanes, column, workspace);
         }
     }
 }
@@ -465,7 +491,7 @@ mod tests {
             let mut noise = Noise::new(seed ^ 1);
             let rhs: Vec<f64> = (0..dense.len()).map(|_| noise.number()).collect();
             let mut cholesky = Cholesky::new(&graph, &rows, 0..vertices as usize);
-            cholesky.factor(&blocks_of(&rows, &dense));
+            cholesky.factor(&blocks_of(&rows, &dense), &mut Workspace::default());
             let mut solution = vec![[f64::NAN; 6]; vertices as usize];
             cholesky.solve(&sixes(&rhs), &mut solution);
             let flat = solution.as_flattened();
@@ -480,7 +506,7 @@ mod tests {
             // A part of it alone is the same, to the bit.
             let part = vertices as usize / 3..vertices as usize / 2 + 1;
             let mut cholesky = Cholesky::new(&graph, &rows, part.clone());
-            cholesky.factor(&blocks_of(&rows, &dense));
+            cholesky.factor(&blocks_of(&rows, &dense), &mut Workspace::default());
             let mut alone = vec![[f64::NAN; 6]; vertices as usize];
             cholesky.solve(&sixes(&rhs), &mut alone);
             prop_assert_eq!(&alone[part.clone()], &solution[part]);
@@ -499,13 +525,14 @@ mod tests {
         dense[9] = (0..18).map(|j| dense[6][j] + dense[7][j]).collect();
         let rhs: Vec<f64> = dense.iter().map(|line| line[6] - line[1]).collect();
         let mut cholesky = Cholesky::new(&graph, &rows, 0..3);
-        cholesky.factor(&blocks_of(&rows, &dense));
+        let mut workspace = Workspace::default();
+        cholesky.factor(&blocks_of(&rows, &dense), &mut workspace);
         let mut solution = vec![[0.0; 6]; 3];
         cholesky.solve(&sixes(&rhs), &mut solution);
         let flat = solution.as_flattened();
         assert_eq!(
-            cholesky
-                .inverse
+            workspace
+                .pivots
                 .as_flattened()
                 .iter()
                 .filter(|&&p| p == 0.0)

@@ -7,8 +7,8 @@
 //! G D⁻¹ Gᵀ r,   D those blocks of Gᵀ A G whose two groups are of one subdomain:
 //! ```
 //!
-//! additive Schwarz without overlap \[SBG96, ch. 1\], whose local problems are not of vertices but of groups: they have a tenth of the size, and
-//! their factors a fifth of the matrix's bytes. A subdomain is a patch or a part of one ([`super::subdomains`]). Whatever is not larger is solved for, and the coarse level is left with what is. D is
+//! additive Schwarz without overlap \[SBG96, ch. 1\], whose local problems are not of vertices but of groups: they have a tenth of the unknowns, and
+//! their factors some 80 bytes a vertex. A subdomain is a patch or a part of one ([`super::subdomains`]). Whatever is not larger is solved for, and the coarse level is left with what is. D is
 //! of patches alone: whoever owns one does all of it ([`super::cholesky`]), and nothing travels.
 //!
 //! The modes of a group are those of its aggregate, of these vertices alone: any basis of rigid motions will do. So the sums of an aggregate are
@@ -22,7 +22,7 @@ use std::ops::Range;
 use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 
-use super::cholesky::{Cholesky, LowerRows};
+use super::cholesky::{Cholesky, LowerRows, Workspace};
 use super::modes::Modes;
 use super::subdomains::Subdomains;
 use super::{Block, Six};
@@ -41,6 +41,8 @@ pub(super) struct Groups {
     lower: LowerRows,
     /// Those of each subdomain, factored.
     factors: Vec<Cholesky>,
+    /// One for each thread.
+    workspaces: Vec<Workspace>,
     /// Gᵀ of the last vector, and D⁻¹ of that.
     sums: Vec<Six>,
     change: Vec<Six>,
@@ -107,6 +109,7 @@ impl Groups {
             starts,
             lower,
             factors,
+            workspaces: Vec::new(),
             sums: zeros(),
             change: zeros(),
             correction: zeros(),
@@ -146,13 +149,16 @@ impl Groups {
             subdomains,
             lower,
             factors,
+            workspaces,
             ..
         } = self;
+        workspaces.resize_with(shares.ranges.len(), Workspace::default);
         let owned = || subdomains.owned_by(shares);
-        let work = parts(factors, owned()).zip(owned());
-        shares.run(work, |(factors, own)| {
+        let work = parts(factors, owned()).zip(owned()).zip(workspaces);
+        shares.run(work, |((factors, own), workspace)| {
             for (factor, groups) in factors.iter_mut().zip(&subdomains.groups()[own]) {
-                factor.factor(&blocks[lower.starts[groups.start]..lower.starts[groups.end]]);
+                let blocks = &blocks[lower.starts[groups.start]..lower.starts[groups.end]];
+                factor.factor(blocks, workspace);
             }
         });
     }

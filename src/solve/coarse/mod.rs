@@ -34,7 +34,7 @@ use glam::DVec3;
 use weft_partition::{Aggregates, Graph, HaloPlan, Ownership};
 use weft_runtime::comm::{Collectives, Comm, CommError};
 
-use self::cholesky::{Cholesky, LowerRows};
+use self::cholesky::{Cholesky, LowerRows, Workspace};
 use self::elimination::Elimination;
 use self::galerkin::Galerkin;
 use self::groups::Groups;
@@ -68,6 +68,7 @@ pub(super) struct CoarseSpace {
     of_groups: Vec<Block>,
     galerkin: Galerkin,
     cholesky: Cholesky,
+    workspace: Workspace,
     /// The lower half of A_c, and the numbers of it that travel.
     matrix: Vec<Block>,
     packed: Vec<f64>,
@@ -114,6 +115,7 @@ impl CoarseSpace {
             galerkin: Galerkin::new(pattern, plan, (aggregates, &groups), &lower, &owned_blocks),
             groups,
             cholesky: Cholesky::new(&coarse, &lower, owned.clone()),
+            workspace: Workspace::default(),
             matrix: vec![[[0.0; 6]; 6]; lower.columns.len()],
             packed: Vec::new(),
             rank: plan.rank(),
@@ -202,7 +204,7 @@ impl CoarseSpace {
             comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.packed))?;
             self.unpack();
         }
-        self.cholesky.factor(&self.matrix);
+        self.cholesky.factor(&self.matrix, &mut self.workspace);
         Ok(())
     }
 
@@ -264,7 +266,7 @@ impl CoarseSpace {
     /// What every rank does for itself: how long the last matrix takes to be factored, and a system to be solved, by this clock.
     pub(super) fn time(&mut self, clock: &dyn Fn() -> Duration) -> [Duration; 2] {
         let began = clock();
-        self.cholesky.factor(&self.matrix);
+        self.cholesky.factor(&self.matrix, &mut self.workspace);
         let factored = clock();
         self.cholesky.solve(&self.coarse, &mut self.correction);
         [factored - began, clock() - factored]
