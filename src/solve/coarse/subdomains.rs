@@ -88,11 +88,14 @@ mod tests {
 
     #[test]
     fn patches_are_cut_where_they_were_bisected() {
-        let of = |starts: &[usize]| cut(starts).collect::<Vec<_>>();
+        let of = |starts: &[usize]| {
+            let ends = cut(starts).map(|groups| (groups.start, groups.end));
+            ends.collect::<Vec<_>>()
+        };
         // Few groups stay together, and so does an aggregate.
-        assert_eq!(of(&[7, 11, 20, 40, 80]), [7..80]);
-        assert_eq!(of(&[5, 305]), [5..305]);
-        assert_eq!(of(&[0, 40, 85, 120, 160]), [0..85, 85..160]);
-        assert_eq!(of(&[0, 90, 180]), [0..90, 90..180]);
+        assert_eq!(of(&[7, 11, 20, 40, 80]), [(7, 80)]);
+        assert_eq!(of(&[5, 305]), [(5, 305)]);
+        assert_eq!(of(&[0, 40, 85, 120, 160]), [(0, 85), (85, 160)]);
+        assert_eq!(of(&[0, 90, 180]), [(0, 90), (90, 180)]);
     }
 }
