@@ -86,10 +86,6 @@ impl Galerkin {
         let coarse = |own: u32, other: u32| {
             (lower.find(own as usize, other)).expect("the coarse graph has an edge for each entry")
         };
-        let first_group = plan
-            .owned()
-            .next()
-            .map_or(0, |vertex| aggregates.group_of(vertex as u32));
         let mut aggregate_of = vec![0; groups.lower().starts.len()];
         for (row, vertex) in plan.owned().enumerate() {
             let vertex = vertex as u32;
@@ -97,7 +93,7 @@ impl Galerkin {
             aggregate_of[group] = own;
             let list = |(at, columns): (Range<usize>, &[u32])| -> Vec<(Of, Entry)> {
                 let here = at.zip(columns).filter_map(|(at, &column)| {
-                    let other = aggregates.group_of(column).wrapping_sub(first_group);
+                    let other = groups.local(aggregates.group_of(column));
                     let block = if other as usize == group && column > vertex {
                         return None;
                     } else if let Some(block) = groups.lower().find(group, other) {

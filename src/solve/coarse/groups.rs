@@ -32,7 +32,9 @@ use crate::team::{Shares, parts};
 /// The groups of one rank.
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
-    /// The group of each owned vertex, counted from the first that is owned, as all are here.
+    /// The first that is owned.
+    first: u32,
+    /// The group of each owned vertex, counted from that, as all are here.
     of_vertex: Vec<u32>,
     /// Where the groups of each owned aggregate start; one more than there are.
     starts: Vec<usize>,
@@ -68,8 +70,9 @@ impl Groups {
             .map(|aggregate| aggregates.groups_in(aggregate).start - first)
             .chain([aggregates.groups_in(owned.end - 1).end - first])
             .collect();
+        let first = first as u32;
         let of_vertex: Vec<u32> = (plan.owned())
-            .map(|vertex| aggregates.group_of(vertex as u32) - first as u32)
+            .map(|vertex| aggregates.group_of(vertex as u32) - first)
             .collect();
         let subdomains = Subdomains::new(ownership, plan.rank(), aggregates, &starts);
         let mut pairs = Vec::new();
@@ -77,8 +80,7 @@ impl Groups {
             let columns =
                 (pattern.block_columns(row).1.iter()).chain(pattern.scalar_columns(row).1);
             // What another rank owns may be before the first.
-            let others =
-                columns.map(|&column| aggregates.group_of(column).wrapping_sub(first as u32));
+            let others = columns.map(|&column| aggregates.group_of(column).wrapping_sub(first));
             pairs.extend(
                 others
                     .filter(|&other| other < own)
@@ -103,6 +105,7 @@ impl Groups {
         let count = starts[owned.len()];
         let zeros = || vec![[0.0; 6]; count];
         Self {
+            first,
             of_vertex,
             energies: vec![0.0; ownership.patches(plan.rank()).len()],
             subdomains,
@@ -121,6 +124,12 @@ impl Groups {
     #[inline]
     pub(super) fn of(&self, row: usize) -> usize {
         self.of_vertex[row] as usize
+    }
+
+    /// A group of any rank, counted from the first that is owned; what is before that comes out beyond all that are.
+    #[inline]
+    pub(super) fn local(&self, group: u32) -> u32 {
+        group.wrapping_sub(self.first)
     }
 
     pub(super) fn subdomains(&self) -> &Subdomains {
