@@ -8,6 +8,7 @@
 use glam::DVec3;
 
 use super::kdop::Kdop;
+use super::width::Width;
 
 /// A node's two children, or the triangle of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,15 @@ pub struct Bvh {
 pub(super) struct Below(u32);
 
 impl Below {
+    /// Before it is known.
+    pub(super) const NOTHING: Self = Self(0);
+
+    /// A leaf.
+    #[inline(always)]
+    pub(super) fn leaf(node: u32) -> Self {
+        Self(Self::itself(node).0 | (2 - node % 2))
+    }
+
     /// One of two siblings, which is no leaf.
     #[inline(always)]
     pub(super) fn itself(node: u32) -> Self {
@@ -91,7 +101,7 @@ impl Bvh {
         let leaf = |node: u32| u32::from(nodes[node as usize] & LEAF != 0);
         let below = (0..).zip(&nodes).map(|(node, &word)| match word & LEAF {
             0 => Below((word.div_ceil(2) << 4) | 0b1100 | (leaf(word + 1) << 1) | leaf(word)),
-            _ => Below(Below::itself(node).0 | (2 - node % 2)),
+            _ => Below::leaf(node),
         });
         Self {
             below: below.collect(),
@@ -130,6 +140,12 @@ impl Bvh {
     #[inline]
     pub(super) fn triangle(&self, leaf: u32) -> u32 {
         self.nodes[leaf as usize] & !LEAF
+    }
+
+    /// Asks for the triangle of a leaf, which is soon to be looked up.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, width: impl Width, leaf: u32) {
+        width.prefetch(&self.nodes[leaf as usize]);
     }
 
     /// What stands below each node.

@@ -63,7 +63,11 @@ fn between<K: Kin, const N: usize>(
     let mut tests = 0;
     while !stack.is_empty() {
         let [one, two] = trees.map(|tree| tree.0);
-        let leaf = |s, t| found(one.triangle(s), two.triangle(t));
+        let leaf = |leaves: &[(u32, u32)]| {
+            for &(s, t) in leaves {
+                found(one.triangle(s), two.triangle(t));
+            }
+        };
         let made = advance::<K, &[Kdop<N>]>(both, &mut stack, u32::MAX, leaf, EVERY);
         tests += u64::from(made);
     }

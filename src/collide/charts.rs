@@ -12,6 +12,7 @@ use glam::{DVec2, DVec3};
 
 use super::bvh::{Bvh, Node};
 use super::surface::Surface;
+use super::width::Width;
 
 /// Levels of cells; a block has from 2 to 16 cells along a side.
 pub(super) const LEVELS: u32 = 4;
@@ -207,6 +208,13 @@ impl<'a> Together<'a> {
         let may_touch =
             roots.contains(&NONE) || (roots[0] == roots[1] && together.around(0, 0).touch);
         (may_touch && !charts.tiles.is_empty()).then_some(together)
+    }
+
+    /// Asks for where a node of each lies.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, width: impl Width, node: u32, other: u32) {
+        width.prefetch(&self.one.spots[node as usize]);
+        width.prefetch(&self.two.spots[other as usize]);
     }
 
     /// Of a node of each.

@@ -84,6 +84,9 @@ pub(super) struct Gradients {
     bounds: [f32; 16],
 }
 
+/// So many vertices before it is read, one is asked for.
+const AHEAD: usize = 12;
+
 /// Where a vertex is at the start and at the end of a step, seen from some point near by: x, y, z, and zero, of both.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
@@ -268,7 +271,12 @@ impl Work for Making<'_> {
         let mut farthest = [0.0_f32; 8];
         // Zero, or no number once there was one that is not finite.
         let mut sound = [0.0_f32; 8];
-        for &vertex in &tile.vertices {
+        for (at, &vertex) in tile.vertices.iter().enumerate() {
+            // They stand in rows: what comes after the next ones is not near by.
+            if let Some(&later) = tile.vertices.get(at + AHEAD) {
+                width.prefetch(&x[later as usize]);
+                width.prefetch(&v[later as usize]);
+            }
             let (start, velocity) = (x[vertex as usize], v[vertex as usize]);
             let (p, q) = (start - anchor, start + velocity * dt - anchor);
             let both = [p.x, p.y, p.z, 0.0, q.x, q.y, q.z, 0.0];

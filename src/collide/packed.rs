@@ -10,6 +10,7 @@
 
 use glam::DVec3;
 
+use super::bvh::{Below, Bvh};
 use super::kdop::{Kdop18, along};
 use super::traverse::Bounds;
 use super::width::{Width, Work, widest};
@@ -60,6 +61,8 @@ pub(super) struct Siblings {
     pub(super) high: [[i16; WIDE]; 2],
     /// Of the first twice, of the second twice.
     pub(super) last: [i16; 4],
+    /// What stands below each: there is room, and whoever tests them asks for it next.
+    pub(super) below: [Below; 2],
 }
 
 /// Coordinates of eight points along the nine directions.
@@ -434,6 +437,7 @@ impl Siblings {
         low: [[0; WIDE]; 2],
         high: [[0; WIDE]; 2],
         last: [0; 4],
+        below: [Below::NOTHING; 2],
     };
 
     /// Puts a volume in the place of one of the two.
@@ -515,6 +519,17 @@ impl Bounds for Nodes<'_> {
     }
 
     #[inline(always)]
+    fn below(self, _: &Bvh, node: u32) -> Below {
+        let at = node as usize + 1;
+        self.0[at / 2].below[at % 2]
+    }
+
+    #[inline(always)]
+    fn prefetch(self, width: impl Width, siblings: u32) {
+        width.prefetch(&self.0[siblings as usize]);
+    }
+
+    #[inline(always)]
     fn between(self, siblings: u32) -> bool {
         let both = &self.0[siblings as usize];
         both.one(0).overlaps(&both.one(1))
@@ -541,6 +556,7 @@ pub(super) mod tests {
                 low: [eight(0), eight(8)],
                 high: [eight(16), eight(24)],
                 last: [all[32], all[33], all[34], all[35]],
+                below: [Below::NOTHING; 2],
             }
         })
     }

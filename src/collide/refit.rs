@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::bvh::{Bvh, Node};
+use super::bvh::{Below, Bvh, Node};
 use super::packed::{Packed, Siblings};
 use super::width::{Width, Work, widest};
 
@@ -18,8 +18,8 @@ const STRETCH: u32 = 256;
 pub(super) struct Refit {
     /// Of the leaves, from the last on: the places of their corners among volumes of vertices, and the node.
     leaves: Vec<[u32; 4]>,
-    /// Of the inner nodes, from the last on: the node, and where its children stand.
-    inner: Vec<[u32; 2]>,
+    /// Of the inner nodes, from the last on: the node, and its children.
+    inner: Vec<(u32, Below)>,
     /// Where the leaves and the inner nodes of each stretch end, from the last on.
     stretches: Vec<[u32; 2]>,
 }
@@ -34,7 +34,7 @@ impl Refit {
                     let [a, b, c] = places(triangle);
                     all.leaves.push([a, b, c, node]);
                 }
-                Node::Inner(first) => all.inner.push([node, first.div_ceil(2)]),
+                Node::Inner(_) => all.inner.push((node, tree.below()[node as usize])),
             }
             if node % STRETCH == 0 {
                 let ends = [all.leaves.len() as u32, all.inner.len() as u32];
@@ -86,12 +86,16 @@ impl Work for Sweep<'_> {
             for &[a, b, c, node] in &leaves[range(0)] {
                 let [a, b, c] = [a, b, c].map(|at| &self.vertices[at as usize]);
                 let (at, side) = place(node);
-                self.volumes[at].put(side, &a.union(b).union(c));
+                let siblings = &mut self.volumes[at];
+                siblings.put(side, &a.union(b).union(c));
+                siblings.below[side] = Below::leaf(node);
             }
-            for &[node, below] in &inner[range(1)] {
-                let volume = self.volumes[below as usize].union();
+            for &(node, below) in &inner[range(1)] {
+                let volume = self.volumes[below.siblings() as usize].union();
                 let (at, side) = place(node);
-                self.volumes[at].put(side, &volume);
+                let siblings = &mut self.volumes[at];
+                siblings.put(side, &volume);
+                siblings.below[side] = below;
             }
             from = ends;
         }
@@ -111,6 +115,7 @@ mod tests {
 
     use super::super::kdop::Kdop18;
     use super::super::packed::{Grid, Nodes, Ways};
+    use super::super::traverse::Bounds;
     use super::*;
 
     #[test]
@@ -144,6 +149,8 @@ mod tests {
                     }
                 };
                 assert_eq!(nodes.of(node), expected, "node {node} of {count} triangles");
+                let below = Bounds::below(nodes, &tree, node);
+                assert_eq!(below, tree.below()[node as usize]);
             }
             if let Some(first) = volumes.first() {
                 assert_eq!(first.one(0), first.one(1));

@@ -21,6 +21,7 @@ use super::surface::{ClothSurface, Culling};
 use super::test_run::Target;
 use super::traverse::{Asked, Cull};
 use super::volumes::{FIRM, LOOSE, UNKNOWN, Volumes};
+use super::width::Width;
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
 /// 10⁸ times the reach from the origin.
@@ -77,23 +78,25 @@ pub(super) struct Firmly<'a> {
 }
 
 impl Cull for Firmly<'_> {
+    #[inline(always)]
+    fn prefetch(&self, width: impl Width, a: u32, b: u32) {
+        self.together.prefetch(width, a, b);
+    }
+
     /// What does not touch at rest is far: firm cloth keeps its volumes apart too.
     #[inline(always)]
     fn ask(&self, a: u32, b: u32) -> Asked {
         let around = self.together.around(a, b);
-        let far = around.far;
-        if !around.covers {
-            return Asked { far, apart: false };
-        }
         let (tile, block) = around.block;
+        // Whether a block covers both is anybody's guess: there is one to look at in any case.
         let known = &self.snap.volumes.firm[tile as usize * BLOCKS + block as usize];
         let mut firm = known.load(Ordering::Relaxed);
-        if firm == UNKNOWN {
+        if (firm == UNKNOWN) & around.covers {
             firm = self.snap.look(self.culling, around.block, self.enough);
         }
         Asked {
-            far,
-            apart: around.touch & (firm == FIRM),
+            far: around.far,
+            apart: around.touch & around.covers & (firm == FIRM),
         }
     }
 }

@@ -218,9 +218,9 @@ impl TestRun {
                 }
                 let own = Leaves::new(snap, p);
                 let mut pairs = LeafPairs::new(snap, [&own, &own], out);
-                let leaf = |s, t| {
-                    leaves += 1;
-                    pairs.add(s, t);
+                let leaf = |found: &[(u32, u32)]| {
+                    leaves += found.len() as u32;
+                    pairs.add(found);
                 };
                 let firmly = snap.firmly(p, p);
                 let of = [patch(p), patch(p)];
@@ -231,9 +231,9 @@ impl TestRun {
             Target::Patches(p, q) => {
                 let [one, two] = [p, q].map(|p| Leaves::new(snap, p));
                 let mut pairs = LeafPairs::new(snap, [&one, &two], out);
-                let leaf = |s, t| {
-                    leaves += 1;
-                    pairs.add(s, t);
+                let leaf = |found: &[(u32, u32)]| {
+                    leaves += found.len() as u32;
+                    pairs.add(found);
                 };
                 let firmly = snap.firmly(p, q);
                 let tests = advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, firmly);
@@ -243,10 +243,12 @@ impl TestRun {
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
                     let own = &snap.cloth.patches()[p as usize];
-                    let leaf = |s, t| {
-                        leaves += 1;
-                        let pair = [own.triangle(s), solid.tree.triangle(t)];
-                        out.body(snap, (b, solid), pair);
+                    let leaf = |found: &[(u32, u32)]| {
+                        leaves += found.len() as u32;
+                        for &(s, t) in found {
+                            let pair = [own.triangle(s), solid.tree.triangle(t)];
+                            out.body(snap, (b, solid), pair);
+                        }
                     };
                     let body = (&solid.tree, snap.body_volumes(b));
                     advance::<Unlike, _>([patch(p), body], stack, budget, leaf, EVERY)
@@ -424,12 +426,18 @@ impl<'a, S: Sink> LeafPairs<'a, S> {
     }
 
     #[inline(always)]
-    fn add(&mut self, s: u32, t: u32) {
-        self.pairs[self.count] = (s, t);
-        self.count += 1;
-        if self.count == TRIANGLES {
-            self.flush();
+    fn add(&mut self, found: &[(u32, u32)]) {
+        let mut count = self.count;
+        for &pair in found {
+            self.pairs[count % TRIANGLES] = pair;
+            count += 1;
+            if count == TRIANGLES {
+                self.count = count;
+                self.flush();
+                count = 0;
+            }
         }
+        self.count = count;
     }
 
     /// Passes on what is left.

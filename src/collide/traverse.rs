@@ -28,6 +28,9 @@ pub(super) trait Cull {
     /// It leaves nothing out.
     const NEVER: bool = false;
 
+    /// Asks for what it has to read to answer for two nodes.
+    fn prefetch(&self, width: impl Width, a: u32, b: u32);
+
     /// What it knows of two nodes.
     fn ask(&self, a: u32, b: u32) -> Asked;
 }
@@ -46,6 +49,8 @@ pub(super) struct Never;
 
 impl Cull for Never {
     const NEVER: bool = true;
+
+    fn prefetch(&self, _: impl Width, _: u32, _: u32) {}
 
     fn ask(&self, _: u32, _: u32) -> Asked {
         Asked {
@@ -66,6 +71,12 @@ pub(super) type Tree<'a, V> = (&'a Bvh, V);
 pub(super) trait Bounds: Copy {
     /// Which of two siblings meet which of two others, bit 2 i + j for the i-th of the first and the j-th of the others.
     fn meets(self, width: impl Width, siblings: u32, other: Self, others: u32) -> u32;
+
+    /// What stands below a node of their tree.
+    fn below(self, tree: &Bvh, node: u32) -> Below;
+
+    /// Asks for two siblings, to be near when they are tested.
+    fn prefetch(self, width: impl Width, siblings: u32);
 
     /// Whether two siblings overlap.
     fn between(self, siblings: u32) -> bool;
@@ -89,6 +100,16 @@ impl<const N: usize> Bounds for &[Kdop<N>] {
     }
 
     #[inline(always)]
+    fn below(self, tree: &Bvh, node: u32) -> Below {
+        tree.below()[node as usize]
+    }
+
+    #[inline(always)]
+    fn prefetch(self, width: impl Width, siblings: u32) {
+        width.prefetch(&self[2 * siblings as usize]);
+    }
+
+    #[inline(always)]
     fn between(self, siblings: u32) -> bool {
         let second = 2 * siblings as usize;
         self[second - 1].overlaps(&self[second])
@@ -101,8 +122,9 @@ impl<const N: usize> Bounds for &[Kdop<N>] {
 }
 
 /// Pending tests are taken in batches of this many: what one waits for (the nodes, their volumes, how many of its tests
-/// succeed) does not keep the next from beginning. How a batch ends is not foreseen: so it is not short.
-const BATCH: usize = 32;
+/// succeed) does not keep the next from beginning. How a batch ends is not foreseen: so it is not short. What it reads, which a large cloth has
+/// far away, is asked for all at once before: the longer, the less of it is waited for.
+const BATCH: usize = 128;
 /// Tests that are made at once.
 const FOUR: usize = 4;
 
@@ -146,12 +168,16 @@ impl<'s> Pending<'s> {
 
     /// Takes the newest, as many as there is room for, and makes room for what they may lead to.
     #[inline(always)]
-    fn pop<'b>(&mut self, batch: &'b mut [(u32, u32)]) -> &'b [(u32, u32)] {
+    fn pop<'b, T>(
+        &mut self,
+        batch: &'b mut [((u32, u32), T)],
+        of: impl Fn((u32, u32)) -> T,
+    ) -> &'b mut [((u32, u32), T)] {
         let count = batch.len().min(self.len);
         let batch = &mut batch[..count];
         // One by one: what was just written by fours is not there yet for wider reads.
         for (test, newest) in batch.iter_mut().zip(self.stack[..self.len].iter().rev()) {
-            *test = *newest;
+            *test = (*newest, of((newest.0, second_of(*newest))));
         }
         self.len -= count;
         let most = self.len + FOUR * (count + 1);
@@ -192,8 +218,12 @@ impl<'s> Pending<'s> {
 
     /// Asks culling of what is in doubt, and puts on the stack what it does not leave out.
     #[inline(always)]
-    fn settle(&mut self, cull: &impl Cull) {
-        for at in 0..std::mem::take(&mut self.doubtful) {
+    fn settle(&mut self, width: impl Width, cull: &impl Cull) {
+        let doubtful = std::mem::take(&mut self.doubtful);
+        for &(a, b) in &self.doubts[..doubtful] {
+            cull.prefetch(width, a, b);
+        }
+        for at in 0..doubtful {
             let (a, b) = self.doubts[at];
             let Asked { far, apart } = cull.ask(a, b);
             let marks = (u32::from(far) * FAR) | (u32::from(a != b) * ASKED);
@@ -269,7 +299,7 @@ pub(super) fn advance<K: Kin, V: Bounds>(
     trees: [Tree<'_, V>; 2],
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
-    leaf: impl FnMut(u32, u32),
+    leaf: impl FnMut(&[(u32, u32)]),
     cull: Option<impl Cull>,
 ) -> u32 {
     match cull {
@@ -311,7 +341,7 @@ impl<'a, K, V, L, C> Descent<'a, K, V, L, C> {
 
 impl<K: Kin, V: Bounds, L, C> Work for Descent<'_, K, V, L, C>
 where
-    L: FnMut(u32, u32),
+    L: FnMut(&[(u32, u32)]),
     C: Cull,
 {
     type Output = u32;
@@ -319,16 +349,20 @@ where
     #[inline(always)]
     fn run<W: Width>(mut self, width: W) -> u32 {
         let ([first, second], budget) = (self.trees, self.budget);
-        let below = [first.0.below(), second.0.below()];
         let mut pending = Pending::new(self.stack);
-        let mut batch = [(0, 0); BATCH];
+        let mut batch = [((0, 0), [Below::default(); 2]); BATCH];
         let mut tests = 0;
         while tests < budget && pending.len > 0 {
             // No more than must be taken: each leads to four tests at most.
             let wanted = ((budget - tests).div_ceil(4) as usize).min(BATCH);
-            for &test in pending.pop(&mut batch[..wanted]) {
+            let batch = pending.pop(&mut batch[..wanted], |(a, b)| {
+                let (one, two) = (first.1.below(first.0, a), second.1.below(second.0, b));
+                first.1.prefetch(width, one.siblings());
+                second.1.prefetch(width, two.siblings());
+                [one, two]
+            });
+            for &mut (test, [mut one, mut two]) in batch {
                 let (a, b, far) = (test.0, second_of(test), test.1 & FAR);
-                let (mut one, mut two) = (below[0][a as usize], below[1][b as usize]);
                 if K::SAME && a == b {
                     // All pairs below one node: those below each child, and those between the children.
                     if one.is_both() {
@@ -353,7 +387,7 @@ where
                 }
                 match (one.is_both(), two.is_both()) {
                     (false, false) => {
-                        (self.leaf)(a, b);
+                        (self.leaf)(&[(a, b)]);
                         tests += 1;
                         continue;
                     }
@@ -373,9 +407,7 @@ where
                 let (counts, both_leaves) = (masks & 15, masks >> 4);
                 let meets = (first.1).meets(width, one.siblings(), second.1, two.siblings());
                 let meets = meets & counts;
-                let ([p, q], [r, s]) = (one.nodes(), two.nodes().map(|node| node | far));
-                let ([p, q], [r, s]) = ([p, q].map(u64::from), [r, s].map(u64::from));
-                let four = [p | r << 32, p | s << 32, q | r << 32, q | s << 32];
+                let four = width.pairs(one.nodes()[1], two.nodes()[1] | far);
                 if C::NEVER {
                     pending.push_four(width, four, meets, both_leaves);
                 } else {
@@ -388,12 +420,16 @@ where
                 }
                 tests += counts.count_ones();
             }
-            pending.settle(&self.cull);
+            pending.settle(width, &self.cull);
             if tests < budget {
                 tests += pending.found as u32;
-                for &test in &pending.leaves[..pending.found] {
-                    (self.leaf)(test.0, second_of(test));
+                let leaves = &mut pending.leaves[..pending.found];
+                for (s, t) in &mut *leaves {
+                    *t = second_of((*s, *t));
+                    first.0.prefetch(width, *s);
+                    second.0.prefetch(width, *t);
                 }
+                (self.leaf)(leaves);
             } else {
                 // Not now.
                 pending.keep_leaves();

@@ -9,8 +9,15 @@ pub(super) trait Width: Copy {
     /// Which of two siblings meet which of two others, bit 2 i + j for the i-th of the first and the j-th of the second.
     fn meets(self, a: &Siblings, b: &Siblings) -> u32;
 
+    /// Of two pairs of siblings, whose second nodes are given, the pairs of one of the first and one of the others, which are in the upper
+    /// half: in the order of [`Self::meets`].
+    fn pairs(self, second: u32, others_second: u32) -> [u64; 4];
+
     /// Of four values those whose bits are set, in their order, and then whatever.
     fn gather(self, values: [u64; 4], of: u32) -> [u64; 4];
+
+    /// Asks for a value, for it to be near when it is read.
+    fn prefetch<T>(self, value: &T);
 
     /// The volumes of eight points that go these ways.
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES];
@@ -53,6 +60,13 @@ impl Width for Plain {
     }
 
     #[inline(always)]
+    fn pairs(self, second: u32, others_second: u32) -> [u64; 4] {
+        let [p, q] = [second.wrapping_sub(1), second].map(u64::from);
+        let [r, s] = [others_second.wrapping_sub(1), others_second].map(u64::from);
+        [p | r << 32, p | s << 32, q | r << 32, q | s << 32]
+    }
+
+    #[inline(always)]
     fn gather(self, values: [u64; 4], of: u32) -> [u64; 4] {
         let mut all = [0; 4];
         let mut at = 0;
@@ -62,6 +76,9 @@ impl Width for Plain {
         }
         all
     }
+
+    #[inline(always)]
+    fn prefetch<T>(self, _: &T) {}
 
     #[inline(always)]
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES] {
@@ -168,9 +185,31 @@ mod wide {
         }
 
         #[inline(always)]
+        fn pairs(self, second: u32, others_second: u32) -> [u64; 4] {
+            /// From the second of siblings to each of a pair.
+            const BACK: [i32; 8] = [-1, -1, -1, 0, 0, -1, 0, 0];
+            let seconds = u64::from(second) | u64::from(others_second) << 32;
+            let four = self.avx._mm256_set1_epi64x(seconds as i64);
+            cast(self.avx2._mm256_add_epi32(four, cast(BACK)))
+        }
+
+        #[inline(always)]
         fn gather(self, values: [u64; 4], of: u32) -> [u64; 4] {
             let places = WANTED[of as usize & 15];
             cast((self.avx2)._mm256_permutevar8x32_epi32(cast(values), cast(places)))
+        }
+
+        #[inline(always)]
+        fn prefetch<T>(self, value: &T) {
+            /// Into all caches.
+            const HINT: i32 = 3;
+            let start = std::ptr::from_ref(value).cast::<i8>();
+            self.sse._mm_prefetch::<HINT>(start);
+            // It may begin in one line and end in the next.
+            if size_of::<T>() > align_of::<T>() {
+                let last = start.wrapping_add(size_of::<T>() - 1);
+                self.sse._mm_prefetch::<HINT>(last);
+            }
         }
 
         #[inline(always)]
@@ -216,13 +255,25 @@ mod wide {
                 avx._mm256_mul_ps(e, avx._mm256_set1_ps(vx)),
                 avx._mm256_mul_ps(f, avx._mm256_set1_ps(vy)),
             );
-            // Of the first three of each half, to all of the half.
-            let uu = avx._mm256_dp_ps::<0x7f>(u, u);
-            let vv = avx._mm256_dp_ps::<0x7f>(v, v);
-            let uv = avx._mm256_dp_ps::<0x7f>(u, v);
+            // Of the first three of each half, in turn.
+            let (uu, vv) = (avx._mm256_mul_ps(u, u), avx._mm256_mul_ps(v, v));
+            let (first, third) = (
+                avx._mm256_unpacklo_ps(uu, vv),
+                avx._mm256_unpackhi_ps(uu, vv),
+            );
+            let two = avx._mm256_add_ps(first, avx._mm256_permute_ps::<0b01_00_11_10>(first));
+            let squares = avx._mm256_add_ps(two, avx._mm256_permute_ps::<0b01_00_01_00>(third));
+            let turned = avx._mm256_permute_ps::<0b10_11_00_01>(squares);
+            let uv = avx._mm256_mul_ps(u, v);
+            let two = avx._mm256_add_ps(
+                avx._mm256_permute_ps::<0b00_00_00_00>(uv),
+                avx._mm256_permute_ps::<0b01_01_01_01>(uv),
+            );
+            let uv = avx._mm256_add_ps(two, avx._mm256_permute_ps::<0b10_10_10_10>(uv));
             let uv = avx._mm256_andnot_ps(avx._mm256_set1_ps(-0.0), uv);
-            let stretch = avx._mm256_sub_ps(avx._mm256_min_ps(uu, vv), uv);
-            let size = avx._mm256_add_ps(avx._mm256_add_ps(uu, vv), avx._mm256_set1_ps(1.0));
+            let stretch = avx._mm256_sub_ps(avx._mm256_min_ps(turned, squares), uv);
+            let both = avx._mm256_add_ps(turned, squares);
+            let size = avx._mm256_add_ps(both, avx._mm256_set1_ps(1.0));
             let stretch = avx._mm256_sub_ps(stretch, avx._mm256_mul_ps(share, size));
             let u = avx._mm256_blend_ps::<0b1000_1000>(u, stretch);
             let starts = avx._mm256_permute2f128_ps::<0x20>(u, v);
@@ -366,6 +417,17 @@ mod tests {
         }
     }
 
+    struct Pairing(u32, u32);
+
+    impl Work for Pairing {
+        type Output = [u64; 4];
+
+        #[inline(always)]
+        fn run<W: Width>(self, width: W) -> [u64; 4] {
+            width.pairs(self.0, self.1)
+        }
+    }
+
     struct Eight<'a>(&'a Lines, &'a Ways);
 
     impl Work for Eight<'_> {
@@ -426,6 +488,17 @@ mod tests {
                 prop_assert_eq!(plain[k].to_bits(), wide[k].to_bits(), "{}", k);
             }
             prop_assert_eq!(square.to_bits(), wide_square.to_bits());
+        }
+
+        #[test]
+        fn any_width_has_the_same_pairs(second in 0..5_u32, other in 0..5_u32, mark in 0..4_u32) {
+            let (second, other) = (2 * second, (2 * other) | (mark << 30));
+            let plain = Pairing(second, other).run(Plain);
+            prop_assert_eq!(plain, widest(Pairing(second, other)));
+            for (k, pair) in (0..).zip(plain) {
+                prop_assert_eq!(pair as u32, second.wrapping_sub(1 - k / 2));
+                prop_assert_eq!((pair >> 32) as u32, other.wrapping_sub(1 - k % 2));
+            }
         }
 
         #[test]
