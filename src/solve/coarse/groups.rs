@@ -75,34 +75,29 @@ impl Groups {
             .map(|vertex| aggregates.group_of(vertex as u32) - first)
             .collect();
         let subdomains = Subdomains::new(ownership, plan.rank(), aggregates, &starts);
-        let mut pairs = Vec::new();
-        for (row, &own) in of_vertex.iter().enumerate() {
+        let count = starts[owned.len()];
+        let pairs = of_vertex.iter().enumerate().flat_map(|(row, &own)| {
             let columns =
                 (pattern.block_columns(row).1.iter()).chain(pattern.scalar_columns(row).1);
-            // What another rank owns may be before the first.
+            // What another rank owns may be before the first, and is then beyond all.
             let others = columns.map(|&column| aggregates.group_of(column).wrapping_sub(first));
-            pairs.extend(
-                others
-                    .filter(|&other| other < own)
-                    .map(|other| (own, other)),
-            );
-        }
-        pairs.sort_unstable();
-        pairs.dedup();
+            (others.filter(move |&other| other < own)).map(move |other| (own, other))
+        });
+        let adjacent = Graph::from_edges(count, pairs).expect("groups are numbered");
         let mut lower = LowerRows::default();
         let mut factors = Vec::with_capacity(subdomains.groups().len());
         for groups in subdomains.groups() {
-            let start = groups.start as u32;
-            let of = |end: usize| pairs.partition_point(|&(own, _)| (own as usize) < end);
-            let inside = pairs[of(groups.start)..of(groups.end)].iter();
-            let inside = inside.filter(|&&(_, other)| other >= start);
-            let inside = inside.map(|&(own, other)| (own - start, other - start));
+            let inside = groups.clone().flat_map(|own| {
+                let others = adjacent.neighbours(own as u32).iter();
+                (others.map(|&other| other as usize))
+                    .filter(move |other| (groups.start..own).contains(other))
+                    .map(move |other| ((own - groups.start) as u32, (other - groups.start) as u32))
+            });
             let graph = Graph::from_edges(groups.len(), inside).expect("groups are numbered");
             let rows = LowerRows::new(&graph);
             factors.push(Cholesky::new(&graph, &rows, 0..groups.len()));
             lower.append(&rows);
         }
-        let count = starts[owned.len()];
         let zeros = || vec![[0.0; 6]; count];
         Self {
             first,
