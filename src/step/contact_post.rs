@@ -22,8 +22,9 @@ pub(super) struct Post<'a> {
     sent: Vec<Rank>,
 }
 
-/// Contacts in a letter, unless it is the last.
-const LETTER: usize = 32;
+/// Contacts in a letter, unless it is the last: so many that it takes longer than a message without any, and so few that the last ones, which
+/// all ranks wait for, are short.
+const LETTER: usize = 8;
 
 impl<'a> Post<'a> {
     pub(super) fn new(ownership: &'a Ownership, me: usize) -> Self {
@@ -35,10 +36,12 @@ impl<'a> Post<'a> {
         }
     }
 
-    /// Puts contacts that were found here into the boxes of all who own vertices of theirs, and sends what has become a letter.
+    /// Puts contacts that were found here into the boxes of all who own vertices of theirs, and sends what has become a letter; all, if there are
+    /// no more to come for a while.
     pub(super) fn put(
         &mut self,
         found: Vec<Batch>,
+        all: bool,
         send: &mut dyn FnMut(Rank, Vec<u8>) -> Result<(), CommError>,
     ) -> Result<(), ScopeError> {
         for contact in found.into_iter().flat_map(Batch::into_contacts) {
@@ -55,9 +58,18 @@ impl<'a> Post<'a> {
                 }
             }
         }
+        self.send_from(if all { 1 } else { LETTER }, send)
+    }
+
+    /// Sends what has come to so many contacts.
+    fn send_from(
+        &mut self,
+        least: usize,
+        send: &mut dyn FnMut(Rank, Vec<u8>) -> Result<(), CommError>,
+    ) -> Result<(), ScopeError> {
         let me = self.me;
         for rank in (0..self.boxes.len()).filter(|&rank| rank != me) {
-            if self.boxes[rank].len() >= LETTER {
+            if self.boxes[rank].len() >= least {
                 self.send(rank, send)?;
             }
         }
@@ -77,15 +89,9 @@ impl<'a> Post<'a> {
         Ok(send(to, bytes)?)
     }
 
-    /// Sends the rest, and takes what others have sent. Collective.
+    /// Takes what others have sent. Collective.
     pub(super) fn take(mut self, comm: &mut dyn Comm) -> Result<Vec<Batch>, ScopeError> {
-        let me = self.me;
-        for rank in (0..self.boxes.len()).filter(|&rank| rank != me) {
-            if !self.boxes[rank].is_empty() {
-                self.send(rank, &mut |to, bytes| comm.send(to, TAG, bytes))?;
-            }
-        }
-        let mut all = vec![Batch::new(std::mem::take(&mut self.boxes[me]))];
+        let mut all = vec![Batch::new(std::mem::take(&mut self.boxes[self.me]))];
         for (from, bytes) in comm.take_sent(&self.sent, TAG)? {
             let malformed = |what| CommError::Malformed { from, what };
             let contacts: Vec<Contact> = wire::decode(&bytes).map_err(malformed)?;

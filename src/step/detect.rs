@@ -302,7 +302,13 @@ pub(super) fn detect(
     let (runs, targets) = match (first.into_inner(), placing.placement()) {
         (Some(found), _) => found,
         (None, None) => tests_at(snapshot, own),
-        (None, Some(plan)) => tests_placed(snapshot, plan, me),
+        (None, Some(plan)) => {
+            let (mut runs, targets) = tests_placed(snapshot, plan, me);
+            if !options.policy.steal {
+                plan.small_first(&mut runs, |(run, _)| against(run.target()));
+            }
+            (runs, targets)
+        }
     };
     let tested = Tested {
         snapshot,
@@ -340,14 +346,17 @@ pub(super) fn detect(
             done?;
             if several {
                 let found = std::mem::take(&mut tested.left().contacts);
-                post.put(found, &mut |to, bytes| s.send(to, TAG, bytes))?;
+                let idle = s.is_idle();
+                post.put(found, idle, &mut |to, bytes| s.send(to, TAG, bytes))?;
             }
         }
         Ok(())
     })?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
     let found = if several {
-        post.put(left.contacts, &mut |to, bytes| comm.send(to, TAG, bytes))?;
+        post.put(left.contacts, true, &mut |to, bytes| {
+            comm.send(to, TAG, bytes)
+        })?;
         post.take(comm)?
     } else {
         left.contacts

@@ -339,6 +339,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             GroupId::Rooted { .. } => None,
         };
         self.waves.waits_in(collective);
+        if !self.options.policy.steal && self.roll_call.is_none() {
+            self.waves.ask_early();
+            self.send_signals();
+        }
         // In the join of a rooted group nothing is published for anybody.
         self.publisher_is(Publisher::Waits(collective.unwrap_or(Base::MAX)));
     }
@@ -497,11 +501,16 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.block_events(&events);
             }
         }
+        self.send_signals();
+        Ok(())
+    }
+
+    /// Sends what the detector of the end has to say.
+    fn send_signals(&mut self) {
         let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
         self.waves.flush(&mut |to, signal: Signal| {
             outgoing.push_back((to, signal.into_message(carried)));
         });
-        Ok(())
     }
 
     // ---- time

@@ -216,6 +216,14 @@ impl Waves {
         self.flush(send);
     }
 
+    /// Rank 0 sends the first wave, if it has not: where no task moves between ranks, what a rank reports when it is first passive is its last
+    /// word, and the wave need not start when rank 0 is.
+    pub(super) fn ask_early(&mut self) {
+        if self.number == 0 {
+            self.start_wave();
+        }
+    }
+
     /// Rank 0: why no rank can go on, if so. It is a sentence.
     pub(super) fn stuck(&self) -> Option<&str> {
         self.stuck.as_deref()
@@ -454,5 +462,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What was reported before rank 0 was passive is enough where nothing moves.
+    #[test]
+    fn a_wave_that_was_sent_early_ends_when_rank_0_is_passive() {
+        let mut root = Waves::new(Rank(0), 2);
+        let group = root.group();
+        root.waits_in(Some(group));
+        let mut sent = Vec::new();
+        for _ in 0..2 {
+            root.ask_early();
+            root.flush(&mut |to, signal| sent.push((to, signal)));
+        }
+        assert!(matches!(sent[..], [(Rank(1), Signal::Wave(1))]));
+        let report = Census {
+            groups: vec![GroupCount {
+                given: 1,
+                used: 1,
+                waiting: 1,
+            }],
+            ..Census::default()
+        };
+        root.report(Rank(1), 1, &report).unwrap();
+        root.advance(None, &mut |_, _| {});
+        assert!(!root.is_group_exhausted(group));
+        root.advance(Some([0, 0]), &mut |_, _| {});
+        assert!(root.is_group_exhausted(group));
     }
 }

@@ -33,7 +33,7 @@ pub use outcome::{ScopeError, ScopeReport};
 
 use hands::Hand;
 use notes::{Heard, Watch};
-use program::{compare_programs, open_tag};
+use program::{Introductions, open_tag};
 
 /// A rank's side of a scope.
 pub struct Scope<'a, E: ?Sized> {
@@ -41,6 +41,7 @@ pub struct Scope<'a, E: ?Sized> {
     /// Tells its groups from those of other scopes.
     number: u64,
     tag: Tag,
+    introductions: Introductions,
     registry: &'a Registry<E>,
     env: &'a E,
     scheduler: Scheduler<Cargo<E>, Outcome>,
@@ -149,7 +150,6 @@ fn run<'a, E: ?Sized + Sync>(
     let begin = comm.now();
     let tag = open_tag(comm);
     comm.tolerate_deaths(options.recover);
-    compare_programs(comm, registry, options.recover)?;
     let rank = comm.rank();
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
@@ -191,6 +191,7 @@ fn run<'a, E: ?Sized + Sync>(
         let Some(comm) = comm.take() else { return };
         let _over = Over(&stop);
         let ranks = comm.size() as u32;
+        let names = registry.names().collect::<Vec<_>>().join(", ");
         let scheduler = Scheduler::new(rank, ranks, options, &|rank| comm.node_of(rank));
         let recorder = options
             .trace
@@ -198,6 +199,7 @@ fn run<'a, E: ?Sized + Sync>(
         let mut scope = Scope {
             number: SCOPES.fetch_add(1, Ordering::Relaxed),
             tag,
+            introductions: Introductions::new(ranks as usize, &names, options.recover),
             registry,
             env,
             scheduler,
@@ -372,6 +374,14 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub fn close(&mut self) {
         self.closed = true;
         self.scheduler.closed();
+    }
+
+    /// Whether nothing waits or runs on this rank: all that it had is done. It may get tasks of others yet.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.scheduler.pool_len() == 0
+            && self.current.is_none()
+            && !self.hands.iter().any(Hand::is_busy)
     }
 
     /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.

@@ -1,14 +1,14 @@
-//! Before a scope begins: its tag, and whether all ranks run the same program.
+//! The tag of a scope, and whether all ranks run the same program.
+//!
+//! The first that a rank sends to another is what it has registered, and none reads on that has registered something else. Nobody waits for that
+//! before its own tasks; and as ranks find the end together, along a tree, none ends a scope with one that differs.
 
 use super::ScopeError;
-use crate::comm::{Comm, CommError, Rank, Tag};
-use crate::task::Registry;
+use crate::comm::{Comm, Rank, Tag};
 
 /// Messages of scopes: each has a tag of its own, so that a late one cannot meet the next scope.
 const FIRST_TAG: u16 = 0x8000;
 const TAGS: u16 = 0x4000;
-/// What rank 0 says before them.
-const PROGRAM: Tag = Tag(FIRST_TAG + TAGS);
 
 /// The tag of the next scope.
 pub(super) fn open_tag(comm: &mut dyn Comm) -> Tag {
@@ -18,54 +18,55 @@ pub(super) fn open_tag(comm: &mut dyn Comm) -> Tag {
     Tag(FIRST_TAG + place)
 }
 
-/// Makes sure that all ranks run the same program as rank 0, whose word is passed on along a binomial tree.
-/// Where deaths are survived, who hears nothing because the one before died passes on its own.
-pub(super) fn compare_programs<E: ?Sized>(
-    comm: &mut dyn Comm,
-    registry: &Registry<E>,
-    recover: bool,
-) -> Result<(), ScopeError> {
-    let ours = registry.names().collect::<Vec<_>>().join(", ");
-    let (me, size) = (comm.rank(), comm.size() as u32);
-    let mut word = vec![u8::from(recover)];
-    word.extend(ours.as_bytes());
-    let mut bit = 1;
-    while bit < size && me.0 & bit == 0 {
-        bit *= 2;
-    }
-    let mut theirs = word;
-    if me.0 > 0 {
-        let before = Rank(me.0 - bit);
-        match comm.recv_from(before, PROGRAM) {
-            Ok(bytes) => theirs = bytes,
-            Err(CommError::Died { rank }) if recover && rank == before => {}
-            Err(error) => return Err(error.into()),
+/// What a rank has told others of its program, and heard from them.
+pub(super) struct Introductions {
+    /// Whether deaths are survived here, and what is registered.
+    word: Vec<u8>,
+    told: Vec<bool>,
+    heard: Vec<bool>,
+}
+
+impl Introductions {
+    pub(super) fn new(ranks: usize, names: &str, recover: bool) -> Self {
+        let mut word = vec![u8::from(recover)];
+        word.extend(names.as_bytes());
+        Self {
+            word,
+            told: vec![false; ranks],
+            heard: vec![false; ranks],
         }
     }
-    while bit > 1 {
-        bit /= 2;
-        if me.0 + bit < size {
-            comm.send(Rank(me.0 + bit), PROGRAM, theirs.clone())?;
-        }
+
+    /// What is to be sent to a rank before a message, if that is the first.
+    pub(super) fn before(&mut self, to: Rank) -> Option<Vec<u8>> {
+        let told = self.told.get_mut(to.index())?;
+        (!std::mem::replace(told, true)).then(|| self.word.clone())
     }
-    let (rank, other) = (me, Rank(0));
-    let error = match theirs.split_first() {
-        Some((&flag, names)) if names == ours.as_bytes() => {
-            if flag == u8::from(recover) {
-                return Ok(());
-            }
-            let ours = recover;
-            ScopeError::Options { rank, other, ours }
+
+    /// Whether bytes from a rank are its word, which is the first that it sends.
+    pub(super) fn hear(&mut self, me: Rank, from: Rank, bytes: &[u8]) -> Result<bool, ScopeError> {
+        let Some(heard) = self.heard.get_mut(from.index()) else {
+            return Ok(false);
+        };
+        if std::mem::replace(heard, true) {
+            return Ok(false);
         }
-        names => ScopeError::Registries {
-            rank,
-            other,
-            ours,
-            theirs: names.map_or_else(String::new, |(_, names)| {
-                String::from_utf8_lossy(names).into_owned()
-            }),
-        },
-    };
-    comm.abort(&error.to_string());
-    Err(error)
+        if bytes == self.word {
+            return Ok(true);
+        }
+        let text = |names: &[u8]| String::from_utf8_lossy(names).into_owned();
+        Err(match (self.word.split_first(), bytes.split_first()) {
+            (Some((&ours, mine)), Some((_, names))) if names == mine => ScopeError::Options {
+                rank: me,
+                other: from,
+                ours: ours > 0,
+            },
+            (mine, theirs) => ScopeError::Registries {
+                rank: me,
+                other: from,
+                ours: mine.map_or_else(String::new, |(_, names)| text(names)),
+                theirs: theirs.map_or_else(String::new, |(_, names)| text(names)),
+            },
+        })
+    }
 }

@@ -116,10 +116,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let mut requests = 0;
         while let Some(message) = self.comm.try_recv(self.tag)? {
             let from = message.from;
+            let rank = self.comm.rank();
+            if self.introductions.hear(rank, from, &message.bytes)? {
+                continue;
+            }
             let malformed = |what: String| CommError::Malformed { from, what };
             let message: Message<Parcel, Receipt> =
                 wire::decode(&message.bytes).map_err(malformed)?;
-            let rank = self.comm.rank();
             let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
             requests += u32::from(matches!(message, Message::StealRequest(_)));
             progress |= self.sees(from, &message);
@@ -244,6 +247,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             }
             let bytes = wire::encode(&message)
                 .map_err(|what| ScopeError::Body(format!("a message cannot be encoded: {what}")))?;
+            if let Some(word) = self.introductions.before(to) {
+                self.report.bytes += word.len() as u64;
+                self.comm.send(to, self.tag, word)?;
+            }
             self.report.bytes += bytes.len() as u64;
             self.comm.send(to, self.tag, bytes)?;
         }

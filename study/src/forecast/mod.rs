@@ -121,10 +121,26 @@ struct Piece {
     from: u32,
     /// What those before it cost.
     before: u64,
+    /// How many times its counts it is taken for, in [`USUAL`]ths.
+    rate: u32,
 }
 
 /// A test that costs what its counts say.
 const USUAL: u64 = 1 << 10;
+
+/// What a test of this rate costs.
+fn rated(spent: &Spent, rate: u64) -> u32 {
+    u32::try_from(u64::from(spent.work) * rate / USUAL).unwrap_or(u32::MAX)
+}
+
+/// The rate of what costs so much by its counts, and is taken for so much.
+fn rate_of(taken: u64, counted: u64) -> u32 {
+    if counted == 0 {
+        return USUAL as u32;
+    }
+    let rate = u128::from(taken) * u128::from(USUAL) / u128::from(counted);
+    (rate as u64).clamp(USUAL / 8, 8 * USUAL) as u32
+}
 
 impl Forecast {
     /// Of what each rank tells, in parts and in any order, and the forecast before. `nodes` has those of each patch's tree.
@@ -133,9 +149,6 @@ impl Forecast {
     /// wrong by: one disturbed step is soon forgotten, and what stays is known test by test once they have been on several ranks.
     #[must_use]
     pub fn new(accounts: &[Account], before: &Self, nodes: &[u32]) -> Self {
-        let rated = |spent: &Spent, rate: u64| {
-            u32::try_from(u64::from(spent.work) * rate / USUAL).unwrap_or(u32::MAX)
-        };
         let mut told = Vec::with_capacity(accounts.iter().map(|a| a.tests.len()).sum());
         let (mut paces, mut touched) = (Vec::with_capacity(accounts.len()), Vec::new());
         for account in accounts {
@@ -143,7 +156,7 @@ impl Forecast {
             let mut units = 0;
             for one in &account.tests {
                 let spent = &one.spent;
-                let rate = u64::from(before.rate(spent));
+                let rate = u64::from(before.rate(one));
                 units += u64::from(rated(spent, rate));
                 touched.extend([Some(spent.patch), spent.other()].into_iter().flatten());
                 told.push((*one, rate));
@@ -178,21 +191,30 @@ impl Forecast {
         let mut forecast = Self::default();
         for same in told.chunk_by(|(a, _), (b, _)| a.spent.key() == b.spent.key()) {
             let test = forecast.costs.len() as u32;
-            let mut work = 0;
+            let (mut work, mut counted) = (0, 0);
             for parts in same.chunk_by(|(a, _), (b, _)| from(a) == from(b)) {
+                let of = |known: fn(&Spent, u64) -> u32| {
+                    let works = parts.iter().map(|(one, rate)| known(&one.spent, *rate));
+                    works.map(u64::from).sum::<u64>()
+                };
+                let (taken, counts) = (of(rated), of(|spent, _| spent.work));
                 if parts.len() < same.len() {
-                    let (from, before) = (from(&parts[0].0), work);
-                    forecast.pieces.push(Piece { test, from, before });
+                    forecast.pieces.push(Piece {
+                        test,
+                        from: from(&parts[0].0),
+                        before: work,
+                        rate: rate_of(taken, counts),
+                    });
                 }
-                let works = parts
-                    .iter()
-                    .map(|(one, rate)| u64::from(rated(&one.spent, *rate)));
-                work += works.sum::<u64>();
+                work += taken;
+                counted += counts;
             }
+            forecast.rates.push(rate_of(work, counted));
             let work = u32::try_from(work).unwrap_or(u32::MAX);
-            let (one, rate) = &same[0];
-            forecast.costs.push(Spent { work, ..one.spent });
-            forecast.rates.push(*rate as u32);
+            forecast.costs.push(Spent {
+                work,
+                ..same[0].0.spent
+            });
         }
         forecast
     }
@@ -207,9 +229,19 @@ impl Forecast {
         Self::new(&[account], &Self::default(), &[])
     }
 
-    fn rate(&self, spent: &Spent) -> u32 {
-        let found = self.costs.binary_search_by_key(&spent.key(), Spent::key);
-        found.map_or(USUAL as u32, |at| self.rates[at])
+    /// That of a part is that of the piece in which its middle lies.
+    fn rate(&self, told: &Told) -> u32 {
+        let found = (self.costs).binary_search_by_key(&told.spent.key(), Spent::key);
+        let Ok(at) = found else {
+            return USUAL as u32;
+        };
+        let piece = told.part.and_then(|part| {
+            let place = (at as u32, part.from.midpoint(part.last));
+            let behind = (self.pieces).partition_point(|piece| (piece.test, piece.from) <= place);
+            let piece = self.pieces[..behind].last()?;
+            (piece.test == place.0).then_some(piece.rate)
+        });
+        piece.unwrap_or(self.rates[at])
     }
 
     /// Whether nothing is known.

@@ -24,6 +24,8 @@ pub struct Placement {
     costs: Vec<Spent>,
     /// Of those that were made in parts, what these cost.
     pieces: Vec<Piece>,
+    /// Less than that is little.
+    small: u64,
     /// Where each of these begins.
     begins: Vec<u64>,
     /// Where the tests that stand with each patch begin, and those of it that nobody knows.
@@ -34,6 +36,8 @@ pub struct Placement {
 
 /// What each rank that has a part of a test does again, in the unit of [`super::work`].
 const DEAL: u64 = 2_000;
+/// A test costs little if it costs less than this part of what they cost on average.
+const SMALL: u64 = 8;
 /// No smaller part of a test is worth that.
 const LEAST: u64 = 2 * DEAL;
 /// How often the cost of a stretch is raised by an eighth at most, until there are stretches enough.
@@ -63,6 +67,12 @@ impl Placement {
                 at += length(spent);
             }
         }
+        let all: u64 = placement
+            .costs
+            .iter()
+            .map(|spent| u64::from(spent.work))
+            .sum();
+        placement.small = all / (SMALL * placement.costs.len() as u64).max(1);
         placement.cut(nodes, ranks.max(1));
         placement
     }
@@ -138,6 +148,16 @@ impl Placement {
     #[must_use]
     pub fn knows(&self, patch: u32, against: Against) -> bool {
         self.find(patch, against).is_some()
+    }
+
+    /// Puts tests that cost little before all others, each lot in order: for the first that is forked is the last that is done. The last one's contacts
+    /// are what ranks wait for, and such a test finds few.
+    pub fn small_first<T>(&self, tests: &mut [T], of: impl Fn(&T) -> (u32, Against)) {
+        tests.sort_by_cached_key(|test| {
+            let (patch, against) = of(test);
+            let known = self.find(patch, against);
+            known.is_some_and(|at| u64::from(self.costs[at].work) >= self.small)
+        });
     }
 
     /// What a rank does of a top-level test, if anything.

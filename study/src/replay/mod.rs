@@ -49,7 +49,7 @@ const STARTS: [u32; 2] = [3, 2];
 /// Bytes of what a top-level test cost, as ranks tell each other.
 const SPENT: u64 = 16;
 /// Contacts in a letter, unless it is the last.
-const LETTER: u64 = 32;
+const LETTER: u64 = 8;
 const CONTACTS: Tag = Tag(1);
 /// Plans of where tests are forked that precede the first recorded step.
 const PLANS_BEFORE: usize = 6;
@@ -171,10 +171,18 @@ pub fn replay(
     let held = layout.contacts(step);
     let plan = placement(header, layout, step, (&machine.policy, left));
     let placement = plan.as_ref().map(|(placement, _)| placement);
-    let forks = match placement {
+    let mut forks = match placement {
         Some(placement) => layout.placed(step, placement),
         None => layout.forks(step),
     };
+    if let Some(placement) = placement.filter(|_| !machine.policy.steal) {
+        for forks in &mut forks {
+            placement.small_first(forks, |&(number, _)| {
+                let task = &step.tasks[number as usize];
+                (task.patch, task.against)
+            });
+        }
+    }
     // What ranks tell each other of the costs of the last step.
     let told = |rank: usize| match placement {
         Some(placement) if step.plans => SPENT * placement.known(rank).len() as u64,
@@ -354,7 +362,8 @@ fn play(
         while let Some(found) = s.join(&group)? {
             found?;
             put(&mut post);
-            post.send(LETTER, &mut |to, bytes| s.send(to, CONTACTS, bytes))?;
+            let least = if s.is_idle() { 1 } else { LETTER };
+            post.send(least, &mut |to, bytes| s.send(to, CONTACTS, bytes))?;
         }
         Ok(())
     })?;
