@@ -81,8 +81,9 @@ impl From<Spent> for Told {
 pub struct Account {
     /// The last step's top-level tests.
     pub tests: Vec<Told>,
-    /// For how long it was busy with those of all steps, in ns, and how many steps that were.
+    /// For how long it was busy with those of all steps, in ns, what these cost, and how many steps that were.
     busy: u64,
+    work: u64,
     steps: u32,
 }
 
@@ -91,12 +92,20 @@ impl Account {
     pub fn add(&mut self, tests: Vec<Told>, busy: u64) {
         self.tests = tests;
         self.busy = self.busy.saturating_add(busy);
+        self.work = self.work.saturating_add(self.last());
         self.steps = self.steps.saturating_add(1);
+    }
+
+    /// What the tests of the last step cost.
+    fn last(&self) -> u64 {
+        let works = self.tests.iter().map(|told| u64::from(told.spent.work));
+        works.sum()
     }
 
     /// Forgets how long steps took, but not what the last one tested.
     pub fn restart(&mut self) {
         self.busy = 0;
+        self.work = 0;
         self.steps = 0;
     }
 }
@@ -166,9 +175,12 @@ impl Forecast {
             let nodes = touched
                 .iter()
                 .filter_map(|&patch| nodes.get(patch as usize));
-            units += nodes.map(|&nodes| ready(nodes)).sum::<u64>();
-            let busy = u128::from(account.busy) << 32;
-            paces.push(busy / (u128::from(units) * u128::from(account.steps)).max(1));
+            // Of all steps, of which the last one may have cost more than most.
+            let made_ready = nodes.map(|&nodes| ready(nodes)).sum::<u64>();
+            let all = u128::from(units) * u128::from(account.work)
+                / u128::from(account.last().max(1))
+                + u128::from(made_ready) * u128::from(account.steps);
+            paces.push((u128::from(account.busy) << 32) / all.max(1));
         }
         let mut known: Vec<u128> = paces.iter().copied().filter(|&pace| pace > 0).collect();
         known.sort_unstable();
