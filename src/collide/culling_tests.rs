@@ -11,10 +11,10 @@ use crate::physics::tests::grid;
 
 /// Vertices along a side of the unit square that rest shapes are made from.
 const SIDE: usize = 17;
-const CELL: f64 = 1.0 / 16.0;
+pub(super) const CELL: f64 = 1.0 / 16.0;
 
 /// Names of rest shapes, for [`rest_shape`].
-const SHAPES: usize = 7;
+pub(super) const SHAPES: usize = 7;
 
 /// A rest shape: a square, with a hole, with a slit, an L, a tube, a bowl, two layers.
 pub(super) fn rest_shape(which: usize) -> TriMesh {
@@ -73,16 +73,16 @@ pub(super) fn rest_shape(which: usize) -> TriMesh {
     mesh
 }
 
-struct Case {
-    cloth: [ClothSurface; 2],
-    x: Vec<DVec3>,
-    v: Vec<DVec3>,
+pub(super) struct Case {
+    pub(super) cloth: [ClothSurface; 2],
+    pub(super) x: Vec<DVec3>,
+    pub(super) v: Vec<DVec3>,
     reach: f64,
-    dt: f64,
+    pub(super) dt: f64,
 }
 
 impl Case {
-    fn new(
+    pub(super) fn new(
         mesh: &TriMesh,
         patches: usize,
         reach: f64,
@@ -104,7 +104,7 @@ impl Case {
         }
     }
 
-    fn geometry<'a>(&self, cloth: &'a ClothSurface) -> Geometry<'a> {
+    pub(super) fn geometry<'a>(&self, cloth: &'a ClothSurface) -> Geometry<'a> {
         Geometry {
             cloth,
             bodies: &[],
@@ -153,7 +153,12 @@ impl Case {
 }
 
 /// A motion of the rest shape: waves of some heights and lengths, squeezed, turned, moving.
-fn wavy(seed: u64, height: f64, squeeze: f64, speed: f64) -> impl FnMut(DVec3) -> (DVec3, DVec3) {
+pub(super) fn wavy(
+    seed: u64,
+    height: f64,
+    squeeze: f64,
+    speed: f64,
+) -> impl FnMut(DVec3) -> (DVec3, DVec3) {
     let mut random = Random(seed | 1);
     let turn = DQuat::from_euler(
         glam::EulerRot::XYZ,

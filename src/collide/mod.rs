@@ -35,6 +35,7 @@ pub use bvh::{Bvh, Node};
 pub(crate) use charts::TileWork;
 pub use contact::Contact;
 pub use kdop::{Aabb, Kdop, Kdop14, Kdop18, Kdop26, Turned};
+pub(crate) use ready::pieces;
 pub use snapshot::{Geometry, Snapshot};
 pub use solid::Solid;
 pub use surface::{ClothSurface, Surface};
@@ -44,5 +45,7 @@ pub use volumes::Volumes;
 
 #[cfg(test)]
 mod culling_tests;
+#[cfg(test)]
+mod pieces_tests;
 #[cfg(test)]
 mod tests;

@@ -3,15 +3,23 @@
 //! Whether the next node is a leaf is anybody's guess, and a processor that guesses wrong loses as much time as a union
 //! takes. So of each stretch of nodes first the leaves are gone through, then the inner nodes, by lists that are made with the tree.
 //! Stretches are so short that the volumes of one stay in the fastest cache.
+//!
+//! A tree that is tested against few others need not be refitted whole. It consists of *pieces*, small subtrees that hold all leaves between
+//! them, and of what is above these. The volume of a piece's root is the union of those of its vertices, whatever lies between: unions on the
+//! grid are exact. What is inside a piece is refitted once somebody may look at it.
 
 use std::ops::Range;
 
 use super::bvh::{Below, Bvh, Node};
-use super::packed::{Packed, Siblings};
+use super::packed::{Nodes, Packed, Siblings};
 use super::width::{Width, Work, widest};
 
 /// Nodes of a stretch.
 const STRETCH: u32 = 256;
+/// Triangles of a piece, at most, unless there are too many of these.
+const PIECE: usize = 24;
+/// Pieces of a tree, at most: a number has a bit for each.
+const PIECES: usize = 64;
 
 /// What a tree is refitted by.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +30,23 @@ pub(super) struct Refit {
     inner: Vec<(u32, Below)>,
     /// Where the leaves and the inner nodes of each stretch end, from the last on.
     stretches: Vec<[u32; 2]>,
+    pieces: Vec<Piece>,
+    /// The places of the vertices of each piece, each once.
+    corners: Vec<u32>,
+    /// Of the inner nodes above pieces, from the last on: the node, and its children.
+    above: Vec<(u32, Below)>,
+}
+
+/// A subtree.
+#[derive(Clone, Debug)]
+struct Piece {
+    root: u32,
+    below: Below,
+    /// What is below its root, among all leaves and inner nodes.
+    leaves: Range<u32>,
+    inner: Range<u32>,
+    /// Where its vertices are among those of all pieces.
+    corners: Range<u32>,
 }
 
 impl Refit {
@@ -41,7 +66,69 @@ impl Refit {
                 all.stretches.push(ends);
             }
         }
+        if !tree.is_empty() {
+            let triangles = all.leaves.len();
+            all.cut(tree, (0, triangles), PIECE.max(triangles.div_ceil(PIECES)));
+            all.above.reverse();
+        }
         all
+    }
+
+    /// Makes pieces of no more than `most` triangles of the subtree below a node, which has so many.
+    fn cut(&mut self, tree: &Bvh, (root, triangles): (u32, usize), most: usize) {
+        if let Node::Inner(child) = tree.node(root)
+            && triangles > most
+        {
+            self.above.push((root, tree.below()[root as usize]));
+            // As trees are split.
+            self.cut(tree, (child, triangles / 2), most);
+            self.cut(tree, (child + 1, triangles.div_ceil(2)), most);
+            return;
+        }
+        // What is below a node follows its first child.
+        let nodes = match tree.node(root) {
+            Node::Inner(child) => child..child + 2 * (triangles as u32 - 1),
+            Node::Leaf(_) => 0..0,
+        };
+        let leaf = |node: u32| self.leaves.partition_point(|leaf| leaf[3] >= node) as u32;
+        let inner = |node: u32| self.inner.partition_point(|inner| inner.0 >= node) as u32;
+        let leaves = leaf(nodes.end)..leaf(nodes.start);
+        let inner = inner(nodes.end)..inner(nodes.start);
+        let own = match tree.node(root) {
+            Node::Inner(_) => leaves.clone(),
+            Node::Leaf(_) => leaf(root + 1)..leaf(root),
+        };
+        let own = &self.leaves[own.start as usize..own.end as usize];
+        let mut corners: Vec<u32> = own.iter().flat_map(|&[a, b, c, _]| [a, b, c]).collect();
+        corners.sort_unstable();
+        corners.dedup();
+        let first = self.corners.len() as u32;
+        self.corners.extend(corners);
+        self.pieces.push(Piece {
+            root,
+            below: tree.below()[root as usize],
+            leaves,
+            inner,
+            corners: first..self.corners.len() as u32,
+        });
+    }
+
+    /// The nodes below the root of each piece.
+    pub(super) fn pieces(&self) -> impl ExactSizeIterator<Item = u32> {
+        (self.pieces.iter()).map(|piece| (piece.leaves.len() + piece.inner.len()) as u32)
+    }
+
+    /// All pieces, a bit for each.
+    pub(super) fn whole(&self) -> u64 {
+        match self.pieces.len() {
+            0 => 0,
+            count => u64::MAX >> (PIECES - count),
+        }
+    }
+
+    /// The vertices of pieces; one that several have counts in each.
+    pub(super) fn corners(&self) -> usize {
+        self.corners.len()
     }
 
     /// Fills in the volumes of all nodes, in the order of [`Nodes`](super::packed::Nodes), from those of vertices.
@@ -49,18 +136,96 @@ impl Refit {
     /// # Panics
     /// If there are fewer of these than places.
     pub(super) fn run(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
-        let nodes = self.leaves.len() + self.inner.len();
-        volumes.resize(nodes.div_ceil(2), Siblings::NOTHING);
+        self.make_room(volumes);
         widest(Sweep {
             of: self,
             vertices,
             volumes,
         });
-        if let Some(root) = volumes.first_mut() {
-            let whole = root.one(1);
-            root.put(0, &whole);
-        }
+        end(volumes);
     }
+
+    /// Fills in the volumes of the roots of pieces and of what is above them; what is inside stays as it was, of whatever step.
+    ///
+    /// # Panics
+    /// If there are fewer vertices than places.
+    pub(super) fn begin(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
+        self.make_room(volumes);
+        widest(Folding {
+            of: self,
+            vertices,
+            volumes,
+        });
+        end(volumes);
+    }
+
+    /// The pieces whose roots a volume meets, a bit for each.
+    pub(super) fn met(&self, by: &Packed, volumes: Nodes<'_>) -> u64 {
+        let meets =
+            |(at, piece): (u32, &Piece)| u64::from(volumes.of(piece.root).overlaps(by)) << at;
+        (0..).zip(&self.pieces).map(meets).sum()
+    }
+
+    /// Fills in the volumes inside some pieces.
+    ///
+    /// # Panics
+    /// If there are fewer vertices than places, or volumes than nodes.
+    pub(super) fn open(&self, which: u64, vertices: &[Packed], volumes: &mut [Siblings]) {
+        widest(Opening {
+            of: self,
+            which,
+            vertices,
+            volumes,
+        });
+    }
+
+    fn make_room(&self, volumes: &mut Vec<Siblings>) {
+        let nodes = self.leaves.len() + self.inner.len();
+        volumes.resize(nodes.div_ceil(2), Siblings::NOTHING);
+    }
+}
+
+/// The root stands for both of two siblings.
+fn end(volumes: &mut [Siblings]) {
+    if let Some(root) = volumes.first_mut() {
+        let whole = root.one(1);
+        root.put(0, &whole);
+    }
+}
+
+#[inline(always)]
+fn sweep_leaves(leaves: &[[u32; 4]], vertices: &[Packed], volumes: &mut [Siblings]) {
+    for &[a, b, c, node] in leaves {
+        // No `map`: what it calls may be compiled for any processor.
+        let (a, b) = (&vertices[a as usize], &vertices[b as usize]);
+        put(
+            volumes,
+            (node, Below::leaf(node)),
+            &a.union(b).union(&vertices[c as usize]),
+        );
+    }
+}
+
+#[inline(always)]
+fn sweep_inner(inner: &[(u32, Below)], volumes: &mut [Siblings]) {
+    for &(node, below) in inner {
+        let volume = volumes[below.siblings() as usize].union();
+        put(volumes, (node, below), &volume);
+    }
+}
+
+#[inline(always)]
+fn put(volumes: &mut [Siblings], (node, below): (u32, Below), volume: &Packed) {
+    let (at, side) = place(node);
+    let siblings = &mut volumes[at];
+    siblings.put(side, volume);
+    siblings.below[side] = below;
+}
+
+/// Some of a list.
+#[inline(always)]
+fn part<'a, T>(list: &'a [T], range: &Range<u32>) -> &'a [T] {
+    &list[range.start as usize..range.end as usize]
 }
 
 /// The arguments of [`Refit::run`].
@@ -75,29 +240,57 @@ impl Work for Sweep<'_> {
 
     #[inline(always)]
     fn run<W: Width>(self, _: W) {
-        let Refit {
-            leaves,
-            inner,
-            stretches,
-        } = self.of;
         let mut from = [0; 2];
-        for &ends in stretches {
-            let range = |k: usize| -> Range<usize> { from[k] as usize..ends[k] as usize };
-            for &[a, b, c, node] in &leaves[range(0)] {
-                let [a, b, c] = [a, b, c].map(|at| &self.vertices[at as usize]);
-                let (at, side) = place(node);
-                let siblings = &mut self.volumes[at];
-                siblings.put(side, &a.union(b).union(c));
-                siblings.below[side] = Below::leaf(node);
-            }
-            for &(node, below) in &inner[range(1)] {
-                let volume = self.volumes[below.siblings() as usize].union();
-                let (at, side) = place(node);
-                let siblings = &mut self.volumes[at];
-                siblings.put(side, &volume);
-                siblings.below[side] = below;
-            }
+        for &ends in &self.of.stretches {
+            let leaves = part(&self.of.leaves, &(from[0]..ends[0]));
+            sweep_leaves(leaves, self.vertices, self.volumes);
+            let inner = part(&self.of.inner, &(from[1]..ends[1]));
+            sweep_inner(inner, self.volumes);
             from = ends;
+        }
+    }
+}
+
+/// The arguments of [`Refit::begin`].
+struct Folding<'a> {
+    of: &'a Refit,
+    vertices: &'a [Packed],
+    volumes: &'a mut [Siblings],
+}
+
+impl Work for Folding<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, width: W) {
+        for piece in &self.of.pieces {
+            let corners = part(&self.of.corners, &piece.corners);
+            let whole = width.union(self.vertices, corners);
+            put(self.volumes, (piece.root, piece.below), &whole);
+        }
+        sweep_inner(&self.of.above, self.volumes);
+    }
+}
+
+/// The arguments of [`Refit::open`].
+struct Opening<'a> {
+    of: &'a Refit,
+    which: u64,
+    vertices: &'a [Packed],
+    volumes: &'a mut [Siblings],
+}
+
+impl Work for Opening<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, _: W) {
+        for (at, piece) in self.of.pieces.iter().enumerate() {
+            if self.which >> at & 1 != 0 {
+                let leaves = part(&self.of.leaves, &piece.leaves);
+                sweep_leaves(leaves, self.vertices, self.volumes);
+                sweep_inner(part(&self.of.inner, &piece.inner), self.volumes);
+            }
         }
     }
 }
@@ -114,7 +307,7 @@ mod tests {
     use glam::DVec3;
 
     use super::super::kdop::Kdop18;
-    use super::super::packed::{Grid, Nodes, Ways};
+    use super::super::packed::{Grid, Ways};
     use super::super::traverse::Bounds;
     use super::*;
 
@@ -155,6 +348,40 @@ mod tests {
             if let Some(first) = volumes.first() {
                 assert_eq!(first.one(0), first.one(1));
             }
+
+            // The same piece by piece: what is above and roots of pieces from their vertices alone, then what is inside.
+            let mut pieced = Vec::new();
+            refit.begin(&vec![vertices[0]; vertices.len()], &mut pieced);
+            refit.open(
+                refit.whole(),
+                &vec![vertices[0]; vertices.len()],
+                &mut pieced,
+            );
+            refit.begin(&vertices, &mut pieced);
+            let mut made = refit.above.len() + refit.pieces.len();
+            let roots = (refit.pieces.iter()).map(|piece| piece.root);
+            for node in roots.chain(refit.above.iter().map(|above| above.0)) {
+                assert_eq!(
+                    Nodes(&pieced).of(node),
+                    nodes.of(node),
+                    "root {node} of {count}"
+                );
+                let below = Bounds::below(Nodes(&pieced), &tree, node);
+                assert_eq!(below, tree.below()[node as usize]);
+            }
+            assert!(refit.pieces.len() <= PIECES);
+            for (at, inside) in refit.pieces().enumerate() {
+                assert_eq!(refit.whole() >> at & 1, 1);
+                assert!(inside < 2 * PIECE as u32);
+                made += inside as usize;
+                if count > 300 {
+                    assert!(volumes != pieced);
+                }
+                refit.open(1 << at, &vertices, &mut pieced);
+            }
+            assert_eq!(refit.whole().count_ones() as usize, refit.pieces.len());
+            assert_eq!(made, tree.len());
+            assert_eq!(volumes, pieced);
         }
     }
 }

@@ -33,11 +33,12 @@ pub(super) struct Leaves<'a> {
 }
 
 impl<'a> Leaves<'a> {
-    pub(super) fn new(snap: &'a Snapshot<'_>, patch: u32) -> Self {
+    /// With the volumes of its tree, as far as tests look at them.
+    pub(super) fn new(snap: &'a Snapshot<'_>, patch: u32, nodes: Nodes<'a>) -> Self {
         Self {
             cloth: snap.cloth,
             tree: &snap.cloth.patches()[patch as usize],
-            nodes: snap.patch_volumes(patch),
+            nodes,
             vertices: snap.vertex_volumes(patch),
         }
     }

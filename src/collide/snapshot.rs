@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
 use glam::DVec3;
 
@@ -20,7 +21,7 @@ use super::packed::{self, Grid, Nodes, Packed, Ways};
 use super::surface::{ClothSurface, Culling};
 use super::test_run::Target;
 use super::traverse::{Asked, Cull};
-use super::volumes::{FIRM, LOOSE, UNKNOWN, Volumes};
+use super::volumes::{FIRM, Held, LOOSE, Pieces, UNKNOWN, Volumes};
 use super::width::Width;
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
@@ -49,6 +50,8 @@ pub struct Snapshot<'a> {
     /// With the firmness above which features that are not near stay apart.
     culling: Option<(&'a Culling, Firmness)>,
     volumes: &'a Volumes,
+    /// Whether trees are made as far as tests look at them; else whole.
+    in_pieces: bool,
 }
 
 /// What a step's geometry is made from.
@@ -139,7 +142,16 @@ impl<'a> Snapshot<'a> {
             reach: geometry.reach,
             self_collision: geometry.self_collision,
             volumes,
+            in_pieces: false,
         }
+    }
+
+    /// For somebody who does not test all patches against all: of trees as much is made as the tests look at. Who tests all makes
+    /// them whole in less time. Tests and contacts are the same.
+    #[must_use]
+    pub(crate) fn in_pieces(mut self) -> Self {
+        self.in_pieces = true;
+        self
     }
 
     /// All top-level tests of the step, in a fixed order, before any volume is looked at: every patch
@@ -223,6 +235,56 @@ impl<'a> Snapshot<'a> {
         }))
     }
 
+    /// Volumes of a patch's tree for tests against itself or a body.
+    pub(super) fn whole_volumes(&self, patch: u32) -> Held<'_> {
+        if self.in_pieces {
+            let made_from = (self.cloth.refit(patch), self.vertex_volumes(patch));
+            Held::Pieces(self.pieces(patch).whole(made_from.0, made_from.1))
+        } else {
+            Held::Whole(self.patch_volumes(patch))
+        }
+    }
+
+    /// Volumes of two patches' trees for tests against each other.
+    ///
+    /// A test looks below a node only if this meets a node of the other tree, all of which lie in its root: so a piece whose root that one does
+    /// not meet may stay as it is.
+    pub(super) fn volumes_of_two(&self, p: u32, q: u32) -> [Held<'_>; 2] {
+        let both = [(p, q), (q, p)];
+        if !self.in_pieces {
+            return both.map(|(p, _)| Held::Whole(self.patch_volumes(p)));
+        }
+        both.map(|(p, q)| {
+            let known = self.pieces(p).against(q);
+            Held::Pieces(known.unwrap_or_else(|| {
+                let (_, other) = (self.tree_root(p), self.tree_root(q));
+                let made_from = (self.cloth.refit(p), self.vertex_volumes(p));
+                self.pieces(p).open(made_from, (q, other))
+            }))
+        })
+    }
+
+    /// The volume of the root of a patch's tree, made of pieces; none of a patch without triangles.
+    pub(super) fn tree_root(&self, patch: u32) -> Option<Packed> {
+        let made_from = (self.cloth.refit(patch), self.vertex_volumes(patch));
+        self.pieces(patch).root(made_from.0, made_from.1)
+    }
+
+    fn pieces(&self, patch: u32) -> MutexGuard<'_, Pieces> {
+        let pieces = &self.volumes.pieces[patch as usize];
+        pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pieces of a patch's tree that are there, a bit for each; `None`: nothing of it.
+    pub(crate) fn opened(&self, patch: usize) -> Option<u64> {
+        if self.in_pieces {
+            self.pieces(patch as u32).opened()
+        } else {
+            let whole = self.cloth.refit(patch as u32).whole();
+            self.volumes.patches[patch].is_made().then_some(whole)
+        }
+    }
+
     /// What all volumes lie on.
     pub(super) fn grid(&self) -> &Grid {
         self.volumes.grid.get_or_init(|| {
@@ -233,7 +295,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Ways of the vertices of a patch's triangles in the step, seen from the first of them.
-    fn ways(&self, patch: u32) -> (&[Ways], DVec3) {
+    pub(super) fn ways(&self, patch: u32) -> (&[Ways], DVec3) {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
         let anchor = vertices.first().map(|&v| self.x[v as usize]);
         let anchor = anchor.unwrap_or_default();

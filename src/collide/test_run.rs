@@ -22,6 +22,7 @@ use super::packed::Nodes;
 use super::sieve::{Leaves, Sieve, TRIANGLES};
 use super::snapshot::Snapshot;
 use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance, second_of};
+use super::volumes::Held;
 
 /// What is tested against what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -192,7 +193,7 @@ impl TestRun {
         out: &mut impl Sink,
     ) -> (Made, bool) {
         let (mut leaves, mut near) = (0, 0);
-        let patch = |p: u32| (&snap.cloth.patches()[p as usize], snap.patch_volumes(p));
+        let tree = |p: u32| &snap.cloth.patches()[p as usize];
         let stack = &mut self.stack;
         let tests = match self.target {
             Target::Patch(p) => {
@@ -216,33 +217,39 @@ impl TestRun {
                         return (made, stack.is_empty());
                     }
                 }
-                let own = Leaves::new(snap, p);
+                let volumes = snap.whole_volumes(p);
+                let nodes = volumes.nodes();
+                let own = Leaves::new(snap, p, nodes);
                 let mut pairs = LeafPairs::new(snap, [&own, &own], out);
                 let leaf = |found: &[(u32, u32)]| {
                     leaves += found.len() as u32;
                     pairs.add(found);
                 };
                 let firmly = snap.firmly(p, p);
-                let of = [patch(p), patch(p)];
+                let of = [(tree(p), nodes); 2];
                 tests += advance::<Same, _>(of, stack, budget - tests, leaf, firmly);
                 pairs.finish();
                 tests
             }
             Target::Patches(p, q) => {
-                let [one, two] = [p, q].map(|p| Leaves::new(snap, p));
+                let volumes = snap.volumes_of_two(p, q);
+                let [a, b] = [&volumes[0], &volumes[1]].map(Held::nodes);
+                let [one, two] = [(p, a), (q, b)].map(|(p, nodes)| Leaves::new(snap, p, nodes));
                 let mut pairs = LeafPairs::new(snap, [&one, &two], out);
                 let leaf = |found: &[(u32, u32)]| {
                     leaves += found.len() as u32;
                     pairs.add(found);
                 };
                 let firmly = snap.firmly(p, q);
-                let tests = advance::<Alike, _>([patch(p), patch(q)], stack, budget, leaf, firmly);
+                let trees = [(tree(p), a), (tree(q), b)];
+                let tests = advance::<Alike, _>(trees, stack, budget, leaf, firmly);
                 pairs.finish();
                 tests
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(solid) => {
-                    let own = &snap.cloth.patches()[p as usize];
+                    let own = tree(p);
+                    let volumes = snap.whole_volumes(p);
                     let leaf = |found: &[(u32, u32)]| {
                         leaves += found.len() as u32;
                         for &(s, t) in found {
@@ -251,10 +258,12 @@ impl TestRun {
                         }
                     };
                     let body = (&solid.tree, snap.body_volumes(b));
-                    advance::<Unlike, _>([patch(p), body], stack, budget, leaf, EVERY)
+                    advance::<Unlike, _>([(own, volumes.nodes()), body], stack, budget, leaf, EVERY)
                 }
                 Body::Analytic(solid) => {
-                    let made = advance_solid(snap, patch(p), (b, solid), stack, budget, out);
+                    let volumes = snap.whole_volumes(p);
+                    let own = (tree(p), volumes.nodes());
+                    let made = advance_solid(snap, own, (b, solid), stack, budget, out);
                     leaves = made.leaves;
                     made.tests
                 }

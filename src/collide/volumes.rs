@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::charts::BLOCKS;
 use super::firmness::{Firmness, Gradients, SIDES};
 use super::kdop::Kdop18;
-use super::packed::{Grid, Packed, Siblings, Ways};
+use super::packed::{Grid, Nodes, Packed, Siblings, Ways};
+use super::refit::Refit;
 
 /// Room for the volumes of a step; see [`Snapshot::new`](super::Snapshot::new).
 #[derive(Debug, Default)]
@@ -23,6 +24,8 @@ pub struct Volumes {
     pub(super) ways: Vec<Kept<Ways>>,
     pub(super) vertices: Vec<Kept<Packed>>,
     pub(super) patches: Vec<Kept<Siblings>>,
+    /// Of trees that are made piece by piece.
+    pub(super) pieces: Vec<Mutex<Pieces>>,
     /// Of bodies that move, with the same of their vertices, and of those that rest.
     pub(super) body_ways: Vec<Kept<Ways>>,
     pub(super) body_vertices: Vec<Kept<Packed>>,
@@ -34,6 +37,96 @@ pub struct Volumes {
     pub(super) firmness: Vec<Kept<Firmness>>,
     /// Of each block of all tiles, whether it is firm enough: [`UNKNOWN`] as long as nobody has asked, or one of the others.
     pub(super) firm: Vec<AtomicU8>,
+}
+
+/// A patch's tree, of which there is what somebody has asked for.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    /// Shared with whoever is testing it.
+    volumes: Arc<Vec<Siblings>>,
+    /// Whether the roots of pieces are there, and what is above them.
+    begun: bool,
+    /// Pieces that are there, a bit for each.
+    open: u64,
+    /// The patches against which it can be tested.
+    others: Vec<u32>,
+}
+
+impl Pieces {
+    fn forget(&mut self) {
+        self.begun = false;
+        self.open = 0;
+        self.others.clear();
+    }
+
+    /// The pieces that are there, if anything is.
+    pub(super) fn opened(&self) -> Option<u64> {
+        self.begun.then_some(self.open)
+    }
+
+    /// The volume of the root, which is made if it is not there; none of a patch without triangles.
+    pub(super) fn root(&mut self, refit: &Refit, vertices: &[Packed]) -> Option<Packed> {
+        if !self.begun {
+            refit.begin(vertices, Arc::make_mut(&mut self.volumes));
+            self.begun = true;
+        }
+        Nodes(&self.volumes).root()
+    }
+
+    /// What tests against another patch look at.
+    pub(super) fn against(&mut self, other: u32) -> Option<Arc<Vec<Siblings>>> {
+        (self.others.contains(&other)).then(|| Arc::clone(&self.volumes))
+    }
+
+    /// The same, made now for one whose tree has this root; after [`root`](Self::root).
+    pub(super) fn open(
+        &mut self,
+        (refit, vertices): (&Refit, &[Packed]),
+        (other, root): (u32, Option<Packed>),
+    ) -> Arc<Vec<Siblings>> {
+        let met = root.map_or(0, |root| refit.met(&root, Nodes(&self.volumes)));
+        let missing = met & !self.open;
+        if missing != 0 {
+            // Who still tests it has another copy.
+            let volumes = Arc::make_mut(&mut self.volumes);
+            refit.open(missing, vertices, volumes.as_mut_slice());
+            self.open |= missing;
+        }
+        self.others.push(other);
+        Arc::clone(&self.volumes)
+    }
+
+    /// All of it.
+    pub(super) fn whole(&mut self, refit: &Refit, vertices: &[Packed]) -> Arc<Vec<Siblings>> {
+        let missing = refit.whole() & !self.open;
+        if !self.begun {
+            refit.run(vertices, Arc::make_mut(&mut self.volumes));
+        } else if missing != 0 {
+            let volumes = Arc::make_mut(&mut self.volumes);
+            refit.open(missing, vertices, volumes.as_mut_slice());
+        }
+        (self.begun, self.open) = (true, refit.whole());
+        Arc::clone(&self.volumes)
+    }
+}
+
+/// Volumes of a patch's tree that somebody tests.
+#[derive(Debug)]
+pub(super) enum Held<'a> {
+    /// All of it.
+    Whole(Nodes<'a>),
+    /// As much of it as these tests look at.
+    Pieces(Arc<Vec<Siblings>>),
+}
+
+impl Held<'_> {
+    /// As tests ask for them.
+    pub(super) fn nodes(&self) -> Nodes<'_> {
+        match self {
+            Self::Whole(nodes) => *nodes,
+            Self::Pieces(volumes) => Nodes(volumes),
+        }
+    }
 }
 
 /// Nobody has asked yet.
@@ -57,6 +150,11 @@ impl Volumes {
         forget(&mut self.vertices, patches);
         forget(&mut self.roots, patches);
         forget(&mut self.patches, patches);
+        self.pieces.resize_with(patches, Mutex::default);
+        for pieces in &mut self.pieces {
+            let pieces = pieces.get_mut().unwrap_or_else(PoisonError::into_inner);
+            pieces.forget();
+        }
         forget(&mut self.body_ways, bodies);
         forget(&mut self.body_vertices, bodies);
         forget(&mut self.bodies, bodies);
@@ -99,7 +197,6 @@ impl<T> Kept<T> {
     }
 
     /// Whether somebody has asked for them.
-    #[cfg(test)]
     pub(super) fn is_made(&self) -> bool {
         self.values.get().is_some()
     }

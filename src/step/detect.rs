@@ -5,7 +5,6 @@
 //! rank ends up with, sorted, depends on positions and velocities only.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -19,13 +18,14 @@ use weft_runtime::{
 use weft_study::forecast::{Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
+use weft_study::ready::{Reads, Ready};
 use weft_study::record::Against;
 
 use super::contact_post::{Post, TAG};
 use super::contacts::{Batch, Contacts};
 use super::geometry::{share_geometry, tiles};
 use super::placing::Placing;
-use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun};
+use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
 use crate::team::Team;
 
 /// In traces, bodies have numbers from here on; those below are patches.
@@ -90,7 +90,7 @@ impl Collide {
 /// What a rank's tasks read.
 pub(super) struct Tested<'a> {
     snapshot: &'a Snapshot<'a>,
-    pricing: Option<Pricing<'a>>,
+    pricing: Option<Pricing>,
     left: Mutex<Left>,
 }
 
@@ -109,28 +109,25 @@ impl Tested<'_> {
 }
 
 /// What tests cost on a modelled machine.
-struct Pricing<'a> {
+struct Pricing {
     prices: Prices,
-    geometry: &'a Geometry<'a>,
+    /// What tests read of each patch.
+    reads: Vec<Reads>,
     /// This rank's patches.
     own: Range<usize>,
-    /// For each patch, whether this rank has made ready what tests read.
-    ready: Vec<AtomicBool>,
+    /// What this rank has paid for of what it made ready.
+    ready: Ready,
 }
 
-impl Pricing<'_> {
+impl Pricing {
     /// What tests of a target cost, in ns, with what had to be made ready for them.
-    fn of(&self, target: Target, counts: &Counts) -> u64 {
+    fn of(&self, snapshot: &Snapshot<'_>, target: Target, counts: &Counts) -> u64 {
         let mut cost = 0.0;
         let mut ready = |patch: u32| {
-            let index = patch as usize;
-            if !self.ready[index].swap(true, Ordering::Relaxed) {
-                let cloth = self.geometry.cloth;
-                cost += self.prices.node * cloth.patches()[index].len() as f64;
-                if !self.own.contains(&index) {
-                    // Its owner has seen where its vertices go when it made the volume around it.
-                    cost += self.prices.vertex * cloth.patch_vertices()[index].len() as f64;
-                }
+            let patch = patch as usize;
+            if let Some(opened) = snapshot.opened(patch) {
+                let (of, owns) = (&self.reads[patch], self.own.contains(&patch));
+                cost += of.cost(self.ready.open(patch, opened), owns, &self.prices);
             }
         };
         let prices = match target {
@@ -202,7 +199,7 @@ impl<'a> Task<Tested<'a>> for Collide {
                 None => once.tests(),
                 Some(pricing) => {
                     again.add_all(&once);
-                    pricing.of(self.run.target(), &again)
+                    pricing.of(snapshot, self.run.target(), &again)
                 }
             };
             if done {
@@ -310,18 +307,14 @@ pub(super) fn detect(
             (runs, targets)
         }
     };
+    let patches = geometry.cloth.patches().len();
     let tested = Tested {
         snapshot,
         pricing: prices.map(|prices| Pricing {
-            prices: prices_on(&tiles(geometry), nodes(geometry), prices, comm.size()),
-            geometry,
+            prices: prices_on(&tiles(geometry), around(geometry), prices, comm.size()),
+            reads: (0..patches).map(|patch| reads(geometry, patch)).collect(),
             own: ownership.patches(me),
-            ready: geometry
-                .cloth
-                .patches()
-                .iter()
-                .map(|_| AtomicBool::new(false))
-                .collect(),
+            ready: Ready::new(patches),
         }),
         left: Mutex::default(),
     };
@@ -418,12 +411,19 @@ fn tests_placed(
     (known.chain(news).filter_map(meeting).collect(), count)
 }
 
-/// Nodes of the trees of all patches.
-fn nodes(geometry: &Geometry<'_>) -> u64 {
-    let nodes = geometry
-        .cloth
-        .patches()
-        .iter()
-        .map(|tree| tree.len() as u64);
-    nodes.sum()
+/// Vertices of the triangles of all patches.
+fn around(geometry: &Geometry<'_>) -> u64 {
+    let around = geometry.cloth.patch_vertices().iter();
+    around.map(|vertices| vertices.len() as u64).sum()
+}
+
+/// What tests read of a patch.
+pub(super) fn reads(geometry: &Geometry<'_>, patch: usize) -> Reads {
+    let (pieces, corners) = pieces(geometry.cloth, patch);
+    Reads {
+        around: geometry.cloth.patch_vertices()[patch].len() as u32,
+        nodes: geometry.cloth.patches()[patch].len() as u32,
+        pieces,
+        corners: corners as u32,
+    }
 }

@@ -126,7 +126,10 @@ impl<'w> Simulation<'w> {
         let geometry = self.world.geometry();
         let (time, dt) = (self.part_time(), self.dt);
         let (x, v) = (&self.x, &self.foreseen);
-        let snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
+        let mut snapshot = Snapshot::new(&geometry, &mut self.volumes, x, v, time, dt);
+        if comm.size() > 1 {
+            snapshot = snapshot.in_pieces();
+        }
         let (contacts, scope) = detect(
             comm,
             (&snapshot, &geometry),

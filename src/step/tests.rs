@@ -776,7 +776,10 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 let mut placing = Placing::default();
                 // First tests are forked by owners, then by what they have cost.
                 [(); 2].map(|()| {
-                    let snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
+                    let mut snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
+                    if ranks > 1 {
+                        snapshot = snapshot.in_pieces();
+                    }
                     let both = (&snapshot, &geometry);
                     let placing = (&ownership, &mut placing);
                     let (contacts, report) =

@@ -36,12 +36,12 @@ fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f
     for visit in task.tree.visits() {
         counts.add(visit);
     }
-    let node = |patch: u32| prices.node * f64::from(header.patches[patch as usize].nodes);
-    match task.against {
-        Against::Itself => (prices.cloth.of(&counts), node(task.patch)),
-        Against::Patch(other) => (prices.cloth.of(&counts), node(task.patch) + node(other)),
-        Against::Body(_) => (prices.body.of(&counts), node(task.patch)),
-    }
+    let of = |(patch, pieces): (usize, u64)| header.patches[patch].reads.least(pieces, prices);
+    let tests = match task.against {
+        Against::Itself | Against::Patch(_) => &prices.cloth,
+        Against::Body(_) => &prices.body,
+    };
+    (tests.of(&counts), task.reads(header).map(of).sum())
 }
 
 /// The bounds of a step's collision phase, after what the step before has left.
@@ -55,22 +55,19 @@ pub fn bounds(
     left: &Left,
 ) -> Bounds {
     let ranks = layout.ranks.len();
-    let prices = &prices_on(&header.tiles, header.nodes(), prices, ranks);
+    let prices = &prices_on(&header.tiles, header.around(), prices, ranks);
     let costs: Vec<(f64, f64)> = (0..step.tasks.len())
         .map(|number| cost(header, step, prices, number))
         .collect();
     let tests: f64 = costs.iter().map(|(tests, _)| tests).sum();
     // At least one rank makes each patch ready that anything is tested with.
-    let mut used = vec![false; header.patches.len()];
-    for task in &step.tasks {
-        used[task.patch as usize] = true;
-        if let Against::Patch(other) = task.against {
-            used[other as usize] = true;
-        }
+    let mut used = vec![None; header.patches.len()];
+    for (patch, pieces) in step.tasks.iter().flat_map(|task| task.reads(header)) {
+        used[patch] = Some(used[patch].unwrap_or(0) | pieces);
     }
-    let ready = header.patches.iter().zip(used).filter(|(_, used)| *used);
+    let ready = header.patches.iter().zip(used);
     let ready: f64 = ready
-        .map(|(patch, _)| prices.node * f64::from(patch.nodes))
+        .filter_map(|(patch, used)| Some(patch.reads.least(used?, prices)))
         .sum();
     let begin: f64 = layout
         .ranks

@@ -166,14 +166,14 @@ pub fn firmness_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
     even_shares(&costs, ranks)
 }
 
-/// Prices on so many ranks: where firmness is not shared, each pays for that of the patches that it tests, with the nodes of their
-/// trees.
+/// Prices on so many ranks: where firmness is not shared, each pays for that of the patches that it tests, with the volumes of
+/// their vertices, of which there are so many `around` all patches.
 #[must_use]
-pub fn prices_on(tiles: &[Tile], nodes: u64, prices: &Prices, ranks: usize) -> Prices {
+pub fn prices_on(tiles: &[Tile], around: u64, prices: &Prices, ranks: usize) -> Prices {
     let mut prices = *prices;
-    if ranks > FIRMNESS_SHARED_UP_TO && nodes > 0 {
+    if ranks > FIRMNESS_SHARED_UP_TO && around > 0 {
         let all = FirmnessWork::of_all(tiles);
-        prices.node += all.cost(&prices) / nodes as f64;
+        prices.measure += all.cost(&prices) / around as f64;
     }
     prices
 }
@@ -251,7 +251,7 @@ impl Layout {
             let count = own.len() as u64;
             RankShare {
                 vertices: own.iter().map(|p| u64::from(p.vertices)).sum(),
-                around: own.iter().map(|p| u64::from(p.around)).sum(),
+                around: own.iter().map(|p| u64::from(p.reads.around)).sum(),
                 weight: own.iter().map(|p| p.weight).sum(),
                 targets: count * targets_of_patch,
                 partials: sums.subtrees(rank).len() as u64,

@@ -30,6 +30,7 @@ pub mod forecast;
 pub mod layout;
 pub mod plan;
 pub mod prices;
+pub mod ready;
 pub mod record;
 pub mod replay;
 pub mod shape;

@@ -19,7 +19,11 @@ pub struct Prices {
     pub target: f64,
     /// A vertex in the volume around a patch, which its owner makes for all.
     pub vertex: f64,
-    /// A node of a patch's tree, and what else a rank makes of a patch when it first tests it: volumes of its vertices.
+    /// The part of it that a rank does which tests a patch of others: looking where the vertex goes.
+    pub way: f64,
+    /// The volume of a vertex of a patch that a rank tests.
+    pub measure: f64,
+    /// A node of a patch's tree.
     pub node: f64,
     /// A triangle of a tile, where firmness is made.
     pub gradient: f64,
@@ -199,6 +203,8 @@ impl Prices {
         for price in [
             &mut self.target,
             &mut self.vertex,
+            &mut self.way,
+            &mut self.measure,
             &mut self.node,
             &mut self.gradient,
             &mut self.firmness,
@@ -243,6 +249,8 @@ impl Prices {
             body: tests(|p| p.body),
             target: of(|p| p.target),
             vertex: of(|p| p.vertex),
+            way: of(|p| p.way),
+            measure: of(|p| p.measure),
             node: of(|p| p.node),
             gradient: of(|p| p.gradient),
             firmness: of(|p| p.firmness),
@@ -307,6 +315,8 @@ mod tests {
             body: one,
             target: 1.0,
             vertex: 1.0,
+            way: 1.0,
+            measure: 1.0,
             node: 1.0,
             gradient: 1.0,
             firmness: 1.0,

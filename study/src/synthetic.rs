@@ -17,7 +17,7 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
         patches: header
             .patches
             .iter()
-            .copied()
+            .cloned()
             .cycle()
             .take(patches * copies as usize)
             .collect(),
@@ -67,6 +67,7 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
                         contacts: route.contacts,
                     })
                     .collect(),
+                met: task.met,
             }
         }));
         all.rows.extend(moved(&step.rows, by));

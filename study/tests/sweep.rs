@@ -8,6 +8,7 @@ use weft_study::forecast::{Spent, work};
 use weft_study::layout::{Layout, LayoutError};
 use weft_study::plan::Plan;
 use weft_study::prices::{Counts, Prices, TestPrices};
+use weft_study::ready::Reads;
 use weft_study::record::{
     Against, Border, Column, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
     Tile,
@@ -55,6 +56,8 @@ fn prices() -> Prices {
         body: tests,
         target: 20.0,
         vertex: 30.0,
+        way: 20.0,
+        measure: 50.0,
         node: 10.0,
         gradient: 40.0,
         firmness: 4000.0,
@@ -93,9 +96,13 @@ fn header() -> Header {
         patches: vec![
             Patch {
                 vertices: 200,
-                around: 230,
-                nodes: 700,
-                weight: 9000
+                weight: 9000,
+                reads: Reads {
+                    around: 230,
+                    nodes: 719,
+                    pieces: vec![44; 16],
+                    corners: 400,
+                },
             };
             PATCHES as usize
         ],
@@ -124,6 +131,7 @@ fn step(number: u64) -> Step {
             against: Against::Body(0),
             tree,
             routes,
+            met: [0; 2],
         });
     }
     // What the step before would have cost.

@@ -24,11 +24,12 @@ pub use self::read::Record;
 pub use self::write::RecordWriter;
 use crate::forecast::Spent;
 use crate::prices::{Counts, Prices};
+use crate::ready::Reads;
 use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
-/// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns.
-const VERSION: u8 = 5;
+/// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
+const VERSION: u8 = 6;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
 /// Bytes of a piece's sum.
@@ -68,16 +69,14 @@ pub struct Header {
 }
 
 /// A patch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
     /// Vertices.
     pub vertices: u32,
-    /// Vertices of its triangles, some of which are of other patches.
-    pub around: u32,
-    /// Nodes of its tree.
-    pub nodes: u32,
     /// Work of its vertices in the solve.
     pub weight: u64,
+    /// What its tests read.
+    pub reads: Reads,
 }
 
 /// A tile of the cloth's charts.
@@ -152,6 +151,8 @@ pub struct Task {
     pub tree: Tree,
     /// Contacts found, by the patches of their vertices.
     pub routes: Vec<Route>,
+    /// Of two patches, the pieces of each one's tree that tests may look into, a bit for each.
+    pub met: [u64; 2],
 }
 
 /// What a patch is tested against.
@@ -194,6 +195,19 @@ impl Task {
             .map(|route| u64::from(route.contacts))
             .sum()
     }
+
+    /// What it reads: patches, and of each the pieces of its tree.
+    pub(crate) fn reads(&self, header: &Header) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let patch = self.patch as usize;
+        let [met, met_of_other] = self.met;
+        let of = match self.against {
+            Against::Patch(other) => [Some((patch, met)), Some((other as usize, met_of_other))],
+            Against::Itself | Against::Body(_) => {
+                [Some((patch, header.patches[patch].reads.whole())), None]
+            }
+        };
+        of.into_iter().flatten()
+    }
 }
 
 impl Step {
@@ -221,7 +235,15 @@ impl Header {
     /// Nodes of the trees of all patches.
     #[must_use]
     pub fn nodes(&self) -> u64 {
-        self.patches.iter().map(|p| u64::from(p.nodes)).sum()
+        let nodes = self.patches.iter().map(|p| u64::from(p.reads.nodes));
+        nodes.sum()
+    }
+
+    /// Vertices of the triangles of all patches.
+    #[must_use]
+    pub fn around(&self) -> u64 {
+        let around = self.patches.iter().map(|p| u64::from(p.reads.around));
+        around.sum()
     }
 
     /// What is wrong with it, if anything; a sentence.
@@ -232,6 +254,9 @@ impl Header {
         }
         if self.patches.iter().any(|patch| patch.vertices == 0) {
             return Err("a patch without vertices".to_owned());
+        }
+        if !self.patches.iter().all(|patch| patch.reads.is_valid()) {
+            return Err("a patch whose tree is not made of its pieces".to_owned());
         }
         let exists = |&tile: &u32| (tile as usize) < self.tiles.len();
         if !self.tiles.iter().all(|tile| tile.beside.iter().all(exists)) {

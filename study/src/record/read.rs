@@ -246,6 +246,13 @@ fn read_task(bytes: &mut &[u8]) -> Result<Task, ShapeError> {
         2 => Against::Body(other),
         _ => return Err(ShapeError::Code),
     };
+    let mut met = [0; 2];
+    if kind == 1 {
+        for met in &mut met {
+            let [low, high] = [small(bytes)?, small(bytes)?].map(u64::from);
+            *met = high << 32 | low;
+        }
+    }
     let tree = Tree::read(bytes)?;
     let mut routes = Vec::new();
     for _ in 0..small(bytes)? {
@@ -265,13 +272,15 @@ fn read_task(bytes: &mut &[u8]) -> Result<Task, ShapeError> {
         against,
         tree,
         routes,
+        met,
     })
 }
 
 fn task_exists(task: &Task, header: &Header) -> bool {
     let patch = |&patch: &u32| (patch as usize) < header.patches.len();
     let mut told = task.routes.iter().flat_map(|route| &route.patches);
-    exists(task.patch, task.against, header) && told.all(patch)
+    let has = |(patch, pieces): (usize, u64)| pieces & !header.patches[patch].reads.whole() == 0;
+    exists(task.patch, task.against, header) && told.all(patch) && task.reads(header).all(has)
 }
 
 fn exists(patch: u32, against: Against, header: &Header) -> bool {

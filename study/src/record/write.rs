@@ -135,6 +135,12 @@ fn write_task(task: &Task, out: &mut Vec<u8>) {
     };
     write_number(out, kind);
     write_number(out, u64::from(other));
+    if kind == 1 {
+        for met in task.met {
+            write_number(out, met & u64::from(u32::MAX));
+            write_number(out, met >> 32);
+        }
+    }
     task.tree.write(out);
     write_number(out, task.routes.len() as u64);
     for route in &task.routes {

@@ -12,7 +12,7 @@ mod clocks;
 mod tests_task;
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -28,6 +28,7 @@ use crate::PHASES;
 use crate::forecast::{Account, Forecast, Part, Placement, Told};
 use crate::layout::{Layout, prices_on};
 use crate::prices::{Prices, ns};
+use crate::ready::Ready;
 use crate::record::{Header, Step};
 
 /// Bytes of a vertex in an exchange of the solve.
@@ -167,7 +168,7 @@ pub fn replay(
     left: &Left,
 ) -> Result<(StepTimes, Vec<Trace>), ReplayError> {
     let ranks = layout.ranks.len();
-    let prices = &prices_on(&header.tiles, header.nodes(), prices, ranks);
+    let prices = &prices_on(&header.tiles, header.around(), prices, ranks);
     let held = layout.contacts(step);
     let plan = placement(header, layout, step, (&machine.policy, left));
     let placement = plan.as_ref().map(|(placement, _)| placement);
@@ -233,11 +234,8 @@ pub fn replay(
             step,
             prices,
             own: layout.ownership().patches(rank),
-            ready: header
-                .patches
-                .iter()
-                .map(|_| AtomicBool::new(false))
-                .collect(),
+            alone: ranks == 1,
+            ready: Ready::new(header.patches.len()),
             tally: [const { AtomicU64::new(0) }; 3],
             found: Mutex::default(),
             spent: Mutex::default(),
@@ -301,7 +299,11 @@ pub(crate) fn placement(
     if let Some(plan) = left.plan.as_ref().filter(|_| !step.plans) {
         return Some(plan.clone());
     }
-    let nodes: Vec<u32> = header.patches.iter().map(|patch| patch.nodes).collect();
+    let nodes: Vec<u32> = header
+        .patches
+        .iter()
+        .map(|patch| patch.reads.nodes)
+        .collect();
     let first = Forecast::of_tests(&step.forecast);
     let Some((_, before)) = &left.plan else {
         // Nobody knows who made which of them, nor how fast.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use weft_runtime::trace::Detail;
@@ -11,6 +11,7 @@ use weft_runtime::{Context, Split, Task};
 
 use crate::forecast::{Part, Spent, Told, work};
 use crate::prices::{Counts, Prices};
+use crate::ready::Ready;
 use crate::record::{Against, Header, Step};
 use crate::shape::Kind;
 
@@ -30,8 +31,10 @@ pub(super) struct Env<'a> {
     pub(super) prices: &'a Prices,
     /// This rank's patches.
     pub(super) own: Range<usize>,
-    /// For each patch, whether this rank has made ready what its tests read.
-    pub(super) ready: Vec<AtomicBool>,
+    /// Whether there is no other rank.
+    pub(super) alone: bool,
+    /// What this rank has made ready of what tests read.
+    pub(super) ready: Ready,
     /// Tests, contacts, and ns that this rank's tasks charged.
     pub(super) tally: [AtomicU64; 3],
     /// The contacts that this rank's tasks found, by the top-level task that they are part of.
@@ -81,26 +84,17 @@ impl<'a> Task<Env<'a>> for Tests {
 
     fn run(&mut self, env: &Env<'a>, cx: &mut Context<'_, Env<'a>, ()>) -> weft_runtime::Step<()> {
         let task = &env.step.tasks[self.task as usize];
-        let mut made_ready = 0.0;
-        let mut ready = |patch: u32| {
-            let index = patch as usize;
-            if !env.ready[index].swap(true, Ordering::Relaxed) {
-                let patch = &env.header.patches[index];
-                made_ready += env.prices.node * f64::from(patch.nodes);
-                if !env.own.contains(&index) {
-                    // Its owner has seen where its vertices go when it made the volume around it.
-                    made_ready += env.prices.vertex * f64::from(patch.around);
-                }
-            }
-        };
-        ready(task.patch);
+        let made_ready: f64 = (task.reads(env.header))
+            .map(|(patch, met)| {
+                let (of, owns) = (&env.header.patches[patch].reads, env.own.contains(&patch));
+                // A rank that tests all makes trees whole.
+                let pieces = if env.alone { of.whole() } else { met };
+                of.cost(env.ready.open(patch, pieces), owns, env.prices)
+            })
+            .sum();
         let prices = match task.against {
             Against::Body(_) => &env.prices.body,
-            Against::Itself => &env.prices.cloth,
-            Against::Patch(other) => {
-                ready(other);
-                &env.prices.cloth
-            }
+            Against::Itself | Against::Patch(_) => &env.prices.cloth,
         };
         let (mut counts, mut dealt, mut first) = (Counts::default(), Counts::default(), false);
         let budget = u64::from(cx.budget());

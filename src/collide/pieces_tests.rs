@@ -1,0 +1,133 @@
+//! Trees that are made as far as tests look at them: the tests are the same, one by one, and so are the contacts.
+
+use glam::DVec3;
+use proptest::prelude::*;
+
+use super::culling_tests::{CELL, Case, SHAPES, rest_shape, wavy};
+use super::tests::Random;
+use super::*;
+
+/// Targets in an order of their own.
+fn shuffled(snap: &Snapshot<'_>, seed: u64) -> Vec<Target> {
+    let mut random = Random(seed | 1);
+    let mut targets: Vec<(f64, Target)> = snap.targets().map(|t| (random.unit(), t)).collect();
+    targets.sort_by(|a, b| a.0.total_cmp(&b.0));
+    targets.into_iter().map(|(_, target)| target).collect()
+}
+
+fn contacts(snap: &Snapshot<'_>, targets: &[Target]) -> Vec<Contact> {
+    let mut out = Vec::new();
+    for &target in targets {
+        if let Some(mut run) = TestRun::new(target, snap) {
+            assert!(run.advance(snap, u32::MAX, &mut out).1);
+        }
+    }
+    out.sort_unstable_by_key(|c| c.id);
+    out
+}
+
+/// As one who has stolen it has it.
+fn travelled(target: Target, snap: &Snapshot<'_>) -> TestRun {
+    let run = TestRun::new(target, snap).unwrap();
+    let bytes = serde_json::to_vec(&run).unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn tests_are_the_same_however_much_of_the_trees_is_there(
+        seed in any::<u64>(), which in 0..SHAPES, patches in 2usize..7, share in 0.2..1.3f64,
+        height in 0.0..0.3f64, squeeze in 0.5..1.1f64, budget in 1u32..300, two_only in any::<bool>(),
+    ) {
+        let mesh = rest_shape(which);
+        let case = Case::new(&mesh, patches, share * CELL, wavy(seed, height, squeeze, 1.0));
+        let before = Case::new(&mesh, patches, share * CELL, wavy(seed ^ 99, 0.3, 0.8, 2.0));
+        for cloth in &case.cloth {
+            let mut rooms = [Volumes::default(), Volumes::default()];
+            for case in [&before, &case] {
+                // What there was in the step before stays where nobody looks.
+                let geometry = case.geometry(cloth);
+                let [whole, pieces] = rooms.each_mut().map(|room| {
+                    Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt)
+                });
+                let pieces = pieces.in_pieces();
+                for target in shuffled(&whole, seed) {
+                    if two_only && !matches!(target, Target::Patches(..)) {
+                        continue;
+                    }
+                    let (one, other) = (TestRun::new(target, &whole), TestRun::new(target, &pieces));
+                    prop_assert_eq!(&one, &other);
+                    let (Some(mut one), Some(mut other)) = (one, other) else { continue };
+                    let mut found = [Vec::new(), Vec::new()];
+                    loop {
+                        let made = one.advance_counting(&whole, budget, &mut found[0]);
+                        prop_assert_eq!(made, other.advance_counting(&pieces, budget, &mut found[1]));
+                        prop_assert_eq!(&one, &other);
+                        if made.1 {
+                            break;
+                        }
+                    }
+                    prop_assert_eq!(&found[0], &found[1]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stolen_run_finds_what_it_looks_at_whatever_was_there() {
+    let case = Case::new(&rest_shape(0), 4, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
+    let geometry = case.geometry(&case.cloth[0]);
+    let mut rooms = [Volumes::default(), Volumes::default()];
+    let [whole, pieces] = rooms
+        .each_mut()
+        .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
+    let pieces = pieces.in_pieces();
+    let all = case.cloth[0].refit(1).whole();
+    let mut opened = Vec::new();
+    // The second patch is between the first and the third.
+    for target in [
+        Target::Patches(0, 1),
+        Target::Patches(1, 2),
+        Target::Patch(1),
+    ] {
+        let mut found = Vec::new();
+        let mut run = travelled(target, &pieces);
+        assert!(run.advance(&pieces, u32::MAX, &mut found).1);
+        found.sort_unstable_by_key(|c| c.id);
+        assert!(!found.is_empty());
+        assert_eq!(found, contacts(&whole, &[target]));
+        opened.push(pieces.opened(1).unwrap());
+    }
+    assert_eq!(pieces.opened(3), None);
+    let [first, second, third] = opened[..] else {
+        unreachable!()
+    };
+    assert!(first != 0 && first != all, "{first:b} of {all:b}");
+    assert!(first & second == first && second != first);
+    assert_eq!(third, all);
+    assert_ne!(pieces.opened(0), Some(all));
+}
+
+#[test]
+fn some_test_a_tree_while_others_make_more_of_it() {
+    let case = Case::new(&rest_shape(6), 6, 0.6 * CELL, wavy(11, 0.2, 0.8, 1.0));
+    let geometry = case.geometry(&case.cloth[1]);
+    let mut rooms = [Volumes::default(), Volumes::default()];
+    let [whole, pieces] = rooms
+        .each_mut()
+        .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
+    let pieces = pieces.in_pieces();
+    let expected = contacts(&whole, &whole.targets().collect::<Vec<_>>());
+    assert!(expected.len() > 100, "{}", expected.len());
+    std::thread::scope(|scope| {
+        let (pieces, expected) = (&pieces, &expected);
+        for seed in 0..4 {
+            scope.spawn(move || {
+                assert_eq!(&contacts(pieces, &shuffled(pieces, seed)), expected);
+            });
+        }
+    });
+}

@@ -1,0 +1,139 @@
+//! What tests read of a patch, and what a rank has made ready of it.
+//!
+//! Volumes of all vertices, and as much of the tree as its tests look at: the tree consists of pieces, whose roots are made of their vertices,
+//! and what is inside a piece is made once a test may look there.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::prices::Prices;
+
+/// A vertex in the volume of a piece's root takes this share of what a node takes. Measured with all of it near; where it is far, one waits
+/// for nodes, not for vertices, which have just been measured.
+const FOLD: f64 = 0.25;
+
+/// What tests read of a patch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reads {
+    /// Vertices of its triangles, some of which are of other patches.
+    pub around: u32,
+    /// Nodes of its tree.
+    pub nodes: u32,
+    /// Of each piece of the tree, the nodes below its root; 64 at most.
+    pub pieces: Vec<u32>,
+    /// Vertices of pieces; one that several have counts in each.
+    pub corners: u32,
+}
+
+impl Reads {
+    /// All pieces, a bit for each.
+    #[must_use]
+    pub fn whole(&self) -> u64 {
+        match self.pieces.len() {
+            0 => 0,
+            count => u64::MAX >> 64_usize.saturating_sub(count),
+        }
+    }
+
+    /// Whether pieces are parts of the tree.
+    pub(crate) fn is_valid(&self) -> bool {
+        let inside = self.pieces.iter().map(|&nodes| u64::from(nodes));
+        self.pieces.len() <= 64 && inside.sum::<u64>() <= u64::from(self.nodes)
+    }
+
+    /// Nodes below the roots of some pieces.
+    fn inside(&self, which: u64) -> f64 {
+        let some = (self.pieces.iter().enumerate()).filter(|(at, _)| which >> at & 1 != 0);
+        some.map(|(_, &nodes)| f64::from(nodes)).sum()
+    }
+
+    /// Nodes above, roots included.
+    fn above(&self) -> f64 {
+        f64::from(self.nodes) - self.inside(self.whole())
+    }
+
+    /// The least that a rank makes whose tests look into these pieces, in ns.
+    #[must_use]
+    pub fn least(&self, which: u64, prices: &Prices) -> f64 {
+        prices.measure * f64::from(self.around) + prices.node * (self.above() + self.inside(which))
+    }
+
+    /// What it takes a rank to have some pieces where it had others, or nothing at all, in ns. If it owns the patch, it has seen where its
+    /// vertices go when it made the volume around it.
+    #[must_use]
+    pub fn cost(&self, (before, after): (Option<u64>, u64), owns: bool, prices: &Prices) -> f64 {
+        let mut cost = prices.node * self.inside(after & !before.unwrap_or(0));
+        if before.is_none() {
+            let way = if owns { 0.0 } else { prices.way };
+            cost += (prices.measure + way) * f64::from(self.around);
+            cost += prices.node * self.above();
+            if after != self.whole() {
+                cost += FOLD * prices.node * f64::from(self.corners);
+            }
+        }
+        cost
+    }
+}
+
+/// What a rank has made ready of all patches in a step.
+#[derive(Debug)]
+pub struct Ready(Mutex<Vec<Option<u64>>>);
+
+impl Ready {
+    /// Nothing of so many.
+    #[must_use]
+    pub fn new(patches: usize) -> Self {
+        Self(Mutex::new(vec![None; patches]))
+    }
+
+    /// It has these pieces of a patch's tree now, and those that it had: before and after.
+    ///
+    /// # Panics
+    /// If there is no such patch.
+    pub fn open(&self, patch: usize, pieces: u64) -> (Option<u64>, u64) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = all[patch];
+        let after = before.unwrap_or(0) | pieces;
+        all[patch] = Some(after);
+        (before, after)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn piece_by_piece_costs_what_it_costs_at_once_but_for_folding() {
+        let reads = Reads {
+            around: 100,
+            nodes: 31,
+            pieces: vec![6; 4],
+            corners: 130,
+        };
+        let prices = Prices {
+            vertex: 1e9,
+            way: 1e6,
+            measure: 1e3,
+            node: 1.0,
+            ..Prices::default()
+        };
+        let ready = Ready::new(2);
+        let open = |pieces, owns| reads.cost(ready.open(1, pieces), owns, &prices);
+        assert_eq!(open(0b0101, false), 1e8 + 1e5 + 7.0 + 12.0 + 0.25 * 130.0);
+        assert_eq!(open(0b0111, false), 6.0);
+        assert_eq!(open(0b0110, false), 0.0);
+        assert_eq!(open(reads.whole(), false), 6.0);
+        assert_eq!(open(reads.whole(), false), 0.0);
+        assert_eq!(reads.cost((None, reads.whole()), true, &prices), 1e5 + 31.0);
+        assert_eq!(reads.least(reads.whole(), &prices), 1e5 + 31.0);
+        assert!(reads.is_valid());
+        assert_eq!(Reads::default().whole(), 0);
+        let most = Reads {
+            pieces: vec![0; 64],
+            ..reads
+        };
+        assert_eq!(most.whole(), u64::MAX);
+    }
+}
