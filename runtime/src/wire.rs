@@ -13,7 +13,7 @@ use crate::comm::threads::panic_message;
 use crate::panics::catch;
 
 /// First byte of every message; changes when the format does.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 /// Room for most messages, in bytes.
 const USUAL: usize = 128;
 /// Largest message that is decoded, in bytes.
@@ -108,23 +108,23 @@ mod tests {
             version: 3,
         };
         let golden: [(Letter, &str); 18] = [
-            (Message::StealRequest(None), "04 .5"),
+            (Message::StealRequest(None), "05 .5"),
             (
                 Message::StealRequest(Some(rooted)),
-                "04 .4 01 01 .3 03 .3 09 .7",
+                "05 .4 01 01 .3 03 .3 09 .7",
             ),
             (
                 Message::StealAnswer(bundles.clone()),
-                "04 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+                "05 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
-            (Message::Lifeline(Some(collective)), "04 02 .3 01 .4 02 .3"),
+            (Message::Lifeline(Some(collective)), "05 02 .3 01 .4 02 .3"),
             (
                 Message::Gift(bundles),
-                "04 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+                "05 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
             (
                 Message::Results(vec![(collective, 9)]),
-                "04 04 .3 01 .11 02 .3 09",
+                "05 04 .3 01 .11 02 .3 09",
             ),
             (
                 Message::Returned {
@@ -132,18 +132,18 @@ mod tests {
                     sent: 1,
                     results: vec![8],
                 },
-                "04 05 .3 06 .7 01 .7 01 .7 08",
+                "05 05 .3 06 .7 01 .7 01 .7 08",
             ),
-            (Message::Revoked(6), "04 06 .3 06 .7"),
-            (Message::Cancel(collective, Rank(1)), "04 07 .7 02 .3 01 .3"),
-            (Message::CancelLease(6), "04 08 .3 06 .7"),
-            (Message::Wave(6), "04 09 .3 06 .3"),
+            (Message::Revoked(6), "05 06 .3 06 .7"),
+            (Message::Cancel(collective, Rank(1)), "05 07 .7 02 .3 01 .3"),
+            (Message::CancelLease(6), "05 08 .3 06 .7"),
+            (Message::Wave(6), "05 09 .3 06 .3"),
             (
                 Message::Report(6, census, vec![(collective, 9)]),
-                "04 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 07 .3 01 .11 02 .3 09",
+                "05 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 07 .3 01 .11 02 .3 09",
             ),
-            (Message::Exhausted(vec![1], true), "04 0b .3 01 .7 01 .3 01"),
-            (Message::Quiet(vec![1], false), "04 0c .3 01 .7 01 .4"),
+            (Message::Exhausted(vec![1], true), "05 0b .3 01 .7 01 .3 01"),
+            (Message::Quiet(vec![1], false), "05 0c .3 01 .7 01 .4"),
             (
                 Message::Block(BlockMessage::Fetch {
                     name,
@@ -151,7 +151,7 @@ mod tests {
                     reader: Rank(4),
                     number: 5,
                 }),
-                "04 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
+                "05 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
             ),
             (
                 Message::Block(BlockMessage::Delivery {
@@ -159,7 +159,7 @@ mod tests {
                     number: 5,
                     bytes: vec![6, 7].into(),
                 }),
-                "04 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
+                "05 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -167,7 +167,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Unpublished { name },
                 }),
-                "04 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
+                "05 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -175,7 +175,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Stale { name, current: 4 },
                 }),
-                "04 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
+                "05 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
             ),
         ];
         for (letter, golden) in golden {

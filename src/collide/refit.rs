@@ -159,8 +159,12 @@ impl Refit {
         end(volumes);
     }
 
-    /// The pieces whose roots a volume meets, a bit for each.
+    /// The pieces into which tests against what lies in a volume may look, a bit for each: those whose roots it meets, and one that is all of the
+    /// tree, for a test of two trees begins below their roots.
     pub(super) fn met(&self, by: &Packed, volumes: Nodes<'_>) -> u64 {
+        if self.pieces.len() == 1 {
+            return 1;
+        }
         let meets =
             |(at, piece): (u32, &Piece)| u64::from(volumes.of(piece.root).overlaps(by)) << at;
         (0..).zip(&self.pieces).map(meets).sum()

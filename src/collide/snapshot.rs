@@ -247,8 +247,8 @@ impl<'a> Snapshot<'a> {
 
     /// Volumes of two patches' trees for tests against each other.
     ///
-    /// A test looks below a node only if this meets a node of the other tree, all of which lie in its root: so a piece whose root that one does
-    /// not meet may stay as it is.
+    /// Below a node a test looks only if this meets a node of the other tree, all of which lie in its root, and below the root of a tree in any case: so
+    /// a piece whose root that of the other tree does not meet may stay as it is, unless it is all of the tree.
     pub(super) fn volumes_of_two(&self, p: u32, q: u32) -> [Held<'_>; 2] {
         let both = [(p, q), (q, p)];
         if !self.in_pieces {

@@ -301,7 +301,8 @@ pub(super) fn detect(
         (None, None) => tests_at(snapshot, own),
         (None, Some(plan)) => {
             let (mut runs, targets) = tests_placed(snapshot, plan, me);
-            if !options.policy.steal {
+            // A worker beside the first begins with those that were forked first.
+            if !options.policy.steal && options.workers == 1 {
                 plan.small_first(&mut runs, |(run, _)| against(run.target()));
             }
             (runs, targets)

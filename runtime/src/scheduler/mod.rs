@@ -628,6 +628,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.is_over() && self.outgoing.is_empty()
     }
 
+    /// How many tasks are here: in the pool, aside, running, or waiting in joins.
+    #[must_use]
+    pub fn tasks(&self) -> u64 {
+        self.here_in_all
+    }
+
     /// How many tasks are in this rank's pool.
     #[must_use]
     pub fn pool_len(&self) -> usize {

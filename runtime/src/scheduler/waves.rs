@@ -148,7 +148,8 @@ impl Waves {
     }
 
     pub(super) fn is_group_exhausted(&self, group: u32) -> bool {
-        self.exhausted.get(group as usize).copied().unwrap_or(false)
+        // Of those that are made behind the end nothing can be forked into.
+        self.all_exhausted || self.exhausted.get(group as usize).copied().unwrap_or(false)
     }
 
     pub(super) fn is_exhausted(&self) -> bool {

@@ -151,6 +151,9 @@ fn run<'a, E: ?Sized + Sync>(
     let tag = open_tag(comm);
     comm.tolerate_deaths(options.recover);
     let rank = comm.rank();
+    let names = registry.names().collect::<Vec<_>>().join(", ");
+    let introductions = Introductions::new(comm.size(), names, options.recover)
+        .inspect_err(|error| comm.abort(&error.to_string()))?;
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
     let numbers = Numbers::default();
@@ -191,7 +194,6 @@ fn run<'a, E: ?Sized + Sync>(
         let Some(comm) = comm.take() else { return };
         let _over = Over(&stop);
         let ranks = comm.size() as u32;
-        let names = registry.names().collect::<Vec<_>>().join(", ");
         let scheduler = Scheduler::new(rank, ranks, options, &|rank| comm.node_of(rank));
         let recorder = options
             .trace
@@ -199,7 +201,7 @@ fn run<'a, E: ?Sized + Sync>(
         let mut scope = Scope {
             number: SCOPES.fetch_add(1, Ordering::Relaxed),
             tag,
-            introductions: Introductions::new(ranks as usize, &names, options.recover),
+            introductions,
             registry,
             env,
             scheduler,
@@ -234,7 +236,14 @@ fn run<'a, E: ?Sized + Sync>(
             comm,
         };
         scope.note(What::ScopeBegin);
-        let ended = body(&mut scope).and_then(|()| scope.finish());
+        let begun = if options.recover {
+            scope.introduce()
+        } else {
+            Ok(())
+        };
+        let ended = begun
+            .and_then(|()| body(&mut scope))
+            .and_then(|()| scope.finish());
         outcome = match ended {
             Ok(()) => {
                 scope.note(What::ScopeEnd);
@@ -376,12 +385,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.scheduler.closed();
     }
 
-    /// Whether nothing waits or runs on this rank: all that it had is done. It may get tasks of others yet.
+    /// Whether no task is on this rank, waiting or running: all that it had is done. It may get tasks of others yet.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.scheduler.pool_len() == 0
-            && self.current.is_none()
-            && !self.hands.iter().any(Hand::is_busy)
+        self.scheduler.tasks() == 0
     }
 
     /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.

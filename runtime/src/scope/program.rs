@@ -1,10 +1,12 @@
 //! The tag of a scope, and whether all ranks run the same program.
 //!
-//! The first that a rank sends to another is what it has registered, and none reads on that has registered something else. Nobody waits for that
-//! before its own tasks; and as ranks find the end together, along a tree, none ends a scope with one that differs.
+//! Before the first message from one rank to another stands what it has registered, and none reads on that has registered something else. Nobody
+//! waits for that before its own tasks; and as ranks find the end together, along a tree, none ends a scope with one that differs. Those that survive
+//! deaths have no tree, and send their word along it by itself.
 
 use super::ScopeError;
-use crate::comm::{Comm, Rank, Tag};
+use crate::comm::{Comm, CommError, Rank, Tag};
+use crate::wire;
 
 /// Messages of scopes: each has a tag of its own, so that a late one cannot meet the next scope.
 const FIRST_TAG: u16 = 0x8000;
@@ -20,53 +22,77 @@ pub(super) fn open_tag(comm: &mut dyn Comm) -> Tag {
 
 /// What a rank has told others of its program, and heard from them.
 pub(super) struct Introductions {
-    /// Whether deaths are survived here, and what is registered.
+    /// Whether deaths are survived here, and what is registered, encoded.
     word: Vec<u8>,
     told: Vec<bool>,
     heard: Vec<bool>,
 }
 
 impl Introductions {
-    pub(super) fn new(ranks: usize, names: &str, recover: bool) -> Self {
-        let mut word = vec![u8::from(recover)];
-        word.extend(names.as_bytes());
-        Self {
+    pub(super) fn new(ranks: usize, names: String, recover: bool) -> Result<Self, ScopeError> {
+        let word = wire::encode(&(recover, names))
+            .map_err(|what| ScopeError::Body(format!("a message cannot be encoded: {what}")))?;
+        Ok(Self {
             word,
             told: vec![false; ranks],
             heard: vec![false; ranks],
-        }
+        })
     }
 
-    /// What is to be sent to a rank before a message, if that is the first.
+    /// What stands before a message to a rank, if that is the first.
     pub(super) fn before(&mut self, to: Rank) -> Option<Vec<u8>> {
         let told = self.told.get_mut(to.index())?;
-        (!std::mem::replace(told, true)).then(|| self.word.clone())
+        (!std::mem::replace(told, true)).then(|| {
+            let mut all = (self.word.len() as u32).to_le_bytes().to_vec();
+            all.extend(&self.word);
+            all
+        })
     }
 
-    /// Whether bytes from a rank are its word, which is the first that it sends.
-    pub(super) fn hear(&mut self, me: Rank, from: Rank, bytes: &[u8]) -> Result<bool, ScopeError> {
-        let Some(heard) = self.heard.get_mut(from.index()) else {
-            return Ok(false);
+    /// The message in what a rank has sent, if there is one behind its word.
+    pub(super) fn hear<'a>(
+        &mut self,
+        me: Rank,
+        from: Rank,
+        bytes: &'a [u8],
+    ) -> Result<Option<&'a [u8]>, ScopeError> {
+        let heard = self.heard.get_mut(from.index());
+        if heard.is_none_or(|heard| std::mem::replace(heard, true)) {
+            return Ok(Some(bytes));
+        }
+        let split = bytes.split_at_checked(4).and_then(|(length, rest)| {
+            let length = u32::from_le_bytes(length.try_into().ok()?);
+            rest.split_at_checked(length as usize)
+        });
+        let Some((word, message)) = split else {
+            let what = "no word of which tasks it knows".to_owned();
+            return Err(CommError::Malformed { from, what }.into());
         };
-        if std::mem::replace(heard, true) {
-            return Ok(false);
-        }
+        self.compare(me, from, word)?;
+        Ok((!message.is_empty()).then_some(message))
+    }
+
+    /// Whether a rank says the same as this one.
+    fn compare(&self, me: Rank, from: Rank, bytes: &[u8]) -> Result<(), ScopeError> {
         if bytes == self.word {
-            return Ok(true);
+            return Ok(());
         }
-        let text = |names: &[u8]| String::from_utf8_lossy(names).into_owned();
-        Err(match (self.word.split_first(), bytes.split_first()) {
-            (Some((&ours, mine)), Some((_, names))) if names == mine => ScopeError::Options {
-                rank: me,
-                other: from,
-                ours: ours > 0,
-            },
-            (mine, theirs) => ScopeError::Registries {
-                rank: me,
-                other: from,
-                ours: mine.map_or_else(String::new, |(_, names)| text(names)),
-                theirs: theirs.map_or_else(String::new, |(_, names)| text(names)),
-            },
+        let read = |bytes: &[u8]| {
+            wire::decode::<(bool, String)>(bytes)
+                .map_err(|what| CommError::Malformed { from, what })
+        };
+        let ((recovers, ours), (_, theirs)) = (read(&self.word)?, read(bytes)?);
+        let (rank, other) = (me, from);
+        Err(if ours == theirs {
+            let ours = recovers;
+            ScopeError::Options { rank, other, ours }
+        } else {
+            ScopeError::Registries {
+                rank,
+                other,
+                ours,
+                theirs,
+            }
         })
     }
 }

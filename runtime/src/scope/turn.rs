@@ -117,12 +117,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         while let Some(message) = self.comm.try_recv(self.tag)? {
             let from = message.from;
             let rank = self.comm.rank();
-            if self.introductions.hear(rank, from, &message.bytes)? {
+            let Some(bytes) = self.introductions.hear(rank, from, &message.bytes)? else {
                 continue;
-            }
+            };
             let malformed = |what: String| CommError::Malformed { from, what };
-            let message: Message<Parcel, Receipt> =
-                wire::decode(&message.bytes).map_err(malformed)?;
+            let message: Message<Parcel, Receipt> = wire::decode(bytes).map_err(malformed)?;
             let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
             requests += u32::from(matches!(message, Message::StealRequest(_)));
             progress |= self.sees(from, &message);
@@ -217,6 +216,18 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Ok(())
     }
 
+    /// Tells those beside this rank in the tree of the end, in which ranks that survive deaths send nothing, what it knows.
+    pub(super) fn introduce(&mut self) -> Result<(), ScopeError> {
+        let near: Vec<Rank> = self.scheduler.near().collect();
+        for to in near {
+            if let Some(word) = self.introductions.before(to) {
+                self.report.bytes += word.len() as u64;
+                self.comm.send(to, self.tag, word)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sends what the scheduler wants sent.
     pub(super) fn flush(&mut self) -> Result<(), ScopeError> {
         while let Some((to, message)) = self.scheduler.outgoing() {
@@ -247,10 +258,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             }
             let bytes = wire::encode(&message)
                 .map_err(|what| ScopeError::Body(format!("a message cannot be encoded: {what}")))?;
-            if let Some(word) = self.introductions.before(to) {
-                self.report.bytes += word.len() as u64;
-                self.comm.send(to, self.tag, word)?;
-            }
+            let bytes = match self.introductions.before(to) {
+                Some(mut all) => {
+                    all.extend(bytes);
+                    all
+                }
+                None => bytes,
+            };
             self.report.bytes += bytes.len() as u64;
             self.comm.send(to, self.tag, bytes)?;
         }

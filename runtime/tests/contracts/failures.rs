@@ -9,8 +9,8 @@ use weft_runtime::comm::threads::{self, LaunchError};
 use weft_runtime::comm::virtual_time::{self, VirtualOptions};
 use weft_runtime::comm::{Comm, CommError, Rank};
 use weft_runtime::{
-    BlockError, BlockName, Context, Failure, Group, Registry, Scope, ScopeError, ScopeOptions,
-    Split, Step, Task, TaskError, scope,
+    BlockError, BlockName, Context, Failure, Group, Policy, Registry, Scope, ScopeError,
+    ScopeOptions, Split, Step, Task, TaskError, scope,
 };
 
 /// When a task goes wrong, or its result.
@@ -651,11 +651,13 @@ fn ranks_that_take_part_differently_end_the_job() {
         assert!(ended.iter().all(Result::is_err), "{ended:?}");
     }
     // One that survives deaths, or one that does not.
-    let recovers = ScopeOptions {
-        recover: true,
+    let with = |recover, policy| ScopeOptions {
+        recover,
+        policy,
         ..usual
     };
-    for who in 0..3 {
+    for (who, policy) in (0..3).flat_map(|who| [(who, usual.policy), (who, Policy::STATIC)]) {
+        let [usual, recovers] = [false, true].map(|recover| with(recover, policy));
         for (one, others) in [(&recovers, &usual), (&usual, &recovers)] {
             for ended in everywhere(3, |comm| {
                 let differs = comm.rank().index() == who;

@@ -538,6 +538,9 @@ fn who_forks_no_more_leaves_sooner_and_may_not_fork() {
                 }
                 numbers.sort_unstable();
                 assert!(numbers.into_iter().eq(0..40 * me.0));
+                assert!(s.is_idle());
+                let behind = s.group::<Vec<u32>>();
+                assert!(s.join(&behind)?.is_none());
                 Ok(())
             })
             .unwrap();
