@@ -143,13 +143,15 @@ fn rated(spent: &Spent, rate: u64) -> u32 {
     u32::try_from(u64::from(spent.work) * rate / USUAL).unwrap_or(u32::MAX)
 }
 
-/// The rate of what costs so much by its counts, and is taken for so much.
-fn rate_of(taken: u64, counted: u64) -> u32 {
-    if counted == 0 {
-        return USUAL as u32;
-    }
-    let rate = u128::from(taken) * u128::from(USUAL) / u128::from(counted);
-    (rate as u64).clamp(USUAL / 8, 8 * USUAL) as u32
+/// The rate of all of these together: not from what they are taken for, which is rounded down, and would be again each time.
+fn rate_of(tests: &[(Told, u64)]) -> u32 {
+    let works = tests.iter().map(|(one, _)| u64::from(one.spent.work));
+    let counted: u64 = works.sum();
+    let taken = (tests.iter()).map(|(one, rate)| u128::from(one.spent.work) * u128::from(*rate));
+    taken
+        .sum::<u128>()
+        .checked_div(u128::from(counted))
+        .map_or(USUAL as u32, |rate| rate as u32)
 }
 
 impl Forecast {
@@ -181,7 +183,12 @@ impl Forecast {
             let all = u128::from(units) * u128::from(account.work)
                 / u128::from(account.last().max(1))
                 + u128::from(made_ready) * u128::from(account.steps);
-            paces.push((u128::from(account.busy) << 32) / all.max(1));
+            // Who made no tests is neither fast nor slow.
+            paces.push(
+                (u128::from(account.busy) << 32)
+                    .checked_div(all)
+                    .unwrap_or(0),
+            );
         }
         let mut known: Vec<u128> = paces.iter().copied().filter(|&pace| pace > 0).collect();
         known.sort_unstable();
@@ -204,25 +211,22 @@ impl Forecast {
         let mut forecast = Self::default();
         for same in told.chunk_by(|(a, _), (b, _)| a.spent.key() == b.spent.key()) {
             let test = forecast.costs.len() as u32;
-            let (mut work, mut counted) = (0, 0);
+            let mut work = 0;
             for parts in same.chunk_by(|(a, _), (b, _)| from(a) == from(b)) {
-                let of = |known: fn(&Spent, u64) -> u32| {
-                    let works = parts.iter().map(|(one, rate)| known(&one.spent, *rate));
-                    works.map(u64::from).sum::<u64>()
-                };
-                let (taken, counts) = (of(rated), of(|spent, _| spent.work));
                 if parts.len() < same.len() {
                     forecast.pieces.push(Piece {
                         test,
                         from: from(&parts[0].0),
                         before: work,
-                        rate: rate_of(taken, counts),
+                        rate: rate_of(parts),
                     });
                 }
-                work += taken;
-                counted += counts;
+                let works = parts
+                    .iter()
+                    .map(|(one, rate)| u64::from(rated(&one.spent, *rate)));
+                work += works.sum::<u64>();
             }
-            forecast.rates.push(rate_of(work, counted));
+            forecast.rates.push(rate_of(same));
             let work = u32::try_from(work).unwrap_or(u32::MAX);
             forecast.costs.push(Spent {
                 work,
@@ -347,6 +351,31 @@ mod tests {
         }
         // 40 in all, on eight.
         assert_eq!(longest(&shares), Some(5));
+    }
+
+    #[test]
+    fn a_rate_stays_as_it_is_however_little_a_test_costs() {
+        for work in [1, 3, 10_000, u32::MAX] {
+            let told: Vec<_> = tests(0..3, |_| work).into_iter().map(Told::from).collect();
+            let same: Vec<_> = told.iter().map(|&one| (one, 1_000)).collect();
+            assert_eq!(rate_of(&same), 1_000);
+            let unlike = [(told[0], 500), (told[1], 1_000), (told[2], 1_500)];
+            assert_eq!(rate_of(&unlike), 1_000);
+        }
+        assert_eq!(rate_of(&[(tests(0..1, |_| 0)[0].into(), 9)]), USUAL as u32);
+    }
+
+    #[test]
+    fn who_made_no_tests_says_nothing_of_how_fast_ranks_are() {
+        let idle = |busy| {
+            let mut account = Account::default();
+            account.add(Vec::new(), busy);
+            account
+        };
+        let mut accounts = told(&[0..4], |_| 1);
+        accounts.extend([idle(7), idle(8), idle(9)]);
+        let forecast = Forecast::new(&accounts, &Forecast::default(), &[0; 4]);
+        assert!(forecast.costs().iter().all(|spent| spent.work == 10_000));
     }
 
     #[test]
