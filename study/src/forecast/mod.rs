@@ -372,7 +372,7 @@ mod tests {
             account.add(Vec::new(), busy);
             account
         };
-        let mut accounts = told(&[0..4], |_| 1);
+        let mut accounts = told(&[0..2, 2..4], |_| 1);
         accounts.extend([idle(7), idle(8), idle(9)]);
         let forecast = Forecast::new(&accounts, &Forecast::default(), &[0; 4]);
         assert!(forecast.costs().iter().all(|spent| spent.work == 10_000));
