@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use glam::DVec3;
+use weft_partition::aggregates::{FEW_ITERATIONS, MANY_ITERATIONS};
 use weft_partition::{AggregateOptions, Aggregates, HaloPlan, Ownership, PatchTree};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Tag, solo::Solo};
@@ -160,8 +161,17 @@ impl<'a> Ours<'a> {
         let once = milliseconds(1, || {
             let graph = world.graph();
             let aggregates = multilevel.then(|| {
-                Aggregates::build(graph, world.tree(), &AggregateOptions::default())
-                    .expect("the world's own")
+                // As worlds choose them.
+                let share_of_root = if goal > 1e-4 {
+                    FEW_ITERATIONS
+                } else {
+                    MANY_ITERATIONS
+                };
+                let options = AggregateOptions {
+                    share_of_root,
+                    ..AggregateOptions::default()
+                };
+                Aggregates::build(graph, world.tree(), &options).expect("the world's own")
             });
             let multilevel = aggregates
                 .as_ref()

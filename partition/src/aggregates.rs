@@ -17,12 +17,14 @@ use crate::subgraph::Extractor;
 use crate::{Graph, Ownership, PartitionError, PatchTree};
 
 /// How patches are cut into aggregates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AggregateOptions {
     /// Vertices that an aggregate should have; `None` chooses by
     /// [`AggregateOptions::size_for`]. Aggregates come out between 0.7 and 1.4 times as large, or
     /// smaller where patches are.
     pub size: Option<usize>,
+    /// How many times the square root of the number of vertices that is, where it is chosen.
+    pub share_of_root: f64,
     /// Vertices that a group should have, in the same bounds.
     pub group: usize,
     /// Seed of METIS. The same graph, size and seed give the same aggregates.
@@ -33,6 +35,7 @@ impl Default for AggregateOptions {
     fn default() -> Self {
         Self {
             size: None,
+            share_of_root: FEW_ITERATIONS,
             group: GROUP_VERTICES,
             seed: 1,
         }
@@ -40,13 +43,15 @@ impl Default for AggregateOptions {
 }
 
 impl AggregateOptions {
-    /// The size of an aggregate in a graph of so many vertices: 0.6 times their square root, but not below
+    /// The size of an aggregate in a graph of so many vertices: [`share_of_root`](Self::share_of_root) times their square root, but not below
     /// [`FEWEST_VERTICES`]. Every rank factors the coarse system, which for `m` aggregates of a sheet takes
     /// `m^1.5` operations; with `m` a multiple of the root these grow less than the sheet does.
     #[must_use]
     pub fn size_for(&self, vertices: usize) -> usize {
         self.size
-            .unwrap_or_else(|| FEWEST_VERTICES.max(3 * vertices.isqrt() / 5))
+            .unwrap_or_else(|| {
+                FEWEST_VERTICES.max((self.share_of_root * (vertices as f64).sqrt()) as usize)
+            })
             .max(1)
     }
 }
@@ -289,6 +294,13 @@ fn pieces_for(vertices: usize, size: usize) -> usize {
 /// Iterations differ by a few percent with groups of 9 to 25 vertices.
 pub const GROUP_VERTICES: usize = 12;
 
+/// The share of the root for solves that take ten or twenty iterations, between which the coarse system is factored: larger ones would save fewer than its
+/// factor takes the time of, on 16 ranks.
+pub const FEW_ITERATIONS: f64 = 0.6;
+
+/// That for solves that take many: aggregates do not grow below 230,000 vertices, and neither do the iterations of a membrane.
+pub const MANY_ITERATIONS: f64 = 0.25;
+
 /// Aggregates of fewer vertices make a coarse system that costs more than the iterations it saves: with 60, a sheet of 10,000 vertices in 64 patches
 /// takes 0.93 of the iterations, and each rank factors a system of twice the size.
 pub const FEWEST_VERTICES: usize = 120;
@@ -335,6 +347,12 @@ mod tests {
         let automatic = AggregateOptions::default();
         assert_eq!(automatic.size_for(10_000), 120);
         assert_eq!(automatic.size_for(1_000_000), 600);
+        let many = AggregateOptions {
+            share_of_root: MANY_ITERATIONS,
+            ..automatic
+        };
+        assert_eq!(many.size_for(200_000), 120);
+        assert_eq!(many.size_for(1_000_000), 250);
     }
 
     #[test]
@@ -390,7 +408,7 @@ mod tests {
                 .filter(|(a, b)| a != b);
             let graph = Graph::from_edges(vertices as usize, edges).unwrap();
             let (tree, graph) = tree(&graph, 4);
-            let options = AggregateOptions { size: Some(size), group, seed: 1 };
+            let options = AggregateOptions { size: Some(size), group, ..AggregateOptions::default() };
             let aggregates = Aggregates::build(&graph, &tree, &options).unwrap();
             let mut sizes = vec![0; aggregates.count()];
             for patch in 0..tree.patch_count() {

@@ -3,6 +3,7 @@
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
+use weft_partition::aggregates::{FEW_ITERATIONS, MANY_ITERATIONS};
 use weft_partition::{
     AggregateOptions, Aggregates, Graph, PartitionError, PatchOptions, PatchTree,
 };
@@ -155,7 +156,7 @@ impl World {
         let graph = graph.renumbered(&tree)?;
         let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
         let aggregates = multilevel
-            .then(|| Aggregates::build(&graph, &tree, &AggregateOptions::default()))
+            .then(|| Aggregates::build(&graph, &tree, &aggregate_options(scene)))
             .transpose()?;
         let model = model.renumbered(tree.old_to_new());
         let (near, far) = model.couplings();
@@ -477,6 +478,21 @@ fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> 
         others: found.len() - 1,
     })
 }
+
+/// How patches are cut further. Tight tolerances take many iterations, for which the larger factor of smaller aggregates pays.
+fn aggregate_options(scene: &Scene) -> AggregateOptions {
+    AggregateOptions {
+        share_of_root: if scene.solver.tolerance > TIGHT {
+            FEW_ITERATIONS
+        } else {
+            MANY_ITERATIONS
+        },
+        ..AggregateOptions::default()
+    }
+}
+
+/// A tolerance for which a large sheet takes some fifty iterations.
+const TIGHT: f64 = 1e-4;
 
 /// How a scene wants its cloth to be cut.
 fn patch_options(scene: &Scene) -> PatchOptions {
