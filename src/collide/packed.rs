@@ -103,7 +103,13 @@ pub(super) fn greater(a: f32, b: f32) -> f32 {
 /// The line below. What is no number lies on the lowest: there it is told from nothing.
 #[inline(always)]
 fn line(at: f32) -> i16 {
-    let held = lesser(greater(at - DOWN, -BORDER), BORDER);
+    rounded(at - DOWN)
+}
+
+/// The nearest line, of what is at the border or beyond that.
+#[inline(always)]
+fn rounded(at: f32) -> i16 {
+    let held = lesser(greater(at, -BORDER), BORDER);
     (held + TO_INTEGER).to_bits() as i16
 }
 
@@ -217,12 +223,25 @@ impl Work for Around<'_> {
     }
 }
 
-/// How coordinates along the nine directions become lines: what is within `radius` lines of some.
+/// How coordinates along the nine directions become lines, rounded down by [`DOWN`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines {
     pub(super) scale: [f32; PAIRS],
-    pub(super) first: [f32; PAIRS],
-    pub(super) radius: f32,
+    /// Of the volume around the anchor, the lower lines, and the negated upper ones.
+    pub(super) low: [f32; PAIRS],
+    pub(super) high: [f32; PAIRS],
+}
+
+impl Lines {
+    /// Lines `first` go through the anchor; volumes hold what is within `radius` lines.
+    pub(super) fn new(scale: [f32; PAIRS], first: [f64; PAIRS], radius: f64) -> Self {
+        let out = radius + f64::from(DOWN);
+        Self {
+            scale,
+            low: first.map(|first| (first - out) as f32),
+            high: first.map(|first| (-first - out) as f32),
+        }
+    }
 }
 
 /// The volumes of eight points.
@@ -231,10 +250,10 @@ pub(super) fn eight(lines: &Lines, ways: &Ways) -> [Packed; LANES] {
     let (a, b) = (nine(&ways.start), nine(&ways.end));
     std::array::from_fn(|i| {
         let ends = |k: usize| {
-            let (first, scale) = (lines.first[k], lines.scale[k]);
+            let scale = lines.scale[k];
             let (least, most) = (lesser(a[k][i], b[k][i]), greater(a[k][i], b[k][i]));
-            let low = line(least * scale + first - lines.radius);
-            (low, line(-(most * scale + first) - lines.radius))
+            let low = rounded(least * scale + lines.low[k]);
+            (low, rounded(lines.high[k] - most * scale))
         };
         let (low, high) = ends(WIDE);
         Packed {
@@ -305,18 +324,14 @@ impl Grid {
     /// Volumes of what is within `radius` (m) of ways seen from an anchor, which is to be as near to the points as the cloth is large,
     /// or the [origin](Self::origin). There are eight for each eight ways.
     pub(super) fn measure(&self, ways: &[Ways], anchor: DVec3, radius: f64, out: &mut Vec<Packed>) {
-        let mut first = self.first;
+        let mut first = self.first.map(f64::from);
         for (k, first) in first.iter_mut().enumerate() {
             let (at, _) = along(anchor - self.origin, k);
-            *first = (at * f64::from(self.scale[k]) + f64::from(*first)) as f32;
+            *first += at * f64::from(self.scale[k]);
         }
         out.resize(LANES * ways.len(), Packed::NOTHING);
         let (out, _) = out.as_chunks_mut();
-        let lines = Lines {
-            scale: self.scale,
-            first,
-            radius: (radius * self.lines) as f32,
-        };
+        let lines = Lines::new(self.scale, first, radius * self.lines);
         widest(Measuring { ways, lines, out });
     }
 

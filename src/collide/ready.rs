@@ -22,6 +22,11 @@ impl Snapshot<'_> {
         self.patch_volumes(patch as u32);
     }
 
+    /// Makes all that tests of a patch against itself or a body read of it.
+    pub(crate) fn make_whole(&self, patch: usize) {
+        self.whole_volumes(patch as u32);
+    }
+
     /// The pieces of both trees into which tests of two patches may look, a bit for each.
     pub(crate) fn met(&self, p: u32, q: u32) -> [u64; 2] {
         [(p, q), (q, p)].map(|(p, q)| {

@@ -285,7 +285,8 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// What all volumes lie on.
+    /// What all volumes lie on: the grid over the cloth as it was in the step before, which is known before ranks have told each other where their
+    /// patches are now; or as it is now, if these volumes are of a first step. Cloth that has moved beyond it is not missed, for its border holds it.
     pub(super) fn grid(&self) -> &Grid {
         self.volumes.grid.get_or_init(|| {
             let patches = 0..self.cloth.patches().len() as u32;

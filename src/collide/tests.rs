@@ -96,8 +96,12 @@ impl Case {
 
     /// All contacts through trees; runs are split and interleaved as `seed` says.
     fn through_trees(&self, seed: u64, budget: u32) -> Vec<Contact> {
-        let mut volumes = Volumes::default();
-        let snap = self.snapshot(&mut volumes);
+        self.through_trees_after(&mut Volumes::default(), seed, budget)
+    }
+
+    /// The same with volumes that lie on the grid over another state.
+    fn through_trees_after(&self, volumes: &mut Volumes, seed: u64, budget: u32) -> Vec<Contact> {
+        let snap = self.snapshot(volumes);
         let mut random = Random(seed | 1);
         let mut runs: Vec<TestRun> = snap
             .targets()
@@ -158,6 +162,38 @@ proptest! {
         });
         let expected = brute_force(&case.snapshot(&mut Volumes::default()));
         assert_same(&case.through_trees(seed, budget), &expected);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// The grid is that over the step before: wherever cloth comes from, and however far it has moved off, no contact is lost.
+    #[test]
+    fn cloth_that_leaves_its_grid_is_not_missed(
+        seed in any::<u64>(), patches in 1usize..6, size in -8..4_i32, far in -3..3_i32, axis in 0_usize..3,
+    ) {
+        let case = Case::new(seed, patches, |p, random| {
+            p + DVec3::new(0.0, 0.0, 0.15) + random.vector(0.2)
+        });
+        let mut before = Case::new(seed, patches, |p, _| p);
+        let mut away = DVec3::ZERO;
+        away[axis] = f64::from(far);
+        for x in &mut before.x {
+            *x = f64::from(size).exp2() * *x + away;
+        }
+        let mut volumes = Volumes::default();
+        let snap = before.snapshot(&mut volumes);
+        // All volumes around patches are looked at.
+        prop_assert!(snap.targets().filter_map(|target| TestRun::new(target, &snap)).count() > 0);
+        let grid = *snap.grid();
+        let expected = brute_force(&case.snapshot(&mut Volumes::default()));
+        let found = case.through_trees_after(&mut volumes, seed, 100);
+        assert_same(&found, &expected);
+        let mut again = Volumes::default();
+        let own = *case.snapshot(&mut again).grid();
+        // It was another grid, if there was any reason.
+        prop_assert!(grid != own || (-2..2).contains(&size));
     }
 }
 

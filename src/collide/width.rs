@@ -115,9 +115,7 @@ mod wide {
     use pulp::x86::V3;
     use pulp::{Simd, WithSimd, cast};
 
-    use super::super::packed::{
-        BORDER, DOWN, LANES, Lines, PAIRS, Packed, Siblings, WIDE, Ways, ninth,
-    };
+    use super::super::packed::{BORDER, LANES, Lines, PAIRS, Packed, Siblings, WIDE, Ways, ninth};
     use super::{Ends, Slack, Width, Work, firmness};
 
     /// Work, and the proof that the processor has the instructions.
@@ -331,8 +329,8 @@ mod wide {
         /// Coordinates of eight points along the nine directions.
         fn nine(self, points: &[[f32; LANES]; 3]) -> [__m256; PAIRS];
 
-        /// What is `radius` lines and a rounding below.
-        fn below(self, at: __m256, radius: f32) -> __m256i;
+        /// The nearest lines.
+        fn rounded(self, at: __m256) -> __m256i;
 
         /// Along a direction the lower lines of all, and the negated upper ones.
         fn lines(self, ends: (__m256, __m256), lines: &Lines, k: usize) -> [[i16; LANES]; 2];
@@ -360,10 +358,8 @@ mod wide {
         }
 
         #[inline(always)]
-        fn below(self, at: __m256, radius: f32) -> __m256i {
+        fn rounded(self, at: __m256) -> __m256i {
             let avx = self.avx;
-            let at = avx._mm256_sub_ps(at, avx._mm256_set1_ps(radius));
-            let at = avx._mm256_sub_ps(at, avx._mm256_set1_ps(DOWN));
             let at = avx._mm256_max_ps(at, avx._mm256_set1_ps(-BORDER));
             let held = avx._mm256_min_ps(at, avx._mm256_set1_ps(BORDER));
             // To the nearest, and of two as near to the even one.
@@ -374,17 +370,11 @@ mod wide {
         fn lines(self, (a, b): (__m256, __m256), lines: &Lines, k: usize) -> [[i16; LANES]; 2] {
             let (avx, avx2) = (self.avx, self.avx2);
             let scale = avx._mm256_set1_ps(lines.scale[k]);
-            let first = avx._mm256_set1_ps(lines.first[k]);
             let least = avx._mm256_mul_ps(avx._mm256_min_ps(a, b), scale);
             let most = avx._mm256_mul_ps(avx._mm256_max_ps(a, b), scale);
-            let (least, most) = (
-                avx._mm256_add_ps(least, first),
-                avx._mm256_add_ps(most, first),
-            );
-            let most = avx._mm256_xor_ps(most, avx._mm256_set1_ps(-0.0));
-            let low = self.below(least, lines.radius);
-            let high = self.below(most, lines.radius);
-            let fours = avx2._mm256_packs_epi32(low, high);
+            let low = avx._mm256_add_ps(least, avx._mm256_set1_ps(lines.low[k]));
+            let high = avx._mm256_sub_ps(avx._mm256_set1_ps(lines.high[k]), most);
+            let fours = avx2._mm256_packs_epi32(self.rounded(low), self.rounded(high));
             cast(avx2._mm256_permute4x64_epi64::<0b11_01_10_00>(fours))
         }
 
@@ -507,7 +497,7 @@ mod tests {
             start in points(), end in points(), radius in 0.0..9.0_f32,
             scale in 1e-3..1e5_f32, first in prop::array::uniform9(-4e4..4e4_f32),
         ) {
-            let lines = Lines { scale: [scale; PAIRS], first, radius };
+            let lines = Lines::new([scale; PAIRS], first.map(f64::from), f64::from(radius));
             let ways = Ways { start, end };
             let plain = Eight(&lines, &ways).run(Plain);
             prop_assert_eq!(plain, widest(Eight(&lines, &ways)));

@@ -15,10 +15,10 @@ use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on,
 };
-use weft_study::forecast::{Part, Placement, Spent, Told, work};
+use weft_study::forecast::{self, Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
-use weft_study::ready::{Reads, Ready};
+use weft_study::ready::{Early, Reads, Ready};
 use weft_study::record::Against;
 
 use super::contact_post::{Post, TAG};
@@ -282,11 +282,39 @@ pub(super) fn detect(
     let made_of = (snapshot, geometry);
     let told = placing.told().filter(|_| options.policy.forecast);
     let tells = told.is_some();
-    let told = share_geometry(comm, made_of, ownership, (team, prices), told, &find_first)?;
+    let patches = geometry.cloth.patches().len();
+    let mut pricing = prices.map(|prices| Pricing {
+        prices: prices_on(&tiles(geometry), around(geometry), prices, comm.size()),
+        reads: (0..patches).map(|patch| reads(geometry, patch)).collect(),
+        own: own.clone(),
+        ready: Ready::new(patches),
+    });
+    let mut early = Early::default();
+    if comm.size() > 1 {
+        early.patches = match placing.placement() {
+            Some(plan) => plan.tested_whole(me),
+            None => own.clone().collect(),
+        };
+    }
+    if let Some(pricing) = &mut pricing {
+        let reads = |patch: usize| &pricing.reads[patch];
+        early = Early::new(early.patches, &own, reads, &pricing.prices);
+        pricing.ready = early.ready(patches, reads);
+    }
+    let (told, early_time) = share_geometry(
+        comm,
+        made_of,
+        ownership,
+        (team, prices),
+        (told, &early),
+        &find_first,
+    )?;
     if tells && comm.size() > 1 {
         let patches = geometry.cloth.patches().iter();
         let nodes = patches.map(|tree| tree.len() as u32);
-        placing.plan(&told, &nodes.collect::<Vec<_>>());
+        let triangles: Vec<u32> = tiles(geometry).iter().map(|tile| tile.triangles).collect();
+        let before = forecast::before(&triangles, comm.size());
+        placing.plan(&told, &nodes.collect::<Vec<_>>(), &before);
         if let Some(prices) = prices {
             comm.compute(
                 ns(prices.forecast, placing.known().len() as f64),
@@ -308,15 +336,9 @@ pub(super) fn detect(
             (runs, targets)
         }
     };
-    let patches = geometry.cloth.patches().len();
     let tested = Tested {
         snapshot,
-        pricing: prices.map(|prices| Pricing {
-            prices: prices_on(&tiles(geometry), around(geometry), prices, comm.size()),
-            reads: (0..patches).map(|patch| reads(geometry, patch)).collect(),
-            own: ownership.patches(me),
-            ready: Ready::new(patches),
-        }),
+        pricing,
         left: Mutex::default(),
     };
     if let Some(prices) = prices {
@@ -356,7 +378,12 @@ pub(super) fn detect(
         left.contacts
     };
     let contacts = Contacts::sorted(found, team);
-    placing.ended(left.spent, report.busy.iter().sum());
+    // As if tests had made it ready.
+    let early_time = early_time * team.threads() as u32;
+    placing.ended(
+        left.spent,
+        report.busy.iter().sum::<Duration>() + early_time,
+    );
     if let Some(prices) = prices {
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }

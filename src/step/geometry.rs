@@ -14,6 +14,7 @@ use weft_runtime::{ScopeError, wire};
 use weft_study::forecast::{Account, Spent};
 use weft_study::layout::{FirmnessWork, cells_sent, firmness_shares};
 use weft_study::prices::{Prices, ns};
+use weft_study::ready::Early;
 use weft_study::record::{Against, Tile};
 
 use crate::collide::{Geometry, Kdop18, Snapshot, TileWork};
@@ -44,10 +45,11 @@ fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
 /// Things of a kind, and what makes one of them.
 type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 
-/// Gives every rank the volumes around all patches, the firmness of all tiles, and what it is `told` by all of what tests cost. On one rank with one thread tests make them when
+/// Gives every rank the volumes around all patches, the firmness of all tiles, and what it is `told` by all of what tests cost; second, how long it took to make
+/// what is made early. On one rank with one thread tests make them when
 /// they ask for them; on one with several these make them at once, and one of them does `first`, what is first done with the
 /// volumes around patches: what lies between its loops would be done by it alone. The volumes of a patch's tree are made by the first test that
-/// asks for them: who tests it has them in its cache.
+/// asks for them: who tests it has them in its cache. On several ranks those of the patches that are made `early` are made while the rest is under way.
 ///
 /// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
 /// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
@@ -57,9 +59,9 @@ pub(super) fn share_geometry(
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     ownership: &Ownership,
     (team, prices): (&Team, Option<&Prices>),
-    told: Option<&Account>,
+    (told, early): (Option<&Account>, &Early),
     first: &(dyn Fn() + Sync),
-) -> Result<Vec<Account>, ScopeError> {
+) -> Result<(Vec<Account>, Duration), ScopeError> {
     let me = comm.rank().index();
     let own = ownership.patches(me);
     let tiles = used_tiles(geometry);
@@ -80,7 +82,7 @@ pub(super) fn share_geometry(
         if team.threads() > 1 {
             make_alone(snapshot, (&own, &share), team, first);
         }
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Duration::ZERO));
     }
     let make =
         |comm: &mut dyn Comm, cost: u64, all: &Range<usize>, make: &(dyn Fn(usize) + Sync)| {
@@ -127,8 +129,14 @@ pub(super) fn share_geometry(
             .map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
         bytes.extend(told);
     }
+    comm.begin_allgather(&bytes)?;
+    let began = comm.now();
+    make(comm, early.cost, &(0..early.patches.len()), &|at| {
+        snapshot.make_whole(early.patches[at]);
+    });
+    let took = comm.now().saturating_sub(began);
     let mut told_by_all = Vec::new();
-    for (rank, bytes) in comm.allgather(bytes)?.iter().enumerate() {
+    for (rank, bytes) in comm.finish_allgather(bytes)?.iter().enumerate() {
         let theirs = ownership.patches(rank);
         let malformed = |what: String| CommError::Malformed {
             from: Rank(rank as u32),
@@ -162,7 +170,7 @@ pub(super) fn share_geometry(
             told_by_all.push(costs);
         }
     }
-    Ok(told_by_all)
+    Ok((told_by_all, took))
 }
 
 /// Whether what costs were told of exists.

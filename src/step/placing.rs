@@ -33,11 +33,11 @@ impl Placing {
         self.age == 0
     }
 
-    /// Takes what all ranks have told, and makes a plan of it. Nobody knows anything before the first step, and tests are forked by owners.
-    pub(super) fn plan(&mut self, told: &[Account], nodes: &[u32]) {
+    /// Takes what all ranks have told, and makes a plan of it; `before` is what each does before tests. Nobody knows anything before the first step, and tests are forked by owners.
+    pub(super) fn plan(&mut self, told: &[Account], nodes: &[u32], before: &[u64]) {
         self.forecast = Forecast::new(told, &self.forecast, nodes);
         let helps = told.len() > 1 && !self.forecast.is_empty();
-        self.plan = helps.then(|| self.forecast.placed(nodes, told.len()));
+        self.plan = helps.then(|| self.forecast.placed(nodes, before));
         self.account.restart();
     }
 

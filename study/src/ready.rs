@@ -3,11 +3,12 @@
 //! Volumes of all vertices, and as much of the tree as its tests look at: the tree consists of pieces, whose roots are made of their vertices,
 //! and what is inside a piece is made once a test may look there.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::prices::Prices;
+use crate::prices::{Prices, ns};
 
 /// A vertex in the volume of a piece's root takes this share of what a node takes. Measured with all of it near; where it is far, one waits
 /// for nodes, not for vertices, which have just been measured.
@@ -100,6 +101,51 @@ impl Ready {
     }
 }
 
+/// What a rank makes ready before its tests: patches that these look at whole.
+#[derive(Clone, Debug, Default)]
+pub struct Early {
+    /// The patches.
+    pub patches: Vec<usize>,
+    /// What that takes, in ns.
+    pub cost: u64,
+}
+
+impl Early {
+    /// That of these patches by a rank that owns `own`.
+    ///
+    /// # Panics
+    /// If there is no such patch.
+    #[must_use]
+    pub fn new<'a>(
+        patches: Vec<usize>,
+        own: &Range<usize>,
+        reads: impl Fn(usize) -> &'a Reads,
+        prices: &Prices,
+    ) -> Self {
+        let cost = patches.iter().map(|&patch| {
+            let of = reads(patch);
+            of.cost((None, of.whole()), own.contains(&patch), prices)
+        });
+        Self {
+            cost: ns(1.0, cost.sum()),
+            patches,
+        }
+    }
+
+    /// What is ready then, of so many patches.
+    ///
+    /// # Panics
+    /// If there is no such patch.
+    #[must_use]
+    pub fn ready<'a>(&self, patches: usize, reads: impl Fn(usize) -> &'a Reads) -> Ready {
+        let ready = Ready::new(patches);
+        for &patch in &self.patches {
+            ready.open(patch, reads(patch).whole());
+        }
+        ready
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,5 +181,32 @@ mod tests {
             ..reads
         };
         assert_eq!(most.whole(), u64::MAX);
+    }
+
+    /// What was made early is not paid for again.
+    #[test]
+    fn what_was_made_early_is_there() {
+        let all = [10, 20, 30].map(|around| Reads {
+            around,
+            nodes: 31,
+            pieces: vec![6; 4],
+            corners: 2 * around,
+        });
+        let prices = Prices {
+            way: 100.0,
+            measure: 1000.0,
+            node: 1.0,
+            ..Prices::default()
+        };
+        let reads = |patch: usize| &all[patch];
+        let early = Early::new(vec![0, 2], &(0..2), reads, &prices);
+        // The second is another rank's: nobody has seen where its vertices go.
+        assert_eq!(early.cost, 10_000 + 31 + 33_000 + 31);
+        let ready = early.ready(3, reads);
+        let cost = |patch: usize| {
+            let of = &all[patch];
+            of.cost(ready.open(patch, of.whole()), patch < 2, &prices)
+        };
+        assert_eq!([0, 1, 2].map(cost), [0.0, 20_031.0, 0.0]);
     }
 }

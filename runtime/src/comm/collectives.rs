@@ -185,7 +185,8 @@ pub trait Collectives: Comm {
         Ok(())
     }
 
-    /// Begins a gather to all that [`finish_allgather_into`](Collectives::finish_allgather_into) ends: what a rank does in between is done while
+    /// Begins a gather to all that [`finish_allgather`](Collectives::finish_allgather) or
+    /// [`finish_allgather_into`](Collectives::finish_allgather_into) ends, the same on all ranks: what a rank does in between is done while
     /// blocks are under way, if there are at most [`POSTED_UP_TO`] ranks. `own` is the block of this rank.
     ///
     /// Only one can be under way; other collectives may come in between.
@@ -197,6 +198,22 @@ pub trait Collectives: Comm {
             }
         }
         Ok(())
+    }
+
+    /// Gives every rank the blocks that a gather was begun with, by rank; `own` is that of this rank.
+    fn finish_allgather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>, CommError> {
+        if self.size() > POSTED_UP_TO {
+            return self.allgather(own);
+        }
+        let (me, n) = (self.rank().0, ranks(self));
+        let mut blocks = vec![Vec::new(); self.size()];
+        blocks[self.rank().index()] = own;
+        // In the order in which they were sent.
+        for distance in 1..n {
+            let from = ahead(me, n - distance, n);
+            blocks[from.index()] = self.recv_from(from, POSTED)?;
+        }
+        Ok(blocks)
     }
 
     /// Fills `all` as [`allgather_into`](Collectives::allgather_into) does, with the blocks that a gather was begun with.

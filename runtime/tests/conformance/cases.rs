@@ -163,6 +163,9 @@ fn collectives(comm: &mut dyn Comm) {
         let mut known = own.concat();
         comm.finish_allgather_into(&lengths, &mut known).unwrap();
         assert_eq!(known, all.concat());
+        // Where nobody knows how long the others' are.
+        comm.begin_allgather(&block(me)).unwrap();
+        assert_eq!(comm.finish_allgather(block(me)).unwrap(), all);
         let root = Rank(round % n);
         let given = if me == root.0 {
             vec![round as u8; 5]

@@ -10,10 +10,13 @@
 mod part;
 pub mod placement;
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::part::Part;
 pub use self::placement::Placement;
+use crate::layout::{FirmnessWork, firmness_shares};
 use crate::prices::Counts;
 use crate::record::Against;
 
@@ -47,8 +50,8 @@ impl Spent {
 #[must_use]
 pub fn work(against: Against, counts: &Counts) -> u64 {
     let [volumes, leaf, near, contact] = match against {
-        Against::Itself | Against::Patch(_) => [10, 35, 24, 0],
-        Against::Body(_) => [7, 26, 0, 30],
+        Against::Itself | Against::Patch(_) => [10, 42, 26, 0],
+        Against::Body(_) => [8, 29, 0, 34],
     };
     volumes * counts.volumes + leaf * counts.leaves + near * counts.near + contact * counts.contacts
 }
@@ -56,6 +59,20 @@ pub fn work(against: Against, counts: &Counts) -> u64 {
 /// What making a patch ready costs for each node of its tree, in the same unit: all of it, and the volumes of vertices, or as much of it as
 /// tests with one or two other patches look at, with seeing first where its vertices go. Both take about as long.
 const NODE: u64 = 5;
+
+/// What each rank does before tests, for all: the firmness of its share of the tiles, of which `triangles` has those of each. In the unit of [`work`].
+#[must_use]
+pub fn before(triangles: &[u32], ranks: usize) -> Vec<u64> {
+    /// For each triangle its gradients, and for each tile its firmness.
+    const TRIANGLE: u64 = 8;
+    const TILE: u64 = 900;
+    let share = |tiles: Range<usize>| {
+        let work = FirmnessWork::of(&triangles[tiles]);
+        TRIANGLE * work.triangles + TILE * work.tiles
+    };
+    let shares = firmness_shares(triangles, ranks);
+    shares.into_iter().map(share).collect()
+}
 
 /// What making a patch of so many nodes ready costs.
 fn ready(nodes: u32) -> u64 {
@@ -273,18 +290,16 @@ impl Forecast {
         &self.costs
     }
 
-    /// Places all tests on so many ranks. `nodes` has the nodes of each patch's tree: it costs something to make them ready, and a rank does that
-    /// for all patches that its tests touch.
+    /// Places all tests on ranks that have so much to do `before` each, in the unit of [`work`]. `nodes` has the nodes of each patch's tree: it costs something to
+    /// make them ready, and a rank does that for all patches that its tests touch.
     #[must_use]
-    pub fn placed(&self, nodes: &[u32], ranks: usize) -> Placement {
-        Placement::new(self, nodes, ranks)
+    pub fn placed(&self, nodes: &[u32], before: &[u64]) -> Placement {
+        Placement::new(self, nodes, before)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
-
     use super::*;
 
     fn tests(patches: Range<u32>, work: impl Fn(u32) -> u32) -> Vec<Spent> {

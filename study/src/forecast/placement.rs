@@ -2,9 +2,10 @@
 //!
 //! Tests are laid end to end, patch by patch in the order of the patch tree, those of two patches with the one that comes first, and the
 //! line is cut into as many stretches as there are ranks: a rank's tests are of patches that follow each other, few of which it shares with
-//! others. A stretch costs its tests, and making ready every patch that these touch. Cuts are
-//! put where they make the costliest stretch cheapest, found by bisection: whether stretches that cost at most so much are enough is
-//! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning]. A test that a cut falls into is
+//! others. A stretch costs its tests, making ready every patch that these touch, and what its rank does before. Cuts are
+//! put where they make the costliest stretch nearly cheapest: whether stretches that cost at most so much are enough is
+//! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning], and if the last one then costs too
+//! much, that is shared among all for the next try, of which three or four are enough. A test that a cut falls into is
 //! shared out in proportion: each of its ranks makes the same first few tests of it, breadth first, and goes on with its share of what
 //! these lead to ([`Part`]). What the forecast is wrong by is left to thieves.
 //!
@@ -40,10 +41,10 @@ const DEAL: u64 = 2_000;
 const SMALL: u64 = 8;
 /// No smaller part of a test is worth that.
 const LEAST: u64 = 2 * DEAL;
-/// How often the cost of a stretch is raised by an eighth at most, until there are stretches enough.
-const RAISES: usize = 64;
-/// How often the step to the last one is bisected: to half a percent.
-const BISECTIONS: usize = 5;
+/// How often the cost of a stretch is raised at most, until there are stretches enough.
+const RAISES: u32 = 20;
+/// By this part of itself at least, and each time by twice as much.
+const FINEST: u64 = 10_000;
 
 /// A test in the line.
 struct Item {
@@ -53,7 +54,7 @@ struct Item {
 
 impl Placement {
     /// Of tests of patches that there are.
-    pub(super) fn new(forecast: &Forecast, nodes: &[u32], ranks: usize) -> Self {
+    pub(super) fn new(forecast: &Forecast, nodes: &[u32], before: &[u64]) -> Self {
         let mut placement = Self {
             costs: forecast.costs.clone(),
             pieces: forecast.pieces.clone(),
@@ -73,12 +74,13 @@ impl Placement {
             .map(|spent| u64::from(spent.work))
             .sum();
         placement.small = all / (SMALL * placement.costs.len() as u64).max(1);
-        placement.cut(nodes, ranks.max(1));
+        placement.cut(nodes, if before.is_empty() { &[0] } else { before });
         placement
     }
 
     /// Cuts the line where it makes the costliest stretch cheapest.
-    fn cut(&mut self, nodes: &[u32], ranks: usize) {
+    fn cut(&mut self, nodes: &[u32], before: &[u64]) {
+        let ranks = before.len();
         let item = |spent: &Spent| Item {
             work: length(spent),
             patches: [spent.patch, spent.other().unwrap_or(spent.patch)],
@@ -88,31 +90,21 @@ impl Placement {
         let mut filling = Filling {
             items: &items,
             nodes,
-            ranks,
+            before,
             seen: vec![0; nodes.len()],
             stamp: 0,
         };
         // Each patch is made ready by somebody; and some are by several.
         let patches: u64 = nodes.iter().map(|&nodes| ready(nodes)).sum();
-        let mut least = (all + patches) / ranks as u64;
-        let mut most = least;
-        let (mut cuts, mut trial) = (Vec::new(), Vec::new());
-        // Whatever is left is the last one's, if nothing else helps.
-        for _ in 0..RAISES {
-            most += most / 8 + 1;
-            if filling.fill(most, &mut cuts) <= most {
+        let least = level(before, all + patches);
+        let (mut cuts, mut most) = (Vec::new(), least);
+        // What the last one has too much is for all; whatever is left is its own, if nothing else helps.
+        for raise in 0..RAISES {
+            let over = filling.fill(most, &mut cuts);
+            if over == 0 {
                 break;
             }
-            least = most;
-        }
-        for _ in 0..BISECTIONS {
-            let middle = least.midpoint(most);
-            if filling.fill(middle, &mut trial) <= middle {
-                most = middle;
-                std::mem::swap(&mut cuts, &mut trial);
-            } else {
-                least = middle;
-            }
+            most += (over / ranks as u64).max(most.saturating_mul(1 << raise) / FINEST) + 1;
         }
         cuts.resize(ranks, all);
         cuts.push(u64::MAX);
@@ -135,6 +127,18 @@ impl Placement {
             .saturating_sub(1);
         let last = self.begins.partition_point(|&begin| begin < to);
         self.costs[if from < to { first..last } else { 0..0 }].iter()
+    }
+
+    /// The patches of which a rank tests something against themselves or bodies, which looks at all of them, ascending.
+    #[must_use]
+    pub fn tested_whole(&self, rank: usize) -> Vec<usize> {
+        let whole = |spent: &&Spent| !matches!(spent.against, Against::Patch(_));
+        let mut patches: Vec<usize> = (self.known(rank).filter(whole))
+            .map(|spent| spent.patch as usize)
+            .collect();
+        patches.sort_unstable();
+        patches.dedup();
+        patches
     }
 
     /// The patches whose tests are a rank's if nobody knows them, [of two](Ownership::patch_of_pair) with one of them.
@@ -232,6 +236,21 @@ impl Placement {
     }
 }
 
+/// How much all have to do at least who share this work, so that those who do less before do more of it: as water in a vessel with steps.
+fn level(before: &[u64], work: u64) -> u64 {
+    let mut steps = before.to_vec();
+    steps.sort_unstable();
+    let (mut filled, mut level) = (work, u64::MAX);
+    for (covered, &step) in (1..).zip(&steps) {
+        if level <= step {
+            break;
+        }
+        filled += step;
+        level = filled / covered;
+    }
+    level
+}
+
 /// How much of the line a test takes.
 fn length(spent: &Spent) -> u64 {
     u64::from(spent.work).max(1)
@@ -241,25 +260,26 @@ fn length(spent: &Spent) -> u64 {
 struct Filling<'a> {
     items: &'a [Item],
     nodes: &'a [u32],
-    ranks: usize,
+    /// What the rank of each stretch does before.
+    before: &'a [u64],
     /// For each patch, when it was last touched.
     seen: Vec<u64>,
     stamp: u64,
 }
 
 impl Filling<'_> {
-    /// Fills stretches that cost no more than this, but for the last one, and answers what that costs; `cuts` is where they begin.
+    /// Fills stretches that cost no more than this, but for the last one, and answers by how much that costs more; `cuts` is where they begin.
     fn fill(&mut self, most: u64, cuts: &mut Vec<u64>) -> u64 {
         cuts.clear();
         cuts.push(0);
         self.stamp += 1;
-        let (mut at, mut load) = (0, 0);
+        let (mut at, mut load) = (0, self.before[0]);
         for item in self.items {
             let mut rest = item.work;
             loop {
                 let again = if rest < item.work { DEAL } else { 0 };
                 let beside = again + self.unready(item);
-                if load + beside + rest <= most || cuts.len() == self.ranks {
+                if load + beside + rest <= most || cuts.len() == self.before.len() {
                     load += beside + rest;
                     self.touch(item);
                     break;
@@ -271,11 +291,12 @@ impl Filling<'_> {
                 }
                 cuts.push(at + item.work - rest);
                 self.stamp += 1;
-                load = 0;
+                load = self.before[cuts.len() - 1];
             }
             at += item.work;
         }
-        load
+        // What is done before, is done.
+        load.saturating_sub(most.max(self.before[cuts.len() - 1]))
     }
 
     /// What it costs to make those patches of a test ready that no test of this stretch has touched.
@@ -351,7 +372,7 @@ mod tests {
             }
             let nodes: Vec<u32> = (0..16).map(|patch| 100 * patch).collect();
             let forecast = Forecast::new(&accounts, &Forecast::default(), &nodes);
-            let placement = forecast.placed(&nodes, ranks);
+            let placement = forecast.placed(&nodes, &vec![0; ranks]);
             let costs: Vec<Spent> = costs.iter().map(|(spent, ..)| *spent).collect();
             let within = |spent: &&Spent| spent.patch < 16 && spent.other().is_none_or(|other| other < 16);
             for spent in costs.iter().chain(&asked).filter(within) {
@@ -390,7 +411,7 @@ mod tests {
                 work: if patch == 20 { 6_400_000 } else { 100_000 },
             })
             .collect();
-        let placement = Forecast::of_tests(&costs).placed(&[300; 64], 16);
+        let placement = Forecast::of_tests(&costs).placed(&[300; 64], &[0; 16]);
         let whole: f64 = costs.iter().map(|spent| f64::from(spent.work)).sum();
         for rank in 0..16 {
             let share = |spent: &Spent| {
@@ -403,5 +424,54 @@ mod tests {
                 "rank {rank}: {work} of {whole}"
             );
         }
+    }
+
+    #[test]
+    fn who_does_more_before_has_fewer_tests() {
+        let costs: Vec<Spent> = (0..64)
+            .map(|patch| Spent {
+                patch,
+                against: Against::Itself,
+                work: 100_000,
+            })
+            .collect();
+        let mut before = [20_000_u64; 8];
+        before[3] = 420_000;
+        // More than all others have to do together.
+        before[7] = 9_000_000;
+        let placement = Forecast::of_tests(&costs).placed(&[0; 64], &before);
+        let share = |rank: usize| -> f64 {
+            let part = |spent: &Spent| placement.part(rank, spent.patch, spent.against);
+            costs.iter().filter_map(part).map(Part::share).sum()
+        };
+        // All of 64 tests, but what two have done before is theirs.
+        let even = (6_400_000.0 + 6.0 * 20_000.0 + 420_000.0) / 7.0;
+        for (rank, &before) in before.iter().enumerate() {
+            let expected = (even - before as f64).max(0.0) / 100_000.0;
+            let got = share(rank);
+            assert!(
+                (got - expected).abs() < 0.6,
+                "rank {rank}: {got} of {expected}"
+            );
+        }
+        assert_eq!(share(7), 0.0);
+    }
+
+    #[test]
+    fn patches_that_are_tested_against_another_alone_are_not_looked_at_whole() {
+        let spent = |patch, against| Spent {
+            patch,
+            against,
+            work: 10_000,
+        };
+        let costs = [
+            spent(0, Against::Patch(1)),
+            spent(2, Against::Body(0)),
+            spent(2, Against::Itself),
+            spent(3, Against::Patch(5)),
+            spent(4, Against::Itself),
+        ];
+        let placement = Forecast::of_tests(&costs).placed(&[0; 6], &[0]);
+        assert_eq!(placement.tested_whole(0), [2, 4]);
     }
 }

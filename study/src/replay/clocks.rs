@@ -130,6 +130,19 @@ impl Clocks {
         }
     }
 
+    /// The same where ranks do not know the lengths of each other's blocks.
+    pub(super) fn finish_gather(
+        &mut self,
+        under_way: Vec<(usize, u64)>,
+        bytes: impl Fn(usize) -> u64,
+    ) {
+        if self.now.len() > POSTED_UP_TO {
+            self.allgather(bytes);
+        } else {
+            self.take_posted(under_way);
+        }
+    }
+
     /// A gather to all, by dissemination, of so many bytes from each rank, each block behind its length.
     pub(super) fn allgather(&mut self, bytes: impl Fn(usize) -> u64) {
         /// Bytes of a block's length.

@@ -25,10 +25,10 @@ use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scop
 use self::clocks::Clocks;
 use self::tests_task::{Env, Tests};
 use crate::PHASES;
-use crate::forecast::{Account, Forecast, Part, Placement, Told};
+use crate::forecast::{self, Account, Forecast, Part, Placement, Told};
 use crate::layout::{Layout, prices_on};
 use crate::prices::{Prices, ns};
-use crate::ready::Ready;
+use crate::ready::Early;
 use crate::record::{Header, Step};
 
 /// Bytes of a vertex in an exchange of the solve.
@@ -223,7 +223,31 @@ pub fn replay(
     clocks.compute(|rank| making(rank)[0]);
     clocks.exchange(&layout.cells, 1, |rank| making(rank)[1]);
     clocks.compute(|rank| making(rank)[2]);
-    clocks.allgather(|rank| layout.ranks[rank].roots + told(rank));
+    // While volumes and firmness are under way, each makes ready what it tests whole.
+    let whole = |rank: usize| match left
+        .plan
+        .as_ref()
+        .filter(|_| ranks > 1 && placement.is_some())
+    {
+        Some((before, _)) => before.tested_whole(rank),
+        None if ranks > 1 => layout.ownership().patches(rank).collect(),
+        None => Vec::new(),
+    };
+    let reads = |patch: usize| &header.patches[patch].reads;
+    let early: Vec<Early> = (0..ranks)
+        .map(|rank| {
+            Early::new(
+                whole(rank),
+                &layout.ownership().patches(rank),
+                reads,
+                prices,
+            )
+        })
+        .collect();
+    let blocks = |rank: usize| layout.ranks[rank].roots + told(rank);
+    let under_way = clocks.begin_allgather(blocks);
+    clocks.compute(|rank| early[rank].cost);
+    clocks.finish_gather(under_way, blocks);
     clocks.compute(|rank| planned + ns(prices.target, targets(rank) as f64));
     let begins = clocks.now;
     let body = |comm: &mut dyn Comm| {
@@ -235,7 +259,7 @@ pub fn replay(
             prices,
             own: layout.ownership().patches(rank),
             alone: ranks == 1,
-            ready: Ready::new(header.patches.len()),
+            ready: early[rank].ready(header.patches.len(), reads),
             tally: [const { AtomicU64::new(0) }; 3],
             found: Mutex::default(),
             spent: Mutex::default(),
@@ -257,14 +281,19 @@ pub fn replay(
         } = played?;
         ends.push(end.as_nanos() as u64);
         let made: u64 = making(rank).iter().sum();
+        let made = made + early[rank].cost;
         let own = made + planned + ns(prices.target, targets(rank) as f64) + tally[2];
         times.heaviest = times.heaviest.max(own);
         times.computed[0] += own;
         times.tests += tally[0];
         times.contacts += tally[1];
         times.charged += tally[2];
-        let mut account = Account::default();
-        account.add(spent, tally[2]);
+        let mut account = left.accounts.get(rank).cloned().unwrap_or_default();
+        if step.plans {
+            account.restart();
+        }
+        // As much as when its tests make all of it ready.
+        account.add(spent, tally[2] + early[rank].cost);
         times.left.accounts.push(account);
         times.tasks += report.tasks;
         times.splits += report.splits;
@@ -304,13 +333,15 @@ pub(crate) fn placement(
         .iter()
         .map(|patch| patch.reads.nodes)
         .collect();
+    let triangles: Vec<u32> = header.tiles.iter().map(|tile| tile.triangles).collect();
+    let before_tests = forecast::before(&triangles, ranks);
     let first = Forecast::of_tests(&step.forecast);
     let Some((_, before)) = &left.plan else {
         // Nobody knows who made which of them, nor how fast.
-        return Some((first.placed(&nodes, ranks), first));
+        return Some((first.placed(&nodes, &before_tests), first));
     };
     let forecast = Forecast::new(&left.accounts, before, &nodes);
-    Some((forecast.placed(&nodes, ranks), forecast))
+    Some((forecast.placed(&nodes, &before_tests), forecast))
 }
 
 /// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around its patches, while others send the cells that it
