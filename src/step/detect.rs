@@ -293,7 +293,9 @@ pub(super) fn detect(
     if comm.size() > 1 {
         early.patches = match placing.placement() {
             Some(plan) => plan.tested_whole(me),
-            None => own.clone().collect(),
+            None if geometry.self_collision => own.clone().collect(),
+            // Who knows whether any body is near.
+            None => Vec::new(),
         };
     }
     if let Some(pricing) = &mut pricing {

@@ -2,6 +2,7 @@
 
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
+use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
 
 use crate::forecast::Part;
 use crate::layout::{FIRMNESS_SHARED_UP_TO, FirmnessWork, Layout, prices_on};
@@ -101,10 +102,23 @@ pub fn bounds(
     } else {
         costs.iter().map(|&(_, ready)| ready).fold(0.0, f64::max)
     };
-    let rounds = (ranks as f64).log2().ceil();
     let hop = network.far.latency + 2 * network.far.overhead;
-    // Volumes of patches, comparing programs, the end of the scope there and back, and whom contacts go to.
-    let latency = 4.0 * rounds * hop.as_nanos() as f64;
+    let rounds = (0..).find(|&round| GATHER_FACTOR.pow(round) >= ranks);
+    let rounds = rounds.unwrap_or_default();
+    // The tree of waves has as many branches, of which the last row may be all there is of it.
+    let depth = if GATHER_FACTOR.pow(rounds) > ranks && rounds > 1 {
+        rounds - 1
+    } else {
+        rounds
+    };
+    let volumes = if ranks > POSTED_UP_TO {
+        rounds
+    } else {
+        rounds.min(1)
+    };
+    // Volumes of patches, the end of the scope there and back, and whom contacts go to.
+    let hops = f64::from(volumes + 2 * depth + rounds);
+    let latency = hops * hop.as_nanos() as f64;
     Bounds {
         work,
         longest,

@@ -29,7 +29,7 @@ use crate::forecast::{self, Account, Forecast, Part, Placement, Told};
 use crate::layout::{Layout, prices_on};
 use crate::prices::{Prices, ns};
 use crate::ready::Early;
-use crate::record::{Header, Step};
+use crate::record::{Against, Header, Step};
 
 /// Bytes of a vertex in an exchange of the solve.
 const VECTOR: u64 = 24;
@@ -224,14 +224,18 @@ pub fn replay(
     clocks.exchange(&layout.cells, 1, |rank| making(rank)[1]);
     clocks.compute(|rank| making(rank)[2]);
     // While volumes and firmness are under way, each makes ready what it tests whole.
-    let whole = |rank: usize| match left
-        .plan
-        .as_ref()
-        .filter(|_| ranks > 1 && placement.is_some())
-    {
+    let before = left.plan.as_ref().filter(|_| placement.is_some());
+    let mut tests_itself = vec![false; header.patches.len()];
+    for task in &step.tasks {
+        tests_itself[task.patch as usize] |= task.against == Against::Itself;
+    }
+    let whole = |rank: usize| match before {
+        _ if ranks == 1 => Vec::new(),
         Some((before, _)) => before.tested_whole(rank),
-        None if ranks > 1 => layout.ownership().patches(rank).collect(),
-        None => Vec::new(),
+        None => {
+            let own = layout.ownership().patches(rank);
+            own.filter(|&patch| tests_itself[patch]).collect()
+        }
     };
     let reads = |patch: usize| &header.patches[patch].reads;
     let early: Vec<Early> = (0..ranks)
