@@ -357,9 +357,11 @@ impl Grid {
         }
     }
 
-    /// Centre and half diagonal of a volume's box along the axes, in m.
+    /// Centre and half diagonal of a volume's box along the axes, in m; of one that reaches the border, beyond which nobody knows how far it goes, all there is.
     pub(super) fn ball(&self, volume: &Packed) -> (DVec3, f64) {
-        if self.lines <= 0.0 {
+        let outermost = -BORDER as i16;
+        let planes = volume.low[..3].iter().chain(&volume.high[..3]);
+        if self.lines <= 0.0 || planes.into_iter().any(|&line| line <= outermost) {
             return (DVec3::ZERO, f64::INFINITY);
         }
         let at =
