@@ -28,11 +28,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use glam::DVec3;
-use weft_partition::aggregates::{FEW_ITERATIONS, MANY_ITERATIONS};
-use weft_partition::{AggregateOptions, Aggregates, HaloPlan, Ownership, PatchTree};
+use weft_partition::{Aggregates, HaloPlan, Ownership, PatchTree};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Tag, solo::Solo};
-use weftwork::solve::{ModifiedCg, Multilevel, Preconditioner, Smoother, System, Tolerance};
+use weftwork::solve::{
+    ModifiedCg, Multilevel, Preconditioner, Smoother, System, Tolerance, aggregate_options,
+};
 use weftwork::step::{Simulation, World};
 
 #[path = "common/cloth.rs"]
@@ -161,17 +162,8 @@ impl<'a> Ours<'a> {
         let once = milliseconds(1, || {
             let graph = world.graph();
             let aggregates = multilevel.then(|| {
-                // As worlds choose them.
-                let share_of_root = if goal > 1e-4 {
-                    FEW_ITERATIONS
-                } else {
-                    MANY_ITERATIONS
-                };
-                let options = AggregateOptions {
-                    share_of_root,
-                    ..AggregateOptions::default()
-                };
-                Aggregates::build(graph, world.tree(), &options).expect("the world's own")
+                Aggregates::build(graph, world.tree(), &aggregate_options(goal))
+                    .expect("the world's own")
             });
             let multilevel = aggregates
                 .as_ref()

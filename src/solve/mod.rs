@@ -60,6 +60,6 @@ pub use filter::Filter;
 pub use half::is_rounded;
 pub use halo::Halo;
 pub use outcome::{Criterion, End, Outcome, SolveError, System, Tolerance};
-pub use preconditioner::{Multilevel, Preconditioner, Smoother};
+pub use preconditioner::{Multilevel, Preconditioner, Smoother, aggregate_options};
 pub use prefiltered::Prefiltered;
 pub use reduction::Reduction;

@@ -19,7 +19,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_partition::{Aggregates, Graph, HaloPlan, Ownership, PatchTree};
+use weft_partition::aggregates::{FEW_ITERATIONS, MANY_ITERATIONS};
+use weft_partition::{AggregateOptions, Aggregates, Graph, HaloPlan, Ownership, PatchTree};
 use weft_runtime::comm::{Comm, CommError};
 
 use super::coarse::CoarseSpace;
@@ -47,6 +48,22 @@ pub struct Multilevel<'a> {
     pub aggregates: &'a Aggregates,
     /// The graph of the whole matrix, in the numbering of the tree.
     pub graph: &'a Graph,
+}
+
+/// How patches are cut into aggregates for solves to this relative tolerance. Tight ones take many iterations, for which the larger factor of
+/// smaller aggregates pays.
+#[must_use]
+pub fn aggregate_options(tolerance: f64) -> AggregateOptions {
+    /// A large sheet takes some fifty iterations to it.
+    const TIGHT: f64 = 1e-4;
+    AggregateOptions {
+        share_of_root: if tolerance > TIGHT {
+            FEW_ITERATIONS
+        } else {
+            MANY_ITERATIONS
+        },
+        ..AggregateOptions::default()
+    }
 }
 
 /// A preconditioner of one rank.

@@ -3,10 +3,7 @@
 use glam::DVec3;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
-use weft_partition::aggregates::{FEW_ITERATIONS, MANY_ITERATIONS};
-use weft_partition::{
-    AggregateOptions, Aggregates, Graph, PartitionError, PatchOptions, PatchTree,
-};
+use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
 
 use crate::collide::audit::{crossings, crossings_between};
 use crate::collide::body::{Analytic, BodySurface};
@@ -14,6 +11,7 @@ use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
 use crate::physics::{ClothModel, PhysicsError};
 use crate::scene::{Culling, Pin, Preconditioner, Scene, Surface};
+use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
 /// motion that a step starts with.
@@ -156,7 +154,7 @@ impl World {
         let graph = graph.renumbered(&tree)?;
         let multilevel = scene.solver.preconditioner == Preconditioner::Multilevel;
         let aggregates = multilevel
-            .then(|| Aggregates::build(&graph, &tree, &aggregate_options(scene)))
+            .then(|| Aggregates::build(&graph, &tree, &aggregate_options(scene.solver.tolerance)))
             .transpose()?;
         let model = model.renumbered(tree.old_to_new());
         let (near, far) = model.couplings();
@@ -478,21 +476,6 @@ fn check_crossings(scene: &Scene, model: &ClothModel) -> Result<(), WorldError> 
         others: found.len() - 1,
     })
 }
-
-/// How patches are cut further. Tight tolerances take many iterations, for which the larger factor of smaller aggregates pays.
-fn aggregate_options(scene: &Scene) -> AggregateOptions {
-    AggregateOptions {
-        share_of_root: if scene.solver.tolerance > TIGHT {
-            FEW_ITERATIONS
-        } else {
-            MANY_ITERATIONS
-        },
-        ..AggregateOptions::default()
-    }
-}
-
-/// A tolerance for which a large sheet takes some fifty iterations.
-const TIGHT: f64 = 1e-4;
 
 /// How a scene wants its cloth to be cut.
 fn patch_options(scene: &Scene) -> PatchOptions {
