@@ -13,7 +13,7 @@ use crate::comm::threads::panic_message;
 use crate::panics::catch;
 
 /// First byte of every message; changes when the format does.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 /// Room for most messages, in bytes.
 const USUAL: usize = 128;
 /// Largest message that is decoded, in bytes.
@@ -71,7 +71,7 @@ mod tests {
     use crate::block::{BlockError, BlockName};
     use crate::comm::Rank;
     use crate::scheduler::GroupId;
-    use crate::scheduler::message::{BlockMessage, Bundle, Census, GroupCount, Message};
+    use crate::scheduler::message::{BlockMessage, Bundle, Census, GroupCount, Message, Word};
 
     type Letter = Message<u8, u8>;
 
@@ -90,6 +90,7 @@ mod tests {
             stuck: 5,
             lying: 6,
             moved: 7,
+            posted: vec![(9, 2)],
         };
         let collective = GroupId::Collective(2);
         let rooted = GroupId::Rooted {
@@ -107,24 +108,24 @@ mod tests {
             id: 2,
             version: 3,
         };
-        let golden: [(Letter, &str); 18] = [
-            (Message::StealRequest(None), "05 .5"),
+        let golden: [(Letter, &str); 20] = [
+            (Message::StealRequest(None), "06 .5"),
             (
                 Message::StealRequest(Some(rooted)),
-                "05 .4 01 01 .3 03 .3 09 .7",
+                "06 .4 01 01 .3 03 .3 09 .7",
             ),
             (
                 Message::StealAnswer(bundles.clone()),
-                "05 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+                "06 01 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
-            (Message::Lifeline(Some(collective)), "05 02 .3 01 .4 02 .3"),
+            (Message::Lifeline(Some(collective)), "06 02 .3 01 .4 02 .3"),
             (
                 Message::Gift(bundles),
-                "05 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
+                "06 03 .3 01 .7 02 .7 01 .3 03 .3 09 .11 02 .3 03 .3 06 .7 01 .7 07",
             ),
             (
                 Message::Results(vec![(collective, 9)]),
-                "05 04 .3 01 .11 02 .3 09",
+                "06 04 .3 01 .11 02 .3 09",
             ),
             (
                 Message::Returned {
@@ -132,18 +133,35 @@ mod tests {
                     sent: 1,
                     results: vec![8],
                 },
-                "05 05 .3 06 .7 01 .7 01 .7 08",
+                "06 05 .3 06 .7 01 .7 01 .7 08",
             ),
-            (Message::Revoked(6), "05 06 .3 06 .7"),
-            (Message::Cancel(collective, Rank(1)), "05 07 .7 02 .3 01 .3"),
-            (Message::CancelLease(6), "05 08 .3 06 .7"),
-            (Message::Wave(6), "05 09 .3 06 .3"),
+            (Message::Revoked(6), "06 06 .3 06 .7"),
+            (Message::Cancel(collective, Rank(1)), "06 07 .7 02 .3 01 .3"),
+            (Message::CancelLease(6), "06 08 .3 06 .7"),
+            (Message::Wave(6), "06 09 .3 06 .3"),
             (
                 Message::Report(6, census, vec![(collective, 9)]),
-                "05 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 07 .3 01 .11 02 .3 09",
+                "06 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 07 .3 01 .7 09 .3 02 .7 01 .11 02 .3 09",
             ),
-            (Message::Exhausted(vec![1], true), "05 0b .3 01 .7 01 .3 01"),
-            (Message::Quiet(vec![1], false), "05 0c .3 01 .7 01 .4"),
+            (
+                Message::Exhausted(vec![1], true, vec![(5, 3)]),
+                "06 0b .3 01 .7 01 .3 01 01 .7 05 .3 03 .7",
+            ),
+            (Message::Quiet(vec![1], false), "06 0c .3 01 .7 01 .4"),
+            (
+                Message::Farewell(Word {
+                    groups: vec![4],
+                    waits: true,
+                    over: false,
+                    posted: 2,
+                    items: vec![vec![3]],
+                }),
+                "06 0e .3 01 .7 04 .3 01 .1 02 .7 01 .7 01 .7 03",
+            ),
+            (
+                Message::Letters(vec![vec![7, 8], vec![]]),
+                "06 0f .3 02 .7 02 .7 07 08 .8",
+            ),
             (
                 Message::Block(BlockMessage::Fetch {
                     name,
@@ -151,7 +169,7 @@ mod tests {
                     reader: Rank(4),
                     number: 5,
                 }),
-                "05 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
+                "06 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
             ),
             (
                 Message::Block(BlockMessage::Delivery {
@@ -159,7 +177,7 @@ mod tests {
                     number: 5,
                     bytes: vec![6, 7].into(),
                 }),
-                "05 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
+                "06 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -167,7 +185,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Unpublished { name },
                 }),
-                "05 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
+                "06 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -175,7 +193,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Stale { name, current: 4 },
                 }),
-                "05 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
+                "06 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
             ),
         ];
         for (letter, golden) in golden {

@@ -1,16 +1,17 @@
 //! Volumes of 18 planes in 16 bits each: what the trees of a step are made of.
 //!
-//! A step has one grid for all its volumes, laid over all of the cloth; planes are rounded outwards to its lines,
+//! A step has one grid for all its volumes, laid over all of the cloth as it is when the step begins; planes are rounded outwards to its lines,
 //! so that what a volume holds it holds still. A volume is less than half as many bytes as in f32, and
 //! vector instructions take eight planes at once. Of contacts nothing is lost, for the last word on a pair of features is not
 //! said by volumes. What lies off the grid is held by its border: it is told from what lies on it, not from what lies off it too.
 //!
-//! The grid is a function of the volumes around patches, which all ranks know. Its lines lie at multiples of a power of
+//! The grid is a function of positions, which all ranks know. Its lines lie at multiples of a power of
 //! two, so that it stays for many steps, and so do volumes of bodies at rest.
 
 use glam::DVec3;
 
 use super::bvh::{Below, Bvh};
+use super::extent::Extent;
 use super::kdop::{Kdop18, along};
 use super::traverse::Bounds;
 use super::width::{Width, Work, widest};
@@ -106,7 +107,7 @@ fn line(at: f32) -> i16 {
     rounded(at - DOWN)
 }
 
-/// The nearest line, of what is at the border or beyond that.
+/// The nearest line; the border itself, of what lies beyond.
 #[inline(always)]
 fn rounded(at: f32) -> i16 {
     let held = lesser(greater(at, -BORDER), BORDER);
@@ -283,18 +284,18 @@ impl Work for Measuring<'_> {
 }
 
 impl Grid {
-    /// The grid over a volume.
-    pub(super) fn over(whole: &Kdop18) -> Self {
-        let planes = whole.numbers().map(f64::from);
+    /// The grid over the points of a box.
+    pub(super) fn over(cloth: Extent) -> Self {
+        let Extent { low, high } = cloth;
         let along_of = |p: DVec3, k: usize| along(p, k).0;
-        let middle = |k: usize| 0.5 * (planes[k] - planes[PAIRS + k]);
-        let widths = (0..PAIRS).map(|k| {
-            let (_, length) = along(DVec3::ZERO, k);
-            (-planes[PAIRS + k] - planes[k]) / length
-        });
+        let center = low.midpoint(high);
+        let middle = |k: usize| along_of(center, k);
+        let size = high - low;
+        // Along a diagonal a box is as wide as along the other one of the same side.
+        let widths = [0, 1, 2, 3, 4, 5].map(|k| along_of(size, k) / along(size, k).1);
         // Not `max`, which leaves out what is no number.
-        let widest = widths.fold(1e-30, |a, b| if b <= a { a } else { b });
-        if widest.is_nan() || widest >= 1e30 {
+        let widest = (widths.into_iter()).fold(1e-30, |a, b| if b <= a { a } else { b });
+        if widest.is_nan() || widest >= 1e30 || !center.is_finite() {
             return Self {
                 origin: DVec3::ZERO,
                 lines: 0.0,
@@ -304,7 +305,7 @@ impl Grid {
         }
         let lines = (LINES / widest).log2().floor().exp2();
         let snapped = |at: f64| (at * lines / MOVED).round() * MOVED / lines;
-        let origin = DVec3::new(middle(0), middle(1), middle(2)).map(snapped);
+        let origin = center.map(snapped);
         let mut grid = Self {
             origin,
             lines,
@@ -335,7 +336,7 @@ impl Grid {
         widest(Measuring { ways, lines, out });
     }
 
-    /// A point near the middle of the cloth.
+    /// A point near the middle of the cloth as it is when the step begins.
     pub(super) fn origin(&self) -> DVec3 {
         self.origin
     }
@@ -634,7 +635,7 @@ pub(super) mod tests {
             for &p in &points {
                 prop_assert!(whole.contains(p));
             }
-            let grid = Grid::over(&whole);
+            let grid = Grid::over(Extent::of(&points));
             // From the origin, or from anywhere on the cloth.
             let anchor = points.get(from.wrapping_sub(1)).copied();
             let anchor = anchor.unwrap_or_else(|| grid.origin());
@@ -660,8 +661,7 @@ pub(super) mod tests {
         fn what_overlaps_exactly_overlaps_on_the_grid_however_it_is_asked(
             points in prop::collection::vec(point(1.0), 8),
         ) {
-            let whole = Kdop18::around(&points, 0.0);
-            let grid = Grid::over(&whole);
+            let grid = Grid::over(Extent::of(&points));
             let one = |k: usize| swept(&grid, [points[2 * k], points[2 * k + 1]], 0.02);
             let exact = |k: usize| Kdop18::around(&points[2 * k..2 * k + 2], 0.02);
             let nodes = [both(&one(0), &one(1)), both(&one(2), &one(3))];
@@ -678,8 +678,7 @@ pub(super) mod tests {
 
     #[test]
     fn off_the_grid_nothing_is_lost() {
-        let whole = Kdop18::around(&[DVec3::ZERO, DVec3::ONE], 0.0);
-        let grid = Grid::over(&whole);
+        let grid = Grid::over(Extent::of(&[DVec3::ZERO, DVec3::ONE]));
         let at = |p: DVec3| swept(&grid, [p, p], 0.01);
         let inside = at(DVec3::splat(0.5));
         for far in [1e3, 1e30, 1e200] {
@@ -696,7 +695,7 @@ pub(super) mod tests {
     fn any_cloth_has_a_grid() {
         for size in [0.0, 1e-300, 1e-30, 1e30, 1e300, f64::INFINITY, f64::NAN] {
             let points = [DVec3::ZERO, DVec3::splat(size)];
-            let grid = Grid::over(&whole(&points, 0.0));
+            let grid = Grid::over(Extent::of(&points));
             let all = points.map(|p| swept(&grid, [p, p], 0.0));
             let both = all[0].union(&all[1]);
             assert!(both.overlaps(&all[0]) && both.overlaps(&all[1]), "{size}");
@@ -708,7 +707,7 @@ pub(super) mod tests {
     fn the_grid_stays_while_cloth_moves_a_little() {
         let grid = |shift: f64| {
             let points = [DVec3::splat(shift), DVec3::ONE + shift];
-            Grid::over(&Kdop18::around(&points, 0.01))
+            Grid::over(Extent::of(&points))
         };
         let mut grids: Vec<Grid> = (0..100).map(|step| grid(0.001 * f64::from(step))).collect();
         grids.dedup();

@@ -310,7 +310,7 @@ fn place(node: u32) -> (usize, usize) {
 mod tests {
     use glam::DVec3;
 
-    use super::super::kdop::Kdop18;
+    use super::super::extent::Extent;
     use super::super::packed::{Grid, Ways};
     use super::super::traverse::Bounds;
     use super::*;
@@ -325,7 +325,7 @@ mod tests {
             let corners = |t: u32| [t, t * 31 % (count + 2), t * 17 % (count + 2)];
             let tree = Bvh::build((0..count).map(|t| (t, x(t))).collect());
             let points: Vec<DVec3> = (0..count + 2).map(x).collect();
-            let grid = Grid::over(&Kdop18::around(&points, 0.01));
+            let grid = Grid::over(Extent::of(&points));
             let (mut ways, mut vertices) = (Vec::new(), Vec::new());
             Ways::of(&points, |&p| [p, p + 0.01 * p], points[0], &mut ways);
             grid.measure(&ways, points[0], 0.01, &mut vertices);

@@ -1,7 +1,7 @@
 //! One step's geometry: everything that collision tests read.
 //!
 //! Volumes bound what a triangle sweeps over in the step, inflated by half the reach of contacts; they are a function
-//! of positions and velocities alone, and lie on a grid that is one too. So are those of vertices, by which pairs of features are sorted
+//! of positions and velocities alone, and lie on a grid that is one of positions. So are those of vertices, by which pairs of features are sorted
 //! out whose triangles meet, as those of neighbours always do.
 
 use std::cell::RefCell;
@@ -14,6 +14,7 @@ use glam::DVec3;
 use super::body::Body;
 use super::body_motion::{BodyMotion, Sweep};
 use super::charts::{self, BLOCKS, Together};
+use super::extent::Extent;
 use super::firmness::{self, BESIDE, Ends, Firmness, Gradients};
 use super::kdop::Kdop18;
 use super::near::{Near, NearPairs};
@@ -43,6 +44,8 @@ pub struct Snapshot<'a> {
     motions: &'a [BodyMotion],
     pub(super) x: &'a [DVec3],
     pub(super) v: &'a [DVec3],
+    /// Where `x` are, if somebody knows.
+    extent: Option<Extent>,
     pub(super) dt: f64,
     pub(super) thickness: f64,
     pub(super) reach: f64,
@@ -137,6 +140,7 @@ impl<'a> Snapshot<'a> {
             motions: geometry.body_motions,
             x,
             v,
+            extent: None,
             dt,
             thickness: geometry.thickness,
             reach: geometry.reach,
@@ -151,6 +155,14 @@ impl<'a> Snapshot<'a> {
     #[must_use]
     pub(crate) fn in_pieces(mut self) -> Self {
         self.in_pieces = true;
+        self
+    }
+
+    /// For somebody who knows the extent of the positions.
+    #[must_use]
+    pub(crate) fn within(mut self, extent: Extent) -> Self {
+        debug_assert_eq!(extent, Extent::of(self.x));
+        self.extent = Some(extent);
         self
     }
 
@@ -285,14 +297,11 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// What all volumes lie on: the grid over the cloth as it was in the step before, which is known before ranks have told each other where their
-    /// patches are now; or as it is now, if these volumes are of a first step. Cloth that has moved beyond it is not missed, for its border holds it.
+    /// What all volumes lie on: the grid over the cloth as it is at the start of the step, which all ranks know before they have told each other how
+    /// far their patches move. Cloth that moves beyond it is not missed, for its border holds it.
     pub(super) fn grid(&self) -> &Grid {
-        self.volumes.grid.get_or_init(|| {
-            let patches = 0..self.cloth.patches().len() as u32;
-            let roots = patches.map(|patch| self.patch_root(patch));
-            Grid::over(&roots.fold(Kdop18::EMPTY, |a, b| a.union(b)))
-        })
+        let grid = &self.volumes.grid;
+        grid.get_or_init(|| Grid::over(self.extent.unwrap_or_else(|| Extent::of(self.x))))
     }
 
     /// Ways of the vertices of a patch's triangles in the step, seen from the first of them.

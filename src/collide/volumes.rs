@@ -1,8 +1,8 @@
 //! The bounding volumes of a step: of vertices, and of the trees over patches and moving bodies.
 //!
 //! What bounds a vertex's motion bounds, joined with that of the others, an edge's and a triangle's. So only vertices
-//! are measured; all else is unions. Whatever belongs to a patch is made when a test first needs it, once per rank and step, for
-//! a rank looks at few patches that are not its own. The room is kept from step to step.
+//! are measured; all else is unions. Whatever belongs to a patch is made when a test first needs it, or before by a rank that
+//! will test the patch whole, once per rank and step, for a rank looks at few patches that are not its own. The room is kept from step to step.
 
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,7 +18,7 @@ use super::refit::Refit;
 pub struct Volumes {
     /// Of each patch as a whole: one value.
     pub(super) roots: Vec<Kept<Kdop18>>,
-    /// What the others lie on, made from those of the step before.
+    /// What the others lie on.
     pub(super) grid: OnceLock<Grid>,
     /// Ways of the vertices of each patch's triangles, and their volumes.
     pub(super) ways: Vec<Kept<Ways>>,
@@ -144,9 +144,8 @@ pub(super) struct Kept<T> {
 }
 
 impl Volumes {
-    /// Forgets the last step, but for where the cloth was.
+    /// Forgets the last step.
     pub(super) fn begin(&mut self, patches: usize, bodies: usize, tiles: usize) {
-        let grid = (self.roots.len() == patches).then(|| grid_over(&self.roots));
         forget(&mut self.ways, patches);
         forget(&mut self.vertices, patches);
         forget(&mut self.roots, patches);
@@ -161,7 +160,7 @@ impl Volumes {
         forget(&mut self.bodies, bodies);
         self.resting.clear();
         self.resting.resize_with(bodies, OnceLock::new);
-        self.grid = grid.flatten().map_or_else(OnceLock::new, OnceLock::from);
+        self.grid = OnceLock::new();
         forget(&mut self.gradients, tiles);
         self.beside.resize_with(tiles, Default::default);
         self.beside
@@ -174,13 +173,6 @@ impl Volumes {
             .for_each(|firm| *firm.get_mut() = UNKNOWN);
         self.firm.resize_with(tiles * BLOCKS, AtomicU8::default);
     }
-}
-
-/// The grid over the volumes around all patches; nothing if they are not there.
-fn grid_over(roots: &[Kept<Kdop18>]) -> Option<Grid> {
-    let around = roots.iter().map(|root| root.values.get()?.first());
-    let all = around.collect::<Option<Vec<_>>>()?;
-    (!all.is_empty()).then(|| Grid::over(&all.into_iter().fold(Kdop18::EMPTY, |a, b| a.union(b))))
 }
 
 fn forget<T>(all: &mut Vec<Kept<T>>, count: usize) {

@@ -21,11 +21,6 @@ impl Batch {
         let ids = contacts.iter().map(|contact| contact.id).collect();
         Self { contacts, ids }
     }
-
-    /// The contacts without their names.
-    pub(super) fn into_contacts(self) -> Vec<Contact> {
-        self.contacts
-    }
 }
 
 /// Contacts, each once.

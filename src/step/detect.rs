@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weft_partition::Ownership;
-use weft_runtime::comm::Comm;
+use weft_runtime::comm::{Comm, Rank};
 use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on,
@@ -18,10 +18,10 @@ use weft_runtime::{
 use weft_study::forecast::{self, Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
-use weft_study::ready::{Early, Reads, Ready};
+use weft_study::ready::{Early, Reads, Ready, makes_early};
 use weft_study::record::Against;
 
-use super::contact_post::{Post, TAG};
+use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
 use super::geometry::{share_geometry, tiles};
 use super::placing::Placing;
@@ -71,9 +71,13 @@ impl Collide {
         }
     }
 
-    /// The run is at its end: leaves what came of it.
-    fn leave(&mut self, tested: &Tested<'_>) {
-        let found = Batch::new(std::mem::take(&mut self.found));
+    /// The run is at its end: leaves what came of it, and posts what is others'.
+    fn leave(&mut self, tested: &Tested<'_>, send: impl FnMut(Rank, Vec<u8>)) {
+        let mut found = std::mem::take(&mut self.found);
+        if let Some(post) = &tested.post {
+            found = post.hand_out(found, send);
+        }
+        let found = Batch::new(found);
         let (patch, against) = against(self.run.target());
         let spent = Spent {
             patch,
@@ -91,6 +95,8 @@ impl Collide {
 pub(super) struct Tested<'a> {
     snapshot: &'a Snapshot<'a>,
     pricing: Option<Pricing>,
+    /// Where there are other ranks.
+    post: Option<Post<'a>>,
     left: Mutex<Left>,
 }
 
@@ -203,7 +209,7 @@ impl<'a> Task<Tested<'a>> for Collide {
                 }
             };
             if done {
-                self.leave(tested);
+                self.leave(tested, |to, letter| cx.post(to, letter));
                 let Some(next) = self.next.pop() else {
                     cx.charge(charged);
                     return Step::Done(());
@@ -290,7 +296,7 @@ pub(super) fn detect(
         ready: Ready::new(patches),
     });
     let mut early = Early::default();
-    if comm.size() > 1 {
+    if makes_early(comm.size()) {
         early.patches = match placing.placement() {
             Some(plan) => plan.tested_whole(me),
             None if geometry.self_collision => own.clone().collect(),
@@ -338,23 +344,24 @@ pub(super) fn detect(
             (runs, targets)
         }
     };
+    let several = comm.size() > 1;
+    let post = several.then(|| Post::new(ownership, me));
     let tested = Tested {
         snapshot,
         pricing,
+        post,
         left: Mutex::default(),
     };
     if let Some(prices) = prices {
         comm.compute(ns(prices.target, targets as f64), Duration::ZERO);
     }
-    let several = comm.size() > 1;
     let tasks: Vec<Collide> = if several || team.threads() == 1 || options.trace.is_some() {
         runs.into_iter().map(Collide::new).collect()
     } else {
         bundles(runs.into_iter().map(|(run, _)| run))
     };
-    let mut post = Post::new(ownership, me);
     let registry = Registry::new().with::<Collide>();
-    let ((), report) = scope_on(team, comm, &registry, &tested, options, |s| {
+    let ((), mut report) = scope_on(team, comm, &registry, &tested, options, |s| {
         let group = s.group();
         for task in tasks {
             s.fork(&group, task)?;
@@ -362,26 +369,17 @@ pub(super) fn detect(
         s.close();
         while let Some(done) = s.join(&group)? {
             done?;
-            if several {
-                let found = std::mem::take(&mut tested.left().contacts);
-                let idle = s.is_idle();
-                post.put(found, idle, &mut |to, bytes| s.send(to, TAG, bytes))?;
-            }
         }
         Ok(())
     })?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
-    let found = if several {
-        post.put(left.contacts, true, &mut |to, bytes| {
-            comm.send(to, TAG, bytes)
-        })?;
-        post.take(comm)?
-    } else {
-        left.contacts
-    };
+    let mut found = left.contacts;
+    if let Some(post) = post {
+        found.extend(post.open(std::mem::take(&mut report.letters))?);
+    }
     let contacts = Contacts::sorted(found, team);
-    // As if tests had made it ready.
-    let early_time = early_time * team.threads() as u32;
+    // As if tests had made it ready, on as many threads as had something to make.
+    let early_time = early_time * team.threads().min(early.patches.len()) as u32;
     placing.ended(
         left.spent,
         report.busy.iter().sum::<Duration>() + early_time,

@@ -130,6 +130,9 @@ impl<'w> Simulation<'w> {
         if comm.size() > 1 {
             snapshot = snapshot.in_pieces();
         }
+        if let Some(extent) = self.extent {
+            snapshot = snapshot.within(extent);
+        }
         let (contacts, scope) = detect(
             comm,
             (&snapshot, &geometry),

@@ -12,6 +12,7 @@ use super::assembly::Collapsed;
 use super::error::StepError;
 use super::report::{Clock, StepReport};
 use super::simulation::Simulation;
+use crate::collide::Extent;
 use crate::scene::Integrator;
 use crate::team::parts;
 
@@ -63,8 +64,9 @@ impl Simulation<'_> {
             comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.ends))?;
         }
         self.pay(comm, |prices| prices.share, self.x.len() as f64);
-        self.move_all()?;
+        let extent = self.move_all()?;
         self.ahead = ahead;
+        self.extent = Some(extent);
         let begin = (&self.x[owned.clone()], &self.v[owned.clone()]);
         self.motion
             .keep(self.dt, begin, &self.moves[owned], self.bodies.jolts());
@@ -104,26 +106,31 @@ impl Simulation<'_> {
         (ahead.dt == self.dt).then_some(ahead.outcome)
     }
 
-    /// Finds where all vertices move to. Fails if the new state is not all numbers, or a vertex moves faster than any cloth: on every rank, for all look
+    /// Finds where all vertices move to, and around what. Fails if the new state is not all numbers, or a vertex moves faster than any cloth: on every rank, for all look
     /// at all.
-    fn move_all(&mut self) -> Result<(), StepError> {
+    fn move_all(&mut self) -> Result<Extent, StepError> {
         self.moved.resize(self.x.len(), DVec3::ZERO);
         let (x, moves, dt) = (&self.x, &self.moves, self.dt);
         let shares = &self.everywhere.elements;
-        let mut bad = vec![false; shares.len()];
+        let mut seen = vec![(false, Extent::EMPTY); shares.len()];
         let moved = parts(&mut self.moved, shares).zip(shares);
-        self.everywhere
-            .run(moved.zip(&mut bad), |((moved, share), bad)| {
-                let moved: &mut [f64] = bytemuck::cast_slice_mut(moved);
-                let x: &[f64] = bytemuck::cast_slice(&x[share.clone()]);
-                let v: &[f64] = bytemuck::cast_slice(&moves[share.clone()]);
+        (self.everywhere).run(moved.zip(&mut seen), |((moved, share), (bad, extent))| {
+            let (x, v) = (&x[share.clone()], &moves[share.clone()]);
+            let chunks = moved
+                .chunks_mut(NEAR)
+                .zip(x.chunks(NEAR).zip(v.chunks(NEAR)));
+            for (moved, (x, v)) in chunks {
+                let numbers: &mut [f64] = bytemuck::cast_slice_mut(moved);
+                let (x, v): (&[f64], &[f64]) = (bytemuck::cast_slice(x), bytemuck::cast_slice(v));
                 // Who moves with what is no number comes to what is none.
-                for (moved, (x, v)) in moved.iter_mut().zip(x.iter().zip(v)) {
+                for (moved, (x, v)) in numbers.iter_mut().zip(x.iter().zip(v)) {
                     *moved = x + v * dt;
                     *bad |= !moved.is_finite() || v.abs() > FASTEST;
                 }
-            });
-        let mut bad = bad.contains(&true);
+                *extent = extent.union(Extent::of(moved));
+            }
+        });
+        let mut bad = seen.iter().any(|(bad, _)| *bad);
         let ends = if self.motion.has_ends() {
             &self.ends[..]
         } else {
@@ -131,7 +138,8 @@ impl Simulation<'_> {
         };
         bad |= ends.iter().any(|v| !v.is_finite());
         if !bad {
-            return Ok(());
+            let extents = seen.into_iter().map(|(_, extent)| extent);
+            return Ok(extents.fold(Extent::EMPTY, Extent::union));
         }
         let first = |vectors: &[DVec3]| vectors.iter().position(|v| !v.is_finite());
         let at = first(&self.moved).or_else(|| first(ends));
@@ -156,6 +164,9 @@ impl Simulation<'_> {
 
 /// In m/s along an axis: no cloth moves so fast.
 const FASTEST: f64 = 1e6;
+
+/// Vertices that are moved, and looked at while they are in the nearest cache.
+const NEAR: usize = 256;
 
 /// Moves positions by velocities, with the roundings of [`Simulation::move_all`].
 fn move_on(x: &mut [DVec3], v: &[DVec3], dt: f64) {

@@ -24,7 +24,7 @@ use super::row_exchange;
 use super::share::Ahead;
 use super::stride::Stride;
 use super::world::World;
-use crate::collide::Volumes;
+use crate::collide::{Extent, Volumes};
 use crate::scene;
 use crate::solve::{
     BlockMatrix, Filter, ModifiedCg, Multilevel, Pattern, Preconditioner, Reduction, Smoother,
@@ -81,6 +81,8 @@ pub struct Simulation<'w> {
     pub(super) ends: Vec<DVec3>,
     /// Where all vertices move to.
     pub(super) moved: Vec<DVec3>,
+    /// Around all positions, if it is known.
+    pub(super) extent: Option<Extent>,
     pub(super) volumes: Volumes,
     pub(super) placing: Placing,
     /// Owned vertices and halo.
@@ -185,6 +187,7 @@ impl<'w> Simulation<'w> {
             moves: vec![DVec3::ZERO; v.len()],
             ends: Vec::new(),
             moved: Vec::new(),
+            extent: None,
             volumes: Volumes::default(),
             placing: Placing::default(),
             x,
@@ -271,6 +274,7 @@ impl<'w> Simulation<'w> {
     pub fn state_mut(&mut self) -> (&mut [DVec3], &mut [DVec3]) {
         self.motion.forget();
         self.ahead = None;
+        self.extent = None;
         (&mut self.x, &mut self.v)
     }
 

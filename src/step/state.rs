@@ -146,6 +146,7 @@ impl Simulation<'_> {
         }
         self.motion.forget();
         self.ahead = None;
+        self.extent = None;
         if let Some(past) = &state.past
             && self.motion.looks_back()
         {

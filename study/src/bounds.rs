@@ -3,6 +3,7 @@
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
+use weft_runtime::scheduler::messages_to_end;
 
 use crate::forecast::Part;
 use crate::layout::{FIRMNESS_SHARED_UP_TO, FirmnessWork, Layout, prices_on};
@@ -105,19 +106,13 @@ pub fn bounds(
     let hop = network.far.latency + 2 * network.far.overhead;
     let rounds = (0..).find(|&round| GATHER_FACTOR.pow(round) >= ranks);
     let rounds = rounds.unwrap_or_default();
-    // The tree of waves has as many branches, of which the last row may be all there is of it.
-    let depth = if GATHER_FACTOR.pow(rounds) > ranks && rounds > 1 {
-        rounds - 1
-    } else {
-        rounds
-    };
     let volumes = if ranks > POSTED_UP_TO {
         rounds
     } else {
         rounds.min(1)
     };
-    // Volumes of patches, the end of the scope there and back, and whom contacts go to.
-    let hops = f64::from(volumes + 2 * depth + rounds);
+    // Volumes of patches, and the end of the scope, with which the last contacts come.
+    let hops = f64::from(volumes + messages_to_end(policy, ranks));
     let latency = hops * hop.as_nanos() as f64;
     Bounds {
         work,

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use weft_runtime::comm::POSTED_UP_TO;
 
 use crate::prices::{Prices, ns};
 
@@ -108,6 +109,12 @@ pub struct Early {
     pub patches: Vec<usize>,
     /// What that takes, in ns.
     pub cost: u64,
+}
+
+/// Whether ranks make anything ready early: beyond so many ranks nothing is under way meanwhile, and all would wait for who makes most.
+#[must_use]
+pub fn makes_early(ranks: usize) -> bool {
+    (2..=POSTED_UP_TO).contains(&ranks)
 }
 
 impl Early {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 pub use super::blocks::BlockMessage;
+pub use super::farewells::Word;
 pub use super::line::GroupId;
 use crate::block::Bytes;
 use crate::comm::Rank;
@@ -41,14 +42,22 @@ pub enum Message<T, R> {
     /// Up the tree: the sums of a subtree, its ranks all passive, and results that were still on their way
     /// from there to rank 0.
     Report(u32, Census, Vec<(GroupId, R)>),
-    /// These groups are exhausted; and whether the whole scope is.
-    Exhausted(Vec<u32>, bool),
+    /// These groups are exhausted; and whether the whole scope is, and then to which ranks of the receiver's subtree how many items were
+    /// posted.
+    Exhausted(Vec<u32>, bool, Posted),
     /// To the coordinator, where dead ranks are survived: in these groups nothing is left to do for this
     /// rank; and whether its body has ended.
     Quiet(Vec<u32>, bool),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
+    /// Where no task goes from rank to rank: what the sender has done with.
+    Farewell(Word),
+    /// Items that tasks have posted to the receiver.
+    Letters(Vec<Vec<u8>>),
 }
+
+/// Ranks, and how many items were posted to each; sorted, each once.
+pub type Posted = Vec<(u32, u64)>;
 
 /// Tasks of one group that travel together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +89,8 @@ pub struct Census {
     pub lying: u64,
     /// Ranks from which a task has gone to another, or which have one.
     pub moved: u32,
+    /// How many items their tasks have posted to which others.
+    pub posted: Posted,
 }
 
 /// One group's counters. Each event that gives work counts as `given`, each that uses it up as `used`:
@@ -118,6 +129,11 @@ impl Census {
         self.stuck += other.stuck;
         self.lying += other.lying;
         self.moved += other.moved;
+        if self.posted.is_empty() {
+            self.posted.clone_from(&other.posted);
+        } else if !other.posted.is_empty() {
+            self.posted = merged(&self.posted, &other.posted);
+        }
     }
 }
 
@@ -167,11 +183,25 @@ impl<T, R> Message<T, R> {
             Self::Cancel(group, root) => Message::Cancel(group, root),
             Self::CancelLease(lease) => Message::CancelLease(lease),
             Self::Wave(number) => Message::Wave(number),
-            Self::Exhausted(groups, all) => Message::Exhausted(groups, all),
+            Self::Exhausted(groups, all, posted) => Message::Exhausted(groups, all, posted),
+            Self::Farewell(word) => Message::Farewell(word),
+            Self::Letters(items) => Message::Letters(items),
             Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
             Self::Block(message) => Message::Block(message),
         })
     }
+}
+
+/// Both together.
+fn merged(ours: &[(u32, u64)], theirs: &[(u32, u64)]) -> Posted {
+    let mut all = [ours, theirs].concat();
+    all.sort_unstable_by_key(|(rank, _)| *rank);
+    all.dedup_by(|next, first| {
+        let same = next.0 == first.0;
+        first.1 += if same { next.1 } else { 0 };
+        same
+    });
+    all
 }
 
 /// Results with their groups, in another form.

@@ -13,7 +13,10 @@
 mod aside;
 pub mod blocks;
 mod delivery;
+mod end;
+mod farewells;
 mod ledger;
+mod letters;
 mod line;
 pub mod message;
 mod recall;
@@ -27,13 +30,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::blocks::{Base, Blocks, Body as Publisher};
+pub use self::end::messages_to_end;
+use self::farewells::Farewells;
 use self::ledger::{AccountId, Ledger, NONE};
+use self::letters::Letters;
 use self::line::Lines;
 pub use self::line::{GroupId, Line};
 use self::message::Message;
 use self::requests::Requests;
-use self::roll_call::{Call, RollCall};
-use self::waves::{Signal, Waves};
+use self::roll_call::RollCall;
+use self::waves::Waves;
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
 use crate::policy::victims::Place;
@@ -43,9 +49,6 @@ use crate::policy::{Pace, ScopeOptions};
 /// many.
 const MAIL_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
 const MOST_MAIL: usize = 256;
-
-/// The root of the tree of ranks.
-const ROOT: Rank = Rank(0);
 
 /// How many groups ahead of this rank another may be: each needs all ranks to have joined the one before.
 const FORESIGHT: u32 = 64;
@@ -166,8 +169,10 @@ pub struct Scheduler<T, R> {
     results: Vec<VecDeque<R>>,
     ledger: Ledger<R>,
     waves: Waves,
-    /// In place of waves where dead ranks are survived.
+    /// In place of waves where dead ranks are survived, and where no task goes from rank to rank.
     roll_call: Option<RollCall>,
+    farewells: Option<Farewells>,
+    letters: Letters,
     requests: Requests,
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
@@ -228,6 +233,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             ledger: Ledger::new(),
             waves: Waves::new(me, ranks),
             roll_call: options.recover.then(|| RollCall::new(me, ranks)),
+            farewells: end::says_farewell(options, ranks).then(|| Farewells::new(me, ranks)),
+            letters: Letters::default(),
             requests: Requests::new(victims, policy.steal_timeout),
             waiters: Vec::new(),
             blocks: Blocks::new(me, ranks, options.cache_bytes),
@@ -339,10 +346,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             GroupId::Rooted { .. } => None,
         };
         self.waves.waits_in(collective);
-        if !self.options.policy.steal && self.roll_call.is_none() {
-            self.waves.ask_early();
-            self.send_signals();
-        }
+        self.ask_early();
         // In the join of a rooted group nothing is published for anybody.
         self.publisher_is(Publisher::Waits(collective.unwrap_or(Base::MAX)));
     }
@@ -468,14 +472,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             Message::Wave(number) => self.waves.wave(from, number)?,
             Message::Report(number, census, results) => {
                 self.waves.report(from, number, &census)?;
-                if self.me == ROOT {
+                if self.me == end::ROOT {
                     self.deliver_all(results)?;
                 } else {
                     self.carried.extend(results);
                 }
             }
-            Message::Exhausted(groups, all) => match &mut self.roll_call {
-                None => self.waves.exhausted(from, &groups, all)?,
+            Message::Exhausted(groups, all, posted) => match &mut self.roll_call {
+                None => self.waves.exhausted(from, &groups, all, posted)?,
                 Some(roll_call) => {
                     let outgoing = &mut self.outgoing;
                     roll_call.learn(&groups, all, &mut |to, call| {
@@ -493,6 +497,17 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     &mut |to, call| outgoing.push_back((to, call.into_message())),
                 );
             }
+            Message::Farewell(word) => {
+                let groups = &word.groups;
+                if groups.last().is_some_and(|&group| !self.is_near(group)) {
+                    return Err("a word of a group that does not exist here".to_owned());
+                }
+                let farewells = self.farewells.as_mut();
+                let farewells = farewells.ok_or("a word that only ranks say that do not steal")?;
+                farewells.hear(from, &word)?;
+                self.letters.receive(from, word.items);
+            }
+            Message::Letters(items) => self.letters.receive(from, items),
             Message::Block(message) => {
                 let mut out = Vec::new();
                 let size = |bytes: &Bytes| bytes.len();
@@ -503,14 +518,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
         self.send_signals();
         Ok(())
-    }
-
-    /// Sends what the detector of the end has to say.
-    fn send_signals(&mut self) {
-        let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
-        self.waves.flush(&mut |to, signal: Signal| {
-            outgoing.push_back((to, signal.into_message(carried)));
-        });
     }
 
     // ---- time
@@ -590,44 +597,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.outgoing.pop_front()
     }
 
-    /// Whether every task of this group, wherever it ran, has finished and all results were taken.
-    pub fn is_exhausted(&mut self, line: &Line) -> bool {
-        self.is_group_exhausted(line.group())
-    }
-
-    /// The same of the group with this name.
-    pub fn is_group_exhausted(&mut self, group: GroupId) -> bool {
-        match group {
-            GroupId::Collective(group) => match &self.roll_call {
-                None => self.waves.is_group_exhausted(group),
-                Some(roll_call) => roll_call.is_group_exhausted(group),
-            },
-            group @ GroupId::Rooted { .. } => {
-                let done = self.ledger.is_exhausted(group);
-                self.report_closed();
-                done
-            }
-        }
-    }
-
-    /// Why no rank can go on, if rank 0 has found that out: bodies wait in joins for each other.
-    #[must_use]
-    pub fn stuck(&self) -> Option<&str> {
-        self.waves.stuck()
-    }
-
-    /// The ranks with which this one finds out about the end, where deaths are not survived: those below it
-    /// leave only after it knows, and the one above only after it has told.
-    pub fn near(&self) -> impl Iterator<Item = Rank> + use<T, R> {
-        self.waves.near()
-    }
-
-    /// Whether this rank may leave the scope: no task of it is left anywhere.
-    #[must_use]
-    pub fn may_leave(&self) -> bool {
-        self.is_over() && self.outgoing.is_empty()
-    }
-
     /// How many tasks are here: in the pool, aside, running, or waiting in joins.
     #[must_use]
     pub fn tasks(&self) -> u64 {
@@ -669,11 +638,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.waiting,
             self.requests.unanswered(),
         );
-        let groups = if self.roll_call.is_some() {
-            Vec::new()
-        } else {
-            self.waves.describe()
-        };
+        let groups = self.end_for_people();
         for line in groups.into_iter().chain(self.ledger.describe()) {
             text.push_str("\n  ");
             text.push_str(&line);
@@ -686,14 +651,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Whether tasks run on other threads than the one that answers.
     fn has_threads(&self) -> bool {
         self.options.workers > 1 || self.options.progress_thread
-    }
-
-    /// Whether the scope is exhausted.
-    fn is_over(&self) -> bool {
-        match &self.roll_call {
-            None => self.waves.is_exhausted(),
-            Some(roll_call) => roll_call.is_exhausted(),
-        }
     }
 
     /// Makes room for a collective group.
@@ -737,58 +694,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.report_closed();
         }
     }
-
-    /// Lets the detectors of termination go on, now that something may have become passive.
-    pub fn settle(&mut self) {
-        self.ledger.sweep();
-        self.waves.rooted_used(self.ledger.left_over());
-        self.report_closed();
-        let outgoing = &mut self.outgoing;
-        if let Some(roll_call) = &mut self.roll_call {
-            let ledger = &mut self.ledger;
-            let groups = match self.body {
-                Body::WaitsIn(GroupId::Collective(group)) => group..group + 1,
-                Body::Ended => 0..self.waves.made(),
-                _ => 0..0,
-            };
-            let quiet: Vec<u32> = groups
-                .filter(|&g| {
-                    self.results[g as usize].is_empty() && ledger.is_idle(GroupId::Collective(g))
-                })
-                .collect();
-            let ended = self.body == Body::Ended && ledger.is_at_rest();
-            roll_call.rest(quiet.into_iter(), ended, &mut |to, call| {
-                outgoing.push_back((to, call.into_message()));
-            });
-            return;
-        }
-        let passive = match self.body {
-            // A task may wait for a block of a rank that waits for this rank's verdict on another group.
-            Body::Ended => self.here_in_all == self.aside.len() as u64,
-            Body::WaitsIn(GroupId::Collective(group)) => {
-                self.here[group as usize] == 0 && self.results[group as usize].is_empty()
-            }
-            _ => false,
-        };
-        if passive && self.waves.is_asked() {
-            // The end waits for these. Rank 0, often the home of most, gets them with the report.
-            if self.me != ROOT {
-                let (root, others): (Vec<_>, _) = std::mem::take(&mut self.mail)
-                    .into_iter()
-                    .partition(|(home, _, _)| *home == ROOT);
-                self.mail = others;
-                let results = root.into_iter().map(|(_, group, result)| (group, result));
-                self.carried.extend(results);
-            }
-            self.post();
-        }
-        let lying = |results: &[VecDeque<R>]| results.iter().map(|r| r.len() as u64).sum();
-        let passive = passive.then(|| [lying(&self.results), self.here_in_all]);
-        let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
-        self.waves.advance(passive, &mut |to, signal: Signal| {
-            outgoing.push_back((to, signal.into_message(carried)));
-        });
-    }
 }
 
 impl<T> Entry<T> {
@@ -819,28 +724,6 @@ impl Ticket {
         Arc::ptr_eq(&self.line, &other.line)
             && self.home == other.home
             && self.account == other.account
-    }
-}
-
-impl Signal {
-    /// `carried`: results that go up the tree with a report.
-    fn into_message<T, R>(self, carried: &mut Vec<(GroupId, R)>) -> Message<T, R> {
-        match self {
-            Self::Wave(number) => Message::Wave(number),
-            Self::Report(number, census) => {
-                Message::Report(number, census, std::mem::take(carried))
-            }
-            Self::Exhausted(groups, all) => Message::Exhausted(groups, all),
-        }
-    }
-}
-
-impl Call {
-    fn into_message<T, R>(self) -> Message<T, R> {
-        match self {
-            Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
-            Self::Exhausted(groups, all) => Message::Exhausted(groups, all),
-        }
     }
 }
 

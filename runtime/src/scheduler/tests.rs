@@ -376,7 +376,8 @@ fn what_no_rank_would_send_is_refused() {
         Message::Cancel(GROUP, Rank(99)),
         Message::Cancel(rooted(2, 3, None).group(), Rank(2)),
         Message::Wave(1),
-        Message::Exhausted(vec![77], false),
+        Message::Exhausted(vec![77], false, vec![]),
+        Message::Farewell(message::Word::default()),
         Message::Quiet(vec![0], false),
         Message::Report(1, message::Census::default(), vec![]),
     ];
@@ -472,7 +473,7 @@ fn the_coordinator_may_die() {
         machine.waits_in(group.group());
         machine.idle(now, Some(GROUP));
     }
-    let verdict = || Message::Exhausted(vec![0], false);
+    let verdict = || Message::Exhausted(vec![0], false, vec![]);
     ranks[1].receive(Rank(0), verdict(), now).unwrap();
     for from in [1, 2] {
         ranks[from].lose(Rank(0));

@@ -19,7 +19,7 @@
 //! * [Mattern 1987] Algorithms for distributed termination detection, Distributed Computing 2.
 
 use super::line::Line;
-use super::message::{Census, GroupCount};
+use super::message::{Census, GroupCount, Posted};
 use crate::comm::Rank;
 
 /// Children of a rank in the tree. A level costs a message's latency and, one after the other, as many
@@ -31,7 +31,7 @@ const ARITY: u32 = 4;
 pub(super) enum Signal {
     Wave(u32),
     Report(u32, Census),
-    Exhausted(Vec<u32>, bool),
+    Exhausted(Vec<u32>, bool, Posted),
 }
 
 /// What a rank knows of the end.
@@ -46,6 +46,9 @@ pub(super) struct Waves {
     rooted: GroupCount,
     /// Whether a task has gone from here to another rank.
     moved: bool,
+    /// How many items were posted here to which others; and to this rank, once all is exhausted.
+    posted: Posted,
+    expected: u64,
     made: u32,
     exhausted: Vec<bool>,
     /// The group whose join the body waits in.
@@ -74,6 +77,8 @@ impl Waves {
             groups: Vec::new(),
             rooted: GroupCount::default(),
             moved: false,
+            posted: Vec::new(),
+            expected: 0,
             made: 0,
             exhausted: Vec::new(),
             waits_in: None,
@@ -121,6 +126,16 @@ impl Waves {
         self.moved = true;
     }
 
+    /// So many items were posted here to others, before an answer.
+    pub(super) fn posted(&mut self, posted: Posted) {
+        self.posted = posted;
+    }
+
+    /// How many items others have posted here, once all is exhausted.
+    pub(super) fn expected(&self) -> u64 {
+        self.expected
+    }
+
     fn count(&mut self, line: &Line) -> &mut GroupCount {
         match line.group() {
             super::GroupId::Collective(group) => &mut self.groups[group as usize],
@@ -133,6 +148,11 @@ impl Waves {
         self.rooted.used += count as u64;
     }
 
+    /// Whether no task or result of a rooted group is here.
+    pub(super) fn has_used_all_rooted(&self) -> bool {
+        self.rooted.given == self.rooted.used
+    }
+
     pub(super) fn waits_in(&mut self, group: Option<u32>) {
         self.waits_in = group;
     }
@@ -140,6 +160,10 @@ impl Waves {
     /// The body forks no more.
     pub(super) fn closed(&mut self) {
         self.closed = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     pub(super) fn body_ended(&mut self) {
@@ -193,11 +217,12 @@ impl Waves {
         from: Rank,
         groups: &[u32],
         all: bool,
+        posted: Posted,
     ) -> Result<(), &'static str> {
         if Some(from) != self.parent() {
             return Err("a verdict from a rank that has none to give");
         }
-        self.learn(groups, all)
+        self.learn(groups, all, posted)
     }
 
     /// Goes on as far as it can. `passive`: what the body waits for has no task and no result here, and so
@@ -268,6 +293,7 @@ impl Waves {
             ),
             self.wave.as_ref().map(|(_, census)| census),
             (self.reports_missing, &self.previous, &self.stuck),
+            (&self.posted, self.expected),
         )
     }
 
@@ -321,6 +347,7 @@ impl Waves {
             stuck: u32::from(self.body_ended || waits),
             lying,
             moved: u32::from(self.moved || tasks > 0),
+            posted: self.posted.clone(),
         }
     }
 
@@ -348,7 +375,12 @@ impl Waves {
             && (0..census.groups.len()).all(done);
         if all || !groups.is_empty() {
             // Groups a rank has joined exist on it; rank 0 waits in one or has ended its body.
-            let known = self.learn(&groups, all);
+            let posted = if all {
+                census.posted.clone()
+            } else {
+                Vec::new()
+            };
+            let known = self.learn(&groups, all, posted);
             debug_assert!(known.is_ok());
             self.start_wave();
         } else if twice && self.is_stuck(census) {
@@ -386,7 +418,8 @@ impl Waves {
         )
     }
 
-    fn learn(&mut self, groups: &[u32], all: bool) -> Result<(), &'static str> {
+    /// `posted`: to all ranks of this one's subtree, if all is exhausted.
+    fn learn(&mut self, groups: &[u32], all: bool, mut posted: Posted) -> Result<(), &'static str> {
         if groups.iter().any(|&group| group >= self.made) {
             return Err("the end of a group that does not exist here");
         }
@@ -394,7 +427,14 @@ impl Waves {
             self.exhausted[group as usize] = true;
         }
         self.all_exhausted |= all;
-        self.tell_children(&Signal::Exhausted(groups.to_vec(), all));
+        let own = posted.iter().find(|(rank, _)| *rank == self.me.0);
+        self.expected += own.map_or(0, |(_, count)| *count);
+        for child in self.children() {
+            let (theirs, rest) = (posted.into_iter()).partition(|(rank, _)| is_below(*rank, child));
+            posted = rest;
+            let verdict = Signal::Exhausted(groups.to_vec(), all, theirs);
+            self.pending.push((child, verdict));
+        }
         Ok(())
     }
 
@@ -430,6 +470,24 @@ impl Waves {
     }
 }
 
+/// How many ranks above it the lowest has.
+pub(super) fn depth(ranks: usize) -> u32 {
+    let (mut depth, mut rank) = (0, ranks.saturating_sub(1));
+    while rank > 0 {
+        rank = (rank - 1) / ARITY as usize;
+        depth += 1;
+    }
+    depth
+}
+
+/// Whether a rank is in the subtree of another.
+fn is_below(mut rank: u32, top: Rank) -> bool {
+    while rank > top.0 {
+        rank = (rank - 1) / ARITY;
+    }
+    rank == top.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -461,6 +519,27 @@ mod tests {
                 if alone {
                     break;
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_is_as_deep_as_its_last_rank() {
+        let deepest = |ranks: u32| {
+            let above = |rank| Waves::new(Rank(rank), ranks).parent();
+            let mut at = Some(Rank(ranks - 1));
+            std::iter::from_fn(|| {
+                at = above(at?.0);
+                at
+            })
+            .count() as u32
+        };
+        for ranks in 1..400 {
+            assert_eq!(depth(ranks as usize), deepest(ranks), "{ranks} ranks");
+            for rank in 1..ranks {
+                let below = Waves::new(Rank(0), ranks);
+                let tops = below.children().filter(|&top| is_below(rank, top));
+                assert_eq!(tops.count(), 1);
             }
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{iter, panic};
 
 use super::{Scope, ScopeError};
+use crate::comm::Rank;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::scheduler::{GroupId, Line, Ticket, Work as _};
 use crate::sync::{AtomicBool, Ordering, Sender};
@@ -215,6 +216,19 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let kind = badge.kind;
             self.scheduler
                 .produced(&badge.ticket, Outcome { kind, value });
+        }
+        self.post_letters(site.letters.drain(..))
+    }
+
+    fn post_letters(
+        &mut self,
+        letters: impl Iterator<Item = (Rank, Vec<u8>)>,
+    ) -> Result<(), ScopeError> {
+        for (to, item) in letters {
+            if self.kept.is_some() {
+                return Err(ScopeError::Letters);
+            }
+            self.scheduler.post_letter(to, item)?;
         }
         Ok(())
     }
@@ -448,6 +462,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.scheduler
                 .produced(&slice.ticket, Outcome { kind, value });
         }
+        self.post_letters(slice.letters.into_iter())?;
         if slice.done {
             self.report.tasks += 1;
             let hand = &mut self.hands[hand];

@@ -18,7 +18,7 @@ use std::sync::{Arc, atomic};
 use std::time::Duration;
 
 use crate::block::{BlockName, Bytes};
-use crate::comm::{Comm, CommError, Rank, Tag};
+use crate::comm::{Comm, Rank, Tag};
 use crate::crew::{Crew, Hired, Started};
 use crate::group::Group;
 use crate::parcel::{Cargo, Job, Outcome, Parcel};
@@ -251,6 +251,7 @@ fn run<'a, E: ?Sized + Sync>(
                 scope.comm.close(tag);
                 let mut report = scope.report;
                 report.count(scope.scheduler.counts());
+                report.letters = scope.scheduler.letters();
                 report.elapsed = scope.comm.now().saturating_sub(begin);
                 let kinds = registry.names().map(str::to_owned).collect();
                 report.trace = options.trace.is_some().then(|| {
@@ -385,12 +386,6 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.scheduler.closed();
     }
 
-    /// Whether no task is on this rank, waiting or running: all that it had is done. It may get tasks of others yet.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.scheduler.tasks() == 0
-    }
-
     /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.
     /// A newer version replaces an older one. To be called before this rank's next join: whoever asks while
     /// it waits there, or later, for something it has not published is refused.
@@ -406,14 +401,6 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let name = self.scheduler.publish(id, version, bytes.into())?;
         self.flush()?;
         Ok(name)
-    }
-
-    /// Sends a message that is none of the scope's, while it goes on: to be received outside of it, under a tag that is none of its own either.
-    ///
-    /// # Errors
-    /// As [`Comm::send`].
-    pub fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
-        self.comm.send(to, tag, bytes)
     }
 
     fn must_own<O>(&self, group: &Group<O>) -> Result<(), ScopeError> {

@@ -66,6 +66,11 @@ pub enum ScopeError {
     /// A task was forked by a body that had closed the scope.
     #[error("task `{0}` was forked after this body had closed the scope: close it later")]
     Closed(&'static str),
+    /// A task posted a letter where dead ranks are survived.
+    #[error(
+        "a letter was posted in a scope that survives deaths, where it may be lost: give results instead, or leave `recover` off"
+    )]
+    Letters,
     /// A group of another scope, or one that a task made.
     #[error("{0} was not made by this scope's body: make a group in the scope it is used in")]
     Foreign(String),
@@ -143,12 +148,16 @@ pub struct ScopeReport {
     pub busy: Vec<Duration>,
     /// Time from start to end of the scope.
     pub elapsed: Duration,
+    /// What tasks have [posted](crate::Context::post) to this rank, with the ranks on which they ran: sorted by these, and of each in the order
+    /// in which it was posted.
+    #[serde(skip)]
+    pub letters: Vec<(Rank, Vec<u8>)>,
     /// What happened when, if [`ScopeOptions::trace`](crate::ScopeOptions::trace) asked for it.
     pub trace: Option<Trace>,
 }
 
 impl ScopeReport {
-    /// Adds what the same rank did in another scope.
+    /// Adds what the same rank did in another scope, without letters and trace.
     pub fn add(&mut self, other: &Self) {
         self.tasks += other.tasks;
         self.hyperforks += other.hyperforks;

@@ -55,13 +55,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.look_for_work(now, within);
         // In the tree of waves none leaves before those above it know the end, and tell it.
         if self.kept.is_none() && !self.scheduler.may_leave() {
-            let mut near = self.scheduler.near();
-            if let Some(rank) = near.find(|&rank| self.comm.has_left(rank)) {
+            let near = self.scheduler.near();
+            if let Some(rank) = near.into_iter().find(|&rank| self.comm.has_left(rank)) {
                 return Err(ScopeError::Absent { rank });
             }
         }
         if let Some(who) = self.scheduler.stuck() {
-            return Err(ScopeError::Stuck(who.to_owned()));
+            return Err(ScopeError::Stuck(who));
         }
         self.flush()?;
         // The last to look for work may have found that there is none: who waits for that does not nap.
@@ -218,7 +218,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// Tells those beside this rank in the tree of the end, in which ranks that survive deaths send nothing, what it knows.
     pub(super) fn introduce(&mut self) -> Result<(), ScopeError> {
-        let near: Vec<Rank> = self.scheduler.near().collect();
+        let near = self.scheduler.near();
         for to in near {
             if let Some(word) = self.introductions.before(to) {
                 self.report.bytes += word.len() as u64;

@@ -445,6 +445,51 @@ fn groups_joined_in_different_orders_are_an_error() {
     }
 }
 
+/// Where no task goes from rank to rank, each may find out by itself.
+#[test]
+fn ranks_whose_tasks_stay_find_out_that_nobody_can_go_on() {
+    let registry = Registry::new().with::<Letter>();
+    let still = ScopeOptions {
+        policy: Policy::STATIC,
+        ..ScopeOptions::default()
+    };
+    let crossed = |s: &mut Scope<'_, ()>| {
+        let (first, second) = (s.group::<()>(), s.group::<()>());
+        let last = s.rank() == Rank(s.size() as u32 - 1);
+        for group in if last {
+            [&second, &first]
+        } else {
+            [&first, &second]
+        } {
+            while s.join(group)?.is_some() {}
+        }
+        Ok(())
+    };
+    for ranks in [2, 3, 20] {
+        let ended = on_virtual(ranks, &rough(1), &still, &registry, || (), crossed).results;
+        let found = ended
+            .iter()
+            .any(|end| matches!(end, Err(ScopeError::Stuck(_))));
+        assert!(found && ended.iter().all(Result::is_err), "{ended:?}");
+    }
+    // The last one takes no part.
+    let ended = threads::launch(3, |comm| {
+        if comm.rank() == Rank(2) {
+            return None;
+        }
+        let body = |s: &mut Scope<'_, ()>| {
+            let group = s.group::<()>();
+            while s.join(&group)?.is_some() {}
+            Ok(())
+        };
+        Some(scope(comm, &registry, &(), &still, body).map(|_| ()))
+    });
+    let ended: Vec<_> = ended.unwrap().into_iter().flatten().collect();
+    let absent = ScopeError::Absent { rank: Rank(2) };
+    assert!(ended.contains(&Err(absent)), "{ended:?}");
+    assert!(ended.iter().all(Result::is_err), "{ended:?}");
+}
+
 #[test]
 fn a_panic_of_a_body_stops_all_tasks() {
     let registry = Registry::new()

@@ -9,6 +9,7 @@ mod cancel;
 mod deaths;
 mod failures;
 mod known_answers;
+mod letters;
 mod nested;
 mod own_policy;
 mod scope;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weft_runtime::comm::virtual_time::{
     Computation, Fault, Link, Network, Outcome, VirtualOptions, launch,
 };
-use weft_runtime::comm::{Collectives, CommError, Rank, Tag, threads};
+use weft_runtime::comm::{Collectives, CommError, POSTED_UP_TO, Rank, Tag, threads};
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope,
 };
@@ -585,5 +585,21 @@ fn options_that_make_no_sense_are_refused() {
             matches!(refused, Err(threads::LaunchError::Options(_))),
             "{options:?}: {refused:?}"
         );
+    }
+}
+
+/// Up to so many ranks blocks of a gather that is begun are under way at once; beyond, they are passed on.
+#[test]
+fn a_gather_that_is_begun_brings_all_blocks_to_any_number_of_ranks() {
+    for ranks in [POSTED_UP_TO, POSTED_UP_TO + 1, 100] {
+        let outcome = launch(ranks, &VirtualOptions::default(), |comm| {
+            let block = |rank: usize| vec![rank as u8; rank % 5];
+            let own = block(comm.rank().index());
+            comm.begin_allgather(&own).unwrap();
+            comm.barrier().unwrap();
+            let all = comm.finish_allgather(own).unwrap();
+            assert!(all.into_iter().eq((0..ranks).map(block)));
+        });
+        outcome.unwrap();
     }
 }

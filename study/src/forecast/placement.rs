@@ -78,7 +78,7 @@ impl Placement {
         placement
     }
 
-    /// Cuts the line where it makes the costliest stretch cheapest.
+    /// Cuts the line where it makes the costliest stretch nearly cheapest.
     fn cut(&mut self, nodes: &[u32], before: &[u64]) {
         let ranks = before.len();
         let item = |spent: &Spent| Item {

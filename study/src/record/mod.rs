@@ -29,7 +29,7 @@ use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
 /// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
 /// Bytes of a piece's sum.

@@ -18,6 +18,9 @@ pub(super) struct Clocks {
     pub(super) talked: Vec<u64>,
 }
 
+/// Bytes of a block's length.
+const HEAD: u64 = 8;
+
 impl Clocks {
     pub(super) fn new(now: Vec<u64>, network: &Network) -> Self {
         let ranks = now.len();
@@ -136,17 +139,12 @@ impl Clocks {
         under_way: Vec<(usize, u64)>,
         bytes: impl Fn(usize) -> u64,
     ) {
-        if self.now.len() > POSTED_UP_TO {
-            self.allgather(bytes);
-        } else {
-            self.take_posted(under_way);
-        }
+        // What is passed on has its length before it.
+        self.finish_allgather(under_way, |rank| HEAD + bytes(rank));
     }
 
     /// A gather to all, by dissemination, of so many bytes from each rank, each block behind its length.
     pub(super) fn allgather(&mut self, bytes: impl Fn(usize) -> u64) {
-        /// Bytes of a block's length.
-        const HEAD: u64 = 8;
         self.allgather_known(|rank| HEAD + bytes(rank));
     }
 
@@ -211,7 +209,7 @@ mod tests {
             Network::GIGABIT,
             Network::HDR_INFINIBAND,
         ] {
-            for ranks in [2_usize, 3, 8, 13] {
+            for ranks in [2_usize, 3, 8, 13, 65] {
                 let bytes = |rank: usize| 16 + 100 * (rank as u64 % 3);
                 let work = |rank: usize| 1000 * (1 + rank as u64 * 7 % 5);
                 let outcome = launch(ranks, &machine(network), |comm| {
@@ -225,6 +223,10 @@ mod tests {
                         comm.begin_allgather(&vec![0; bytes(me) as usize]).unwrap();
                         comm.compute(work(me), Duration::ZERO);
                         comm.finish_allgather_into(&lengths, &mut all).unwrap();
+                        let own = vec![0; bytes(me) as usize];
+                        comm.begin_allgather(&own).unwrap();
+                        comm.compute(work(me), Duration::ZERO);
+                        comm.finish_allgather(own).unwrap();
                         // A ring.
                         let next = weft_runtime::comm::Rank(((me + 1) % ranks) as u32);
                         let last = weft_runtime::comm::Rank(((me + ranks - 1) % ranks) as u32);
@@ -245,6 +247,9 @@ mod tests {
                     let under_way = clocks.begin_allgather(bytes);
                     clocks.compute(work);
                     clocks.finish_allgather(under_way, bytes);
+                    let under_way = clocks.begin_allgather(bytes);
+                    clocks.compute(work);
+                    clocks.finish_gather(under_way, bytes);
                     clocks.exchange(&ring, 200, |_| 0);
                 }
                 let truth = outcome.makespan().as_nanos() as f64;

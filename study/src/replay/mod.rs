@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
+use weft_runtime::comm::Comm;
 use weft_runtime::comm::threads::LaunchError;
 use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
-use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank, Tag};
 use weft_runtime::trace::Trace;
 use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scope};
 
@@ -28,7 +28,7 @@ use crate::PHASES;
 use crate::forecast::{self, Account, Forecast, Part, Placement, Told};
 use crate::layout::{Layout, prices_on};
 use crate::prices::{Prices, ns};
-use crate::ready::Early;
+use crate::ready::{Early, makes_early};
 use crate::record::{Against, Header, Step};
 
 /// Bytes of a vertex in an exchange of the solve.
@@ -49,9 +49,6 @@ const START_GATHERS: u32 = 2;
 const STARTS: [u32; 2] = [3, 2];
 /// Bytes of what a top-level test cost, as ranks tell each other.
 const SPENT: u64 = 16;
-/// Contacts in a letter, unless it is the last.
-const LETTER: u64 = 8;
-const CONTACTS: Tag = Tag(1);
 /// Plans of where tests are forked that precede the first recorded step.
 const PLANS_BEFORE: usize = 6;
 /// Stack of a rank in bytes.
@@ -230,7 +227,7 @@ pub fn replay(
         tests_itself[task.patch as usize] |= task.against == Against::Itself;
     }
     let whole = |rank: usize| match before {
-        _ if ranks == 1 => Vec::new(),
+        _ if !makes_early(ranks) => Vec::new(),
         Some((before, _)) => before.tested_whole(rank),
         None => {
             let own = layout.ownership().patches(rank);
@@ -264,11 +261,12 @@ pub fn replay(
             own: layout.ownership().patches(rank),
             alone: ranks == 1,
             ready: early[rank].ready(header.patches.len(), reads),
+            layout,
+            me: rank,
             tally: [const { AtomicU64::new(0) }; 3],
-            found: Mutex::default(),
             spent: Mutex::default(),
         };
-        play(comm, (&env, layout), &forks[rank], &options)
+        play(comm, &env, &forks[rank], &options)
     };
     let outcome = launch(ranks, &virtual_ranks, body)?;
     let mut times = StepTimes {
@@ -367,29 +365,11 @@ struct Played {
 
 fn play(
     comm: &mut dyn Comm,
-    (env, layout): (&Env<'_>, &Layout),
+    env: &Env<'_>,
     forks: &[(u32, Part)],
     options: &ScopeOptions,
 ) -> Result<Played, ScopeError> {
     let registry = Registry::new().with::<Tests>();
-    let me = comm.rank().index();
-    let mut post = Post {
-        boxes: vec![0; comm.size()],
-        sent: Vec::new(),
-        bytes: u64::from(env.header.contact_bytes),
-    };
-    let put = |post: &mut Post| {
-        let found = env
-            .found
-            .lock()
-            .map(|mut found| std::mem::take(&mut *found));
-        for (task, contacts) in found.unwrap_or_default() {
-            let task = &env.step.tasks[task as usize];
-            layout.for_owners(task, contacts, |owner, contacts| {
-                post.boxes[owner] += if owner == me { 0 } else { contacts };
-            });
-        }
-    };
     let ((), report) = scope(comm, &registry, env, options, |s| {
         let group = s.group();
         for &(number, part) in forks {
@@ -398,17 +378,9 @@ fn play(
         s.close();
         while let Some(found) = s.join(&group)? {
             found?;
-            put(&mut post);
-            let least = if s.is_idle() { 1 } else { LETTER };
-            post.send(least, &mut |to, bytes| s.send(to, CONTACTS, bytes))?;
         }
         Ok(())
     })?;
-    put(&mut post);
-    post.send(1, &mut |to, bytes| comm.send(to, CONTACTS, bytes))?;
-    if comm.size() > 1 {
-        comm.take_sent(&post.sent, CONTACTS)?;
-    }
     let tally = [0, 1, 2].map(|at: usize| env.tally[at].load(Ordering::Relaxed));
     let spent = env
         .spent
@@ -420,33 +392,6 @@ fn play(
         spent: spent.unwrap_or_default(),
         report,
     })
-}
-
-/// Contacts on their way to other ranks, as a run posts them.
-struct Post {
-    /// For each rank, how many are still to be sent.
-    boxes: Vec<u64>,
-    sent: Vec<Rank>,
-    /// Of a contact.
-    bytes: u64,
-}
-
-impl Post {
-    /// Sends what has come to so many.
-    fn send(
-        &mut self,
-        least: u64,
-        send: &mut dyn FnMut(Rank, Vec<u8>) -> Result<(), CommError>,
-    ) -> Result<(), CommError> {
-        for (to, contacts) in (0..).map(Rank).zip(&mut self.boxes) {
-            if *contacts >= least {
-                let bytes = std::mem::take(contacts) * self.bytes;
-                self.sent.push(to);
-                send(to, vec![0; bytes as usize])?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The rest of the step: contacts are sorted, and the data-parallel phases follow.

@@ -1,15 +1,16 @@
 //! Recorded tests as a task of the real runtime: it walks a tree, charges what that cost, and can be split.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
+use weft_runtime::comm::Rank;
 use weft_runtime::trace::Detail;
 use weft_runtime::{Context, Split, Task};
 
 use crate::forecast::{Part, Spent, Told, work};
+use crate::layout::Layout;
 use crate::prices::{Counts, Prices};
 use crate::ready::Ready;
 use crate::record::{Against, Header, Step};
@@ -35,10 +36,11 @@ pub(super) struct Env<'a> {
     pub(super) alone: bool,
     /// What this rank has made ready of what tests read.
     pub(super) ready: Ready,
+    /// Who owns what, and who is here.
+    pub(super) layout: &'a Layout,
+    pub(super) me: usize,
     /// Tests, contacts, and ns that this rank's tasks charged.
     pub(super) tally: [AtomicU64; 3],
-    /// The contacts that this rank's tasks found, by the top-level task that they are part of.
-    pub(super) found: Mutex<BTreeMap<u32, u64>>,
     /// What this rank's tasks cost, as a run tells it.
     pub(super) spent: Mutex<Vec<Told>>,
 }
@@ -135,11 +137,12 @@ impl<'a> Task<Env<'a>> for Tests {
         if !self.stack.is_empty() {
             return weft_runtime::Step::More;
         }
-        if self.found > 0
-            && let Ok(mut found) = env.found.lock()
-        {
-            *found.entry(self.task).or_default() += self.found;
-        }
+        (env.layout).for_owners(task, self.found, |owner, contacts| {
+            if owner != env.me {
+                let bytes = contacts * u64::from(env.header.contact_bytes);
+                cx.post(Rank(owner as u32), vec![0; bytes as usize]);
+            }
+        });
         let spent = Spent {
             patch: task.patch,
             against: task.against,

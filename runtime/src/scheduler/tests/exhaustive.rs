@@ -103,6 +103,12 @@ fn closed(plan: Plan) -> Plan {
     }
 }
 
+/// The same, with tasks that stay where they are.
+fn unmoved(mut plan: Plan) -> Plan {
+    plan.options.policy.steal = false;
+    plan
+}
+
 const G: Name = Name::Collective(0);
 const H: Name = Name::Collective(1);
 const OWN: Name = Name::Own(0);
@@ -182,6 +188,19 @@ fn cancelled_by_a_task(home: usize) -> Plan {
     plan(1, vec![vec![Stage::CancelOwnGroup], own, vec![]], bodies)
 }
 
+/// Tasks of ranks 0 and 1, and the child of one, post to all, themselves too.
+fn letters() -> Plan {
+    let tasks = vec![
+        vec![Stage::Post(2), Stage::Hyperfork(vec![2])],
+        vec![Stage::Post(0), Stage::Post(2)],
+        vec![Stage::Post(0), Stage::Post(1)],
+    ];
+    let mut bodies = vec![vec![Deed::Join(G)]; 3];
+    bodies[0].splice(..0, [Deed::Fork(G, 0)]);
+    bodies[1].splice(..0, [Deed::Fork(G, 1)]);
+    plan(1, tasks, bodies)
+}
+
 /// Rank 1 cancels the group as soon as it has a result.
 fn cancelled_by_a_body() -> Plan {
     let tasks = vec![vec![Stage::Hyperfork(vec![2])], vec![], vec![]];
@@ -255,6 +274,48 @@ fn bodies_that_fork_no_more() {
         // Where they say so less can happen.
         let states = explore(&closed(plan), bounds);
         assert!(states > 1000, "only {states} states");
+    }
+}
+
+/// All of them are there when a rank leaves, whoever ran what posted them.
+#[test]
+fn letters_come_before_the_end() {
+    let few = Bounds {
+        asks: CHAIN,
+        unanswered: 1,
+        mortal: &[],
+    };
+    let none = Bounds { asks: &[], ..few };
+    for plan in [letters(), closed(letters())] {
+        explore(&plan, few);
+        let states = explore(&unmoved(plan), none);
+        assert!(states > 500, "only {states} states");
+    }
+}
+
+/// Where no task goes from rank to rank each says to each other what it has done with.
+#[test]
+fn ranks_whose_tasks_stay() {
+    let bounds = Bounds {
+        asks: &[],
+        unanswered: 1,
+        mortal: &[],
+    };
+    let plans = [
+        collective(),
+        two_groups(),
+        crossed_groups(),
+        rooted_group(&[Deed::Join(OWN)]),
+        rooted_group(CANCELLED),
+        nested(1),
+        cancelled_by_a_task(1),
+        cancelled_by_a_body(),
+    ];
+    for plan in plans {
+        let states = explore(&unmoved(closed(plan.clone())), bounds);
+        assert!(states > 100, "only {states} states");
+        let states = explore(&unmoved(plan), bounds);
+        assert!(states > 100, "only {states} states");
     }
 }
 

@@ -78,6 +78,15 @@ impl Random {
             }
             plan.bodies.push(deeds);
         }
+        for stages in &mut plan.tasks {
+            // Where deaths are survived there are no letters.
+            stages.retain(|stage| !(plan.options.recover && matches!(stage, Stage::Post(_))));
+            for stage in stages {
+                if let Stage::Post(to) = stage {
+                    *to = self.below(ranks);
+                }
+            }
+        }
         plan
     }
 
@@ -91,7 +100,9 @@ impl Random {
                 let count = 1 + random.below(3);
                 (0..count).map(|_| random.task(tasks, depth + 1)).collect()
             };
-            stages.push(match self.below(16) {
+            stages.push(match self.below(18) {
+                // To whom is said when all is known.
+                16 | 17 => Stage::Post(0),
                 0..6 => Stage::Hyperfork(children(self)),
                 6..8 => Stage::SplitOff(children(self)[0]),
                 8..11 => Stage::Join(children(self)),

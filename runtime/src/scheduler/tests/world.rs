@@ -42,6 +42,8 @@ pub(super) enum Stage {
     /// The same, but it cancels the group before it joins it.
     JoinCancelled(Vec<Id>),
     CancelOwnGroup,
+    /// It posts its number to a rank.
+    Post(usize),
     /// Its worker sets it down.
     SetDown,
 }
@@ -169,6 +171,8 @@ pub(super) struct World<'a> {
     dead: BTreeSet<usize>,
     cancelled: BTreeSet<GroupId>,
     finished: BTreeSet<Id>,
+    /// What was posted, and how often: to whom, from where, by which task.
+    posted: BTreeMap<(usize, usize, Id), usize>,
 }
 
 /// A place that no other world has.
@@ -209,6 +213,7 @@ impl Place {
                 &machine.results,
             ),
             (&machine.ledger, &machine.roll_call, machine.waves.essence()),
+            (&machine.farewells, machine.letters.essence()),
             (machine.requests.essence(), &machine.waiters, &machine.mail),
             (machine.body, &machine.dead, machine.lines.cancelled()),
             (self.deed, self.ended, self.left, &self.taken, self.made),
@@ -247,6 +252,7 @@ impl<'a> World<'a> {
             dead: BTreeSet::new(),
             cancelled: BTreeSet::new(),
             finished: BTreeSet::new(),
+            posted: BTreeMap::new(),
         };
         // Nobody hears anything before its body first waits.
         for rank in 0..n {
@@ -267,6 +273,7 @@ impl<'a> World<'a> {
             dead: self.dead.clone(),
             cancelled: self.cancelled.clone(),
             finished: self.finished.clone(),
+            posted: self.posted.clone(),
         };
         let (Step::Deliver(_, rank) | Step::Turn(rank, ..) | Step::Die(rank) | Step::Hear(rank, _)) =
             step;
@@ -278,7 +285,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        if self.places[0].machine.stuck().is_some() {
+        if (self.places.iter()).any(|place| place.machine.stuck().is_some()) {
             return true;
         }
         let here = self.living();
@@ -628,6 +635,12 @@ impl<'a> World<'a> {
                     machine.cancel(&line);
                     self.cancelled.insert(line.group());
                 }
+                Stage::Post(to) => {
+                    let item = frame.piece.id.to_le_bytes().to_vec();
+                    machine.post_letter(Rank(*to as u32), item).unwrap();
+                    let posted = (*to, rank, frame.piece.id);
+                    *self.posted.entry(posted).or_default() += 1;
+                }
                 Stage::SetDown => {
                     if let Some(mut frame) = place.stack.pop() {
                         frame.piece.stage += 1;
@@ -680,6 +693,19 @@ impl<'a> World<'a> {
             let left: Vec<(GroupId, Id)> = self.tasks().collect();
             assert!(left.is_empty(), "{left:?} are left");
         }
+        let letters = own(&mut self.places, rank).machine.letters();
+        let letters: Vec<_> = letters
+            .into_iter()
+            .map(|(from, item)| (rank, from.index(), Id::from_le_bytes([item[0], item[1]])))
+            .collect();
+        assert!(letters.is_sorted_by_key(|(_, from, _)| *from));
+        let mut come = BTreeMap::new();
+        for letter in letters {
+            *come.entry(letter).or_default() += 1;
+        }
+        let mut posted = self.posted.clone();
+        posted.retain(|(to, ..), _| *to == rank);
+        assert_eq!(come, posted, "letters to {rank}");
         own(&mut self.places, rank).left = true;
         let n = self.places.len();
         (0..n).for_each(|from| self.links[from * n + rank].clear());
@@ -743,10 +769,15 @@ impl<'a> World<'a> {
             let once = seen.insert(id) && !self.finished.contains(&id);
             assert!(once, "{id} is doubled");
         }
-        let stuck = self.places[0].machine.stuck();
+        let stuck = self.places.iter().find_map(|place| place.machine.stuck());
         if let Some(who) = stuck {
             assert!(self.plan.is_crossed(), "{who}");
-            assert!(seen.is_empty(), "{who}, yet there are tasks: {seen:?}");
+            // Where ranks cannot ask each other for tasks, some may wait behind the wrong join.
+            let asks = self.plan.options.policy.steal;
+            assert!(
+                !asks || seen.is_empty(),
+                "{who}, yet there are tasks: {seen:?}"
+            );
         }
     }
 
@@ -770,8 +801,8 @@ impl<'a> World<'a> {
         }
         write!(
             hash,
-            "{:?}{:?}{:?}",
-            self.dead, self.cancelled, self.finished
+            "{:?}{:?}{:?}{:?}",
+            self.dead, self.cancelled, self.finished, self.posted
         )
         .unwrap();
         hash.0.finish()

@@ -1,0 +1,268 @@
+//! Finding the end: which of three detectors a scope has, what they are told, and what they say.
+//!
+//! Most scopes find out by [waves](super::waves) down and up a tree; those in which no task goes from rank to rank and few ranks are, by what each
+//! says to each other ([`super::farewells`]); those that survive deaths, by a [roll call](super::roll_call).
+
+use super::farewells::{self, Word};
+use super::message::Message;
+use super::roll_call::Call;
+use super::waves::{self, Signal};
+use super::{Body, GroupId, Line, Scheduler, Work};
+use crate::comm::{CommError, Rank};
+use crate::policy::{Policy, ScopeOptions};
+
+/// The root of the tree of ranks.
+pub(super) const ROOT: Rank = Rank(0);
+
+/// Whether each rank says to each other what it has done with.
+pub(super) fn says_farewell(options: &ScopeOptions, ranks: u32) -> bool {
+    is_said_to_all(&options.policy, ranks as usize) && !options.recover
+}
+
+fn is_said_to_all(policy: &Policy, ranks: usize) -> bool {
+    !policy.steal && (2..=farewells::MOST).contains(&ranks)
+}
+
+/// How many messages must follow one another at the end of a scope, at least, from the last task's end on until all ranks know: one, or a wave's
+/// answers up the tree and its verdict down, from and to a rank at the bottom. Where deaths are not survived.
+#[must_use]
+pub fn messages_to_end(policy: &Policy, ranks: usize) -> u32 {
+    if is_said_to_all(policy, ranks) {
+        1
+    } else {
+        2 * waves::depth(ranks)
+    }
+}
+
+impl<T: Work<R>, R> Scheduler<T, R> {
+    /// A task that runs here posts an item to a rank; dead ranks must not be survived, whose items would be lost.
+    ///
+    /// # Errors
+    /// There is no such rank.
+    pub fn post_letter(&mut self, to: Rank, item: Vec<u8>) -> Result<(), CommError> {
+        if to.0 >= self.ranks {
+            let size = self.ranks as usize;
+            return Err(CommError::NoSuchRank { to, size });
+        }
+        if to == self.me {
+            self.letters.keep(to, item);
+        } else if let Some(items) = self.letters.post(to, item) {
+            self.outgoing.push_back((to, Message::Letters(items)));
+        }
+        Ok(())
+    }
+
+    /// What tasks have posted to this rank, sorted by sender, and of each in order; all of it once the rank may leave.
+    pub fn letters(&mut self) -> Vec<(Rank, Vec<u8>)> {
+        self.letters.take()
+    }
+
+    /// Whether every task of this group, wherever it ran, has finished and all results were taken.
+    pub fn is_exhausted(&mut self, line: &Line) -> bool {
+        self.is_group_exhausted(line.group())
+    }
+
+    /// The same of the group with this name.
+    pub fn is_group_exhausted(&mut self, group: GroupId) -> bool {
+        match group {
+            GroupId::Collective(group) => match (&self.roll_call, &self.farewells) {
+                (Some(roll_call), _) => roll_call.is_group_exhausted(group),
+                (None, Some(farewells)) => farewells.is_group_exhausted(group),
+                (None, None) => self.waves.is_group_exhausted(group),
+            },
+            group @ GroupId::Rooted { .. } => {
+                let done = self.ledger.is_exhausted(group);
+                self.report_closed();
+                done
+            }
+        }
+    }
+
+    /// Why no rank can go on, if this one has found that out, or of waves rank 0: bodies wait in joins for each other.
+    #[must_use]
+    pub fn stuck(&self) -> Option<String> {
+        match &self.farewells {
+            Some(farewells) => farewells.stuck(),
+            None => self.waves.stuck().map(str::to_owned),
+        }
+    }
+
+    /// The ranks without which this one cannot find the end, where deaths are not survived: along the tree of waves, those below it
+    /// leave only after it knows, and the one above only after it has told; or those that have not said all.
+    pub fn near(&self) -> Vec<Rank> {
+        match &self.farewells {
+            Some(farewells) => farewells.silent().collect(),
+            None => self.waves.near().collect(),
+        }
+    }
+
+    /// Whether this rank may leave the scope: no task of it is left anywhere, and all letters have come.
+    #[must_use]
+    pub fn may_leave(&self) -> bool {
+        let expected = match &self.farewells {
+            Some(farewells) => farewells.expected(),
+            None => self.waves.expected(),
+        };
+        self.is_over() && self.outgoing.is_empty() && self.letters.arrived() == expected
+    }
+
+    /// Whether the scope is exhausted.
+    pub(super) fn is_over(&self) -> bool {
+        match (&self.roll_call, &self.farewells) {
+            (Some(roll_call), _) => roll_call.is_exhausted(),
+            (None, Some(farewells)) => farewells.is_exhausted(),
+            (None, None) => self.waves.is_exhausted(),
+        }
+    }
+
+    /// Where no task moves between ranks, the first wave is sent before rank 0 is passive.
+    pub(super) fn ask_early(&mut self) {
+        let moves = self.options.policy.steal || self.options.recover;
+        if !moves && self.farewells.is_none() {
+            self.waves.ask_early();
+            self.send_signals();
+        }
+    }
+
+    /// Sends what the detector of the end has to say.
+    pub(super) fn send_signals(&mut self) {
+        let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
+        self.waves.flush(&mut |to, signal: Signal| {
+            outgoing.push_back((to, signal.into_message(carried)));
+        });
+    }
+
+    /// Groups that are not exhausted, or ranks that have not done with all.
+    pub(super) fn end_for_people(&self) -> Vec<String> {
+        match (&self.roll_call, &self.farewells) {
+            (Some(_), _) => Vec::new(),
+            (None, Some(farewells)) => farewells.describe(),
+            (None, None) => self.waves.describe(),
+        }
+    }
+
+    /// Lets the detectors of the end go on, now that something may have become passive.
+    pub fn settle(&mut self) {
+        self.ledger.sweep();
+        self.waves.rooted_used(self.ledger.left_over());
+        self.report_closed();
+        if self.farewells.is_some() {
+            self.say_farewell();
+        }
+        // Who has nothing to do has time for them.
+        let letters = self.letters.rest();
+        let letters = letters.map(|(to, items)| (to, Message::Letters(items)));
+        self.outgoing.extend(letters);
+        if self.roll_call.is_some() {
+            self.answer_roll_call();
+        } else if self.farewells.is_none() {
+            self.answer_wave();
+        }
+    }
+
+    fn say_farewell(&mut self) {
+        let Some(farewells) = &mut self.farewells else {
+            return;
+        };
+        let (here, results) = (&self.here, &self.results);
+        let has_done = |group: &u32| {
+            let group = *group as usize;
+            here[group] == 0 && results[group].is_empty()
+        };
+        let (groups, waits) = match self.body {
+            Body::WaitsIn(GroupId::Collective(group)) => (group..group + 1, true),
+            Body::Ended => (0..self.waves.made(), false),
+            _ => return,
+        };
+        let nothing = self.here_in_all == 0
+            && results.iter().all(|results| results.is_empty())
+            && self.waves.has_used_all_rooted();
+        let over = nothing && (!waits || self.waves.is_closed());
+        let Some(word) = farewells.new_word(groups.filter(has_done), waits, over) else {
+            return;
+        };
+        for to in (0..self.ranks).map(Rank).filter(|&to| to != self.me) {
+            let posted = if over { self.letters.posted_to(to) } else { 0 };
+            let items = self.letters.enclosed(to);
+            let word = Word {
+                posted,
+                items,
+                ..word.clone()
+            };
+            self.outgoing.push_back((to, Message::Farewell(word)));
+        }
+    }
+
+    fn answer_roll_call(&mut self) {
+        let Some(roll_call) = &mut self.roll_call else {
+            return;
+        };
+        let (outgoing, ledger) = (&mut self.outgoing, &mut self.ledger);
+        let groups = match self.body {
+            Body::WaitsIn(GroupId::Collective(group)) => group..group + 1,
+            Body::Ended => 0..self.waves.made(),
+            _ => 0..0,
+        };
+        let quiet: Vec<u32> = groups
+            .filter(|&g| {
+                self.results[g as usize].is_empty() && ledger.is_idle(GroupId::Collective(g))
+            })
+            .collect();
+        let ended = self.body == Body::Ended && ledger.is_at_rest();
+        roll_call.rest(quiet.into_iter(), ended, &mut |to, call| {
+            outgoing.push_back((to, call.into_message()));
+        });
+    }
+
+    fn answer_wave(&mut self) {
+        let passive = match self.body {
+            // A task may wait for a block of a rank that waits for this rank's verdict on another group.
+            Body::Ended => self.here_in_all == self.aside.len() as u64,
+            Body::WaitsIn(GroupId::Collective(group)) => {
+                self.here[group as usize] == 0 && self.results[group as usize].is_empty()
+            }
+            _ => false,
+        };
+        if passive && self.waves.is_asked() {
+            // The end waits for these. Rank 0, often the home of most, gets them with the report.
+            if self.me != ROOT {
+                let (root, others): (Vec<_>, _) = std::mem::take(&mut self.mail)
+                    .into_iter()
+                    .partition(|(home, _, _)| *home == ROOT);
+                self.mail = others;
+                let results = root.into_iter().map(|(_, group, result)| (group, result));
+                self.carried.extend(results);
+            }
+            self.post();
+            self.waves.posted(self.letters.posted());
+        }
+        let lying: u64 = self.results.iter().map(|lying| lying.len() as u64).sum();
+        let passive = passive.then_some([lying, self.here_in_all]);
+        let (outgoing, carried) = (&mut self.outgoing, &mut self.carried);
+        self.waves.advance(passive, &mut |to, signal: Signal| {
+            outgoing.push_back((to, signal.into_message(carried)));
+        });
+    }
+}
+
+impl Signal {
+    /// `carried`: results that go up the tree with a report.
+    fn into_message<T, R>(self, carried: &mut Vec<(GroupId, R)>) -> Message<T, R> {
+        match self {
+            Self::Wave(number) => Message::Wave(number),
+            Self::Report(number, census) => {
+                Message::Report(number, census, std::mem::take(carried))
+            }
+            Self::Exhausted(groups, all, posted) => Message::Exhausted(groups, all, posted),
+        }
+    }
+}
+
+impl Call {
+    pub(super) fn into_message<T, R>(self) -> Message<T, R> {
+        match self {
+            Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
+            Self::Exhausted(groups, all) => Message::Exhausted(groups, all, Vec::new()),
+        }
+    }
+}

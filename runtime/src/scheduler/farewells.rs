@@ -1,0 +1,171 @@
+//! Finding out that collective groups are exhausted where no task goes from rank to rank: each rank says to each other what it has done with.
+//!
+//! A rank that waits in a group's join with nothing to take, and has no task of it, has nothing to do with the group any more, for nobody can send
+//! it any; nor with any group, if its body has ended or forks no more and no task or result is left. All know that one message's
+//! time after the last has said so, where the tree of [waves](super::waves) takes four, and with what it says comes what tasks have
+//! posted last. Beyond [`MOST`] ranks so many messages take longer than a tree's.
+//!
+//! No rank can go on if each has said all, or waits in a group that not all have done with. Nobody thinks so too early, though words may be on their
+//! way: the first to go on beyond its last word that is known here has heard only of words that are known here too.
+
+use serde::{Deserialize, Serialize};
+
+use crate::comm::{POSTED_UP_TO, Rank};
+
+/// Most ranks, of which sets have one bit for each.
+pub(super) const MOST: usize = POSTED_UP_TO;
+const _: () = assert!(MOST <= u64::BITS as usize);
+
+/// What a rank says to another when it has done with something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// Groups with which it has done.
+    pub groups: Vec<u32>,
+    /// Whether its body waits in the last of these.
+    pub waits: bool,
+    /// Whether it has done with all.
+    pub over: bool,
+    /// How many items its tasks have posted to the other, if it is over.
+    pub posted: u64,
+    /// Those of them that were not sent before.
+    pub items: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
+pub(super) struct Farewells {
+    me: Rank,
+    ranks: u32,
+    /// For each group, the ranks that have done with it; and those that have with all.
+    done: Vec<u64>,
+    over: u64,
+    /// In which group each rank waits, as it said last.
+    waits_in: Vec<Option<u32>>,
+    /// How many items others have posted here, those that are over.
+    expected: u64,
+}
+
+impl Farewells {
+    pub(super) fn new(me: Rank, ranks: u32) -> Self {
+        Self {
+            me,
+            ranks,
+            done: Vec::new(),
+            over: 0,
+            waits_in: vec![None; ranks as usize],
+            expected: 0,
+        }
+    }
+
+    pub(super) fn is_group_exhausted(&self, group: u32) -> bool {
+        let done = self.done.get(group as usize).copied().unwrap_or_default();
+        (done | self.over) == self.all()
+    }
+
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.over == self.all()
+    }
+
+    /// How many items others have posted here, once all is exhausted.
+    pub(super) fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// What this rank has to say now, if it has done with these groups, in the last of which its body `waits`, and with all if `over`.
+    pub(super) fn new_word(
+        &mut self,
+        groups: impl Iterator<Item = u32>,
+        waits: bool,
+        over: bool,
+    ) -> Option<Word> {
+        let bit = 1 << self.me.0;
+        if self.over & bit != 0 {
+            return None;
+        }
+        let known = |group: u32| self.done.get(group as usize).is_some_and(|d| d & bit != 0);
+        let groups: Vec<u32> = groups.filter(|&group| !known(group)).collect();
+        if groups.is_empty() && !over {
+            return None;
+        }
+        let word = Word {
+            waits: waits && !groups.is_empty(),
+            groups,
+            over,
+            ..Word::default()
+        };
+        self.note(self.me, &word);
+        Some(word)
+    }
+
+    /// What another rank says.
+    pub(super) fn hear(&mut self, from: Rank, word: &Word) -> Result<(), &'static str> {
+        if self.over & 1 << from.0 != 0 {
+            return Err("a word after the last");
+        }
+        self.note(from, word);
+        if word.over {
+            self.expected += word.posted;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, from: Rank, word: &Word) {
+        for &group in &word.groups {
+            let known = self.done.len().max(group as usize + 1);
+            self.done.resize(known, 0);
+            self.done[group as usize] |= 1 << from.0;
+        }
+        let waits_in = word.groups.last().filter(|_| word.waits);
+        if let Some(&group) = waits_in {
+            self.waits_in[from.index()] = Some(group);
+        }
+        if word.over {
+            self.over |= 1 << from.0;
+        }
+    }
+
+    /// Those who have not said all.
+    pub(super) fn silent(&self) -> impl Iterator<Item = Rank> + use<> {
+        let (over, me) = (self.over, self.me);
+        let all = (0..self.ranks).map(Rank);
+        all.filter(move |&rank| rank != me && over & 1 << rank.0 == 0)
+    }
+
+    /// Why no rank can go on, if so. It is a sentence.
+    pub(super) fn stuck(&self) -> Option<String> {
+        let mut waiting = Vec::new();
+        for rank in 0..self.ranks {
+            if self.over & 1 << rank == 0 {
+                waiting.push(self.waits_in[rank as usize]?);
+            }
+        }
+        if waiting.is_empty() || waiting.iter().any(|&group| self.is_group_exhausted(group)) {
+            return None;
+        }
+        waiting.sort_unstable();
+        let groups = waiting.chunk_by(|a, b| a == b);
+        let groups: Vec<String> = groups
+            .map(|same| format!("{} in that of group {}", same.len(), same[0]))
+            .collect();
+        let ended = match self.over.count_ones() {
+            0 => String::new(),
+            bodies => format!(", and the bodies of {bodies} have ended"),
+        };
+        let (count, groups) = (waiting.len(), groups.join(", "));
+        Some(format!(
+            "of {count} ranks that wait in joins, {groups}{ended}"
+        ))
+    }
+
+    /// Who has not said all, for people.
+    pub(super) fn describe(&self) -> Vec<String> {
+        let silent: Vec<String> = self.silent().map(|rank| rank.0.to_string()).collect();
+        let silent = (!silent.is_empty())
+            .then(|| format!("ranks that have not said all: {}", silent.join(", ")));
+        silent.into_iter().collect()
+    }
+
+    fn all(&self) -> u64 {
+        u64::MAX >> (u64::BITS - self.ranks)
+    }
+}

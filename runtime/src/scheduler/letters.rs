@@ -1,0 +1,93 @@
+//! Letters: what tasks have to say to ranks that are no home of theirs. They lie there when the scope has ended.
+//!
+//! What is posted to a rank waits for company, until it is worth a message or this rank has nothing to do. Nobody leaves a scope before all
+//! that was posted to him has come: how much that is, ranks find out with the end ([`super::end`]).
+
+use std::collections::BTreeMap;
+
+use crate::comm::Rank;
+
+/// Bytes that are worth a message: on networks of some µs, and some ns for each byte, they take longer than a message without any.
+const WORTH: usize = 1024;
+
+/// What is posted to one rank and waits here.
+#[derive(Clone, Debug, Default)]
+struct Waiting {
+    items: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// A rank's letters, out and in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Letters {
+    waiting: BTreeMap<Rank, Waiting>,
+    /// How many items were posted here to each other rank.
+    posted: BTreeMap<Rank, u64>,
+    /// What was posted to this rank, as it came, and how much of that came from others.
+    received: Vec<(Rank, Vec<u8>)>,
+    arrived: u64,
+}
+
+impl Letters {
+    /// An item for another rank; gives back what is to be sent there now.
+    pub(super) fn post(&mut self, to: Rank, item: Vec<u8>) -> Option<Vec<Vec<u8>>> {
+        *self.posted.entry(to).or_default() += 1;
+        let waiting = self.waiting.entry(to).or_default();
+        waiting.bytes += item.len();
+        waiting.items.push(item);
+        (waiting.bytes >= WORTH).then(|| self.enclosed(to))
+    }
+
+    /// What waits for a rank.
+    pub(super) fn enclosed(&mut self, to: Rank) -> Vec<Vec<u8>> {
+        self.waiting.remove(&to).unwrap_or_default().items
+    }
+
+    /// All that waits.
+    pub(super) fn rest(&mut self) -> impl Iterator<Item = (Rank, Vec<Vec<u8>>)> {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        waiting.map(|(to, waiting)| (to, waiting.items))
+    }
+
+    /// How many items were posted to another rank.
+    pub(super) fn posted_to(&self, to: Rank) -> u64 {
+        self.posted.get(&to).copied().unwrap_or_default()
+    }
+
+    /// The same of all to whom any were.
+    pub(super) fn posted(&self) -> Vec<(u32, u64)> {
+        let posted = self.posted.iter();
+        posted.map(|(to, &count)| (to.0, count)).collect()
+    }
+
+    /// An item that was posted on this rank to itself.
+    pub(super) fn keep(&mut self, me: Rank, item: Vec<u8>) {
+        self.received.push((me, item));
+    }
+
+    /// What came from another rank.
+    pub(super) fn receive(&mut self, from: Rank, items: Vec<Vec<u8>>) {
+        self.arrived += items.len() as u64;
+        (self.received).extend(items.into_iter().map(|item| (from, item)));
+    }
+
+    /// How many items came from others.
+    pub(super) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    /// All that was posted to this rank, sorted by sender, and of each in order.
+    pub(super) fn take(&mut self) -> Vec<(Rank, Vec<u8>)> {
+        let mut received = std::mem::take(&mut self.received);
+        received.sort_by_key(|(from, _)| *from);
+        received
+    }
+
+    /// All that decides what comes.
+    #[cfg(test)]
+    pub(super) fn essence(&self) -> impl std::fmt::Debug {
+        let mut received = self.received.clone();
+        received.sort();
+        (&self.waiting, &self.posted, received)
+    }
+}
