@@ -1,0 +1,118 @@
+//! Steps that cannot be taken, and steps that are cut.
+
+use super::*;
+
+/// On several ranks the next step's system is there when a step ends; whoever changes the state then, or looks at another system, gets
+/// what one rank gets, which assembles it later.
+#[test]
+fn a_system_that_was_assembled_ahead_is_given_up_with_its_state() {
+    let world = world(&drape());
+    let disturbed = |comm: &mut dyn Comm| {
+        let mut s = Simulation::new(&world, &*comm, &ScopeOptions::default()).unwrap();
+        take(&mut s, 5, comm);
+        let (x, v) = s.state_mut();
+        for (i, (x, v)) in x.iter_mut().zip(v).enumerate() {
+            x.y += 1e-4 * (i % 5) as f64;
+            v.x += 0.1 * (i % 7) as f64;
+        }
+        take(&mut s, 5, comm);
+        s.free_system().unwrap();
+        let seen = take(&mut s, 5, comm);
+        bits(&s, seen)
+    };
+    let alone = disturbed(&mut Solo::new());
+    for got in launch(3, disturbed).unwrap() {
+        assert!(got == alone);
+    }
+}
+
+#[test]
+fn a_step_that_blows_up_names_step_and_vertex() {
+    let world = world(&sheet(9, "", ""));
+    let mut comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    s.advance(&mut comm).unwrap();
+    s.state_mut().1[7] = DVec3::new(0.0, f64::INFINITY, 0.0);
+    let text = s.advance(&mut comm).unwrap_err().to_string();
+    assert!(text.contains("step 2") && text.contains("vertex"), "{text}");
+}
+
+#[test]
+fn more_ranks_than_patches_are_refused() {
+    let world = world(&sheet(9, "", ""));
+    let errors = launch(3, |comm| {
+        Simulation::new(&world, comm, &ScopeOptions::default())
+            .unwrap_err()
+            .to_string()
+    })
+    .unwrap();
+    assert!(errors[0].contains("patches"), "{}", errors[0]);
+}
+
+/// A collapsing triangle, and what a step does that may be cut.
+#[test]
+fn a_step_that_fails_is_cut_and_ends_where_it_would_have_ended() {
+    let text = |time: &str| {
+        sheet(9, "", "[contact]\nself_collision = false")
+            .replace("time =", "gravity = [0, 0, 0]\ntime =")
+            .replace("1000 N/m", "1 N/m")
+            .replace(r#"step = "5 ms""#, time)
+    };
+    // Pressed together by a third within a step of 20 ms.
+    let press = |world: &World| {
+        let mut comm = Solo::new();
+        let mut s = Simulation::new(world, &comm, &ScopeOptions::default()).unwrap();
+        let (x, v) = s.state_mut();
+        for (x, v) in x.iter().zip(v) {
+            v.x = -x.x * 15.0;
+        }
+        let report = s.advance(&mut comm).unwrap();
+        (report, s.time(), s.step())
+    };
+    let (whole, ..) = press(&world(&text(r#"step = "20 ms""#)));
+    assert_eq!((whole.parts, whole.halvings), (1, 0));
+    let (cut, time, step) = press(&world(&text(
+        r#"step = "20 ms", shortest = "1 ms", strain_change = 0.1"#,
+    )));
+    assert!(
+        cut.parts > 1 && cut.halvings > 0 && cut.rough == 0,
+        "{cut:?}"
+    );
+    assert_eq!((time, step), (0.02, 1));
+    let why = cut.halved_because.unwrap();
+    for word in ["step 1", "vertex", "patch", "cloth0", "time.strain_change"] {
+        assert!(why.contains(word), "{why}");
+    }
+    let (rough, ..) = press(&world(&text(
+        r#"step = "20 ms", shortest = "10 ms", strain_change = 0.001"#,
+    )));
+    assert!(rough.rough > 0 && rough.shortest == 0.01, "{rough:?}");
+}
+
+#[test]
+fn a_triangle_that_has_collapsed_is_named_alike_on_all_ranks() {
+    let text = sheet(24, "", "[contact]\nself_collision = false");
+    let world = world(&text);
+    let fail = |comm: &mut dyn Comm| {
+        let mut s = Simulation::new(&world, &*comm, &ScopeOptions::default()).unwrap();
+        let (x, _) = s.state_mut();
+        // Two triangles of different ranks, each drawn to a line.
+        for t in [7, world.model().triangles().len() - 3] {
+            let [a, b, c] = world.model().triangles()[t].map(|v| v as usize);
+            x[a] = 0.5 * (x[b] + x[c]);
+        }
+        s.advance(comm).unwrap_err()
+    };
+    let alone = fail(&mut Solo::new());
+    let StepError::Collapsed { step: 1, ref at } = alone else {
+        panic!("{alone}")
+    };
+    assert!(at.cloth == "cloth0", "{at}");
+    // Who is told by another first has no more to say.
+    let errors = launch(3, fail).unwrap();
+    let named: Vec<_> = errors.iter().filter(|error| !error.is_echo()).collect();
+    assert!(!named.is_empty());
+    for error in named {
+        assert_eq!(error.to_string(), alone.to_string());
+    }
+}

@@ -1,0 +1,259 @@
+//! The same bits on any number of ranks and threads, and after any other steps.
+
+use super::*;
+
+/// The promise: positions and velocities equal to the bit, whatever the ranks, workers and schedule.
+#[test]
+fn the_state_does_not_depend_on_ranks_workers_or_stealing() {
+    the_state_is_the_same_everywhere(&world(&drape()));
+}
+
+#[test]
+fn the_state_does_not_depend_on_ranks_with_patches_swept_either() {
+    let text = drape() + "[solver]\npreconditioner = \"patch-ssor\"\n";
+    the_state_is_the_same_everywhere(&world(&text));
+}
+
+#[test]
+fn the_state_of_woven_cloth_in_wind_does_not_depend_on_ranks_either() {
+    let membrane = "stretch = [1000, 600]\nshear = 60\ndamping_shear = \"2 ms\"\ndrag_normal = 1.2\n\
+                    drag_tangential = 0.1";
+    let text = drape()
+        .replace("stretch = \"1000 N/m\"", membrane)
+        .replace("bending = \"1e-5 N m\"", "bending = [2e-5, 1e-5]");
+    the_state_is_the_same_everywhere(&world(&(text + "[air]\nwind = [1, 0, 0]\n")));
+}
+
+#[test]
+fn the_state_of_sprung_and_folding_cloth_does_not_depend_on_ranks_either() {
+    let text = drape()
+        .replace(
+            "stretch = \"1000 N/m\"",
+            "model = \"springs\"\nstretch = 500",
+        )
+        .replace("poisson = 0.3", "bending_model = \"dihedral\"");
+    the_state_is_the_same_everywhere(&world(&text));
+    let text = text.replace("\"dihedral\"", "\"springs\"");
+    the_state_is_the_same_everywhere(&world(&text));
+}
+
+fn the_state_is_the_same_everywhere(world: &World) {
+    let expected = state_after(world, 60, &mut Solo::new(), &ScopeOptions::default());
+    for (ranks, workers, steal, seed) in [
+        (2, 1, true, 1),
+        (3, 2, true, 2),
+        (7, 1, true, 3),
+        (2, 3, false, 4),
+        (1, 3, true, 5),
+    ] {
+        let options = ScopeOptions {
+            workers,
+            policy: Policy {
+                steal,
+                ..Policy::default()
+            },
+            seed,
+            ..ScopeOptions::default()
+        };
+        for got in launch(ranks, |comm| state_after(world, 60, comm, &options)).unwrap() {
+            assert!(
+                got == expected,
+                "{ranks} ranks, {workers} workers, stealing {steal}"
+            );
+        }
+    }
+}
+
+/// What is kept from system to system is that of this one's times.
+#[test]
+fn a_system_does_not_depend_on_the_ones_before() {
+    let world = world(&sheet(7, "", ""));
+    let rows = world.model().rest().len();
+    let x: Vec<DVec3> = (0..rows)
+        .map(|i| DVec3::splat(i as f64).map(f64::sin))
+        .collect();
+    let product = |s: &mut Simulation<'_>| {
+        let system = s.free_system().unwrap();
+        let mut y = vec![DVec3::ZERO; rows];
+        system.matrix.multiply(&x, &mut y, Rows::All);
+        (y, system.rhs.to_vec())
+    };
+    let options = ScopeOptions::default();
+    let new = || Simulation::new(&world, &Solo::new(), &options).unwrap();
+    let expected = product(&mut new());
+    let mut other = new();
+    for times in [(2e-3, 2e-3), (2e-3, 5e-3), (5e-3, 2e-3)] {
+        other.load_local();
+        other.assemble_here(times).unwrap();
+        let mut y = vec![DVec3::ZERO; rows];
+        other.matrix.multiply(&x, &mut y, Rows::All);
+        assert_ne!(y, expected.0);
+        assert_eq!(product(&mut other), expected);
+    }
+}
+
+fn state_after(world: &World, steps: u32, comm: &mut dyn Comm, options: &ScopeOptions) -> Bits {
+    let mut s = Simulation::new(world, &*comm, options).unwrap();
+    let seen = take(&mut s, steps, comm);
+    bits(&s, seen)
+}
+
+#[test]
+fn no_integrator_depends_on_ranks() {
+    for way in &WAYS {
+        let world = way.world();
+        let options = ScopeOptions::default();
+        let expected = state_after(&world, way.steps, &mut Solo::new(), &options);
+        let seen = expected.2;
+        assert!(
+            seen.constrained && seen.pushed > 0,
+            "{}: no contact",
+            way.name
+        );
+        assert_eq!(
+            seen.halvings > 0,
+            way.name.contains("cut"),
+            "{}: {seen:?}",
+            way.name
+        );
+        match way.name {
+            "euler, Newton, cut" => assert!(seen.systems > way.steps, "{seen:?}"),
+            "newmark" => assert_eq!(seen.systems, 2 * way.steps),
+            "central" | "bdf2" => assert_eq!(seen.systems, way.steps),
+            _ => {}
+        }
+        for (ranks, workers) in [(3, 1), (2, 2)] {
+            let options = ScopeOptions {
+                workers,
+                ..ScopeOptions::default()
+            };
+            for got in launch(ranks, |comm| state_after(&world, way.steps, comm, &options)).unwrap()
+            {
+                assert!(got == expected, "{}: {ranks} ranks {:?}", way.name, got.2);
+            }
+        }
+    }
+}
+
+/// All that the next step depends on is in the state, whoever goes on from it.
+#[test]
+fn every_integrator_goes_on_from_its_state_on_other_ranks() {
+    for way in &WAYS {
+        let world = way.world();
+        let options = ScopeOptions::default();
+        let half = way.steps / 2 + 3;
+        let mut comm = Solo::new();
+        let mut s = Simulation::new(&world, &comm, &options).unwrap();
+        take(&mut s, half, &mut comm);
+        let state = s.gather_state(&mut comm).unwrap().unwrap();
+        assert_eq!(state.past.is_some(), way.name.contains("bdf2"));
+        take(&mut s, way.steps - half, &mut comm);
+        let expected = bits(&s, Seen::default());
+        for got in launch(3, |comm| {
+            let mut s = Simulation::new(&world, comm, &options).unwrap();
+            s.restore(&state).unwrap();
+            take(&mut s, way.steps - half, comm);
+            let again = s.gather_state(comm).unwrap();
+            (bits(&s, Seen::default()), again)
+        })
+        .unwrap()
+        {
+            assert!(got.0 == expected, "{}", way.name);
+            if let Some(again) = got.1 {
+                assert_eq!(
+                    again,
+                    s.gather_state(&mut comm).unwrap().unwrap(),
+                    "{}",
+                    way.name
+                );
+            }
+        }
+    }
+}
+
+/// What all ranks find together, through trees, tasks, splits and thieves, is what testing every pair of
+/// triangles finds; and each pair of features once.
+#[test]
+fn ranks_that_steal_find_what_brute_force_finds() {
+    let world = world(&sheet(
+        24,
+        "center = [0, 0, 0.3]",
+        "[partition]\npatches = 16\n[[body]]\nshape = \"sphere\"\ncenter = [0, 0, 0]\nradius = 0.2\n\
+         edge = \"5 cm\"\n[contact]\nthickness = \"8 mm\"",
+    ));
+    let rest = world.model().rest();
+    // Crumpled into a ball that overlaps the sphere.
+    let fold = |p: &DVec3| {
+        DVec3::new(
+            (9.0 * p.x).sin(),
+            (8.0 * p.y).sin(),
+            (7.0 * (p.x + p.y)).cos(),
+        ) * 0.15
+    };
+    let x: Vec<DVec3> = rest.iter().map(fold).collect();
+    let v: Vec<DVec3> = rest.iter().map(|p| DVec3::new(p.y, -p.x, 0.5)).collect();
+    let geometry = world.geometry();
+    let mut volumes = Volumes::default();
+    let expected = brute_force(&Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005));
+    assert!(expected.len() > 1000, "{}", expected.len());
+    // When threads of ranks get a core is the system's affair: something moves in some of these runs, not in each.
+    let (mut splits, mut moved) = (0, 0);
+    for (ranks, seed) in [(1, 0), (2, 1), (3, 2), (7, 3), (16, 4)] {
+        for split in [
+            Split::OLDEST,
+            Split::EVERY_OTHER,
+            Split::HALF,
+            Split::WEIGHT,
+        ] {
+            let options = ScopeOptions {
+                slice: 16,
+                policy: Policy {
+                    split,
+                    low_water: 4,
+                    interval: Interval::Fixed(Duration::ZERO),
+                    ..Policy::FORECAST
+                },
+                seed,
+                workers: 1 + ranks % 2,
+                ..ScopeOptions::default()
+            };
+            let found = launch(ranks, |comm| {
+                let ownership = Ownership::new(world.tree(), ranks).unwrap();
+                let me = comm.rank().index();
+                let mut volumes = Volumes::default();
+                let team = Team::new(options.workers).unwrap();
+                let mut placing = Placing::default();
+                // First tests are forked by owners, then by what they have cost.
+                [(); 2].map(|()| {
+                    let mut snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
+                    if ranks > 1 {
+                        snapshot = snapshot.in_pieces();
+                    }
+                    let both = (&snapshot, &geometry);
+                    let placing = (&ownership, &mut placing);
+                    let (contacts, report) =
+                        detect(comm, both, placing, (&options, &team), None).unwrap();
+                    // Contacts go to all owners of their vertices; the first vertex's counts.
+                    let counted = contacts
+                        .all()
+                        .filter(|c| ownership.rank_of_vertex(c.vertices[0] as usize) == me);
+                    (
+                        counted.copied().collect::<Vec<_>>(),
+                        report.splits,
+                        report.tasks_in,
+                    )
+                })
+            })
+            .unwrap();
+            for time in [0, 1] {
+                let found = found.iter().map(|both| &both[time]);
+                splits += found.clone().map(|f| f.1).sum::<u64>();
+                moved += found.clone().map(|f| f.2).sum::<u64>();
+                let mut all: Vec<Contact> = found.clone().flat_map(|f| f.0.clone()).collect();
+                all.sort_unstable_by_key(|c| c.id);
+                assert_eq!(all, expected, "{ranks} ranks, {split:?}");
+            }
+        }
+    }
+    assert!(splits > 0 && moved > 0, "{splits} splits, {moved} moved");
+}
