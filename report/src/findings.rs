@@ -309,7 +309,13 @@ fn phase_of_record(digest: &Digest) -> Finding {
     let most = lost.max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((phase, idle)) = most.filter(|_| !is_good && digest.loop_s > 0.0) else {
         let why = match digest.efficiency {
-            Some(e) => format!("The parallel efficiency is {}.", percent(e.parallel)),
+            Some(e) => format!(
+                "The parallel efficiency of steps is {}.",
+                percent(e.parallel)
+            ),
+            None if digest.has_times => {
+                "The run is of an earlier version, which did not measure waits.".to_owned()
+            }
             None => "The run did not live to write what it measured.".to_owned(),
         };
         return Finding {

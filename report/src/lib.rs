@@ -29,7 +29,8 @@ pub use division::{Division, Parts, Use};
 pub use error::ReportError;
 pub use findings::{Finding, Findings};
 pub use record::{
-    Balance, Efficiency, Machine, Outcome, Partition, Phase, Rank, Record, Row, Scene, TraceRecord,
+    Balance, EFFICIENCY_OF, Efficiency, Machine, Outcome, Partition, Phase, Rank, Record, Row,
+    Scene, TraceRecord,
 };
 pub use run::{Run, TRACE_MAGIC};
 pub use tracks::{FIRST_BODY, PhaseSpan, RankTracks, Request, TaskSpan, Tracks, WaitSpan};

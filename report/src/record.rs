@@ -27,7 +27,7 @@ pub struct Record {
     /// The phases of a step.
     #[serde(default)]
     pub phases: Vec<Phase>,
-    /// How well ranks were used, over the whole run.
+    /// How well ranks were used, over all steps.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
     pub balance: Option<Balance>,
@@ -140,12 +140,18 @@ impl Phase {
     }
 }
 
+/// What the efficiencies of a whole run are of, for people.
+pub const EFFICIENCY_OF: &str = "POP, steps of the whole run, no wait is useful";
+
 /// The efficiencies of the POP project, each in [0, 1].
+///
+/// Here they are of steps: the elapsed time is that of the rank that spent most in them, without outputs and what else goes by
+/// between steps, and useful is what is left of a rank's steps without waits, for messages and for tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Efficiency {
     /// Mean useful time over the greatest of a rank.
     pub load_balance: f64,
-    /// Greatest useful time of a rank over the run time.
+    /// Greatest useful time of a rank over the time that all took.
     pub communication: f64,
     /// Their product.
     pub parallel: f64,
@@ -207,6 +213,12 @@ pub struct Rank {
     /// Time that its workers spent in tasks, over their number, in s.
     #[serde(default)]
     pub tasks_s: f64,
+    /// Time in which it made patches ready for tests outside of tasks, in s.
+    #[serde(default)]
+    pub early_s: f64,
+    /// Time of its steps in which it was at work, in s; runs of earlier versions do not say.
+    #[serde(default)]
+    pub useful_s: Option<f64>,
     /// Tasks that finished here.
     #[serde(default)]
     pub tasks: u64,

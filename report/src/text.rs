@@ -6,7 +6,7 @@ use crate::digest::{Digest, Traced};
 use crate::division::Use;
 use crate::findings::Findings;
 use crate::format::{bytes, count, many, percent, seconds};
-use crate::record::{Efficiency, Phase};
+use crate::record::{EFFICIENCY_OF, Efficiency, Phase};
 use crate::run::Run;
 
 /// Everything about one run.
@@ -35,10 +35,7 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     if !digest.phases.is_empty() {
         text.push('\n');
         text += &phase_table(&digest.phases, digest.loop_s, "other");
-        text += &efficiency(
-            digest.efficiency,
-            "POP, whole run, waits in phases count as useful",
-        );
+        text += &efficiency(digest.efficiency, EFFICIENCY_OF);
     }
     if let Some(traced) = &digest.traced {
         let _ = writeln!(
@@ -49,10 +46,7 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
             traced.mark()
         );
         text += &phase_table(&traced.work, traced.mean_s, "idle");
-        text += &efficiency(
-            traced.efficiency,
-            &format!("POP, traced steps, no wait is useful{}", traced.mark()),
-        );
+        text += &efficiency(traced.efficiency, &efficiency_of_traced(traced));
         text += &causes(traced);
     }
     text.push('\n');
@@ -130,13 +124,19 @@ fn phase_table(phases: &[Phase], whole: f64, other: &str) -> String {
     text
 }
 
-fn efficiency(efficiency: Option<Efficiency>, of: &str) -> String {
+/// A line with efficiencies, and what they are `of`; nothing if they are not known.
+pub(crate) fn efficiency(efficiency: Option<Efficiency>, of: &str) -> String {
     efficiency.map_or_else(String::new, |e| {
         format!(
             "Efficiency: load balance {:.2}, communication {:.2}, parallel {:.2} ({of})\n",
             e.load_balance, e.communication, e.parallel
         )
     })
+}
+
+/// What efficiencies of traced steps are of.
+pub(crate) fn efficiency_of_traced(traced: &Traced) -> String {
+    format!("POP, traced steps, no wait is useful{}", traced.mark())
 }
 
 /// Where idle time went, largest first.
@@ -252,13 +252,15 @@ pub(crate) fn comparison(runs: &[(&Run, &Digest)]) -> Vec<(&'static str, Vec<Str
             tasks.map_or_else(|| "-".to_owned(), |tasks| percent(tasks.imbalance()))
         }),
         row("solve, max (rank)", &|_, digest| phase(digest, "solve")),
-        row("load balance", &|_, d| {
+        row("load balance, all steps", &|_, d| {
             pop(d.efficiency, |e| e.load_balance)
         }),
-        row("communication", &|_, d| {
+        row("communication, all steps", &|_, d| {
             pop(d.efficiency, |e| e.communication)
         }),
-        row("parallel", &|_, d| pop(d.efficiency, |e| e.parallel)),
+        row("parallel, all steps", &|_, d| {
+            pop(d.efficiency, |e| e.parallel)
+        }),
         row("tests", &|_, d| count(d.counts.tests)),
         row("requests", &|_, d| count(d.counts.requests)),
         row("  refused", &|_, d| count(d.counts.refused)),

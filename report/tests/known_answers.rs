@@ -109,6 +109,44 @@ fn efficiencies_leave_waits_out() {
     assert!((collide.imbalance() - (500.0 / 330.0 - 1.0)).abs() < 1e-9);
 }
 
+/// Earlier versions counted waits as useful and outputs as communication: their numbers are not shown as if they were ours.
+#[test]
+fn efficiencies_of_earlier_versions_are_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    made::directory(root.path(), &two_ranks(), "0");
+    let path = root.path().join("run.json");
+    let record = std::fs::read_to_string(&path).unwrap();
+    let e =
+        r#""efficiency": {"load_balance": 1.0, "communication": 0.05, "parallel": 0.05}, "ranks""#;
+    let old = record.replace("\"ranks\": [", &format!("{e}: ["));
+    std::fs::write(&path, &old).unwrap();
+    let said = |root: &std::path::Path| Report::new(vec![Run::read(root).unwrap()]).text();
+    assert!(!said(root.path()).contains("whole run, no wait"));
+    std::fs::write(
+        &path,
+        old.replace("\"tasks_s\"", "\"useful_s\": 1.0, \"tasks_s\""),
+    )
+    .unwrap();
+    assert!(
+        said(root.path())
+            .contains("parallel 0.05 (POP, steps of the whole run, no wait is useful)")
+    );
+}
+
+/// What is made ready before tests is work that a rank alone does within them.
+#[test]
+fn patches_made_ready_early_are_counted_with_tasks() {
+    let (mut run, _) = digest(&two_ranks());
+    run.record.ranks[1].early_s = 0.5;
+    let digest = Digest::of(&run);
+    let tasks = digest
+        .phases
+        .iter()
+        .find(|phase| phase.name.trim() == "in tasks")
+        .unwrap();
+    assert_eq!((tasks.min_s, tasks.max_s, tasks.max_rank), (1.0, 1.5, 1));
+}
+
 #[test]
 fn who_stole_from_whom_and_whose_tests_they_were() {
     let tracks = Tracks::of(&two_ranks(), 1);

@@ -37,7 +37,7 @@ pub struct RunRecord {
     /// Where the time went, in the order of the phase table.
     #[serde(default)]
     pub phases: Vec<PhaseRecord>,
-    /// How well the ranks were used.
+    /// How well the ranks were used in steps: outputs are left out, and no wait is useful.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
     pub balance: Option<BalanceRecord>,
@@ -178,6 +178,15 @@ pub struct RankRecord {
     pub phases_s: Vec<f64>,
     /// Time that its workers spent in tasks in s, over their number.
     pub tasks_s: f64,
+    /// Time in which it made patches ready for tests outside of tasks, in s.
+    #[serde(default)]
+    pub early_s: f64,
+    /// Time that it waited for messages in its steps, outside of the sharing of tasks, in s.
+    #[serde(default)]
+    pub waited_s: f64,
+    /// Time of its steps in which it was at work, in s: what efficiencies are of. Runs of earlier programs do not say.
+    #[serde(default)]
+    pub useful_s: Option<f64>,
     /// Tasks that ran here.
     pub tasks: u64,
     /// Tests made here.

@@ -12,6 +12,7 @@ mod resume;
 mod stop;
 mod summary;
 mod tracing;
+mod waits;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -288,6 +289,10 @@ struct RankStep {
 struct RankTotals {
     times: [Duration; PHASES.len()],
     scope: ScopeReport,
+    /// In which patches were made ready outside of tasks.
+    early: Duration,
+    /// For messages in steps, outside of scopes.
+    waited: Duration,
     loop_time: Duration,
     cuts: Cuts,
     stops: Stops,
@@ -492,6 +497,8 @@ fn rank_loop(
     let mut totals = RankTotals {
         times: [Duration::ZERO; PHASES.len()],
         scope: ScopeReport::default(),
+        early: Duration::ZERO,
+        waited: Duration::ZERO,
         loop_time: Duration::ZERO,
         cuts: Cuts::default(),
         stops: Stops::default(),
@@ -522,8 +529,13 @@ fn rank_loop(
             recorder.before(&mut simulation, &thread_time)?;
         }
         let outcome = match &mut tracer {
-            Some(tracer) => tracer.advance(&mut simulation, comm),
-            None => simulation.advance(comm),
+            Some(tracer) => tracer.advance(&mut simulation, comm, &mut totals.waited),
+            None => waits::advance(
+                &mut simulation,
+                comm,
+                &mut totals.waited,
+                &mut |_, _, _, _| {},
+            ),
         };
         let report = match outcome {
             Ok(report) => report,
@@ -546,6 +558,7 @@ fn rank_loop(
             *sum += time;
         }
         totals.scope.add(&report.scope);
+        totals.early += report.early;
         totals.cuts.add(&report);
         totals.stops.add(&report.stops);
         let strain = simulation.largest_strain();

@@ -97,11 +97,9 @@ pub(super) fn summarise(
             seconds: seconds(k),
         })
         .collect();
-    // Waiting is inside the phases that exchange: useful are tasks, assembly and the solve.
-    let useful = ranks.iter().map(|r| {
-        let tasks: Duration = r.scope.busy.iter().sum();
-        (tasks / options.threads.max(1) as u32 + r.times[1] + r.times[2]).as_secs_f64()
-    });
+    let useful = ranks
+        .iter()
+        .map(|r| useful(r, options.threads).as_secs_f64());
     let loop_time = ranks.iter().map(|r| r.loop_time).max().unwrap_or_default();
     let scopes: Vec<ScopeReport> = ranks.iter().map(|r| r.scope.clone()).collect();
     let last = ranks.iter().find_map(|r| r.last.clone());
@@ -140,6 +138,23 @@ pub(super) fn summarise(
     }
 }
 
+/// Time of a rank's steps in which it was at work: all of its phases, but for waits for messages and, while tasks are shared,
+/// what its workers are without one.
+fn useful(totals: &RankTotals, workers: usize) -> Duration {
+    let phases: Duration = totals.times.iter().sum();
+    let idle = totals
+        .scope
+        .elapsed
+        .saturating_sub(in_tasks(totals, workers));
+    phases.saturating_sub(totals.waited + idle)
+}
+
+/// Time of a rank's workers in tasks, over their number.
+fn in_tasks(totals: &RankTotals, workers: usize) -> Duration {
+    let tasks: Duration = totals.scope.busy.iter().sum();
+    tasks / u32::try_from(workers.max(1)).unwrap_or(u32::MAX)
+}
+
 /// What each rank did.
 fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<RankRecord> {
     // It was made before, or there would be no totals.
@@ -147,12 +162,14 @@ fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<Rank
     let record = |(rank, totals): (usize, &RankTotals)| {
         let scope = &totals.scope;
         let patches = ownership.as_ref().map_or(0..0, |all| all.patches(rank));
-        let tasks: Duration = scope.busy.iter().sum();
         RankRecord {
             first_patch: patches.start as u64,
             end_patch: patches.end as u64,
             phases_s: totals.times.iter().map(Duration::as_secs_f64).collect(),
-            tasks_s: tasks.as_secs_f64() / workers.max(1) as f64,
+            tasks_s: in_tasks(totals, workers).as_secs_f64(),
+            early_s: totals.early.as_secs_f64(),
+            waited_s: totals.waited.as_secs_f64(),
+            useful_s: Some(useful(totals, workers).as_secs_f64()),
             tasks: scope.tasks,
             tests: scope.work,
             splits: scope.splits,
@@ -274,5 +291,41 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
     record.exit = Some(0);
     if let Some(message) = summary.audit_failure(options) {
         record.fail(4, message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cuts, Stops};
+    use super::*;
+
+    /// Two workers, in tasks for 3 s and 1 s of a scope of 4 s, are at work for half of it; what was made ready before is work too.
+    #[test]
+    fn waits_for_messages_and_for_tasks_are_not_useful_and_all_else_is() {
+        let s = Duration::from_secs;
+        let totals = RankTotals {
+            times: [6, 1, 5, 2, 1].map(s),
+            scope: ScopeReport {
+                busy: vec![s(3), s(1)],
+                elapsed: s(4),
+                ..ScopeReport::default()
+            },
+            early: s(1),
+            waited: s(3),
+            loop_time: s(100),
+            cuts: Cuts::default(),
+            stops: Stops::default(),
+            stopped: None,
+            last: None,
+            trace: None,
+        };
+        assert_eq!(useful(&totals, 2), s(15 - 2 - 3));
+        // Without waits all of it.
+        let alone = RankTotals {
+            waited: Duration::ZERO,
+            scope: ScopeReport::default(),
+            ..totals
+        };
+        assert_eq!(useful(&alone, 1), s(15));
     }
 }

@@ -130,7 +130,7 @@ impl<'w> Simulation<'w> {
         if comm.size() > 1 {
             snapshot = snapshot.in_pieces();
         }
-        let (contacts, scope) = detect(
+        let (contacts, scope, early) = detect(
             comm,
             (&snapshot, &geometry),
             (&self.ownership, &mut self.placing),
@@ -149,6 +149,7 @@ impl<'w> Simulation<'w> {
             contacts.all().filter(counted_here).count() as u64
         };
         report.scope = scope;
+        report.early = early;
         Ok(contacts)
     }
 

@@ -92,6 +92,79 @@ fn the_record_says_what_every_rank_did() {
     assert_eq!(record["sharing"]["steal"], true);
 }
 
+/// The number behind a word in a line.
+fn after(line: &str, word: &str) -> f64 {
+    let rest = line.split(word).nth(1).unwrap().trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+    rest[..end.unwrap_or(rest.len())].parse().unwrap()
+}
+
+/// At the end of a run, in its record, in reports and on pages: all say the same of it, and of steps without outputs.
+#[test]
+fn efficiencies_are_the_same_everywhere_and_outputs_are_no_part_of_them() {
+    let place = Place::new();
+    for ranks in [1, 3] {
+        // All steps are traced: what only a trace could tell is told without one too.
+        let run = format!("run small.toml --ranks {ranks} --trace --out out");
+        let said = String::from_utf8(place.weft(&run).stdout).unwrap();
+        let record = record(&place.path("out"));
+        let number = |value: &Value| value.as_f64().unwrap();
+        let of_ranks = record["ranks"].as_array().unwrap();
+        let steps = of_ranks.iter().map(|rank| {
+            let phases = rank["phases_s"].as_array().unwrap();
+            phases.iter().map(number).sum::<f64>()
+        });
+        let steps = steps.fold(0.0, f64::max);
+        let useful: Vec<f64> = of_ranks.iter().map(|r| number(&r["useful_s"])).collect();
+        let most = useful.iter().copied().fold(0.0, f64::max);
+        assert!(most > 0.0 && most <= steps && steps < number(&record["loop_s"]));
+        let e = &record["efficiency"];
+        let mean = useful.iter().sum::<f64>() / useful.len() as f64;
+        assert!(
+            (number(&e["communication"]) - most / steps).abs() < 1e-9,
+            "{e}"
+        );
+        assert!((number(&e["parallel"]) - mean / steps).abs() < 1e-9, "{e}");
+        for rank in of_ranks {
+            // One rank waits for nobody, and makes patches ready where tests ask for them.
+            assert_eq!(number(&rank["waited_s"]) > 0.0, ranks > 1, "{rank}");
+            assert_eq!(number(&rank["early_s"]) > 0.0, ranks > 1, "{rank}");
+        }
+        let text = report(&place, "out");
+        let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+        let line = |text: &str| {
+            let lines = text
+                .lines()
+                .filter(|line| line.contains("steps of the whole run"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let [one] = &line(&said)[..] else {
+            panic!("{said}")
+        };
+        assert_eq!(line(&text), [one.clone()]);
+        assert!(page.contains(one));
+        for name in ["load_balance", "communication", "parallel"] {
+            let shown = name.replace('_', " ");
+            let tile = format!(
+                "<span class=\"value\">{:.2}</span> <span class=\"name\">{shown}, all steps<",
+                number(&e[name])
+            );
+            assert!(page.contains(&tile), "no {tile}");
+            assert!(
+                (after(one, &shown) - number(&e[name])).abs() <= 0.005 + 1e-9,
+                "{one}"
+            );
+        }
+        // As the whole run was traced, its steps are the traced ones.
+        let traced = text
+            .lines()
+            .find(|line| line.contains("(POP, traced steps"))
+            .unwrap();
+        let apart = after(traced, "parallel") - number(&e["parallel"]);
+        assert!(apart.abs() < 0.1, "{traced}\n{one}");
+    }
+}
+
 #[test]
 fn runs_stand_side_by_side_and_text_alone_writes_nothing() {
     let place = Place::new();

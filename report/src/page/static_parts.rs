@@ -7,7 +7,8 @@ use crate::digest::{Digest, Traced};
 use crate::division::{Parts, Use};
 use crate::findings::{Finding, Findings};
 use crate::format::{count, percent, seconds};
-use crate::record::{Efficiency, Phase};
+use crate::record::{EFFICIENCY_OF, Efficiency, Phase};
+use crate::text::{efficiency, efficiency_of_traced};
 use crate::work::Histogram;
 
 /// Patches that are listed.
@@ -59,16 +60,24 @@ pub(super) fn tiles(out: &mut dyn Write, digest: &Digest) -> io::Result<()> {
             Escaped(value)
         )
     };
-    let traced = digest.traced.as_ref().and_then(|traced| traced.efficiency);
+    // Those of traced steps stand below their table.
     if let Some(Efficiency {
         load_balance,
         communication,
         parallel,
-    }) = traced.or(digest.efficiency)
+    }) = digest.efficiency
     {
-        tile(out, "load balance", &format!("{load_balance:.2}"))?;
-        tile(out, "communication", &format!("{communication:.2}"))?;
-        tile(out, "parallel efficiency", &format!("{parallel:.2}"))?;
+        tile(
+            out,
+            "load balance, all steps",
+            &format!("{load_balance:.2}"),
+        )?;
+        tile(
+            out,
+            "communication, all steps",
+            &format!("{communication:.2}"),
+        )?;
+        tile(out, "parallel, all steps", &format!("{parallel:.2}"))?;
     }
     let c = &digest.counts;
     if c.tasks == 0 {
@@ -113,13 +122,21 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
             percent(phase.avg_s / whole.max(f64::MIN_POSITIVE)),
         )
     };
+    let end = |out: &mut dyn Write, e: Option<Efficiency>, of: &str| {
+        let said = efficiency(e, of);
+        writeln!(out, "</table>")?;
+        if !said.is_empty() {
+            writeln!(out, "<p class=\"about\">{}</p>", Escaped(said.trim_end()))?;
+        }
+        writeln!(out, "</div>")
+    };
     writeln!(out, "<div class=\"tables\">")?;
     if !digest.phases.is_empty() {
         head(out, "The whole run, with waits")?;
         for phase in &digest.phases {
             line(out, phase, digest.loop_s)?;
         }
-        writeln!(out, "</table></div>")?;
+        end(out, digest.efficiency, EFFICIENCY_OF)?;
     }
     if let Some(traced) = &digest.traced {
         let (first, last) = traced.steps;
@@ -133,7 +150,7 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
         for phase in &traced.work {
             line(out, phase, traced.mean_s)?;
         }
-        writeln!(out, "</table></div>")?;
+        end(out, traced.efficiency, &efficiency_of_traced(traced))?;
     }
     writeln!(out, "</div>")
 }
