@@ -8,6 +8,7 @@ use weft_runtime::trace::{Analysis, Sharing, Timeline, Trace};
 use crate::division::{Division, Use};
 use crate::record::{Efficiency, Phase};
 use crate::run::Run;
+use crate::table::left;
 use crate::tracks::Tracks;
 use crate::work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
 
@@ -18,7 +19,9 @@ pub struct Digest {
     pub name: String,
     /// Lines of the phase table. The line after `collide` is the part of it in tasks, and in making patches ready for them.
     pub phases: Vec<Phase>,
-    /// Time of the loop over steps in s.
+    /// What ranks did between steps, as far as the run says: parts of what phases leave of the loop.
+    pub between: Vec<Phase>,
+    /// Time of the loop over steps in s, with what is done between them.
     pub loop_s: f64,
     /// Efficiencies over all steps of the run, where no wait is useful; runs of earlier versions have none.
     pub efficiency: Option<Efficiency>,
@@ -127,6 +130,7 @@ impl Digest {
         Self {
             name: name(run),
             phases,
+            between: record.between.clone(),
             loop_s: record.loop_s.unwrap_or(0.0),
             // Those of earlier versions counted waits as useful, and outputs as communication.
             efficiency: (record.efficiency)
@@ -136,6 +140,18 @@ impl Digest {
             has_times: record.balance.is_some(),
             traced,
         }
+    }
+
+    /// Share of the loop that lies between steps, a mean over ranks, if it is more than that of any phase.
+    #[must_use]
+    pub fn mostly_between(&self) -> Option<f64> {
+        let between = left(&self.phases, self.loop_s);
+        let most = self
+            .phases
+            .iter()
+            .map(|phase| phase.avg_s)
+            .fold(0.0, f64::max);
+        (!self.phases.is_empty() && between > most).then(|| between / self.loop_s)
     }
 
     /// What the policy is called, for people.

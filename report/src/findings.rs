@@ -11,6 +11,7 @@ use crate::digest::{Digest, IN_TASKS, SHARED, Traced};
 use crate::division::Use;
 use crate::format::{count, list, percent, seconds};
 use crate::run::Run;
+use crate::table::OTHER;
 
 /// Efficiency from which on there is nothing to mend.
 const GOOD: f64 = 0.9;
@@ -80,7 +81,57 @@ impl Findings {
             }
         }
         findings.next(run, digest);
+        findings.put_other_first(digest);
         findings
+    }
+
+    /// Where most of the loop lies between steps, that is what to look at first.
+    fn put_other_first(&mut self, digest: &Digest) {
+        let Some(share) = digest.mostly_between() else {
+            return;
+        };
+        let mut parts: Vec<_> = digest
+            .between
+            .iter()
+            .filter(|part| part.avg_s > 0.0)
+            .collect();
+        parts.sort_by(|a, b| b.avg_s.total_cmp(&a.avg_s));
+        let told: Vec<String> = (parts.iter().take(2))
+            .map(|part| format!("{} {}", part.name, percent(part.avg_s / digest.loop_s)))
+            .collect();
+        let of = match told.is_empty() {
+            true => String::new(),
+            false => format!(", most of it {} of the loop", list(&told)),
+        };
+        let in_steps = match self.phase.at_fault {
+            true => format!("Of steps alone it is `{}`. ", self.phase.answer),
+            false => "Within steps: ".to_owned(),
+        };
+        self.phase = Finding {
+            answer: format!("{OTHER}, between steps"),
+            why: format!(
+                "No phase: {} of the loop goes by between steps{of}. {in_steps}{}",
+                percent(share),
+                self.phase.why
+            ),
+            at_fault: true,
+        };
+        let picture = match parts.first() {
+            Some(part) if part.name == "pictures" => {
+                "leave pictures out with `--set output.pictures=false`, or draw and write less often (`output.interval`)"
+            }
+            Some(part) if part.name == "checkpoints" => {
+                "write checkpoints less often (`output.checkpoint_interval`)"
+            }
+            Some(part) if part.name == "history" => {
+                "steps are so short that telling of them takes longer: take fewer ranks (`--ranks`) or a larger cloth"
+            }
+            _ => {
+                "write less often (`output.interval`), and leave out pictures (`--set output.pictures=false`)"
+            }
+        };
+        self.next
+            .insert(0, format!("For what goes by between steps: {picture}."));
     }
 
     fn next(&mut self, run: &Run, digest: &Digest) {

@@ -18,6 +18,7 @@ mod format;
 mod page;
 mod record;
 mod run;
+mod table;
 mod text;
 mod tracks;
 mod work;
@@ -33,6 +34,7 @@ pub use record::{
     Scene, TraceRecord,
 };
 pub use run::{Run, TRACE_MAGIC};
+pub use table::{OTHER, phase_table};
 pub use tracks::{FIRST_BODY, PhaseSpan, RankTracks, Request, TaskSpan, Tracks, WaitSpan};
 pub use work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
 

@@ -27,6 +27,9 @@ pub struct Record {
     /// The phases of a step.
     #[serde(default)]
     pub phases: Vec<Phase>,
+    /// What ranks did between steps; runs of earlier versions do not say.
+    #[serde(default)]
+    pub between: Vec<Phase>,
     /// How well ranks were used, over all steps.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
@@ -272,8 +275,8 @@ pub struct TraceRecord {
 pub struct Row {
     /// Its number, from 1.
     pub step: u32,
-    /// Time of collision detection, assembling, the solve and the response in s, slowest rank each.
-    pub phases_s: [f64; 4],
+    /// Time of each of [`Row::PHASES`] in s, slowest rank each; 0 where an earlier version did not say.
+    pub phases_s: [f64; 5],
     /// Tests.
     pub tests: u64,
     /// Tasks that ran on another rank than the one that had them first.
@@ -282,7 +285,7 @@ pub struct Row {
 
 impl Row {
     /// The phases, in the order of [`Row::phases_s`], under the names that `run.json` gives them.
-    pub const PHASES: [&'static str; 4] = ["collide", "assemble", "solve", "respond"];
+    pub const PHASES: [&'static str; 5] = ["collide", "assemble", "solve", "respond", "share"];
     const COLUMNS: [&'static str; 7] = [
         "step",
         "collide_s",
@@ -308,6 +311,8 @@ impl Row {
             let found = header.iter().position(|column| *column == name);
             *at = found.ok_or_else(|| format!("it has no column `{name}`"))?;
         }
+        // Earlier versions did not write it.
+        let share = header.iter().position(|column| *column == "share_s");
         lines
             .map(|(number, line)| {
                 let cells: Vec<&str> = line.split(',').collect();
@@ -320,9 +325,10 @@ impl Row {
                         )
                     })
                 };
+                let share = share.and_then(|at| cells.get(at)?.parse().ok());
                 Ok(Self {
                     step: cell(0)? as u32,
-                    phases_s: [cell(1)?, cell(2)?, cell(3)?, cell(4)?],
+                    phases_s: [cell(1)?, cell(2)?, cell(3)?, cell(4)?, share.unwrap_or(0.0)],
                     tests: cell(5)? as u64,
                     steals: cell(6)? as u64,
                 })
@@ -363,7 +369,17 @@ mod tests {
                     1,x,5,2,0.2,0.1,0.3,0.4\n2,x,6,3,0,0,0,0\n3,x,7";
         let rows = Row::read_all(text).unwrap();
         assert_eq!(rows.len(), 2);
-        assert_eq!(rows[0].phases_s, [0.1, 0.2, 0.3, 0.4]);
+        assert_eq!(rows[0].phases_s, [0.1, 0.2, 0.3, 0.4, 0.0]);
+        // A history that went on after an earlier version has cells without a number.
+        let text = "step,share_s,tests,steals,physics_s,collide_s,solve_s,response_s\n\
+                    1,,5,2,0.2,0.1,0.3,0.4\n2,0.5,6,3,0,0,0,0\n";
+        let rows = Row::read_all(text).unwrap();
+        assert_eq!((rows[0].phases_s[4], rows[1].phases_s[4]), (0.0, 0.5));
+        let text = "1,x,5,2,0.2,0.1,0.3,0.4\n2,x,6,3,0,0,0,0\n3,x,7";
+        let rows = Row::read_all(&format!(
+            "step,new,tests,steals,physics_s,collide_s,solve_s,response_s\n{text}"
+        ))
+        .unwrap();
         assert_eq!((rows[1].step, rows[1].tests, rows[1].steals), (2, 6, 3));
         for (text, word) in [
             ("step,tests\n", "collide_s"),

@@ -6,8 +6,13 @@ use crate::digest::{Digest, Traced};
 use crate::division::Use;
 use crate::findings::Findings;
 use crate::format::{bytes, count, many, percent, seconds};
-use crate::record::{EFFICIENCY_OF, Efficiency, Phase};
+use crate::record::{EFFICIENCY_OF, Efficiency};
 use crate::run::Run;
+use crate::table::{OTHER, phase_table};
+
+/// What the line `other` is.
+pub(crate) const ABOUT_OTHER: &str = "other: between steps. Pictures are drawn and written, frames and checkpoints written; history: \
+                                      reports of ranks are gathered, and all hear whether to go on.";
 
 /// Everything about one run.
 pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
@@ -34,7 +39,8 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     }
     if !digest.phases.is_empty() {
         text.push('\n');
-        text += &phase_table(&digest.phases, digest.loop_s, "other");
+        text += &phase_table(&digest.phases, digest.loop_s, OTHER, &digest.between);
+        let _ = writeln!(text, "{ABOUT_OTHER}");
         text += &efficiency(digest.efficiency, EFFICIENCY_OF);
     }
     if let Some(traced) = &digest.traced {
@@ -45,7 +51,7 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
             traced.steps.1,
             traced.mark()
         );
-        text += &phase_table(&traced.work, traced.mean_s, "idle");
+        text += &phase_table(&traced.work, traced.mean_s, "idle", &[]);
         text += &efficiency(traced.efficiency, &efficiency_of_traced(traced));
         text += &causes(traced);
     }
@@ -84,43 +90,6 @@ pub(crate) fn heading(run: &Run, digest: &Digest) -> String {
             result.hash
         );
     }
-    text
-}
-
-/// The lines of a phase table; `whole` is what shares are of, in s, and `other` what the rest of it is called.
-fn phase_table(phases: &[Phase], whole: f64, other: &str) -> String {
-    let mut text = format!(
-        "{:<10} | {:>14} | {:>8} | {:>14} | {:>11} | {:>7}\n",
-        "Phase", "min s (rank)", "avg s", "max s (rank)", "imbalance %", "share %"
-    );
-    let share = |s: f64| 100.0 * s / whole.max(f64::MIN_POSITIVE);
-    let mut rest = whole;
-    for phase in phases {
-        if !phase.name.starts_with(' ') {
-            rest -= phase.avg_s;
-        }
-        let _ = writeln!(
-            text,
-            "{:<10} | {:>8.3} {:>5} | {:>8.3} | {:>8.3} {:>5} | {:>11.1} | {:>7.1}",
-            phase.name,
-            phase.min_s,
-            format!("({})", phase.min_rank),
-            phase.avg_s,
-            phase.max_s,
-            format!("({})", phase.max_rank),
-            100.0 * phase.imbalance(),
-            share(phase.avg_s)
-        );
-    }
-    let rest = rest.max(0.0);
-    let _ = writeln!(
-        text,
-        "{other:<10} | {:>14} | {rest:>8.3} | {:>14} | {:>11} | {:>7.1}",
-        "",
-        "",
-        "",
-        share(rest)
-    );
     text
 }
 

@@ -29,7 +29,7 @@ fn a_whole_run_is_told_whole() {
     let text = text(&place());
     for words in [
         "scene made, 2 ranks x 1 worker (threads), policy paper",
-        "collide    |    1.000   (0) |    1.500 |    2.000   (1) |        33.3 |    75.0",
+        "collide      |    1.000   (0) |    1.500 |    2.000   (1) |        33.3 |    75.0",
         "Work in the traced steps, 7 to 7, without waits",
         "load balance 0.85, communication 0.80, parallel 0.68",
         "5.0 % waiting for an answer",

@@ -6,7 +6,7 @@ mod made;
 
 use proptest::prelude::*;
 use weft_report::{
-    Digest, Division, Findings, Histogram, Report, Run, Tracks, Use, patches, sizes, steals,
+    Digest, Division, Findings, Histogram, Phase, Report, Run, Tracks, Use, patches, sizes, steals,
 };
 use weft_runtime::trace::{Timeline, What};
 
@@ -145,6 +145,89 @@ fn patches_made_ready_early_are_counted_with_tasks() {
         .find(|phase| phase.name.trim() == "in tasks")
         .unwrap();
     assert_eq!((tasks.min_s, tasks.max_s, tasks.max_rank), (1.0, 1.5, 1));
+}
+
+/// Most of the loop lies between steps: that is said first, of what it consists, and shares add up, in text and on the page.
+#[test]
+fn what_lies_between_steps_is_named_and_explained() {
+    let (mut run, _) = digest(&two_ranks());
+    let between = |name: &str, s: f64| Phase::of(name, &[s, s]);
+    run.record.loop_s = Some(20.0);
+    run.record.between = vec![
+        between("pictures", 12.0),
+        between("frames", 4.0),
+        between("checkpoints", 0.0),
+    ];
+    let digest = Digest::of(&run);
+    let findings = Findings::of(&run, &digest);
+    assert_eq!(findings.phase.answer, "other, between steps");
+    for words in [
+        "92 % of the loop",
+        "pictures 60 % and frames 20 %",
+        "Of steps alone it is `collide`",
+    ] {
+        assert!(
+            findings.phase.why.contains(words),
+            "no {words:?}: {findings:?}"
+        );
+    }
+    assert!(
+        findings.next[0].contains("output.pictures=false"),
+        "{findings:?}"
+    );
+    let report = Report::new(vec![run]);
+    let text = report.text();
+    let shares = |text: &str| -> Vec<f64> {
+        let table = text.split("Phase ").nth(1).unwrap();
+        let rows = table.lines().skip(1).take_while(|line| line.contains('|'));
+        let whole = rows.filter(|line| !line.starts_with(' '));
+        whole
+            .map(|row| row.rsplit('|').next().unwrap().trim().parse().unwrap())
+            .collect()
+    };
+    assert!(
+        (shares(&text).iter().sum::<f64>() - 100.0).abs() < 0.3,
+        "{text}"
+    );
+    assert!(
+        text.contains("\n  pictures ") && text.contains("\n  frames "),
+        "{text}"
+    );
+    // Of what took no time nothing is said.
+    assert!(!text.contains("\n  checkpoints "), "{text}");
+    assert!(text.contains("other: between steps. Pictures"), "{text}");
+    let mut page = Vec::new();
+    report.write_page(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    for row in ["other</th>", "pictures</th>", "frames</th>", "idle</th>"] {
+        assert!(page.contains(row), "no {row}");
+    }
+    assert!(page.contains("other, between steps</p>"));
+    let tables = page.split("<div class=\"tables\">").nth(1).unwrap();
+    for table in tables.split("<table>").skip(1).take(2) {
+        let rows = table.split("<tr>").filter(|row| row.contains("\"row\">"));
+        let share = |row: &str| -> f64 {
+            let cell = row.rsplit("<td>").next().unwrap();
+            cell.split_once(" %").unwrap().0.parse().unwrap()
+        };
+        let sum: f64 = rows.map(share).sum();
+        assert!((sum - 100.0).abs() < 1.0, "{sum}: {table}");
+    }
+}
+
+/// A step is drawn with all of its phases; one of an earlier version with those that it knew.
+#[test]
+fn charts_of_steps_have_every_phase_that_is_known() {
+    let meta = |share: f64| {
+        let (mut run, _) = digest(&two_ranks());
+        run.history[0].phases_s[4] = share;
+        let mut page = Vec::new();
+        Report::new(vec![run]).write_page(&mut page).unwrap();
+        String::from_utf8(page).unwrap()
+    };
+    let known = r#""history_phases":["collide","assemble","solve","respond""#;
+    assert!(meta(0.1).contains(&format!("{known},\"share\"]")));
+    assert!(meta(0.0).contains(&format!("{known}]")));
 }
 
 #[test]

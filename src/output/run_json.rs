@@ -37,6 +37,9 @@ pub struct RunRecord {
     /// Where the time went, in the order of the phase table.
     #[serde(default)]
     pub phases: Vec<PhaseRecord>,
+    /// What ranks did between steps: the parts of `loop_s` that are of no phase.
+    #[serde(default)]
+    pub between: Vec<PhaseRecord>,
     /// How well the ranks were used in steps: outputs are left out, and no wait is useful.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
@@ -268,6 +271,7 @@ impl RunRecord {
             partition: None,
             loop_s: None,
             phases: Vec::new(),
+            between: Vec::new(),
             efficiency: None,
             balance: None,
             ranks: Vec::new(),

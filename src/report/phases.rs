@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use weft_report::{EFFICIENCY_OF, Efficiency, Phase as PhaseRecord};
+use weft_report::{EFFICIENCY_OF, Efficiency, OTHER, Phase as PhaseRecord, phase_table};
 
 /// One phase's time on every rank.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,17 +24,26 @@ pub struct PhaseTable {
     phases: Vec<Phase>,
     /// Seconds of useful work in steps, by rank.
     useful: Vec<f64>,
+    /// What was done between steps.
+    between: Vec<Phase>,
     loop_seconds: f64,
 }
 
 impl PhaseTable {
     /// A table of phases measured on the same ranks; `loop_seconds` is the time of the slowest rank from
-    /// the first step to the last, with what is done between them, `useful` each rank's time of work in steps.
+    /// the first step to the last, with what is done between them, `useful` each rank's time of work in steps, and `between` what
+    /// goes by outside of them.
     #[must_use]
-    pub fn new(phases: Vec<Phase>, useful: Vec<f64>, loop_seconds: f64) -> Self {
+    pub fn new(
+        phases: Vec<Phase>,
+        useful: Vec<f64>,
+        between: Vec<Phase>,
+        loop_seconds: f64,
+    ) -> Self {
         Self {
             phases,
             useful,
+            between,
             loop_seconds,
         }
     }
@@ -43,6 +52,12 @@ impl PhaseTable {
     #[must_use]
     pub fn records(&self) -> Vec<PhaseRecord> {
         self.phases.iter().map(record).collect()
+    }
+
+    /// The parts of what lies between steps, for the run's record.
+    #[must_use]
+    pub fn between(&self) -> Vec<PhaseRecord> {
+        self.between.iter().map(record).collect()
     }
 
     /// The POP efficiencies; `None` if nothing was measured.
@@ -66,39 +81,8 @@ impl PhaseTable {
 
 impl fmt::Display for PhaseTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<10} | {:>14} | {:>8} | {:>14} | {:>11} | {:>9}",
-            "Phase", "min s (rank)", "avg s", "max s (rank)", "imbalance %", "% of loop"
-        )?;
-        let share = |s: f64| 100.0 * s / self.loop_seconds.max(f64::MIN_POSITIVE);
-        let mut rest = self.loop_seconds;
-        for phase in &self.phases {
-            let r = record(phase);
-            rest -= r.avg_s;
-            let imbalance = 100.0 * r.imbalance();
-            writeln!(
-                f,
-                "{:<10} | {:>8.3} {:>5} | {:>8.3} | {:>8.3} {:>5} | {imbalance:>11.1} | {:>9.1}",
-                r.name,
-                r.min_s,
-                format!("({})", r.min_rank),
-                r.avg_s,
-                r.max_s,
-                format!("({})", r.max_rank),
-                share(r.avg_s)
-            )?;
-        }
-        let rest = rest.max(0.0);
-        write!(
-            f,
-            "{:<10} | {:>14} | {rest:>8.3} | {:>14} | {:>11} | {:>9.1}",
-            "other",
-            "",
-            "",
-            "",
-            share(rest)
-        )?;
+        let table = phase_table(&self.records(), self.loop_seconds, OTHER, &self.between());
+        f.write_str(table.trim_end())?;
         if let Some(e) = self.efficiency() {
             write!(
                 f,
@@ -129,16 +113,27 @@ mod tests {
                 seconds: vec![2.0, 2.0],
             },
         ];
-        PhaseTable::new(phases, vec![2.0, 4.0], 8.0)
+        let between = vec![
+            Phase {
+                name: "pictures",
+                seconds: vec![0.0, 0.0],
+            },
+            Phase {
+                name: "frames",
+                seconds: vec![3.0, 3.0],
+            },
+        ];
+        PhaseTable::new(phases, vec![2.0, 4.0], between, 8.0)
     }
 
     #[test]
     fn the_table_says_who_was_slow_and_what_is_missing() {
         let expected = "\
-Phase      |   min s (rank) |    avg s |   max s (rank) | imbalance % | % of loop
-collide    |    1.000   (0) |    2.000 |    3.000   (1) |        50.0 |      25.0
-solve      |    2.000   (0) |    2.000 |    2.000   (0) |         0.0 |      25.0
-other      |                |    4.000 |                |             |      50.0
+Phase        |   min s (rank) |    avg s |   max s (rank) | imbalance % | share %
+collide      |    1.000   (0) |    2.000 |    3.000   (1) |        50.0 |    25.0
+solve        |    2.000   (0) |    2.000 |    2.000   (0) |         0.0 |    25.0
+other        |                |    4.000 |                |             |    50.0
+  frames     |    3.000   (0) |    3.000 |    3.000   (0) |         0.0 |    37.5
 Efficiency: load balance 0.75, communication 0.80, parallel 0.60 (POP, steps of the whole run, no wait is useful)";
         assert_eq!(table().to_string(), expected);
     }
@@ -147,7 +142,10 @@ Efficiency: load balance 0.75, communication 0.80, parallel 0.60 (POP, steps of 
     fn efficiencies_multiply() {
         let e = table().efficiency().unwrap();
         assert!((e.load_balance * e.communication - e.parallel).abs() < 1e-15);
-        assert_eq!(PhaseTable::new(vec![], vec![0.0], 1.0).efficiency(), None);
+        assert_eq!(
+            PhaseTable::new(vec![], vec![0.0], vec![], 1.0).efficiency(),
+            None
+        );
     }
 
     /// Of a rank alone that spends most of its time on frames nothing is lost to communication.
@@ -157,7 +155,7 @@ Efficiency: load balance 0.75, communication 0.80, parallel 0.60 (POP, steps of 
             name: "solve",
             seconds: vec![1.0],
         }];
-        let e = PhaseTable::new(phases, vec![1.0], 20.0)
+        let e = PhaseTable::new(phases, vec![1.0], vec![], 20.0)
             .efficiency()
             .unwrap();
         assert_eq!(

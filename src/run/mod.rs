@@ -3,6 +3,7 @@
 //! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need. All that
 //! decides the trajectory is below it, in [`crate::step`].
 
+mod between;
 mod cuts;
 mod modelled;
 mod pace;
@@ -29,6 +30,7 @@ use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, thread_time, wire};
 use weft_study::record::RecordError;
 use weft_study::shape::ShapeError;
 
+use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, run_modelled};
 use self::pace::{Decision, Pace};
@@ -288,6 +290,8 @@ struct RankStep {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RankTotals {
     times: [Duration; PHASES.len()],
+    /// Of what is done between steps.
+    between: [Duration; BETWEEN.len()],
     scope: ScopeReport,
     /// In which patches were made ready outside of tasks.
     early: Duration,
@@ -496,6 +500,7 @@ fn rank_loop(
     let begin = comm.now();
     let mut totals = RankTotals {
         times: [Duration::ZERO; PHASES.len()],
+        between: [Duration::ZERO; BETWEEN.len()],
         scope: ScopeReport::default(),
         early: Duration::ZERO,
         waited: Duration::ZERO,
@@ -507,22 +512,30 @@ fn rank_loop(
         trace: None,
     };
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
-    let frame =
-        |writer: &mut Option<Writer<'_>>, simulation: &Simulation<'_>, comm: &mut dyn Comm| {
-            let picture = match &pictures {
-                Some(pictures) => pictures.draw(simulation, comm)?,
-                None => None,
-            };
-            if let Some(writer) = writer {
-                writer.frame(simulation, picture.as_ref())?;
+    let frame = |writer: &mut Option<Writer<'_>>,
+                 simulation: &Simulation<'_>,
+                 watch: &mut Watch<'_>,
+                 comm: &mut dyn Comm| {
+        if let Some(pictures) = &pictures {
+            let picture = pictures.draw(simulation, comm)?;
+            if let (Some(writer), Some(picture)) = (&*writer, picture) {
+                writer.picture(simulation, &picture)?;
             }
-            // Others wait for the one that writes here, and not in the next step, where it would look like a rank that is slow.
             comm.barrier()?;
-            Ok::<(), RunError>(())
-        };
+            watch.lap(Between::Pictures, comm);
+        }
+        if let Some(writer) = writer {
+            writer.frame(simulation)?;
+        }
+        // Others wait for the one that writes here, and not in the next step, where it would look like a rank that is slow.
+        comm.barrier()?;
+        watch.lap(Between::Frames, comm);
+        Ok::<(), RunError>(())
+    };
     let first = (writer.as_ref()).map(|writer| writer.is_frame_due(&simulation, steps == 0));
     if broadcast(comm, first.as_ref())? {
-        frame(&mut writer, &simulation, comm)?;
+        let mut watch = Watch::start(&mut totals.between, comm);
+        frame(&mut writer, &simulation, &mut watch, comm)?;
     }
     while simulation.step() < steps && totals.stopped.is_none() {
         if let Some(recorder) = &mut recorder {
@@ -557,6 +570,7 @@ fn rank_loop(
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;
         }
+        let mut watch = Watch::start(&mut totals.between, comm);
         totals.scope.add(&report.scope);
         totals.early += report.early;
         totals.cuts.add(&report);
@@ -584,14 +598,16 @@ fn rank_loop(
             let elapsed = comm.now().saturating_sub(begin);
             writer.step(&simulation, &ranks, elapsed)?;
         }
+        watch.lap(Between::History, comm);
         if decision.frame {
-            frame(&mut writer, &simulation, comm)?;
+            frame(&mut writer, &simulation, &mut watch, comm)?;
         }
         if decision.checkpoint {
             let state = simulation.gather_state(comm)?;
             if let (Some(writer), Some(state)) = (&mut writer, state) {
                 writer.checkpoint(state)?;
             }
+            watch.lap(Between::Checkpoints, comm);
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
 
+use super::between::BETWEEN;
 use super::resume::changed;
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
 use crate::output::{
@@ -88,15 +89,12 @@ pub(super) fn summarise(
     start: &Start,
     ranks: &[RankTotals],
 ) -> RunSummary {
-    let seconds = |phase: usize| ranks.iter().map(|r| r.times[phase].as_secs_f64()).collect();
-    let phases = PHASES
-        .iter()
-        .enumerate()
-        .map(|(k, name)| Phase {
-            name,
-            seconds: seconds(k),
-        })
-        .collect();
+    let phase = |name: &'static str, time: &dyn Fn(&RankTotals) -> Duration| Phase {
+        name,
+        seconds: ranks.iter().map(|r| time(r).as_secs_f64()).collect(),
+    };
+    let phases = (PHASES.iter().enumerate()).map(|(k, name)| phase(name, &|r| r.times[k]));
+    let between = (BETWEEN.iter().enumerate()).map(|(k, name)| phase(name, &|r| r.between[k]));
     let useful = ranks
         .iter()
         .map(|r| useful(r, options.threads).as_secs_f64());
@@ -121,7 +119,12 @@ pub(super) fn summarise(
         steps: last.steps,
         vertices: world.model().masses().len(),
         loop_time,
-        phases: PhaseTable::new(phases, useful.collect(), loop_time.as_secs_f64()),
+        phases: PhaseTable::new(
+            phases.collect(),
+            useful.collect(),
+            between.collect(),
+            loop_time.as_secs_f64(),
+        ),
         balance: Balance::new(&scopes, options.threads),
         ranks: rank_records(world, ranks, options.threads),
         frames: last.frames,
@@ -271,6 +274,7 @@ fn trace_record(trace: &TraceSummary) -> TraceRecord {
 pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &RunOptions) {
     record.loop_s = Some(summary.loop_time.as_secs_f64());
     record.phases = summary.phases.records();
+    record.between = summary.phases.between();
     record.efficiency = summary.phases.efficiency();
     record.balance = Some(summary.balance.record());
     record.ranks.clone_from(&summary.ranks);
@@ -305,6 +309,7 @@ mod tests {
         let s = Duration::from_secs;
         let totals = RankTotals {
             times: [6, 1, 5, 2, 1].map(s),
+            between: [20; BETWEEN.len()].map(s),
             scope: ScopeReport {
                 busy: vec![s(3), s(1)],
                 elapsed: s(4),

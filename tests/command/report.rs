@@ -26,7 +26,10 @@ fn a_traced_run_is_told_whole_and_its_page_needs_nothing_else() {
     for words in [
         "scene small, 3 ranks x 1 worker (threads), policy static",
         "  policy  static.",
-        "  in tasks |",
+        "  in tasks   |",
+        "\nother        |",
+        "\n  frames     |",
+        "\n  history    |",
         "Work in the traced steps, 1 to 40, without waits",
         "(POP, traced steps, no wait is useful)",
         "No rank asked another for work.",
@@ -51,6 +54,7 @@ fn a_traced_run_is_told_whole_and_its_page_needs_nothing_else() {
         assert!(page.contains(&format!("id=\"{id}-0\"")), "no {id}");
     }
     assert!(page.trim_end().ends_with("</html>"));
+    assert!(page.contains(r#""history_phases":["collide","assemble","solve","respond","share"]"#));
     for outside in ["src=", "@import", "http://", "https://"] {
         assert!(!page.contains(outside), "the page names {outside}");
     }

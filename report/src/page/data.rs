@@ -25,8 +25,7 @@ pub(super) fn of(run: &Run, digest: &Digest) -> (Value, Pack) {
         "owners": run.owners(),
         "uses": Use::ALL.map(Use::name),
     });
-    history(&mut pack, run);
-    meta["history_phases"] = json!(Row::PHASES);
+    meta["history_phases"] = json!(history(&mut pack, run));
     if let Some(traced) = &digest.traced {
         meta["traced"] = spans(&mut pack, &traced.tracks);
         meta["traced"]["phases"] = json!(traced.tracks.phases);
@@ -56,13 +55,20 @@ pub(super) fn of(run: &Run, digest: &Digest) -> (Value, Pack) {
     (meta, pack)
 }
 
-fn history(pack: &mut Pack, run: &Run) {
+/// Times of steps, and the phases that they are of: those that the history knows.
+fn history(pack: &mut Pack, run: &Run) -> Vec<&'static str> {
     let steps: Vec<u32> = run.history.iter().map(|row| row.step).collect();
     pack.u32("h_step", &steps);
-    for (phase, name) in Row::PHASES.iter().enumerate() {
+    let mut known = Vec::new();
+    for (phase, name) in Row::PHASES.into_iter().enumerate() {
         let seconds = run.history.iter().map(|row| row.phases_s[phase] as f32);
-        pack.f32(&format!("h_{name}"), &seconds.collect::<Vec<f32>>());
+        let seconds: Vec<f32> = seconds.collect();
+        if seconds.iter().any(|&s| s > 0.0) {
+            pack.f32(&format!("h_{name}"), &seconds);
+            known.push(name);
+        }
     }
+    known
 }
 
 fn patches(traced: &Traced) -> Value {

@@ -149,7 +149,9 @@ fn one(
         "phases",
         "Phases",
         "Each phase's fastest and slowest rank. Imbalance is max / avg − 1. All ranks leave <code>collide</code> \
-         together, so only the part of it in tasks tells who had the work.",
+         together, so only the part of it in tasks tells who had the work. Other is what goes by between steps: pictures \
+         are drawn and written, frames and checkpoints written, and for the history reports of ranks are gathered and all hear whether to \
+         go on. Idle is what ranks wait in steps.",
     )?;
     phase_table(out, digest)?;
     writeln!(

@@ -592,7 +592,8 @@ function steals(run, place) {
 
 function steps(run, place) {
   const { meta, a } = run, numbers = a.h_step, height = 190;
-  const names = meta.history_phases, variables = ['--u3', '--u8', '--u0', '--u1'], colors = () => variables.map(css);
+  const names = meta.history_phases, all = { collide: '--u3', assemble: '--u8', solve: '--u0', respond: '--u1', share: '--u7' },
+    variables = names.map(name => all[name]), colors = () => variables.map(css);
   place.append(legend(names.map((name, k) => ['var(' + variables[k] + ')', name])));
   const series = names.map(name => a['h_' + name]);
   const own = picture(place, height + AXIS, ({ context, width }) => {

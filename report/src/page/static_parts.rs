@@ -8,6 +8,7 @@ use crate::division::{Parts, Use};
 use crate::findings::{Finding, Findings};
 use crate::format::{count, percent, seconds};
 use crate::record::{EFFICIENCY_OF, Efficiency, Phase};
+use crate::table::{OTHER, left};
 use crate::text::{efficiency, efficiency_of_traced};
 use crate::work::Histogram;
 
@@ -122,6 +123,14 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
             percent(phase.avg_s / whole.max(f64::MIN_POSITIVE)),
         )
     };
+    let rest = |out: &mut dyn Write, name: &str, s: f64, whole: f64| {
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{name}</th><td></td><td></td><td>{}</td><td></td><td></td><td></td><td>{}</td></tr>",
+            seconds(s),
+            percent(s / whole.max(f64::MIN_POSITIVE)),
+        )
+    };
     let end = |out: &mut dyn Write, e: Option<Efficiency>, of: &str| {
         let said = efficiency(e, of);
         writeln!(out, "</table>")?;
@@ -135,6 +144,20 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
         head(out, "The whole run, with waits")?;
         for phase in &digest.phases {
             line(out, phase, digest.loop_s)?;
+        }
+        rest(
+            out,
+            OTHER,
+            left(&digest.phases, digest.loop_s),
+            digest.loop_s,
+        )?;
+        for part in digest.between.iter().filter(|part| part.max_s > 0.0) {
+            let name = format!("  {}", part.name);
+            let part = Phase {
+                name,
+                ..part.clone()
+            };
+            line(out, &part, digest.loop_s)?;
         }
         end(out, digest.efficiency, EFFICIENCY_OF)?;
     }
@@ -150,6 +173,12 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
         for phase in &traced.work {
             line(out, phase, traced.mean_s)?;
         }
+        rest(
+            out,
+            "idle",
+            left(&traced.work, traced.mean_s),
+            traced.mean_s,
+        )?;
         end(out, traced.efficiency, &efficiency_of_traced(traced))?;
     }
     writeln!(out, "</div>")
