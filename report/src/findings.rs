@@ -19,6 +19,10 @@ const GOOD: f64 = 0.9;
 const MINOR: f64 = 0.05;
 /// A rank that owns so many times its share of the tests has more than others.
 const MUCH: f64 = 1.5;
+/// So does one that owns so much of all tests beyond its share: of two ranks, one that has two thirds.
+const MUCH_MORE: f64 = 0.15;
+/// A patch with so much of all tests is told of, whoever owns it.
+const LARGE: f64 = 0.25;
 /// Most patches that are named.
 const NAMED: usize = 6;
 
@@ -31,6 +35,8 @@ pub struct Finding {
     pub why: String,
     /// Whether it is to blame.
     pub at_fault: bool,
+    /// Whether that cannot be told: then nothing is said to be fine either.
+    pub unknown: bool,
 }
 
 /// What stands out of a run.
@@ -58,7 +64,7 @@ impl Findings {
             .map_or_else(|| phase_of_record(digest), phase_of_trace);
         let patch = digest.traced.as_ref().map_or_else(
             || patch_of_record(run),
-            |traced| patch_of_trace(run, traced),
+            |traced| patch_of_trace(run, traced, &phase),
         );
         let policy = policy(run, digest);
         let mut findings = Self {
@@ -115,6 +121,7 @@ impl Findings {
                 self.phase.why
             ),
             at_fault: true,
+            unknown: false,
         };
         let picture = match parts.first() {
             Some(part) if part.name == "pictures" => {
@@ -294,7 +301,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
                 "Ranks are at work for {} of the time in the steps that were traced.",
                 percent(used)
             ),
-            at_fault: false,
+            ..Finding::default()
         };
     };
     let work = &traced.work[phase];
@@ -326,6 +333,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
         answer: name.clone(),
         why,
         at_fault: true,
+        unknown: false,
     }
 }
 
@@ -376,6 +384,7 @@ fn phase_of_record(digest: &Digest) -> Finding {
             },
             why,
             at_fault: false,
+            unknown: digest.efficiency.is_none(),
         };
     };
     let mut why = format!(
@@ -400,16 +409,18 @@ fn phase_of_record(digest: &Digest) -> Finding {
         answer: phase.name.clone(),
         why,
         at_fault: true,
+        unknown: false,
     }
 }
 
-fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
+/// Patches are to blame only where the phase at fault is the one whose tests are of them, and ranks lack work in it.
+fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
     let all: f64 = traced.patches.iter().map(|work| work.tests).sum();
     if all <= 0.0 {
         return Finding {
             answer: "none".to_owned(),
             why: "No test of a patch was traced.".to_owned(),
-            at_fault: false,
+            ..Finding::default()
         };
     }
     let mut of_rank = vec![0.0; run.ranks()];
@@ -422,7 +433,8 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
     let even = 1.0 / run.ranks().max(1) as f64;
     let by_tests = |a: &(usize, &f64), b: &(usize, &f64)| a.1.total_cmp(b.1).then(b.0.cmp(&a.0));
     let owner = of_rank.iter().enumerate().max_by(by_tests);
-    let owner = owner.filter(|(_, tests)| known > 0.0 && **tests / known > MUCH * even);
+    let much = (MUCH * even).min(even + MUCH_MORE);
+    let owner = owner.filter(|(_, tests)| known > 0.0 && **tests / known > much);
     let mut ranked: Vec<(usize, f64)> = (traced.patches.iter().enumerate())
         .filter(|(_, work)| owner.is_none_or(|(rank, _)| work.owner == Some(rank as u32)))
         .map(|(patch, work)| (patch, work.tests / all))
@@ -467,6 +479,19 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
                 .collect();
             // Where they were shared out, nobody is to blame for having them.
             let kept = moved < 0.5 * (1.0 - even) * tests;
+            let hungry = phase.at_fault && phase.answer == SHARED && traced.is_hungry();
+            if !(kept && hungry) {
+                let fine = match (kept, phase.at_fault) {
+                    (false, _) => "They were shared out.",
+                    (true, false) => "Nobody waits for that.",
+                    (true, true) => "What ranks wait for is not that.",
+                };
+                return Finding {
+                    answer: "none".to_owned(),
+                    why: format!("{why} {fine}"),
+                    ..Finding::default()
+                };
+            }
             let noun = if numbers.len() == 1 {
                 "patch"
             } else {
@@ -478,22 +503,31 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
                     list(&numbers)
                 ),
                 why,
-                at_fault: kept,
+                at_fault: true,
+                unknown: false,
             }
         }
         None => Finding {
             answer: "none".to_owned(),
-            why: match most.is_empty() {
-                true => {
-                    "No rank and no patch has much more than its share of the tests.".to_owned()
-                }
-                false => format!(
-                    "No rank owns much more than its share of the tests. The most are of {}.",
-                    most.join(", ")
-                ),
-            },
-            at_fault: false,
+            why: no_owner(run.ranks(), &ranked, &most),
+            ..Finding::default()
         },
+    }
+}
+
+/// Why no rank is to blame for what it owns; patches are in the order of their shares, and `most` names the first of them.
+fn no_owner(ranks: usize, ranked: &[(usize, f64)], most: &[String]) -> String {
+    let told = most.join(", ");
+    match ranked.first() {
+        _ if most.is_empty() => {
+            "No rank and no patch has much more than its share of the tests.".to_owned()
+        }
+        _ if ranks < 2 => format!("One rank owns all patches. The most tests are of {told}."),
+        Some(&(patch, share)) if share > LARGE => format!(
+            "No rank owns much more than its share of the tests, though patch {patch} alone has {}: the most are of {told}.",
+            percent(share)
+        ),
+        _ => format!("No rank owns much more than its share of the tests. The most are of {told}."),
     }
 }
 
@@ -525,6 +559,7 @@ fn patch_of_record(run: &Run) -> Finding {
         answer: "not known without a trace".to_owned(),
         why,
         at_fault: false,
+        unknown: true,
     }
 }
 
@@ -533,7 +568,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     let innocent = |why: String| Finding {
         answer: name.clone(),
         why,
-        at_fault: false,
+        ..Finding::default()
     };
     if run.ranks() < 2 {
         return innocent("One rank has nobody to share with.".to_owned());
@@ -597,10 +632,22 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
         answer: name,
         why,
         at_fault,
+        unknown: false,
     }
 }
 
 impl Traced {
+    /// Whether what ranks lose in the phase in which they share tasks is mostly for want of tasks.
+    fn is_hungry(&self) -> bool {
+        let phase = self.tracks.phases.iter().position(|name| name == SHARED);
+        phase.is_some_and(|phase| {
+            let parts = self.division.phase(phase);
+            let want = [Use::Held, Use::Running, Use::Answer, Use::NoWork];
+            let want: u64 = want.iter().map(|&what| parts.of(what)).sum();
+            2 * want > parts.idle() - parts.of(Use::Outputs)
+        })
+    }
+
     /// The share of their time that the traced steps would take if tasks were spread evenly over ranks and nobody
     /// waited for any; what ranks do besides stays as it is.
     #[must_use]
@@ -624,6 +671,7 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
             answer: name.to_owned(),
             why: "The run did not live to write who asked whom for tasks.".to_owned(),
             at_fault: false,
+            unknown: true,
         };
     }
     let mut why = match steals {
@@ -646,5 +694,6 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
         answer: name.to_owned(),
         why,
         at_fault: uneven,
+        unknown: false,
     }
 }

@@ -63,10 +63,17 @@ impl Run {
             incomplete: false,
             notes: Vec::new(),
         };
+        run.leave_out_twice_told();
         run.note_end();
         run.note_shared_cores();
         run.read_traces()?;
         Ok(run)
+    }
+
+    /// Records of earlier versions warn of what a trace lacks, which [`Run::notes`] tell by the files.
+    fn leave_out_twice_told(&mut self) {
+        let of_trace = |warning: &String| warning.contains(" events of the trace found no room");
+        self.record.warnings.retain(|warning| !of_trace(warning));
     }
 
     fn note_no_trace(&mut self) {

@@ -116,6 +116,18 @@ fn events_without_room_are_told() {
     ] {
         assert!(text.contains(words), "no {words:?} in\n{text}");
     }
+    // Once, though the run has warned of it as well.
+    let path = root.path().join("run.json");
+    let warned =
+        r#""warnings": ["12 events of the trace found no room, those that came last"], "ranks""#;
+    let record = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        record.replacen("\"ranks\": [", &format!("{warned}: ["), 1),
+    )
+    .unwrap();
+    let again = Report::new(vec![Run::read(root.path()).unwrap()]).text();
+    assert_eq!(again, text);
     let runs = [&root, &place()].map(|root| Run::read(root.path()).unwrap());
     let text = Report::new(runs.into()).text();
     assert!(text.contains("5.0 % (incomplete trace) |"), "{text}");

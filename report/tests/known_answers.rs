@@ -312,6 +312,117 @@ fn the_one_that_is_to_blame_is_named() {
     );
 }
 
+/// Rank 0 owns all tests in each of these, which take a tenth of a step; that is told, but patches are to blame only where others
+/// lack work for it.
+#[test]
+fn patches_are_named_only_where_something_is_wrong_with_them() {
+    let steps = |collide: u64, wait: u64| {
+        let mut timelines: Vec<Timeline> = (0..4).map(empty).collect();
+        for timeline in &mut timelines {
+            span(timeline, COLLIDE, 0, collide, 0);
+            span(timeline, SOLVE, collide, 10_000, 0);
+            span(timeline, STEP, 0, 10_000, 1);
+            if wait > 0 {
+                span(timeline, EXCHANGE, 10_000 - wait, 10_000, 0);
+            }
+            let mut events = vec![(0, What::ScopeBegin), (0, What::JoinBegin)];
+            if timeline.rank.0 == 0 {
+                events.push((0, made::task([0, 0])));
+                events.push((collide, made::end(50)));
+            }
+            events.push((collide, What::ScopeEnd));
+            scope(timeline, 1, &events);
+        }
+        let (run, digest) = digest(&timelines);
+        Findings::of(&run, &digest)
+    };
+    // The solve is at fault; nobody is; the collisions are.
+    let waits = steps(1_000, 8_000);
+    assert_eq!(waits.phase.answer, "solve");
+    assert_eq!(
+        (&*waits.patch.answer, waits.patch.at_fault),
+        ("none", false)
+    );
+    assert!(
+        waits.patch.why.contains("1 of the 4 patches and 100 %"),
+        "{waits:?}"
+    );
+    assert!(
+        waits
+            .patch
+            .why
+            .ends_with("What ranks wait for is not that."),
+        "{waits:?}"
+    );
+    let fine = steps(1_000, 0);
+    assert_eq!((&*fine.phase.answer, &*fine.patch.answer), ("none", "none"));
+    assert!(
+        fine.patch.why.ends_with("Nobody waits for that."),
+        "{fine:?}"
+    );
+    let bad = steps(8_000, 0);
+    assert_eq!((&*bad.phase.answer, bad.patch.at_fault), ("collide", true));
+    assert!(bad.patch.answer.starts_with("those of rank 0"), "{bad:?}");
+}
+
+/// Of two ranks one owns 70 % of the tests, of one all: what is said of them is what they have.
+#[test]
+fn large_shares_are_told_as_such() {
+    let of = |ranks: u32, tests: [u32; 2]| {
+        let mut timelines: Vec<Timeline> = (0..ranks).map(empty).collect();
+        for timeline in &mut timelines {
+            span(timeline, COLLIDE, 0, 100, 0);
+            span(timeline, STEP, 0, 100, 1);
+            let mut events = vec![(0, What::ScopeBegin), (0, What::JoinBegin)];
+            if timeline.rank.0 == 0 {
+                for (patch, tests) in (0..).zip(tests) {
+                    events.push((u64::from(patch) * 50, made::task([patch, patch])));
+                    events.push((u64::from(patch) * 50 + 50, made::end(tests)));
+                }
+            }
+            events.push((100, What::ScopeEnd));
+            scope(timeline, 1, &events);
+        }
+        let (run, digest) = digest(&timelines);
+        Findings::of(&run, &digest).patch
+    };
+    let one = of(1, [74, 26]);
+    assert_eq!(one.answer, "none");
+    assert!(
+        one.why
+            .starts_with("One rank owns all patches. The most tests are of patch 0 74 %"),
+        "{one:?}"
+    );
+    let uneven = of(2, [30, 70]);
+    assert!(
+        uneven
+            .why
+            .starts_with("Rank 1 owns 1 of the 2 patches and 70 % of all tests"),
+        "{uneven:?}"
+    );
+    let even = of(2, [52, 48]);
+    assert!(
+        even.why.contains("though patch 0 alone has 52 %"),
+        "{even:?}"
+    );
+}
+
+/// What nobody knows is not marked as fine.
+#[test]
+fn what_is_not_known_is_neither_fine_nor_at_fault() {
+    let (mut run, _) = digest(&two_ranks());
+    run.timelines.clear();
+    let findings = Findings::of(&run, &Digest::of(&run));
+    assert!(findings.patch.unknown && !findings.patch.at_fault);
+    let mut page = Vec::new();
+    Report::new(vec![run]).write_page(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let card = page
+        .split("<div class=\"card ")
+        .find(|card| card.contains("Which patches?"));
+    assert!(card.unwrap().starts_with("unknown\""), "{card:?}");
+}
+
 /// Ranks that are busy alike have nothing to mend, and are not told to.
 #[test]
 fn nobody_is_blamed_without_cause() {

@@ -290,7 +290,13 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
     record.solves = Some(summary.stops);
     record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());
-    record.warnings.clone_from(&summary.warnings);
+    // What the trace lacks is in `trace`: reports tell it in their own words, once.
+    let untraced = summary.trace.as_ref().and_then(untraced);
+    let warnings = summary
+        .warnings
+        .iter()
+        .filter(|&w| Some(w) != untraced.as_ref());
+    record.warnings = warnings.cloned().collect();
     record.audit.clone_from(&summary.audit);
     record.exit = Some(0);
     if let Some(message) = summary.audit_failure(options) {

@@ -19,9 +19,10 @@ const LISTED: usize = 12;
 pub(super) fn findings(out: &mut dyn Write, number: usize, said: &Findings) -> io::Result<()> {
     writeln!(out, "<section id=\"summary-{number}\" class=\"summary\">")?;
     let card = |out: &mut dyn Write, question: &str, finding: &Finding| {
-        let (class, mark) = match finding.at_fault {
-            true => ("fault", "▲"),
-            false => ("fine", "●"),
+        let (class, mark) = match (finding.at_fault, finding.unknown) {
+            (true, _) => ("fault", "▲"),
+            (false, true) => ("unknown", "?"),
+            (false, false) => ("fine", "●"),
         };
         writeln!(
             out,
