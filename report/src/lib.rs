@@ -20,6 +20,7 @@ mod record;
 mod run;
 mod table;
 mod text;
+mod trace_file;
 mod tracks;
 mod work;
 
@@ -33,8 +34,9 @@ pub use record::{
     Balance, EFFICIENCY_OF, Efficiency, Machine, Outcome, Partition, Phase, Rank, Record, Row,
     Scene, TraceRecord,
 };
-pub use run::{Run, TRACE_MAGIC};
+pub use run::Run;
 pub use table::{OTHER, phase_table};
+pub use trace_file::{read_trace_file, write_trace_file};
 pub use tracks::{FIRST_BODY, PhaseSpan, RankTracks, Request, TaskSpan, Tracks, WaitSpan};
 pub use work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
 

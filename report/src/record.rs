@@ -11,6 +11,9 @@ use weft_runtime::trace::Sharing;
 /// The record of a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Record {
+    /// What no other run has, and its trace has too; empty for runs of earlier versions.
+    #[serde(default)]
+    pub run: String,
     /// The command line, program first.
     #[serde(default)]
     pub command: Vec<String>,

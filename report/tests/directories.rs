@@ -248,11 +248,11 @@ fn traces_of_other_versions_and_damaged_ones_are_refused() {
     let root = place();
     let path = root.path().join("trace/rank-00001.bin");
     let whole = fs::read(&path).unwrap();
-    let other = String::from_utf8_lossy(&whole[..13]).replace('1', "9");
+    let other = String::from_utf8_lossy(&whole[..13]).replace('2', "9");
     let damaged: Vec<(Vec<u8>, &str)> = vec![
-        ([other.as_bytes(), &whole[13..]].concat(), "weft-trace 1"),
+        ([other.as_bytes(), &whole[13..]].concat(), "weft-trace 2"),
         (whole[..whole.len() / 2].to_vec(), "end too early"),
-        (Vec::new(), "weft-trace 1"),
+        (Vec::new(), "weft-trace 2"),
         (
             fs::read(root.path().join("trace/rank-00000.bin")).unwrap(),
             "rank 0",
@@ -265,6 +265,82 @@ fn traces_of_other_versions_and_damaged_ones_are_refused() {
             assert!(error.contains(word), "no {word} in {error}");
         }
     }
+}
+
+/// A single bit, and the files of another run.
+#[test]
+fn damage_and_traces_of_other_runs_are_refused() {
+    let root = place();
+    let path = root.path().join("trace/rank-00001.bin");
+    let whole = fs::read(&path).unwrap();
+    for at in [14, whole.len() / 2, whole.len() - 20, whole.len() - 1] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 4;
+        fs::write(&path, damaged).unwrap();
+        let error = error(&root);
+        assert!(
+            error.contains("damaged") && error.contains("rank-00001.bin"),
+            "{error}"
+        );
+    }
+    fs::write(&path, whole).unwrap();
+    let record = root.path().join("run.json");
+    let other = fs::read_to_string(&record).unwrap();
+    fs::write(
+        &record,
+        other.replace(r#""run": "made""#, r#""run": "other""#),
+    )
+    .unwrap();
+    let error = error(&root);
+    assert!(
+        error.contains("of another run") && error.contains("--trace"),
+        "{error}"
+    );
+}
+
+/// A run that came to its end knows how many steps it took.
+#[test]
+fn a_history_that_was_cut_off_is_told_of() {
+    let root = place();
+    let record = root.path().join("run.json");
+    let result = r#""result": {"hash": "0", "vertices": 9, "steps": 3}, "ranks": ["#;
+    let text_of_record = fs::read_to_string(&record).unwrap();
+    fs::write(&record, text_of_record.replacen("\"ranks\": [", result, 1)).unwrap();
+    let header = "step,tests,steals,physics_s,collide_s,solve_s,response_s\n";
+    let row = |step: u32| format!("{step},24,1,0.1,0.2,0.3,0.4\n");
+    let history = |rows: &str| {
+        fs::write(root.path().join("history.csv"), format!("{header}{rows}")).unwrap();
+        text(&root)
+    };
+    let whole = [1, 2, 3].map(row).concat();
+    assert!(!history(&whole).contains("note:"));
+    // In the middle of the last line, after one, of the first, and between two.
+    assert!(history(&whole[..whole.len() - 3]).contains("history.csv ends with step 2 of 3"));
+    assert!(history(&row(1)).contains("history.csv ends with step 1 of 3"));
+    assert!(history("").contains("history.csv has none of 3 steps"));
+    assert!(history(&[1, 3].map(row).concat()).contains("lacks steps in 1 places"));
+    fs::remove_file(root.path().join("history.csv")).unwrap();
+    assert!(text(&root).contains("history.csv has none of 3 steps"));
+}
+
+/// All is measured, and the trace is being written, or was when the run was killed.
+#[test]
+fn a_run_that_was_killed_while_it_wrote_its_trace_is_told_whole() {
+    let root = place();
+    let record = root.path().join("run.json");
+    let result = r#""result": {"hash": "0", "vertices": 9, "steps": 7}, "ranks": ["#;
+    let text_of_record = fs::read_to_string(&record).unwrap();
+    let killed = text_of_record.replacen("\"ranks\": [", result, 1);
+    fs::write(&record, killed.replace("\"exit\": 0", "\"exit\": null")).unwrap();
+    let whole = text(&root);
+    assert!(whole.contains("while it writes its trace"), "{whole}");
+    assert!(whole.contains("Work in the traced steps"), "{whole}");
+    fs::remove_file(root.path().join("trace/rank-00000.bin")).unwrap();
+    let without = text(&root);
+    assert!(
+        without.contains("1 of 2 ranks have none") && without.contains("collide  "),
+        "{without}"
+    );
 }
 
 #[test]

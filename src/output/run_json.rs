@@ -22,6 +22,9 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program that ran.
     pub program: ProgramRecord,
+    /// What no other run has, and its trace has too. Runs of earlier programs have none.
+    #[serde(default)]
+    pub run: String,
     /// What it ran on.
     pub machine: MachineRecord,
     /// The command line, program first.
@@ -264,6 +267,7 @@ impl RunRecord {
         Self {
             schema: Self::SCHEMA,
             program,
+            run: String::new(),
             machine,
             command,
             scene,

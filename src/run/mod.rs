@@ -41,8 +41,8 @@ pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
 use self::summary::{complete, partition_record, record, summarise};
-use self::tracing::Tracer;
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
+use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
 use crate::output::{
     Checkpoint, FrameAudit, OutputError, RankRecord, RunDirectory, RunRecord, StateHash,
@@ -175,6 +175,8 @@ pub struct RunSummary {
     pub audit: Option<FrameAudit>,
     /// What came of tracing, if it was asked for.
     pub trace: Option<TraceSummary>,
+    /// Why not all of that could be written at the end, as to a full disk; all else is told all the same.
+    pub unwritten: Option<String>,
 }
 
 /// Why a run ended early.
@@ -336,16 +338,46 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     check_trace(scene, options)?;
     let world = World::build(scene)?;
     let (start, mut record) = begin(&world, options)?;
-    let outcome =
-        run_ranks(&world, options, &start).map(|ranks| summarise(&world, options, &start, &ranks));
-    match &outcome {
-        Ok(summary) => complete(&mut record, summary, options),
-        Err(error) => record.fail(error.exit_code(), error.to_string()),
+    match run_ranks(&world, options, &start) {
+        Ok(ended) => Ok(conclude(&world, options, &start, record, ended)),
+        Err(error) => {
+            record.fail(error.exit_code(), error.to_string());
+            // What failed first is told.
+            drop(record.write(&start.directory));
+            Err(error)
+        }
     }
-    let written = record.write(&start.directory);
-    let summary = outcome?;
-    written?;
-    Ok(summary)
+}
+
+/// Writes what came of a run: what was measured first, so that it is not lost if there is no room for traces.
+fn conclude(
+    world: &World,
+    options: &RunOptions,
+    start: &Start,
+    mut record: RunRecord,
+    ended: Ended,
+) -> RunSummary {
+    let mut summary = summarise(world, options, start, &ended.ranks);
+    complete(&mut record, &summary, options);
+    let write = |record: &mut RunRecord| {
+        if let Some(traces) = ended.traces {
+            let exit = record.exit.take();
+            record.write(&start.directory)?;
+            record.exit = exit;
+            traces.write(&start.directory, record)?;
+        }
+        record.write(&start.directory)
+    };
+    if let Err(error) = write(&mut record) {
+        let message = error.to_string();
+        if record.exit == Some(0) {
+            record.fail(RunError::Output(error).exit_code(), message.clone());
+        }
+        // If that cannot be written either, the message has to do.
+        drop(record.write(&start.directory));
+        summary.unwritten = Some(message);
+    }
+    summary
 }
 
 /// Takes this rank's part in a run whose ranks were started by somebody else; rank 0 gets the summary.
@@ -362,19 +394,13 @@ pub fn run_rank(
     comm: &mut dyn Comm,
 ) -> Result<Option<RunSummary>, RunError> {
     check_trace(world.scene(), options)?;
-    let mut started = match comm.rank() {
+    let started = match comm.rank() {
         Rank(0) => Some(begin(world, options)?),
         _ => None,
     };
     let start = started.as_ref().map(|(start, _)| start);
-    let totals = rank_loop(world, options, start, comm)?;
-    let Some((start, record)) = &mut started else {
-        return Ok(None);
-    };
-    let summary = summarise(world, options, start, &totals);
-    complete(record, &summary, options);
-    record.write(&start.directory)?;
-    Ok(Some(summary))
+    let ended = rank_loop(world, options, start, comm)?;
+    Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
 }
 
 /// Makes sure that the steps to be traced are steps of the run.
@@ -429,12 +455,17 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
     Ok((start, record))
 }
 
-/// Runs all ranks; their totals by rank, or the error that is not an echo of another.
-fn run_ranks(
-    world: &World,
-    options: &RunOptions,
-    start: &Start,
-) -> Result<Vec<RankTotals>, RunError> {
+/// What rank 0 has in the end; others have nothing.
+#[derive(Debug, Default)]
+struct Ended {
+    /// The totals of all ranks.
+    ranks: Vec<RankTotals>,
+    /// What they recorded, if they were to.
+    traces: Option<Traces>,
+}
+
+/// Runs all ranks; what the first has in the end, or the error that is not an echo of another.
+fn run_ranks(world: &World, options: &RunOptions, start: &Start) -> Result<Ended, RunError> {
     let body = |comm: &mut dyn Comm| {
         let outcome = rank_loop(world, options, Some(start), comm);
         if let Err(error) = &outcome {
@@ -456,11 +487,12 @@ fn run_ranks(
         }
         Driver::Mpi => return Err(RunError::NotHere),
     };
-    let mut totals = Vec::new();
+    let mut ended = Ended::default();
     let mut failure: Option<RunError> = None;
     for outcome in outcomes {
         match outcome {
-            Ok(ranks) => totals.extend(ranks),
+            Ok(of_first) if !of_first.ranks.is_empty() => ended = of_first,
+            Ok(_) => {}
             Err(error) => {
                 if failure.as_ref().is_none_or(RunError::is_echo) {
                     failure = Some(error);
@@ -468,16 +500,16 @@ fn run_ranks(
             }
         }
     }
-    failure.map_or(Ok(totals), Err)
+    failure.map_or(Ok(ended), Err)
 }
 
-/// The life of one rank. Rank 0, which writes, gets the totals of all ranks.
+/// The life of one rank. Rank 0, which writes, gets the totals of all ranks, and what they recorded.
 fn rank_loop(
     world: &World,
     options: &RunOptions,
     start: Option<&Start>,
     comm: &mut dyn Comm,
-) -> Result<Vec<RankTotals>, RunError> {
+) -> Result<Ended, RunError> {
     let scene = world.scene();
     let mut scope = ScopeOptions::from(&scene.balance);
     scope.workers = options.threads;
@@ -611,14 +643,19 @@ fn rank_loop(
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);
-    if let Some(tracer) = tracer {
-        totals.trace = tracer.finish(comm, start.map(|start| &start.directory))?;
-    }
+    let (summary, traces) = match tracer {
+        Some(tracer) => tracer.finish(comm)?.unzip(),
+        None => (None, None),
+    };
+    totals.trace = summary;
     if let Some(recorder) = recorder {
         recorder.finish()?;
     }
     totals.last = writer.map(|writer| writer.end(&simulation));
-    Ok(gather(comm, &totals)?.unwrap_or_default())
+    Ok(Ended {
+        ranks: gather(comm, &totals)?.unwrap_or_default(),
+        traces,
+    })
 }
 
 /// Keeps the state before a step that all ranks have failed to take, to go on from with other settings. Collective.

@@ -1,8 +1,9 @@
 //! What came of a run: the record that is written, and the summary that is printed.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sha2::{Digest as _, Sha256};
 use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
 
@@ -62,7 +63,21 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     );
     record.partition = Some(quality);
     record.sharing = Some((&scene.balance.policy).into());
+    record.run = identity(&record.command);
     record
+}
+
+/// What no two runs have in common, for files that are of one run only.
+fn identity(command: &[String]) -> String {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time = time.unwrap_or_default().as_nanos();
+    let text = format!("{time} {} {command:?}", std::process::id());
+    let digest = Sha256::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Which ranks run where.
@@ -138,6 +153,7 @@ pub(super) fn summarise(
         resumed_from: start.checkpoint.as_ref().map(|c| c.header.step),
         stopped: ranks.iter().find_map(|rank| rank.stopped),
         trace,
+        unwritten: None,
     }
 }
 

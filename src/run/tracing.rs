@@ -19,7 +19,7 @@ use weft_runtime::trace::{Analysis, Deafness, Sample, Span, SpanKind, Timeline, 
 use weft_runtime::wire;
 
 use super::{RunError, RunOptions, waits};
-use crate::output::{RunDirectory, write_rank_trace, write_trace};
+use crate::output::{OutputError, RunDirectory, RunRecord, write_rank_trace, write_trace};
 use crate::step::{PHASES, Simulation, StepError, StepReport, exchange_name};
 
 /// Most events of a rank, 24 bytes each.
@@ -281,29 +281,50 @@ impl Tracer {
         }
     }
 
-    /// Compares clocks again, gathers all traces and writes them, on rank 0, which has a directory.
-    /// Collective.
+    /// Compares clocks again and gathers all traces, on rank 0. Collective.
     pub(super) fn finish(
         mut self,
         comm: &mut dyn Comm,
-        directory: Option<&RunDirectory>,
-    ) -> Result<Option<TraceSummary>, RunError> {
+    ) -> Result<Option<(TraceSummary, Traces)>, RunError> {
         self.end_outputs(comm);
         self.timeline.clock = ClockMap::new(self.start, read_clocks(comm)?);
         let own = wire::encode(&self.timeline).map_err(super::malformed(comm.rank()))?;
         drop(self);
         let gathered = comm.gather(Rank(0), own)?;
-        let (Some(gathered), Some(directory)) = (gathered, directory) else {
+        let Some(encoded) = gathered else {
             return Ok(None);
         };
-        let mut timelines: Vec<Timeline> = Vec::with_capacity(gathered.len());
-        for (rank, bytes) in (0..).map(Rank).zip(gathered) {
-            write_rank_trace(directory, rank, &bytes)?;
-            timelines.push(wire::decode(&bytes).map_err(super::malformed(rank))?);
+        let mut timelines: Vec<Timeline> = Vec::with_capacity(encoded.len());
+        for (rank, bytes) in (0..).map(Rank).zip(&encoded) {
+            timelines.push(wire::decode(bytes).map_err(super::malformed(rank))?);
         }
         timelines.iter_mut().for_each(Timeline::align);
-        write_trace(directory, &timelines)?;
-        Ok(Some(summary(&timelines)))
+        let summary = summary(&timelines);
+        Ok(Some((summary, Traces { encoded, timelines })))
+    }
+}
+
+/// What all ranks recorded, on rank 0, not written yet: what was measured is written before.
+#[derive(Debug)]
+pub(super) struct Traces {
+    /// By rank, as it was sent, by its own clock.
+    encoded: Vec<Vec<u8>>,
+    /// By the first rank's clock.
+    timelines: Vec<Timeline>,
+}
+
+impl Traces {
+    /// Writes a file for each rank, then all in one.
+    pub(super) fn write(
+        self,
+        directory: &RunDirectory,
+        record: &RunRecord,
+    ) -> Result<(), OutputError> {
+        for (rank, bytes) in (0..).map(Rank).zip(self.encoded) {
+            write_rank_trace(directory, &record.run, rank, &bytes)?;
+        }
+        write_trace(directory, &self.timelines)?;
+        Ok(())
     }
 }
 

@@ -191,6 +191,108 @@ fn runs_stand_side_by_side_and_text_alone_writes_nothing() {
     assert!(place.path("report.html").exists());
 }
 
+/// The disk is full when the trace is to be written: all that was measured is written and printed, and what is on the disk of the
+/// trace is used.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_at_the_end_takes_nothing_that_was_measured() {
+    for (full, has_trace) in [
+        (".trace.json.partial", true),
+        ("trace/.rank-00001.bin.partial", false),
+    ] {
+        let place = Place::new();
+        let out = place.path("out");
+        hash_of(&place.weft("run small.toml --quiet --steps 1 --ranks 2 --out out"));
+        fs::create_dir_all(out.join("trace")).unwrap();
+        // A run that goes on keeps the files that are there.
+        std::os::unix::fs::symlink("/dev/full", out.join(full)).unwrap();
+        let output = place.weft("run small.toml --ranks 2 --trace --resume --steps 20 --out out");
+        let message = String::from_utf8_lossy(&output.stderr);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        assert!(
+            message.contains("error: ") && message.contains("out/trace"),
+            "{message}"
+        );
+        for words in [
+            "collide      |",
+            "Balance: ",
+            "not all of it could be written",
+            "state hash ",
+        ] {
+            assert!(said.contains(words), "no {words:?} in {said}");
+        }
+        let record = record(&out);
+        assert_eq!(record["exit"], 5);
+        assert_eq!(record["result"]["steps"], 20);
+        assert_eq!(record["phases"].as_array().unwrap().len(), 5);
+        assert!(!out.join("trace.json").exists());
+        let text = report(&place, "out --text");
+        assert!(text.contains("note: The run failed: "), "{text}");
+        assert!(
+            text.contains("other        |") && !text.contains("did not live"),
+            "{text}"
+        );
+        assert_eq!(
+            text.contains("Work in the traced steps, 2 to 20"),
+            has_trace,
+            "{text}"
+        );
+        assert_eq!(
+            text.contains("1 of 2 ranks have none"),
+            !has_trace,
+            "{text}"
+        );
+    }
+}
+
+/// Files that are damaged, cut off, or of another run: refused, or left out with a note.
+#[test]
+fn damage_is_noticed() {
+    let place = Place::new();
+    for out in ["a", "b"] {
+        hash_of(&place.weft(&format!(
+            "{RUN} --ranks 2 --trace=1..3 --steps 10 --out {out}"
+        )));
+    }
+    let path = place.path("a/trace/rank-00001.bin");
+    let whole = fs::read(&path).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    let foreign = fs::read(place.path("b/trace/rank-00001.bin")).unwrap();
+    for (bytes, words) in [(flipped, "damaged"), (foreign, "of another run")] {
+        fs::write(&path, bytes).unwrap();
+        let (status, message) = place.fails("report a --text");
+        assert_eq!(status, 5, "{message}");
+        assert!(
+            message.contains(words) && message.contains("rank-00001.bin"),
+            "{message}"
+        );
+    }
+    fs::write(&path, whole).unwrap();
+    let history = place.path("a/history.csv");
+    let rows = fs::read_to_string(&history).unwrap();
+    fs::write(&history, &rows[..rows.len() - 5]).unwrap();
+    let frame = place.path("a/frames/cloth.000010.vtp");
+    let bytes = fs::read(&frame).unwrap();
+    fs::write(&frame, &bytes[..bytes.len() / 2]).unwrap();
+    let text = report(&place, "a");
+    assert!(
+        text.contains("note: history.csv ends with step 9 of 10"),
+        "{text}"
+    );
+    assert!(
+        text.contains("note: Pictures of the cloth are left out: "),
+        "{text}"
+    );
+    assert!(text.contains("Work in the traced steps, 1 to 3"), "{text}");
+    let page = fs::read_to_string(place.path("a/report.html")).unwrap();
+    assert!(
+        page.contains("Pictures of the cloth are left out")
+            && !page.contains("data-draws=\"cloth\"")
+    );
+}
+
 #[test]
 fn a_later_run_takes_the_page_of_the_earlier_one_away() {
     let place = Place::new();
