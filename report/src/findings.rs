@@ -454,12 +454,14 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
                 .filter(|w| w.owner == Some(rank as u32));
             let own: Vec<&crate::PatchWork> = own.collect();
             let moved: f64 = own.iter().map(|work| work.moved()).sum();
+            let stolen: f64 = own.iter().map(|work| work.stolen()).sum();
             let mut why = format!(
-                "Rank {rank} owns {} of the {many} patches and {} of all tests ({}). Other ranks made {} of those.",
+                "Rank {rank} owns {} of the {many} patches and {} of all tests ({}). Other ranks made {} of those: {} stolen, the rest placed there.",
                 own.len(),
                 percent(share),
                 most.join(", "),
                 percent(moved / tests.max(1.0)),
+                percent(stolen / tests.max(1.0)),
             );
             if let (Some(first), true) = (ranked.first(), run.cloth.is_some())
                 && let Some(per) = traced.patches[first.0].per_triangle()

@@ -38,7 +38,7 @@ pub use run::Run;
 pub use table::{OTHER, phase_table};
 pub use trace_file::{read_trace_file, write_trace_file};
 pub use tracks::{FIRST_BODY, PhaseSpan, RankTracks, Request, TaskSpan, Tracks, WaitSpan};
-pub use work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
+pub use work::{Histogram, PatchWork, Stolen, patches, sizes, steals, stolen};
 
 /// Runs with all that is said of them.
 #[derive(Clone, Debug)]

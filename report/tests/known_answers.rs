@@ -7,6 +7,7 @@ mod made;
 use proptest::prelude::*;
 use weft_report::{
     Digest, Division, Findings, Histogram, Phase, Report, Run, Tracks, Use, patches, sizes, steals,
+    stolen,
 };
 use weft_runtime::trace::{Timeline, What};
 
@@ -247,12 +248,77 @@ fn who_stole_from_whom_and_whose_tests_they_were() {
         (10.0 + 3.0 + 8.0, 3.0)
     );
     assert_eq!((patches[0].moved(), patches[0].thief()), (8.0, Some(1)));
-    assert_eq!((patches[1].moved(), patches[1].thief()), (3.0, Some(0)));
+    // The test of both was forked by the owner of the other one: nobody stole it.
+    assert_eq!((patches[1].moved(), patches[1].stolen()), (3.0, 0.0));
+    assert_eq!((patches[1].thief(), patches[1].maker()), (None, Some(0)));
+    assert_eq!((patches[0].stolen(), patches[0].maker()), (8.0, Some(0)));
     assert_eq!(patches[0].per_triangle(), Some(21.0 / 4.0));
     let [tests, us] = sizes(&tracks);
     assert_eq!((tests.total(), us.counts), (3, vec![3]));
     // 10 and 8 lie from 8 to 15, 6 from 4 to 7.
     assert_eq!(tests.counts, [0, 0, 0, 1, 2]);
+}
+
+/// Rank 1 begins with tests of rank 0's patches, where a plan has put them; one more comes later, in two pieces; and in the next step none.
+#[test]
+fn what_was_placed_is_told_from_what_was_stolen() {
+    let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
+    let of_1 = |t: u64, steals: bool| {
+        let mut events = vec![(t, What::ScopeBegin), (t, What::JoinBegin)];
+        let mut task = |at: u64, patch: u32, tests: u32| {
+            events.push((t + at, made::task([patch, patch])));
+            events.push((t + at + 50, made::end(tests)));
+        };
+        task(0, 0, 10);
+        task(50, 1, 20);
+        task(200, 2, 5);
+        task(250, 2, 7);
+        task(300, 1, 3);
+        if steals {
+            events.push((t + 110, What::Asked { victim: 0 }));
+            events.push((
+                t + 150,
+                What::Answered {
+                    victim: 0,
+                    tasks: 1,
+                },
+            ));
+        }
+        events.push((t + 400, What::ScopeEnd));
+        events.sort_by_key(|event| event.0);
+        events
+    };
+    for (step, steals) in [(1, true), (2, false)] {
+        let t = 1000 * step;
+        for timeline in &mut timelines {
+            span(timeline, COLLIDE, t, t + 400, 0);
+            span(timeline, STEP, t, t + 400, step as u32);
+        }
+        scope(
+            &mut timelines[0],
+            step,
+            &[(t, What::ScopeBegin), (t + 400, What::ScopeEnd)],
+        );
+        scope(&mut timelines[1], step, &of_1(t, steals));
+    }
+    let tracks = Tracks::of(&timelines, 1);
+    assert_eq!(
+        stolen(&tracks, &[0, 0, 0, 1])[1][0],
+        [
+            false, false, true, true, false, false, false, false, false, false
+        ]
+    );
+    let patches = patches(&tracks, &[0, 0, 0, 1], &[]);
+    let told = |patch: usize| {
+        (
+            patches[patch].moved(),
+            patches[patch].stolen(),
+            patches[patch].thief(),
+        )
+    };
+    assert_eq!(told(0), (20.0, 0.0, None));
+    assert_eq!(told(1), (46.0, 0.0, None));
+    assert_eq!(told(2), (24.0, 12.0, Some(1)));
 }
 
 #[test]

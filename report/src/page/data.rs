@@ -10,6 +10,7 @@ use crate::digest::{Digest, Traced};
 use crate::division::{Use, is_collective};
 use crate::record::Row;
 use crate::run::Run;
+use crate::work::stolen;
 use crate::{Cloth, Tracks};
 
 /// Triangles beyond this number are not drawn: the picture is a small one, and the page travels.
@@ -28,6 +29,13 @@ pub(super) fn of(run: &Run, digest: &Digest) -> (Value, Pack) {
     meta["history_phases"] = json!(history(&mut pack, run));
     if let Some(traced) = &digest.traced {
         meta["traced"] = spans(&mut pack, &traced.tracks);
+        let stolen = stolen(&traced.tracks, &run.owners());
+        let flags = stolen
+            .iter()
+            .flatten()
+            .flatten()
+            .map(|&stolen| u8::from(stolen));
+        pack.u8("task_stolen", &flags.collect::<Vec<_>>());
         meta["traced"]["phases"] = json!(traced.tracks.phases);
         meta["traced"]["waits"] = json!(traced.tracks.waits);
         let collective: Vec<bool> = traced
@@ -78,6 +86,8 @@ fn patches(traced: &Traced) -> Value {
             work.moved().round(),
             work.thief().map_or(-1, i64::from),
             work.triangles,
+            work.stolen().round(),
+            work.maker().map_or(-1, i64::from),
         ])
     });
     patches.collect()

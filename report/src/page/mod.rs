@@ -235,8 +235,9 @@ fn one(
             number,
             "patches",
             "Which patches have the tests",
-            "A test between two patches counts half for each. <em>Elsewhere</em>: made on ranks that do not own the \
-             patch.",
+            "A test between two patches counts half for each. <em>Placed elsewhere</em>: begun on ranks that do not own the \
+             patch, as a plan of costs puts them (forecast policies), or for the other patch of the two. <em>Stolen</em>: gone from \
+             rank to rank because one had nothing to do, as far as traces tell, which say when tasks came, not which.",
         )?;
         patch_table(out, traced)?;
         if run.cloth.is_some() {

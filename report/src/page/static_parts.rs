@@ -337,7 +337,7 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
     writeln!(
         out,
         "<div class=\"wide\"><table>\n<tr><th>patch</th><th>owner</th><th>share of tests</th>\
-         <th>tests for a triangle in a step</th><th>elsewhere</th><th>most of that on rank</th></tr>"
+         <th>tests for a triangle in a step</th><th>placed elsewhere</th><th>stolen</th><th>most of that by rank</th></tr>"
     )?;
     let or_dash = |number: Option<u32>| number.map_or_else(|| "–".to_owned(), |n| n.to_string());
     for &patch in ranked.iter().take(LISTED) {
@@ -348,10 +348,11 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
         );
         writeln!(
             out,
-            "<tr><th scope=\"row\">{patch}</th><td>{}</td><td>{}</td><td>{per_triangle}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{patch}</th><td>{}</td><td>{}</td><td>{per_triangle}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             or_dash(work.owner),
             percent(work.tests / all.max(1.0)),
-            percent(work.moved() / work.tests.max(1.0)),
+            percent((work.moved() - work.stolen()).max(0.0) / work.tests.max(1.0)),
+            percent(work.stolen() / work.tests.max(1.0)),
             or_dash(work.thief()),
         )?;
     }
