@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use crate::advice::advice;
 use crate::digest::{Digest, IN_TASKS, SHARED, Traced};
 use crate::division::Use;
-use crate::format::{count, list, percent, seconds};
+use crate::format::{count, list, many, percent, seconds};
+use crate::record::Row;
 use crate::run::Run;
 use crate::table::OTHER;
 
@@ -61,7 +62,7 @@ impl Findings {
         let phase = digest
             .traced
             .as_ref()
-            .map_or_else(|| phase_of_record(digest), phase_of_trace);
+            .map_or_else(|| phase_of_record(run, digest), phase_of_trace);
         let patch = digest.traced.as_ref().map_or_else(
             || patch_of_record(run),
             |traced| patch_of_trace(run, traced, &phase),
@@ -353,7 +354,36 @@ fn because(cause: Use) -> &'static str {
     }
 }
 
-fn phase_of_record(digest: &Digest) -> Finding {
+/// What the history of a run that did not live to write more tells: how long phases took, not what of it was waited for.
+fn phase_of_history(run: &Run) -> Option<Finding> {
+    let mut sums: Vec<(&str, f64)> = (Row::PHASES.iter().enumerate())
+        .map(|(k, name)| (*name, run.history.iter().map(|row| row.phases_s[k]).sum()))
+        .collect();
+    let all: f64 = sums.iter().map(|(_, s)| s).sum();
+    sums.retain(|(_, s)| *s > 0.0);
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (most, _) = sums.first()?;
+    let told: Vec<String> = (sums.iter())
+        .map(|(name, s)| format!("{name} {}", percent(s / all)))
+        .collect();
+    Some(Finding {
+        answer: format!("{most}, by time alone"),
+        why: format!(
+            "The run did not live to write what ranks waited for. By history.csv, phases took of {}, by the slowest rank of each: {}.",
+            many(run.history.len() as u64, "step"),
+            told.join(", ")
+        ),
+        at_fault: false,
+        unknown: true,
+    })
+}
+
+fn phase_of_record(run: &Run, digest: &Digest) -> Finding {
+    if !digest.has_times
+        && let Some(finding) = phase_of_history(run)
+    {
+        return finding;
+    }
     let is_good = digest.efficiency.is_none_or(|e| e.parallel >= GOOD);
     let tasks = digest.phases.iter().find(|phase| phase.name == IN_TASKS);
     let lost = digest.phases.iter().filter(|phase| phase.name != IN_TASKS);
@@ -447,7 +477,7 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
     match owner {
         Some((rank, tests)) => {
             let share = tests / known;
-            let many = traced.patches.len();
+            let patches = traced.patches.len();
             let own = traced
                 .patches
                 .iter()
@@ -456,7 +486,7 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
             let moved: f64 = own.iter().map(|work| work.moved()).sum();
             let stolen: f64 = own.iter().map(|work| work.stolen()).sum();
             let mut why = format!(
-                "Rank {rank} owns {} of the {many} patches and {} of all tests ({}). Other ranks made {} of those: {} stolen, the rest placed there.",
+                "Rank {rank} owns {} of the {patches} patches and {} of all tests ({}). Other ranks made {} of those: {} stolen, the rest placed there.",
                 own.len(),
                 percent(share),
                 most.join(", "),

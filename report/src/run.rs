@@ -45,7 +45,13 @@ impl Run {
                     io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                 ) =>
             {
-                return Err(ReportError::NotARun(directory.to_owned()));
+                let of_study = ["study.json", "study.csv"];
+                return Err(
+                    match of_study.iter().any(|file| directory.join(file).is_file()) {
+                        true => ReportError::Study(directory.to_owned()),
+                        false => ReportError::NotARun(directory.to_owned()),
+                    },
+                );
             }
             Err(source) => return Err(ReportError::Read { path, source }),
         };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::format::seconds;
 use crate::record::Phase;
 
 /// What the rest of the loop is called, which is of no phase.
@@ -12,18 +13,18 @@ pub const OTHER: &str = "other";
 #[must_use]
 pub fn phase_table(phases: &[Phase], whole: f64, rest: &str, parts: &[Phase]) -> String {
     let mut text = format!(
-        "{:<12} | {:>14} | {:>8} | {:>14} | {:>11} | {:>7}\n",
-        "Phase", "min s (rank)", "avg s", "max s (rank)", "imbalance %", "share %"
+        "{:<13} | {:>14} | {:>8} | {:>14} | {:>11} | {:>7}\n",
+        "Phase", "min (rank)", "avg", "max (rank)", "imbalance %", "share %"
     );
     let share = |s: f64| 100.0 * s / whole.max(f64::MIN_POSITIVE);
     let line = |text: &mut String, name: &str, phase: &Phase| {
         let _ = writeln!(
             text,
-            "{name:<12} | {:>8.3} {:>5} | {:>8.3} | {:>8.3} {:>5} | {:>11.1} | {:>7.1}",
-            phase.min_s,
+            "{name:<13} | {:>8} {:>5} | {:>8} | {:>8} {:>5} | {:>11.1} | {:>7.1}",
+            seconds(phase.min_s),
             format!("({})", phase.min_rank),
-            phase.avg_s,
-            phase.max_s,
+            seconds(phase.avg_s),
+            seconds(phase.max_s),
             format!("({})", phase.max_rank),
             100.0 * phase.imbalance(),
             share(phase.avg_s)
@@ -35,8 +36,9 @@ pub fn phase_table(phases: &[Phase], whole: f64, rest: &str, parts: &[Phase]) ->
     let left = left(phases, whole);
     let _ = writeln!(
         text,
-        "{rest:<12} | {:>14} | {left:>8.3} | {:>14} | {:>11} | {:>7.1}",
+        "{rest:<13} | {:>14} | {:>8} | {:>14} | {:>11} | {:>7.1}",
         "",
+        seconds(left),
         "",
         "",
         share(left)

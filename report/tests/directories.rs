@@ -29,7 +29,7 @@ fn a_whole_run_is_told_whole() {
     let text = text(&place());
     for words in [
         "scene made, 2 ranks x 1 worker (threads), policy paper",
-        "collide      |    1.000   (0) |    1.500 |    2.000   (1) |        33.3 |    75.0",
+        "collide       |   1.00 s   (0) |   1.50 s |   2.00 s   (1) |        33.3 |    75.0",
         "Work in the traced steps, 7 to 7, without waits",
         "load balance 0.85, communication 0.80, parallel 0.68",
         "5.0 % waiting for an answer",
@@ -69,6 +69,21 @@ fn a_killed_run_is_told_as_far_as_it_goes() {
     assert!(text.contains("killed or still goes on"), "{text}");
     assert!(text.contains("history of 1 steps"), "{text}");
     assert!(text.contains("no checkpoint to go on from"), "{text}");
+    // Nothing is measured of waits, but how long phases took is.
+    let path = root.path().join("run.json");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for key in ["balance", "phases", "ranks", "loop_s"] {
+        record.as_object_mut().unwrap().remove(key);
+    }
+    fs::write(&path, record.to_string()).unwrap();
+    let text = self::text(&root);
+    for words in [
+        "phase   respond, by time alone",
+        "By history.csv",
+        "respond 40 %, solve 30 %, collide 20 %, assemble 10 %",
+    ] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
 }
 
 #[test]
@@ -210,6 +225,9 @@ fn idle_time_is_one_number() {
 fn what_is_no_run_is_refused_with_what_to_do() {
     let root = tempfile::tempdir().unwrap();
     assert!(error(&root).contains("weft run --out"));
+    fs::write(root.path().join("study.json"), "{}").unwrap();
+    assert!(error(&root).contains("directory of a study"));
+    fs::remove_file(root.path().join("study.json")).unwrap();
     for (record, words) in [
         ("{", "EOF"),
         ("[]", "weftwork"),

@@ -112,6 +112,10 @@ mod tests {
                 name: "solve",
                 seconds: vec![2.0, 2.0],
             },
+            Phase {
+                name: "share",
+                seconds: vec![0.0123, 0.0004],
+            },
         ];
         let between = vec![
             Phase {
@@ -129,11 +133,12 @@ mod tests {
     #[test]
     fn the_table_says_who_was_slow_and_what_is_missing() {
         let expected = "\
-Phase        |   min s (rank) |    avg s |   max s (rank) | imbalance % | share %
-collide      |    1.000   (0) |    2.000 |    3.000   (1) |        50.0 |    25.0
-solve        |    2.000   (0) |    2.000 |    2.000   (0) |         0.0 |    25.0
-other        |                |    4.000 |                |             |    50.0
-  frames     |    3.000   (0) |    3.000 |    3.000   (0) |         0.0 |    37.5
+Phase         |     min (rank) |      avg |     max (rank) | imbalance % | share %
+collide       |   1.00 s   (0) |   2.00 s |   3.00 s   (1) |        50.0 |    25.0
+solve         |   2.00 s   (0) |   2.00 s |   2.00 s   (0) |         0.0 |    25.0
+share         |   400 µs   (1) |  6.35 ms |  12.3 ms   (0) |        93.7 |     0.1
+other         |                |   3.99 s |                |             |    49.9
+  frames      |   3.00 s   (0) |   3.00 s |   3.00 s   (0) |         0.0 |    37.5
 Efficiency: load balance 0.75, communication 0.80, parallel 0.60 (POP, steps of the whole run, no wait is useful)";
         assert_eq!(table().to_string(), expected);
     }

@@ -26,10 +26,10 @@ fn a_traced_run_is_told_whole_and_its_page_needs_nothing_else() {
     for words in [
         "scene small, 3 ranks x 1 worker (threads), policy static",
         "  policy  static.",
-        "  in tasks   |",
-        "\nother        |",
-        "\n  frames     |",
-        "\n  history    |",
+        "  in tasks    |",
+        "\nother         |",
+        "\n  frames      |",
+        "\n  history     |",
         "Work in the traced steps, 1 to 40, without waits",
         "(POP, traced steps, no wait is useful)",
         "No rank asked another for work.",
@@ -215,7 +215,7 @@ fn a_full_disk_at_the_end_takes_nothing_that_was_measured() {
             "{message}"
         );
         for words in [
-            "collide      |",
+            "collide       |",
             "Balance: ",
             "not all of it could be written",
             "state hash ",
@@ -230,7 +230,7 @@ fn a_full_disk_at_the_end_takes_nothing_that_was_measured() {
         let text = report(&place, "out --text");
         assert!(text.contains("note: The run failed: "), "{text}");
         assert!(
-            text.contains("other        |") && !text.contains("did not live"),
+            text.contains("other         |") && !text.contains("did not live"),
             "{text}"
         );
         assert_eq!(

@@ -242,9 +242,49 @@ pub(super) fn bars(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
 pub(super) fn histograms(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     let [tests, times] = &traced.sizes;
     writeln!(out, "<div class=\"pair\">")?;
-    histogram(out, tests, "tests in a task", count)?;
-    histogram(out, times, "time in a task", |us| seconds(us as f64 * 1e-6))?;
+    histogram(out, tests, "tests in a task", of_tests, |bin| {
+        count(lowest(bin) as u64)
+    })?;
+    histogram(out, times, "time in a task", of_times, |bin| match bin {
+        0 => "0".to_owned(),
+        _ => micros(lowest(bin)),
+    })?;
     writeln!(out, "</div>")
+}
+
+/// The least size that a bin holds.
+fn lowest(bin: usize) -> f64 {
+    match bin {
+        0 => 0.0,
+        _ => 2_f64.powi(bin as i32 - 1),
+    }
+}
+
+/// The numbers of tests that a bin holds.
+fn of_tests(bin: usize) -> String {
+    let (low, high) = (lowest(bin) as u64, (lowest(bin + 1) - 1.0) as u64);
+    match low == high {
+        true => count(low),
+        false => format!("{} to {}", count(low), count(high)),
+    }
+}
+
+/// The times that a bin holds, which are counted in whole µs.
+fn of_times(bin: usize) -> String {
+    match bin {
+        0 => "less than 1 µs".to_owned(),
+        _ => format!("{} to {}", micros(lowest(bin)), micros(lowest(bin + 1))),
+    }
+}
+
+/// A power of two of µs, in few letters.
+fn micros(us: f64) -> String {
+    let (unit, name) = match us {
+        us if us < 1e3 => (1.0, "µs"),
+        us if us < 1e6 => (1e3, "ms"),
+        _ => (1e6, "s"),
+    };
+    format!("{:.0} {name}", us / unit)
 }
 
 /// Bars for the tasks of each size; in the darker part of the axis below, the sizes.
@@ -252,12 +292,20 @@ fn histogram(
     out: &mut dyn Write,
     histogram: &Histogram,
     what: &str,
-    size: impl Fn(u64) -> String,
+    range: impl Fn(usize) -> String,
+    size: impl Fn(usize) -> String,
 ) -> io::Result<()> {
+    /// Width of a letter of the axis.
+    const LETTER: f64 = 6.0;
     const WIDTH: usize = 480;
     const HEIGHT: usize = 150;
     let bins = histogram.counts.len().max(1);
     let step = WIDTH as f64 / bins as f64;
+    // Names of sizes stand apart.
+    let longest = (0..bins).map(|bin| size(bin).chars().count() + 1).max();
+    let every = (LETTER * longest.unwrap_or(1) as f64 / step)
+        .ceil()
+        .max(1.0) as usize;
     let most = histogram.counts.iter().copied().max().unwrap_or(0).max(1) as f64;
     let all = histogram.sums.iter().sum::<u64>().max(1) as f64;
     writeln!(
@@ -267,23 +315,15 @@ fn histogram(
         HEIGHT + 40
     )?;
     for (bin, (&tasks, &sum)) in histogram.counts.iter().zip(&histogram.sums).enumerate() {
-        let (low, high) = match bin {
-            0 => (0, 0),
-            _ => (
-                1_u64 << (bin - 1),
-                (1_u64 << (bin - 1)) - 1 + (1_u64 << (bin - 1)),
-            ),
-        };
         let height = tasks as f64 / most * HEIGHT as f64;
         let x = bin as f64 * step;
         writeln!(
             out,
-            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{} to {}: {} tasks, {} of the \
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{}: {} tasks, {} of the \
              total</title></rect>",
             HEIGHT as f64 - height,
             (step - 2.0).max(1.0),
-            size(low),
-            size(high),
+            range(bin),
             count(tasks),
             percent(sum as f64 / all),
         )?;
@@ -296,13 +336,13 @@ fn histogram(
                 short(tasks)
             )?;
         }
-        if bins <= 14 || bin % 2 == 0 {
+        if bin % every == 0 {
             writeln!(
                 out,
                 "<text x=\"{:.1}\" y=\"{}\">{}</text>",
                 x + step / 2.0 - 1.0,
                 HEIGHT + 12,
-                size(low).replace(' ', "")
+                size(bin)
             )?;
         }
     }
@@ -365,4 +405,51 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_named_by_what_they_hold() {
+        assert_eq!([0, 1, 2, 3].map(of_tests), ["0", "1", "2 to 3", "4 to 7"]);
+        assert_eq!(
+            [0, 1, 2].map(of_times),
+            ["less than 1 µs", "1 µs to 2 µs", "2 µs to 4 µs"]
+        );
+        assert_eq!(of_times(11), "1 ms to 2 ms");
+        // No two of them have one name.
+        let names: std::collections::BTreeSet<String> = (0..40).map(of_times).collect();
+        assert_eq!(names.len(), 40);
+        assert!(!of_tests(64).is_empty() && !of_times(64).is_empty());
+    }
+
+    /// Names below bars do not stand on each other, of any number of bins.
+    #[test]
+    fn names_of_sizes_stand_apart() {
+        for bins in 1..=30 {
+            let mut all = Histogram::default();
+            (0..bins).for_each(|bin| all.add(lowest(bin) as u64));
+            let mut page = Vec::new();
+            histogram(&mut page, &all, "time", of_times, |bin| micros(lowest(bin))).unwrap();
+            let page = String::from_utf8(page).unwrap();
+            let names = page
+                .split("<text x=\"")
+                .skip(1)
+                .filter(|text| text.contains("y=\"162\""));
+            let places: Vec<(f64, usize)> = names
+                .map(|text| {
+                    let (x, rest) = text.split_once('"').unwrap();
+                    let name = rest.split('>').nth(1).unwrap().split('<').next().unwrap();
+                    (x.parse().unwrap(), name.chars().count())
+                })
+                .collect();
+            assert!(!places.is_empty());
+            for pair in places.windows(2) {
+                let half = 2.75 * (pair[0].1 + pair[1].1) as f64;
+                assert!(pair[1].0 - pair[0].0 > half, "{bins}: {pair:?}");
+            }
+        }
+    }
 }
