@@ -145,7 +145,7 @@ fn efficiencies_are_the_same_everywhere_and_outputs_are_no_part_of_them() {
         let [one] = &line(&said)[..] else {
             panic!("{said}")
         };
-        assert_eq!(line(&text), [one.clone()]);
+        assert_eq!(line(&text), std::slice::from_ref(one));
         assert!(page.contains(one));
         for name in ["load_balance", "communication", "parallel"] {
             let shown = name.replace('_', " ");
