@@ -209,7 +209,11 @@ pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
     let failed = |message: String| Failure { code: 5, message };
     let read = |directory: &PathBuf| {
         let mut run = Run::read(directory).map_err(|error| failed(error.to_string()))?;
-        run.cloth = last_frame(directory).map_err(|error| failed(error.to_string()))?;
+        match last_frame(directory) {
+            Ok(cloth) => run.cloth = cloth,
+            // There is more to tell than that.
+            Err(error) => (run.notes).push(format!("Pictures of the cloth are left out: {error}.")),
+        }
         Ok(run)
     };
     let runs: Result<Vec<Run>, Failure> = arguments.runs.iter().map(read).collect();

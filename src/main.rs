@@ -324,8 +324,13 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
         report(summary, options)
     };
     say(format_args!("{report}state hash {}\n", summary.hash))?;
-    let failure = summary.audit_failure(options);
-    failure.map_or(Ok(()), |message| Err(Failure { code: 4, message }))
+    let failed = |code: u8| move |message: String| Failure { code, message };
+    let crosses = summary.audit_failure(options).map(failed(4));
+    let unwritten = summary.unwritten.clone().map(failed(5));
+    if let (Some(_), Some(unwritten)) = (&crosses, &unwritten) {
+        drop(writeln!(io::stderr(), "error: {}", unwritten.message));
+    }
+    crosses.or(unwritten).map_or(Ok(()), Err)
 }
 
 /// Writes to standard output. A reader that has gone, as `head` goes, is not an error.
@@ -394,18 +399,24 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
             .map(|step| format!(", the first {step} in an earlier run"))
             .unwrap_or_default(),
         audit = (summary.audit.as_ref()).map_or_else(String::new, |audit| format!("{audit}\n")),
-        trace = summary.trace.as_ref().map(traced).unwrap_or_default(),
+        trace = (summary.trace.as_ref())
+            .map(|trace| traced(trace, summary.unwritten.is_none()))
+            .unwrap_or_default(),
     )
 }
 
-/// What a trace tells.
-fn traced(trace: &TraceSummary) -> String {
+/// What a trace tells, and whether it can be opened.
+fn traced(trace: &TraceSummary, written: bool) -> String {
     let Some((first, last)) = trace.steps else {
         return String::new();
     };
     format!(
-        "\nTrace of steps {first} to {last}: {events} events, clocks agree within {error:.1} us; open \
-         trace.json at ui.perfetto.dev\n{story}\n",
+        "\nTrace of steps {first} to {last}: {events} events, clocks agree within {error:.1} us; {open}\n{story}\n",
+        open = if written {
+            "open trace.json at ui.perfetto.dev"
+        } else {
+            "not all of it could be written"
+        },
         events = trace.events,
         error = trace.clock_error.as_secs_f64() * 1e6,
         story = trace

@@ -12,7 +12,7 @@ use std::io::BufWriter;
 use std::path::Path;
 use std::time::Instant;
 
-use weft_report::{Cloth, Report, Run, TRACE_MAGIC};
+use weft_report::{Cloth, Report, Run, write_trace_file};
 use weft_runtime::comm::Rank;
 use weft_runtime::policy::Policy;
 use weft_runtime::trace::{Event, Span, SpanKind, Timeline, Trace, What};
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         })
         .collect();
     let record = format!(
-        r#"{{"schema": 1, "program": {{"name": "weftwork"}}, "exit": 0, "loop_s": 1.0, "trace": {{}},
+        r#"{{"schema": 1, "program": {{"name": "weftwork"}}, "run": "large", "exit": 0, "loop_s": 1.0, "trace": {{}},
             "machine": {{"ranks": {ranks}, "threads": 1, "comm": "virtual"}},
             "scene": {{"name": "large", "path": "large.toml"}}, "ranks": [{}]}}"#,
         owners.join(",")
@@ -59,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for rank in 0..ranks {
         let timeline = timeline(rank, ranks, events / ranks / STEPS, &mut random);
         kept += timeline.events();
-        let mut bytes = TRACE_MAGIC.to_vec();
-        bytes.extend(wire::encode(&timeline)?);
+        let mut bytes = Vec::new();
+        write_trace_file(&mut bytes, "large", &wire::encode(&timeline)?)?;
         fs::write(directory.join(format!("trace/rank-{rank:05}.bin")), bytes)?;
     }
     let began = Instant::now();

@@ -8,6 +8,7 @@ use weft_runtime::trace::{Analysis, Sharing, Timeline, Trace};
 use crate::division::{Division, Use};
 use crate::record::{Efficiency, Phase};
 use crate::run::Run;
+use crate::table::left;
 use crate::tracks::Tracks;
 use crate::work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
 
@@ -16,11 +17,13 @@ use crate::work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
 pub struct Digest {
     /// Its name: the directory's.
     pub name: String,
-    /// Lines of the phase table. The line after `collide` is the part of it in tasks.
+    /// Lines of the phase table. The line after `collide` is the part of it in tasks, and in making patches ready for them.
     pub phases: Vec<Phase>,
-    /// Time of the loop over steps in s.
+    /// What ranks did between steps, as far as the run says: parts of what phases leave of the loop.
+    pub between: Vec<Phase>,
+    /// Time of the loop over steps in s, with what is done between them.
     pub loop_s: f64,
-    /// Efficiencies over the whole run, where waits in phases count as useful.
+    /// Efficiencies over all steps of the run, where no wait is useful; runs of earlier versions have none.
     pub efficiency: Option<Efficiency>,
     /// How ranks shared work.
     pub sharing: Option<Sharing>,
@@ -110,7 +113,9 @@ impl Digest {
     pub fn of(run: &Run) -> Self {
         let record = &run.record;
         let mut phases = record.phases.clone();
-        let tasks: Vec<f64> = record.ranks.iter().map(|rank| rank.tasks_s).collect();
+        // On one rank patches are made ready within tasks, on several mostly before them.
+        let tasks = record.ranks.iter().map(|rank| rank.tasks_s + rank.early_s);
+        let tasks: Vec<f64> = tasks.collect();
         if let Some(at) = phases.iter().position(|phase| phase.name == SHARED)
             && !tasks.is_empty()
         {
@@ -125,13 +130,28 @@ impl Digest {
         Self {
             name: name(run),
             phases,
+            between: record.between.clone(),
             loop_s: record.loop_s.unwrap_or(0.0),
-            efficiency: record.efficiency,
+            // Those of earlier versions counted waits as useful, and outputs as communication.
+            efficiency: (record.efficiency)
+                .filter(|_| record.ranks.iter().all(|r| r.useful_s.is_some())),
             sharing,
             counts: counts(run),
             has_times: record.balance.is_some(),
             traced,
         }
+    }
+
+    /// Share of the loop that lies between steps, a mean over ranks, if it is more than that of any phase.
+    #[must_use]
+    pub fn mostly_between(&self) -> Option<f64> {
+        let between = left(&self.phases, self.loop_s);
+        let most = self
+            .phases
+            .iter()
+            .map(|phase| phase.avg_s)
+            .fold(0.0, f64::max);
+        (!self.phases.is_empty() && between > most).then(|| between / self.loop_s)
     }
 
     /// What the policy is called, for people.

@@ -11,6 +11,13 @@ pub enum ReportError {
     /// A directory without the record of a run.
     #[error("{} is no run's directory: it has no run.json; name the directory that `weft run --out` was given", .0.display())]
     NotARun(PathBuf),
+    /// A directory that `weft study` wrote.
+    #[error(
+        "{} is the directory of a study, not of a run: what it found is in its study.csv and study.json, and in the plots beside \
+         them; `weft report` takes what `weft run --out` wrote",
+        .0.display()
+    )]
+    Study(PathBuf),
     /// The record is not of this program, or of a later version of it.
     #[error("{} is no record that this version can read: {what}; use the version that wrote it", path.display())]
     Record {

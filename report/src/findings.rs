@@ -9,8 +9,10 @@ use std::fmt::Write as _;
 use crate::advice::advice;
 use crate::digest::{Digest, IN_TASKS, SHARED, Traced};
 use crate::division::Use;
-use crate::format::{count, list, percent, seconds};
+use crate::format::{count, list, many, percent, seconds};
+use crate::record::Row;
 use crate::run::Run;
+use crate::table::OTHER;
 
 /// Efficiency from which on there is nothing to mend.
 const GOOD: f64 = 0.9;
@@ -18,6 +20,10 @@ const GOOD: f64 = 0.9;
 const MINOR: f64 = 0.05;
 /// A rank that owns so many times its share of the tests has more than others.
 const MUCH: f64 = 1.5;
+/// So does one that owns so much of all tests beyond its share: of two ranks, one that has two thirds.
+const MUCH_MORE: f64 = 0.15;
+/// A patch with so much of all tests is told of, whoever owns it.
+const LARGE: f64 = 0.25;
 /// Most patches that are named.
 const NAMED: usize = 6;
 
@@ -30,6 +36,8 @@ pub struct Finding {
     pub why: String,
     /// Whether it is to blame.
     pub at_fault: bool,
+    /// Whether that cannot be told: then nothing is said to be fine either.
+    pub unknown: bool,
 }
 
 /// What stands out of a run.
@@ -54,10 +62,10 @@ impl Findings {
         let phase = digest
             .traced
             .as_ref()
-            .map_or_else(|| phase_of_record(digest), phase_of_trace);
+            .map_or_else(|| phase_of_record(run, digest), phase_of_trace);
         let patch = digest.traced.as_ref().map_or_else(
             || patch_of_record(run),
-            |traced| patch_of_trace(run, traced),
+            |traced| patch_of_trace(run, traced, &phase),
         );
         let policy = policy(run, digest);
         let mut findings = Self {
@@ -80,7 +88,58 @@ impl Findings {
             }
         }
         findings.next(run, digest);
+        findings.put_other_first(digest);
         findings
+    }
+
+    /// Where most of the loop lies between steps, that is what to look at first.
+    fn put_other_first(&mut self, digest: &Digest) {
+        let Some(share) = digest.mostly_between() else {
+            return;
+        };
+        let mut parts: Vec<_> = digest
+            .between
+            .iter()
+            .filter(|part| part.avg_s > 0.0)
+            .collect();
+        parts.sort_by(|a, b| b.avg_s.total_cmp(&a.avg_s));
+        let told: Vec<String> = (parts.iter().take(2))
+            .map(|part| format!("{} {}", part.name, percent(part.avg_s / digest.loop_s)))
+            .collect();
+        let of = match told.is_empty() {
+            true => String::new(),
+            false => format!(", most of it {} of the loop", list(&told)),
+        };
+        let in_steps = match self.phase.at_fault {
+            true => format!("Of steps alone it is `{}`. ", self.phase.answer),
+            false => "Within steps: ".to_owned(),
+        };
+        self.phase = Finding {
+            answer: format!("{OTHER}, between steps"),
+            why: format!(
+                "No phase: {} of the loop goes by between steps{of}. {in_steps}{}",
+                percent(share),
+                self.phase.why
+            ),
+            at_fault: true,
+            unknown: false,
+        };
+        let picture = match parts.first() {
+            Some(part) if part.name == "pictures" => {
+                "leave pictures out with `--set output.pictures=false`, or draw and write less often (`output.interval`)"
+            }
+            Some(part) if part.name == "checkpoints" => {
+                "write checkpoints less often (`output.checkpoint_interval`)"
+            }
+            Some(part) if part.name == "history" => {
+                "steps are so short that telling of them takes longer: take fewer ranks (`--ranks`) or a larger cloth"
+            }
+            _ => {
+                "write less often (`output.interval`), and leave out pictures (`--set output.pictures=false`)"
+            }
+        };
+        self.next
+            .insert(0, format!("For what goes by between steps: {picture}."));
     }
 
     fn next(&mut self, run: &Run, digest: &Digest) {
@@ -243,7 +302,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
                 "Ranks are at work for {} of the time in the steps that were traced.",
                 percent(used)
             ),
-            at_fault: false,
+            ..Finding::default()
         };
     };
     let work = &traced.work[phase];
@@ -275,6 +334,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
         answer: name.clone(),
         why,
         at_fault: true,
+        unknown: false,
     }
 }
 
@@ -294,7 +354,36 @@ fn because(cause: Use) -> &'static str {
     }
 }
 
-fn phase_of_record(digest: &Digest) -> Finding {
+/// What the history of a run that did not live to write more tells: how long phases took, not what of it was waited for.
+fn phase_of_history(run: &Run) -> Option<Finding> {
+    let mut sums: Vec<(&str, f64)> = (Row::PHASES.iter().enumerate())
+        .map(|(k, name)| (*name, run.history.iter().map(|row| row.phases_s[k]).sum()))
+        .collect();
+    let all: f64 = sums.iter().map(|(_, s)| s).sum();
+    sums.retain(|(_, s)| *s > 0.0);
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (most, _) = sums.first()?;
+    let told: Vec<String> = (sums.iter())
+        .map(|(name, s)| format!("{name} {}", percent(s / all)))
+        .collect();
+    Some(Finding {
+        answer: format!("{most}, by time alone"),
+        why: format!(
+            "The run did not live to write what ranks waited for. By history.csv, phases took of {}, by the slowest rank of each: {}.",
+            many(run.history.len() as u64, "step"),
+            told.join(", ")
+        ),
+        at_fault: false,
+        unknown: true,
+    })
+}
+
+fn phase_of_record(run: &Run, digest: &Digest) -> Finding {
+    if !digest.has_times
+        && let Some(finding) = phase_of_history(run)
+    {
+        return finding;
+    }
     let is_good = digest.efficiency.is_none_or(|e| e.parallel >= GOOD);
     let tasks = digest.phases.iter().find(|phase| phase.name == IN_TASKS);
     let lost = digest.phases.iter().filter(|phase| phase.name != IN_TASKS);
@@ -309,7 +398,13 @@ fn phase_of_record(digest: &Digest) -> Finding {
     let most = lost.max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((phase, idle)) = most.filter(|_| !is_good && digest.loop_s > 0.0) else {
         let why = match digest.efficiency {
-            Some(e) => format!("The parallel efficiency is {}.", percent(e.parallel)),
+            Some(e) => format!(
+                "The parallel efficiency of steps is {}.",
+                percent(e.parallel)
+            ),
+            None if digest.has_times => {
+                "The run is of an earlier version, which did not measure waits.".to_owned()
+            }
             None => "The run did not live to write what it measured.".to_owned(),
         };
         return Finding {
@@ -319,6 +414,7 @@ fn phase_of_record(digest: &Digest) -> Finding {
             },
             why,
             at_fault: false,
+            unknown: digest.efficiency.is_none(),
         };
     };
     let mut why = format!(
@@ -343,16 +439,18 @@ fn phase_of_record(digest: &Digest) -> Finding {
         answer: phase.name.clone(),
         why,
         at_fault: true,
+        unknown: false,
     }
 }
 
-fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
+/// Patches are to blame only where the phase at fault is the one whose tests are of them, and ranks lack work in it.
+fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
     let all: f64 = traced.patches.iter().map(|work| work.tests).sum();
     if all <= 0.0 {
         return Finding {
             answer: "none".to_owned(),
             why: "No test of a patch was traced.".to_owned(),
-            at_fault: false,
+            ..Finding::default()
         };
     }
     let mut of_rank = vec![0.0; run.ranks()];
@@ -365,7 +463,8 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
     let even = 1.0 / run.ranks().max(1) as f64;
     let by_tests = |a: &(usize, &f64), b: &(usize, &f64)| a.1.total_cmp(b.1).then(b.0.cmp(&a.0));
     let owner = of_rank.iter().enumerate().max_by(by_tests);
-    let owner = owner.filter(|(_, tests)| known > 0.0 && **tests / known > MUCH * even);
+    let much = (MUCH * even).min(even + MUCH_MORE);
+    let owner = owner.filter(|(_, tests)| known > 0.0 && **tests / known > much);
     let mut ranked: Vec<(usize, f64)> = (traced.patches.iter().enumerate())
         .filter(|(_, work)| owner.is_none_or(|(rank, _)| work.owner == Some(rank as u32)))
         .map(|(patch, work)| (patch, work.tests / all))
@@ -378,19 +477,21 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
     match owner {
         Some((rank, tests)) => {
             let share = tests / known;
-            let many = traced.patches.len();
+            let patches = traced.patches.len();
             let own = traced
                 .patches
                 .iter()
                 .filter(|w| w.owner == Some(rank as u32));
             let own: Vec<&crate::PatchWork> = own.collect();
             let moved: f64 = own.iter().map(|work| work.moved()).sum();
+            let stolen: f64 = own.iter().map(|work| work.stolen()).sum();
             let mut why = format!(
-                "Rank {rank} owns {} of the {many} patches and {} of all tests ({}). Other ranks made {} of those.",
+                "Rank {rank} owns {} of the {patches} patches and {} of all tests ({}). Other ranks made {} of those: {} stolen, the rest placed there.",
                 own.len(),
                 percent(share),
                 most.join(", "),
                 percent(moved / tests.max(1.0)),
+                percent(stolen / tests.max(1.0)),
             );
             if let (Some(first), true) = (ranked.first(), run.cloth.is_some())
                 && let Some(per) = traced.patches[first.0].per_triangle()
@@ -410,6 +511,19 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
                 .collect();
             // Where they were shared out, nobody is to blame for having them.
             let kept = moved < 0.5 * (1.0 - even) * tests;
+            let hungry = phase.at_fault && phase.answer == SHARED && traced.is_hungry();
+            if !(kept && hungry) {
+                let fine = match (kept, phase.at_fault) {
+                    (false, _) => "They were shared out.",
+                    (true, false) => "Nobody waits for that.",
+                    (true, true) => "What ranks wait for is not that.",
+                };
+                return Finding {
+                    answer: "none".to_owned(),
+                    why: format!("{why} {fine}"),
+                    ..Finding::default()
+                };
+            }
             let noun = if numbers.len() == 1 {
                 "patch"
             } else {
@@ -421,22 +535,31 @@ fn patch_of_trace(run: &Run, traced: &Traced) -> Finding {
                     list(&numbers)
                 ),
                 why,
-                at_fault: kept,
+                at_fault: true,
+                unknown: false,
             }
         }
         None => Finding {
             answer: "none".to_owned(),
-            why: match most.is_empty() {
-                true => {
-                    "No rank and no patch has much more than its share of the tests.".to_owned()
-                }
-                false => format!(
-                    "No rank owns much more than its share of the tests. The most are of {}.",
-                    most.join(", ")
-                ),
-            },
-            at_fault: false,
+            why: no_owner(run.ranks(), &ranked, &most),
+            ..Finding::default()
         },
+    }
+}
+
+/// Why no rank is to blame for what it owns; patches are in the order of their shares, and `most` names the first of them.
+fn no_owner(ranks: usize, ranked: &[(usize, f64)], most: &[String]) -> String {
+    let told = most.join(", ");
+    match ranked.first() {
+        _ if most.is_empty() => {
+            "No rank and no patch has much more than its share of the tests.".to_owned()
+        }
+        _ if ranks < 2 => format!("One rank owns all patches. The most tests are of {told}."),
+        Some(&(patch, share)) if share > LARGE => format!(
+            "No rank owns much more than its share of the tests, though patch {patch} alone has {}: the most are of {told}.",
+            percent(share)
+        ),
+        _ => format!("No rank owns much more than its share of the tests. The most are of {told}."),
     }
 }
 
@@ -468,6 +591,7 @@ fn patch_of_record(run: &Run) -> Finding {
         answer: "not known without a trace".to_owned(),
         why,
         at_fault: false,
+        unknown: true,
     }
 }
 
@@ -476,7 +600,7 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
     let innocent = |why: String| Finding {
         answer: name.clone(),
         why,
-        at_fault: false,
+        ..Finding::default()
     };
     if run.ranks() < 2 {
         return innocent("One rank has nobody to share with.".to_owned());
@@ -540,10 +664,22 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
         answer: name,
         why,
         at_fault,
+        unknown: false,
     }
 }
 
 impl Traced {
+    /// Whether what ranks lose in the phase in which they share tasks is mostly for want of tasks.
+    fn is_hungry(&self) -> bool {
+        let phase = self.tracks.phases.iter().position(|name| name == SHARED);
+        phase.is_some_and(|phase| {
+            let parts = self.division.phase(phase);
+            let want = [Use::Held, Use::Running, Use::Answer, Use::NoWork];
+            let want: u64 = want.iter().map(|&what| parts.of(what)).sum();
+            2 * want > parts.idle() - parts.of(Use::Outputs)
+        })
+    }
+
     /// The share of their time that the traced steps would take if tasks were spread evenly over ranks and nobody
     /// waited for any; what ranks do besides stays as it is.
     #[must_use]
@@ -567,6 +703,7 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
             answer: name.to_owned(),
             why: "The run did not live to write who asked whom for tasks.".to_owned(),
             at_fault: false,
+            unknown: true,
         };
     }
     let mut why = match steals {
@@ -589,5 +726,6 @@ fn policy_of_record(digest: &Digest, name: &str) -> Finding {
         answer: name.to_owned(),
         why,
         at_fault: uneven,
+        unknown: false,
     }
 }

@@ -18,7 +18,9 @@ mod format;
 mod page;
 mod record;
 mod run;
+mod table;
 mod text;
+mod trace_file;
 mod tracks;
 mod work;
 
@@ -29,11 +31,14 @@ pub use division::{Division, Parts, Use};
 pub use error::ReportError;
 pub use findings::{Finding, Findings};
 pub use record::{
-    Balance, Efficiency, Machine, Outcome, Partition, Phase, Rank, Record, Row, Scene, TraceRecord,
+    Balance, EFFICIENCY_OF, Efficiency, Machine, Outcome, Partition, Phase, Rank, Record, Row,
+    Scene, TraceRecord,
 };
-pub use run::{Run, TRACE_MAGIC};
+pub use run::Run;
+pub use table::{OTHER, phase_table};
+pub use trace_file::{read_trace_file, write_trace_file};
 pub use tracks::{FIRST_BODY, PhaseSpan, RankTracks, Request, TaskSpan, Tracks, WaitSpan};
-pub use work::{Histogram, PatchWork, Stolen, patches, sizes, steals};
+pub use work::{Histogram, PatchWork, Stolen, patches, sizes, steals, stolen};
 
 /// Runs with all that is said of them.
 #[derive(Clone, Debug)]

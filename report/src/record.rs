@@ -11,6 +11,9 @@ use weft_runtime::trace::Sharing;
 /// The record of a run.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Record {
+    /// What no other run has, and its trace has too; empty for runs of earlier versions.
+    #[serde(default)]
+    pub run: String,
     /// The command line, program first.
     #[serde(default)]
     pub command: Vec<String>,
@@ -27,7 +30,10 @@ pub struct Record {
     /// The phases of a step.
     #[serde(default)]
     pub phases: Vec<Phase>,
-    /// How well ranks were used, over the whole run.
+    /// What ranks did between steps; runs of earlier versions do not say.
+    #[serde(default)]
+    pub between: Vec<Phase>,
+    /// How well ranks were used, over all steps.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
     pub balance: Option<Balance>,
@@ -140,12 +146,18 @@ impl Phase {
     }
 }
 
+/// What the efficiencies of a whole run are of, for people.
+pub const EFFICIENCY_OF: &str = "POP, steps of the whole run, no wait is useful";
+
 /// The efficiencies of the POP project, each in [0, 1].
+///
+/// Here they are of steps: the elapsed time is that of the rank that spent most in them, without outputs and what else goes by
+/// between steps, and useful is what is left of a rank's steps without waits, for messages and for tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Efficiency {
     /// Mean useful time over the greatest of a rank.
     pub load_balance: f64,
-    /// Greatest useful time of a rank over the run time.
+    /// Greatest useful time of a rank over the time that all took.
     pub communication: f64,
     /// Their product.
     pub parallel: f64,
@@ -207,6 +219,12 @@ pub struct Rank {
     /// Time that its workers spent in tasks, over their number, in s.
     #[serde(default)]
     pub tasks_s: f64,
+    /// Time in which it made patches ready for tests outside of tasks, in s.
+    #[serde(default)]
+    pub early_s: f64,
+    /// Time of its steps in which it was at work, in s; runs of earlier versions do not say.
+    #[serde(default)]
+    pub useful_s: Option<f64>,
     /// Tasks that finished here.
     #[serde(default)]
     pub tasks: u64,
@@ -260,8 +278,8 @@ pub struct TraceRecord {
 pub struct Row {
     /// Its number, from 1.
     pub step: u32,
-    /// Time of collision detection, assembling, the solve and the response in s, slowest rank each.
-    pub phases_s: [f64; 4],
+    /// Time of each of [`Row::PHASES`] in s, slowest rank each; 0 where an earlier version did not say.
+    pub phases_s: [f64; 5],
     /// Tests.
     pub tests: u64,
     /// Tasks that ran on another rank than the one that had them first.
@@ -270,7 +288,7 @@ pub struct Row {
 
 impl Row {
     /// The phases, in the order of [`Row::phases_s`], under the names that `run.json` gives them.
-    pub const PHASES: [&'static str; 4] = ["collide", "assemble", "solve", "respond"];
+    pub const PHASES: [&'static str; 5] = ["collide", "assemble", "solve", "respond", "share"];
     const COLUMNS: [&'static str; 7] = [
         "step",
         "collide_s",
@@ -296,6 +314,8 @@ impl Row {
             let found = header.iter().position(|column| *column == name);
             *at = found.ok_or_else(|| format!("it has no column `{name}`"))?;
         }
+        // Earlier versions did not write it.
+        let share = header.iter().position(|column| *column == "share_s");
         lines
             .map(|(number, line)| {
                 let cells: Vec<&str> = line.split(',').collect();
@@ -308,9 +328,10 @@ impl Row {
                         )
                     })
                 };
+                let share = share.and_then(|at| cells.get(at)?.parse().ok());
                 Ok(Self {
                     step: cell(0)? as u32,
-                    phases_s: [cell(1)?, cell(2)?, cell(3)?, cell(4)?],
+                    phases_s: [cell(1)?, cell(2)?, cell(3)?, cell(4)?, share.unwrap_or(0.0)],
                     tests: cell(5)? as u64,
                     steals: cell(6)? as u64,
                 })
@@ -351,7 +372,17 @@ mod tests {
                     1,x,5,2,0.2,0.1,0.3,0.4\n2,x,6,3,0,0,0,0\n3,x,7";
         let rows = Row::read_all(text).unwrap();
         assert_eq!(rows.len(), 2);
-        assert_eq!(rows[0].phases_s, [0.1, 0.2, 0.3, 0.4]);
+        assert_eq!(rows[0].phases_s, [0.1, 0.2, 0.3, 0.4, 0.0]);
+        // A history that went on after an earlier version has cells without a number.
+        let text = "step,share_s,tests,steals,physics_s,collide_s,solve_s,response_s\n\
+                    1,,5,2,0.2,0.1,0.3,0.4\n2,0.5,6,3,0,0,0,0\n";
+        let rows = Row::read_all(text).unwrap();
+        assert_eq!((rows[0].phases_s[4], rows[1].phases_s[4]), (0.0, 0.5));
+        let text = "1,x,5,2,0.2,0.1,0.3,0.4\n2,x,6,3,0,0,0,0\n3,x,7";
+        let rows = Row::read_all(&format!(
+            "step,new,tests,steals,physics_s,collide_s,solve_s,response_s\n{text}"
+        ))
+        .unwrap();
         assert_eq!((rows[1].step, rows[1].tests, rows[1].steals), (2, 6, 3));
         for (text, word) in [
             ("step,tests\n", "collide_s"),

@@ -5,13 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use weft_runtime::trace::{Span, Timeline};
-use weft_runtime::wire;
 
 use crate::record::{Record, Row};
+use crate::trace_file::read_trace_file;
 use crate::{Cloth, ReportError};
-
-/// First line of the file that a rank's trace is kept in; after it comes a [`Timeline`] on the wire.
-pub const TRACE_MAGIC: &[u8] = b"weft-trace 1\n";
 
 /// A run as its directory tells it.
 #[derive(Clone, Debug)]
@@ -48,7 +45,13 @@ impl Run {
                     io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                 ) =>
             {
-                return Err(ReportError::NotARun(directory.to_owned()));
+                let of_study = ["study.json", "study.csv"];
+                return Err(
+                    match of_study.iter().any(|file| directory.join(file).is_file()) {
+                        true => ReportError::Study(directory.to_owned()),
+                        false => ReportError::NotARun(directory.to_owned()),
+                    },
+                );
             }
             Err(source) => return Err(ReportError::Read { path, source }),
         };
@@ -63,10 +66,18 @@ impl Run {
             incomplete: false,
             notes: Vec::new(),
         };
+        run.leave_out_twice_told();
         run.note_end();
+        run.note_history();
         run.note_shared_cores();
         run.read_traces()?;
         Ok(run)
+    }
+
+    /// Records of earlier versions warn of what a trace lacks, which [`Run::notes`] tell by the files.
+    fn leave_out_twice_told(&mut self) {
+        let of_trace = |warning: &String| warning.contains(" events of the trace found no room");
+        self.record.warnings.retain(|warning| !of_trace(warning));
     }
 
     fn note_no_trace(&mut self) {
@@ -128,6 +139,10 @@ impl Run {
         let steps = self.history.len();
         match (&self.record.error, self.record.exit) {
             (Some(error), _) => self.notes.push(format!("The run failed: {error}")),
+            (None, None) if self.record.result.is_some() => self.notes.push(
+                "The run was killed, or still goes on, while it writes its trace: run.json has no exit code. All else is known."
+                    .to_owned(),
+            ),
             (None, None) => {
                 let resume = if self.has_checkpoint() {
                     "`weft run … --resume` goes on from the newest checkpoint"
@@ -141,6 +156,32 @@ impl Run {
             }
             _ => {}
         }
+    }
+
+    /// A run that came to its end has a line for each of its steps.
+    fn note_history(&mut self) {
+        let Some(result) = &self.record.result else {
+            return;
+        };
+        let last = self.history.last().map_or(0, |row| u64::from(row.step));
+        let follows = |pair: &[Row]| pair[1].step == pair[0].step + 1;
+        let gaps = self
+            .history
+            .windows(2)
+            .filter(|pair| !follows(pair))
+            .count();
+        let lacks = if self.history.is_empty() && result.steps > 0 {
+            format!("has none of {} steps", result.steps)
+        } else if last != result.steps {
+            format!("ends with step {last} of {}", result.steps)
+        } else if gaps > 0 {
+            format!("lacks steps in {gaps} places")
+        } else {
+            return;
+        };
+        self.notes.push(format!(
+            "history.csv {lacks}: it was cut off or damaged. What is told step by step is of the others."
+        ));
     }
 
     /// Threads of one process that are more than its cores take turns, and each waits for others that do not run.
@@ -181,7 +222,7 @@ impl Run {
             let path = self.path.join(format!("trace/rank-{rank:05}.bin"));
             match fs::read(&path) {
                 Ok(bytes) => {
-                    let timeline = read_timeline(&bytes, rank)
+                    let timeline = read_timeline(&bytes, rank, &self.record.run)
                         .map_err(|what| ReportError::Trace { path, what })?;
                     self.timelines.push(timeline);
                 }
@@ -191,8 +232,8 @@ impl Run {
         }
         if missing > 0 && !self.timelines.is_empty() {
             self.notes.push(format!(
-                "The trace is left out, for {missing} of {ranks} ranks have none: the run was killed while it was \
-                 written, or a file was lost on the way."
+                "The trace is left out, for {missing} of {ranks} ranks have none: the run was killed, or the disk was full, while \
+                 it was written, or a file was lost on the way."
             ));
             self.timelines.clear();
         } else if self.timelines.is_empty() {
@@ -290,10 +331,11 @@ fn end_of_step(timeline: &Timeline, step: u64) -> Option<u64> {
     timeline.spans.iter().find(is_step).map(|span| span.end)
 }
 
-fn read_timeline(bytes: &[u8], rank: usize) -> Result<Timeline, String> {
-    let rest = bytes.strip_prefix(TRACE_MAGIC);
-    let rest = rest.ok_or_else(|| "it does not begin with `weft-trace 1`".to_owned())?;
-    let mut timeline: Timeline = wire::decode(rest)?;
+fn read_timeline(bytes: &[u8], rank: usize, run: &str) -> Result<Timeline, String> {
+    let (of, mut timeline) = read_trace_file(bytes)?;
+    if of != run {
+        return Err("it is of another run than run.json".to_owned());
+    }
     if timeline.rank.index() != rank {
         return Err(format!("it is of rank {}", timeline.rank.0));
     }

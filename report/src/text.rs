@@ -6,8 +6,13 @@ use crate::digest::{Digest, Traced};
 use crate::division::Use;
 use crate::findings::Findings;
 use crate::format::{bytes, count, many, percent, seconds};
-use crate::record::{Efficiency, Phase};
+use crate::record::{EFFICIENCY_OF, Efficiency};
 use crate::run::Run;
+use crate::table::{OTHER, phase_table};
+
+/// What the line `other` is.
+pub(crate) const ABOUT_OTHER: &str = "other: between steps. Pictures are drawn and written, frames and checkpoints written; history: \
+                                      reports of ranks are gathered, and all hear whether to go on.";
 
 /// Everything about one run.
 pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
@@ -34,11 +39,9 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
     }
     if !digest.phases.is_empty() {
         text.push('\n');
-        text += &phase_table(&digest.phases, digest.loop_s, "other");
-        text += &efficiency(
-            digest.efficiency,
-            "POP, whole run, waits in phases count as useful",
-        );
+        text += &phase_table(&digest.phases, digest.loop_s, OTHER, &digest.between);
+        let _ = writeln!(text, "{ABOUT_OTHER}");
+        text += &efficiency(digest.efficiency, EFFICIENCY_OF);
     }
     if let Some(traced) = &digest.traced {
         let _ = writeln!(
@@ -48,11 +51,8 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
             traced.steps.1,
             traced.mark()
         );
-        text += &phase_table(&traced.work, traced.mean_s, "idle");
-        text += &efficiency(
-            traced.efficiency,
-            &format!("POP, traced steps, no wait is useful{}", traced.mark()),
-        );
+        text += &phase_table(&traced.work, traced.mean_s, "idle", &[]);
+        text += &efficiency(traced.efficiency, &efficiency_of_traced(traced));
         text += &causes(traced);
     }
     text.push('\n');
@@ -93,50 +93,19 @@ pub(crate) fn heading(run: &Run, digest: &Digest) -> String {
     text
 }
 
-/// The lines of a phase table; `whole` is what shares are of, in s, and `other` what the rest of it is called.
-fn phase_table(phases: &[Phase], whole: f64, other: &str) -> String {
-    let mut text = format!(
-        "{:<10} | {:>14} | {:>8} | {:>14} | {:>11} | {:>7}\n",
-        "Phase", "min s (rank)", "avg s", "max s (rank)", "imbalance %", "share %"
-    );
-    let share = |s: f64| 100.0 * s / whole.max(f64::MIN_POSITIVE);
-    let mut rest = whole;
-    for phase in phases {
-        if !phase.name.starts_with(' ') {
-            rest -= phase.avg_s;
-        }
-        let _ = writeln!(
-            text,
-            "{:<10} | {:>8.3} {:>5} | {:>8.3} | {:>8.3} {:>5} | {:>11.1} | {:>7.1}",
-            phase.name,
-            phase.min_s,
-            format!("({})", phase.min_rank),
-            phase.avg_s,
-            phase.max_s,
-            format!("({})", phase.max_rank),
-            100.0 * phase.imbalance(),
-            share(phase.avg_s)
-        );
-    }
-    let rest = rest.max(0.0);
-    let _ = writeln!(
-        text,
-        "{other:<10} | {:>14} | {rest:>8.3} | {:>14} | {:>11} | {:>7.1}",
-        "",
-        "",
-        "",
-        share(rest)
-    );
-    text
-}
-
-fn efficiency(efficiency: Option<Efficiency>, of: &str) -> String {
+/// A line with efficiencies, and what they are `of`; nothing if they are not known.
+pub(crate) fn efficiency(efficiency: Option<Efficiency>, of: &str) -> String {
     efficiency.map_or_else(String::new, |e| {
         format!(
             "Efficiency: load balance {:.2}, communication {:.2}, parallel {:.2} ({of})\n",
             e.load_balance, e.communication, e.parallel
         )
     })
+}
+
+/// What efficiencies of traced steps are of.
+pub(crate) fn efficiency_of_traced(traced: &Traced) -> String {
+    format!("POP, traced steps, no wait is useful{}", traced.mark())
 }
 
 /// Where idle time went, largest first.
@@ -252,13 +221,15 @@ pub(crate) fn comparison(runs: &[(&Run, &Digest)]) -> Vec<(&'static str, Vec<Str
             tasks.map_or_else(|| "-".to_owned(), |tasks| percent(tasks.imbalance()))
         }),
         row("solve, max (rank)", &|_, digest| phase(digest, "solve")),
-        row("load balance", &|_, d| {
+        row("load balance, all steps", &|_, d| {
             pop(d.efficiency, |e| e.load_balance)
         }),
-        row("communication", &|_, d| {
+        row("communication, all steps", &|_, d| {
             pop(d.efficiency, |e| e.communication)
         }),
-        row("parallel", &|_, d| pop(d.efficiency, |e| e.parallel)),
+        row("parallel, all steps", &|_, d| {
+            pop(d.efficiency, |e| e.parallel)
+        }),
         row("tests", &|_, d| count(d.counts.tests)),
         row("requests", &|_, d| count(d.counts.requests)),
         row("  refused", &|_, d| count(d.counts.refused)),

@@ -29,7 +29,7 @@ fn a_whole_run_is_told_whole() {
     let text = text(&place());
     for words in [
         "scene made, 2 ranks x 1 worker (threads), policy paper",
-        "collide    |    1.000   (0) |    1.500 |    2.000   (1) |        33.3 |    75.0",
+        "collide       |   1.00 s   (0) |   1.50 s |   2.00 s   (1) |        33.3 |    75.0",
         "Work in the traced steps, 7 to 7, without waits",
         "load balance 0.85, communication 0.80, parallel 0.68",
         "5.0 % waiting for an answer",
@@ -69,6 +69,21 @@ fn a_killed_run_is_told_as_far_as_it_goes() {
     assert!(text.contains("killed or still goes on"), "{text}");
     assert!(text.contains("history of 1 steps"), "{text}");
     assert!(text.contains("no checkpoint to go on from"), "{text}");
+    // Nothing is measured of waits, but how long phases took is.
+    let path = root.path().join("run.json");
+    let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    for key in ["balance", "phases", "ranks", "loop_s"] {
+        record.as_object_mut().unwrap().remove(key);
+    }
+    fs::write(&path, record.to_string()).unwrap();
+    let text = self::text(&root);
+    for words in [
+        "phase   respond, by time alone",
+        "By history.csv",
+        "respond 40 %, solve 30 %, collide 20 %, assemble 10 %",
+    ] {
+        assert!(text.contains(words), "no {words:?} in\n{text}");
+    }
 }
 
 #[test]
@@ -116,6 +131,18 @@ fn events_without_room_are_told() {
     ] {
         assert!(text.contains(words), "no {words:?} in\n{text}");
     }
+    // Once, though the run has warned of it as well.
+    let path = root.path().join("run.json");
+    let warned =
+        r#""warnings": ["12 events of the trace found no room, those that came last"], "ranks""#;
+    let record = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        record.replacen("\"ranks\": [", &format!("{warned}: ["), 1),
+    )
+    .unwrap();
+    let again = Report::new(vec![Run::read(root.path()).unwrap()]).text();
+    assert_eq!(again, text);
     let runs = [&root, &place()].map(|root| Run::read(root.path()).unwrap());
     let text = Report::new(runs.into()).text();
     assert!(text.contains("5.0 % (incomplete trace) |"), "{text}");
@@ -198,6 +225,9 @@ fn idle_time_is_one_number() {
 fn what_is_no_run_is_refused_with_what_to_do() {
     let root = tempfile::tempdir().unwrap();
     assert!(error(&root).contains("weft run --out"));
+    fs::write(root.path().join("study.json"), "{}").unwrap();
+    assert!(error(&root).contains("directory of a study"));
+    fs::remove_file(root.path().join("study.json")).unwrap();
     for (record, words) in [
         ("{", "EOF"),
         ("[]", "weftwork"),
@@ -236,11 +266,11 @@ fn traces_of_other_versions_and_damaged_ones_are_refused() {
     let root = place();
     let path = root.path().join("trace/rank-00001.bin");
     let whole = fs::read(&path).unwrap();
-    let other = String::from_utf8_lossy(&whole[..13]).replace('1', "9");
+    let other = String::from_utf8_lossy(&whole[..13]).replace('2', "9");
     let damaged: Vec<(Vec<u8>, &str)> = vec![
-        ([other.as_bytes(), &whole[13..]].concat(), "weft-trace 1"),
+        ([other.as_bytes(), &whole[13..]].concat(), "weft-trace 2"),
         (whole[..whole.len() / 2].to_vec(), "end too early"),
-        (Vec::new(), "weft-trace 1"),
+        (Vec::new(), "weft-trace 2"),
         (
             fs::read(root.path().join("trace/rank-00000.bin")).unwrap(),
             "rank 0",
@@ -253,6 +283,82 @@ fn traces_of_other_versions_and_damaged_ones_are_refused() {
             assert!(error.contains(word), "no {word} in {error}");
         }
     }
+}
+
+/// A single bit, and the files of another run.
+#[test]
+fn damage_and_traces_of_other_runs_are_refused() {
+    let root = place();
+    let path = root.path().join("trace/rank-00001.bin");
+    let whole = fs::read(&path).unwrap();
+    for at in [14, whole.len() / 2, whole.len() - 20, whole.len() - 1] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 4;
+        fs::write(&path, damaged).unwrap();
+        let error = error(&root);
+        assert!(
+            error.contains("damaged") && error.contains("rank-00001.bin"),
+            "{error}"
+        );
+    }
+    fs::write(&path, whole).unwrap();
+    let record = root.path().join("run.json");
+    let other = fs::read_to_string(&record).unwrap();
+    fs::write(
+        &record,
+        other.replace(r#""run": "made""#, r#""run": "other""#),
+    )
+    .unwrap();
+    let error = error(&root);
+    assert!(
+        error.contains("of another run") && error.contains("--trace"),
+        "{error}"
+    );
+}
+
+/// A run that came to its end knows how many steps it took.
+#[test]
+fn a_history_that_was_cut_off_is_told_of() {
+    let root = place();
+    let record = root.path().join("run.json");
+    let result = r#""result": {"hash": "0", "vertices": 9, "steps": 3}, "ranks": ["#;
+    let text_of_record = fs::read_to_string(&record).unwrap();
+    fs::write(&record, text_of_record.replacen("\"ranks\": [", result, 1)).unwrap();
+    let header = "step,tests,steals,physics_s,collide_s,solve_s,response_s\n";
+    let row = |step: u32| format!("{step},24,1,0.1,0.2,0.3,0.4\n");
+    let history = |rows: &str| {
+        fs::write(root.path().join("history.csv"), format!("{header}{rows}")).unwrap();
+        text(&root)
+    };
+    let whole = [1, 2, 3].map(row).concat();
+    assert!(!history(&whole).contains("note:"));
+    // In the middle of the last line, after one, of the first, and between two.
+    assert!(history(&whole[..whole.len() - 3]).contains("history.csv ends with step 2 of 3"));
+    assert!(history(&row(1)).contains("history.csv ends with step 1 of 3"));
+    assert!(history("").contains("history.csv has none of 3 steps"));
+    assert!(history(&[1, 3].map(row).concat()).contains("lacks steps in 1 places"));
+    fs::remove_file(root.path().join("history.csv")).unwrap();
+    assert!(text(&root).contains("history.csv has none of 3 steps"));
+}
+
+/// All is measured, and the trace is being written, or was when the run was killed.
+#[test]
+fn a_run_that_was_killed_while_it_wrote_its_trace_is_told_whole() {
+    let root = place();
+    let record = root.path().join("run.json");
+    let result = r#""result": {"hash": "0", "vertices": 9, "steps": 7}, "ranks": ["#;
+    let text_of_record = fs::read_to_string(&record).unwrap();
+    let killed = text_of_record.replacen("\"ranks\": [", result, 1);
+    fs::write(&record, killed.replace("\"exit\": 0", "\"exit\": null")).unwrap();
+    let whole = text(&root);
+    assert!(whole.contains("while it writes its trace"), "{whole}");
+    assert!(whole.contains("Work in the traced steps"), "{whole}");
+    fs::remove_file(root.path().join("trace/rank-00000.bin")).unwrap();
+    let without = text(&root);
+    assert!(
+        without.contains("1 of 2 ranks have none") && without.contains("collide  "),
+        "{without}"
+    );
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod made;
 
 use proptest::prelude::*;
 use weft_report::{
-    Digest, Division, Findings, Histogram, Report, Run, Tracks, Use, patches, sizes, steals,
+    Digest, Division, Findings, Histogram, Phase, Report, Run, Tracks, Use, patches, sizes, steals,
+    stolen,
 };
 use weft_runtime::trace::{Timeline, What};
 
@@ -109,6 +110,127 @@ fn efficiencies_leave_waits_out() {
     assert!((collide.imbalance() - (500.0 / 330.0 - 1.0)).abs() < 1e-9);
 }
 
+/// Earlier versions counted waits as useful and outputs as communication: their numbers are not shown as if they were ours.
+#[test]
+fn efficiencies_of_earlier_versions_are_left_out() {
+    let root = tempfile::tempdir().unwrap();
+    made::directory(root.path(), &two_ranks(), "0");
+    let path = root.path().join("run.json");
+    let record = std::fs::read_to_string(&path).unwrap();
+    let e =
+        r#""efficiency": {"load_balance": 1.0, "communication": 0.05, "parallel": 0.05}, "ranks""#;
+    let old = record.replace("\"ranks\": [", &format!("{e}: ["));
+    std::fs::write(&path, &old).unwrap();
+    let said = |root: &std::path::Path| Report::new(vec![Run::read(root).unwrap()]).text();
+    assert!(!said(root.path()).contains("whole run, no wait"));
+    std::fs::write(
+        &path,
+        old.replace("\"tasks_s\"", "\"useful_s\": 1.0, \"tasks_s\""),
+    )
+    .unwrap();
+    assert!(
+        said(root.path())
+            .contains("parallel 0.05 (POP, steps of the whole run, no wait is useful)")
+    );
+}
+
+/// What is made ready before tests is work that a rank alone does within them.
+#[test]
+fn patches_made_ready_early_are_counted_with_tasks() {
+    let (mut run, _) = digest(&two_ranks());
+    run.record.ranks[1].early_s = 0.5;
+    let digest = Digest::of(&run);
+    let tasks = digest
+        .phases
+        .iter()
+        .find(|phase| phase.name.trim() == "in tasks")
+        .unwrap();
+    assert_eq!((tasks.min_s, tasks.max_s, tasks.max_rank), (1.0, 1.5, 1));
+}
+
+/// Most of the loop lies between steps: that is said first, of what it consists, and shares add up, in text and on the page.
+#[test]
+fn what_lies_between_steps_is_named_and_explained() {
+    let (mut run, _) = digest(&two_ranks());
+    let between = |name: &str, s: f64| Phase::of(name, &[s, s]);
+    run.record.loop_s = Some(20.0);
+    run.record.between = vec![
+        between("pictures", 12.0),
+        between("frames", 4.0),
+        between("checkpoints", 0.0),
+    ];
+    let digest = Digest::of(&run);
+    let findings = Findings::of(&run, &digest);
+    assert_eq!(findings.phase.answer, "other, between steps");
+    for words in [
+        "92 % of the loop",
+        "pictures 60 % and frames 20 %",
+        "Of steps alone it is `collide`",
+    ] {
+        assert!(
+            findings.phase.why.contains(words),
+            "no {words:?}: {findings:?}"
+        );
+    }
+    assert!(
+        findings.next[0].contains("output.pictures=false"),
+        "{findings:?}"
+    );
+    let report = Report::new(vec![run]);
+    let text = report.text();
+    let shares = |text: &str| -> Vec<f64> {
+        let table = text.split("Phase ").nth(1).unwrap();
+        let rows = table.lines().skip(1).take_while(|line| line.contains('|'));
+        let whole = rows.filter(|line| !line.starts_with(' '));
+        whole
+            .map(|row| row.rsplit('|').next().unwrap().trim().parse().unwrap())
+            .collect()
+    };
+    assert!(
+        (shares(&text).iter().sum::<f64>() - 100.0).abs() < 0.3,
+        "{text}"
+    );
+    assert!(
+        text.contains("\n  pictures ") && text.contains("\n  frames "),
+        "{text}"
+    );
+    // Of what took no time nothing is said.
+    assert!(!text.contains("\n  checkpoints "), "{text}");
+    assert!(text.contains("other: between steps. Pictures"), "{text}");
+    let mut page = Vec::new();
+    report.write_page(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    for row in ["other</th>", "pictures</th>", "frames</th>", "idle</th>"] {
+        assert!(page.contains(row), "no {row}");
+    }
+    assert!(page.contains("other, between steps</p>"));
+    let tables = page.split("<div class=\"tables\">").nth(1).unwrap();
+    for table in tables.split("<table>").skip(1).take(2) {
+        let rows = table.split("<tr>").filter(|row| row.contains("\"row\">"));
+        let share = |row: &str| -> f64 {
+            let cell = row.rsplit("<td>").next().unwrap();
+            cell.split_once(" %").unwrap().0.parse().unwrap()
+        };
+        let sum: f64 = rows.map(share).sum();
+        assert!((sum - 100.0).abs() < 1.0, "{sum}: {table}");
+    }
+}
+
+/// A step is drawn with all of its phases; one of an earlier version with those that it knew.
+#[test]
+fn charts_of_steps_have_every_phase_that_is_known() {
+    let meta = |share: f64| {
+        let (mut run, _) = digest(&two_ranks());
+        run.history[0].phases_s[4] = share;
+        let mut page = Vec::new();
+        Report::new(vec![run]).write_page(&mut page).unwrap();
+        String::from_utf8(page).unwrap()
+    };
+    let known = r#""history_phases":["collide","assemble","solve","respond""#;
+    assert!(meta(0.1).contains(&format!("{known},\"share\"]")));
+    assert!(meta(0.0).contains(&format!("{known}]")));
+}
+
 #[test]
 fn who_stole_from_whom_and_whose_tests_they_were() {
     let tracks = Tracks::of(&two_ranks(), 1);
@@ -126,12 +248,77 @@ fn who_stole_from_whom_and_whose_tests_they_were() {
         (10.0 + 3.0 + 8.0, 3.0)
     );
     assert_eq!((patches[0].moved(), patches[0].thief()), (8.0, Some(1)));
-    assert_eq!((patches[1].moved(), patches[1].thief()), (3.0, Some(0)));
+    // The test of both was forked by the owner of the other one: nobody stole it.
+    assert_eq!((patches[1].moved(), patches[1].stolen()), (3.0, 0.0));
+    assert_eq!((patches[1].thief(), patches[1].maker()), (None, Some(0)));
+    assert_eq!((patches[0].stolen(), patches[0].maker()), (8.0, Some(0)));
     assert_eq!(patches[0].per_triangle(), Some(21.0 / 4.0));
     let [tests, us] = sizes(&tracks);
     assert_eq!((tests.total(), us.counts), (3, vec![3]));
     // 10 and 8 lie from 8 to 15, 6 from 4 to 7.
     assert_eq!(tests.counts, [0, 0, 0, 1, 2]);
+}
+
+/// Rank 1 begins with tests of rank 0's patches, where a plan has put them; one more comes later, in two pieces; and in the next step none.
+#[test]
+fn what_was_placed_is_told_from_what_was_stolen() {
+    let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
+    let of_1 = |t: u64, steals: bool| {
+        let mut events = vec![(t, What::ScopeBegin), (t, What::JoinBegin)];
+        let mut task = |at: u64, patch: u32, tests: u32| {
+            events.push((t + at, made::task([patch, patch])));
+            events.push((t + at + 50, made::end(tests)));
+        };
+        task(0, 0, 10);
+        task(50, 1, 20);
+        task(200, 2, 5);
+        task(250, 2, 7);
+        task(300, 1, 3);
+        if steals {
+            events.push((t + 110, What::Asked { victim: 0 }));
+            events.push((
+                t + 150,
+                What::Answered {
+                    victim: 0,
+                    tasks: 1,
+                },
+            ));
+        }
+        events.push((t + 400, What::ScopeEnd));
+        events.sort_by_key(|event| event.0);
+        events
+    };
+    for (step, steals) in [(1, true), (2, false)] {
+        let t = 1000 * step;
+        for timeline in &mut timelines {
+            span(timeline, COLLIDE, t, t + 400, 0);
+            span(timeline, STEP, t, t + 400, step as u32);
+        }
+        scope(
+            &mut timelines[0],
+            step,
+            &[(t, What::ScopeBegin), (t + 400, What::ScopeEnd)],
+        );
+        scope(&mut timelines[1], step, &of_1(t, steals));
+    }
+    let tracks = Tracks::of(&timelines, 1);
+    assert_eq!(
+        stolen(&tracks, &[0, 0, 0, 1])[1][0],
+        [
+            false, false, true, true, false, false, false, false, false, false
+        ]
+    );
+    let patches = patches(&tracks, &[0, 0, 0, 1], &[]);
+    let told = |patch: usize| {
+        (
+            patches[patch].moved(),
+            patches[patch].stolen(),
+            patches[patch].thief(),
+        )
+    };
+    assert_eq!(told(0), (20.0, 0.0, None));
+    assert_eq!(told(1), (46.0, 0.0, None));
+    assert_eq!(told(2), (24.0, 12.0, Some(1)));
 }
 
 #[test]
@@ -189,6 +376,117 @@ fn the_one_that_is_to_blame_is_named() {
         findings.command.as_deref(),
         Some("weft study made.toml --set 'time.end=1 s' --ranks 4 --policy paper,every-other")
     );
+}
+
+/// Rank 0 owns all tests in each of these, which take a tenth of a step; that is told, but patches are to blame only where others
+/// lack work for it.
+#[test]
+fn patches_are_named_only_where_something_is_wrong_with_them() {
+    let steps = |collide: u64, wait: u64| {
+        let mut timelines: Vec<Timeline> = (0..4).map(empty).collect();
+        for timeline in &mut timelines {
+            span(timeline, COLLIDE, 0, collide, 0);
+            span(timeline, SOLVE, collide, 10_000, 0);
+            span(timeline, STEP, 0, 10_000, 1);
+            if wait > 0 {
+                span(timeline, EXCHANGE, 10_000 - wait, 10_000, 0);
+            }
+            let mut events = vec![(0, What::ScopeBegin), (0, What::JoinBegin)];
+            if timeline.rank.0 == 0 {
+                events.push((0, made::task([0, 0])));
+                events.push((collide, made::end(50)));
+            }
+            events.push((collide, What::ScopeEnd));
+            scope(timeline, 1, &events);
+        }
+        let (run, digest) = digest(&timelines);
+        Findings::of(&run, &digest)
+    };
+    // The solve is at fault; nobody is; the collisions are.
+    let waits = steps(1_000, 8_000);
+    assert_eq!(waits.phase.answer, "solve");
+    assert_eq!(
+        (&*waits.patch.answer, waits.patch.at_fault),
+        ("none", false)
+    );
+    assert!(
+        waits.patch.why.contains("1 of the 4 patches and 100 %"),
+        "{waits:?}"
+    );
+    assert!(
+        waits
+            .patch
+            .why
+            .ends_with("What ranks wait for is not that."),
+        "{waits:?}"
+    );
+    let fine = steps(1_000, 0);
+    assert_eq!((&*fine.phase.answer, &*fine.patch.answer), ("none", "none"));
+    assert!(
+        fine.patch.why.ends_with("Nobody waits for that."),
+        "{fine:?}"
+    );
+    let bad = steps(8_000, 0);
+    assert_eq!((&*bad.phase.answer, bad.patch.at_fault), ("collide", true));
+    assert!(bad.patch.answer.starts_with("those of rank 0"), "{bad:?}");
+}
+
+/// Of two ranks one owns 70 % of the tests, of one all: what is said of them is what they have.
+#[test]
+fn large_shares_are_told_as_such() {
+    let of = |ranks: u32, tests: [u32; 2]| {
+        let mut timelines: Vec<Timeline> = (0..ranks).map(empty).collect();
+        for timeline in &mut timelines {
+            span(timeline, COLLIDE, 0, 100, 0);
+            span(timeline, STEP, 0, 100, 1);
+            let mut events = vec![(0, What::ScopeBegin), (0, What::JoinBegin)];
+            if timeline.rank.0 == 0 {
+                for (patch, tests) in (0..).zip(tests) {
+                    events.push((u64::from(patch) * 50, made::task([patch, patch])));
+                    events.push((u64::from(patch) * 50 + 50, made::end(tests)));
+                }
+            }
+            events.push((100, What::ScopeEnd));
+            scope(timeline, 1, &events);
+        }
+        let (run, digest) = digest(&timelines);
+        Findings::of(&run, &digest).patch
+    };
+    let one = of(1, [74, 26]);
+    assert_eq!(one.answer, "none");
+    assert!(
+        one.why
+            .starts_with("One rank owns all patches. The most tests are of patch 0 74 %"),
+        "{one:?}"
+    );
+    let uneven = of(2, [30, 70]);
+    assert!(
+        uneven
+            .why
+            .starts_with("Rank 1 owns 1 of the 2 patches and 70 % of all tests"),
+        "{uneven:?}"
+    );
+    let even = of(2, [52, 48]);
+    assert!(
+        even.why.contains("though patch 0 alone has 52 %"),
+        "{even:?}"
+    );
+}
+
+/// What nobody knows is not marked as fine.
+#[test]
+fn what_is_not_known_is_neither_fine_nor_at_fault() {
+    let (mut run, _) = digest(&two_ranks());
+    run.timelines.clear();
+    let findings = Findings::of(&run, &Digest::of(&run));
+    assert!(findings.patch.unknown && !findings.patch.at_fault);
+    let mut page = Vec::new();
+    Report::new(vec![run]).write_page(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let card = page
+        .split("<div class=\"card ")
+        .find(|card| card.contains("Which patches?"));
+    assert!(card.unwrap().starts_with("unknown\""), "{card:?}");
 }
 
 /// Ranks that are busy alike have nothing to mend, and are not told to.

@@ -78,6 +78,8 @@ history_row! {
     /// that always suffices was met, which was the larger one; `start`, what it started from was good enough;
     /// `none`, nothing was solved. Empty in steps of earlier programs.
     stop: Sufficed,
+    /// Wall time of moving vertices and sharing the new state in s, slowest rank. Empty in steps of earlier programs.
+    share_s: f64,
 }
 
 /// A value as a cell of the file.
@@ -120,6 +122,7 @@ impl HistoryRow {
         "collide_s",
         "solve_s",
         "response_s",
+        "share_s",
     ];
 
     /// The row as a line of the file, with its end.
@@ -246,8 +249,8 @@ mod tests {
             fs::read_to_string(run.file("history.csv")).unwrap(),
             "step,time_s,cg_iterations,cg_residual,contacts,constraints,impulses,tasks,splits,\
              steals,tests,physics_s,collide_s,solve_s,response_s,max_speed,max_strain,kinetic_J,\
-             systems,parts,halvings,stop\n\
-             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none\n"
+             systems,parts,halvings,stop,share_s\n\
+             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0\n"
         );
     }
 
@@ -285,7 +288,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[..2], [HistoryRow::header().trim_end(), "1,0.02,"]);
         assert!(
-            lines[2].starts_with("2,") && lines[2].ends_with(",none"),
+            lines[2].starts_with("2,") && lines[2].ends_with(",none,0.0"),
             "{text}"
         );
     }

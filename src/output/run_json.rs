@@ -22,6 +22,9 @@ pub struct RunRecord {
     pub schema: u32,
     /// The program that ran.
     pub program: ProgramRecord,
+    /// What no other run has, and its trace has too. Runs of earlier programs have none.
+    #[serde(default)]
+    pub run: String,
     /// What it ran on.
     pub machine: MachineRecord,
     /// The command line, program first.
@@ -37,7 +40,10 @@ pub struct RunRecord {
     /// Where the time went, in the order of the phase table.
     #[serde(default)]
     pub phases: Vec<PhaseRecord>,
-    /// How well the ranks were used.
+    /// What ranks did between steps: the parts of `loop_s` that are of no phase.
+    #[serde(default)]
+    pub between: Vec<PhaseRecord>,
+    /// How well the ranks were used in steps: outputs are left out, and no wait is useful.
     pub efficiency: Option<Efficiency>,
     /// How the collision tests were shared.
     pub balance: Option<BalanceRecord>,
@@ -178,6 +184,15 @@ pub struct RankRecord {
     pub phases_s: Vec<f64>,
     /// Time that its workers spent in tasks in s, over their number.
     pub tasks_s: f64,
+    /// Time in which it made patches ready for tests outside of tasks, in s.
+    #[serde(default)]
+    pub early_s: f64,
+    /// Time that it waited for messages in its steps, outside of the sharing of tasks, in s.
+    #[serde(default)]
+    pub waited_s: f64,
+    /// Time of its steps in which it was at work, in s: what efficiencies are of. Runs of earlier programs do not say.
+    #[serde(default)]
+    pub useful_s: Option<f64>,
     /// Tasks that ran here.
     pub tasks: u64,
     /// Tests made here.
@@ -252,6 +267,7 @@ impl RunRecord {
         Self {
             schema: Self::SCHEMA,
             program,
+            run: String::new(),
             machine,
             command,
             scene,
@@ -259,6 +275,7 @@ impl RunRecord {
             partition: None,
             loop_s: None,
             phases: Vec::new(),
+            between: Vec::new(),
             efficiency: None,
             balance: None,
             ranks: Vec::new(),

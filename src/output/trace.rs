@@ -1,35 +1,34 @@
 //! Files of a traced run: `trace.json`, which Perfetto opens, and what each rank recorded.
 //!
-//! A rank's file `trace/rank-NNNNN.bin` is the line `weft-trace 1` followed by its [`Timeline`] in the
-//! runtime's wire format, with times by its own clock and with what is known of that clock. From these the
+//! A rank's file `trace/rank-NNNNN.bin` says of which run it is and has a checksum ([`write_trace_file`]); in it is the rank's
+//! [`Timeline`] in the runtime's wire format, with times by its own clock and with what is known of that clock. From these the
 //! merged file can be made again.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use weft_report::TRACE_MAGIC as MAGIC;
+use weft_report::{read_trace_file, write_trace_file};
 use weft_runtime::comm::Rank;
 use weft_runtime::trace::{Timeline, write_timelines};
-use weft_runtime::wire;
 
 use super::{OutputError, RunDirectory};
 
 /// Name of the merged trace.
 pub const TRACE: &str = "trace.json";
 
-/// Writes what a rank recorded: the bytes of its [`Timeline`] on the wire.
+/// Writes what a rank of the run with this identity recorded: the bytes of its [`Timeline`] on the wire.
 ///
 /// # Errors
 /// [`OutputError::Write`].
 pub fn write_rank_trace(
-    run: &RunDirectory,
+    directory: &RunDirectory,
+    run: &str,
     rank: Rank,
     bytes: &[u8],
 ) -> Result<PathBuf, OutputError> {
-    run.write(&format!("trace/rank-{:05}.bin", rank.0), |out| {
-        out.write_all(MAGIC)?;
-        out.write_all(bytes)
+    directory.write(&format!("trace/rank-{:05}.bin", rank.0), |out| {
+        write_trace_file(out, run, bytes)
     })
 }
 
@@ -43,9 +42,8 @@ pub fn read_rank_trace(path: &Path) -> Result<Timeline, OutputError> {
         path: path.to_owned(),
         what,
     };
-    let rest = bytes.strip_prefix(MAGIC);
-    let rest = rest.ok_or_else(|| malformed("it does not begin with `weft-trace 1`".to_owned()))?;
-    wire::decode(rest).map_err(malformed)
+    let (_, timeline) = read_trace_file(&bytes).map_err(malformed)?;
+    Ok(timeline)
 }
 
 /// Writes the merged trace; the timelines are aligned.
@@ -60,6 +58,8 @@ pub fn write_trace(run: &RunDirectory, timelines: &[Timeline]) -> Result<PathBuf
 
 #[cfg(test)]
 mod tests {
+    use weft_runtime::wire;
+
     use super::*;
 
     #[test]
@@ -68,7 +68,7 @@ mod tests {
         let run = RunDirectory::create(root.path()).unwrap();
         let timeline = Timeline::new(Rank(3), Vec::new(), vec!["tests".to_owned()], 9);
         let bytes = wire::encode(&timeline).unwrap();
-        let path = write_rank_trace(&run, Rank(3), &bytes).unwrap();
+        let path = write_rank_trace(&run, "00ff", Rank(3), &bytes).unwrap();
         assert!(path.ends_with("trace/rank-00003.bin"));
         assert_eq!(read_rank_trace(&path).unwrap(), timeline);
         let whole = fs::read(&path).unwrap();

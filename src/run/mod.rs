@@ -3,6 +3,7 @@
 //! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need. All that
 //! decides the trajectory is below it, in [`crate::step`].
 
+mod between;
 mod cuts;
 mod modelled;
 mod pace;
@@ -12,6 +13,7 @@ mod resume;
 mod stop;
 mod summary;
 mod tracing;
+mod waits;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +30,7 @@ use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, thread_time, wire};
 use weft_study::record::RecordError;
 use weft_study::shape::ShapeError;
 
+use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, run_modelled};
 use self::pace::{Decision, Pace};
@@ -38,8 +41,8 @@ pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
 use self::summary::{complete, partition_record, record, summarise};
-use self::tracing::Tracer;
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
+use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
 use crate::output::{
     Checkpoint, FrameAudit, OutputError, RankRecord, RunDirectory, RunRecord, StateHash,
@@ -172,6 +175,8 @@ pub struct RunSummary {
     pub audit: Option<FrameAudit>,
     /// What came of tracing, if it was asked for.
     pub trace: Option<TraceSummary>,
+    /// Why not all of that could be written at the end, as to a full disk; all else is told all the same.
+    pub unwritten: Option<String>,
 }
 
 /// Why a run ended early.
@@ -287,7 +292,13 @@ struct RankStep {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RankTotals {
     times: [Duration; PHASES.len()],
+    /// Of what is done between steps.
+    between: [Duration; BETWEEN.len()],
     scope: ScopeReport,
+    /// In which patches were made ready outside of tasks.
+    early: Duration,
+    /// For messages in steps, outside of scopes.
+    waited: Duration,
     loop_time: Duration,
     cuts: Cuts,
     stops: Stops,
@@ -327,16 +338,46 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
     check_trace(scene, options)?;
     let world = World::build(scene)?;
     let (start, mut record) = begin(&world, options)?;
-    let outcome =
-        run_ranks(&world, options, &start).map(|ranks| summarise(&world, options, &start, &ranks));
-    match &outcome {
-        Ok(summary) => complete(&mut record, summary, options),
-        Err(error) => record.fail(error.exit_code(), error.to_string()),
+    match run_ranks(&world, options, &start) {
+        Ok(ended) => Ok(conclude(&world, options, &start, record, ended)),
+        Err(error) => {
+            record.fail(error.exit_code(), error.to_string());
+            // What failed first is told.
+            drop(record.write(&start.directory));
+            Err(error)
+        }
     }
-    let written = record.write(&start.directory);
-    let summary = outcome?;
-    written?;
-    Ok(summary)
+}
+
+/// Writes what came of a run: what was measured first, so that it is not lost if there is no room for traces.
+fn conclude(
+    world: &World,
+    options: &RunOptions,
+    start: &Start,
+    mut record: RunRecord,
+    ended: Ended,
+) -> RunSummary {
+    let mut summary = summarise(world, options, start, &ended.ranks);
+    complete(&mut record, &summary, options);
+    let write = |record: &mut RunRecord| {
+        if let Some(traces) = ended.traces {
+            let exit = record.exit.take();
+            record.write(&start.directory)?;
+            record.exit = exit;
+            traces.write(&start.directory, record)?;
+        }
+        record.write(&start.directory)
+    };
+    if let Err(error) = write(&mut record) {
+        let message = error.to_string();
+        if record.exit == Some(0) {
+            record.fail(RunError::Output(error).exit_code(), message.clone());
+        }
+        // If that cannot be written either, the message has to do.
+        drop(record.write(&start.directory));
+        summary.unwritten = Some(message);
+    }
+    summary
 }
 
 /// Takes this rank's part in a run whose ranks were started by somebody else; rank 0 gets the summary.
@@ -353,19 +394,13 @@ pub fn run_rank(
     comm: &mut dyn Comm,
 ) -> Result<Option<RunSummary>, RunError> {
     check_trace(world.scene(), options)?;
-    let mut started = match comm.rank() {
+    let started = match comm.rank() {
         Rank(0) => Some(begin(world, options)?),
         _ => None,
     };
     let start = started.as_ref().map(|(start, _)| start);
-    let totals = rank_loop(world, options, start, comm)?;
-    let Some((start, record)) = &mut started else {
-        return Ok(None);
-    };
-    let summary = summarise(world, options, start, &totals);
-    complete(record, &summary, options);
-    record.write(&start.directory)?;
-    Ok(Some(summary))
+    let ended = rank_loop(world, options, start, comm)?;
+    Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
 }
 
 /// Makes sure that the steps to be traced are steps of the run.
@@ -420,12 +455,17 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
     Ok((start, record))
 }
 
-/// Runs all ranks; their totals by rank, or the error that is not an echo of another.
-fn run_ranks(
-    world: &World,
-    options: &RunOptions,
-    start: &Start,
-) -> Result<Vec<RankTotals>, RunError> {
+/// What rank 0 has in the end; others have nothing.
+#[derive(Debug, Default)]
+struct Ended {
+    /// The totals of all ranks.
+    ranks: Vec<RankTotals>,
+    /// What they recorded, if they were to.
+    traces: Option<Traces>,
+}
+
+/// Runs all ranks; what the first has in the end, or the error that is not an echo of another.
+fn run_ranks(world: &World, options: &RunOptions, start: &Start) -> Result<Ended, RunError> {
     let body = |comm: &mut dyn Comm| {
         let outcome = rank_loop(world, options, Some(start), comm);
         if let Err(error) = &outcome {
@@ -447,11 +487,12 @@ fn run_ranks(
         }
         Driver::Mpi => return Err(RunError::NotHere),
     };
-    let mut totals = Vec::new();
+    let mut ended = Ended::default();
     let mut failure: Option<RunError> = None;
     for outcome in outcomes {
         match outcome {
-            Ok(ranks) => totals.extend(ranks),
+            Ok(of_first) if !of_first.ranks.is_empty() => ended = of_first,
+            Ok(_) => {}
             Err(error) => {
                 if failure.as_ref().is_none_or(RunError::is_echo) {
                     failure = Some(error);
@@ -459,16 +500,16 @@ fn run_ranks(
             }
         }
     }
-    failure.map_or(Ok(totals), Err)
+    failure.map_or(Ok(ended), Err)
 }
 
-/// The life of one rank. Rank 0, which writes, gets the totals of all ranks.
+/// The life of one rank. Rank 0, which writes, gets the totals of all ranks, and what they recorded.
 fn rank_loop(
     world: &World,
     options: &RunOptions,
     start: Option<&Start>,
     comm: &mut dyn Comm,
-) -> Result<Vec<RankTotals>, RunError> {
+) -> Result<Ended, RunError> {
     let scene = world.scene();
     let mut scope = ScopeOptions::from(&scene.balance);
     scope.workers = options.threads;
@@ -491,7 +532,10 @@ fn rank_loop(
     let begin = comm.now();
     let mut totals = RankTotals {
         times: [Duration::ZERO; PHASES.len()],
+        between: [Duration::ZERO; BETWEEN.len()],
         scope: ScopeReport::default(),
+        early: Duration::ZERO,
+        waited: Duration::ZERO,
         loop_time: Duration::ZERO,
         cuts: Cuts::default(),
         stops: Stops::default(),
@@ -500,30 +544,43 @@ fn rank_loop(
         trace: None,
     };
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
-    let frame =
-        |writer: &mut Option<Writer<'_>>, simulation: &Simulation<'_>, comm: &mut dyn Comm| {
-            let picture = match &pictures {
-                Some(pictures) => pictures.draw(simulation, comm)?,
-                None => None,
-            };
-            if let Some(writer) = writer {
-                writer.frame(simulation, picture.as_ref())?;
+    let frame = |writer: &mut Option<Writer<'_>>,
+                 simulation: &Simulation<'_>,
+                 watch: &mut Watch<'_>,
+                 comm: &mut dyn Comm| {
+        if let Some(pictures) = &pictures {
+            let picture = pictures.draw(simulation, comm)?;
+            if let (Some(writer), Some(picture)) = (&*writer, picture) {
+                writer.picture(simulation, &picture)?;
             }
-            // Others wait for the one that writes here, and not in the next step, where it would look like a rank that is slow.
             comm.barrier()?;
-            Ok::<(), RunError>(())
-        };
+            watch.lap(Between::Pictures, comm);
+        }
+        if let Some(writer) = writer {
+            writer.frame(simulation)?;
+        }
+        // Others wait for the one that writes here, and not in the next step, where it would look like a rank that is slow.
+        comm.barrier()?;
+        watch.lap(Between::Frames, comm);
+        Ok::<(), RunError>(())
+    };
     let first = (writer.as_ref()).map(|writer| writer.is_frame_due(&simulation, steps == 0));
     if broadcast(comm, first.as_ref())? {
-        frame(&mut writer, &simulation, comm)?;
+        let mut watch = Watch::start(&mut totals.between, comm);
+        frame(&mut writer, &simulation, &mut watch, comm)?;
     }
     while simulation.step() < steps && totals.stopped.is_none() {
         if let Some(recorder) = &mut recorder {
             recorder.before(&mut simulation, &thread_time)?;
         }
         let outcome = match &mut tracer {
-            Some(tracer) => tracer.advance(&mut simulation, comm),
-            None => simulation.advance(comm),
+            Some(tracer) => tracer.advance(&mut simulation, comm, &mut totals.waited),
+            None => waits::advance(
+                &mut simulation,
+                comm,
+                &mut totals.waited,
+                &mut |_, _, _, _| {},
+            ),
         };
         let report = match outcome {
             Ok(report) => report,
@@ -545,7 +602,9 @@ fn rank_loop(
         for (sum, time) in totals.times.iter_mut().zip(report.times) {
             *sum += time;
         }
+        let mut watch = Watch::start(&mut totals.between, comm);
         totals.scope.add(&report.scope);
+        totals.early += report.early;
         totals.cuts.add(&report);
         totals.stops.add(&report.stops);
         let strain = simulation.largest_strain();
@@ -571,25 +630,32 @@ fn rank_loop(
             let elapsed = comm.now().saturating_sub(begin);
             writer.step(&simulation, &ranks, elapsed)?;
         }
+        watch.lap(Between::History, comm);
         if decision.frame {
-            frame(&mut writer, &simulation, comm)?;
+            frame(&mut writer, &simulation, &mut watch, comm)?;
         }
         if decision.checkpoint {
             let state = simulation.gather_state(comm)?;
             if let (Some(writer), Some(state)) = (&mut writer, state) {
                 writer.checkpoint(state)?;
             }
+            watch.lap(Between::Checkpoints, comm);
         }
     }
     totals.loop_time = comm.now().saturating_sub(begin);
-    if let Some(tracer) = tracer {
-        totals.trace = tracer.finish(comm, start.map(|start| &start.directory))?;
-    }
+    let (summary, traces) = match tracer {
+        Some(tracer) => tracer.finish(comm)?.unzip(),
+        None => (None, None),
+    };
+    totals.trace = summary;
     if let Some(recorder) = recorder {
         recorder.finish()?;
     }
     totals.last = writer.map(|writer| writer.end(&simulation));
-    Ok(gather(comm, &totals)?.unwrap_or_default())
+    Ok(Ended {
+        ranks: gather(comm, &totals)?.unwrap_or_default(),
+        traces,
+    })
 }
 
 /// Keeps the state before a step that all ranks have failed to take, to go on from with other settings. Collective.

@@ -1,11 +1,13 @@
 //! What came of a run: the record that is written, and the summary that is printed.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sha2::{Digest as _, Sha256};
 use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
 
+use super::between::BETWEEN;
 use super::resume::changed;
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
 use crate::output::{
@@ -61,7 +63,21 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     );
     record.partition = Some(quality);
     record.sharing = Some((&scene.balance.policy).into());
+    record.run = identity(&record.command);
     record
+}
+
+/// What no two runs have in common, for files that are of one run only.
+fn identity(command: &[String]) -> String {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time = time.unwrap_or_default().as_nanos();
+    let text = format!("{time} {} {command:?}", std::process::id());
+    let digest = Sha256::digest(text.as_bytes());
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Which ranks run where.
@@ -88,20 +104,15 @@ pub(super) fn summarise(
     start: &Start,
     ranks: &[RankTotals],
 ) -> RunSummary {
-    let seconds = |phase: usize| ranks.iter().map(|r| r.times[phase].as_secs_f64()).collect();
-    let phases = PHASES
+    let phase = |name: &'static str, time: &dyn Fn(&RankTotals) -> Duration| Phase {
+        name,
+        seconds: ranks.iter().map(|r| time(r).as_secs_f64()).collect(),
+    };
+    let phases = (PHASES.iter().enumerate()).map(|(k, name)| phase(name, &|r| r.times[k]));
+    let between = (BETWEEN.iter().enumerate()).map(|(k, name)| phase(name, &|r| r.between[k]));
+    let useful = ranks
         .iter()
-        .enumerate()
-        .map(|(k, name)| Phase {
-            name,
-            seconds: seconds(k),
-        })
-        .collect();
-    // Waiting is inside the phases that exchange: useful are tasks, assembly and the solve.
-    let useful = ranks.iter().map(|r| {
-        let tasks: Duration = r.scope.busy.iter().sum();
-        (tasks / options.threads.max(1) as u32 + r.times[1] + r.times[2]).as_secs_f64()
-    });
+        .map(|r| useful(r, options.threads).as_secs_f64());
     let loop_time = ranks.iter().map(|r| r.loop_time).max().unwrap_or_default();
     let scopes: Vec<ScopeReport> = ranks.iter().map(|r| r.scope.clone()).collect();
     let last = ranks.iter().find_map(|r| r.last.clone());
@@ -123,7 +134,12 @@ pub(super) fn summarise(
         steps: last.steps,
         vertices: world.model().masses().len(),
         loop_time,
-        phases: PhaseTable::new(phases, useful.collect(), loop_time.as_secs_f64()),
+        phases: PhaseTable::new(
+            phases.collect(),
+            useful.collect(),
+            between.collect(),
+            loop_time.as_secs_f64(),
+        ),
         balance: Balance::new(&scopes, options.threads),
         ranks: rank_records(world, ranks, options.threads),
         frames: last.frames,
@@ -137,7 +153,25 @@ pub(super) fn summarise(
         resumed_from: start.checkpoint.as_ref().map(|c| c.header.step),
         stopped: ranks.iter().find_map(|rank| rank.stopped),
         trace,
+        unwritten: None,
     }
+}
+
+/// Time of a rank's steps in which it was at work: all of its phases, but for waits for messages and, while tasks are shared,
+/// what its workers are without one.
+fn useful(totals: &RankTotals, workers: usize) -> Duration {
+    let phases: Duration = totals.times.iter().sum();
+    let idle = totals
+        .scope
+        .elapsed
+        .saturating_sub(in_tasks(totals, workers));
+    phases.saturating_sub(totals.waited + idle)
+}
+
+/// Time of a rank's workers in tasks, over their number.
+fn in_tasks(totals: &RankTotals, workers: usize) -> Duration {
+    let tasks: Duration = totals.scope.busy.iter().sum();
+    tasks / u32::try_from(workers.max(1)).unwrap_or(u32::MAX)
 }
 
 /// What each rank did.
@@ -147,12 +181,14 @@ fn rank_records(world: &World, ranks: &[RankTotals], workers: usize) -> Vec<Rank
     let record = |(rank, totals): (usize, &RankTotals)| {
         let scope = &totals.scope;
         let patches = ownership.as_ref().map_or(0..0, |all| all.patches(rank));
-        let tasks: Duration = scope.busy.iter().sum();
         RankRecord {
             first_patch: patches.start as u64,
             end_patch: patches.end as u64,
             phases_s: totals.times.iter().map(Duration::as_secs_f64).collect(),
-            tasks_s: tasks.as_secs_f64() / workers.max(1) as f64,
+            tasks_s: in_tasks(totals, workers).as_secs_f64(),
+            early_s: totals.early.as_secs_f64(),
+            waited_s: totals.waited.as_secs_f64(),
+            useful_s: Some(useful(totals, workers).as_secs_f64()),
             tasks: scope.tasks,
             tests: scope.work,
             splits: scope.splits,
@@ -254,6 +290,7 @@ fn trace_record(trace: &TraceSummary) -> TraceRecord {
 pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &RunOptions) {
     record.loop_s = Some(summary.loop_time.as_secs_f64());
     record.phases = summary.phases.records();
+    record.between = summary.phases.between();
     record.efficiency = summary.phases.efficiency();
     record.balance = Some(summary.balance.record());
     record.ranks.clone_from(&summary.ranks);
@@ -269,10 +306,53 @@ pub(super) fn complete(record: &mut RunRecord, summary: &RunSummary, options: &R
     record.solves = Some(summary.stops);
     record.trace = summary.trace.as_ref().map(trace_record);
     record.stopped = summary.stopped.map(|cause| cause.to_string());
-    record.warnings.clone_from(&summary.warnings);
+    // What the trace lacks is in `trace`: reports tell it in their own words, once.
+    let untraced = summary.trace.as_ref().and_then(untraced);
+    let warnings = summary
+        .warnings
+        .iter()
+        .filter(|&w| Some(w) != untraced.as_ref());
+    record.warnings = warnings.cloned().collect();
     record.audit.clone_from(&summary.audit);
     record.exit = Some(0);
     if let Some(message) = summary.audit_failure(options) {
         record.fail(4, message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cuts, Stops};
+    use super::*;
+
+    /// Two workers, in tasks for 3 s and 1 s of a scope of 4 s, are at work for half of it; what was made ready before is work too.
+    #[test]
+    fn waits_for_messages_and_for_tasks_are_not_useful_and_all_else_is() {
+        let s = Duration::from_secs;
+        let totals = RankTotals {
+            times: [6, 1, 5, 2, 1].map(s),
+            between: [20; BETWEEN.len()].map(s),
+            scope: ScopeReport {
+                busy: vec![s(3), s(1)],
+                elapsed: s(4),
+                ..ScopeReport::default()
+            },
+            early: s(1),
+            waited: s(3),
+            loop_time: s(100),
+            cuts: Cuts::default(),
+            stops: Stops::default(),
+            stopped: None,
+            last: None,
+            trace: None,
+        };
+        assert_eq!(useful(&totals, 2), s(15 - 2 - 3));
+        // Without waits all of it.
+        let alone = RankTotals {
+            waited: Duration::ZERO,
+            scope: ScopeReport::default(),
+            ..totals
+        };
+        assert_eq!(useful(&alone, 1), s(15));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every rank records into its own bounded [`Timeline`]: the step and its phases, waits for messages in them,
 //! the collision scope event by event, some counters. The step itself knows nothing of this: its phases are
-//! in its report, its waits are seen from outside ([`Watched`]), and without `--trace` nothing is in between.
+//! in its report, its waits are seen from outside ([`super::waits`]).
 //! Clocks are compared at the start and at the end. Ranks may run on hosts that share no files, so at the end
 //! rank 0 gathers all and writes it: to each rank a file, by its own clock, and the merged one.
 
@@ -15,19 +15,17 @@ use weft_report::advice;
 use weft_runtime::comm::{
     ClockMap, ClockReading, Collectives as _, Comm, Rank, Tag, collective_name, read_clocks,
 };
-use weft_runtime::trace::{Analysis, Deafness, Sample, Span, SpanKind, Timeline, Trace, Watched};
+use weft_runtime::trace::{Analysis, Deafness, Sample, Span, SpanKind, Timeline, Trace};
 use weft_runtime::wire;
 
-use super::{RunError, RunOptions};
-use crate::output::{RunDirectory, write_rank_trace, write_trace};
+use super::{RunError, RunOptions, waits};
+use crate::output::{OutputError, RunDirectory, RunRecord, write_rank_trace, write_trace};
 use crate::step::{PHASES, Simulation, StepError, StepReport, exchange_name};
 
 /// Most events of a rank, 24 bytes each.
 const ROOM: usize = 1 << 18;
 /// Most events of all ranks: rank 0 holds them at the end, and a viewer has to.
 const ROOM_IN_ALL: usize = 1 << 22;
-/// Shorter waits are not kept: most messages are there already.
-const SHORTEST_WAIT: Duration = Duration::from_micros(5);
 
 /// Which steps are traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,26 +203,25 @@ impl Tracer {
         }))
     }
 
-    /// Takes a step, and records it if it is one to be traced. Collective.
+    /// Takes a step, and records it if it is one to be traced; adds to `waited` how long its rank waited in it. Collective.
     pub(super) fn advance(
         &mut self,
         simulation: &mut Simulation<'_>,
         comm: &mut dyn Comm,
+        waited: &mut Duration,
     ) -> Result<StepReport, StepError> {
         self.end_outputs(comm);
         let step = simulation.step() + 1;
         if !self.steps.contains(step) {
-            return simulation.advance(comm);
+            return waits::advance(simulation, comm, waited, &mut |_, _, _, _| {});
         }
         self.timeline.owe(FRAME);
         simulation.record(Some(self.timeline.lend()));
         let timeline = &mut self.timeline;
         let mut told = |tag: Tag, from: Rank, begin: Duration, end: Duration| {
-            if end.saturating_sub(begin) >= SHORTEST_WAIT {
-                timeline.span(span(wait_kind(tag), begin, end, from.0.into()));
-            }
+            timeline.span(span(wait_kind(tag), begin, end, from.0.into()));
         };
-        let outcome = simulation.advance(&mut Watched::new(comm, &mut told));
+        let outcome = waits::advance(simulation, comm, waited, &mut told);
         simulation.record(None);
         let mut report = outcome?;
         if let Some(trace) = report.scope.trace.take() {
@@ -284,29 +281,50 @@ impl Tracer {
         }
     }
 
-    /// Compares clocks again, gathers all traces and writes them, on rank 0, which has a directory.
-    /// Collective.
+    /// Compares clocks again and gathers all traces, on rank 0. Collective.
     pub(super) fn finish(
         mut self,
         comm: &mut dyn Comm,
-        directory: Option<&RunDirectory>,
-    ) -> Result<Option<TraceSummary>, RunError> {
+    ) -> Result<Option<(TraceSummary, Traces)>, RunError> {
         self.end_outputs(comm);
         self.timeline.clock = ClockMap::new(self.start, read_clocks(comm)?);
         let own = wire::encode(&self.timeline).map_err(super::malformed(comm.rank()))?;
         drop(self);
         let gathered = comm.gather(Rank(0), own)?;
-        let (Some(gathered), Some(directory)) = (gathered, directory) else {
+        let Some(encoded) = gathered else {
             return Ok(None);
         };
-        let mut timelines: Vec<Timeline> = Vec::with_capacity(gathered.len());
-        for (rank, bytes) in (0..).map(Rank).zip(gathered) {
-            write_rank_trace(directory, rank, &bytes)?;
-            timelines.push(wire::decode(&bytes).map_err(super::malformed(rank))?);
+        let mut timelines: Vec<Timeline> = Vec::with_capacity(encoded.len());
+        for (rank, bytes) in (0..).map(Rank).zip(&encoded) {
+            timelines.push(wire::decode(bytes).map_err(super::malformed(rank))?);
         }
         timelines.iter_mut().for_each(Timeline::align);
-        write_trace(directory, &timelines)?;
-        Ok(Some(summary(&timelines)))
+        let summary = summary(&timelines);
+        Ok(Some((summary, Traces { encoded, timelines })))
+    }
+}
+
+/// What all ranks recorded, on rank 0, not written yet: what was measured is written before.
+#[derive(Debug)]
+pub(super) struct Traces {
+    /// By rank, as it was sent, by its own clock.
+    encoded: Vec<Vec<u8>>,
+    /// By the first rank's clock.
+    timelines: Vec<Timeline>,
+}
+
+impl Traces {
+    /// Writes a file for each rank, then all in one.
+    pub(super) fn write(
+        self,
+        directory: &RunDirectory,
+        record: &RunRecord,
+    ) -> Result<(), OutputError> {
+        for (rank, bytes) in (0..).map(Rank).zip(self.encoded) {
+            write_rank_trace(directory, &record.run, rank, &bytes)?;
+        }
+        write_trace(directory, &self.timelines)?;
+        Ok(())
     }
 }
 

@@ -143,12 +143,19 @@ impl<'w> Writer<'w> {
         simulation.time() >= due - SAME_TIME || last
     }
 
-    /// Writes a frame, with a picture if there is one.
-    pub(super) fn frame(
-        &mut self,
+    /// Writes the picture of a frame.
+    pub(super) fn picture(
+        &self,
         simulation: &Simulation<'_>,
-        picture: Option<&Picture>,
+        picture: &Picture,
     ) -> Result<(), OutputError> {
+        let file = format!("pictures/{:06}.png", simulation.step());
+        picture.write(&self.directory, &file)?;
+        Ok(())
+    }
+
+    /// Writes a frame.
+    pub(super) fn frame(&mut self, simulation: &Simulation<'_>) -> Result<(), OutputError> {
         let output = &self.world.scene().output;
         self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
         let time = simulation.time();
@@ -162,12 +169,6 @@ impl<'w> Writer<'w> {
         self.write_frame(simulation, &x, &moving)?;
         if let Some(audit) = &mut self.audit {
             audit.look(&self.directory, simulation.step(), &x, &self.triangles)?;
-        }
-        if let Some(picture) = picture {
-            picture.write(
-                &self.directory,
-                &format!("pictures/{:06}.png", simulation.step()),
-            )?;
         }
         self.frames += usize::from(self.series.is_some());
         Ok(())
@@ -278,5 +279,6 @@ fn row(world: &World, simulation: &Simulation<'_>, ranks: &[RankStep]) -> Histor
         parts: first.parts,
         halvings: first.halvings,
         stop: first.sufficed,
+        share_s: slowest(4),
     }
 }

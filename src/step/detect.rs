@@ -271,14 +271,14 @@ fn against(target: Target) -> (u32, Against) {
     }
 }
 
-/// Finds the contacts of a step. Collective.
+/// Finds the contacts of a step; last, how long patches were made ready before tests. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     (ownership, placing): (&Ownership, &mut Placing),
     (options, team): (&ScopeOptions, &Team),
     prices: Option<&Prices>,
-) -> Result<(Contacts, ScopeReport), ScopeError> {
+) -> Result<(Contacts, ScopeReport, Duration), ScopeError> {
     let me = comm.rank().index();
     let own = ownership.patches(me);
     let first = OnceLock::new();
@@ -379,15 +379,15 @@ pub(super) fn detect(
     }
     let contacts = Contacts::sorted(found, team);
     // As if tests had made it ready, on as many threads as had something to make.
-    let early_time = early_time * team.threads().min(early.patches.len()) as u32;
+    let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
     placing.ended(
         left.spent,
-        report.busy.iter().sum::<Duration>() + early_time,
+        report.busy.iter().sum::<Duration>() + of_workers,
     );
     if let Some(prices) = prices {
         comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
     }
-    Ok((contacts, report))
+    Ok((contacts, report, early_time))
 }
 
 /// Test runs in tasks of some each, for threads that share them among themselves only: to hand a task to another thread takes as

@@ -133,7 +133,7 @@ impl<'w> Simulation<'w> {
         if let Some(extent) = self.extent {
             snapshot = snapshot.within(extent);
         }
-        let (contacts, scope) = detect(
+        let (contacts, scope, early) = detect(
             comm,
             (&snapshot, &geometry),
             (&self.ownership, &mut self.placing),
@@ -152,6 +152,7 @@ impl<'w> Simulation<'w> {
             contacts.all().filter(counted_here).count() as u64
         };
         report.scope = scope;
+        report.early = early;
         Ok(contacts)
     }
 

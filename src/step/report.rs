@@ -126,6 +126,8 @@ pub struct StepReport {
     pub rounds_time: Duration,
     /// What its workers did; its trace is that of the last part.
     pub scope: ScopeReport,
+    /// Time in which it made patches ready before its tests, outside of tasks: what tests do that find one that is not.
+    pub early: Duration,
     /// When it began, on the rank's clock.
     pub began: Duration,
     /// Time spent in each of [`PHASES`], which follow each other; but on several ranks a system may be assembled before its step begins.
@@ -171,6 +173,7 @@ impl StepReport {
         self.rough += part.rough;
         self.scope.add(&part.scope);
         self.scope.trace = part.scope.trace.or_else(|| self.scope.trace.take());
+        self.early += part.early;
         self.ahead += part.ahead;
         for (sum, time) in self.times.iter_mut().zip(part.times) {
             *sum += time;

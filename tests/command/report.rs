@@ -26,7 +26,10 @@ fn a_traced_run_is_told_whole_and_its_page_needs_nothing_else() {
     for words in [
         "scene small, 3 ranks x 1 worker (threads), policy static",
         "  policy  static.",
-        "  in tasks |",
+        "  in tasks    |",
+        "\nother         |",
+        "\n  frames      |",
+        "\n  history     |",
         "Work in the traced steps, 1 to 40, without waits",
         "(POP, traced steps, no wait is useful)",
         "No rank asked another for work.",
@@ -51,6 +54,7 @@ fn a_traced_run_is_told_whole_and_its_page_needs_nothing_else() {
         assert!(page.contains(&format!("id=\"{id}-0\"")), "no {id}");
     }
     assert!(page.trim_end().ends_with("</html>"));
+    assert!(page.contains(r#""history_phases":["collide","assemble","solve","respond","share"]"#));
     for outside in ["src=", "@import", "http://", "https://"] {
         assert!(!page.contains(outside), "the page names {outside}");
     }
@@ -92,6 +96,79 @@ fn the_record_says_what_every_rank_did() {
     assert_eq!(record["sharing"]["steal"], true);
 }
 
+/// The number behind a word in a line.
+fn after(line: &str, word: &str) -> f64 {
+    let rest = line.split(word).nth(1).unwrap().trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+    rest[..end.unwrap_or(rest.len())].parse().unwrap()
+}
+
+/// At the end of a run, in its record, in reports and on pages: all say the same of it, and of steps without outputs.
+#[test]
+fn efficiencies_are_the_same_everywhere_and_outputs_are_no_part_of_them() {
+    let place = Place::new();
+    for ranks in [1, 3] {
+        // All steps are traced: what only a trace could tell is told without one too.
+        let run = format!("run small.toml --ranks {ranks} --trace --out out");
+        let said = String::from_utf8(place.weft(&run).stdout).unwrap();
+        let record = record(&place.path("out"));
+        let number = |value: &Value| value.as_f64().unwrap();
+        let of_ranks = record["ranks"].as_array().unwrap();
+        let steps = of_ranks.iter().map(|rank| {
+            let phases = rank["phases_s"].as_array().unwrap();
+            phases.iter().map(number).sum::<f64>()
+        });
+        let steps = steps.fold(0.0, f64::max);
+        let useful: Vec<f64> = of_ranks.iter().map(|r| number(&r["useful_s"])).collect();
+        let most = useful.iter().copied().fold(0.0, f64::max);
+        assert!(most > 0.0 && most <= steps && steps < number(&record["loop_s"]));
+        let e = &record["efficiency"];
+        let mean = useful.iter().sum::<f64>() / useful.len() as f64;
+        assert!(
+            (number(&e["communication"]) - most / steps).abs() < 1e-9,
+            "{e}"
+        );
+        assert!((number(&e["parallel"]) - mean / steps).abs() < 1e-9, "{e}");
+        for rank in of_ranks {
+            // One rank waits for nobody, and makes patches ready where tests ask for them.
+            assert_eq!(number(&rank["waited_s"]) > 0.0, ranks > 1, "{rank}");
+            assert_eq!(number(&rank["early_s"]) > 0.0, ranks > 1, "{rank}");
+        }
+        let text = report(&place, "out");
+        let page = fs::read_to_string(place.path("out/report.html")).unwrap();
+        let line = |text: &str| {
+            let lines = text
+                .lines()
+                .filter(|line| line.contains("steps of the whole run"));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let [one] = &line(&said)[..] else {
+            panic!("{said}")
+        };
+        assert_eq!(line(&text), std::slice::from_ref(one));
+        assert!(page.contains(one));
+        for name in ["load_balance", "communication", "parallel"] {
+            let shown = name.replace('_', " ");
+            let tile = format!(
+                "<span class=\"value\">{:.2}</span> <span class=\"name\">{shown}, all steps<",
+                number(&e[name])
+            );
+            assert!(page.contains(&tile), "no {tile}");
+            assert!(
+                (after(one, &shown) - number(&e[name])).abs() <= 0.005 + 1e-9,
+                "{one}"
+            );
+        }
+        // As the whole run was traced, its steps are the traced ones.
+        let traced = text
+            .lines()
+            .find(|line| line.contains("(POP, traced steps"))
+            .unwrap();
+        let apart = after(traced, "parallel") - number(&e["parallel"]);
+        assert!(apart.abs() < 0.1, "{traced}\n{one}");
+    }
+}
+
 #[test]
 fn runs_stand_side_by_side_and_text_alone_writes_nothing() {
     let place = Place::new();
@@ -112,6 +189,108 @@ fn runs_stand_side_by_side_and_text_alone_writes_nothing() {
     assert!(page.contains("id=\"compare\"") && page.contains("id=\"run-1\""));
     report(&place, "a b");
     assert!(place.path("report.html").exists());
+}
+
+/// The disk is full when the trace is to be written: all that was measured is written and printed, and what is on the disk of the
+/// trace is used.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_at_the_end_takes_nothing_that_was_measured() {
+    for (full, has_trace) in [
+        (".trace.json.partial", true),
+        ("trace/.rank-00001.bin.partial", false),
+    ] {
+        let place = Place::new();
+        let out = place.path("out");
+        hash_of(&place.weft("run small.toml --quiet --steps 1 --ranks 2 --out out"));
+        fs::create_dir_all(out.join("trace")).unwrap();
+        // A run that goes on keeps the files that are there.
+        std::os::unix::fs::symlink("/dev/full", out.join(full)).unwrap();
+        let output = place.weft("run small.toml --ranks 2 --trace --resume --steps 20 --out out");
+        let message = String::from_utf8_lossy(&output.stderr);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        assert!(
+            message.contains("error: ") && message.contains("out/trace"),
+            "{message}"
+        );
+        for words in [
+            "collide       |",
+            "Balance: ",
+            "not all of it could be written",
+            "state hash ",
+        ] {
+            assert!(said.contains(words), "no {words:?} in {said}");
+        }
+        let record = record(&out);
+        assert_eq!(record["exit"], 5);
+        assert_eq!(record["result"]["steps"], 20);
+        assert_eq!(record["phases"].as_array().unwrap().len(), 5);
+        assert!(!out.join("trace.json").exists());
+        let text = report(&place, "out --text");
+        assert!(text.contains("note: The run failed: "), "{text}");
+        assert!(
+            text.contains("other         |") && !text.contains("did not live"),
+            "{text}"
+        );
+        assert_eq!(
+            text.contains("Work in the traced steps, 2 to 20"),
+            has_trace,
+            "{text}"
+        );
+        assert_eq!(
+            text.contains("1 of 2 ranks have none"),
+            !has_trace,
+            "{text}"
+        );
+    }
+}
+
+/// Files that are damaged, cut off, or of another run: refused, or left out with a note.
+#[test]
+fn damage_is_noticed() {
+    let place = Place::new();
+    for out in ["a", "b"] {
+        hash_of(&place.weft(&format!(
+            "{RUN} --ranks 2 --trace=1..3 --steps 10 --out {out}"
+        )));
+    }
+    let path = place.path("a/trace/rank-00001.bin");
+    let whole = fs::read(&path).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    let foreign = fs::read(place.path("b/trace/rank-00001.bin")).unwrap();
+    for (bytes, words) in [(flipped, "damaged"), (foreign, "of another run")] {
+        fs::write(&path, bytes).unwrap();
+        let (status, message) = place.fails("report a --text");
+        assert_eq!(status, 5, "{message}");
+        assert!(
+            message.contains(words) && message.contains("rank-00001.bin"),
+            "{message}"
+        );
+    }
+    fs::write(&path, whole).unwrap();
+    let history = place.path("a/history.csv");
+    let rows = fs::read_to_string(&history).unwrap();
+    fs::write(&history, &rows[..rows.len() - 5]).unwrap();
+    let frame = place.path("a/frames/cloth.000010.vtp");
+    let bytes = fs::read(&frame).unwrap();
+    fs::write(&frame, &bytes[..bytes.len() / 2]).unwrap();
+    let text = report(&place, "a");
+    assert!(
+        text.contains("note: history.csv ends with step 9 of 10"),
+        "{text}"
+    );
+    assert!(
+        text.contains("note: Pictures of the cloth are left out: "),
+        "{text}"
+    );
+    assert!(text.contains("Work in the traced steps, 1 to 3"), "{text}");
+    let page = fs::read_to_string(place.path("a/report.html")).unwrap();
+    assert!(
+        page.contains("Pictures of the cloth are left out")
+            && !page.contains("data-draws=\"cloth\"")
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::digest::{Digest, Traced};
 use crate::division::{Use, is_collective};
 use crate::record::Row;
 use crate::run::Run;
+use crate::work::stolen;
 use crate::{Cloth, Tracks};
 
 /// Triangles beyond this number are not drawn: the picture is a small one, and the page travels.
@@ -25,10 +26,16 @@ pub(super) fn of(run: &Run, digest: &Digest) -> (Value, Pack) {
         "owners": run.owners(),
         "uses": Use::ALL.map(Use::name),
     });
-    history(&mut pack, run);
-    meta["history_phases"] = json!(Row::PHASES);
+    meta["history_phases"] = json!(history(&mut pack, run));
     if let Some(traced) = &digest.traced {
         meta["traced"] = spans(&mut pack, &traced.tracks);
+        let stolen = stolen(&traced.tracks, &run.owners());
+        let flags = stolen
+            .iter()
+            .flatten()
+            .flatten()
+            .map(|&stolen| u8::from(stolen));
+        pack.u8("task_stolen", &flags.collect::<Vec<_>>());
         meta["traced"]["phases"] = json!(traced.tracks.phases);
         meta["traced"]["waits"] = json!(traced.tracks.waits);
         let collective: Vec<bool> = traced
@@ -56,13 +63,20 @@ pub(super) fn of(run: &Run, digest: &Digest) -> (Value, Pack) {
     (meta, pack)
 }
 
-fn history(pack: &mut Pack, run: &Run) {
+/// Times of steps, and the phases that they are of: those that the history knows.
+fn history(pack: &mut Pack, run: &Run) -> Vec<&'static str> {
     let steps: Vec<u32> = run.history.iter().map(|row| row.step).collect();
     pack.u32("h_step", &steps);
-    for (phase, name) in Row::PHASES.iter().enumerate() {
+    let mut known = Vec::new();
+    for (phase, name) in Row::PHASES.into_iter().enumerate() {
         let seconds = run.history.iter().map(|row| row.phases_s[phase] as f32);
-        pack.f32(&format!("h_{name}"), &seconds.collect::<Vec<f32>>());
+        let seconds: Vec<f32> = seconds.collect();
+        if seconds.iter().any(|&s| s > 0.0) {
+            pack.f32(&format!("h_{name}"), &seconds);
+            known.push(name);
+        }
     }
+    known
 }
 
 fn patches(traced: &Traced) -> Value {
@@ -72,6 +86,8 @@ fn patches(traced: &Traced) -> Value {
             work.moved().round(),
             work.thief().map_or(-1, i64::from),
             work.triangles,
+            work.stolen().round(),
+            work.maker().map_or(-1, i64::from),
         ])
     });
     patches.collect()

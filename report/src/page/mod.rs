@@ -149,7 +149,9 @@ fn one(
         "phases",
         "Phases",
         "Each phase's fastest and slowest rank. Imbalance is max / avg − 1. All ranks leave <code>collide</code> \
-         together, so only the part of it in tasks tells who had the work.",
+         together, so only the part of it in tasks tells who had the work. Other is what goes by between steps: pictures \
+         are drawn and written, frames and checkpoints written, and for the history reports of ranks are gathered and all hear whether to \
+         go on. Idle is what ranks wait in steps.",
     )?;
     phase_table(out, digest)?;
     writeln!(
@@ -233,8 +235,9 @@ fn one(
             number,
             "patches",
             "Which patches have the tests",
-            "A test between two patches counts half for each. <em>Elsewhere</em>: made on ranks that do not own the \
-             patch.",
+            "A test between two patches counts half for each. <em>Placed elsewhere</em>: begun on ranks that do not own the \
+             patch, as a plan of costs puts them (forecast policies), or for the other patch of the two. <em>Stolen</em>: gone from \
+             rank to rank because one had nothing to do, as far as traces tell, which say when tasks came, not which.",
         )?;
         patch_table(out, traced)?;
         if run.cloth.is_some() {

@@ -112,10 +112,10 @@ function legend(entries) {
 // ---- the timeline, and how many are at work ----
 
 const LEFT = 56, AXIS = 20;
-const OWN = 0, FOREIGN = 1, COMPUTE = 2, REDUCTION = 3, MESSAGES = 4, IDLE = 5, OUTPUTS = 6;
-const CLASSES = ['own tasks', 'tasks of other ranks’ patches', 'computing', 'in a reduction', 'waiting for messages',
-  'idle in collide', 'outputs'];
-const CLASS_COLORS = ['--u0', '--foreign', '--u1', '--u7', '--u8', '--u4', '--u9'];
+const OWN = 0, FOREIGN = 1, COMPUTE = 2, REDUCTION = 3, MESSAGES = 4, IDLE = 5, OUTPUTS = 6, PLACED = 7;
+const CLASSES = ['own tasks', 'stolen tasks', 'computing', 'in a reduction', 'waiting for messages',
+  'idle in collide', 'outputs', 'tasks placed here, of other ranks’ patches'];
+const CLASS_COLORS = ['--u0', '--foreign', '--u1', '--u7', '--u8', '--u4', '--u9', '--u6'];
 const classColors = () => CLASS_COLORS.map(css);
 
 function timeline(run, places) {
@@ -125,7 +125,7 @@ function timeline(run, places) {
   traced.lanes.forEach((workers, rank) => {
     for (let worker = 0; worker < workers; worker++) lanes.push({ rank, worker, track: lanes.length });
   });
-  // A task is foreign if its rank owns none of its patches.
+  // A task is foreign if its rank owns none of its patches: stolen, or placed there.
   const foreign = new Uint8Array(a.task_begin.length);
   if (owners.length)
     lanes.forEach(({ rank, track }) => {
@@ -195,8 +195,8 @@ function timeline(run, places) {
   const drawn = picture(places.timeline, lanes.length * rowHeight + AXIS + 14, own => {
     const { context, width } = own;
     const columns = Math.max(1, Math.round((width - LEFT) * own.scale));
-    if (!covers || covers[0].length !== columns) covers = Array.from({ length: 7 }, () => new Float32Array(columns));
-    const [phase, scope, reduction, messages, tasks, others, outputs] = covers;
+    if (!covers || covers[0].length !== columns) covers = Array.from({ length: 8 }, () => new Float32Array(columns));
+    const [phase, scope, reduction, messages, tasks, others, outputs, placed] = covers;
     const scale = columns / (view.t1 - view.t0);
     const colors = classColors().map(rgb), back = rgb(css('--empty'));
     const rows = Math.max(1, Math.round(rowHeight * own.scale)), gap = rowHeight > 5 ? Math.round(own.scale) : 0;
@@ -216,15 +216,17 @@ function timeline(run, places) {
       }
       tasks.fill(0);
       others.fill(0);
-      cover(null, 'task', track, scale, columns, k => foreign[k] ? others : tasks);
+      placed.fill(0);
+      cover(null, 'task', track, scale, columns, k => a.task_stolen[k] ? others : foreign[k] ? placed : tasks);
       const data = image.data;
       for (let x = 0; x < columns; x++) {
         parts[OWN] = tasks[x];
         parts[FOREIGN] = others[x];
+        parts[PLACED] = placed[x];
         parts[REDUCTION] = reduction[x];
         parts[MESSAGES] = messages[x];
         parts[OUTPUTS] = outputs[x];
-        parts[IDLE] = Math.max(0, scope[x] - tasks[x] - others[x]);
+        parts[IDLE] = Math.max(0, scope[x] - tasks[x] - others[x] - placed[x]);
         parts[COMPUTE] = Math.max(0, phase[x] - scope[x] - reduction[x] - messages[x]);
         let r = 0, g = 0, b = 0, rest = 1;
         for (let k = 0; k < parts.length; k++) {
@@ -285,7 +287,7 @@ function timeline(run, places) {
           const x = LEFT + (a.task_begin[k] - view.t0) * scale, w = a.task_length[k] * scale;
           const name = about(k);
           if (w > 8 * name.length) {
-            context.fillStyle = foreign[k] ? '#000' : '#fff';
+            context.fillStyle = a.task_stolen[k] || foreign[k] ? '#000' : '#fff';
             context.fillText(name, Math.max(x, LEFT) + 4, (track + 0.5) * rowHeight);
           }
         }
@@ -373,7 +375,7 @@ function timeline(run, places) {
     if (sums.length && sums[0].length) {
       const columns = sums[0].length, step = (width - LEFT) / columns, base = new Float32Array(columns);
       const colors = classColors();
-      [OWN, FOREIGN, COMPUTE, OUTPUTS, REDUCTION, MESSAGES, IDLE].forEach(k => {
+      [OWN, PLACED, FOREIGN, COMPUTE, OUTPUTS, REDUCTION, MESSAGES, IDLE].forEach(k => {
         context.fillStyle = colors[k];
         context.beginPath();
         for (let x = 0; x < columns; x++) context.lineTo(LEFT + x * step, height * (1 - base[x] / lanes.length));
@@ -436,7 +438,8 @@ function timeline(run, places) {
     const named = !(p === 4294967295 && q === 4294967295);
     const whose = n => n < 1000000 && owners[n] !== undefined ? ' (of rank ' + owners[n] + ')' : '';
     const lines = [named ? 'task: ' + side(p) + whose(p) + (p === q ? ' against itself' : ' against ' + side(q) + whose(q)) : 'task'];
-    if (foreign[k]) lines.push('stolen: rank ' + rank + ' owns none of its patches');
+    if (a.task_stolen[k]) lines.push('stolen: it came to rank ' + rank + ' from another, as far as the trace tells');
+    else if (foreign[k]) lines.push('placed here: rank ' + rank + ' owns none of its patches');
     lines.push(count(a.task_tests[k]) + ' tests in ' + time(a.task_length[k] * tick) +
       (a.task_depth[k] ? ', split off ' + a.task_depth[k] + ' deep' : ''));
     return lines.join('\n');
@@ -592,7 +595,8 @@ function steals(run, place) {
 
 function steps(run, place) {
   const { meta, a } = run, numbers = a.h_step, height = 190;
-  const names = meta.history_phases, variables = ['--u3', '--u8', '--u0', '--u1'], colors = () => variables.map(css);
+  const names = meta.history_phases, all = { collide: '--u3', assemble: '--u8', solve: '--u0', respond: '--u1', share: '--u7' },
+    variables = names.map(name => all[name]), colors = () => variables.map(css);
   place.append(legend(names.map((name, k) => ['var(' + variables[k] + ')', name])));
   const series = names.map(name => a['h_' + name]);
   const own = picture(place, height + AXIS, ({ context, width }) => {
@@ -671,11 +675,18 @@ function steps(run, place) {
 
 // ---- the cloth, in the colours of owners, thieves and tests ----
 
-// Colours of ranks: eight that people with any colour vision tell apart, then the same, darker and lighter.
+// Colours of ranks: eight that people with any colour vision tell apart; beyond them each has a hue and a lightness of its own, and
+// ranks that follow each other are far apart.
 const RANKS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#f0e442', '#8c6bb1'];
 function rankColor(rank) {
-  const shift = [1, 0.62, 1.3, 0.8][(rank >> 3) & 3];
-  return rgb(RANKS[rank & 7]).map(c => clamp(shift > 1 ? c + (255 - c) * (shift - 1) * 1.6 : c * shift, 0, 255));
+  if (rank < RANKS.length) return rgb(RANKS[rank]);
+  // The golden angle comes back to no hue.
+  const hue = rank * 137.508 % 360, light = [0.36, 0.56, 0.76][rank % 3], strong = [0.85, 0.55][(rank >> 2) & 1];
+  const reach = strong * Math.min(light, 1 - light);
+  return [0, 8, 4].map(n => {
+    const k = (n + hue / 30) % 12;
+    return Math.round(255 * (light - reach * clamp(Math.min(k - 3, 9 - k), -1, 1)));
+  });
 }
 // From dark blue to yellow, as cividis: light stands for much, also without colours.
 const SCALE = ['#00224e', '#35456c', '#666970', '#948e77', '#c8b866', '#fee838'].map(rgb);
@@ -696,16 +707,18 @@ function cloth(run, place) {
   const none = () => rgb(css('--line'));
   const modes = [
     ['Owner: which rank has the patch', p => owners[p] === undefined ? none() : rankColor(owners[p])],
-    ['Thief: which other rank made most of its tests', p => patches[p] && patches[p][2] >= 0 && patches[p][1] > 0 ? rankColor(patches[p][2]) : none()],
+    ['Maker: which rank made most of its tests, placed there or stolen', p => patches[p] && patches[p][5] >= 0 ? rankColor(patches[p][5]) : none()],
+    ['Thief: which other rank stole most of its tests', p => patches[p] && patches[p][2] >= 0 && patches[p][4] > 0 ? rankColor(patches[p][2]) : none()],
     ['Tests for each triangle in a step', p => scaleColor(share(p))],
   ];
   const total = patches.reduce((sum, patch) => sum + patch[0], 0) || 1;
   function tell(p) {
     if (p < 0 || p === undefined) return '';
-    const [tests, moved, thief] = patches[p] || [0, 0, -1];
+    const [tests, moved, thief, , stolen, maker] = patches[p] || [0, 0, -1, 0, 0, -1];
     const lines = ['patch ' + p + (owners[p] === undefined ? '' : ' of rank ' + owners[p]),
       percent(tests / total) + ' of all tests, ' + (per[p] || 0).toFixed(1) + ' for a triangle in a step'];
-    lines.push(thief >= 0 && moved ? percent(moved / tests) + ' of them elsewhere, most on rank ' + thief : 'none of them elsewhere');
+    if (moved > stolen) lines.push(percent((moved - stolen) / tests) + ' of them placed elsewhere' + (maker >= 0 ? ', most made by rank ' + maker : ''));
+    lines.push(thief >= 0 && stolen ? percent(stolen / tests) + ' of them stolen, most by rank ' + thief : 'none of them stolen');
     return lines.join('\n');
   }
   const turn = { yaw: -0.6, pitch: 0.5 };
@@ -716,10 +729,11 @@ function cloth(run, place) {
   const shown = modes.map(([name, color], m) => {
     const figure = element('figure');
     box.append(figure);
-    const own = picture(figure, 270, own => paint(own, color), name);
+    // Colours that stand for ranks are flat, as in the legend.
+    const flat = m < 3, own = picture(figure, 270, own => paint(own, color, flat), name);
     figure.append(element('figcaption', { textContent: name }));
-    if (m < 2) {
-      const ranks = Array.from({ length: Math.min(meta.ranks, 16) }, (_, r) => ['rgb(' + rankColor(r).map(Math.round) + ')', 'rank ' + r]);
+    if (flat) {
+      const ranks = Array.from({ length: Math.min(meta.ranks, 256) }, (_, r) => ['rgb(' + rankColor(r) + ')', 'rank ' + r]);
       figure.append(legend(m ? [['var(--line)', 'nobody'], ...ranks] : ranks));
     } else {
       figure.append(legend([0, 0.25, 0.5, 0.75, 1].map(s => ['rgb(' + scaleColor(s).map(Math.round) + ')',
@@ -756,7 +770,7 @@ function cloth(run, place) {
     shown.forEach(own => own.ask());
   }
 
-  // What is seen at each pixel: the triangle, and how light it is. All three pictures share it.
+  // What is seen at each pixel: the triangle, and how light it is. All pictures share it.
   let hits = null;
   function look(width, height) {
     if (hits && hits.width === width && hits.height === height) return hits;
@@ -801,7 +815,7 @@ function cloth(run, place) {
     hits = { width, height, id, light };
     return hits;
   }
-  function paint(own, color) {
+  function paint(own, color, flat) {
     const width = own.canvas.width, height = own.canvas.height, seen = look(width, height);
     const image = own.context.createImageData(width, height), data = image.data, known = new Map();
     for (let at = 0; at < seen.id.length; at++) {
@@ -813,7 +827,7 @@ function cloth(run, place) {
       // Borders of patches are dark, so that they are seen without colours.
       const right = seen.id[at + 1], below = seen.id[at + width];
       const border = (right >= 0 && of[right] !== patch) || (below >= 0 && of[below] !== patch) ? 0.45 : 1;
-      const f = seen.light[at] * border;
+      const f = (flat ? 1 : seen.light[at]) * border;
       data[4 * at] = c[0] * f;
       data[4 * at + 1] = c[1] * f;
       data[4 * at + 2] = c[2] * f;

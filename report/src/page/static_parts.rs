@@ -7,7 +7,9 @@ use crate::digest::{Digest, Traced};
 use crate::division::{Parts, Use};
 use crate::findings::{Finding, Findings};
 use crate::format::{count, percent, seconds};
-use crate::record::{Efficiency, Phase};
+use crate::record::{EFFICIENCY_OF, Efficiency, Phase};
+use crate::table::{OTHER, left};
+use crate::text::{efficiency, efficiency_of_traced};
 use crate::work::Histogram;
 
 /// Patches that are listed.
@@ -17,9 +19,10 @@ const LISTED: usize = 12;
 pub(super) fn findings(out: &mut dyn Write, number: usize, said: &Findings) -> io::Result<()> {
     writeln!(out, "<section id=\"summary-{number}\" class=\"summary\">")?;
     let card = |out: &mut dyn Write, question: &str, finding: &Finding| {
-        let (class, mark) = match finding.at_fault {
-            true => ("fault", "▲"),
-            false => ("fine", "●"),
+        let (class, mark) = match (finding.at_fault, finding.unknown) {
+            (true, _) => ("fault", "▲"),
+            (false, true) => ("unknown", "?"),
+            (false, false) => ("fine", "●"),
         };
         writeln!(
             out,
@@ -59,16 +62,24 @@ pub(super) fn tiles(out: &mut dyn Write, digest: &Digest) -> io::Result<()> {
             Escaped(value)
         )
     };
-    let traced = digest.traced.as_ref().and_then(|traced| traced.efficiency);
+    // Those of traced steps stand below their table.
     if let Some(Efficiency {
         load_balance,
         communication,
         parallel,
-    }) = traced.or(digest.efficiency)
+    }) = digest.efficiency
     {
-        tile(out, "load balance", &format!("{load_balance:.2}"))?;
-        tile(out, "communication", &format!("{communication:.2}"))?;
-        tile(out, "parallel efficiency", &format!("{parallel:.2}"))?;
+        tile(
+            out,
+            "load balance, all steps",
+            &format!("{load_balance:.2}"),
+        )?;
+        tile(
+            out,
+            "communication, all steps",
+            &format!("{communication:.2}"),
+        )?;
+        tile(out, "parallel, all steps", &format!("{parallel:.2}"))?;
     }
     let c = &digest.counts;
     if c.tasks == 0 {
@@ -113,13 +124,43 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
             percent(phase.avg_s / whole.max(f64::MIN_POSITIVE)),
         )
     };
+    let rest = |out: &mut dyn Write, name: &str, s: f64, whole: f64| {
+        writeln!(
+            out,
+            "<tr><th scope=\"row\">{name}</th><td></td><td></td><td>{}</td><td></td><td></td><td></td><td>{}</td></tr>",
+            seconds(s),
+            percent(s / whole.max(f64::MIN_POSITIVE)),
+        )
+    };
+    let end = |out: &mut dyn Write, e: Option<Efficiency>, of: &str| {
+        let said = efficiency(e, of);
+        writeln!(out, "</table>")?;
+        if !said.is_empty() {
+            writeln!(out, "<p class=\"about\">{}</p>", Escaped(said.trim_end()))?;
+        }
+        writeln!(out, "</div>")
+    };
     writeln!(out, "<div class=\"tables\">")?;
     if !digest.phases.is_empty() {
         head(out, "The whole run, with waits")?;
         for phase in &digest.phases {
             line(out, phase, digest.loop_s)?;
         }
-        writeln!(out, "</table></div>")?;
+        rest(
+            out,
+            OTHER,
+            left(&digest.phases, digest.loop_s),
+            digest.loop_s,
+        )?;
+        for part in digest.between.iter().filter(|part| part.max_s > 0.0) {
+            let name = format!("  {}", part.name);
+            let part = Phase {
+                name,
+                ..part.clone()
+            };
+            line(out, &part, digest.loop_s)?;
+        }
+        end(out, digest.efficiency, EFFICIENCY_OF)?;
     }
     if let Some(traced) = &digest.traced {
         let (first, last) = traced.steps;
@@ -133,7 +174,13 @@ pub(super) fn phase_table(out: &mut dyn Write, digest: &Digest) -> io::Result<()
         for phase in &traced.work {
             line(out, phase, traced.mean_s)?;
         }
-        writeln!(out, "</table></div>")?;
+        rest(
+            out,
+            "idle",
+            left(&traced.work, traced.mean_s),
+            traced.mean_s,
+        )?;
+        end(out, traced.efficiency, &efficiency_of_traced(traced))?;
     }
     writeln!(out, "</div>")
 }
@@ -195,9 +242,49 @@ pub(super) fn bars(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
 pub(super) fn histograms(out: &mut dyn Write, traced: &Traced) -> io::Result<()> {
     let [tests, times] = &traced.sizes;
     writeln!(out, "<div class=\"pair\">")?;
-    histogram(out, tests, "tests in a task", count)?;
-    histogram(out, times, "time in a task", |us| seconds(us as f64 * 1e-6))?;
+    histogram(out, tests, "tests in a task", of_tests, |bin| {
+        count(lowest(bin) as u64)
+    })?;
+    histogram(out, times, "time in a task", of_times, |bin| match bin {
+        0 => "0".to_owned(),
+        _ => micros(lowest(bin)),
+    })?;
     writeln!(out, "</div>")
+}
+
+/// The least size that a bin holds.
+fn lowest(bin: usize) -> f64 {
+    match bin {
+        0 => 0.0,
+        _ => 2_f64.powi(bin as i32 - 1),
+    }
+}
+
+/// The numbers of tests that a bin holds.
+fn of_tests(bin: usize) -> String {
+    let (low, high) = (lowest(bin) as u64, (lowest(bin + 1) - 1.0) as u64);
+    match low == high {
+        true => count(low),
+        false => format!("{} to {}", count(low), count(high)),
+    }
+}
+
+/// The times that a bin holds, which are counted in whole µs.
+fn of_times(bin: usize) -> String {
+    match bin {
+        0 => "less than 1 µs".to_owned(),
+        _ => format!("{} to {}", micros(lowest(bin)), micros(lowest(bin + 1))),
+    }
+}
+
+/// A power of two of µs, in few letters.
+fn micros(us: f64) -> String {
+    let (unit, name) = match us {
+        us if us < 1e3 => (1.0, "µs"),
+        us if us < 1e6 => (1e3, "ms"),
+        _ => (1e6, "s"),
+    };
+    format!("{:.0} {name}", us / unit)
 }
 
 /// Bars for the tasks of each size; in the darker part of the axis below, the sizes.
@@ -205,12 +292,20 @@ fn histogram(
     out: &mut dyn Write,
     histogram: &Histogram,
     what: &str,
-    size: impl Fn(u64) -> String,
+    range: impl Fn(usize) -> String,
+    size: impl Fn(usize) -> String,
 ) -> io::Result<()> {
+    /// Width of a letter of the axis.
+    const LETTER: f64 = 6.0;
     const WIDTH: usize = 480;
     const HEIGHT: usize = 150;
     let bins = histogram.counts.len().max(1);
     let step = WIDTH as f64 / bins as f64;
+    // Names of sizes stand apart.
+    let longest = (0..bins).map(|bin| size(bin).chars().count() + 1).max();
+    let every = (LETTER * longest.unwrap_or(1) as f64 / step)
+        .ceil()
+        .max(1.0) as usize;
     let most = histogram.counts.iter().copied().max().unwrap_or(0).max(1) as f64;
     let all = histogram.sums.iter().sum::<u64>().max(1) as f64;
     writeln!(
@@ -220,23 +315,15 @@ fn histogram(
         HEIGHT + 40
     )?;
     for (bin, (&tasks, &sum)) in histogram.counts.iter().zip(&histogram.sums).enumerate() {
-        let (low, high) = match bin {
-            0 => (0, 0),
-            _ => (
-                1_u64 << (bin - 1),
-                (1_u64 << (bin - 1)) - 1 + (1_u64 << (bin - 1)),
-            ),
-        };
         let height = tasks as f64 / most * HEIGHT as f64;
         let x = bin as f64 * step;
         writeln!(
             out,
-            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{} to {}: {} tasks, {} of the \
+            "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\"><title>{}: {} tasks, {} of the \
              total</title></rect>",
             HEIGHT as f64 - height,
             (step - 2.0).max(1.0),
-            size(low),
-            size(high),
+            range(bin),
             count(tasks),
             percent(sum as f64 / all),
         )?;
@@ -249,13 +336,13 @@ fn histogram(
                 short(tasks)
             )?;
         }
-        if bins <= 14 || bin % 2 == 0 {
+        if bin % every == 0 {
             writeln!(
                 out,
                 "<text x=\"{:.1}\" y=\"{}\">{}</text>",
                 x + step / 2.0 - 1.0,
                 HEIGHT + 12,
-                size(low).replace(' ', "")
+                size(bin)
             )?;
         }
     }
@@ -290,7 +377,7 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
     writeln!(
         out,
         "<div class=\"wide\"><table>\n<tr><th>patch</th><th>owner</th><th>share of tests</th>\
-         <th>tests for a triangle in a step</th><th>elsewhere</th><th>most of that on rank</th></tr>"
+         <th>tests for a triangle in a step</th><th>placed elsewhere</th><th>stolen</th><th>most of that by rank</th></tr>"
     )?;
     let or_dash = |number: Option<u32>| number.map_or_else(|| "–".to_owned(), |n| n.to_string());
     for &patch in ranked.iter().take(LISTED) {
@@ -301,10 +388,11 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
         );
         writeln!(
             out,
-            "<tr><th scope=\"row\">{patch}</th><td>{}</td><td>{}</td><td>{per_triangle}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><th scope=\"row\">{patch}</th><td>{}</td><td>{}</td><td>{per_triangle}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             or_dash(work.owner),
             percent(work.tests / all.max(1.0)),
-            percent(work.moved() / work.tests.max(1.0)),
+            percent((work.moved() - work.stolen()).max(0.0) / work.tests.max(1.0)),
+            percent(work.stolen() / work.tests.max(1.0)),
             or_dash(work.thief()),
         )?;
     }
@@ -317,4 +405,51 @@ pub(super) fn patch_table(out: &mut dyn Write, traced: &Traced) -> io::Result<()
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_named_by_what_they_hold() {
+        assert_eq!([0, 1, 2, 3].map(of_tests), ["0", "1", "2 to 3", "4 to 7"]);
+        assert_eq!(
+            [0, 1, 2].map(of_times),
+            ["less than 1 µs", "1 µs to 2 µs", "2 µs to 4 µs"]
+        );
+        assert_eq!(of_times(11), "1 ms to 2 ms");
+        // No two of them have one name.
+        let names: std::collections::BTreeSet<String> = (0..40).map(of_times).collect();
+        assert_eq!(names.len(), 40);
+        assert!(!of_tests(64).is_empty() && !of_times(64).is_empty());
+    }
+
+    /// Names below bars do not stand on each other, of any number of bins.
+    #[test]
+    fn names_of_sizes_stand_apart() {
+        for bins in 1..=30 {
+            let mut all = Histogram::default();
+            (0..bins).for_each(|bin| all.add(lowest(bin) as u64));
+            let mut page = Vec::new();
+            histogram(&mut page, &all, "time", of_times, |bin| micros(lowest(bin))).unwrap();
+            let page = String::from_utf8(page).unwrap();
+            let names = page
+                .split("<text x=\"")
+                .skip(1)
+                .filter(|text| text.contains("y=\"162\""));
+            let places: Vec<(f64, usize)> = names
+                .map(|text| {
+                    let (x, rest) = text.split_once('"').unwrap();
+                    let name = rest.split('>').nth(1).unwrap().split('<').next().unwrap();
+                    (x.parse().unwrap(), name.chars().count())
+                })
+                .collect();
+            assert!(!places.is_empty());
+            for pair in places.windows(2) {
+                let half = 2.75 * (pair[0].1 + pair[1].1) as f64;
+                assert!(pair[1].0 - pair[0].0 > half, "{bins}: {pair:?}");
+            }
+        }
+    }
 }

@@ -167,7 +167,7 @@ pub(crate) fn directory(path: &Path, timelines: &[Timeline], exit: &str) {
         _ => r#"{"clock_error_s": 0.0}"#,
     };
     let record = format!(
-        r#"{{"schema": 1, "program": {{"name": "weftwork"}}, "command": ["weft", "run", "made.toml", "--set", "time.end=1 s"],
+        r#"{{"schema": 1, "program": {{"name": "weftwork"}}, "run": "made", "command": ["weft", "run", "made.toml", "--set", "time.end=1 s"],
             "machine": {{"ranks": {}, "threads": 1, "comm": "threads"}},
             "scene": {{"name": "made", "path": "made.toml"}}, "loop_s": 2.0, "exit": {exit}, "trace": {trace},
             "phases": [{{"name": "collide", "min_s": 1.0, "min_rank": 0, "avg_s": 1.5, "max_s": 2.0, "max_rank": 1}}],
@@ -184,8 +184,9 @@ pub(crate) fn directory(path: &Path, timelines: &[Timeline], exit: &str) {
     )
     .unwrap();
     for (rank, timeline) in timelines.iter().enumerate() {
-        let mut bytes = weft_report::TRACE_MAGIC.to_vec();
-        bytes.extend(wire::encode(timeline).unwrap());
+        let mut bytes = Vec::new();
+        let timeline = wire::encode(timeline).unwrap();
+        weft_report::write_trace_file(&mut bytes, "made", &timeline).unwrap();
         fs::write(path.join(format!("trace/rank-{rank:05}.bin")), bytes).unwrap();
     }
 }

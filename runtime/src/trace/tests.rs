@@ -181,6 +181,37 @@ parts of it, or fork smaller tasks.";
     assert_eq!(analysis.to_string(), expected);
 }
 
+/// Rank 0 has ten tasks of 1 ms, one after the other, and the other ranks one each: it is not the last task that they wait for.
+#[test]
+fn the_last_of_many_tasks_is_not_blamed_for_all_of_them() {
+    let scope = |rank: u32, tasks: u64| {
+        let mut events = vec![(0, What::ScopeBegin), (0, What::JoinBegin)];
+        for task in 0..tasks {
+            events.push((task * 1_000_000, begin(0)));
+            events.push(((task + 1) * 1_000_000, end()));
+        }
+        events.push((10_000_000, What::JoinEnd));
+        events.push((10_000_000, What::ScopeEnd));
+        trace(rank, 1, &events)
+    };
+    let story = |tasks: u64| {
+        let traces = [scope(0, tasks), scope(1, 1), scope(2, 1), scope(3, 1)];
+        Analysis::of(&traces).story().to_string()
+    };
+    let text = story(10);
+    let words = "68 % at the end, while others still had tasks, rank 0 the last of them";
+    assert!(
+        text.contains(words) && !text.contains("one task of"),
+        "{text}"
+    );
+    // What two tasks on end explain, the last one explains half of.
+    let text = story(2);
+    assert!(
+        text.contains("while rank 0 finished one task of 1.0 ms that was never split"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_mean_victim_is_blamed() {
     // Rank 0 has all the work, in short tasks; rank 1 asks again and again.

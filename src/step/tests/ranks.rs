@@ -231,7 +231,7 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                     }
                     let both = (&snapshot, &geometry);
                     let placing = (&ownership, &mut placing);
-                    let (contacts, report) =
+                    let (contacts, report, _) =
                         detect(comm, both, placing, (&options, &team), None).unwrap();
                     // Contacts go to all owners of their vertices; the first vertex's counts.
                     let counted = contacts

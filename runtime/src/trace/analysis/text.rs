@@ -166,6 +166,12 @@ impl Analysis {
                     n => format!("split {n} times"),
                 };
                 let (rank, own, waited) = (last.rank.0, Time(last.own), last.waited());
+                // A task keeps the other workers waiting for as long as it runs, at most: what is far more is not its doing.
+                let others = u32::try_from(self.workers.saturating_sub(1)).unwrap_or(u32::MAX);
+                let most = last.end.saturating_sub(last.begin).saturating_mul(others);
+                if most < (idle.end.saturating_sub(idle.detection)) / 2 {
+                    return format!(", while others still had tasks, rank {rank} the last of them");
+                }
                 if waited > last.own {
                     let waited = Time(waited);
                     return format!(
