@@ -103,7 +103,7 @@ pub(crate) struct StudyArguments {
     /// Numbers of ranks, as in 1,2,4, or 1..64 for 1, twice and so on up to 64, and 64 [default: 1..16, as far as there are patches].
     #[arg(long, value_name = "LIST")]
     pub(crate) ranks: Option<String>,
-    /// Policies, with commas between; none at all, the 2006 paper's and the best unless said.
+    /// Policies, with commas between; parts are changed as in every-other+steal=false. None at all, the 2006 paper's and the best unless said.
     #[arg(
         long,
         default_value = "static,paper,every-other,forecast",

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use weft_study::layout::LayoutError;
+use weft_study::mixture::Mixture;
 use weft_study::plan::{Plan, Point, network, parse_ranks, policy};
 use weft_study::record::Record;
 use weft_study::replay::Machine;
@@ -16,6 +17,7 @@ use weftwork::run::{
     Driver, RECORD_FILE, Resume, RunOptions, Show, Stop, read_state, run, run_modelled,
 };
 use weftwork::scene::Scene;
+use weftwork::scene::load::policy_key;
 use weftwork::step::World;
 
 use crate::cli::StudyArguments;
@@ -58,6 +60,14 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
     };
     // Before anything is recorded.
     plan.check().map_err(|error| failed(error.into()))?;
+    let mut keys = arguments.overrides.iter().map(|(key, _)| key);
+    if let Some(key) = keys.find(|key| policy_key(key).is_some()) {
+        let message = format!(
+            "--set {key}: a study compares policies by their names; change a part of one with its name, as in --policy \
+             every-other+steal=false"
+        );
+        return Err(Failure { code: 2, message });
+    }
     if !arguments.copies.is_power_of_two() {
         let message = format!("--copies {}: wants a power of two", arguments.copies);
         return Err(Failure { code: 2, message });
@@ -478,10 +488,12 @@ impl Source for Real {
             .arg("run")
             .arg(&self.scene)
             .arg("--quiet");
-        command
-            .arg("--out")
-            .arg(&out)
-            .args(["--policy", &point.policy]);
+        let mixture = Mixture::parse(&point.policy)?;
+        command.arg("--out").arg(&out);
+        command.args(["--policy", mixture.name]);
+        for (key, value) in mixture.changes {
+            command.args(["--set", &format!("balance.{key}={value}")]);
+        }
         command.args(["--seed", &point.repeat.to_string()]);
         if self.launch.is_none() {
             command.args(["--ranks", &point.ranks.to_string()]);

@@ -15,6 +15,7 @@
 //! | [`forecast`] | where tests are forked by what the last ones cost |
 //! | [`replay`] | a recorded step on virtual ranks |
 //! | [`bounds`] | what no schedule can beat |
+//! | [`mixture`] | policies as studies name them |
 //! | [`plan`] | the points of a sweep |
 //! | [`sweep`] | doing them, resumably |
 //! | [`stats`] | mean, spread, confidence |
@@ -28,6 +29,7 @@ pub mod bounds;
 pub mod chart;
 pub mod forecast;
 pub mod layout;
+pub mod mixture;
 pub mod plan;
 pub mod prices;
 pub mod ready;
