@@ -18,6 +18,7 @@ mod format;
 mod page;
 mod record;
 mod run;
+mod suggestion;
 mod text;
 mod tracks;
 mod work;

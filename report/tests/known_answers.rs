@@ -187,8 +187,15 @@ fn the_one_that_is_to_blame_is_named() {
     assert!(findings.policy.at_fault, "{findings:?}");
     assert_eq!(
         findings.command.as_deref(),
-        Some("weft study made.toml --set 'time.end=1 s' --ranks 4 --policy paper,every-other")
+        Some(
+            "weft study made.toml --set 'time.end=1 s' --record 1..10 --steps 10 --ranks 4 \
+             --policy paper,static,every-other,forecast,forecast-static --network hdr-infiniband"
+        )
     );
+    // A run on threads has no network that is known: what stands for it is said.
+    let next = findings.next.join(" ");
+    assert!(next.contains("`hdr-infiniband` stands for it"), "{next}");
+    assert!(next.ends_with("only times change:"), "{next}");
 }
 
 /// Ranks that are busy alike have nothing to mend, and are not told to.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::place::{Place, hash_of};
+use crate::place::{Place, SCENE, hash_of, record};
 
 const STUDY: &str =
     "study small.toml --quiet --steps 12 --record 10..12 --ranks 1,2 --repeat 2 --out out";
@@ -109,6 +109,16 @@ fn what_cannot_be_studied_is_refused() {
         ),
         ("study none.weftrec", 5, "none.weftrec"),
         ("study small.toml --copies 3", 2, "power of two"),
+        (
+            "study small.toml --policy every-other+stael=false",
+            2,
+            "did you mean `steal`?",
+        ),
+        (
+            "study small.toml --set balance.split=half",
+            2,
+            "every-other+steal=false",
+        ),
         ("study none.weftrec --full", 2, "want a scene"),
         (
             "run small.toml --record --ranks 2",
@@ -125,4 +135,71 @@ fn what_cannot_be_studied_is_refused() {
     let (status, message) = place.fails("study bad.weftrec");
     assert_eq!(status, 5);
     assert!(message.contains("no record of a run"), "{message}");
+}
+
+/// The study that a report suggests has the policy that ran, also one without a name, and is of the steps that were looked at.
+#[test]
+fn the_study_that_a_report_suggests_compares_what_ran() {
+    let place = Place::new();
+    let run = "--ranks 4 --comm virtual --steps 14 --quiet --set output.pictures=false --out out";
+    for (options, name, network) in [
+        (
+            "--policy every-other --no-steal",
+            "every-other+steal=false",
+            "gigabit",
+        ),
+        (
+            "--policy static --network hdr-infiniband",
+            "static",
+            "hdr-infiniband",
+        ),
+    ] {
+        hash_of(&place.weft(&format!("run small.toml {run} {options} --trace=8..12")));
+        let text = String::from_utf8(place.weft("report out --text").stdout).unwrap();
+        let command = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("weft "));
+        let command = command.unwrap_or_else(|| panic!("no command in {text}"));
+        for words in [
+            "--record 8..12 --steps 12",
+            network,
+            "--ranks 4 ",
+            "forecast-static",
+        ] {
+            assert!(command.contains(words), "no {words} in {command}");
+        }
+        let study = place.weft(&format!("{command} --repeat 1 --quiet --out study"));
+        assert!(study.status.success(), "{study:?}");
+        let csv = fs::read_to_string(place.path("study/study.csv")).unwrap();
+        for name in [name, "static", "every-other", "forecast", "forecast-static"] {
+            assert!(
+                csv.contains(&format!("small,{network},{name},collide,4,")),
+                "{csv}"
+            );
+        }
+    }
+}
+
+/// What a point of a study on this machine runs is the policy that the table names, whatever the scene says of it.
+#[test]
+fn runs_of_a_study_have_the_policy_of_their_point() {
+    let scene = format!("{SCENE}\n[balance]\nsteal = true\nsplit = \"oldest\"\n");
+    let place = Place::with(&scene);
+    let study = "study small.toml --quiet --real --steps 2 --ranks 2 --repeat 1";
+    let output = place.weft(&format!(
+        "{study} --policy static,half+steal=false --out out"
+    ));
+    assert!(output.status.success(), "{output:?}");
+    for (point, policy, split) in [
+        ("static", "static", "never"),
+        ("half+steal=false", "null", "half"),
+    ] {
+        let sharing =
+            &record(&place.path(&format!("out/runs/0.this-machine.{point}.000002.0")))["sharing"];
+        assert_eq!(sharing["policy"].as_str().unwrap_or("null"), policy);
+        assert_eq!(
+            (&sharing["steal"], &sharing["split"]),
+            (&false.into(), &split.into())
+        );
+    }
 }
