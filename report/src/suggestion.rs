@@ -271,7 +271,8 @@ mod tests {
             split: Split::HALF,
             ..Policy::LIFELINES
         };
-        let expected = "lifelines+split=half+split_interval=3000us";
+        // As near as `lifelines`, and before it in the table.
+        let expected = "half+victims=lifelines+split_interval=3000us";
         assert_eq!(name(slow), mixed(expected));
         let adaptive = Policy {
             forecast: true,

@@ -17,6 +17,7 @@
 //! | [`bounds`] | what no schedule can beat |
 //! | [`mixture`] | policies as studies name them |
 //! | [`plan`] | the points of a sweep |
+//! | [`directory`] | whose the directory of a study is |
 //! | [`sweep`] | doing them, resumably |
 //! | [`stats`] | mean, spread, confidence |
 //! | [`tables`] | CSV and JSON |
@@ -27,6 +28,7 @@
 
 pub mod bounds;
 pub mod chart;
+pub mod directory;
 pub mod forecast;
 pub mod layout;
 pub mod mixture;

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,6 +17,7 @@ use thiserror::Error;
 
 use crate::PHASES;
 use crate::bounds::bounds;
+use crate::directory::{self, DirectoryError};
 use crate::layout::{Layout, LayoutError};
 use crate::plan::{self, Plan, PlanError, Point};
 use crate::record::{Record, RecordError};
@@ -108,6 +110,8 @@ pub struct Results {
     pub found: usize,
     /// Points that were done of something that has changed since, and were done again.
     pub stale: usize,
+    /// Points whose file could not be understood, and that were done again.
+    pub damaged: usize,
 }
 
 /// Why a sweep ended early. What is done stays done.
@@ -125,19 +129,16 @@ pub enum SweepError {
     /// A replay failed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The output directory.
+    /// The output directory, before anything is measured.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// A file of a point.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
-    },
-    /// A directory that holds something else.
-    #[error("{} holds files, but no study; choose another --out", path.display())]
-    Foreign {
-        /// The directory.
-        path: PathBuf,
     },
     /// A run of the scene failed.
     #[error("{what}")]
@@ -147,6 +148,9 @@ pub enum SweepError {
         /// Its exit code.
         code: u8,
     },
+    /// Somebody asked.
+    #[error("the study was stopped; what is done stays done")]
+    Stopped,
 }
 
 impl SweepError {
@@ -155,18 +159,18 @@ impl SweepError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Plan(_) | Self::Layout(_) => 2,
-            Self::Record(_) | Self::Io { .. } | Self::Foreign { .. } => 5,
+            Self::Record(_) | Self::Io { .. } | Self::Directory(_) => 5,
             Self::Replay(ReplayError::Launch(_)) => 2,
-            Self::Replay(_) => 101,
+            Self::Replay(_) | Self::Stopped => 101,
             Self::Run { code, .. } => *code,
         }
     }
 }
 
-/// Measures all points of a plan that are not done yet, on so many threads.
+/// Measures all points of a plan that are not done yet, on so many threads; `progress` hears of each, and says whether to go on.
 ///
 /// # Errors
-/// The first thing that went wrong.
+/// The first thing that went wrong; [`SweepError::Stopped`] if `progress` breaks off.
 #[expect(
     clippy::disallowed_methods,
     reason = "a driver reads the clock, for the time left"
@@ -176,7 +180,7 @@ pub fn sweep(
     sources: &[&dyn Source],
     out: &Path,
     threads: usize,
-    progress: &(dyn Fn(&Progress<'_>) + Sync),
+    progress: &(dyn Fn(&Progress<'_>) -> ControlFlow<()> + Sync),
 ) -> Result<Results, SweepError> {
     plan.check()?;
     for source in sources {
@@ -184,8 +188,9 @@ pub fn sweep(
             LayoutError::check(source.patches(), ranks)?;
         }
     }
-    let folder = out.join("points");
-    prepare(out, &folder)?;
+    let families: Vec<&str> = sources.iter().map(|source| source.family()).collect();
+    directory::prepare(out, &families)?;
+    let folder = out.join(directory::POINTS);
     let points = plan.points(sources.len());
     // One rank, for whom no policy and no network matters, is what all are compared with.
     let repeats = if plan.real { plan.repeat } else { 1 };
@@ -224,16 +229,25 @@ pub fn sweep(
             digests[point.record], plan.slower
         )
     };
-    let mut stale = 0;
+    let (mut stale, mut damaged) = (0, 0);
     let kept: Vec<Option<Done>> = all
         .iter()
         .map(|point| {
-            let done = read(&folder, point)?;
             let same = |done: &Done| {
                 done.format == FORMAT && done.source == key(point) && done.point == *point
             };
-            stale += usize::from(done.as_ref().is_some_and(|done| !same(done)));
-            Ok(done.filter(same))
+            Ok(match read(&folder, point)? {
+                Found::Nothing => None,
+                Found::Damaged => {
+                    damaged += 1;
+                    None
+                }
+                Found::Done(done) if same(&done) => Some(done),
+                Found::Done(_) => {
+                    stale += 1;
+                    None
+                }
+            })
         })
         .collect::<Result<_, SweepError>>()?;
     let found = kept.iter().flatten().count();
@@ -265,12 +279,18 @@ pub fn sweep(
                     state.0[at] = Some(done);
                     state.2 += weight(point);
                     let rest = (ahead - state.2).max(0.0) / state.2;
-                    progress(&Progress {
+                    let done = state.0.iter().flatten().count();
+                    let asked = progress(&Progress {
                         last: point,
-                        done: state.0.iter().flatten().count(),
+                        done,
                         total: all.len(),
                         left: began.elapsed().mul_f64(rest),
                     });
+                    // Nothing is left to stop after the last one.
+                    if asked.is_break() && done < all.len() {
+                        failed.store(true, Ordering::Relaxed);
+                        state.1.get_or_insert(SweepError::Stopped);
+                    }
                 }
                 Err(error) => {
                     failed.store(true, Ordering::Relaxed);
@@ -305,30 +325,22 @@ pub fn sweep(
         points: of_plan.into_iter().map(|at| done[at].clone()).collect(),
         found,
         stale,
+        damaged,
     })
 }
 
-/// Makes the directory, unless it is somebody else's.
-fn prepare(out: &Path, folder: &Path) -> Result<(), SweepError> {
-    let io = |source| SweepError::Io {
-        path: out.to_owned(),
-        source,
-    };
-    let is_ours = folder.is_dir() || out.join("record.weftrec").is_file();
-    if out.is_dir() && !is_ours && fs::read_dir(out).map_err(io)?.next().is_some() {
-        return Err(SweepError::Foreign {
-            path: out.to_owned(),
-        });
-    }
-    fs::create_dir_all(folder).map_err(io)
+/// What there is of a point.
+enum Found {
+    Nothing,
+    Damaged,
+    Done(Done),
 }
 
-fn read(folder: &Path, point: &Point) -> Result<Option<Done>, SweepError> {
+fn read(folder: &Path, point: &Point) -> Result<Found, SweepError> {
     let path = folder.join(point.name() + ".json");
     match fs::read(&path) {
-        // What cannot be read is done again.
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).map_or(Found::Damaged, Found::Done)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Found::Nothing),
         Err(source) => Err(SweepError::Io { path, source }),
     }
 }

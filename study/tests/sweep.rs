@@ -1,9 +1,11 @@
 //! Sweeps over a made-up record in which one patch has nearly all collisions.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use weft_study::chart;
+use weft_study::directory::DirectoryError;
 use weft_study::forecast::{Spent, work};
 use weft_study::layout::{Layout, LayoutError};
 use weft_study::plan::Plan;
@@ -191,7 +193,9 @@ fn plan() -> Plan {
 fn swept(record: &Path, out: &Path, threads: usize) -> Result<Results, SweepError> {
     let source = Replayed::open(record)?;
     let sources: [&dyn Source; 1] = [&source];
-    sweep(&plan(), &sources, out, threads, &|_| {})
+    sweep(&plan(), &sources, out, threads, &|_| {
+        ControlFlow::Continue(())
+    })
 }
 
 fn find<'a>(rows: &'a [Row], policy: &str, phase: &str, ranks: usize) -> &'a Row {
@@ -262,11 +266,32 @@ fn a_sweep_is_the_same_on_any_threads_and_goes_on_where_it_was() {
     fs::write(&files[3], b"{\"format\":").unwrap();
     let mended = swept(&record, &one, 2).unwrap();
     assert!(mended.found < count && mended.stale == 0);
+    assert_eq!(mended.damaged, 1);
     assert_eq!(text, csv(&rows(&plan(), &mended)));
     // Another record: nothing of the old one counts.
     write(&record, 3);
     let other = swept(&record, &one, 2).unwrap();
     assert_eq!((other.found, other.stale), (0, count));
+}
+
+#[test]
+fn a_sweep_that_is_stopped_keeps_what_it_has_and_does_the_rest_the_next_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, out) = (recorded(folder.path()), folder.path().join("out"));
+    let source = Replayed::open(&record).unwrap();
+    let stop = |progress: &Progress<'_>| match progress.done {
+        3.. => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let stopped = sweep(&plan(), &[&source], &out, 1, &stop).unwrap_err();
+    assert!(matches!(stopped, SweepError::Stopped), "{stopped}");
+    let whole = swept(&record, &out, 2).unwrap();
+    assert_eq!((whole.found, whole.stale, whole.damaged), (3, 0, 0));
+    let other = swept(&record, &folder.path().join("other"), 2).unwrap();
+    assert_eq!(csv(&rows(&plan(), &whole)), csv(&rows(&plan(), &other)));
+    // Who is asked to stop after the last point is done.
+    let all = sweep(&plan(), &[&source], &out, 1, &|_| ControlFlow::Break(()));
+    assert!(all.is_ok());
 }
 
 #[test]
@@ -278,7 +303,7 @@ fn a_directory_of_somebody_else_is_left_alone() {
     fs::write(out.join("to-a-friend"), "hello").unwrap();
     assert!(matches!(
         swept(&record, &out, 1),
-        Err(SweepError::Foreign { .. })
+        Err(SweepError::Directory(DirectoryError::Foreign { .. }))
     ));
 }
 
@@ -301,7 +326,7 @@ fn more_ranks_than_patches_are_refused_and_none_too() {
     let mut plan = plan();
     plan.ranks.push(9);
     let source = Replayed::open(&record).unwrap();
-    let all = |_: &Progress<'_>| panic!("nothing is to be measured");
+    let all = |_: &Progress<'_>| -> ControlFlow<()> { panic!("nothing is to be measured") };
     let refused = sweep(&plan, &[&source], &out, 1, &all).unwrap_err();
     assert!(matches!(refused, SweepError::Layout(_)), "{refused}");
     assert!(!out.exists());
@@ -371,7 +396,10 @@ fn copies_have_copied_work_and_run_on_as_many_more_ranks() {
         ..plan()
     };
     let sources: [&dyn Source; 1] = [&source];
-    let results = sweep(&plan, &sources, &folder.path().join("out"), 2, &|_| {}).unwrap();
+    let results = sweep(&plan, &sources, &folder.path().join("out"), 2, &|_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     let mut single = Record::open(&record).unwrap();
     let tests: u64 = (0..2)
         .map(|index| single.step(index).unwrap().counts().tests())

@@ -1,8 +1,12 @@
 //! `weft study`: a scene is recorded once and replayed often; what cannot be studied is refused before any work.
 
 use std::fs;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
 
 use crate::place::{Place, SCENE, hash_of, record};
+use crate::restart::{checkpoints, signal, wait};
 
 const STUDY: &str =
     "study small.toml --quiet --steps 12 --record 10..12 --ranks 1,2 --repeat 2 --out out";
@@ -120,6 +124,8 @@ fn what_cannot_be_studied_is_refused() {
             "every-other+steal=false",
         ),
         ("study none.weftrec --full", 2, "want a scene"),
+        ("study small.toml --steps 0", 2, "--steps 0"),
+        ("study small.toml --steps 5 --record 6..7", 2, "no step 6"),
         (
             "run small.toml --record --ranks 2",
             2,
@@ -131,6 +137,8 @@ fn what_cannot_be_studied_is_refused() {
         assert_eq!(status, code, "{command}: {message}");
         assert!(message.contains(words), "{command}: {message}");
     }
+    // Nothing has been recorded or made.
+    assert!(!place.path("runs").exists());
     fs::write(place.path("bad.weftrec"), "not a record").unwrap();
     let (status, message) = place.fails("study bad.weftrec");
     assert_eq!(status, 5);
@@ -202,4 +210,192 @@ fn runs_of_a_study_have_the_policy_of_their_point() {
             (&false.into(), &split.into())
         );
     }
+}
+
+/// Starts a study and stops it as soon as `is_time`, with Ctrl-C; what it said.
+fn stopped(place: &Place, study: &str, is_time: &dyn Fn() -> bool) -> String {
+    let mut command = place.command(study);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !is_time() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before");
+        wait();
+    }
+    signal(&child, "INT");
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    let message = String::from_utf8(stderr).unwrap();
+    // As of a command that the signal has ended.
+    assert_eq!(status.code(), Some(130), "{message}");
+    message
+}
+
+fn lines(place: &Place, file: &str) -> usize {
+    fs::read_to_string(place.path(file)).map_or(0, |text| text.lines().count())
+}
+
+fn study_json(place: &Place, out: &str) -> Value {
+    serde_json::from_slice(&fs::read(place.path(&format!("{out}/study.json"))).unwrap()).unwrap()
+}
+
+#[test]
+fn a_recording_that_is_stopped_goes_on_and_its_record_is_of_the_same_tests() {
+    let place = Place::new();
+    let study = "study small.toml --steps 2000 --record 1990..2000 --ranks 1,2 --repeat 1 --policy static --quiet";
+    let first = format!("{study} --out out");
+    let history = "out/records/small/history.csv";
+    let message = stopped(&place, &first, &|| lines(&place, history) > 50);
+    let last = checkpoints(&place.path("out/records/small")).pop().unwrap();
+    for words in [
+        "stopped by SIGINT after step ".to_owned(),
+        format!("the same command goes on from step {last}\n"),
+    ] {
+        assert!(message.contains(&words), "no {words:?} in {message}");
+    }
+    assert!(!place.path("out/study.csv").exists());
+    let again = place.weft(&first);
+    assert!(again.status.success(), "{again:?}");
+    assert_eq!(
+        record(&place.path("out/records/small"))["resumed_from"],
+        last
+    );
+    // What it could go on from is not needed any more.
+    assert_eq!(checkpoints(&place.path("out/records/small")), [0; 0]);
+    assert!(!place.names("out/records").contains("small.begun"));
+    place.weft(&format!("{study} --out whole"));
+    let tests = |out: &str| study_json(&place, out)["points"][0]["measured"]["tests"].clone();
+    assert!(tests("out").as_u64().unwrap() > 0);
+    assert_eq!(tests("out"), tests("whole"));
+}
+
+/// Who stops amid the steps that are recorded goes on from before them, early enough for forecasts.
+#[test]
+fn a_recording_that_is_stopped_amid_its_steps_begins_before_them() {
+    let place = Place::new();
+    let study = "study small.toml --steps 90000 --record 60..90000 --quiet --out out";
+    let history = "out/records/small/history.csv";
+    let message = stopped(&place, study, &|| lines(&place, history) > 70);
+    assert!(message.contains("goes on from step 43\n"), "{message}");
+    // And from nowhere if they begin too early.
+    let study = "study small.toml --steps 90000 --record 10..90000 --quiet --out early";
+    let history = "early/records/small/history.csv";
+    let message = stopped(&place, study, &|| lines(&place, history) > 30);
+    assert!(message.contains("begins that anew\n"), "{message}");
+}
+
+#[test]
+fn a_sweep_that_is_stopped_says_so_and_goes_on() {
+    let place = Place::new();
+    let study = "study small.toml --steps 12 --record 10..12 --ranks 1,2,4,8 --repeat 100 --policy static,every-other --out out";
+    let points = place.path("out/points");
+    let message = stopped(&place, study, &|| {
+        fs::read_dir(&points).is_ok_and(|files| files.count() > 5)
+    });
+    assert!(
+        message.contains("stopped by SIGINT after ")
+            && message.contains(" of 800 points; the same command goes on"),
+        "{message}"
+    );
+    assert!(!place.path("out/study.csv").exists());
+    let mut files: Vec<_> = fs::read_dir(&points)
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
+    files.sort();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
+    fs::write(&files[0], "{").unwrap();
+    let other = fs::read_to_string(&files[1])
+        .unwrap()
+        .replace("replay ", "replay of another ");
+    fs::write(&files[1], other).unwrap();
+    let again = place.weft(study);
+    assert!(again.status.success(), "{again:?}");
+    let message = String::from_utf8(again.stderr).unwrap();
+    let words = format!(
+        "{} points had been done before; 1 was of another record or plan, 1 was damaged, and done again",
+        files.len() - 2
+    );
+    assert!(message.contains(&words), "no {words:?} in {message}");
+    assert!(place.path("out/study.csv").exists());
+}
+
+#[test]
+fn a_study_takes_nobody_s_place() {
+    let place = Place::new();
+    fs::write(place.path("other.toml"), SCENE).unwrap();
+    let plan = "--quiet --steps 3 --record 2..3 --ranks 1,2 --repeat 1 --policy static";
+    // Each scene has its own directory unless one is named.
+    for scene in ["small", "other"] {
+        assert!(
+            place
+                .weft(&format!("study {scene}.toml {plan}"))
+                .status
+                .success()
+        );
+        assert!(
+            place
+                .path(&format!("runs/{scene}-study/study.csv"))
+                .exists()
+        );
+    }
+    hash_of(&place.weft("run small.toml --quiet --steps 3 --ranks 1 --record --out runs/small"));
+    hash_of(&place.weft("run small.toml --quiet --steps 3 --ranks 1 --out runs/plain"));
+    fs::create_dir(place.path("mine")).unwrap();
+    fs::write(place.path("mine/study.csv"), "mine").unwrap();
+    for (arguments, code, words) in [
+        (
+            format!("other.toml {plan} --out runs/small-study"),
+            5,
+            "holds a study of small, this one is of other",
+        ),
+        (
+            format!("small.toml {plan} --out runs/small"),
+            5,
+            "holds files, but no study",
+        ),
+        (
+            "runs/small --out runs/small".to_owned(),
+            5,
+            "holds files, but no study",
+        ),
+        (
+            format!("small.toml {plan} --out mine"),
+            5,
+            "holds files, but no study",
+        ),
+        (
+            "runs/plain".to_owned(),
+            5,
+            "`weft run SCENE --ranks 1 --record`",
+        ),
+        (
+            "runs/small-study".to_owned(),
+            5,
+            "records in runs/small-study/records",
+        ),
+    ] {
+        let before = ["runs/small-study", "runs/small", "mine"].map(|folder| place.names(folder));
+        let (status, message) = place.fails(&format!("study {arguments}"));
+        assert_eq!(status, code, "{arguments}: {message}");
+        assert!(message.contains(words), "{arguments}: {message}");
+        let after = ["runs/small-study", "runs/small", "mine"].map(|folder| place.names(folder));
+        assert_eq!(before, after, "{arguments}");
+    }
+    // Another record of the same scene is as welcome as ever, and the scene's record where there is no scene.
+    let other = plan.replace("2..3", "1..2");
+    assert!(
+        place
+            .weft(&format!("study small.toml {other}"))
+            .status
+            .success()
+    );
+    let record = "runs/small-study/records/small";
+    assert!(
+        place
+            .weft(&format!("study {record} --quiet --ranks 1 --repeat 1"))
+            .status
+            .success()
+    );
 }

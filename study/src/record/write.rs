@@ -98,6 +98,19 @@ impl RecordWriter {
         Ok(self.path)
     }
 
+    /// Takes back what was begun.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn abandon(self) -> Result<(), RecordError> {
+        let Self { partial, file, .. } = self;
+        drop(file.into_parts());
+        fs::remove_file(&partial).map_err(|source| RecordError::Io {
+            path: partial,
+            source,
+        })
+    }
+
     fn encode<T: serde::Serialize>(&self, value: &T) -> Result<Vec<u8>, RecordError> {
         wire::encode(value).map_err(|what| RecordError::Io {
             path: self.partial.clone(),
