@@ -1,8 +1,9 @@
 //! Points of a study that are whole runs on virtual ranks, with the prices of a record: `--full`.
 
 use weft_study::plan::{Plan, Point, network, policy};
+use weft_study::prices::Prices;
 use weft_study::replay::Machine;
-use weft_study::sweep::{Measured, Source, SweepError};
+use weft_study::sweep::{Measured, Replayed, Source, SweepError};
 use weftwork::output::Checkpoint;
 use weftwork::run::run_modelled;
 use weftwork::step::World;
@@ -13,7 +14,9 @@ pub(super) struct Full {
     pub(super) family: String,
     pub(super) title: String,
     pub(super) digest: String,
-    pub(super) prices: weft_study::prices::Prices,
+    pub(super) prices: Prices,
+    /// The record, for what bounds its times.
+    pub(super) replayed: Replayed,
     pub(super) world: World,
     pub(super) start: Option<Checkpoint>,
     /// First and last that count.
@@ -64,18 +67,24 @@ impl Source for Full {
             what: error.to_string(),
             code: error.exit_code(),
         })?;
-        let mut all = Measured::default();
+        // What bounds it the record knows; what its ranks computed is not counted.
+        let mut all = Measured {
+            least: self.replayed.measure(point, plan)?.least,
+            ..Measured::default()
+        };
+        let mut counts = [0; 3];
         for step in steps {
             all.steps += 1;
             all.whole += step.whole as f64;
             for (sum, time) in all.phases.iter_mut().zip(step.phases) {
                 *sum += time as f64;
             }
-            let [tasks, splits, moved] = step.tasks;
-            for (sum, count) in all.balance.iter_mut().zip([tasks, splits, 0, 0, moved]) {
+            for (sum, count) in counts.iter_mut().zip(step.tasks) {
                 *sum += count;
             }
         }
+        let [tasks, splits, moved] = counts.map(Some);
+        all.balance = [tasks, splits, None, None, moved];
         Ok(all)
     }
 }

@@ -287,6 +287,7 @@ impl Study<'_> {
             code: error.exit_code(),
             message: error.to_string(),
         })?;
+        let replayed = Replayed::open(record).map_err(broken)?;
         let mut record = Record::open(record).map_err(broken)?;
         let last = record.steps().saturating_sub(1);
         let mut number = |index: usize| record.step(index).map(|step| step.number).map_err(broken);
@@ -297,6 +298,7 @@ impl Study<'_> {
             title: of.scene.title,
             digest: record.digest().to_owned(),
             prices: record.end().prices,
+            replayed,
             world,
             start,
             steps,

@@ -117,7 +117,7 @@ impl Source for Real {
     }
 }
 
-/// The times of a run, per step taken.
+/// The times of a run and its counts, over the steps taken.
 fn measured(record: &RunRecord) -> Option<Measured> {
     let mut all = Measured::default();
     for (time, phase) in all.phases.iter_mut().zip(&record.phases) {
@@ -127,5 +127,10 @@ fn measured(record: &RunRecord) -> Option<Measured> {
     let last = record.result.as_ref()?.steps;
     let taken = last.saturating_sub(record.resumed_from.unwrap_or(0));
     all.steps = u32::try_from(taken).ok()?;
+    if let Some(of) = &record.balance {
+        let moved = record.ranks.iter().map(|rank| rank.tasks_in).sum();
+        all.tests = Some(of.tests);
+        all.balance = [of.tasks, of.splits, of.steal_requests, of.steals, moved].map(Some);
+    }
     Some(all)
 }

@@ -25,29 +25,38 @@ use crate::replay::{Left, Machine, ReplayError, replay};
 use crate::synthetic::{copied_header, copied_step};
 
 /// Changes when what is in the file of a point means something else.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// What a point took; times in ns, sums over the steps.
+/// What a point took; times in ns, sums over the steps. What is not known is absent, not 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Steps.
     pub steps: u32,
     /// Of each phase, the slowest rank's time.
     pub phases: [f64; PHASES.len()],
-    /// Of each phase, what all ranks computed; the rest of their time they talked or waited. Zeros if not known.
-    pub computed: [f64; PHASES.len()],
     /// Whole steps, the slowest rank's time.
     pub whole: f64,
-    /// Least times of the collision phase: work over ranks, longest piece, latency. Zeros if not known.
-    pub bounds: [f64; 3],
+    /// Of each phase, what all ranks computed; the rest of their time they talked or waited.
+    pub computed: Option<[f64; PHASES.len()]>,
+    /// What bounds its times.
+    pub least: Option<Least>,
     /// What the rank computed in the collision phase that computed most.
-    pub heaviest: f64,
+    pub heaviest: Option<f64>,
     /// Collision tests.
-    pub tests: u64,
+    pub tests: Option<u64>,
     /// Tasks, splits, requests for tasks, requests that brought some, tasks that moved.
-    pub balance: [u64; 5],
+    pub balance: [Option<u64>; 5],
     /// Messages and bytes of the collision phase's scope.
-    pub traffic: [u64; 2],
+    pub traffic: Option<[u64; 2]>,
+}
+
+/// What no schedule beats, by a record; in ns, sums over the steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Least {
+    /// Of each phase, what all ranks compute together.
+    pub computed: [f64; PHASES.len()],
+    /// Least times of the collision phase: work over ranks, longest piece, latency.
+    pub collide: [f64; 3],
 }
 
 /// What points are measured of.
@@ -448,6 +457,8 @@ impl Source for Replayed {
             }
         };
         let mut all = Measured::default();
+        let (mut least, mut heaviest, mut tests) = (Least::default(), 0.0, 0);
+        let (mut balance, mut traffic) = ([0; 5], [0; 2]);
         for index in 0..record.steps() {
             let step = copied_step(&mut record, index, self.copies)?;
             let (times, _) = replay(&header, &layout, &step, &prices, &machine, &left)?;
@@ -461,26 +472,32 @@ impl Source for Replayed {
             );
             for phase in 0..PHASES.len() {
                 all.phases[phase] += times.phases[phase] as f64;
-                all.computed[phase] += times.computed[phase] as f64;
+                least.computed[phase] += times.computed[phase] as f64;
             }
             let bounds = [bounds.work, bounds.longest, bounds.latency];
-            for (sum, bound) in all.bounds.iter_mut().zip(bounds) {
+            for (sum, bound) in least.collide.iter_mut().zip(bounds) {
                 *sum += bound;
             }
             let [requests, served] = times.requests;
-            let balance = [times.tasks, times.splits, requests, served, times.moved];
-            for (sum, count) in all.balance.iter_mut().zip(balance) {
+            let counts = [times.tasks, times.splits, requests, served, times.moved];
+            for (sum, count) in balance.iter_mut().zip(counts) {
                 *sum += count;
             }
-            for (sum, count) in all.traffic.iter_mut().zip(times.traffic) {
+            for (sum, count) in traffic.iter_mut().zip(times.traffic) {
                 *sum += count;
             }
             all.steps += 1;
             all.whole += times.whole as f64;
-            all.heaviest += times.heaviest as f64;
-            all.tests += times.tests;
+            heaviest += times.heaviest as f64;
+            tests += times.tests;
             left = times.left;
         }
+        all.computed = Some(least.computed);
+        all.least = Some(least);
+        all.heaviest = Some(heaviest);
+        all.tests = Some(tests);
+        all.balance = balance.map(Some);
+        all.traffic = Some(traffic);
         Ok(all)
     }
 }

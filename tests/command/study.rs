@@ -399,3 +399,29 @@ fn a_study_takes_nobody_s_place() {
             .success()
     );
 }
+
+/// Runs on virtual ranks are bounded by what the record says of them.
+#[test]
+fn whole_runs_of_a_study_have_the_bounds_of_the_record() {
+    let place = Place::new();
+    let study =
+        "study small.toml --quiet --steps 12 --record 10..12 --ranks 2 --repeat 1 --policy static";
+    let rows = |options: &str| {
+        let output = place.weft(&format!("{study} {options}"));
+        assert!(output.status.success(), "{output:?}");
+        study_json(&place, "out")["rows"].clone()
+    };
+    let full = rows("--full --out out");
+    let replayed = rows("--out out");
+    let (full, replayed) = (full.as_array().unwrap(), replayed.as_array().unwrap());
+    assert_eq!((full.len(), replayed.len()), (6, 6));
+    for (full, replayed) in full.iter().zip(replayed) {
+        assert_eq!(full["work_bound_ms"], replayed["work_bound_ms"]);
+        assert!(full["bound"].as_f64().unwrap() > 1.0, "{full}");
+        assert_eq!(full["not_computing"], Value::Null);
+        assert!(
+            replayed["not_computing"].as_f64().unwrap() > 0.0,
+            "{replayed}"
+        );
+    }
+}
