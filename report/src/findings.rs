@@ -111,8 +111,8 @@ impl Findings {
                 "See which policy does better; the result stays the same, only times change:";
             (Suggestion::of(run, digest, Ranks::AsRun), what.to_owned())
         } else if self.phase.at_fault && self.phase.answer == SHARED {
-            let what = "It is not tasks of others that ranks wait for most. Whether another policy shortens it all the same, and from how \
-                        many ranks on more of them no longer pay, only a trial shows:";
+            let what = "What another policy brings, and from how many ranks on more of them no longer pay, a trial shows; the result \
+                        stays the same, only times change:";
             (
                 Suggestion::of(run, digest, Ranks::UpAndBeyond),
                 what.to_owned(),

@@ -251,7 +251,7 @@ pub fn sweep(
                     damaged += 1;
                     None
                 }
-                Found::Done(done) if same(&done) => Some(done),
+                Found::Done(done) if same(&done) => Some(*done),
                 Found::Done(_) => {
                     stale += 1;
                     None
@@ -342,13 +342,14 @@ pub fn sweep(
 enum Found {
     Nothing,
     Damaged,
-    Done(Done),
+    Done(Box<Done>),
 }
 
 fn read(folder: &Path, point: &Point) -> Result<Found, SweepError> {
     let path = folder.join(point.name() + ".json");
     match fs::read(&path) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).map_or(Found::Damaged, Found::Done)),
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes)
+            .map_or(Found::Damaged, |done| Found::Done(Box::new(done)))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Found::Nothing),
         Err(source) => Err(SweepError::Io { path, source }),
     }
