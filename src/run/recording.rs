@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use weft_study::lead::LEAD;
 use weft_study::record::{RecordError, RecordWriter};
 
 use super::pace::Decision;
@@ -19,8 +20,8 @@ const LAST: u64 = 8;
 /// The record in the output directory.
 pub const RECORD_FILE: &str = "record.weftrec";
 
-/// Steps that are taken before the first that is recorded, if there are so many: forecasts are made of what tests cost in the last
-/// eight steps, and made anew every eight.
+/// Steps that are taken before the first that is in the record, if there are so many: forecasts are made anew every eight steps, of what the last
+/// ones cost.
 const WARM_UP: u64 = 16;
 
 /// The last step whose state a recording can still go on from: so long before the first recorded step that forecasts are as good as in a run from
@@ -41,8 +42,9 @@ pub fn last_restart(
     Ok(restart(from))
 }
 
+/// Of a record whose steps count from this one on.
 fn restart(from: u64) -> u64 {
-    from.saturating_sub(1 + WARM_UP)
+    from.saturating_sub(1 + LEAD + WARM_UP)
 }
 
 /// The steps that are recorded of a run that ends with step `last`.
@@ -80,10 +82,17 @@ impl Recorder {
         simulation: &mut Simulation<'_>,
         clock: &dyn Fn() -> Duration,
     ) -> Result<(), RunError> {
-        if self.steps.contains(simulation.step() + 1) {
+        let next = simulation.step() + 1;
+        if self.steps.contains(next) || self.leads(next) {
             self.tested = Some(simulation.make_tests(clock).map_err(RunError::Record)?);
         }
         Ok(())
+    }
+
+    /// Whether a step is recorded for what it leaves to those that count.
+    fn leads(&self, step: u64) -> bool {
+        let from = self.steps.from();
+        (from.saturating_sub(LEAD)..from).contains(&step)
     }
 
     /// After it.
@@ -96,8 +105,11 @@ impl Recorder {
         let Some(tested) = self.tested.take() else {
             return Ok(());
         };
-        self.writer
-            .step(&tested.complete(report, simulation, clock))
+        let step = tested.complete(report, simulation, clock);
+        match self.leads(simulation.step()) {
+            true => self.writer.lead_step(&step),
+            false => self.writer.step(&step),
+        }
     }
 
     /// Sees to it that of a run with checkpoints the state from which the record can be made once more is kept: later ones

@@ -19,9 +19,10 @@ use crate::PHASES;
 use crate::bounds::bounds;
 use crate::directory::{self, DirectoryError};
 use crate::layout::{Layout, LayoutError};
+use crate::lead::left_before;
 use crate::plan::{self, Plan, PlanError, Point};
 use crate::record::{Record, RecordError};
-use crate::replay::{Left, Machine, ReplayError, replay};
+use crate::replay::{Machine, ReplayError, replay};
 use crate::synthetic::{copied_header, copied_step};
 
 /// Changes when what is in the file of a point means something else.
@@ -450,13 +451,8 @@ impl Source for Replayed {
             trace: None,
         };
         let prices = plan.priced(&record.end().prices);
-        let mut left = match record.steps() {
-            0 => Left::default(),
-            _ => {
-                let first = copied_step(&mut record, 0, self.copies)?;
-                Left::before(&header, &layout, &first, &prices, &machine)?
-            }
-        };
+        let of = (&header, &layout);
+        let mut left = left_before(&mut record, self.copies, of, (&prices, &machine))?;
         let mut all = Measured::default();
         let (mut least, mut heaviest, mut tests) = (Least::default(), 0.0, 0);
         let (mut balance, mut traffic) = ([0; 5], [0; 2]);

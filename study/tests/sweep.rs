@@ -424,6 +424,9 @@ fn broken_records_are_refused_with_the_reason() {
         open(&bytes),
         Err(RecordError::Version { found: 99, .. })
     ));
+    // The version before had no steps that lead to others, and is read.
+    bytes[7] = 6;
+    assert!(open(&bytes).is_ok());
     let mut previous = 0;
     for length in (8..good.len()).step_by(good.len() / 37) {
         assert!(open(&good[..length]).is_err(), "cut off after {length}");
@@ -446,6 +449,56 @@ fn broken_records_are_refused_with_the_reason() {
         Record::open(&none),
         Err(RecordError::Empty { .. })
     ));
+}
+
+/// Steps before those that count are in no time and no count; forecasts are made of what they cost, and nothing else is.
+#[test]
+fn steps_that_lead_to_others_do_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let (alone, led) = (recorded(folder.path()), folder.path().join("led.weftrec"));
+    let mut writer = RecordWriter::create(&led, &header()).unwrap();
+    for number in 3..=6 {
+        let mut lead = step(number);
+        lead.plans = number % 2 == 0;
+        // In these another patch has nearly all tests.
+        lead.tasks.swap(0, 5);
+        for (patch, task) in (0..).zip(&mut lead.tasks) {
+            task.patch = patch;
+        }
+        lead.prices = lead.prices.slower(7.0);
+        writer.lead_step(&lead).unwrap();
+    }
+    for number in 1..=2 {
+        writer
+            .step(&Step {
+                plans: false,
+                ..step(number)
+            })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let mut record = Record::open(&led).unwrap();
+    assert_eq!((record.lead(), record.steps()), (4, 2));
+    assert_eq!(
+        (
+            record.lead_step(3).unwrap().number,
+            record.step(0).unwrap().number
+        ),
+        (6, 1)
+    );
+    assert_eq!(record.end().prices, prices());
+    let of = |path: &Path, out: &str| {
+        let results = swept(path, &folder.path().join(out), 2).unwrap();
+        rows(&plan(), &results)
+    };
+    let (alone, led) = (of(&alone, "alone"), of(&led, "led"));
+    for policy in ["static", "every-other"] {
+        let at = |rows: &[Row]| find(rows, policy, "collide", 8).time_ms;
+        assert_eq!(at(&alone), at(&led), "{policy}");
+    }
+    // A forecast of other steps is none.
+    let at = |rows: &[Row]| find(rows, "forecast-static", "collide", 8).speedup;
+    assert!(at(&led) < 0.7 * at(&alone), "{} {}", at(&led), at(&alone));
 }
 
 #[test]

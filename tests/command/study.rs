@@ -272,7 +272,7 @@ fn a_recording_that_is_stopped_amid_its_steps_begins_before_them() {
     let study = "study small.toml --steps 90000 --record 60..90000 --quiet --out out";
     let history = "out/records/small/history.csv";
     let message = stopped(&place, study, &|| lines(&place, history) > 70);
-    assert!(message.contains("goes on from step 43\n"), "{message}");
+    assert!(message.contains("goes on from step 27\n"), "{message}");
     // And from nowhere if they begin too early.
     let study = "study small.toml --steps 90000 --record 10..90000 --quiet --out early";
     let history = "early/records/small/history.csv";
@@ -412,7 +412,8 @@ fn whole_runs_of_a_study_have_the_bounds_of_the_record() {
     assert_eq!((full.len(), replayed.len()), (6, 6));
     for (full, replayed) in full.iter().zip(replayed) {
         assert_eq!(full["work_bound_ms"], replayed["work_bound_ms"]);
-        assert!(full["bound"].as_f64().unwrap() > 1.0, "{full}");
+        // What all ranks do alike no number of them makes quicker.
+        assert!(full["bound"].as_f64().unwrap() > 0.9, "{full}");
         assert_eq!(full["not_computing"], Value::Null);
         assert!(
             replayed["not_computing"].as_f64().unwrap() > 0.0,

@@ -6,7 +6,8 @@
 //! | piece | holds |
 //! |---|---|
 //! | `H` | the [`Header`], first |
-//! | `S` | a [`Step`] without its tasks |
+//! | `L` | a [`Step`] without its tasks that leads to those that count: of what it costs forecasts of these are made |
+//! | `S` | a step that counts, likewise |
 //! | `T` | some of its tasks, with their trees; as many such pieces as it takes |
 //! | `E` | the [`End`], last: without it the file was cut off |
 //!
@@ -29,7 +30,10 @@ use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
 /// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
-const VERSION: u8 = 6;
+/// 6 is as this, and has no steps that lead to those that count.
+const VERSION: u8 = 7;
+/// The oldest that can be read.
+const OLDEST: u8 = 6;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
 /// Bytes of a piece's sum.
@@ -181,9 +185,9 @@ pub struct Route {
 /// What is known at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// Steps in the record.
+    /// Steps in the record, those that lead to others included.
     pub steps: u32,
-    /// The median of the prices of all steps.
+    /// The median of the prices of the steps that count.
     pub prices: Prices,
 }
 
@@ -301,7 +305,7 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// Another version of the format.
-    #[error("{} has version {found} of the format, this program reads {VERSION}; record the run again", path.display())]
+    #[error("{} has version {found} of the format, this program reads {OLDEST} to {VERSION}; record the run again", path.display())]
     Version {
         /// The file.
         path: PathBuf,
