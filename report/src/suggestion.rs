@@ -51,11 +51,11 @@ impl Suggestion {
         match &ran {
             None => notes.push("run.json does not say which policy ran.".to_owned()),
             Some(ran) if !ran.is_whole => notes.push(format!(
-                "What ran is there called `{}`, but for its `low_water` or `steal_timeout`, which run.json does not hold.",
+                "Studies call what ran `{}`: its `low_water` or `steal_timeout` is another, which run.json does not hold.",
                 ran.name
             )),
             Some(ran) if ran.is_mixture() => notes.push(format!(
-                "What ran has no name of its own; there it is called `{}`.",
+                "Studies call what ran, which has no name of its own, `{}`.",
                 ran.name
             )),
             Some(_) => {}

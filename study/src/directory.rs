@@ -45,10 +45,10 @@ pub enum DirectoryError {
     },
 }
 
-/// Whether a directory is that of a study.
+/// Whether a directory looks like that of a study, also one of an earlier program, which did not say so.
 #[must_use]
 pub fn is_study(out: &Path) -> bool {
-    matches!(scenes(out), Ok(Some(_)))
+    matches!(scenes(out), Ok(Some(_))) || out.join(POINTS).is_dir()
 }
 
 /// Makes the directory of a study of these scenes, or takes that of an earlier one of the same; more may come behind those.
