@@ -301,11 +301,12 @@ mod tests {
         agrees(&scene("quick"), (160, 175), &[1, 2, 4, 8], &policies);
     }
 
-    /// All tests are of four patches, which ranks share by forecasts that are always some steps old: a napkin falls.
+    /// Nearly all tests are of four patches, which ranks share by forecasts that are some steps old: a napkin falls. Plans made of the
+    /// recorded steps themselves would be better than those of the run, and collisions 6 % too fast on as many ranks as there are patches.
     #[test]
     fn a_replay_agrees_where_forecasts_are_behind() {
-        let policies = [Policy::FORECAST_STATIC, Policy::FORECAST];
-        agrees(&scene("one-sided"), (105, 120), &[8, 16], &policies);
+        let policies = [Policy::FORECAST_STATIC];
+        agrees(&scene("one-sided"), (105, 120), &[8, 16, 32], &policies);
     }
 
     #[test]
