@@ -28,7 +28,7 @@ Examples:
   weft report runs/floor runs/floor-on-16-ranks --out both.html
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
-6 compare found a difference, 101 internal."
+6 compare found a difference, 101 internal, 130 and 143 a study that a signal stopped."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -103,7 +103,7 @@ pub(crate) struct StudyArguments {
     /// Numbers of ranks, as in 1,2,4, or 1..64 for 1, twice and so on up to 64, and 64 [default: 1..16, as far as there are patches].
     #[arg(long, value_name = "LIST")]
     pub(crate) ranks: Option<String>,
-    /// Policies, with commas between; none at all, the 2006 paper's and the best unless said.
+    /// Policies, with commas between; parts are changed as in every-other+steal=false. None at all, the 2006 paper's and the best unless said.
     #[arg(
         long,
         default_value = "static,paper,every-other,forecast",
@@ -161,9 +161,9 @@ pub(crate) struct StudyArguments {
     /// Replays the collision phase alone.
     #[arg(long)]
     pub(crate) collide: bool,
-    /// Directory of the results; what was done there before is not done again.
-    #[arg(long, default_value = "runs/study", value_name = "DIR")]
-    pub(crate) out: PathBuf,
+    /// Directory of the results; what was done there before is not done again [default: runs/NAME-study].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// Overrides a key of the scene, as in `contact.culling="none"`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
     pub(crate) overrides: Vec<(String, String)>,

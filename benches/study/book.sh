@@ -4,7 +4,7 @@
 #
 #   benches/study/book.sh [OUT]     (OUT: runs/book; what is done there is not done again)
 #
-# Variables: WEFT (target/release/weft), STEPS (708: the last eight are recorded), REPEAT (3). From nothing it takes some five minutes
+# Variables: WEFT (target/release/weft), STEPS (708: the last eight are recorded), REPEAT (3). From nothing it takes some minutes
 # on two cores, nearly all of them for the two runs that are recorded.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -11,14 +11,15 @@ pub fn advice(analysis: &Analysis) -> Option<String> {
     let s = |time: std::time::Duration| seconds(time.as_secs_f64());
     Some(match analysis.hint()? {
         Hint::PolicyStealsNothing => format!(
-            "{policy} lets no rank ask another for tests: take `--policy every-other`, or set balance.steal = true"
+            "{policy} lets no rank ask another for tests: take `--policy forecast`, which puts them where earlier steps say and \
+             lets ranks ask for the rest, `forecast-static` or `every-other`, or set balance.steal = true"
         ),
         Hint::PolicySplitsNothing => format!(
             "{policy} splits no task, and tasks are long or few: set balance.split = \"every-other\" (`--split`), or cut the \
              cloth into more patches (partition.patches)"
         ),
         Hint::PolicyGivesTooLittle | Hint::GivesTooLittle => format!(
-            "{policy} gives too little away, and thieves were refused {} times: take `--policy every-other`, or change one of \
+            "{policy} gives too little away, and thieves were refused {} times: take `--policy forecast` or `every-other`, or change one of \
              balance.split (`--split`), .split_interval and .split_on_request",
             count(analysis.steals.refused)
         ),
@@ -31,7 +32,7 @@ pub fn advice(analysis: &Analysis) -> Option<String> {
              it is smaller, and let tasks be split when they are asked for (balance.split_on_request = true)"
                 .to_owned()
         }
-        Hint::NobodyAsks => "no rank asked another for tests: take a policy that steals, as `--policy every-other`".to_owned(),
+        Hint::NobodyAsks => "no rank asked another for tests: take a policy that steals, as `--policy forecast` and `every-other`".to_owned(),
         Hint::TooFewTasks => {
             "there were too few tasks for so many workers: take fewer ranks (`--ranks`), a larger cloth, or more patches \
              (partition.patches)"

@@ -12,6 +12,7 @@ use crate::division::Use;
 use crate::format::{count, list, many, percent, seconds};
 use crate::record::Row;
 use crate::run::Run;
+use crate::suggestion::{Ranks, Suggestion, quoted, scene, window};
 use crate::table::OTHER;
 
 /// Efficiency from which on there is nothing to mend.
@@ -143,8 +144,6 @@ impl Findings {
     }
 
     fn next(&mut self, run: &Run, digest: &Digest) {
-        let network = network(run);
-        let on_network = network.map_or_else(String::new, |n| format!(" --network {n}"));
         let outputs = digest
             .traced
             .as_ref()
@@ -163,73 +162,63 @@ impl Findings {
             ));
         }
         if run.ranks() < 2 {
-            self.next
-                .push("One rank shares with nobody: run with `--ranks 4`.".to_owned());
-        } else if self.policy.at_fault {
-            let now = digest.sharing.as_ref().and_then(|sharing| {
-                let like_default = sharing.steal && sharing.split == "every-other";
-                let unnamed = like_default.then(|| "every-other".to_owned());
-                sharing.policy.clone().or(unnamed)
-            });
-            let others: &[&str] = match now.as_deref() {
-                Some("every-other") => &["forecast", "half", "adaptive", "lifelines"],
-                Some("forecast") => &["half", "adaptive", "lifelines"],
-                _ => &["every-other"],
-            };
-            let mut names: Vec<&str> = now.as_deref().into_iter().collect();
-            names.extend(others);
-            self.next.push(format!(
-                "See whether {} {} better; the result stays the same, only times change:",
-                list(&others.iter().map(|o| format!("`{o}`")).collect::<Vec<_>>()),
-                if others.len() == 1 { "does" } else { "do" },
-            ));
-            self.command = Some(format!(
-                "weft study {}{} --ranks {} --policy {}{}",
-                scene(run),
-                kept_by_studies(run),
-                run.ranks(),
-                names.join(","),
-                on_network
-            ));
-        } else if self.phase.at_fault {
-            self.next.push(
-                "Another policy will not mend that; see from how many ranks on more of them no longer pay:"
-                    .to_owned(),
-            );
-            let half = (run.ranks() / 2).max(1);
-            self.command = Some(format!(
-                "weft study {}{} --ranks {half},{}{}",
-                scene(run),
-                kept_by_studies(run),
-                run.ranks(),
-                on_network
-            ));
+            self.next.push(on_several(run));
+            return;
         }
+        let (suggestion, what) = if self.policy.at_fault {
+            let what =
+                "See which policy does better; the result stays the same, only times change:";
+            (Suggestion::of(run, digest, Ranks::AsRun), what.to_owned())
+        } else if self.phase.at_fault && self.phase.answer == SHARED {
+            let what = "What another policy brings, and from how many ranks on more of them no longer pay, a trial shows; the result \
+                        stays the same, only times change:";
+            (
+                Suggestion::of(run, digest, Ranks::UpAndBeyond),
+                what.to_owned(),
+            )
+        } else if self.phase.at_fault {
+            // Policies share tests, and no other phase has any.
+            let what = format!(
+                "Policies share the tests of `{SHARED}`: another one will not mend `{}`. See from how many ranks on more of them no \
+                 longer pay:",
+                self.phase.answer
+            );
+            (Suggestion::of(run, digest, Ranks::UpAndBeyond), what)
+        } else {
+            return;
+        };
+        self.next.extend(suggestion.notes);
+        self.next.push(what);
+        self.command = Some(suggestion.command);
     }
 }
 
-fn scene(run: &Run) -> String {
-    quoted(run.record.scene.path.as_deref().unwrap_or("SCENE"))
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_=.,:/+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+/// What to do with a run that shared nothing: as many ranks as this machine has cores for, or as many as one likes in virtual time.
+fn on_several(run: &Run) -> String {
+    const FEW: u64 = 4;
+    let patches = run.record.partition.as_ref().map(|cut| cut.patches);
+    let most = patches.unwrap_or(FEW);
+    if most < 2 {
+        return "One rank shares with nobody, and a scene of one patch has none for others: cut it into more \
+                (partition.patches)."
+            .to_owned();
     }
+    let cores = u64::from(run.record.machine.cores.unwrap_or(1));
+    let here = match cores.min(most).min(16) {
+        0 | 1 => String::new(),
+        ranks => format!("`--ranks {ranks}`, or "),
+    };
+    format!(
+        "One rank shares with nobody: run with {here}`--comm virtual --ranks {}`, which needs no more cores.",
+        FEW.min(most)
+    )
 }
 
 /// The command of a run again, with a trace of the steps around the one with the most tests.
 fn traced_again(run: &Run) -> String {
     const MANY: u32 = 50;
     let last = run.history.last().map_or(MANY, |row| row.step);
-    let most = run.history.iter().max_by_key(|row| row.tests);
-    let around = most.map_or(1, |row| row.step);
-    let to = (around + MANY / 2).min(last).max(1);
-    let from = to.saturating_sub(MANY - 1).max(1);
+    let (from, to) = window(run, (1, last.max(1)), MANY);
     let mut command = run.record.command.iter().skip(1);
     let mut words = Vec::new();
     while let Some(word) = command.next() {
@@ -253,41 +242,6 @@ fn traced_again(run: &Run) -> String {
         "weft {}{ranks} --trace={from}..{to} --out {out}",
         words.join(" ")
     )
-}
-
-/// The values that the command of a run has for an option, in their order.
-fn values<'a>(run: &'a Run, option: &str) -> Vec<&'a str> {
-    let mut words = run.record.command.iter().map(String::as_str);
-    let mut values = Vec::new();
-    while let Some(word) = words.next() {
-        match word.strip_prefix(option) {
-            Some("") => values.extend(words.next()),
-            Some(rest) => values.extend(rest.strip_prefix('=')),
-            None => {}
-        }
-    }
-    values
-}
-
-/// Options of the run that a study of its scene has too: what was overridden, and the last step.
-fn kept_by_studies(run: &Run) -> String {
-    let of = |option: &str| -> String {
-        let values = values(run, option).into_iter();
-        values
-            .map(|value| format!(" {option} {}", quoted(value)))
-            .collect()
-    };
-    of("--set") + &of("--steps")
-}
-
-/// The network between ranks in virtual time; `None` if they were not.
-fn network(run: &Run) -> Option<&str> {
-    /// What a run takes that is told nothing.
-    const DEFAULT: &str = "gigabit";
-    if run.record.machine.comm != "virtual" {
-        return None;
-    }
-    Some(values(run, "--network").first().copied().unwrap_or(DEFAULT))
 }
 
 fn phase_of_trace(traced: &Traced) -> Finding {

@@ -18,6 +18,7 @@ mod format;
 mod page;
 mod record;
 mod run;
+mod suggestion;
 mod table;
 mod text;
 mod trace_file;

@@ -374,8 +374,15 @@ fn the_one_that_is_to_blame_is_named() {
     assert!(findings.policy.at_fault, "{findings:?}");
     assert_eq!(
         findings.command.as_deref(),
-        Some("weft study made.toml --set 'time.end=1 s' --ranks 4 --policy paper,every-other")
+        Some(
+            "weft study made.toml --set 'time.end=1 s' --record 1..10 --steps 10 --ranks 4 \
+             --policy paper,static,every-other,forecast,forecast-static --network hdr-infiniband"
+        )
     );
+    // A run on threads has no network that is known: what stands for it is said.
+    let next = findings.next.join(" ");
+    assert!(next.contains("`hdr-infiniband` stands for it"), "{next}");
+    assert!(next.ends_with("only times change:"), "{next}");
 }
 
 /// Rank 0 owns all tests in each of these, which take a tenth of a step; that is told, but patches are to blame only where others
@@ -516,6 +523,58 @@ fn nobody_is_blamed_without_cause() {
         assert!(!finding.at_fault, "{finding:?}");
     }
     assert_eq!(findings.command, None);
+}
+
+/// Who has shared with nobody is told to take as many ranks as there are cores and patches for, or as many as one likes in virtual time.
+#[test]
+fn one_rank_is_told_of_as_many_as_there_are_cores() {
+    let (mut run, digest) = digest(&two_ranks()[..1]);
+    let mut next = |cores, patches| {
+        run.record.machine.cores = cores;
+        run.record.partition = patches;
+        Findings::of(&run, &digest).next.join(" ")
+    };
+    let patches = |patches| Some(weft_report::Partition { patches });
+    let two = next(Some(2), patches(8));
+    assert!(
+        two.contains("`--ranks 2`, or `--comm virtual --ranks 4`"),
+        "{two}"
+    );
+    let many = next(Some(64), patches(8));
+    assert!(many.contains("`--ranks 8`, or "), "{many}");
+    let one = next(Some(1), patches(2));
+    assert!(one.contains("run with `--comm virtual --ranks 2`"), "{one}");
+    assert!(next(Some(8), patches(1)).contains("partition.patches"));
+    assert!(next(None, None).contains("`--comm virtual --ranks 4`"));
+}
+
+/// Where it is not tasks that ranks wait for most, ranks beyond those of the run are tried too, as far as there are patches.
+#[test]
+fn a_study_of_ranks_goes_beyond_those_of_the_run() {
+    let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
+    for timeline in &mut timelines {
+        span(timeline, COLLIDE, 0, 100, 0);
+        span(timeline, SOLVE, 100, 1000, 0);
+        span(timeline, EXCHANGE, 200, 900, 0);
+        span(timeline, STEP, 0, 1000, 7);
+        scope(timeline, 7, &[(0, What::ScopeBegin), (100, What::ScopeEnd)]);
+    }
+    let (mut run, digest) = digest(&timelines);
+    for (patches, ranks) in [(Some(32), "1..8"), (Some(3), "1..3"), (None, "1..8")] {
+        run.record.partition = patches.map(|patches| weft_report::Partition { patches });
+        let findings = Findings::of(&run, &digest);
+        assert_eq!(findings.phase.answer, "solve");
+        let command = findings.command.unwrap();
+        assert!(
+            command.contains(&format!(
+                " --record 7..7 --steps 7 --ranks {ranks} --policy "
+            )),
+            "{command}"
+        );
+        // Policies share tests, of which this phase has none.
+        let next = findings.next.join(" ");
+        assert!(next.contains("another one will not mend `solve`"), "{next}");
+    }
 }
 
 /// Anything that a worker can report, in any order.

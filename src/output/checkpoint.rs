@@ -265,12 +265,31 @@ impl Checkpoint {
     /// # Errors
     /// [`OutputError::NoCheckpoint`] if there is none; [`OutputError::Read`].
     pub fn newest(directory: &Path) -> Result<PathBuf, OutputError> {
-        let newest = all(directory)?.pop();
-        newest
-            .map(|(_, path)| path)
-            .ok_or_else(|| OutputError::NoCheckpoint {
-                path: directory.to_owned(),
-            })
+        let newest = Self::newest_until(directory, u64::MAX)?;
+        newest.ok_or_else(|| OutputError::NoCheckpoint {
+            path: directory.to_owned(),
+        })
+    }
+
+    /// The newest checkpoint in a directory that is of this step or an earlier one, if there is any.
+    ///
+    /// # Errors
+    /// [`OutputError::Read`].
+    pub fn newest_until(directory: &Path, step: u64) -> Result<Option<PathBuf>, OutputError> {
+        let mut all = all(directory)?;
+        all.retain(|(of, _)| *of <= step);
+        Ok(all.pop().map(|(_, path)| path))
+    }
+
+    /// Removes all checkpoints in a directory.
+    ///
+    /// # Errors
+    /// [`OutputError::Read`], [`OutputError::Write`].
+    pub fn remove_all(directory: &Path) -> Result<(), OutputError> {
+        for (_, path) in all(directory)? {
+            fs::remove_file(&path).map_err(OutputError::write(&path))?;
+        }
+        Ok(())
     }
 }
 

@@ -35,8 +35,8 @@ pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, run_modelled};
 use self::pace::{Decision, Pace};
 use self::pictures::Pictures;
-pub use self::recording::RECORD_FILE;
 use self::recording::Recorder;
+pub use self::recording::{RECORD_FILE, last_restart};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
@@ -622,6 +622,10 @@ fn rank_loop(
             // Who stops early is in a hurry, and the frame is not lost: it is due when the run goes on.
             let is_due = |writer: &Writer<'_>| writer.is_frame_due(&simulation, is_last);
             decision.frame = decision.stop.is_none() && writer.as_ref().is_some_and(is_due);
+            if let Some(recorder) = recorder.as_ref().filter(|_| !is_last) {
+                let checkpoints = scene.output.checkpoints;
+                recorder.keep_restart(simulation.step(), checkpoints, &mut decision);
+            }
             decision
         });
         let decision: Decision = broadcast(comm, decided.as_ref())?;

@@ -125,6 +125,7 @@ mod tests {
     use weft_runtime::comm::virtual_time::Network;
     use weft_study::bounds::bounds;
     use weft_study::layout::Layout;
+    use weft_study::lead::left_before;
     use weft_study::prices::TestPrices;
     use weft_study::record::Record;
     use weft_study::replay::{Left, replay};
@@ -204,8 +205,8 @@ mod tests {
         Record::open(&folder.join("run").join(RECORD_FILE)).unwrap()
     }
 
-    fn quick() -> Scene {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes/quick.toml");
+    fn scene(name: &str) -> Scene {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenes/{name}.toml"));
         let keys = ["output.frames", "output.pictures", "output.checkpoints"];
         let overrides: Vec<_> = keys
             .iter()
@@ -214,24 +215,17 @@ mod tests {
         Scene::load(&path, &overrides).unwrap()
     }
 
-    #[test]
-    fn a_replay_agrees_with_the_run_that_it_stands_for() {
+    /// Replays against whole runs of the same steps; what one rank takes in all.
+    fn agrees(scene: &Scene, steps: (u64, u64), many: &[usize], policies: &[Policy]) {
         let folder = tempfile::tempdir().unwrap();
-        let scene = quick();
-        let steps = (160, 175);
-        let mut record = recorded(folder.path(), &scene, steps);
-        let world = World::build(&scene).unwrap();
+        let mut record = recorded(folder.path(), scene, steps);
+        let world = World::build(scene).unwrap();
         assert!(record.end().prices.product > 0.0);
         let prices = PRICES;
         let header = record.header().clone();
         let mut alone = 0;
-        for ranks in [1, 2, 4, 8] {
-            for policy in [
-                Policy::STATIC,
-                Policy::EVERY_OTHER,
-                Policy::FORECAST_STATIC,
-                Policy::FORECAST,
-            ] {
+        for &ranks in many {
+            for &policy in policies {
                 let (mut collide, mut whole) = ([0, 0], [0, 0]);
                 // A tenth of a step's collisions is chance in who steals what, which evens out over seeds. Two ranks have no choice.
                 let seeds = if policy.steal && ranks > 2 { 4 } else { 1 };
@@ -241,9 +235,8 @@ mod tests {
                         run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &prices);
                     let full = full.unwrap();
                     let layout = Layout::new(&header, ranks).unwrap();
-                    let first = record.step(0).unwrap();
-                    let mut left =
-                        Left::before(&header, &layout, &first, &prices, &machine).unwrap();
+                    let (of, on) = ((&header, &layout), (&prices, &machine));
+                    let mut left = left_before(&mut record, 1, of, on).unwrap();
                     for (index, full) in full.iter().enumerate() {
                         let step = record.step(index).unwrap();
                         assert_eq!(step.number, full.number);
@@ -298,8 +291,27 @@ mod tests {
     }
 
     #[test]
+    fn a_replay_agrees_with_the_run_that_it_stands_for() {
+        let policies = [
+            Policy::STATIC,
+            Policy::EVERY_OTHER,
+            Policy::FORECAST_STATIC,
+            Policy::FORECAST,
+        ];
+        agrees(&scene("quick"), (160, 175), &[1, 2, 4, 8], &policies);
+    }
+
+    /// Nearly all tests are of four patches, which ranks share by forecasts that are some steps old: a napkin falls. Plans made of the
+    /// recorded steps themselves would be better than those of the run, and collisions 6 % too fast on as many ranks as there are patches.
+    #[test]
+    fn a_replay_agrees_where_forecasts_are_behind() {
+        let policies = [Policy::FORECAST_STATIC];
+        agrees(&scene("one-sided"), (105, 120), &[8, 16, 32], &policies);
+    }
+
+    #[test]
     fn a_modelled_run_is_the_same_each_time() {
-        let scene = quick();
+        let scene = scene("quick");
         let world = World::build(&scene).unwrap();
         let prices = Prices {
             vertex: 50.0,

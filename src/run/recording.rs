@@ -1,18 +1,57 @@
 //! Recording a run: the shape and cost of some of its steps, for `weft study` to replay.
+//!
+//! A record is of all its steps or of none that a study takes: one who stops a recording goes on from a state before the first of them,
+//! and the run leaves one that is early enough for forecasts to be what they would have been.
 
 use std::time::Duration;
 
+use weft_study::lead::LEAD;
 use weft_study::record::{RecordError, RecordWriter};
 
-use super::RunError;
+use super::pace::Decision;
 use super::tracing::TraceSteps;
+use super::{RunError, scene_steps};
 use crate::output::RunDirectory;
+use crate::scene::Scene;
 use crate::step::{Simulation, StepReport, Tested, World, header};
 
 /// Steps that are recorded if nobody says which: the last, where most collisions are.
 const LAST: u64 = 8;
 /// The record in the output directory.
 pub const RECORD_FILE: &str = "record.weftrec";
+
+/// Steps that are taken before the first that is in the record, if there are so many: forecasts are made anew every eight steps, of what the last
+/// ones cost.
+const WARM_UP: u64 = 16;
+
+/// The last step whose state a recording can still go on from: so long before the first recorded step that forecasts are as good as in a run from
+/// the start. `steps`, `wanted`: as [`RunOptions`](super::RunOptions) has them.
+///
+/// # Errors
+/// [`RunError::NothingToTrace`]: the run has none of these steps.
+pub fn last_restart(
+    scene: &Scene,
+    steps: Option<u64>,
+    wanted: Option<TraceSteps>,
+) -> Result<u64, RunError> {
+    let steps = steps.unwrap_or_else(|| scene_steps(scene));
+    let from = recorded(wanted, steps).from();
+    if from > steps {
+        return Err(RunError::NothingToTrace { from, steps });
+    }
+    Ok(restart(from))
+}
+
+/// Of a record whose steps count from this one on.
+fn restart(from: u64) -> u64 {
+    from.saturating_sub(1 + LEAD + WARM_UP)
+}
+
+/// The steps that are recorded of a run that ends with step `last`.
+fn recorded(wanted: Option<TraceSteps>, last: u64) -> TraceSteps {
+    let from = last.saturating_sub(LAST - 1).max(1);
+    wanted.unwrap_or_else(|| TraceSteps::between(from, last))
+}
 
 /// A record under way.
 #[derive(Debug)]
@@ -30,9 +69,8 @@ impl Recorder {
         directory: &RunDirectory,
         last: u64,
     ) -> Result<Self, RecordError> {
-        let from = last.saturating_sub(LAST - 1).max(1);
         Ok(Self {
-            steps: wanted.unwrap_or_else(|| TraceSteps::between(from, last)),
+            steps: recorded(wanted, last),
             writer: RecordWriter::create(&directory.file(RECORD_FILE), &header(world))?,
             tested: None,
         })
@@ -44,10 +82,17 @@ impl Recorder {
         simulation: &mut Simulation<'_>,
         clock: &dyn Fn() -> Duration,
     ) -> Result<(), RunError> {
-        if self.steps.contains(simulation.step() + 1) {
+        let next = simulation.step() + 1;
+        if self.steps.contains(next) || self.leads(next) {
             self.tested = Some(simulation.make_tests(clock).map_err(RunError::Record)?);
         }
         Ok(())
+    }
+
+    /// Whether a step is recorded for what it leaves to those that count.
+    fn leads(&self, step: u64) -> bool {
+        let from = self.steps.from();
+        (from.saturating_sub(LEAD)..from).contains(&step)
     }
 
     /// After it.
@@ -60,14 +105,29 @@ impl Recorder {
         let Some(tested) = self.tested.take() else {
             return Ok(());
         };
-        self.writer
-            .step(&tested.complete(report, simulation, clock))
+        let step = tested.complete(report, simulation, clock);
+        match self.leads(simulation.step()) {
+            true => self.writer.lead_step(&step),
+            false => self.writer.step(&step),
+        }
     }
 
-    /// Completes the file; how many steps it holds.
-    pub(super) fn finish(self) -> Result<usize, RecordError> {
-        let steps = self.writer.steps();
-        self.writer.finish()?;
-        Ok(steps)
+    /// Sees to it that of a run with checkpoints the state from which the record can be made once more is kept: later ones
+    /// would take its place.
+    pub(super) fn keep_restart(&self, step: u64, checkpoints: bool, decision: &mut Decision) {
+        let restart = restart(self.steps.from());
+        if step == restart && checkpoints {
+            decision.checkpoint = true;
+        } else if step > restart && step < self.steps.from() + LAST && decision.stop.is_none() {
+            decision.checkpoint = false;
+        }
+    }
+
+    /// Completes the file; if the run was stopped before the first of its steps there is none.
+    pub(super) fn finish(self) -> Result<(), RecordError> {
+        match self.writer.steps() {
+            0 => self.writer.abandon(),
+            _ => self.writer.finish().map(drop),
+        }
     }
 }

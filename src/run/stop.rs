@@ -32,15 +32,21 @@ impl Stop {
         Arc::clone(&self.signal)
     }
 
-    /// Why to stop, as this process sees it, if the next step takes up to `step`.
-    pub(super) fn asked(&self, now: Instant, step: Duration) -> Option<Cause> {
+    /// The signal that has asked, if one has.
+    #[must_use]
+    pub fn cause(&self) -> Option<Cause> {
         match self.signal.load(Ordering::Relaxed) {
-            0 => {
-                let left = self.deadline?.saturating_duration_since(now);
-                (left <= step).then_some(Cause::Time)
-            }
+            0 => None,
             signal => Some(Cause::Signal(u32::try_from(signal).unwrap_or(u32::MAX))),
         }
+    }
+
+    /// Why to stop, as this process sees it, if the next step takes up to `step`.
+    pub(super) fn asked(&self, now: Instant, step: Duration) -> Option<Cause> {
+        self.cause().or_else(|| {
+            let left = self.deadline?.saturating_duration_since(now);
+            (left <= step).then_some(Cause::Time)
+        })
     }
 }
 

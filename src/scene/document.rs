@@ -119,6 +119,18 @@ impl Node {
         Ok(())
     }
 
+    /// Takes these keys out of a table of the root, as if the text had not said them.
+    pub(super) fn forget(&mut self, table: &str, keys: &[&str]) {
+        let Value::Table(root) = &mut self.value else {
+            return;
+        };
+        if let Some(entry) = root.get_mut(table)
+            && let Value::Table(entries) = &mut entry.node.value
+        {
+            entries.retain(|key, _| !keys.contains(&key.as_str()));
+        }
+    }
+
     /// The child called `part`, made as an empty table if there is none.
     fn step_into(&mut self, part: &str, path: &str, origin: Origin) -> Result<&mut Self, String> {
         match &mut self.value {

@@ -72,6 +72,13 @@ impl Scene {
             one_problem(path, error.line, Some(error.column), message)
         })?;
         let problems = Problems::new(path, overrides);
+        if overrides
+            .iter()
+            .any(|(key, _)| policy_key(key) == Some(POLICY))
+        {
+            // Who names a policy means that one, and not the text's with another name.
+            document.forget(BALANCE, &POLICY_KEYS);
+        }
         for (number, (key, value)) in overrides.iter().enumerate() {
             if let Err(message) = document.set(key, value, number) {
                 problems.note(Origin::Override(number), "", message);
@@ -88,6 +95,19 @@ impl Scene {
             .collect();
         Ok(scene)
     }
+}
+
+/// The key of a policy in `balance` that the dotted key of an override names: [`POLICY_KEYS`] without the table, or all of the table.
+#[must_use]
+pub fn policy_key(key: &str) -> Option<&'static str> {
+    let mut parts = key.split('.').map(str::trim);
+    if parts.next() != Some(BALANCE) {
+        return None;
+    }
+    let Some(part) = parts.next() else {
+        return Some(BALANCE);
+    };
+    POLICY_KEYS.into_iter().find(|&known| known == part)
 }
 
 fn one_problem(
@@ -119,7 +139,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
     let contact = root.table("contact", read_contact);
     let solver = root.table("solver", read_solver);
     let partition = root.table("partition", read_partition);
-    let balance = root.table("balance", read_balance);
+    let balance = root.table(BALANCE, read_balance);
     let output = root.table("output", read_output);
 
     let surroundings = Surroundings {
@@ -337,7 +357,7 @@ fn read_balance(table: &Table<'_>) -> Balance {
     let splits: Vec<_> = SPLITS.iter().map(|&split| (split.name(), split)).collect();
     let victims: Vec<_> = VICTIMS.iter().map(|&rule| (rule.name(), rule)).collect();
     // A policy by its name, then what the scene says otherwise.
-    let base = table.choice("policy", &policies).unwrap_or(default.policy);
+    let base = table.choice(POLICY, &policies).unwrap_or(default.policy);
     let time = |key, range| {
         let time = table.quantity(key, Dimension::TIME, range);
         time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
@@ -409,6 +429,25 @@ pub(super) const MOST_VERTICES: u64 = crate::mesh::MAX_VERTICES as u64;
 
 /// Longest scene text in bytes.
 const LONGEST_TEXT: usize = 4 << 20;
+
+/// The table of how ranks share work.
+const BALANCE: &str = "balance";
+
+/// Its key that names a policy.
+const POLICY: &str = "policy";
+
+/// Its keys that make up the policy: the name, and what changes parts of it.
+const POLICY_KEYS: [&str; 9] = [
+    POLICY,
+    "steal",
+    "split",
+    "victims",
+    "split_interval",
+    "low_water",
+    "split_on_request",
+    "steal_timeout",
+    "forecast",
+];
 
 /// Longest title in characters.
 const LONGEST_TITLE: usize = 200;

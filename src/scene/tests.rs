@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use glam::DVec3;
 use proptest::prelude::*;
 
-use weft_runtime::Split;
+use weft_runtime::{POLICIES, Policy, Split};
 
 use super::*;
 
@@ -812,6 +812,70 @@ fn overrides_replace_and_add_and_are_named_in_errors() {
         &[("title.x", "1")],
         "--set title.x=1: `title` is a text, it has no keys",
     );
+}
+
+/// Who names a policy on the command line gets that policy, whatever the scene says of its parts; only what stands beside the name
+/// changes some.
+#[test]
+fn a_policy_that_is_named_outside_a_scene_is_that_policy() {
+    let own = r#"
+        [balance]
+        ranks = 3
+        seed = 7
+        policy = "lifelines"
+        steal = false
+        split = "oldest"
+        victims = "last"
+        split_interval = "10 ms"
+        low_water = 5
+        split_on_request = false
+        steal_timeout = "0.2 ms"
+        forecast = true
+    "#;
+    let text = format!("{own}{CLOTH}");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut shipped = Vec::new();
+    for folder in ["scenes", "benches/study"].map(|name| folder.join(name)) {
+        let files = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|f| f.unwrap().path());
+        shipped.extend(files.filter(|file| file.extension().is_some_and(|e| e == "toml")));
+    }
+    assert!(shipped.len() > 5, "{shipped:?}");
+    for &(name, policy, _) in POLICIES {
+        let named = set(&[("balance.policy", name)]);
+        let scene = Scene::parse(&text, None, &named).unwrap();
+        assert_eq!(scene.balance.policy, policy, "{name}");
+        assert_eq!((scene.balance.ranks, scene.balance.seed), (Some(3), 7));
+        for file in &shipped {
+            let scene = Scene::load(file, &named).unwrap();
+            assert_eq!(scene.balance.policy, policy, "{name} of {file:?}");
+        }
+    }
+    // What is said beside the name counts, before it or after it.
+    let half = Policy {
+        steal: false,
+        ..Policy::HALF
+    };
+    for overrides in [
+        [("balance.policy", "half"), ("balance.steal", "false")],
+        [("balance.steal", "false"), ("balance . policy", "half")],
+    ] {
+        let scene = Scene::parse(&text, None, &set(&overrides)).unwrap();
+        assert_eq!(scene.balance.policy, half);
+    }
+    // Within a scene, and without a name, keys change parts.
+    let scene = Scene::parse(&text, None, &set(&[("balance.split", "half")])).unwrap();
+    let policy = scene.balance.policy;
+    assert!(!policy.steal && policy.forecast && policy.split == Split::HALF);
+    assert_eq!(policy.low_water, 5);
+    // Every key of the table is one of a policy or none.
+    for line in own.lines().filter(|line| line.contains('=')) {
+        let key = line.split('=').next().unwrap().trim();
+        let is_of_policy = load::policy_key(&format!("balance.{key}")).is_some();
+        assert_eq!(is_of_policy, !["ranks", "seed"].contains(&key), "{key}");
+    }
+    assert_eq!(load::policy_key("partition.policy"), None);
 }
 
 #[test]

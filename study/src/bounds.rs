@@ -7,9 +7,10 @@ use weft_runtime::scheduler::messages_to_end;
 
 use crate::forecast::Part;
 use crate::layout::{FIRMNESS_SHARED_UP_TO, FirmnessWork, Layout, prices_on};
-use crate::prices::{Counts, Prices};
-use crate::record::{Against, Header, Step};
+use crate::prices::{Counts, Prices, TestPrices};
+use crate::record::{Against, Header, Step, Task};
 use crate::replay::{Left, placement};
+use crate::shape::Kind;
 
 /// Least times of the collision phase of a step, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,11 +40,33 @@ fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f
         counts.add(visit);
     }
     let of = |(patch, pieces): (usize, u64)| header.patches[patch].reads.least(pieces, prices);
-    let tests = match task.against {
+    let tests = prices_of(task, prices).of(&counts);
+    (tests, task.reads(header).map(of).sum())
+}
+
+/// What a part of a task's tests costs the rank that makes it, in ns: with those of the first that all who have a part make. It is not
+/// the part's share of the task, for what the first tests lead to is not alike.
+fn cost_of_part(task: &Task, part: Part, prices: &Prices) -> f64 {
+    let mut counts = Counts::default();
+    let mut stack = task.tree.roots();
+    part.deal(&mut stack, |at, out| {
+        let leads_on = !matches!(task.tree.visit(at).kind, Kind::Leaf | Kind::Near);
+        if leads_on {
+            counts.add(task.tree.expand(at, &mut |child| out.push(child)));
+        }
+        leads_on
+    });
+    while let Some(at) = stack.pop() {
+        counts.add(task.tree.expand(at, &mut |child| stack.push(child)));
+    }
+    prices_of(task, prices).of(&counts)
+}
+
+fn prices_of<'a>(task: &Task, prices: &'a Prices) -> &'a TestPrices {
+    match task.against {
         Against::Itself | Against::Patch(_) => &prices.cloth,
         Against::Body(_) => &prices.body,
-    };
-    (tests.of(&counts), task.reads(header).map(of).sum())
+    }
 }
 
 /// The bounds of a step's collision phase, after what the step before has left.
@@ -89,9 +112,10 @@ pub fn bounds(
     };
     let longest = if !policy.steal {
         let forked = |forks: Vec<(u32, Part)>| {
-            let tests = forks
-                .iter()
-                .map(|&(number, part)| costs[number as usize].0 * part.share());
+            let tests = forks.iter().map(|&(number, part)| match part.is_whole() {
+                true => costs[number as usize].0,
+                false => cost_of_part(&step.tasks[number as usize], part, prices),
+            });
             tests.sum::<f64>()
         };
         forks.into_iter().map(forked).fold(0.0, f64::max)

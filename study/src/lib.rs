@@ -14,8 +14,11 @@
 //! | [`layout`] | who owns, computes and sends what on a number of ranks |
 //! | [`forecast`] | where tests are forked by what the last ones cost |
 //! | [`replay`] | a recorded step on virtual ranks |
+//! | [`lead`] | what steps before those that count leave to them |
 //! | [`bounds`] | what no schedule can beat |
+//! | [`mixture`] | policies as studies name them |
 //! | [`plan`] | the points of a sweep |
+//! | [`directory`] | whose the directory of a study is |
 //! | [`sweep`] | doing them, resumably |
 //! | [`stats`] | mean, spread, confidence |
 //! | [`tables`] | CSV and JSON |
@@ -26,8 +29,11 @@
 
 pub mod bounds;
 pub mod chart;
+pub mod directory;
 pub mod forecast;
 pub mod layout;
+pub mod lead;
+pub mod mixture;
 pub mod plan;
 pub mod prices;
 pub mod ready;

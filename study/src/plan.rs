@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
-use weft_runtime::{POLICIES, Policy};
 
+use crate::mixture::Mixture;
 use crate::prices::Prices;
 
 /// The networks that have names.
@@ -19,7 +20,7 @@ pub const NETWORKS: [(&str, Network); 3] = [
 pub struct Plan {
     /// Numbers of ranks.
     pub ranks: Vec<usize>,
-    /// Names of policies.
+    /// Names of policies, or [mixtures](Mixture).
     pub policies: Vec<String>,
     /// Names of networks.
     pub networks: Vec<String>,
@@ -66,6 +67,16 @@ pub enum PlanError {
     /// Nothing to do.
     #[error("no {0} to study")]
     Nothing(&'static str),
+    /// A part of a policy that cannot be so.
+    #[error("`{value}` for `{key}`: wants {wants}")]
+    Value {
+        /// The part.
+        key: String,
+        /// What it was to be.
+        value: String,
+        /// What it can be.
+        wants: &'static str,
+    },
     /// A name that nothing has.
     #[error("there is no {what} `{name}`{}; there are {known}", nearest.as_ref().map_or_else(String::new, |n| format!(", did you mean `{n}`?")))]
     Unknown {
@@ -150,7 +161,7 @@ impl Plan {
 }
 
 impl Point {
-    /// Its name in files: letters, digits, dashes and dots.
+    /// Its name in files: letters, digits, dashes and dots; of a mixture also `+`, `=` and `_`.
     #[must_use]
     pub fn name(&self) -> String {
         let Self {
@@ -193,13 +204,12 @@ pub fn parse_ranks(text: &str) -> Result<Vec<usize>, PlanError> {
     Ok(ranks)
 }
 
-/// The policy of this name.
+/// The policy of this name, in which [parts](Mixture) may be changed.
 ///
 /// # Errors
 /// There is none.
 pub fn policy(name: &str) -> Result<Policy, PlanError> {
-    let names = POLICIES.iter().map(|(name, _, _)| *name);
-    Policy::by_name(name).ok_or_else(|| unknown("policy", name, names))
+    Mixture::parse(name).map(|mixture| mixture.policy)
 }
 
 /// The network of this name.
@@ -214,7 +224,7 @@ pub fn network(name: &str) -> Result<Network, PlanError> {
         .ok_or_else(|| unknown("network", name, names))
 }
 
-fn unknown<'a>(
+pub(crate) fn unknown<'a>(
     what: &'static str,
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,

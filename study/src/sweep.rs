@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,36 +17,47 @@ use thiserror::Error;
 
 use crate::PHASES;
 use crate::bounds::bounds;
+use crate::directory::{self, DirectoryError};
 use crate::layout::{Layout, LayoutError};
+use crate::lead::left_before;
 use crate::plan::{self, Plan, PlanError, Point};
 use crate::record::{Record, RecordError};
-use crate::replay::{Left, Machine, ReplayError, replay};
+use crate::replay::{Machine, ReplayError, replay};
 use crate::synthetic::{copied_header, copied_step};
 
 /// Changes when what is in the file of a point means something else.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// What a point took; times in ns, sums over the steps.
+/// What a point took; times in ns, sums over the steps. What is not known is absent, not 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Steps.
     pub steps: u32,
     /// Of each phase, the slowest rank's time.
     pub phases: [f64; PHASES.len()],
-    /// Of each phase, what all ranks computed; the rest of their time they talked or waited. Zeros if not known.
-    pub computed: [f64; PHASES.len()],
     /// Whole steps, the slowest rank's time.
     pub whole: f64,
-    /// Least times of the collision phase: work over ranks, longest piece, latency. Zeros if not known.
-    pub bounds: [f64; 3],
+    /// Of each phase, what all ranks computed; the rest of their time they talked or waited.
+    pub computed: Option<[f64; PHASES.len()]>,
+    /// What bounds its times.
+    pub least: Option<Least>,
     /// What the rank computed in the collision phase that computed most.
-    pub heaviest: f64,
+    pub heaviest: Option<f64>,
     /// Collision tests.
-    pub tests: u64,
+    pub tests: Option<u64>,
     /// Tasks, splits, requests for tasks, requests that brought some, tasks that moved.
-    pub balance: [u64; 5],
+    pub balance: [Option<u64>; 5],
     /// Messages and bytes of the collision phase's scope.
-    pub traffic: [u64; 2],
+    pub traffic: Option<[u64; 2]>,
+}
+
+/// What no schedule beats, by a record; in ns, sums over the steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Least {
+    /// Of each phase, what all ranks compute together.
+    pub computed: [f64; PHASES.len()],
+    /// Least times of the collision phase: work over ranks, longest piece, latency.
+    pub collide: [f64; 3],
 }
 
 /// What points are measured of.
@@ -108,6 +120,8 @@ pub struct Results {
     pub found: usize,
     /// Points that were done of something that has changed since, and were done again.
     pub stale: usize,
+    /// Points whose file could not be understood, and that were done again.
+    pub damaged: usize,
 }
 
 /// Why a sweep ended early. What is done stays done.
@@ -125,19 +139,16 @@ pub enum SweepError {
     /// A replay failed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The output directory.
+    /// The output directory, before anything is measured.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// A file of a point.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
-    },
-    /// A directory that holds something else.
-    #[error("{} holds files, but no study; choose another --out", path.display())]
-    Foreign {
-        /// The directory.
-        path: PathBuf,
     },
     /// A run of the scene failed.
     #[error("{what}")]
@@ -147,6 +158,9 @@ pub enum SweepError {
         /// Its exit code.
         code: u8,
     },
+    /// Somebody asked.
+    #[error("the study was stopped; what is done stays done")]
+    Stopped,
 }
 
 impl SweepError {
@@ -155,18 +169,18 @@ impl SweepError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Plan(_) | Self::Layout(_) => 2,
-            Self::Record(_) | Self::Io { .. } | Self::Foreign { .. } => 5,
+            Self::Record(_) | Self::Io { .. } | Self::Directory(_) => 5,
             Self::Replay(ReplayError::Launch(_)) => 2,
-            Self::Replay(_) => 101,
+            Self::Replay(_) | Self::Stopped => 101,
             Self::Run { code, .. } => *code,
         }
     }
 }
 
-/// Measures all points of a plan that are not done yet, on so many threads.
+/// Measures all points of a plan that are not done yet, on so many threads; `progress` hears of each, and says whether to go on.
 ///
 /// # Errors
-/// The first thing that went wrong.
+/// The first thing that went wrong; [`SweepError::Stopped`] if `progress` breaks off.
 #[expect(
     clippy::disallowed_methods,
     reason = "a driver reads the clock, for the time left"
@@ -176,7 +190,7 @@ pub fn sweep(
     sources: &[&dyn Source],
     out: &Path,
     threads: usize,
-    progress: &(dyn Fn(&Progress<'_>) + Sync),
+    progress: &(dyn Fn(&Progress<'_>) -> ControlFlow<()> + Sync),
 ) -> Result<Results, SweepError> {
     plan.check()?;
     for source in sources {
@@ -184,8 +198,9 @@ pub fn sweep(
             LayoutError::check(source.patches(), ranks)?;
         }
     }
-    let folder = out.join("points");
-    prepare(out, &folder)?;
+    let families: Vec<&str> = sources.iter().map(|source| source.family()).collect();
+    directory::prepare(out, &families)?;
+    let folder = out.join(directory::POINTS);
     let points = plan.points(sources.len());
     // One rank, for whom no policy and no network matters, is what all are compared with.
     let repeats = if plan.real { plan.repeat } else { 1 };
@@ -224,16 +239,25 @@ pub fn sweep(
             digests[point.record], plan.slower
         )
     };
-    let mut stale = 0;
+    let (mut stale, mut damaged) = (0, 0);
     let kept: Vec<Option<Done>> = all
         .iter()
         .map(|point| {
-            let done = read(&folder, point)?;
             let same = |done: &Done| {
                 done.format == FORMAT && done.source == key(point) && done.point == *point
             };
-            stale += usize::from(done.as_ref().is_some_and(|done| !same(done)));
-            Ok(done.filter(same))
+            Ok(match read(&folder, point)? {
+                Found::Nothing => None,
+                Found::Damaged => {
+                    damaged += 1;
+                    None
+                }
+                Found::Done(done) if same(&done) => Some(*done),
+                Found::Done(_) => {
+                    stale += 1;
+                    None
+                }
+            })
         })
         .collect::<Result<_, SweepError>>()?;
     let found = kept.iter().flatten().count();
@@ -265,12 +289,18 @@ pub fn sweep(
                     state.0[at] = Some(done);
                     state.2 += weight(point);
                     let rest = (ahead - state.2).max(0.0) / state.2;
-                    progress(&Progress {
+                    let done = state.0.iter().flatten().count();
+                    let asked = progress(&Progress {
                         last: point,
-                        done: state.0.iter().flatten().count(),
+                        done,
                         total: all.len(),
                         left: began.elapsed().mul_f64(rest),
                     });
+                    // Nothing is left to stop after the last one.
+                    if asked.is_break() && done < all.len() {
+                        failed.store(true, Ordering::Relaxed);
+                        state.1.get_or_insert(SweepError::Stopped);
+                    }
                 }
                 Err(error) => {
                     failed.store(true, Ordering::Relaxed);
@@ -305,30 +335,23 @@ pub fn sweep(
         points: of_plan.into_iter().map(|at| done[at].clone()).collect(),
         found,
         stale,
+        damaged,
     })
 }
 
-/// Makes the directory, unless it is somebody else's.
-fn prepare(out: &Path, folder: &Path) -> Result<(), SweepError> {
-    let io = |source| SweepError::Io {
-        path: out.to_owned(),
-        source,
-    };
-    let is_ours = folder.is_dir() || out.join("record.weftrec").is_file();
-    if out.is_dir() && !is_ours && fs::read_dir(out).map_err(io)?.next().is_some() {
-        return Err(SweepError::Foreign {
-            path: out.to_owned(),
-        });
-    }
-    fs::create_dir_all(folder).map_err(io)
+/// What there is of a point.
+enum Found {
+    Nothing,
+    Damaged,
+    Done(Box<Done>),
 }
 
-fn read(folder: &Path, point: &Point) -> Result<Option<Done>, SweepError> {
+fn read(folder: &Path, point: &Point) -> Result<Found, SweepError> {
     let path = folder.join(point.name() + ".json");
     match fs::read(&path) {
-        // What cannot be read is done again.
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes)
+            .map_or(Found::Damaged, |done| Found::Done(Box::new(done)))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Found::Nothing),
         Err(source) => Err(SweepError::Io { path, source }),
     }
 }
@@ -428,14 +451,11 @@ impl Source for Replayed {
             trace: None,
         };
         let prices = plan.priced(&record.end().prices);
-        let mut left = match record.steps() {
-            0 => Left::default(),
-            _ => {
-                let first = copied_step(&mut record, 0, self.copies)?;
-                Left::before(&header, &layout, &first, &prices, &machine)?
-            }
-        };
+        let of = (&header, &layout);
+        let mut left = left_before(&mut record, self.copies, of, (&prices, &machine))?;
         let mut all = Measured::default();
+        let (mut least, mut heaviest, mut tests) = (Least::default(), 0.0, 0);
+        let (mut balance, mut traffic) = ([0; 5], [0; 2]);
         for index in 0..record.steps() {
             let step = copied_step(&mut record, index, self.copies)?;
             let (times, _) = replay(&header, &layout, &step, &prices, &machine, &left)?;
@@ -449,26 +469,32 @@ impl Source for Replayed {
             );
             for phase in 0..PHASES.len() {
                 all.phases[phase] += times.phases[phase] as f64;
-                all.computed[phase] += times.computed[phase] as f64;
+                least.computed[phase] += times.computed[phase] as f64;
             }
             let bounds = [bounds.work, bounds.longest, bounds.latency];
-            for (sum, bound) in all.bounds.iter_mut().zip(bounds) {
+            for (sum, bound) in least.collide.iter_mut().zip(bounds) {
                 *sum += bound;
             }
             let [requests, served] = times.requests;
-            let balance = [times.tasks, times.splits, requests, served, times.moved];
-            for (sum, count) in all.balance.iter_mut().zip(balance) {
+            let counts = [times.tasks, times.splits, requests, served, times.moved];
+            for (sum, count) in balance.iter_mut().zip(counts) {
                 *sum += count;
             }
-            for (sum, count) in all.traffic.iter_mut().zip(times.traffic) {
+            for (sum, count) in traffic.iter_mut().zip(times.traffic) {
                 *sum += count;
             }
             all.steps += 1;
             all.whole += times.whole as f64;
-            all.heaviest += times.heaviest as f64;
-            all.tests += times.tests;
+            heaviest += times.heaviest as f64;
+            tests += times.tests;
             left = times.left;
         }
+        all.computed = Some(least.computed);
+        all.least = Some(least);
+        all.heaviest = Some(heaviest);
+        all.tests = Some(tests);
+        all.balance = balance.map(Some);
+        all.traffic = Some(traffic);
         Ok(all)
     }
 }

@@ -38,24 +38,16 @@ pub struct Row {
     pub speedup: f64,
     /// Speed-up over ranks.
     pub efficiency: f64,
-    /// Least time in ms that the work, shared evenly, takes.
-    pub work_bound_ms: f64,
-    /// Least time in ms for the longest piece; 0 where there are no pieces.
-    pub longest_bound_ms: f64,
-    /// Least time in ms for the messages that follow each other; 0 where that is not known.
-    pub latency_bound_ms: f64,
-    /// The best speed-up that these allow, of steps also those of the collision phase; the number of ranks where nothing is known.
-    pub bound: f64,
-    /// Share of the ranks' time in which they do not compute: they talk or wait; 0 where that is not known.
-    pub not_computing: f64,
-}
-
-impl Row {
-    /// Whether anything is known of what is computed, which bounds the speed-up.
-    #[must_use]
-    pub fn is_bounded(&self) -> bool {
-        self.work_bound_ms > 0.0
-    }
+    /// Least time in ms that the work, shared evenly, takes. This and what follows: `None` where it is not known.
+    pub work_bound_ms: Option<f64>,
+    /// Least time in ms for the longest piece; `None` also where there are no pieces.
+    pub longest_bound_ms: Option<f64>,
+    /// Least time in ms for the messages that follow each other.
+    pub latency_bound_ms: Option<f64>,
+    /// The best speed-up that these allow, of steps also those of the collision phase.
+    pub bound: Option<f64>,
+    /// Share of the ranks' time in which they do not compute: they talk or wait.
+    pub not_computing: Option<f64>,
 }
 
 /// All rows of a sweep.
@@ -96,40 +88,32 @@ fn row(
 ) -> Row {
     let ms = |of: &Measured, ns: f64| ns / 1e6 / f64::from(of.steps.max(1));
     let time = |of: &Measured| ms(of, phase.map_or(of.whole, |phase| of.phases[phase]));
-    let computed = |of: &Measured| {
-        ms(
-            of,
-            phase.map_or_else(|| of.computed.iter().sum(), |phase| of.computed[phase]),
-        )
-    };
+    let computed = |of: &[f64; PHASES.len()]| phase.map_or_else(|| of.iter().sum(), |at| of[at]);
     let alone = &results.alone[point.record][..];
     let alone = Summary::of(&alone.iter().map(&time).collect::<Vec<_>>()).mean;
     let times: Vec<f64> = group.iter().map(|of| time(of)).collect();
     let times = Summary::of(&times);
-    let mean = |value: &dyn Fn(&Measured) -> f64| {
-        Summary::of(&group.iter().map(|of| value(of)).collect::<Vec<_>>()).mean
+    // Of repetitions all know something or none.
+    let mean = |value: &dyn Fn(&Measured) -> Option<f64>| {
+        let values: Option<Vec<f64>> = group.iter().map(|of| Some(ms(of, value(of)?))).collect();
+        values.map(|values| Summary::of(&values).mean)
     };
     let ranks = point.ranks as f64;
-    let bounds = |at: usize| {
-        if phase == Some(0) {
-            mean(&|of| ms(of, of.bounds[at]))
-        } else {
-            0.0
-        }
+    let in_collide = |at: usize| mean(&|of| Some(of.least?.collide[at]));
+    let evenly = mean(&|of| Some(computed(&of.least?.computed))).map(|all| all / ranks);
+    let (work, longest, latency) = match phase {
+        Some(0) => (in_collide(0), in_collide(1), in_collide(2)),
+        _ => (evenly, None, None),
     };
-    let work = if phase == Some(0) {
-        bounds(0)
-    } else {
-        mean(&computed) / ranks
-    };
-    let (longest, latency) = (bounds(1), bounds(2));
     let least = if phase.is_none() {
         // The collision phase begins and ends with everybody: what else is computed comes on top.
-        let collide = (0..3).map(|at| mean(&|of| ms(of, of.bounds[at])));
-        let else_computed = mean(&|of| ms(of, of.computed[1..].iter().sum())) / ranks;
-        work.max(collide.fold(0.0, f64::max) + else_computed)
+        let collide = (0..3).filter_map(in_collide).fold(0.0, f64::max);
+        let others = mean(&|of| Some(of.least?.computed[1..].iter().sum()));
+        work.zip(others)
+            .map(|(work, others)| work.max(collide + others / ranks))
     } else {
-        work.max(longest).max(latency)
+        let bounds = [work, longest, latency].into_iter().flatten();
+        bounds.reduce(f64::max)
     };
     let over = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
     let speedup = over(alone, times.mean);
@@ -150,23 +134,19 @@ fn row(
         work_bound_ms: work,
         longest_bound_ms: longest,
         latency_bound_ms: latency,
-        // Where nothing is known of what is computed, only the number of ranks bounds.
-        bound: if least > 0.0 {
-            over(alone, least).min(ranks)
-        } else {
-            ranks
-        },
-        not_computing: if mean(&computed) > 0.0 {
-            (1.0 - over(mean(&computed), ranks * times.mean)).clamp(0.0, 1.0)
-        } else {
-            0.0
-        },
+        bound: (least.filter(|&least| least > 0.0)).map(|least| over(alone, least).min(ranks)),
+        not_computing: mean(&|of| of.computed.as_ref().map(computed))
+            .filter(|&all| all > 0.0)
+            .map(|all| (1.0 - over(all, ranks * times.mean)).clamp(0.0, 1.0)),
     }
 }
 
-/// As CSV, with a line of names.
+/// As CSV, with a line of names; what is not known is an empty cell.
 #[must_use]
 pub fn csv(rows: &[Row]) -> String {
+    let known = |value: Option<f64>, digits: usize| {
+        value.map_or_else(String::new, |value| format!("{value:.digits$}"))
+    };
     let mut text = "scene,network,policy,phase,ranks,repeats,time_ms,deviation_ms,confidence_ms,speedup,efficiency,\
                     work_bound_ms,longest_bound_ms,latency_bound_ms,speedup_bound,not_computing,patches\n"
         .to_owned();
@@ -181,7 +161,7 @@ pub fn csv(rows: &[Row]) -> String {
         // Strings take all that is written.
         let _ = writeln!(
             text,
-            "{},{},{},{},{},{},{:.6},{:.6},{:.6},{:.4},{:.4},{:.6},{:.6},{:.6},{:.4},{:.4},{}",
+            "{},{},{},{},{},{},{:.6},{:.6},{:.6},{:.4},{:.4},{},{},{},{},{},{}",
             name(&row.scene),
             row.network,
             row.policy,
@@ -193,11 +173,11 @@ pub fn csv(rows: &[Row]) -> String {
             row.confidence_ms,
             row.speedup,
             row.efficiency,
-            row.work_bound_ms,
-            row.longest_bound_ms,
-            row.latency_bound_ms,
-            row.bound,
-            row.not_computing,
+            known(row.work_bound_ms, 6),
+            known(row.longest_bound_ms, 6),
+            known(row.latency_bound_ms, 6),
+            known(row.bound, 4),
+            known(row.not_computing, 4),
             row.patches,
         );
     }
@@ -247,8 +227,8 @@ pub fn text(rows: &[Row], phase: &str) -> String {
                     .find(|r| r.ranks == ranks && r.policy == *policy);
                 match row {
                     Some(row) => {
-                        if row.is_bounded() {
-                            bound = bound.max(row.bound / row.ranks as f64);
+                        if let Some(of_row) = row.bound {
+                            bound = bound.max(of_row / row.ranks as f64);
                         }
                         let _ = write!(out, " | {:>12.1}", 100.0 * row.efficiency);
                     }

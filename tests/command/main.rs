@@ -84,6 +84,29 @@ fn ranks_workers_seeds_and_policies_leave_the_same_hash() {
     assert_ne!(hash("--ranks 2 --steps 39"), first);
 }
 
+/// `--policy` means the policy of that name, not the scene's with another name; flags beside it change parts.
+#[test]
+fn a_policy_on_the_command_line_is_the_one_that_runs() {
+    let scene = format!("{SCENE}\n[balance]\nsteal = true\nsplit = \"oldest\"\n");
+    let place = Place::with(&scene);
+    for (options, policy, steal) in [
+        ("--policy static", "static", false),
+        ("--policy every-other", "every-other", true),
+        ("--policy every-other --split half", "half", true),
+        ("--no-steal", "null", false),
+    ] {
+        let run = format!("run small.toml --quiet --ranks 2 --steps 1 --out out {options}");
+        hash_of(&place.weft(&run));
+        let sharing = &record(&place.path("out"))["sharing"];
+        let name = sharing["policy"].as_str().unwrap_or("null");
+        assert_eq!(
+            (name, &sharing["steal"]),
+            (policy, &steal.into()),
+            "{options}"
+        );
+    }
+}
+
 #[test]
 fn a_scene_printed_by_check_is_the_same_scene() {
     let place = Place::new();

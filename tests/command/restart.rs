@@ -11,7 +11,7 @@ use crate::place::{Place, SCENE, hash_of, record};
 const RUN: &str = "run small.toml --quiet --set output.pictures=false --out";
 
 /// The steps of the checkpoints in a directory, ascending.
-fn checkpoints(directory: &Path) -> Vec<u64> {
+pub(crate) fn checkpoints(directory: &Path) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };
@@ -61,11 +61,11 @@ fn long_run(place: &Place) -> Child {
 }
 
 #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
-fn wait() {
+pub(crate) fn wait() {
     thread::sleep(Duration::from_millis(5));
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let status = Command::new("kill")
         .args([&format!("-{name}"), &child.id().to_string()])
         .status();

@@ -1,8 +1,12 @@
 //! `weft study`: a scene is recorded once and replayed often; what cannot be studied is refused before any work.
 
 use std::fs;
+use std::process::{Output, Stdio};
 
-use crate::place::{Place, hash_of};
+use serde_json::Value;
+
+use crate::place::{Place, SCENE, hash_of, record};
+use crate::restart::{checkpoints, signal, wait};
 
 const STUDY: &str =
     "study small.toml --quiet --steps 12 --record 10..12 --ranks 1,2 --repeat 2 --out out";
@@ -109,7 +113,19 @@ fn what_cannot_be_studied_is_refused() {
         ),
         ("study none.weftrec", 5, "none.weftrec"),
         ("study small.toml --copies 3", 2, "power of two"),
+        (
+            "study small.toml --policy every-other+stael=false",
+            2,
+            "did you mean `steal`?",
+        ),
+        (
+            "study small.toml --set balance.split=half",
+            2,
+            "every-other+steal=false",
+        ),
         ("study none.weftrec --full", 2, "want a scene"),
+        ("study small.toml --steps 0", 2, "--steps 0"),
+        ("study small.toml --steps 5 --record 6..7", 2, "no step 6"),
         (
             "run small.toml --record --ranks 2",
             2,
@@ -121,8 +137,287 @@ fn what_cannot_be_studied_is_refused() {
         assert_eq!(status, code, "{command}: {message}");
         assert!(message.contains(words), "{command}: {message}");
     }
+    // Nothing has been recorded or made.
+    assert!(!place.path("runs").exists());
     fs::write(place.path("bad.weftrec"), "not a record").unwrap();
     let (status, message) = place.fails("study bad.weftrec");
     assert_eq!(status, 5);
     assert!(message.contains("no record of a run"), "{message}");
+}
+
+/// The study that a report suggests has the policy that ran, also one without a name, and is of the steps that were looked at.
+#[test]
+fn the_study_that_a_report_suggests_compares_what_ran() {
+    let place = Place::new();
+    let run = "--ranks 4 --comm virtual --steps 14 --quiet --set output.pictures=false --out out";
+    for (options, name, network) in [
+        (
+            "--policy every-other --no-steal",
+            "every-other+steal=false",
+            "gigabit",
+        ),
+        (
+            "--policy static --network hdr-infiniband",
+            "static",
+            "hdr-infiniband",
+        ),
+    ] {
+        hash_of(&place.weft(&format!("run small.toml {run} {options} --trace=8..12")));
+        let text = String::from_utf8(place.weft("report out --text").stdout).unwrap();
+        let command = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("weft "));
+        let command = command.unwrap_or_else(|| panic!("no command in {text}"));
+        for words in ["--record 8..12 --steps 12", network, "forecast-static"] {
+            assert!(command.contains(words), "no {words} in {command}");
+        }
+        let study = place.weft(&format!("{command} --repeat 1 --quiet --out study"));
+        assert!(study.status.success(), "{study:?}");
+        let csv = fs::read_to_string(place.path("study/study.csv")).unwrap();
+        for name in [name, "static", "every-other", "forecast", "forecast-static"] {
+            assert!(
+                csv.contains(&format!("small,{network},{name},collide,4,")),
+                "{csv}"
+            );
+        }
+    }
+}
+
+/// What a point of a study on this machine runs is the policy that the table names, whatever the scene says of it.
+#[test]
+fn runs_of_a_study_have_the_policy_of_their_point() {
+    let scene = format!("{SCENE}\n[balance]\nsteal = true\nsplit = \"oldest\"\n");
+    let place = Place::with(&scene);
+    let study = "study small.toml --quiet --real --steps 2 --ranks 2 --repeat 1";
+    let output = place.weft(&format!(
+        "{study} --policy static,half+steal=false --out out"
+    ));
+    assert!(output.status.success(), "{output:?}");
+    for (point, policy, split) in [
+        ("static", "static", "never"),
+        ("half+steal=false", "null", "half"),
+    ] {
+        let sharing =
+            &record(&place.path(&format!("out/runs/0.this-machine.{point}.000002.0")))["sharing"];
+        assert_eq!(sharing["policy"].as_str().unwrap_or("null"), policy);
+        assert_eq!(
+            (&sharing["steal"], &sharing["split"]),
+            (&false.into(), &split.into())
+        );
+    }
+}
+
+/// Starts a study and stops it as soon as `is_time`, with Ctrl-C; what it said.
+fn stopped(place: &Place, study: &str, is_time: &dyn Fn() -> bool) -> String {
+    let mut command = place.command(study);
+    let mut child = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !is_time() {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before");
+        wait();
+    }
+    signal(&child, "INT");
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    let message = String::from_utf8(stderr).unwrap();
+    // As of a command that the signal has ended.
+    assert_eq!(status.code(), Some(130), "{message}");
+    message
+}
+
+fn lines(place: &Place, file: &str) -> usize {
+    fs::read_to_string(place.path(file)).map_or(0, |text| text.lines().count())
+}
+
+fn study_json(place: &Place, out: &str) -> Value {
+    serde_json::from_slice(&fs::read(place.path(&format!("{out}/study.json"))).unwrap()).unwrap()
+}
+
+#[test]
+fn a_recording_that_is_stopped_goes_on_and_its_record_is_of_the_same_tests() {
+    let place = Place::new();
+    let study = "study small.toml --steps 2000 --record 1990..2000 --ranks 1,2 --repeat 1 --policy static --quiet";
+    let first = format!("{study} --out out");
+    let history = "out/records/small/history.csv";
+    let message = stopped(&place, &first, &|| lines(&place, history) > 50);
+    let last = checkpoints(&place.path("out/records/small")).pop().unwrap();
+    for words in [
+        "stopped by SIGINT after step ".to_owned(),
+        format!("the same command goes on from step {last}\n"),
+    ] {
+        assert!(message.contains(&words), "no {words:?} in {message}");
+    }
+    assert!(!place.path("out/study.csv").exists());
+    let again = place.weft(&first);
+    assert!(again.status.success(), "{again:?}");
+    assert_eq!(
+        record(&place.path("out/records/small"))["resumed_from"],
+        last
+    );
+    // What it could go on from is not needed any more.
+    assert_eq!(checkpoints(&place.path("out/records/small")), [0; 0]);
+    assert!(!place.names("out/records").contains("small.begun"));
+    place.weft(&format!("{study} --out whole"));
+    let tests = |out: &str| study_json(&place, out)["points"][0]["measured"]["tests"].clone();
+    assert!(tests("out").as_u64().unwrap() > 0);
+    assert_eq!(tests("out"), tests("whole"));
+}
+
+/// Who stops amid the steps that are recorded goes on from before them, early enough for forecasts.
+#[test]
+fn a_recording_that_is_stopped_amid_its_steps_begins_before_them() {
+    let place = Place::new();
+    let study = "study small.toml --steps 90000 --record 60..90000 --quiet --out out";
+    let history = "out/records/small/history.csv";
+    let message = stopped(&place, study, &|| lines(&place, history) > 70);
+    assert!(message.contains("goes on from step 27\n"), "{message}");
+    // And from nowhere if they begin too early.
+    let study = "study small.toml --steps 90000 --record 10..90000 --quiet --out early";
+    let history = "early/records/small/history.csv";
+    let message = stopped(&place, study, &|| lines(&place, history) > 30);
+    assert!(message.contains("begins that anew\n"), "{message}");
+}
+
+#[test]
+fn a_sweep_that_is_stopped_says_so_and_goes_on() {
+    let place = Place::new();
+    let study = "study small.toml --steps 12 --record 10..12 --ranks 1,2,4,8 --repeat 100 --policy static,every-other --out out";
+    let points = place.path("out/points");
+    let message = stopped(&place, study, &|| {
+        fs::read_dir(&points).is_ok_and(|files| files.count() > 5)
+    });
+    assert!(
+        message.contains("stopped by SIGINT after ")
+            && message.contains(" of 800 points; the same command goes on"),
+        "{message}"
+    );
+    assert!(!place.path("out/study.csv").exists());
+    let mut files: Vec<_> = fs::read_dir(&points)
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
+    files.sort();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
+    fs::write(&files[0], "{").unwrap();
+    let other = fs::read_to_string(&files[1])
+        .unwrap()
+        .replace("replay ", "replay of another ");
+    fs::write(&files[1], other).unwrap();
+    let again = place.weft(study);
+    assert!(again.status.success(), "{again:?}");
+    let message = String::from_utf8(again.stderr).unwrap();
+    let words = format!(
+        "{} points had been done before; 1 was of another record or plan, 1 was damaged, and done again",
+        files.len() - 2
+    );
+    assert!(message.contains(&words), "no {words:?} in {message}");
+    assert!(place.path("out/study.csv").exists());
+}
+
+#[test]
+fn a_study_takes_nobody_s_place() {
+    let place = Place::new();
+    fs::write(place.path("other.toml"), SCENE).unwrap();
+    let plan = "--quiet --steps 3 --record 2..3 --ranks 1,2 --repeat 1 --policy static";
+    // Each scene has its own directory unless one is named.
+    for scene in ["small", "other"] {
+        assert!(
+            place
+                .weft(&format!("study {scene}.toml {plan}"))
+                .status
+                .success()
+        );
+        assert!(
+            place
+                .path(&format!("runs/{scene}-study/study.csv"))
+                .exists()
+        );
+    }
+    hash_of(&place.weft("run small.toml --quiet --steps 3 --ranks 1 --record --out runs/small"));
+    hash_of(&place.weft("run small.toml --quiet --steps 3 --ranks 1 --out runs/plain"));
+    fs::create_dir(place.path("mine")).unwrap();
+    fs::write(place.path("mine/study.csv"), "mine").unwrap();
+    for (arguments, code, words) in [
+        (
+            format!("other.toml {plan} --out runs/small-study"),
+            5,
+            "holds a study of small, this one is of other",
+        ),
+        (
+            format!("small.toml {plan} --out runs/small"),
+            5,
+            "holds files, but no study",
+        ),
+        (
+            "runs/small --out runs/small".to_owned(),
+            5,
+            "holds files, but no study",
+        ),
+        (
+            format!("small.toml {plan} --out mine"),
+            5,
+            "holds files, but no study",
+        ),
+        (
+            "runs/plain".to_owned(),
+            5,
+            "`weft run SCENE --ranks 1 --record`",
+        ),
+        (
+            "runs/small-study".to_owned(),
+            5,
+            "records in runs/small-study/records",
+        ),
+    ] {
+        let before = ["runs/small-study", "runs/small", "mine"].map(|folder| place.names(folder));
+        let (status, message) = place.fails(&format!("study {arguments}"));
+        assert_eq!(status, code, "{arguments}: {message}");
+        assert!(message.contains(words), "{arguments}: {message}");
+        let after = ["runs/small-study", "runs/small", "mine"].map(|folder| place.names(folder));
+        assert_eq!(before, after, "{arguments}");
+    }
+    // Another record of the same scene is as welcome as ever, and the scene's record where there is no scene.
+    let other = plan.replace("2..3", "1..2");
+    assert!(
+        place
+            .weft(&format!("study small.toml {other}"))
+            .status
+            .success()
+    );
+    let record = "runs/small-study/records/small";
+    assert!(
+        place
+            .weft(&format!("study {record} --quiet --ranks 1 --repeat 1"))
+            .status
+            .success()
+    );
+}
+
+/// Runs on virtual ranks are bounded by what the record says of them.
+#[test]
+fn whole_runs_of_a_study_have_the_bounds_of_the_record() {
+    let place = Place::new();
+    let study =
+        "study small.toml --quiet --steps 12 --record 10..12 --ranks 2 --repeat 1 --policy static";
+    let rows = |options: &str| {
+        let output = place.weft(&format!("{study} {options}"));
+        assert!(output.status.success(), "{output:?}");
+        study_json(&place, "out")["rows"].clone()
+    };
+    let full = rows("--full --out out");
+    let replayed = rows("--out out");
+    let (full, replayed) = (full.as_array().unwrap(), replayed.as_array().unwrap());
+    assert_eq!((full.len(), replayed.len()), (6, 6));
+    for (full, replayed) in full.iter().zip(replayed) {
+        assert_eq!(full["work_bound_ms"], replayed["work_bound_ms"]);
+        // What all ranks do alike no number of them makes quicker.
+        assert!(full["bound"].as_f64().unwrap() > 0.9, "{full}");
+        assert_eq!(full["not_computing"], Value::Null);
+        assert!(
+            replayed["not_computing"].as_f64().unwrap() > 0.0,
+            "{replayed}"
+        );
+    }
 }

@@ -192,7 +192,7 @@ fn figure(
     let grid_lines = panels.len().div_ceil(columns) as f64;
     let width = PANEL[0] * columns as f64;
     let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
-    if by == By::Policy {
+    if by == By::Policy && rows.iter().any(|row| row.bound.is_some()) {
         known.push(BEST);
     }
     let (legend, head) = legend(&known, width);
@@ -269,11 +269,11 @@ mod tests {
             confidence_ms: 0.0,
             speedup,
             efficiency: speedup / ranks as f64,
-            work_bound_ms: 0.0,
-            longest_bound_ms: 0.0,
-            latency_bound_ms: 0.0,
-            bound: ranks as f64,
-            not_computing: 0.0,
+            work_bound_ms: None,
+            longest_bound_ms: None,
+            latency_bound_ms: None,
+            bound: None,
+            not_computing: None,
         }
     }
 

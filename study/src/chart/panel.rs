@@ -147,11 +147,12 @@ pub(super) fn panel(
     if axes.by == By::Policy {
         // The bound of the policy that allows most.
         let mut best: Vec<(f64, f64)> = Vec::new();
-        for row in rows.iter().filter(|row| row.is_bounded()) {
+        let bounded = rows.iter().filter_map(|row| Some((row, row.bound?)));
+        for (row, of_row) in bounded {
             let at = axes.over.of(row);
             match best.iter_mut().find(|(other, _)| *other == at) {
-                Some((_, bound)) => *bound = bound.max(value(row, row.bound)),
-                None => best.push((at, value(row, row.bound))),
+                Some((_, bound)) => *bound = bound.max(value(row, of_row)),
+                None => best.push((at, value(row, of_row))),
             }
         }
         let line = best.iter().map(|&(at, b)| [frame.x(at), frame.y(b)]);

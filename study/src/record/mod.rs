@@ -6,7 +6,8 @@
 //! | piece | holds |
 //! |---|---|
 //! | `H` | the [`Header`], first |
-//! | `S` | a [`Step`] without its tasks |
+//! | `L` | a [`Step`] without its tasks that leads to those that count: of what it costs forecasts of these are made |
+//! | `S` | a step that counts, likewise |
 //! | `T` | some of its tasks, with their trees; as many such pieces as it takes |
 //! | `E` | the [`End`], last: without it the file was cut off |
 //!
@@ -29,6 +30,7 @@ use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
 /// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
+/// 6 has no steps that lead to those that count.
 const VERSION: u8 = 7;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
@@ -181,9 +183,9 @@ pub struct Route {
 /// What is known at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// Steps in the record.
+    /// Steps in the record, those that lead to others included.
     pub steps: u32,
-    /// The median of the prices of all steps.
+    /// The median of the prices of the steps that count.
     pub prices: Prices,
 }
 

@@ -22,7 +22,8 @@ pub struct Record {
     file: BufReader<File>,
     header: Header,
     end: End,
-    /// Where the pieces of each step are.
+    /// Where the pieces of each step are: of those that lead to others, and of those that count.
+    lead: Vec<Vec<Piece>>,
     steps: Vec<Vec<Piece>>,
     digest: String,
 }
@@ -51,6 +52,7 @@ impl Record {
             file: BufReader::new(file),
             header: Header::default(),
             end: End::default(),
+            lead: Vec::new(),
             steps: Vec::new(),
             digest: String::new(),
         };
@@ -93,13 +95,16 @@ impl Record {
             .map_err(|what| record.damaged(&what))?;
         record.end = record.read(*last)?;
         for piece in &pieces[1..pieces.len() - 1] {
-            match (piece.letter, record.steps.last_mut()) {
+            let leads = record.steps.is_empty();
+            let last = record.steps.last_mut();
+            match (piece.letter, last.or_else(|| record.lead.last_mut())) {
+                (b'L', _) if leads => record.lead.push(vec![*piece]),
                 (b'S', _) => record.steps.push(vec![*piece]),
                 (b'T', Some(step)) => step.push(*piece),
                 _ => return Err(record.damaged("a piece that is out of place")),
             }
         }
-        if record.steps.len() != record.end.steps as usize {
+        if record.lead.len() + record.steps.len() != record.end.steps as usize {
             return Err(record.damaged("a step is missing"));
         }
         if record.steps.is_empty() {
@@ -122,7 +127,13 @@ impl Record {
         &self.end
     }
 
-    /// How many steps there are, at least one.
+    /// How many steps there are that lead to those that count, and precede them.
+    #[must_use]
+    pub fn lead(&self) -> usize {
+        self.lead.len()
+    }
+
+    /// How many steps there are that count, at least one.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.steps.len()
@@ -134,7 +145,7 @@ impl Record {
         &self.digest
     }
 
-    /// Reads a step.
+    /// Reads a step that counts.
     ///
     /// # Errors
     /// It is damaged.
@@ -142,7 +153,21 @@ impl Record {
     /// # Panics
     /// If there is no such step.
     pub fn step(&mut self, index: usize) -> Result<Step, RecordError> {
-        let pieces = self.steps[index].clone();
+        self.step_of(self.steps[index].clone())
+    }
+
+    /// Reads a step that leads to others.
+    ///
+    /// # Errors
+    /// It is damaged.
+    ///
+    /// # Panics
+    /// If there is no such step.
+    pub fn lead_step(&mut self, index: usize) -> Result<Step, RecordError> {
+        self.step_of(self.lead[index].clone())
+    }
+
+    fn step_of(&mut self, pieces: Vec<Piece>) -> Result<Step, RecordError> {
         let mut step: Step = self.read(pieces[0])?;
         let patches = self.header.patches.len();
         check_borders(&step.rows, patches).map_err(|what| self.damaged(&what))?;

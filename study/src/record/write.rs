@@ -17,7 +17,10 @@ pub struct RecordWriter {
     path: PathBuf,
     partial: PathBuf,
     file: BufWriter<File>,
+    /// Of the steps that count.
     prices: Vec<Prices>,
+    /// How many there are that lead to them.
+    lead: u32,
 }
 
 impl RecordWriter {
@@ -37,6 +40,7 @@ impl RecordWriter {
             partial,
             file,
             prices: Vec::new(),
+            lead: 0,
         };
         let bytes = writer.encode(header)?;
         writer.io(|file| {
@@ -47,13 +51,29 @@ impl RecordWriter {
         Ok(writer)
     }
 
-    /// Adds a step.
+    /// Adds a step that leads to those that count. These come first.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn lead_step(&mut self, step: &Step) -> Result<(), RecordError> {
+        self.add(b'L', step)?;
+        self.lead += 1;
+        Ok(())
+    }
+
+    /// Adds a step that counts.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn step(&mut self, step: &Step) -> Result<(), RecordError> {
+        self.add(b'S', step)?;
+        self.prices.push(step.prices);
+        Ok(())
+    }
+
+    fn add(&mut self, letter: u8, step: &Step) -> Result<(), RecordError> {
         let bytes = self.encode(step)?;
-        self.piece(b'S', &bytes)?;
+        self.piece(letter, &bytes)?;
         let mut bytes = Vec::new();
         for task in &step.tasks {
             write_task(task, &mut bytes);
@@ -65,11 +85,10 @@ impl RecordWriter {
         if !bytes.is_empty() {
             self.piece(b'T', &bytes)?;
         }
-        self.prices.push(step.prices);
         Ok(())
     }
 
-    /// Steps so far.
+    /// Steps that count so far.
     #[must_use]
     pub fn steps(&self) -> usize {
         self.prices.len()
@@ -81,7 +100,7 @@ impl RecordWriter {
     /// The file cannot be written.
     pub fn finish(mut self) -> Result<PathBuf, RecordError> {
         let end = End {
-            steps: self.prices.len() as u32,
+            steps: self.lead + self.prices.len() as u32,
             prices: Prices::median(&self.prices),
         };
         let bytes = self.encode(&end)?;
@@ -96,6 +115,19 @@ impl RecordWriter {
             source,
         })?;
         Ok(self.path)
+    }
+
+    /// Takes back what was begun.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn abandon(self) -> Result<(), RecordError> {
+        let Self { partial, file, .. } = self;
+        drop(file.into_parts());
+        fs::remove_file(&partial).map_err(|source| RecordError::Io {
+            path: partial,
+            source,
+        })
     }
 
     fn encode<T: serde::Serialize>(&self, value: &T) -> Result<Vec<u8>, RecordError> {

@@ -1,0 +1,90 @@
+//! Points of a study that are whole runs on virtual ranks, with the prices of a record: `--full`.
+
+use weft_study::plan::{Plan, Point, network, policy};
+use weft_study::prices::Prices;
+use weft_study::replay::Machine;
+use weft_study::sweep::{Measured, Replayed, Source, SweepError};
+use weftwork::output::Checkpoint;
+use weftwork::run::run_modelled;
+use weftwork::step::World;
+
+/// A scene that is simulated whole, on virtual ranks of a modelled machine.
+pub(super) struct Full {
+    pub(super) name: String,
+    pub(super) family: String,
+    pub(super) title: String,
+    pub(super) digest: String,
+    pub(super) prices: Prices,
+    /// The record, for what bounds its times.
+    pub(super) replayed: Replayed,
+    pub(super) world: World,
+    pub(super) start: Option<Checkpoint>,
+    /// First and last that count.
+    pub(super) steps: (u64, u64),
+}
+
+impl Source for Full {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn family(&self) -> &str {
+        &self.family
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn digest(&self) -> String {
+        format!("full {}", self.digest)
+    }
+
+    fn patches(&self) -> usize {
+        self.world.tree().patch_count()
+    }
+
+    fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
+        let prices = plan.priced(&self.prices);
+        let machine = Machine {
+            network: network(&point.network)?,
+            policy: policy(&point.policy)?,
+            seed: u64::from(point.repeat),
+            collide_only: false,
+            trace: None,
+        };
+        let (first, last) = self.steps;
+        let start = self.start.as_ref();
+        let steps = run_modelled(
+            &self.world,
+            start,
+            first..=last,
+            point.ranks,
+            &machine,
+            &prices,
+        );
+        let steps = steps.map_err(|error| SweepError::Run {
+            what: error.to_string(),
+            code: error.exit_code(),
+        })?;
+        // What bounds it the record knows; what its ranks computed is not counted.
+        let mut all = Measured {
+            least: self.replayed.measure(point, plan)?.least,
+            ..Measured::default()
+        };
+        let mut counts = [0; 3];
+        for step in steps {
+            all.steps += 1;
+            all.whole += step.whole as f64;
+            for (sum, time) in all.phases.iter_mut().zip(step.phases) {
+                *sum += time as f64;
+            }
+            for (sum, count) in counts.iter_mut().zip(step.tasks) {
+                *sum += count;
+            }
+        }
+        let [tasks, splits, moved] = counts.map(Some);
+        all.balance = [tasks, splits, None, None, moved];
+        Ok(all)
+    }
+}

@@ -1,0 +1,164 @@
+//! The directory of a study: whose it is, said in a file of its own, so that no study takes the place of another or of anything else.
+//!
+//! `study.of` has a line of its own and then the scenes of the study, one a line, in the order of their points. A study goes on in the
+//! directory if those that it finds there are its first ones.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The file that says so.
+pub const OF: &str = "study.of";
+/// Its first line.
+const MAGIC: &str = "weft study 1";
+/// The folder of points.
+pub const POINTS: &str = "points";
+
+/// Why a directory is not used.
+#[derive(Debug, Error)]
+pub enum DirectoryError {
+    /// It cannot be read or made.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A directory that holds something else.
+    #[error("{} holds files, but no study; choose another --out", path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A study of other scenes, whose tables and plots would be lost.
+    #[error("{} holds a study of {there}, this one is of {here}; choose another --out, or remove that one", path.display())]
+    OtherScenes {
+        /// The directory.
+        path: PathBuf,
+        /// Its scenes.
+        there: String,
+        /// Those of the study that was to be made.
+        here: String,
+    },
+}
+
+/// Whether a directory looks like that of a study, also one of an earlier program, which did not say so.
+#[must_use]
+pub fn is_study(out: &Path) -> bool {
+    matches!(scenes(out), Ok(Some(_))) || out.join(POINTS).is_dir()
+}
+
+/// Makes the directory of a study of these scenes, or takes that of an earlier one of the same; more may come behind those.
+///
+/// # Errors
+/// [`DirectoryError`]. Nothing has been changed then.
+pub fn prepare(out: &Path, of: &[&str]) -> Result<(), DirectoryError> {
+    let mut here: Vec<&str> = Vec::new();
+    for scene in of {
+        // The same scene cut in several ways is one.
+        if !here.contains(scene) {
+            here.push(scene);
+        }
+    }
+    match scenes(out)? {
+        None => {
+            let is_empty = match fs::read_dir(out) {
+                Ok(mut entries) => entries.next().is_none(),
+                Err(error) if error.kind() == ErrorKind::NotFound => true,
+                Err(source) => return Err(io_error(out)(source)),
+            };
+            if !is_empty {
+                let path = out.to_owned();
+                return Err(DirectoryError::Foreign { path });
+            }
+        }
+        Some(there) if there.iter().zip(&here).any(|(a, b)| a != b) || there.len() > here.len() => {
+            return Err(DirectoryError::OtherScenes {
+                path: out.to_owned(),
+                there: there.join(", "),
+                here: here.join(", "),
+            });
+        }
+        Some(_) => {}
+    }
+    let points = out.join(POINTS);
+    fs::create_dir_all(&points).map_err(io_error(&points))?;
+    let path = out.join(OF);
+    let text = format!("{MAGIC}\n{}\n", here.join("\n"));
+    fs::write(&path, text).map_err(io_error(&path))
+}
+
+/// The scenes of the study in a directory; `None` if there is none.
+fn scenes(out: &Path) -> Result<Option<Vec<String>>, DirectoryError> {
+    let path = out.join(OF);
+    let text = match fs::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(source) => return Err(io_error(&path)(source)),
+    };
+    let mut lines = text.lines();
+    if lines.next() != Some(MAGIC) {
+        return Ok(None);
+    }
+    Ok(Some(lines.map(str::to_owned).collect()))
+}
+
+fn io_error(path: &Path) -> impl Fn(io::Error) -> DirectoryError {
+    move |source| DirectoryError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_goes_on_where_it_was_and_takes_nobody_else_s_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("a/study");
+        assert!(!is_study(&out));
+        prepare(&out, &["floor", "floor"]).unwrap();
+        assert!(is_study(&out) && out.join(POINTS).is_dir());
+        prepare(&out, &["floor"]).unwrap();
+        prepare(&out, &["floor", "free"]).unwrap();
+        // Another one, in another order, and one that would leave a scene out.
+        for other in [&["one-sided"][..], &["free", "floor"], &["floor"]] {
+            let error = prepare(&out, other).unwrap_err();
+            assert!(
+                matches!(error, DirectoryError::OtherScenes { .. }),
+                "{error}"
+            );
+            let said = error.to_string();
+            assert!(
+                said.contains("floor, free; ") || said.contains("of floor, free,"),
+                "{said}"
+            );
+        }
+        prepare(&out, &["floor", "free"]).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_study_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("study.csv", "mine"), ("run.json", "{}"), (OF, "mine")] {
+            let out = folder.path().join(name.replace('.', "-"));
+            fs::create_dir(&out).unwrap();
+            fs::write(out.join(name), text).unwrap();
+            let error = prepare(&out, &["floor"]).unwrap_err();
+            assert!(matches!(error, DirectoryError::Foreign { .. }), "{error}");
+            assert_eq!(fs::read_to_string(out.join(name)).unwrap(), text);
+            assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+        }
+        let file = folder.path().join("file");
+        fs::write(&file, "mine").unwrap();
+        let error = prepare(&file, &["floor"]).unwrap_err();
+        assert!(matches!(error, DirectoryError::Io { .. }), "{error}");
+    }
+}

@@ -1,0 +1,157 @@
+//! Policies as studies name them: by a name, or a name with parts changed, as in `every-other+steal=false`.
+//!
+//! A run may have a policy that has no name, and a study that is to be held against it needs that policy too. Keys and values are
+//! those of the table `balance` of a scene, so that each point can be run as well: [`Mixture::changes`].
+
+use std::time::Duration;
+
+use weft_runtime::policy::{SPLITS, VICTIMS};
+use weft_runtime::{Interval, POLICIES, Policy, Split, Victims};
+
+use crate::plan::{PlanError, unknown};
+
+/// A policy, and how it is called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mixture<'a> {
+    /// The name that it begins with, one of [`POLICIES`].
+    pub name: &'a str,
+    /// Keys of a scene's `balance` that change parts of it, with their values.
+    pub changes: Vec<(&'a str, &'a str)>,
+    /// What comes of it.
+    pub policy: Policy,
+}
+
+impl<'a> Mixture<'a> {
+    /// Reads `NAME`, or `NAME+KEY=VALUE+KEY=VALUE`.
+    ///
+    /// # Errors
+    /// Names that nothing has, and values that a key cannot have, with what is right.
+    pub fn parse(text: &'a str) -> Result<Self, PlanError> {
+        let mut parts = text.split('+');
+        let name = parts.next().unwrap_or_default();
+        let names = POLICIES.iter().map(|(name, _, _)| *name);
+        let policy = Policy::by_name(name).ok_or_else(|| unknown("policy", name, names))?;
+        let mut mixture = Self {
+            name,
+            changes: Vec::new(),
+            policy,
+        };
+        for part in parts {
+            let (key, value) = part.split_once('=').unwrap_or((part, ""));
+            change(&mut mixture.policy, key, value)?;
+            mixture.changes.push((key, value));
+        }
+        Ok(mixture)
+    }
+}
+
+fn change(policy: &mut Policy, key: &str, value: &str) -> Result<(), PlanError> {
+    let wants = |wants: &'static str| PlanError::Value {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        wants,
+    };
+    let boolean = || value.parse::<bool>().map_err(|_| wants("true or false"));
+    let time = |least: Duration| {
+        let found = duration(value).filter(|&time| time >= least);
+        found.ok_or_else(|| wants("a time, as 50us or 1ms"))
+    };
+    match key {
+        "steal" => policy.steal = boolean()?,
+        "split_on_request" => policy.split_on_request = boolean()?,
+        "forecast" => policy.forecast = boolean()?,
+        "split" => {
+            let names = SPLITS.iter().map(|split| split.name());
+            policy.split =
+                Split::by_name(value).ok_or_else(|| unknown("split rule", value, names))?;
+        }
+        "victims" => {
+            let names = VICTIMS.iter().map(|rule| rule.name());
+            policy.victims =
+                Victims::by_name(value).ok_or_else(|| unknown("rule for victims", value, names))?;
+        }
+        "split_interval" => policy.interval = Interval::Fixed(time(Duration::ZERO)?),
+        "steal_timeout" => policy.steal_timeout = time(Duration::from_nanos(1))?,
+        "low_water" => {
+            let count = value.parse().ok().filter(|&count| count <= MOST_LOW_WATER);
+            policy.low_water = count.ok_or_else(|| wants("a number of tasks"))?;
+        }
+        _ => return Err(unknown("part of a policy", key, KEYS.into_iter())),
+    }
+    Ok(())
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    // Seconds last: the others end like them.
+    let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+    let number: f64 = number.trim().parse().ok()?;
+    Duration::try_from_secs_f64(number * unit).ok()
+}
+
+/// What can be changed.
+const KEYS: [&str; 8] = [
+    "steal",
+    "split",
+    "victims",
+    "split_interval",
+    "low_water",
+    "split_on_request",
+    "steal_timeout",
+    "forecast",
+];
+
+/// As in scenes.
+const MOST_LOW_WATER: usize = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_alone_is_that_policy_and_parts_can_be_changed() {
+        for &(name, policy, _) in POLICIES {
+            assert_eq!(Mixture::parse(name).unwrap().policy, policy);
+        }
+        let text = "static+steal=true+split=half+victims=last+split_interval=10ms+low_water=3+split_on_request=true+steal_timeout=2us+forecast=true";
+        let mixture = Mixture::parse(text).unwrap();
+        let all = Policy {
+            steal: true,
+            split: Split::HALF,
+            victims: Victims::LAST,
+            interval: Interval::Fixed(Duration::from_millis(10)),
+            low_water: 3,
+            split_on_request: true,
+            steal_timeout: Duration::from_micros(2),
+            forecast: true,
+        };
+        assert_eq!((mixture.name, mixture.policy), ("static", all));
+        let keys: Vec<&str> = mixture.changes.iter().map(|(key, _)| *key).collect();
+        let known: std::collections::BTreeSet<&str> = KEYS.into();
+        assert_eq!(
+            keys.into_iter().collect::<std::collections::BTreeSet<_>>(),
+            known
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_is_right() {
+        for (text, words) in [
+            ("every-othr", "did you mean `every-other`?"),
+            ("every-other+stael=false", "did you mean `steal`?"),
+            ("every-other+steal=no", "`no` for `steal`"),
+            ("every-other+steal", "true or false"),
+            ("every-other+split=hlf", "did you mean `half`?"),
+            ("every-other+victims=anyone", "lifelines"),
+            ("every-other+steal_timeout=0s", "50us"),
+            ("every-other+split_interval=-1ms", "50us"),
+            ("every-other+low_water=-1", "number of tasks"),
+            ("", "there is no policy ``"),
+        ] {
+            let error = Mixture::parse(text).unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}
