@@ -86,12 +86,13 @@ pub(crate) fn write_linear_system(
             message: error.to_string(),
         }
     };
+    let mut comm = Solo::new();
     let mut simulation =
-        Simulation::new(&world, &Solo::new(), &ScopeOptions::default()).map_err(failed)?;
+        Simulation::new(&world, &comm, &ScopeOptions::default()).map_err(failed)?;
     if let Some(state) = &state {
         simulation.restore(state).map_err(failed)?;
     }
-    let system = simulation.free_system().map_err(failed)?;
+    let system = simulation.free_system(&mut comm).map_err(failed)?;
     let plain = system.prefiltered(world.tree().new_to_old());
     std::fs::create_dir_all(out).map_err(|error| Failure {
         code: 5,
