@@ -14,6 +14,7 @@ mod summary;
 mod tracing;
 mod writer;
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -396,27 +397,38 @@ struct Start {
     directory: RunDirectory,
     /// The state to go on from.
     checkpoint: Option<Checkpoint>,
+    /// What is to be known of the scene before there is a result.
+    cautions: Vec<String>,
 }
 
 /// Opens the outputs: what is written before the first step.
 fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunError> {
     let quality = partition_record(world, options.ranks)?;
+    let cautions = world.cautions();
     let start = match &options.resume {
         None => Start {
             directory: RunDirectory::create(&options.out)?,
             checkpoint: None,
+            cautions,
         },
         Some(resume) => {
             let (directory, checkpoint) = resume::open(resume, &options.out, world)?;
             Start {
                 directory,
                 checkpoint: Some(checkpoint),
+                cautions,
             }
         }
     };
     let mut record = record(world.scene(), options, quality);
     record.resumed_from = start.checkpoint.as_ref().map(|c| c.header.step);
     record.write(&start.directory)?;
+    if options.progress != Show::Nothing {
+        for caution in &start.cautions {
+            // There is nobody else to tell.
+            drop(writeln!(io::stderr(), "warning: {caution}"));
+        }
+    }
     Ok((start, record))
 }
 

@@ -335,6 +335,20 @@ fn a_result_that_breaks_limits_is_warned_of() {
     assert_eq!(place.names("out/pictures"), pictures.into());
 }
 
+/// Strain limits hide that an explicit integrator blows up: its steps are judged before they are taken.
+#[test]
+fn steps_too_long_for_an_explicit_integrator_are_warned_of() {
+    let place = Place::new();
+    let long = "--set solver.integrator=central";
+    let told = |output: std::process::Output| String::from_utf8(output.stderr).unwrap();
+    let run = told(place.weft(&format!("run small.toml --steps 1 --out out {long}")));
+    assert_eq!(run.matches("`napkin` stably").count(), 2, "{run}");
+    let warnings = record(&place.path("out"))["warnings"].to_string();
+    assert!(warnings.contains("`napkin` stably"), "{warnings}");
+    assert!(told(place.weft(&format!("check small.toml {long}"))).contains("`napkin` stably"));
+    assert_eq!(told(place.weft("check small.toml")), "");
+}
+
 /// Cloth inside a mesh, or through other cloth, is refused by `run` and by `check`.
 #[test]
 fn starts_that_overlap_are_refused() {
