@@ -233,6 +233,16 @@ fn read_time(table: &Table<'_>) -> Time {
             Number(shortest)
         );
         table.note("shortest", message);
+    } else if let Some(shortest) =
+        shortest.filter(|&shortest| shortest > 0.5 * step * (1.0 + ROUNDING))
+    {
+        let message = format!(
+            "steps of {shown_step} s are halved, to {} s first, and parts of {} s are longer: nothing would be cut; give half a step \
+             or less",
+            Number(0.5 * step),
+            Number(shortest)
+        );
+        table.note("shortest", message);
     }
     Time {
         step,
@@ -403,6 +413,9 @@ fn count_u32(table: &Table<'_>, key: &'static str, most: u32) -> Option<u32> {
         .count(key, 1, u64::from(most))
         .and_then(|count| u32::try_from(count).ok())
 }
+
+/// By this share a shortest part may exceed half a step that it was meant to be.
+const ROUNDING: f64 = 1e-9;
 
 /// Vertices of all cloths together.
 pub(super) const MOST_VERTICES: u64 = crate::mesh::MAX_VERTICES as u64;
