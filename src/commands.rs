@@ -27,7 +27,16 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
         // There is nobody else to tell.
         drop(writeln!(io::stderr(), "warning: {warning}"));
     }
-    say(scene.echo())
+    let mut text = scene.echo();
+    for (cloth, pieces) in scene.cloths.iter().zip(world.pieces()) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "# cloth `{}`: {} pieces, {} coincident vertices",
+            cloth.name, pieces.count, pieces.coincident
+        );
+    }
+    say(text)
 }
 
 /// Parts that a scene is cut into unless said: the ranks of figure 4 of the 2006 paper.

@@ -1,6 +1,7 @@
 //! What of a scene is allowed, and yet likely to be a mistake: told where a run starts, at its end, and by `weft check`.
 
 use super::world::World;
+use crate::mesh::Pieces;
 use crate::physics::Stiffest;
 use crate::scene::Integrator;
 
@@ -8,7 +9,36 @@ impl World {
     /// A sentence for each thing that a reader of the result must know before there is one.
     #[must_use]
     pub fn cautions(&self) -> Vec<String> {
-        self.unstable_cloths()
+        let mut cautions = self.unstable_cloths();
+        cautions.extend(self.doubled_vertices());
+        cautions
+    }
+
+    /// Of each cloth into how many pieces it falls, and how many of its vertices coincide.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<Pieces> {
+        let model = self.model();
+        Pieces::of_cloths(
+            self.scene().cloths.len(),
+            model.rest(),
+            model.triangles(),
+            model.cloth_of_vertex(),
+        )
+    }
+
+    /// Cloth of pieces that lie edge to edge, and are not sewn.
+    fn doubled_vertices(&self) -> Vec<String> {
+        let cloths = self.scene().cloths.iter().zip(self.pieces());
+        cloths
+            .filter(|(_, pieces)| pieces.apart > 0)
+            .map(|(cloth, Pieces { count, apart, .. })| {
+                format!(
+                    "cloth `{}` has {count} pieces, and {apart} vertices that are where a vertex of another piece is: nothing holds these \
+                     together, and they fall apart; merge doubled vertices where the mesh was made, or move the pieces apart",
+                    cloth.name
+                )
+            })
+            .collect()
     }
 
     /// Cloth whose stiffest motion is too fast for the steps of an integrator with explicit elasticity.

@@ -349,6 +349,40 @@ fn steps_too_long_for_an_explicit_integrator_are_warned_of() {
     assert_eq!(told(place.weft("check small.toml")), "");
 }
 
+/// Two squares edge to edge, with the vertices of the seam doubled.
+#[test]
+fn pieces_that_are_not_sewn_are_told() {
+    let seam = "v 0 0 1\nv 1 0 1\nv 0 1 1\nv 1 1 1\nv 1 0 1\nv 2 0 1\nv 1 1 1\nv 2 1 1\n\
+                f 1 2 4\nf 1 4 3\nf 5 6 8\nf 5 8 7\n";
+    let grid = "grid = { size = \"0.3 m\", vertices = 12 }\ncenter = [0.03, 0.02, 0.165]";
+    let scene = SCENE.replace(grid, "mesh = \"seam.obj\"");
+    let place = Place::with(&scene.replace("patches = 8", "patches = 2"));
+    fs::write(place.path("seam.obj"), seam).unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let check = place.weft("check small.toml");
+    let told = text(check.stdout);
+    assert!(
+        told.ends_with("# cloth `napkin`: 2 pieces, 4 coincident vertices\n"),
+        "{told}"
+    );
+    assert!(text(check.stderr).contains("`napkin` has 2 pieces, and 4 vertices"));
+    let run = text(
+        place
+            .weft("run small.toml --steps 1 --out out --set contact.self_collision=false")
+            .stderr,
+    );
+    assert_eq!(
+        run.matches("`napkin` has 2 pieces, and 4 vertices").count(),
+        2,
+        "{run}"
+    );
+    let sewn = text(Place::new().weft("check small.toml").stdout);
+    assert!(
+        sewn.ends_with(": 1 pieces, 0 coincident vertices\n"),
+        "{sewn}"
+    );
+}
+
 /// Cloth inside a mesh, or through other cloth, is refused by `run` and by `check`.
 #[test]
 fn starts_that_overlap_are_refused() {
