@@ -5,6 +5,7 @@
 
 mod cuts;
 mod modelled;
+mod outset;
 mod pace;
 mod pictures;
 mod recording;
@@ -420,6 +421,7 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
             }
         }
     };
+    let uneven = outset::uneven(options, world.model().masses().len(), &quality);
     let mut record = record(world.scene(), options, quality);
     record.resumed_from = start.checkpoint.as_ref().map(|c| c.header.step);
     record.write(&start.directory)?;
@@ -427,6 +429,9 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
         for caution in &start.cautions {
             // There is nobody else to tell.
             drop(writeln!(io::stderr(), "warning: {caution}"));
+        }
+        for note in uneven {
+            drop(writeln!(io::stderr(), "note: {note}"));
         }
     }
     Ok((start, record))
