@@ -27,6 +27,9 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
         // There is nobody else to tell.
         drop(writeln!(io::stderr(), "warning: {warning}"));
     }
+    if let Some(note) = scene.time.overshoot() {
+        drop(writeln!(io::stderr(), "note: {note}"));
+    }
     let mut text = scene.echo();
     for (cloth, pieces) in scene.cloths.iter().zip(world.pieces()) {
         // Writing to a String cannot fail.

@@ -372,7 +372,7 @@ pub fn run_rank(
 
 /// Makes sure that the steps to be traced are steps of the run.
 fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
-    let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
+    let steps = options.steps.unwrap_or_else(|| scene.time.steps());
     if options.record.is_some() && options.ranks != 1 {
         return Err(RunError::RecordRanks);
     }
@@ -430,7 +430,11 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
             // There is nobody else to tell.
             drop(writeln!(io::stderr(), "warning: {caution}"));
         }
-        for note in uneven {
+        let overshoot = match options.steps {
+            None => world.scene().time.overshoot(),
+            Some(_) => None,
+        };
+        for note in uneven.into_iter().chain(overshoot) {
             drop(writeln!(io::stderr(), "note: {note}"));
         }
     }
@@ -491,7 +495,7 @@ fn rank_loop(
     scope.workers = options.threads;
     scope.progress_thread = options.progress_thread;
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
-    let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
+    let steps = options.steps.unwrap_or_else(|| scene.time.steps());
     let start = start.filter(|_| comm.rank() == Rank(0));
     if options.resume.is_some() {
         resume(&mut simulation, start, comm)?;
@@ -668,10 +672,4 @@ fn wall_clock() -> Instant {
 
 fn malformed(from: Rank) -> impl Fn(String) -> CommError {
     move |what| CommError::Malformed { from, what }
-}
-
-/// The number of steps a scene asks for.
-fn scene_steps(scene: &Scene) -> u64 {
-    // The end is reached, if not exactly, then in the step after it; rounding is none.
-    (scene.time.end / scene.time.step - 1e-6).ceil() as u64
 }

@@ -383,6 +383,21 @@ fn pieces_that_are_not_sewn_are_told() {
     );
 }
 
+/// The last step is a whole one.
+#[test]
+fn an_end_between_steps_is_told() {
+    let place = Place::new();
+    let told = |arguments: &str| String::from_utf8(place.weft(arguments).stderr).unwrap();
+    let words =
+        "0.007 s, is no multiple of time.step, 0.004 s: the last of 2 steps ends at 0.008 s";
+    let end = "--set time.end=7ms";
+    assert!(told(&format!("check small.toml {end}")).contains(words));
+    assert!(told(&format!("run small.toml --out out {end}")).contains(words));
+    assert!(told("run small.toml --out out --until 0.007").contains(words));
+    assert!(!told("run small.toml --out out --set time.end=8ms").contains("multiple"));
+    assert!(!told(&format!("run small.toml --steps 1 --out out {end}")).contains("multiple"));
+}
+
 /// Cloth inside a mesh, or through other cloth, is refused by `run` and by `check`.
 #[test]
 fn starts_that_overlap_are_refused() {
