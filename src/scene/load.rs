@@ -13,6 +13,7 @@ use weft_runtime::{Interval, POLICIES, Policy};
 
 use super::document::{Node, Origin};
 use super::error::nearest_file;
+use super::idle::NEVER_CUT;
 use super::objects::{Surroundings, body, cloth, generated_vertices};
 use super::quantity::{Dimension, Number, Short};
 use super::reader::{Problems, Range, Table};
@@ -162,6 +163,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         partition,
         balance,
         output,
+        set_in_vain: problems.take_idle(),
     }
 }
 
@@ -244,13 +246,16 @@ fn read_time(table: &Table<'_>) -> Time {
         );
         table.note("shortest", message);
     }
+    let strain_change = table.quantity("strain_change", Dimension::NUMBER, Range::Positive);
+    // Another value shows in the scene.
+    if shortest.is_none() && strain_change == Some(default.strain_change) {
+        table.note_idle("strain_change", NEVER_CUT);
+    }
     Time {
         step,
         end,
         shortest,
-        strain_change: table
-            .quantity("strain_change", Dimension::NUMBER, Range::Positive)
-            .unwrap_or(default.strain_change),
+        strain_change: strain_change.unwrap_or(default.strain_change),
     }
 }
 

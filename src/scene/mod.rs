@@ -86,6 +86,8 @@ pub struct Scene {
     pub balance: Balance,
     /// What is written.
     pub output: Output,
+    /// A sentence for each key that the text sets in vain although to its default, or beside others that take its place.
+    pub set_in_vain: Vec<String>,
 }
 
 /// Time step and end of the simulation.
