@@ -329,8 +329,7 @@ impl<'w> Simulation<'w> {
         let source = source.renumbered(|vertex| {
             let named = self.name(vertex as usize);
             let number = named.vertex;
-            let several = self.world.scene().cloths.len() > 1;
-            at = several.then_some(named);
+            at = Some(named);
             number
         });
         StepError::Solve {

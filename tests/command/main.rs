@@ -241,7 +241,7 @@ fn a_run_that_fails_says_where_and_records_it() {
         let run = format!("run small.toml --quiet --ranks {ranks} --out out {few}");
         let (status, message) = place.fails(&run);
         assert_eq!(status, 4, "{message}");
-        for word in ["step 1:", "vertex ", "patch "] {
+        for word in ["step 1:", "vertex ", "patch ", " is of cloth `napkin`"] {
             assert!(message.contains(word), "no {word:?} in: {message}");
         }
         assert_eq!(&message, first.get_or_insert_with(|| message.clone()));
