@@ -67,18 +67,21 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
         message: error.to_string(),
     };
     let comparison = PartitionComparison::new(&world, parts, state.as_deref());
-    let text = comparison.map_err(uncut)?.to_string();
+    let mut text = comparison.map_err(uncut)?.to_string();
     if let Some(file) = &arguments.picture {
         let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
         let size = world.scene().output.picture_size;
         let picture = partition_picture(&world, parts, &positions, size);
-        picture
-            .map_err(uncut)?
-            .write_to(file)
-            .map_err(|error| Failure {
-                code: 5,
-                message: error.to_string(),
-            })?;
+        let picture = picture.map_err(uncut)?;
+        if let Some(folder) = file.parent() {
+            make_folder(folder)?;
+        }
+        picture.write_to(file).map_err(|error| Failure {
+            code: 5,
+            message: error.to_string(),
+        })?;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "Wrote {}", file.display());
     }
     say(text)
 }
@@ -106,10 +109,7 @@ pub(crate) fn write_linear_system(
     }
     let system = simulation.free_system(&mut comm).map_err(failed)?;
     let plain = system.prefiltered(world.tree().new_to_old());
-    std::fs::create_dir_all(out).map_err(|error| Failure {
-        code: 5,
-        message: format!("{}: {error}", out.display()),
-    })?;
+    make_folder(out)?;
     let [matrix, rhs] = write_system(out, &plain).map_err(|error| Failure {
         code: 5,
         message: error.to_string(),
@@ -121,6 +121,14 @@ pub(crate) fn write_linear_system(
         plain.entries.len(),
         rhs.display(),
     ))
+}
+
+/// Makes a folder and those that it lies in, if they are not there.
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| Failure {
+        code: 5,
+        message: format!("{}: {error}", folder.display()),
+    })
 }
 
 /// How many patches a scene has.

@@ -479,7 +479,7 @@ fn of_several_processes_one_speaks() {
 fn a_partition_is_shown_beside_others() {
     let place = Place::new();
     place.weft("run small.toml --quiet --steps 30 --out out");
-    let state = "--state out/state.000030.ckpt --picture=parts.png";
+    let state = "--state out/state.000030.ckpt --picture=new/folder/parts.png";
     let output = place.weft(&format!("partition small.toml --parts 5 {state}"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
@@ -487,6 +487,7 @@ fn a_partition_is_shown_beside_others() {
         text.starts_with("144 vertices, ") && text.contains("8 patches; 5 parts"),
         "{text}"
     );
+    assert!(text.ends_with("Wrote new/folder/parts.png\n"), "{text}");
     for name in [
         "patch tree",
         "METIS k-way",
@@ -509,7 +510,7 @@ fn a_partition_is_shown_beside_others() {
         );
     }
     assert!(
-        fs::read(place.path("parts.png"))
+        fs::read(place.path("new/folder/parts.png"))
             .unwrap()
             .starts_with(b"\x89PNG")
     );
@@ -518,7 +519,7 @@ fn a_partition_is_shown_beside_others() {
         ("--parts 9", 3, "8 patches"),
         ("--parts 0", 2, "--parts"),
         ("--parts 5 --state none.ckpt", 5, "none.ckpt"),
-        ("--parts 5 --picture=none/parts.png", 5, "none/parts.png"),
+        ("--parts 5 --picture=small.toml/parts.png", 5, "small.toml"),
         (
             "--parts 5 --set time.step=1ms --state out/state.000030.ckpt",
             3,
