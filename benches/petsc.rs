@@ -79,8 +79,8 @@ fn ours(world: &World, ranks: usize) -> Ours {
         let rank = comm.rank().index();
         let plan = HaloPlan::new(world.graph(), &ownership, rank).expect("a rank");
         comm.barrier().expect("ranks");
-        let assembly = timing::best(5, || simulation.free_system().is_ok());
-        let system = simulation.free_system().expect("no triangle collapsed");
+        let assembly = timing::best(5, || simulation.free_system(comm).is_ok());
+        let system = simulation.free_system(comm).expect("no triangle collapsed");
         let partition = (&plan, world.tree(), &ownership);
         let mut cg = ModifiedCg::new(partition, Preconditioner::block_jacobi(), Tag(1));
         let mut x = vec![DVec3::ZERO; system.rhs.len()];
@@ -173,10 +173,12 @@ fn stream_bytes() -> usize {
 
 /// Writes the system for the peer.
 fn write(world: &World, to: &Path) -> io::Result<()> {
-    let comm = weft_runtime::comm::solo::Solo::new();
+    let mut comm = weft_runtime::comm::solo::Solo::new();
     let mut simulation = Simulation::new(world, &comm, &ScopeOptions::default()).expect("one rank");
     cloth::ripple(&mut simulation);
-    let system = simulation.free_system().expect("no triangle collapsed");
+    let system = simulation
+        .free_system(&mut comm)
+        .expect("no triangle collapsed");
     let order: Vec<u32> = (0..system.rhs.len() as u32).collect();
     system::export(&system, &order, to)
 }

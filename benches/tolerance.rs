@@ -364,7 +364,9 @@ fn main() -> ExitCode {
         cloth::ripple(&mut simulation);
         let ownership = simulation.ownership().clone();
         let plan = HaloPlan::new(world.graph(), &ownership, 0).expect("rank 0");
-        let system = simulation.free_system().expect("no triangle collapsed");
+        let system = simulation
+            .free_system(&mut Solo::new())
+            .expect("no triangle collapsed");
         // Row by row: factors of PETSc are better in that order than in ours.
         let order = world.tree().new_to_old();
         if let Err(error) = export(&system, order, directory) {

@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Shows how a scene is cut into parts for ranks, and how else it could be.
     Partition(PartitionArguments),
-    /// Writes the linear system of a scene's next step, for other solvers: A.mtx and b.mtx (MatrixMarket).
+    /// Writes the linear system that a scene's next step solves first, for other solvers: A.mtx and b.mtx (MatrixMarket).
     System {
         /// The scene file.
         scene: PathBuf,

@@ -22,12 +22,24 @@ use crate::{Failure, say};
 
 pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
-    build(&scene)?;
-    for warning in scene.idle_keys() {
+    let world = build(&scene)?;
+    for warning in scene.idle_keys().into_iter().chain(world.cautions()) {
         // There is nobody else to tell.
         drop(writeln!(io::stderr(), "warning: {warning}"));
     }
-    say(scene.echo())
+    if let Some(note) = scene.time.overshoot() {
+        drop(writeln!(io::stderr(), "note: {note}"));
+    }
+    let mut text = scene.echo();
+    for (cloth, pieces) in scene.cloths.iter().zip(world.pieces()) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "# cloth `{}`: {} pieces, {} coincident vertices",
+            cloth.name, pieces.count, pieces.coincident
+        );
+    }
+    say(text)
 }
 
 /// Parts that a scene is cut into unless said: the ranks of figure 4 of the 2006 paper.
@@ -55,18 +67,21 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
         message: error.to_string(),
     };
     let comparison = PartitionComparison::new(&world, parts, state.as_deref());
-    let text = comparison.map_err(uncut)?.to_string();
+    let mut text = comparison.map_err(uncut)?.to_string();
     if let Some(file) = &arguments.picture {
         let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
         let size = world.scene().output.picture_size;
         let picture = partition_picture(&world, parts, &positions, size);
-        picture
-            .map_err(uncut)?
-            .write_to(file)
-            .map_err(|error| Failure {
-                code: 5,
-                message: error.to_string(),
-            })?;
+        let picture = picture.map_err(uncut)?;
+        if let Some(folder) = file.parent() {
+            make_folder(folder)?;
+        }
+        picture.write_to(file).map_err(|error| Failure {
+            code: 5,
+            message: error.to_string(),
+        })?;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "Wrote {}", file.display());
     }
     say(text)
 }
@@ -86,17 +101,15 @@ pub(crate) fn write_linear_system(
             message: error.to_string(),
         }
     };
+    let mut comm = Solo::new();
     let mut simulation =
-        Simulation::new(&world, &Solo::new(), &ScopeOptions::default()).map_err(failed)?;
+        Simulation::new(&world, &comm, &ScopeOptions::default()).map_err(failed)?;
     if let Some(state) = &state {
         simulation.restore(state).map_err(failed)?;
     }
-    let system = simulation.free_system().map_err(failed)?;
+    let system = simulation.free_system(&mut comm).map_err(failed)?;
     let plain = system.prefiltered(world.tree().new_to_old());
-    std::fs::create_dir_all(out).map_err(|error| Failure {
-        code: 5,
-        message: format!("{}: {error}", out.display()),
-    })?;
+    make_folder(out)?;
     let [matrix, rhs] = write_system(out, &plain).map_err(|error| Failure {
         code: 5,
         message: error.to_string(),
@@ -108,6 +121,14 @@ pub(crate) fn write_linear_system(
         plain.entries.len(),
         rhs.display(),
     ))
+}
+
+/// Makes a folder and those that it lies in, if they are not there.
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| Failure {
+        code: 5,
+        message: format!("{}: {error}", folder.display()),
+    })
 }
 
 /// How many patches a scene has.

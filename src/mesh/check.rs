@@ -142,7 +142,7 @@ fn elements(mesh: &TriMesh, faults: &mut Faults) {
     for (number, position) in mesh.positions.iter().enumerate() {
         if !position.is_finite() || position.abs().max_element() > LARGEST {
             faults.add(FaultKind::NotFinite, || {
-                format!("vertex {number} at {}", Point(*position))
+                format!("vertex {number} at {}", Point(*position, DIGITS))
             });
         }
     }
@@ -223,7 +223,7 @@ fn loose_vertices(mesh: &TriMesh, faults: &mut Faults) {
     }
     for (number, position) in mesh.positions.iter().enumerate() {
         if !used[number] {
-            let describe = || format!("vertex {number} at {}", Point(*position));
+            let describe = || format!("vertex {number} at {}", Point(*position, DIGITS));
             faults.add(FaultKind::LooseVertex, describe);
         }
     }
@@ -232,22 +232,33 @@ fn loose_vertices(mesh: &TriMesh, faults: &mut Faults) {
 fn describe(mesh: &TriMesh, number: usize) -> String {
     let triangle = mesh.triangles[number];
     let [a, b, c] = triangle;
-    let [p, q, r] = mesh.corners(triangle).map(Point);
+    let [p, q, r] = mesh.corners(triangle);
+    let digits = digits_for(p.distance(q).max(q.distance(r)).max(r.distance(p)));
+    let [p, q, r] = [p, q, r].map(|corner| Point(corner, digits));
     format!("triangle {number} (vertices {a}, {b}, {c} at {p}, {q}, {r})")
 }
 
 fn describe_edge(mesh: &TriMesh, [a, b]: [u32; 2]) -> String {
-    let [p, q] = [a, b].map(|vertex| Point(mesh.positions[vertex as usize]));
+    let [p, q] = [a, b].map(|vertex| mesh.positions[vertex as usize]);
+    let digits = digits_for(p.distance(q));
+    let [p, q] = [p, q].map(|end| Point(end, digits));
     format!("edge {a}-{b} from {p} to {q}")
 }
 
-/// Coordinates as `(0.1, 0, 2)`.
-struct Point(DVec3);
+/// Digits behind the point that tell the ends of a length in m apart.
+fn digits_for(length: f64) -> usize {
+    let tells = |digits: &usize| length * 10_f64.powi(*digits as i32) >= 100.0;
+    // What has no length is told by none.
+    let most = if length > 0.0 { MOST_DIGITS } else { DIGITS };
+    (DIGITS..most).find(tells).unwrap_or(most)
+}
+
+/// Coordinates as `(0.1, 0, 2)`, with so many digits behind the point.
+struct Point(DVec3, usize);
 
 impl std::fmt::Display for Point {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Six digits are enough to find a place and short enough to read.
-        let short = |x: f64| format!("{x:.6}").parse().unwrap_or(x);
+        let short = |x: f64| format!("{x:.*}", self.1).parse().unwrap_or(x);
         let [x, y, z] = self
             .0
             .to_array()
@@ -258,6 +269,12 @@ impl std::fmt::Display for Point {
 
 /// Elements shown of each fault.
 const MOST_EXAMPLES: usize = 3;
+
+/// Digits behind the point that are enough to find a place in most meshes, and short enough to read.
+const DIGITS: usize = 6;
+
+/// Digits behind the point that are ever shown.
+const MOST_DIGITS: usize = 18;
 
 /// Largest coordinate in m.
 const LARGEST: f64 = 1e12;
@@ -374,6 +391,24 @@ mod tests {
         let error = check_spacing(&square(), 1.0).unwrap_err().to_string();
         assert!(
             error.contains("\n  4 edges not longer than the contact thickness"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn ends_of_tiny_edges_are_told_apart() {
+        let mut tiny = square();
+        tiny.positions.iter_mut().for_each(|p| *p *= 2e-7);
+        let error = check_spacing(&tiny, 1.0).unwrap_err().to_string();
+        assert!(
+            error.contains("edge 0-1 from (-1e-7, -1e-7, 0.0) to (1e-7, -1e-7, 0.0)"),
+            "{error}"
+        );
+        // Away from the origin too, with no more digits than that takes.
+        tiny.positions.iter_mut().for_each(|p| p.x += 1.0);
+        let error = check_spacing(&tiny, 1.0).unwrap_err().to_string();
+        assert!(
+            error.contains("from (0.9999999, -1e-7, 0.0) to (1.0000001, -1e-7, 0.0)"),
             "{error}"
         );
     }

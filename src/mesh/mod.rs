@@ -11,6 +11,7 @@
 //! | `rotation` | angles to matrices and quaternions |
 //! | `read`, `obj`, `ply`, `stl`, `polygon` | files, whose bytes are not trusted |
 //! | `check` | what a cloth and what a body must be |
+//! | `pieces` | what hangs together in a mesh |
 //! | `build` | scene objects to meshes |
 
 mod build;
@@ -19,6 +20,7 @@ mod error;
 mod grid;
 mod looks;
 mod obj;
+mod pieces;
 mod ply;
 mod polygon;
 mod read;
@@ -34,6 +36,7 @@ pub use check::{check_body, check_cloth, check_spacing};
 pub use error::{Fault, FaultKind, MeshError};
 pub use grid::{grid, plane};
 pub use obj::write_obj;
+pub use pieces::Pieces;
 pub use read::{is_readable_format, read_mesh};
 pub(crate) use rotation::{orientation, rotation_matrix, turn};
 pub use shirt::shirt;

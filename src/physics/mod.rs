@@ -11,6 +11,7 @@
 //! | [`fold`] | the angle between triangles, with a rest angle \[Bridson 2003, §1.4\] |
 //! | [`rigidity`] | prefactors of both from the mesh |
 //! | [`air`] | drag |
+//! | `stiffest` | the fastest motion, which bounds explicit steps |
 //!
 //! Not here: who owns which vertex, time steps, contacts.
 //!
@@ -28,7 +29,9 @@ pub(crate) mod membrane_lanes;
 mod model;
 pub mod rigidity;
 pub mod spring;
+mod stiffest;
 #[cfg(test)]
 pub(crate) use model::tests;
 
 pub use model::{ClothModel, PhysicsError};
+pub use stiffest::Stiffest;

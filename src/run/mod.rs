@@ -6,6 +6,7 @@
 mod between;
 mod cuts;
 mod modelled;
+mod outset;
 mod pace;
 mod pictures;
 mod recording;
@@ -16,6 +17,7 @@ mod tracing;
 mod waits;
 mod writer;
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -405,7 +407,7 @@ pub fn run_rank(
 
 /// Makes sure that the steps to be traced are steps of the run.
 fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
-    let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
+    let steps = options.steps.unwrap_or_else(|| scene.time.steps());
     if options.record.is_some() && options.ranks != 1 {
         return Err(RunError::RecordRanks);
     }
@@ -431,27 +433,46 @@ struct Start {
     directory: RunDirectory,
     /// The state to go on from.
     checkpoint: Option<Checkpoint>,
+    /// What is to be known of the scene before there is a result.
+    cautions: Vec<String>,
 }
 
 /// Opens the outputs: what is written before the first step.
 fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunError> {
     let quality = partition_record(world, options.ranks)?;
+    let cautions = world.cautions();
     let start = match &options.resume {
         None => Start {
             directory: RunDirectory::create(&options.out)?,
             checkpoint: None,
+            cautions,
         },
         Some(resume) => {
             let (directory, checkpoint) = resume::open(resume, &options.out, world)?;
             Start {
                 directory,
                 checkpoint: Some(checkpoint),
+                cautions,
             }
         }
     };
+    let uneven = outset::uneven(options, world.model().masses().len(), &quality);
     let mut record = record(world.scene(), options, quality);
     record.resumed_from = start.checkpoint.as_ref().map(|c| c.header.step);
     record.write(&start.directory)?;
+    if options.progress != Show::Nothing {
+        for caution in &start.cautions {
+            // There is nobody else to tell.
+            drop(writeln!(io::stderr(), "warning: {caution}"));
+        }
+        let overshoot = match options.steps {
+            None => world.scene().time.overshoot(),
+            Some(_) => None,
+        };
+        for note in uneven.into_iter().chain(overshoot) {
+            drop(writeln!(io::stderr(), "note: {note}"));
+        }
+    }
     Ok((start, record))
 }
 
@@ -515,7 +536,7 @@ fn rank_loop(
     scope.workers = options.threads;
     scope.progress_thread = options.progress_thread;
     let mut simulation = Simulation::new(world, &*comm, &scope)?;
-    let steps = options.steps.unwrap_or_else(|| scene_steps(scene));
+    let steps = options.steps.unwrap_or_else(|| scene.time.steps());
     let start = start.filter(|_| comm.rank() == Rank(0));
     if options.resume.is_some() {
         resume(&mut simulation, start, comm)?;
@@ -721,10 +742,4 @@ fn wall_clock() -> Instant {
 
 fn malformed(from: Rank) -> impl Fn(String) -> CommError {
     move |what| CommError::Malformed { from, what }
-}
-
-/// The number of steps a scene asks for.
-fn scene_steps(scene: &Scene) -> u64 {
-    // The end is reached, if not exactly, then in the step after it; rounding is none.
-    (scene.time.end / scene.time.step - 1e-6).ceil() as u64
 }

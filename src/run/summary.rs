@@ -121,6 +121,7 @@ pub(super) fn summarise(
     // Every rank has seen the same.
     let cuts = ranks.first().map(|r| r.cuts.clone()).unwrap_or_default();
     let mut warnings = world.scene().idle_keys();
+    warnings.extend_from_slice(&start.cautions);
     warnings.extend(self::warnings(world, &last));
     warnings.extend(cuts.warnings());
     let header = start

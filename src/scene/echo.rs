@@ -9,12 +9,12 @@ use weft_runtime::Interval;
 
 use super::{
     Axis, Balance, BendingModel, Body, Cloth, ClothSource, Material, MembraneModel, Motion, Output,
-    Pin, Scene, Shape, Surface, Turn,
+    Pin, Scene, Shape, Surface, Time, Turn,
 };
 
 impl Scene {
     /// All effective options, defaults and overrides included, as TOML that parses back to an equal
-    /// scene (but for `path` and `sha256`, which say where a text came from).
+    /// scene (but for `path`, `sha256` and `set_in_vain`, which tell of a text).
     ///
     /// Mesh paths are written as they were resolved: a relative one is relative to the working
     /// directory, so parse it with no path or from there. A path that is not UTF-8 is written with
@@ -71,7 +71,14 @@ fn write_scene(out: &mut String, scene: &Scene, of_trajectory: bool) -> std::fmt
     if let Some(shortest) = scene.time.shortest {
         writeln!(out, "shortest = \"{shortest:?} s\"")?;
     }
-    writeln!(out, "strain_change = {:?}", scene.time.strain_change)?;
+    // Set to its default it would be warned of, where steps are not cut. Checkpoints know it as a line.
+    let time = &scene.time;
+    if of_trajectory
+        || time.shortest.is_some()
+        || time.strain_change != Time::default().strain_change
+    {
+        writeln!(out, "strain_change = {:?}", time.strain_change)?;
+    }
     for cloth in &scene.cloths {
         write_cloth(out, cloth)?;
     }

@@ -1,7 +1,8 @@
 //! Keys that a scene sets in vain: they act only together with another one that it does not set.
 //!
 //! What contradicts another key is refused when it is read ([`super::load`]); what is only idle is told, so that one may
-//! try a scene with and without the other key. A value that is the default is nobody's mistake: `weft check` prints all keys.
+//! try a scene with and without the other key. What only the text tells, such as a value that is the default, is noted when it is read
+//! ([`Scene::set_in_vain`]).
 
 use super::{Air, ContactParameters, Scene, Solver, Time};
 
@@ -21,10 +22,7 @@ impl Scene {
             (
                 "time.strain_change",
                 self.time.strain_change != time.strain_change,
-                self.time
-                    .shortest
-                    .is_none()
-                    .then_some("steps are cut only with time.shortest: give it, or leave this out"),
+                self.time.shortest.is_none().then_some(NEVER_CUT),
             ),
             (
                 "solver.newton_tolerance",
@@ -49,9 +47,14 @@ impl Scene {
         keys.into_iter()
             .filter(|(_, is_set, _)| *is_set)
             .filter_map(|(key, _, why)| Some(format!("{key} has no effect: {}", why?)))
+            .chain(self.set_in_vain.iter().cloned())
             .collect()
     }
 }
+
+/// Why `time.strain_change` does nothing.
+pub(super) const NEVER_CUT: &str =
+    "steps are cut only with time.shortest: give it, or leave this out";
 
 #[cfg(test)]
 mod tests {
@@ -68,6 +71,36 @@ mod tests {
         let echo = Scene::parse(&scene.echo(), None, &[]).unwrap();
         assert_eq!(echo.idle_keys(), idle, "{more}");
         idle
+    }
+
+    #[test]
+    fn keys_set_to_their_default_and_beside_all_others_are_told() {
+        let text = |damping: &str, rest: &str| {
+            let text = format!(
+                "[[cloth]]\ngrid = {{ size = 1, vertices = 20 }}\n\
+                 material = {{ density = 0.15, stretch = 1000, bending = 1e-5, {damping} }}\n{rest}"
+            );
+            Scene::parse(&text, None, &[]).unwrap()
+        };
+        let all = "damping_stiffness = 1e-3, damping_stretch = 0, damping_bending = 0";
+        let told = |scene: Scene| scene.idle_keys().join("\n");
+        assert_eq!(told(text(all, "")), "");
+        let vain = told(text(&format!("{all}, damping_shear = 0"), ""));
+        assert!(
+            vain.starts_with("cloth.material.damping_stiffness has no effect: "),
+            "{vain}"
+        );
+        // Springs have no shear of their own.
+        let springs = told(text(&format!("{all}, model = \"springs\""), ""));
+        assert_eq!(springs, vain);
+        let change = text("damping_mass = 0", "[time]\nstrain_change = 0.1");
+        assert!(told(change.clone()).starts_with("time.strain_change has no effect: "));
+        assert_eq!(change.idle_keys().len(), 1);
+        let cut = "[time]\nstrain_change = 0.1\nshortest = 1e-4";
+        assert_eq!(told(text("damping_mass = 0", cut)), "");
+        // Nobody has set what is merely printed.
+        let printed = Scene::parse(&text("damping_mass = 0", "").echo(), None, &[]).unwrap();
+        assert_eq!(told(printed), "");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use weft_runtime::{Interval, POLICIES, Policy};
 
 use super::document::{Node, Origin};
 use super::error::nearest_file;
+use super::idle::NEVER_CUT;
 use super::objects::{Surroundings, body, cloth, generated_vertices};
 use super::quantity::{Dimension, Number, Short};
 use super::reader::{Problems, Range, Table};
@@ -182,6 +183,7 @@ fn read_scene(document: &Node, path: Option<&Path>, problems: &Problems<'_>) -> 
         partition,
         balance,
         output,
+        set_in_vain: problems.take_idle(),
     }
 }
 
@@ -253,14 +255,27 @@ fn read_time(table: &Table<'_>) -> Time {
             Number(shortest)
         );
         table.note("shortest", message);
+    } else if let Some(shortest) =
+        shortest.filter(|&shortest| shortest > 0.5 * step * (1.0 + ROUNDING))
+    {
+        let message = format!(
+            "steps of {shown_step} s are halved, to {} s first, and parts of {} s are longer: nothing would be cut; give half a step \
+             or less",
+            Number(0.5 * step),
+            Number(shortest)
+        );
+        table.note("shortest", message);
+    }
+    let strain_change = table.quantity("strain_change", Dimension::NUMBER, Range::Positive);
+    // Another value shows in the scene.
+    if shortest.is_none() && strain_change == Some(default.strain_change) {
+        table.note_idle("strain_change", NEVER_CUT);
     }
     Time {
         step,
         end,
         shortest,
-        strain_change: table
-            .quantity("strain_change", Dimension::NUMBER, Range::Positive)
-            .unwrap_or(default.strain_change),
+        strain_change: strain_change.unwrap_or(default.strain_change),
     }
 }
 
@@ -423,6 +438,9 @@ fn count_u32(table: &Table<'_>, key: &'static str, most: u32) -> Option<u32> {
         .count(key, 1, u64::from(most))
         .and_then(|count| u32::try_from(count).ok())
 }
+
+/// By this share a shortest part may exceed half a step that it was meant to be.
+const ROUNDING: f64 = 1e-9;
 
 /// Vertices of all cloths together.
 pub(super) const MOST_VERTICES: u64 = crate::mesh::MAX_VERTICES as u64;

@@ -123,6 +123,15 @@ fn read_damping(table: &Table<'_>, material: &mut Material) {
         own.unwrap_or(shear)
     };
     material.damping = [stretch, shear, bending];
+    let own_of_each = ["damping_stretch", "damping_bending"]
+        .iter()
+        .all(|key| table.has(key));
+    if own_of_each && (springs || own.is_some()) && table.has("damping_stiffness") {
+        table.note_idle(
+            "damping_stiffness",
+            "stretching, shearing and bending have damping of their own: leave it out",
+        );
+    }
     if springs && own.is_some() {
         table.note("damping_shear", SPRINGS_ONLY);
     }

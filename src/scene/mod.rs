@@ -53,6 +53,7 @@ use crate::physics::air::Air;
 pub use error::{Place, Problem, SceneError};
 pub use fabrics::Fabric;
 pub use motion::{Interpolation, Keyframe, Motion, Turn};
+use quantity::Number;
 
 /// A checked scene.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +86,8 @@ pub struct Scene {
     pub balance: Balance,
     /// What is written.
     pub output: Output,
+    /// A sentence for each key that the text sets in vain although to its default, or beside others that take its place.
+    pub set_in_vain: Vec<String>,
 }
 
 /// Time step and end of the simulation.
@@ -92,13 +95,38 @@ pub struct Scene {
 pub struct Time {
     /// Length of a step in s.
     pub step: f64,
-    /// End of the simulation in s; the number of steps is `round(end / step)`.
+    /// End of the simulation in s; it is reached in [`steps`](Self::steps) steps.
     pub end: f64,
     /// Shortest part in s into which a step that fails is cut; no step is cut if absent.
     pub shortest: Option<f64>,
     /// Relative change of length that an edge of the cloth may undergo in a part of a step; with
     /// [`shortest`](Self::shortest), one that changes more has failed.
     pub strain_change: f64,
+}
+
+impl Time {
+    /// The number of steps until the end is reached, if not exactly, then in the step after it; rounding is none.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        (self.end / self.step - 1e-6).ceil() as u64
+    }
+
+    /// A sentence on where steps end that do not end at [`end`](Self::end).
+    #[must_use]
+    pub fn overshoot(&self) -> Option<String> {
+        let (steps, last) = (self.steps(), self.steps() as f64 * self.step);
+        // By more than is shown, and than rounding is.
+        let shown = format!("{last:.9e}").parse().unwrap_or(last);
+        let beyond = last - self.end > 1e-6 * self.step;
+        beyond.then(|| {
+            format!(
+                "the end, {} s, is no multiple of time.step, {} s: the last of {steps} steps ends at {} s",
+                Number(self.end),
+                Number(self.step),
+                Number(shown)
+            )
+        })
+    }
 }
 
 /// One piece of cloth.

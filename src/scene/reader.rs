@@ -22,6 +22,7 @@ pub(super) struct Problems<'a> {
     path: Option<&'a Path>,
     overrides: &'a [(String, String)],
     found: RefCell<Vec<(Origin, String, String)>>,
+    idle: RefCell<Vec<String>>,
 }
 
 impl<'a> Problems<'a> {
@@ -30,6 +31,7 @@ impl<'a> Problems<'a> {
             path,
             overrides,
             found: RefCell::default(),
+            idle: RefCell::default(),
         }
     }
 
@@ -39,6 +41,11 @@ impl<'a> Problems<'a> {
         if found.len() < MOST_NOTED {
             found.push((origin, key.into(), message.into()));
         }
+    }
+
+    /// Takes what was noted of keys without effect.
+    pub(super) fn take_idle(&self) -> Vec<String> {
+        self.idle.take()
     }
 
     /// All problems: those of the text by line, then those of overrides.
@@ -144,6 +151,12 @@ impl<'a> Table<'a> {
             .get(key)
             .map_or(self.origin, |entry| entry.node.origin);
         self.problems.note(origin, self.key(key), message);
+    }
+
+    /// Notes that a key is set and has no effect, which is no problem.
+    pub(super) fn note_idle(&self, key: &str, why: &str) {
+        let note = format!("{} has no effect: {why}", self.key(key));
+        self.problems.idle.borrow_mut().push(note);
     }
 
     /// Notes that a key is missing.

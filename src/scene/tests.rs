@@ -699,6 +699,15 @@ fn bad_scenes_are_refused_with_these_words() {
         ),
     );
     refused(
+        &cloth("[time]\nstep = \"5 ms\"\nshortest = \"4 ms\""),
+        &[],
+        &format!(
+            "{ok}:6: time.shortest: steps of 0.005 s are halved, to 0.0025 s first, and parts of 0.004 s are longer: nothing would be \
+             cut; give half a step or less"
+        ),
+    );
+    parse(&cloth("[time]\nstep = \"5 ms\"\nshortest = \"2.5 ms\"")).unwrap();
+    refused(
         &cloth("[time]\nstep = 3"),
         &[],
         &format!("{ok}:5: time.step: a step of 3 s is longer than `time.end`, 2 s"),

@@ -142,7 +142,7 @@ pub enum SolveError {
     },
     /// The matrix is not positive definite in the free directions.
     #[error(
-        "the matrix is not positive definite: curvature {curvature:.3e} in iteration {iteration}, worst at vertex {vertex} of patch {patch}; take a shorter step"
+        "the matrix is not positive definite: curvature {curvature:.3e} in iteration {iteration}, worst at vertex {vertex} of patch {patch}; take a shorter time.step"
     )]
     Indefinite {
         /// The vertex that contributes most to the negative curvature.

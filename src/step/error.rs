@@ -28,6 +28,16 @@ impl Named {
     fn of(&self) -> String {
         format!("vertex {} of cloth `{}`", self.of_cloth, self.cloth)
     }
+
+    /// What is added to a message that has told the vertex and its patch.
+    fn of_its_cloth(&self) -> String {
+        let Self { vertex, cloth, .. } = self;
+        if self.of_cloth == *vertex {
+            format!("; vertex {vertex} is of cloth `{cloth}`")
+        } else {
+            format!("; vertex {vertex} is {}", self.of())
+        }
+    }
 }
 
 impl fmt::Display for Named {
@@ -66,14 +76,14 @@ pub enum StepError {
     /// The linear solve failed.
     #[error(
         "step {step}: {source}{}",
-        at.as_ref().map_or_else(String::new, |at| format!("; vertex {} is {}", at.vertex, at.of()))
+        at.as_ref().map_or_else(String::new, Named::of_its_cloth)
     )]
     Solve {
         /// The step, from 1.
         step: u64,
         /// What the solver says; its vertex in the order of the scene's vertices.
         source: SolveError,
-        /// That vertex, where there are several cloths.
+        /// That vertex, if the solver names one.
         at: Option<Named>,
     },
     /// Newton's method did not meet the equations of motion.

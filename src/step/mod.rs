@@ -20,12 +20,14 @@
 //! | `strain_limit`, `edges` | cloth that stretches too far or too fast |
 //! | `share` | the new state for every rank, and the next system meanwhile |
 //! | `state` | the state for checkpoints |
+//! | `caution` | what is allowed and likely a mistake |
 //! | `recording` | what a step tests and costs, for studies |
 //! | `error`, `fault`, `report` | what is said of a step |
 
 mod around;
 mod assembly;
 pub mod body_response;
+mod caution;
 mod contact_post;
 mod contacts;
 mod corrections;

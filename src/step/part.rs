@@ -231,7 +231,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// The first system of the part.
-    fn assemble_motion(&mut self) -> Result<(), Collapsed> {
+    pub(super) fn assemble_motion(&mut self) -> Result<(), Collapsed> {
         let tau = self.motion.tau;
         match self.motion.integrator {
             // Linearised where the part begins.
@@ -330,8 +330,7 @@ impl<'w> Simulation<'w> {
         let source = source.renumbered(|vertex| {
             let named = self.name(vertex as usize);
             let number = named.vertex;
-            let several = self.world.scene().cloths.len() > 1;
-            at = several.then_some(named);
+            at = Some(named);
             number
         });
         StepError::Solve {
@@ -342,7 +341,7 @@ impl<'w> Simulation<'w> {
     }
 
     /// The velocity change by the forces at the start alone; nothing is solved.
-    fn step_explicitly(&mut self) {
+    pub(super) fn step_explicitly(&mut self) {
         let owned = self.owned();
         let masses = &self.world.model().masses()[owned];
         for ((change, rhs), mass) in self.change.iter_mut().zip(&self.rhs).zip(masses) {
@@ -440,26 +439,35 @@ impl<'w> Simulation<'w> {
         })
     }
 
+    /// The system of the second solve, after vertices were found to move with what is in `local_v`, with pins as its only
+    /// constraints. Collective.
+    pub(super) fn assemble_second(&mut self, comm: &mut dyn Comm) -> Result<(), StepError> {
+        let owned = self.owned();
+        let begin = &self.v[owned.clone()];
+        self.motion
+            .second(comm, self.dt, (&self.local_x, begin), &mut self.local_v)?;
+        let collapsed = self.assemble_there((self.motion.tau, 0.0));
+        self.agree_on_collapse(comm, collapsed)?;
+        let times = self.motion.extrapolation();
+        let (from, to) = (&self.motion.v, &self.local_v);
+        let pinned = self.world.pinned()[owned].iter().enumerate();
+        self.filter.clear();
+        for (i, _) in pinned.filter(|&(_, &pinned)| pinned) {
+            self.filter.fix(i, (to[i] - from[i]) / times);
+        }
+        Ok(())
+    }
+
     /// The velocities at the end, where a second solve finds them. Collective.
     fn find_ends(&mut self, comm: &mut dyn Comm, report: &mut StepReport) -> Result<(), StepError> {
         if self.motion.integrator.is_implicit() {
             return Ok(());
         }
+        self.assemble_second(comm)?;
         let owned = self.owned();
-        let begin = (&self.x[owned.clone()], &self.v[owned.clone()]);
-        self.motion
-            .second(comm, self.dt, (&self.local_x, begin.1), &mut self.local_v)?;
-        let collapsed = self.assemble_there((self.motion.tau, 0.0));
-        self.agree_on_collapse(comm, collapsed)?;
-
         let times = self.motion.extrapolation();
         let (from, to) = (&self.motion.v, &self.local_v);
         let states = self.bodies.states();
-        let pinned = self.world.pinned()[owned.clone()].iter().enumerate();
-        self.filter.clear();
-        for (i, _) in pinned.filter(|&(_, &pinned)| pinned) {
-            self.filter.fix(i, (to[i] - from[i]) / times);
-        }
         // What a body holds ends with the velocity with which it moved.
         let held = self.bodies.constraints().iter();
         for c in held.filter(|c| states[c.local as usize].held) {

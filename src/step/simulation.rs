@@ -298,18 +298,32 @@ impl<'w> Simulation<'w> {
             .largest_strain(self.world.model(), &self.local_x)
     }
 
-    /// The linear system of the next step of implicit Euler as it would be without contacts, the rows of this rank: to
-    /// look at it, or to measure solvers with.
+    /// The linear system that the next step solves first, as it would be without contacts and strain limits, the rows of this
+    /// rank: to look at it, or to measure solvers with. Collective.
+    ///
+    /// It is that of the scene's integrator. Central differences solve none for the first half of a step: theirs is that of the second.
     ///
     /// # Errors
-    /// A triangle has collapsed.
-    pub fn free_system(&mut self) -> Result<System<'_>, StepError> {
+    /// A triangle has collapsed, or messages failed.
+    pub fn free_system(&mut self, comm: &mut dyn Comm) -> Result<System<'_>, StepError> {
         self.ahead = None;
+        self.dt = self.stride.length(self.world.scene().time.step);
         self.load_local();
         self.hold_pins();
-        let dt = self.world.scene().time.step;
-        self.assemble_here((dt, dt))
-            .map_err(|collapsed| self.collapsed_at(collapsed.triangle))?;
+        self.motion.begin(self.dt, &self.local_x, &self.local_v);
+        self.motion.share_ahead(comm)?;
+        let collapsed = self.assemble_motion();
+        self.agree_on_collapse(comm, collapsed)?;
+        if self.motion.integrator == scene::Integrator::Central {
+            // What the last step found is part of the state.
+            let found = self.change.clone();
+            self.step_explicitly();
+            for (velocity, change) in self.local_v.iter_mut().zip(&self.change) {
+                *velocity += *change;
+            }
+            self.change = found;
+            self.assemble_second(comm)?;
+        }
         Ok(System {
             matrix: &self.matrix,
             rhs: &self.rhs,

@@ -49,7 +49,10 @@ fn a_matrix_that_rounding_makes_indefinite_is_told() {
             .replace("center = [0.03, 0.02, 0.165]", &place)
             .replace("[contact]", "[contact]\nself_collision = false");
         let message = fails_alike(&scene, "");
-        names(&message, &["step ", " at vertex ", "take a shorter"]);
+        names(
+            &message,
+            &["step ", " at vertex ", "take a shorter time.step"],
+        );
         let told = ["not positive definite", "made the matrix indefinite"];
         assert!(told.iter().any(|told| message.contains(told)), "{message}");
     }

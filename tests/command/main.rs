@@ -51,7 +51,9 @@ fn a_run_leaves_all_it_promises() {
         .map(|why| solves[why].as_u64().unwrap())
         .sum();
     assert_eq!(solved, 40, "{solves}");
-    let of_steps = rows.lines().skip(1).map(|l| l.rsplit(',').next().unwrap());
+    let header = rows.lines().next().unwrap();
+    let stop = header.split(',').position(|name| name == "stop").unwrap();
+    let of_steps = (rows.lines().skip(1)).map(|l| l.split(',').nth(stop).unwrap());
     let relative = of_steps.filter(|&stop| stop == "relative").count() as u64;
     assert_eq!(solves["relative"], relative, "{rows}");
     let strain = record["result"]["max_strain"].as_f64().unwrap();
@@ -264,7 +266,7 @@ fn a_run_that_fails_says_where_and_records_it() {
         let run = format!("run small.toml --quiet --ranks {ranks} --out out {few}");
         let (status, message) = place.fails(&run);
         assert_eq!(status, 4, "{message}");
-        for word in ["step 1:", "vertex ", "patch "] {
+        for word in ["step 1:", "vertex ", "patch ", " is of cloth `napkin`"] {
             assert!(message.contains(word), "no {word:?} in: {message}");
         }
         assert_eq!(&message, first.get_or_insert_with(|| message.clone()));
@@ -358,6 +360,69 @@ fn a_result_that_breaks_limits_is_warned_of() {
     assert_eq!(place.names("out/pictures"), pictures.into());
 }
 
+/// Strain limits hide that an explicit integrator blows up: its steps are judged before they are taken.
+#[test]
+fn steps_too_long_for_an_explicit_integrator_are_warned_of() {
+    let place = Place::new();
+    let long = "--set solver.integrator=central";
+    let told = |output: std::process::Output| String::from_utf8(output.stderr).unwrap();
+    let run = told(place.weft(&format!("run small.toml --steps 1 --out out {long}")));
+    assert_eq!(run.matches("`napkin` stably").count(), 2, "{run}");
+    let warnings = record(&place.path("out"))["warnings"].to_string();
+    assert!(warnings.contains("`napkin` stably"), "{warnings}");
+    assert!(told(place.weft(&format!("check small.toml {long}"))).contains("`napkin` stably"));
+    assert_eq!(told(place.weft("check small.toml")), "");
+}
+
+/// Two squares edge to edge, with the vertices of the seam doubled.
+#[test]
+fn pieces_that_are_not_sewn_are_told() {
+    let seam = "v 0 0 1\nv 1 0 1\nv 0 1 1\nv 1 1 1\nv 1 0 1\nv 2 0 1\nv 1 1 1\nv 2 1 1\n\
+                f 1 2 4\nf 1 4 3\nf 5 6 8\nf 5 8 7\n";
+    let grid = "grid = { size = \"0.3 m\", vertices = 12 }\ncenter = [0.03, 0.02, 0.165]";
+    let scene = SCENE.replace(grid, "mesh = \"seam.obj\"");
+    let place = Place::with(&scene.replace("patches = 8", "patches = 2"));
+    fs::write(place.path("seam.obj"), seam).unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let check = place.weft("check small.toml");
+    let told = text(check.stdout);
+    assert!(
+        told.ends_with("# cloth `napkin`: 2 pieces, 4 coincident vertices\n"),
+        "{told}"
+    );
+    assert!(text(check.stderr).contains("`napkin` has 2 pieces, and 4 vertices"));
+    let run = text(
+        place
+            .weft("run small.toml --steps 1 --out out --set contact.self_collision=false")
+            .stderr,
+    );
+    assert_eq!(
+        run.matches("`napkin` has 2 pieces, and 4 vertices").count(),
+        2,
+        "{run}"
+    );
+    let sewn = text(Place::new().weft("check small.toml").stdout);
+    assert!(
+        sewn.ends_with(": 1 pieces, 0 coincident vertices\n"),
+        "{sewn}"
+    );
+}
+
+/// The last step is a whole one.
+#[test]
+fn an_end_between_steps_is_told() {
+    let place = Place::new();
+    let told = |arguments: &str| String::from_utf8(place.weft(arguments).stderr).unwrap();
+    let words =
+        "0.007 s, is no multiple of time.step, 0.004 s: the last of 2 steps ends at 0.008 s";
+    let end = "--set time.end=7ms";
+    assert!(told(&format!("check small.toml {end}")).contains(words));
+    assert!(told(&format!("run small.toml --out out {end}")).contains(words));
+    assert!(told("run small.toml --out out --until 0.007").contains(words));
+    assert!(!told("run small.toml --out out --set time.end=8ms").contains("multiple"));
+    assert!(!told(&format!("run small.toml --steps 1 --out out {end}")).contains("multiple"));
+}
+
 /// Cloth inside a mesh, or through other cloth, is refused by `run` and by `check`.
 #[test]
 fn starts_that_overlap_are_refused() {
@@ -439,7 +504,7 @@ fn of_several_processes_one_speaks() {
 fn a_partition_is_shown_beside_others() {
     let place = Place::new();
     place.weft("run small.toml --quiet --steps 30 --out out");
-    let state = "--state out/state.000030.ckpt --picture=parts.png";
+    let state = "--state out/state.000030.ckpt --picture=new/folder/parts.png";
     let output = place.weft(&format!("partition small.toml --parts 5 {state}"));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
@@ -447,6 +512,7 @@ fn a_partition_is_shown_beside_others() {
         text.starts_with("144 vertices, ") && text.contains("8 patches; 5 parts"),
         "{text}"
     );
+    assert!(text.ends_with("Wrote new/folder/parts.png\n"), "{text}");
     for name in [
         "patch tree",
         "METIS k-way",
@@ -469,7 +535,7 @@ fn a_partition_is_shown_beside_others() {
         );
     }
     assert!(
-        fs::read(place.path("parts.png"))
+        fs::read(place.path("new/folder/parts.png"))
             .unwrap()
             .starts_with(b"\x89PNG")
     );
@@ -478,7 +544,7 @@ fn a_partition_is_shown_beside_others() {
         ("--parts 9", 3, "8 patches"),
         ("--parts 0", 2, "--parts"),
         ("--parts 5 --state none.ckpt", 5, "none.ckpt"),
-        ("--parts 5 --picture=none/parts.png", 5, "none/parts.png"),
+        ("--parts 5 --picture=small.toml/parts.png", 5, "small.toml"),
         (
             "--parts 5 --set time.step=1ms --state out/state.000030.ckpt",
             3,

@@ -77,7 +77,7 @@ fn a_system_is_what_its_elements_say_one_by_one() {
         let (of_w, of_v) = (pull(&w), pull(&v));
         let forces = model.elastic_forces(&x).unwrap();
         let gravity = world.scene().gravity;
-        let system = simulation.free_system().unwrap();
+        let system = simulation.free_system(&mut Solo::new()).unwrap();
         let mut product = vec![DVec3::ZERO; w.len()];
         system.matrix.multiply(&w, &mut product, Rows::All);
         let size = of_w.iter().map(|of_w| of_w.length()).fold(0.0, f64::max);
@@ -91,6 +91,61 @@ fn a_system_is_what_its_elements_say_one_by_one() {
                 "row {i}"
             );
         }
+    }
+}
+
+/// What the system says of the next step is what that does, of every integrator, also amid a motion that has a past.
+#[test]
+fn the_free_system_is_the_one_that_the_next_step_solves() {
+    let mut seen = Vec::new();
+    for integrator in ["euler", "bdf2", "newmark", "central"] {
+        let text = sheet(
+            9,
+            "pins = [{ nearest = [-0.5, 0.5, 0] }]",
+            &format!(
+                "[solver]\ntolerance = 1e-13\nintegrator = \"{integrator}\"\n[contact]\nself_collision = false"
+            ),
+        );
+        let text = text.replace("5 ms", "0.5 ms").replace(
+            "damping_stiffness = \"0 s\"",
+            "damping_stiffness = \"1 ms\"\nstrain_limit = 10",
+        );
+        let world = world(&text);
+        let mut comm = Solo::new();
+        let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+        take(&mut s, 5, &mut comm);
+        let before = s.velocities().to_vec();
+        let system = s.free_system(&mut comm).unwrap();
+        let rhs = system.rhs.to_vec();
+        let matrix = system.matrix.clone();
+        let pinned = world.pinned();
+        seen.push(rhs.clone());
+        // Of the solves of a step the first, or the only one.
+        s.advance(&mut comm).unwrap();
+        let change: Vec<DVec3> = match integrator {
+            // The first half's; moved by w = v + Δv.
+            "newmark" => s.change.to_vec(),
+            // From where the first half had come to.
+            "central" => s.further.to_vec(),
+            _ => (s.velocities().iter().zip(&before))
+                .map(|(v, u)| *v - *u)
+                .collect(),
+        };
+        let mut product = vec![DVec3::ZERO; rhs.len()];
+        matrix.multiply(&change, &mut product, Rows::All);
+        let size = rhs.iter().map(|b| b.length()).fold(0.0, f64::max);
+        for (row, (left, right)) in product.iter().zip(&rhs).enumerate() {
+            if !pinned[row] {
+                let off = (*left - *right).length();
+                assert!(
+                    off < 1e-6 * size,
+                    "{integrator}, row {row}: {off:e} of {size:e}"
+                );
+            }
+        }
+    }
+    for (i, one) in seen.iter().enumerate() {
+        assert!(seen[..i].iter().all(|other| other != one), "{i}");
     }
 }
 

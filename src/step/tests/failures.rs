@@ -16,7 +16,7 @@ fn a_system_that_was_assembled_ahead_is_given_up_with_its_state() {
             v.x += 0.1 * (i % 7) as f64;
         }
         take(&mut s, 5, comm);
-        s.free_system().unwrap();
+        s.free_system(comm).unwrap();
         let seen = take(&mut s, 5, comm);
         bits(&s, seen)
     };

@@ -73,7 +73,7 @@ fn a_system_does_not_depend_on_the_ones_before() {
         .map(|i| DVec3::splat(i as f64).map(f64::sin))
         .collect();
     let product = |s: &mut Simulation<'_>| {
-        let system = s.free_system().unwrap();
+        let system = s.free_system(&mut Solo::new()).unwrap();
         let mut y = vec![DVec3::ZERO; rows];
         system.matrix.multiply(&x, &mut y, Rows::All);
         (y, system.rhs.to_vec())
