@@ -22,8 +22,7 @@ use crate::{Failure, say};
 
 pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
-    build(&scene)?;
-    for warning in scene.idle_keys() {
+    for warning in build(&scene)?.warnings() {
         // There is nobody else to tell.
         drop(writeln!(io::stderr(), "warning: {warning}"));
     }

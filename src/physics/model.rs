@@ -61,6 +61,8 @@ pub struct ClothModel {
     masses: Vec<f64>,
     /// Per cloth.
     materials: Vec<Material>,
+    /// Of each cloth what [`ClothModel::bending_range`] is.
+    bending_ranges: Vec<Option<[f64; 2]>>,
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
 }
@@ -85,6 +87,7 @@ impl ClothModel {
         let first = self.masses.len() as u32;
         let cloth = self.materials.len() as u32;
         self.materials.push(*material);
+        self.bending_ranges.push(None);
         self.rest.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
         self.cloth_of_vertex.resize(total, cloth);
@@ -187,7 +190,11 @@ impl ClothModel {
                     border.iter().for_each(|v| areas[*v as usize] = None);
                 }
             }
-            rigidities = rigidity::fit(&shapes, &areas, material);
+            let fit = rigidity::fit(&shapes, &areas, material);
+            rigidities = fit.rigidities;
+            if let Some(range) = self.bending_ranges.last_mut() {
+                *range = fit.range;
+            }
         }
         for (&(vertices, sides), rigidity) in inner.iter().zip(rigidities) {
             let points = corners(vertices);
@@ -280,6 +287,7 @@ impl ClothModel {
             folds,
             springs,
             materials: self.materials.clone(),
+            bending_ranges: self.bending_ranges.clone(),
         }
     }
 
@@ -456,6 +464,13 @@ impl ClothModel {
         self.material_of(triangle).strain_limit
     }
 
+    /// The least and the largest energy of a cloth that is bent to cylinders in all directions, over that of its material,
+    /// where prefactors of hinges were found from the mesh; borders left out.
+    #[must_use]
+    pub fn bending_range(&self, cloth: usize) -> Option<[f64; 2]> {
+        *self.bending_ranges.get(cloth)?
+    }
+
     /// The cloth each vertex belongs to, by its index in the scene.
     #[must_use]
     pub fn cloth_of_vertex(&self) -> &[u32] {
@@ -511,7 +526,11 @@ fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
     let upper = in_plane([x0, x1, x2], warp)?;
     let lower = in_plane([x0, x1, x3], warp)?;
     let lower = DVec2::new(lower.x, -lower.y);
-    let lower = if upper.dot(lower) < 0.0 { -lower } else { lower };
+    let lower = if upper.dot(lower) < 0.0 {
+        -lower
+    } else {
+        lower
+    };
     let along = (upper + lower).try_normalize()?;
     Some(flat.map(|p| DVec2::new(p.dot(along), along.perp_dot(p))))
 }

@@ -109,7 +109,7 @@ pub(super) fn summarise(
     let trace = ranks.iter().find_map(|r| r.trace.clone());
     // Every rank has seen the same.
     let cuts = ranks.first().map(|r| r.cuts.clone()).unwrap_or_default();
-    let mut warnings = world.scene().idle_keys();
+    let mut warnings = world.warnings();
     warnings.extend(self::warnings(world, &last));
     warnings.extend(cuts.warnings());
     let header = start

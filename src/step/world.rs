@@ -16,6 +16,8 @@ use crate::solve::aggregate_options;
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
 /// motion that a step starts with.
 const MARGIN: f64 = 0.5;
+/// Share by which the stiffness of bending in some direction may be off without a warning.
+const UNEVEN: f64 = 0.1;
 
 /// Why a scene cannot be simulated.
 #[derive(Debug, Error)]
@@ -212,6 +214,27 @@ impl World {
     #[must_use]
     pub fn scene(&self) -> &Scene {
         &self.scene
+    }
+
+    /// What the author of the scene should know before it runs: keys that have no effect, and cloth whose mesh cannot bend as
+    /// its material says.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.scene.idle_keys();
+        for (index, cloth) in self.scene.cloths.iter().enumerate() {
+            let Some([low, high]) = self.model.bending_range(index) else {
+                continue;
+            };
+            if low < 1.0 - UNEVEN || high > 1.0 + UNEVEN {
+                warnings.push(format!(
+                    "cloth `{}` is {low:.2} to {high:.2} times as stiff against bending as its material says, depending on the \
+                     direction: no prefactors of hinges are right on its mesh; take one whose diagonals alternate, or an \
+                     irregular one",
+                    cloth.name
+                ));
+            }
+        }
+        warnings
     }
 
     /// Masses, triangles, hinges.
