@@ -218,7 +218,10 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         let error = build_cloth(&cloth).unwrap_err().to_string();
         assert!(
-            error.starts_with("cloth `sheet`: ") && error.contains(": the mesh cannot be used:\n"),
+            error.starts_with("cloth `sheet`: ")
+                && error.contains(
+                    ": the mesh cannot be used (vertices and triangles are counted from 0):\n"
+                ),
             "{error}"
         );
 
@@ -230,7 +233,10 @@ mod tests {
             .remove(0);
         let error = build_body(&body).unwrap_err().to_string();
         assert!(
-            error.starts_with("body `body0`: ") && error.contains(": the mesh cannot be used:\n"),
+            error.starts_with("body `body0`: ")
+                && error.contains(
+                    ": the mesh cannot be used (vertices and triangles are counted from 0):\n"
+                ),
             "{error}"
         );
     }

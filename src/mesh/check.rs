@@ -318,14 +318,14 @@ mod tests {
     fn each_fault_is_told_by_name_number_and_coordinates() {
         assert_eq!(
             refused(&TriMesh::default(), &[FaultKind::Empty]),
-            "the mesh cannot be used:\n  no triangles"
+            "the mesh cannot be used (vertices and triangles are counted from 0):\n  no triangles"
         );
 
         let mut mesh = square();
         mesh.triangles.push([0, 1, 9]);
         assert_eq!(
             refused(&mesh, &[FaultKind::IndexOutOfRange]),
-            "the mesh cannot be used:\n  1 triangles with a vertex that does not exist: \
+            "the mesh cannot be used (vertices and triangles are counted from 0):\n  1 triangles with a vertex that does not exist: \
              triangle 2 (vertices 0, 1, 9 of 4)"
         );
 
@@ -334,7 +334,7 @@ mod tests {
         mesh.positions[2].x = f64::INFINITY;
         assert_eq!(
             refused(&mesh, &[FaultKind::NotFinite]),
-            "the mesh cannot be used:\n  2 vertices whose coordinates are not finite numbers below 10¹² m: \
+            "the mesh cannot be used (vertices and triangles are counted from 0):\n  2 vertices whose coordinates are not finite numbers below 10¹² m: \
              vertex 2 at (inf, 0.5, 0.0); vertex 3 at (NaN, 0.5, 0.0)"
         );
 
@@ -342,7 +342,7 @@ mod tests {
         mesh.triangles.push([1, 1, 2]);
         assert_eq!(
             refused(&mesh, &[FaultKind::RepeatedVertex]),
-            "the mesh cannot be used:\n  1 triangles with a vertex twice: triangle 2 (vertices \
+            "the mesh cannot be used (vertices and triangles are counted from 0):\n  1 triangles with a vertex twice: triangle 2 (vertices \
              1, 1, 2 at (0.5, -0.5, 0.0), (0.5, -0.5, 0.0), (-0.5, 0.5, 0.0))"
         );
 
@@ -356,7 +356,7 @@ mod tests {
         mesh.triangles.push([3, 0, 1]);
         assert_eq!(
             refused(&mesh, &[FaultKind::DuplicateTriangle]),
-            "the mesh cannot be used:\n  1 triangles with the same vertices as another: \
+            "the mesh cannot be used (vertices and triangles are counted from 0):\n  1 triangles with the same vertices as another: \
              triangles 0 and 2 (vertices [0, 1, 3])"
         );
 
@@ -365,7 +365,7 @@ mod tests {
         mesh.triangles.push([0, 3, 4]);
         assert_eq!(
             refused(&mesh, &[FaultKind::NonManifoldEdge]),
-            "the mesh cannot be used:\n  1 edges with more than two triangles (non-manifold): \
+            "the mesh cannot be used (vertices and triangles are counted from 0):\n  1 edges with more than two triangles (non-manifold): \
              edge 0-3 from (-0.5, -0.5, 0.0) to (0.5, 0.5, 0.0) in 3 triangles"
         );
 
@@ -373,7 +373,7 @@ mod tests {
         mesh.triangles[1].swap(0, 1);
         assert_eq!(
             refused(&mesh, &[FaultKind::InconsistentOrientation]),
-            "the mesh cannot be used:\n  1 edges whose two triangles face opposite sides: \
+            "the mesh cannot be used (vertices and triangles are counted from 0):\n  1 edges whose two triangles face opposite sides: \
              edge 0-3 from (-0.5, -0.5, 0.0) to (0.5, 0.5, 0.0)"
         );
 
@@ -381,7 +381,7 @@ mod tests {
         mesh.positions.push(DVec3::Z);
         assert_eq!(
             refused(&mesh, &[FaultKind::LooseVertex]),
-            "the mesh cannot be used:\n  1 vertices in no triangle: vertex 4 at (0.0, 0.0, 1.0)"
+            "the mesh cannot be used (vertices and triangles are counted from 0):\n  1 vertices in no triangle: vertex 4 at (0.0, 0.0, 1.0)"
         );
     }
 

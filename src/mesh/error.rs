@@ -48,8 +48,8 @@ pub enum MeshError {
         /// How many there may be.
         most: usize,
     },
-    /// The mesh is read and cannot be used.
-    #[error("the mesh cannot be used:{}", Listed(.0))]
+    /// The mesh is read and cannot be used. Numbers count from 0, as do those of every other message, whatever the file does.
+    #[error("the mesh cannot be used (vertices and triangles are counted from 0):{}", Listed(.0))]
     Faulty(Vec<Fault>),
 }
 

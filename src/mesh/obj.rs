@@ -73,10 +73,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
         start = end;
         let count = mesh.positions.len();
         if let Some(&vertex) = face.iter().find(|&&vertex| vertex as usize >= count) {
-            let vertex = u64::from(vertex) + 1;
+            // As the file calls it, where what it names counts from 1.
+            let token = u64::from(vertex) + 1;
             return Err(Problem::at(
                 line,
-                format!("a face names vertex {vertex}, there are {count}"),
+                format!("`{token}` names no vertex, there are {count}"),
             ));
         }
         triangulate(face, &mesh.positions, &mut mesh.triangles)
@@ -126,7 +127,7 @@ fn corner(token: &str, known: usize) -> Result<u32, String> {
     match index.and_then(|index| u32::try_from(index).ok()) {
         Some(index) if number != 0 => Ok(index),
         _ => Err(format!(
-            "a face names vertex {number}, there are {known} so far"
+            "`{number}` names no vertex, there are {known} so far"
         )),
     }
 }
@@ -207,15 +208,15 @@ mod tests {
         assert_eq!(error("\nv 0 0 a\n"), Problem::at(2, "`a` is no number"));
         assert_eq!(
             error(&format!("{v}f 1 2 4")),
-            Problem::at(4, "a face names vertex 4, there are 3")
+            Problem::at(4, "`4` names no vertex, there are 3")
         );
         assert_eq!(
             error(&format!("{v}f 1 2 0")),
-            Problem::at(4, "a face names vertex 0, there are 3 so far")
+            Problem::at(4, "`0` names no vertex, there are 3 so far")
         );
         assert_eq!(
             error(&format!("{v}f 1 2 -4")),
-            Problem::at(4, "a face names vertex -4, there are 3 so far")
+            Problem::at(4, "`-4` names no vertex, there are 3 so far")
         );
         assert_eq!(
             error(&format!("{v}f 1 2 x/1")),

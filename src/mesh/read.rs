@@ -137,7 +137,7 @@ mod tests {
         let error = read_mesh(&path).unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("{}:2: a face names vertex 2, there are 1", path.display())
+            format!("{}:2: `2` names no vertex, there are 1", path.display())
         );
         let missing = folder.path().join("none.stl");
         let error = read_mesh(&missing).unwrap_err().to_string();

@@ -61,6 +61,8 @@ pub struct ClothModel {
     masses: Vec<f64>,
     /// Per cloth.
     materials: Vec<Material>,
+    /// Of each cloth what [`ClothModel::bending_range`] is.
+    bending_ranges: Vec<Option<[f64; 2]>>,
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
 }
@@ -85,6 +87,7 @@ impl ClothModel {
         let first = self.masses.len() as u32;
         let cloth = self.materials.len() as u32;
         self.materials.push(*material);
+        self.bending_ranges.push(None);
         self.rest.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
         self.cloth_of_vertex.resize(total, cloth);
@@ -187,7 +190,11 @@ impl ClothModel {
                     border.iter().for_each(|v| areas[*v as usize] = None);
                 }
             }
-            rigidities = rigidity::fit(&shapes, &areas, material);
+            let fit = rigidity::fit(&shapes, &areas, material);
+            rigidities = fit.rigidities;
+            if let Some(range) = self.bending_ranges.last_mut() {
+                *range = fit.range;
+            }
         }
         for (&(vertices, sides), rigidity) in inner.iter().zip(rigidities) {
             let points = corners(vertices);
@@ -280,6 +287,7 @@ impl ClothModel {
             folds,
             springs,
             materials: self.materials.clone(),
+            bending_ranges: self.bending_ranges.clone(),
         }
     }
 
@@ -456,6 +464,13 @@ impl ClothModel {
         self.material_of(triangle).strain_limit
     }
 
+    /// The least and the largest energy of a cloth that is bent to cylinders in all directions, over that of its material,
+    /// where prefactors of hinges were found from the mesh; borders left out.
+    #[must_use]
+    pub fn bending_range(&self, cloth: usize) -> Option<[f64; 2]> {
+        *self.bending_ranges.get(cloth)?
+    }
+
     /// The cloth each vertex belongs to, by its index in the scene.
     #[must_use]
     pub fn cloth_of_vertex(&self) -> &[u32] {
@@ -491,8 +506,9 @@ fn slenderness([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
     edge.length_squared() / areas
 }
 
-/// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular to both
-/// triangles or cancels.
+/// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular to one of the
+/// triangles. The warp is an axis, not an arrow: where panels are sewn together head to head it runs to the seam from
+/// both sides, and laid flat goes straight on.
 fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
     let edge = x1 - x0;
     let length = edge.length();
@@ -509,7 +525,13 @@ fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
     // What in_plane calls across points to the third corner.
     let upper = in_plane([x0, x1, x2], warp)?;
     let lower = in_plane([x0, x1, x3], warp)?;
-    let along = (upper + DVec2::new(lower.x, -lower.y)).try_normalize()?;
+    let lower = DVec2::new(lower.x, -lower.y);
+    let lower = if upper.dot(lower) < 0.0 {
+        -lower
+    } else {
+        lower
+    };
+    let along = (upper + lower).try_normalize()?;
     Some(flat.map(|p| DVec2::new(p.dot(along), along.perp_dot(p))))
 }
 
@@ -546,6 +568,8 @@ fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2])> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::mesh::{rotation_matrix, shirt};
+    use crate::scene::Fabric;
 
     pub(crate) const COTTON: Material = Material {
         damping: [0.0; 3],
@@ -710,6 +734,46 @@ pub(crate) mod tests {
             triangle: 0,
         };
         assert_eq!(error, expected);
+    }
+
+    /// Two triangles whose warp runs to their common edge from both sides are, laid flat, as two with one warp.
+    #[test]
+    fn the_warp_goes_on_over_a_seam() {
+        let ends = [DVec3::ZERO, DVec3::X];
+        let corners = |heights: [DVec3; 2]| {
+            let [c, d] = heights.map(|height| DVec3::X * 0.5 + height);
+            [ends[0], ends[1], c, d]
+        };
+        let flat = unfolded(corners([DVec3::Y, -DVec3::Y]), DVec3::Y).unwrap();
+        let slope = DVec3::new(0.0, 0.6, -0.8);
+        let tent = [slope, DVec3::new(0.0, -0.6, -0.8)];
+        let sewn = unfolded(corners(tent), DVec3::Z).unwrap();
+        // Which way the warp points tells nothing.
+        let turned = if sewn[1].dot(flat[1]) < 0.0 {
+            -1.0
+        } else {
+            1.0
+        };
+        for (sewn, flat) in sewn.iter().zip(flat) {
+            assert!((*sewn * turned - flat).length() < 1e-12, "{sewn} {flat}");
+        }
+        assert_eq!(unfolded(corners(tent), DVec3::X).unwrap()[1].x.abs(), 1.0);
+    }
+
+    #[test]
+    fn shirts_may_be_of_any_fabric() {
+        for vertices in [12, 13, 30, 61] {
+            let rotation = DVec3::new(-0.5 * std::f64::consts::PI, 0.0, 0.2);
+            let mesh = shirt(0.7, vertices, DVec3::ZERO, rotation).unwrap();
+            for fabric in Fabric::ALL {
+                for weave in [DVec3::Z, DVec3::X] {
+                    let warp = rotation_matrix(rotation) * weave;
+                    let mut model = ClothModel::default();
+                    let added = model.add("shirt", &mesh, &fabric.material(), warp);
+                    assert_eq!(added, Ok(()), "{} {vertices} {weave}", fabric.name);
+                }
+            }
+        }
     }
 
     #[test]

@@ -13,7 +13,10 @@
 //! rigidity: were each its own, soft ones in series with stiff ones would make the same energy on cylinders, and
 //! let a strip bend at the soft ones. On herringbone grids the exact solution exists (a fourth for the diagonals), on
 //! irregular meshes the errors of directions are evened out; where all diagonals are parallel there is none, as
-//! no hinge there sees the other diagonal's curvature alone.
+//! no hinge there sees the other diagonal's curvature alone. There least squares buy stiffness along the diagonals with
+//! hinges along the axes that are too soft, and cloth hangs lower than with plain prefactors, of which each hinge has the
+//! rigidity across its edge. So both are compared by how far a load would bend cloth in all directions, and the plain ones
+//! are kept where they are nearer to the known. How stiff cloth came out is handed back, for users to be warned.
 //!
 //! Only what is around vertices inside counts: a border has no hinges, and needs none, for it is free of moments.
 //!
@@ -33,6 +36,17 @@ pub(super) struct Shape {
     felt: [f64; DIRECTIONS],
     /// What its rigidity is linear in.
     terms: [f64; TERMS],
+    /// The unit vector across its edge, in axes of warp and weft.
+    across: DVec2,
+}
+
+/// What a fit found.
+#[derive(Clone, Debug)]
+pub(super) struct Fit {
+    /// The rigidity of each hinge in N m, in the place of the sheet's own.
+    pub(super) rigidities: Vec<f64>,
+    /// The least and the largest energy of cylinders over that of a plate; `None` where there is nothing to compare.
+    pub(super) range: Option<[f64; 2]>,
 }
 
 impl Shape {
@@ -62,6 +76,7 @@ impl Shape {
             vertices,
             felt,
             terms,
+            across: along.perp(),
         }
     }
 }
@@ -79,13 +94,16 @@ pub fn along(material: &Material, m: DVec2) -> f64 {
     warp * c * c + weft * s * s + twice * c * s
 }
 
-/// The rigidity of each hinge in N m, in the place of the sheet's own; `areas` of vertices in m², none of those at the
-/// border.
-pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) -> Vec<f64> {
+/// The law that is nearest to the material, or plain prefactors where these are nearer; `areas` of vertices in m², none of
+/// those at the border.
+pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) -> Fit {
     let target: [f64; DIRECTIONS] = std::array::from_fn(|k| along(material, direction(k)));
     let most = target.iter().copied().fold(0.0, f64::max);
     if most <= 0.0 {
-        return vec![0.0; shapes.len()];
+        return Fit {
+            rigidities: vec![0.0; shapes.len()],
+            range: None,
+        };
     }
     let area: f64 = areas.iter().flatten().sum();
     let floor = FLOOR * target.iter().copied().fold(f64::INFINITY, f64::min);
@@ -128,10 +146,53 @@ pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) 
             least = now;
         }
     }
-    shapes
+    let fitted: Vec<f64> = shapes
         .iter()
         .map(|shape| value(&law, shape).max(floor))
-        .collect()
+        .collect();
+    if area <= 0.0 {
+        return Fit {
+            rigidities: fitted,
+            range: None,
+        };
+    }
+    let across: Vec<f64> = shapes
+        .iter()
+        .map(|shape| match material.bending {
+            // To the bit what there is without a fit.
+            [rigidity, _] if material.bends_alike() => rigidity,
+            _ => along(material, shape.across).max(floor),
+        })
+        .collect();
+    let stiffness = |rigidities: &[f64]| -> [f64; DIRECTIONS] {
+        let mut energy = [0.0; DIRECTIONS];
+        for (shape, rigidity) in shapes.iter().zip(rigidities) {
+            let inside = inside(shape);
+            for (k, felt) in shape.felt.iter().enumerate() {
+                energy[k] += inside * felt * rigidity / (area * target[k].max(LEAST * most));
+            }
+        }
+        energy
+    };
+    // How far a load bends cloth, off by which share of what is known.
+    let error = |stiffness: &[f64; DIRECTIONS]| -> f64 {
+        stiffness.iter().map(|s| (1.0 / s - 1.0).powi(2)).sum()
+    };
+    let (of_fit, of_plain) = (stiffness(&fitted), stiffness(&across));
+    let (rigidities, stiffness) = if error(&of_plain) < error(&of_fit) {
+        (across, of_plain)
+    } else {
+        (fitted, of_fit)
+    };
+    let range = stiffness
+        .iter()
+        .fold([f64::INFINITY, 0.0_f64], |[low, high], s| {
+            [low.min(*s), high.max(*s)]
+        });
+    Fit {
+        rigidities,
+        range: Some(range),
+    }
 }
 
 /// The smallest `x` among those with hardly more than the least `|rows x − wanted|²`.

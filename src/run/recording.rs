@@ -8,9 +8,9 @@ use std::time::Duration;
 use weft_study::lead::LEAD;
 use weft_study::record::{RecordError, RecordWriter};
 
+use super::RunError;
 use super::pace::Decision;
 use super::tracing::TraceSteps;
-use super::{RunError, scene_steps};
 use crate::output::RunDirectory;
 use crate::scene::Scene;
 use crate::step::{Simulation, StepReport, Tested, World, header};
@@ -34,7 +34,7 @@ pub fn last_restart(
     steps: Option<u64>,
     wanted: Option<TraceSteps>,
 ) -> Result<u64, RunError> {
-    let steps = steps.unwrap_or_else(|| scene_steps(scene));
+    let steps = steps.unwrap_or_else(|| scene.time.steps());
     let from = recorded(wanted, steps).from();
     if from > steps {
         return Err(RunError::NothingToTrace { from, steps });

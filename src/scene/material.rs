@@ -148,7 +148,14 @@ fn check_membrane(table: &Table<'_>, material: &Material) {
                 table.note(key, SPRINGS_ONLY);
             }
         }
-        if warp != weft || material.shear.is_some() && !table.has("shear") {
+        if table.has("fabric") && !table.has("stretch") {
+            let message = format!(
+                "a fabric has two stiffnesses, {warp:.0} and {weft:.0} N/m, springs have one; give it too, such as `stretch = \"{:.0} N/m\"`, or \
+                 take model = \"finite-elements\"",
+                (warp * weft).sqrt()
+            );
+            table.note("model", message);
+        } else if warp != weft || material.shear.is_some() && !table.has("shear") {
             table.note(
                 "stretch",
                 "springs have one stiffness; give one number, or take model = \"finite-elements\"",

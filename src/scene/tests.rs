@@ -544,6 +544,23 @@ fn materials_that_cannot_be_are_refused() {
     );
 }
 
+/// What is told is of a key that was written, and what it proposes is taken.
+#[test]
+fn a_fabric_of_springs_wants_one_stiffness() {
+    let scene = |more: &str| {
+        let text = format!(
+            "[[cloth]]\ngrid = {{ size = 1, vertices = 9 }}\nmaterial = {{ fabric = \"denim\", model = \"springs\"{more} }}"
+        );
+        Scene::parse(&text, None, &[])
+    };
+    let refused = scene("").unwrap_err().to_string();
+    assert!(refused.contains("cloth.material.model"), "{refused}");
+    assert!(!refused.contains("material.stretch"), "{refused}");
+    let proposed = refused.split('`').nth(1).unwrap();
+    assert_eq!(proposed, "stretch = \"912 N/m\"", "{refused}");
+    scene(&format!(", {proposed}")).unwrap();
+}
+
 #[test]
 fn all_problems_are_told_at_once_sorted_by_line() {
     let text = r#"

@@ -5,13 +5,33 @@ use crate::mesh::Pieces;
 use crate::physics::Stiffest;
 use crate::scene::Integrator;
 
+/// Share by which the stiffness of bending in some direction may be off without a warning.
+const UNEVEN: f64 = 0.1;
+
 impl World {
     /// A sentence for each thing that a reader of the result must know before there is one.
     #[must_use]
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = self.unstable_cloths();
         cautions.extend(self.doubled_vertices());
+        cautions.extend(self.uneven_bending());
         cautions
+    }
+
+    /// Cloth whose mesh cannot bend as its material says.
+    fn uneven_bending(&self) -> impl Iterator<Item = String> {
+        let cloths = self.scene().cloths.iter().enumerate();
+        cloths.filter_map(|(index, cloth)| {
+            let [low, high] = self.model().bending_range(index)?;
+            (low < 1.0 - UNEVEN || high > 1.0 + UNEVEN).then(|| {
+                format!(
+                    "cloth `{}` is {low:.2} to {high:.2} times as stiff against bending as its material says, depending on the \
+                     direction: no prefactors of hinges are right on its mesh; take one whose diagonals alternate, or an \
+                     irregular one",
+                    cloth.name
+                )
+            })
+        })
     }
 
     /// Of each cloth into how many pieces it falls, and how many of its vertices coincide.

@@ -16,7 +16,6 @@ use crate::solve::aggregate_options;
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
 /// motion that a step starts with.
 const MARGIN: f64 = 0.5;
-
 /// Why a scene cannot be simulated.
 #[derive(Debug, Error)]
 pub enum WorldError {

@@ -19,7 +19,13 @@ const DENSITY: f64 = 0.15;
 const RIGIDITY: f64 = 1e-5;
 const LENGTH: f64 = 0.2;
 const CELL: f64 = LENGTH / 50.0;
+/// Ratios of gravity to bending that are drawn, and held with one more.
 const GAMMAS: [f64; 4] = [1.0, 5.0, 20.0, 50.0];
+
+/// The largest distance of a vertex from the elastica, over the length; and of the narrow strip that is cut across its mesh,
+/// whose sides are jagged.
+const WITHIN: f64 = 0.02;
+const JAGGED_WITHIN: f64 = 0.025;
 
 /// A way to make a strip.
 pub struct Way {
@@ -199,41 +205,48 @@ pub fn curves() -> Vec<Curve> {
 }
 
 /// Every vertex is within so much of the length from the elastica.
-fn passes(way: &Way) {
-    for gamma in [2.0, 20.0] {
+fn passes(way: &Way, bound: f64) {
+    for gamma in [2.0].into_iter().chain(GAMMAS) {
         let [off, _] = way.bend(gamma);
-        assert!(off < 0.02, "{}, Γ = {gamma}: {off}", way.name);
+        assert!(
+            off < bound,
+            "{}, {} cells, Γ = {gamma}: {off}",
+            way.name,
+            way.cells
+        );
     }
 }
 
 #[test]
 fn a_strip_bends_as_the_elastica() {
     for way in WAYS.iter().filter(|way| way.bending == WAYS[0].bending) {
-        passes(way);
+        passes(way, WITHIN);
     }
 }
 
 #[test]
 fn woven_strips_bend_as_the_elastica() {
     for way in WAYS.iter().filter(|way| way.name.starts_with("woven")) {
-        passes(way);
+        passes(way, WITHIN);
     }
 }
 
 #[test]
 fn strips_that_bend_by_angles_bend_as_the_elastica() {
     for way in WAYS.iter().filter(|way| way.name.starts_with("dihedral")) {
-        passes(way);
+        passes(way, WITHIN);
     }
 }
 
 #[test]
 fn a_strip_cut_on_the_bias_of_its_mesh_bends_as_the_elastica() {
     let way = WAYS.iter().find(|way| way.turn == 45.0).unwrap();
-    passes(&Way {
+    passes(way, JAGGED_WITHIN);
+    let wide = Way {
         cells: 24.0,
         ..*way
-    });
+    };
+    passes(&wide, WITHIN);
 }
 
 /// A row of cells at each side bends more easily, for its hinges have neighbours on one side only: that is all
