@@ -98,7 +98,7 @@ impl Scene {
     }
 }
 
-/// The key of a policy in `balance` that the dotted key of an override names: [`POLICY_KEYS`] without the table, or all of the table.
+/// The key of a policy in `balance` that the dotted key of an override names: `POLICY_KEYS` without the table, or all of the table.
 #[must_use]
 pub fn policy_key(key: &str) -> Option<&'static str> {
     let mut parts = key.split('.').map(str::trim);
