@@ -142,16 +142,11 @@ impl Digest {
         }
     }
 
-    /// Share of the loop that lies between steps, a mean over ranks, if it is more than that of any phase.
+    /// Share of the loop that lies between steps, a mean over ranks, if that is most of it: else what is wrong within steps is of more interest.
     #[must_use]
     pub fn mostly_between(&self) -> Option<f64> {
         let between = left(&self.phases, self.loop_s);
-        let most = self
-            .phases
-            .iter()
-            .map(|phase| phase.avg_s)
-            .fold(0.0, f64::max);
-        (!self.phases.is_empty() && between > most).then(|| between / self.loop_s)
+        (!self.phases.is_empty() && 2.0 * between > self.loop_s).then(|| between / self.loop_s)
     }
 
     /// What the policy is called, for people.
