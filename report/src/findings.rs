@@ -439,13 +439,20 @@ fn patch_of_trace(run: &Run, traced: &Traced, phase: &Finding) -> Finding {
             let own: Vec<&crate::PatchWork> = own.collect();
             let moved: f64 = own.iter().map(|work| work.moved()).sum();
             let stolen: f64 = own.iter().map(|work| work.stolen()).sum();
+            let elsewhere = if moved > 0.0 {
+                format!(
+                    "Other ranks made {} of those: {} stolen, the rest placed there.",
+                    percent(moved / tests.max(1.0)),
+                    percent(stolen / tests.max(1.0)),
+                )
+            } else {
+                "No other rank made any of those.".to_owned()
+            };
             let mut why = format!(
-                "Rank {rank} owns {} of the {patches} patches and {} of all tests ({}). Other ranks made {} of those: {} stolen, the rest placed there.",
+                "Rank {rank} owns {} of the {patches} patches and {} of all tests ({}). {elsewhere}",
                 own.len(),
                 percent(share),
                 most.join(", "),
-                percent(moved / tests.max(1.0)),
-                percent(stolen / tests.max(1.0)),
             );
             if let (Some(first), true) = (ranked.first(), run.cloth.is_some())
                 && let Some(per) = traced.patches[first.0].per_triangle()
