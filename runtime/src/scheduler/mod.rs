@@ -498,8 +498,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 );
             }
             Message::Farewell(word) => {
-                let groups = &word.groups;
-                if groups.last().is_some_and(|&group| !self.is_near(group)) {
+                if !word.groups.iter().all(|&group| self.is_near(group)) {
                     return Err("a word of a group that does not exist here".to_owned());
                 }
                 let farewells = self.farewells.as_mut();

@@ -387,6 +387,28 @@ fn what_no_rank_would_send_is_refused() {
     }
 }
 
+/// Neither a group far ahead, wherever it stands in a word, nor anything behind the last word.
+#[test]
+fn words_that_no_rank_would_say_are_refused() {
+    let still = ScopeOptions {
+        policy: Policy::STATIC,
+        ..ScopeOptions::default()
+    };
+    let mut machine = fresh(0, 3, &still);
+    machine.group();
+    let word = |groups: &[u32], over| {
+        Message::Farewell(message::Word {
+            groups: groups.to_vec(),
+            over,
+            ..message::Word::default()
+        })
+    };
+    let mut hear = |letter| machine.receive(Rank(1), letter, Duration::ZERO);
+    assert!(hear(word(&[u32::MAX, 0], false)).is_err());
+    assert!(hear(word(&[0], true)).is_ok());
+    assert!(hear(word(&[0], false)).is_err());
+}
+
 impl Letter {
     /// The same tasks of another group.
     fn with_path(mut self, path: &[GroupId]) -> Self {
