@@ -3,10 +3,12 @@
 //! Sample run:
 //!   cargo bench --bench trace
 //!
-//! Steps that follow each other do nearly the same work. Of four, the second and third are recorded as
-//! `weft run --trace` does, the first and last are not; the table has the median, over all fours, of the
-//! ratio of the two. The same is done without recording any: what that differs from 1 by is noise.
+//! Steps that follow each other do nearly the same work. Of six, the first and last are bare, the second and fifth time waits for other
+//! ranks, as `weft run` always does, and the third and fourth are recorded as with `--trace` on top of that. The table has the medians,
+//! over all sixes, of the ratios of the second pair to the first (`off`) and of the third to the second (`on`), with the standard
+//! error of each median, estimated from quartiles.
 
+use std::hint::black_box;
 use std::time::Duration;
 
 use weft_runtime::ScopeOptions;
@@ -14,17 +16,25 @@ use weft_runtime::comm::threads::launch;
 use weft_runtime::comm::{Comm, Rank, Tag};
 use weft_runtime::trace::{Span, SpanKind, Timeline, Watched};
 use weftwork::scene::Scene;
-use weftwork::step::{Simulation, World};
+use weftwork::step::{Simulation, StepReport, World};
 
-/// Scene, ranks, steps before those that are measured.
-const CASES: [(&str, usize, u64); 4] = [
-    ("quick.toml", 1, 100),
-    ("quick.toml", 2, 100),
-    ("drape-floor.toml", 1, 0),
-    ("drape-floor.toml", 2, 0),
+/// Scene, ranks, workers of each, steps before those that are measured, sixes.
+const CASES: [(&str, usize, usize, u64, u64); 6] = [
+    ("quick.toml", 1, 1, 100, 200),
+    ("quick.toml", 2, 1, 100, 200),
+    ("quick.toml", 1, 2, 100, 200),
+    ("drape-floor.toml", 1, 1, 0, 30),
+    ("drape-floor.toml", 2, 1, 0, 30),
+    ("drape-floor.toml", 1, 2, 0, 30),
 ];
-/// Fours of steps, with and without recording.
-const FOURS: u64 = 30;
+
+/// How a step is taken.
+#[derive(Clone, Copy)]
+enum Way {
+    Bare,
+    Watched,
+    Traced,
+}
 
 /// A span of the main thread.
 fn span(begin: Duration, end: Duration) -> Span {
@@ -37,32 +47,68 @@ fn span(begin: Duration, end: Duration) -> Span {
     }
 }
 
-/// Takes a step and records it, as the command does.
-fn traced(simulation: &mut Simulation<'_>, timeline: &mut Timeline, comm: &mut dyn Comm) {
-    timeline.owe(6);
-    simulation.record(Some(timeline.lend()));
-    let mut told = |_: Tag, _: Rank, begin: Duration, end: Duration| {
-        if end.saturating_sub(begin) >= Duration::from_micros(5) {
-            timeline.span(span(begin, end));
+/// Waits that are noted.
+const SHORTEST: Duration = Duration::from_micros(5);
+
+/// Takes a step, as the command does.
+fn step(way: Way, simulation: &mut Simulation<'_>, timeline: &mut Timeline, comm: &mut dyn Comm) {
+    match way {
+        Way::Bare => drop(simulation.advance(comm).expect("a step")),
+        Way::Watched => {
+            let mut waited = Duration::ZERO;
+            watched(simulation, comm, &mut |begin, end| waited += end - begin);
+            black_box(waited);
         }
-    };
-    let mut report = (simulation.advance(&mut Watched::new(comm, &mut told))).expect("a step");
-    simulation.record(None);
-    if let Some(trace) = report.scope.trace.take() {
-        timeline.add_scope(simulation.step(), trace);
+        Way::Traced => {
+            timeline.owe(6);
+            simulation.record(Some(timeline.lend()));
+            let mut told = |begin, end| timeline.span(span(begin, end));
+            let mut report = watched(simulation, comm, &mut told);
+            simulation.record(None);
+            if let Some(trace) = report.scope.trace.take() {
+                timeline.add_scope(simulation.step(), trace);
+            }
+            let mut begin = report.began;
+            for time in report.times {
+                timeline.frame(span(begin, begin + time));
+                begin += time;
+            }
+            timeline.frame(span(report.began, begin));
+        }
     }
-    let mut begin = report.began;
-    for time in report.times {
-        timeline.frame(span(begin, begin + time));
-        begin += time;
-    }
-    timeline.frame(span(report.began, begin));
 }
 
-/// The median ratio of recorded to other steps, first without recording any; ms a step; events a step.
-fn measure(world: &World, ranks: usize, before: u64) -> ([f64; 2], f64, u64) {
+/// Takes a step, and tells of waits in it; a rank that is alone waits for nobody.
+fn watched(
+    simulation: &mut Simulation<'_>,
+    comm: &mut dyn Comm,
+    told: &mut dyn FnMut(Duration, Duration),
+) -> StepReport {
+    let mut told = |_: Tag, _: Rank, begin: Duration, end: Duration| {
+        if end.saturating_sub(begin) >= SHORTEST {
+            told(begin, end);
+        }
+    };
+    let report = if comm.size() == 1 {
+        simulation.advance(comm)
+    } else {
+        simulation.advance(&mut Watched::new(comm, &mut told))
+    };
+    report.expect("a step")
+}
+
+/// What `off` and `on` cost as ratios, each with its error; ms a bare step; events a step.
+fn measure(
+    world: &World,
+    (ranks, workers): (usize, usize),
+    (before, sixes): (u64, u64),
+) -> ([[f64; 2]; 2], f64, u64) {
+    use Way::{Bare, Traced, Watched};
     let body = |comm: &mut dyn Comm| {
-        let options = ScopeOptions::from(&world.scene().balance);
+        let options = ScopeOptions {
+            workers,
+            ..ScopeOptions::from(&world.scene().balance)
+        };
         let mut simulation = Simulation::new(world, &*comm, &options).expect("ranks with patches");
         for _ in 0..before {
             simulation.advance(comm).expect("a step");
@@ -73,14 +119,10 @@ fn measure(world: &World, ranks: usize, before: u64) -> ([f64; 2], f64, u64) {
         }];
         let mut timeline = Timeline::new(comm.rank(), kinds, Vec::new(), 1 << 22);
         let mut all = Vec::new();
-        for four in 0..2 * FOURS {
-            let times = [false, true, true, false].map(|second| {
+        for _ in 0..sixes {
+            let times = [Bare, Watched, Traced, Traced, Watched, Bare].map(|way| {
                 let begin = comm.now();
-                if second && four % 2 == 1 {
-                    traced(&mut simulation, &mut timeline, comm);
-                } else {
-                    simulation.advance(comm).expect("a step");
-                }
+                step(way, &mut simulation, &mut timeline, comm);
                 comm.now().saturating_sub(begin).as_secs_f64()
             });
             all.push(times);
@@ -89,19 +131,25 @@ fn measure(world: &World, ranks: usize, before: u64) -> ([f64; 2], f64, u64) {
     };
     let ranks = launch(ranks, body).expect("threads");
     let events: u64 = ranks.iter().map(|(_, events)| events).sum();
-    let fours = &ranks[0].0;
-    let ratio = |offset: usize| {
-        let fours = fours.iter().skip(offset).step_by(2);
-        median(fours.map(|[a, b, c, d]| (b + c) / (a + d)))
-    };
-    let plain = median(fours.iter().map(|[a, _, _, d]| (a + d) / 2.0));
-    ([ratio(0), ratio(1)], plain * 1e3, events / (2 * FOURS))
+    let sixes = &ranks[0].0;
+    let off = sixes.iter().map(|[a, b, _, _, e, f]| (b + e) / (a + f));
+    let on = sixes.iter().map(|[_, b, c, d, e, _]| (c + d) / (b + e));
+    let [bare, _] = median(sixes.iter().map(|[a, .., f]| (a + f) / 2.0));
+    let each = events / (2 * sixes.len() as u64);
+    ([median(off), median(on)], bare * 1e3, each)
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+/// The median and its standard error.
+fn median(values: impl Iterator<Item = f64>) -> [f64; 2] {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
+    let count = values.len();
+    // Of a normal distribution quartiles are 1.35 deviations apart, and a median is off by 1.25 of them over the root of the count.
+    let apart = values[count * 3 / 4] - values[count / 4];
+    [
+        values[count / 2],
+        apart / 1.35 * 1.25 / (count as f64).sqrt(),
+    ]
 }
 
 #[expect(clippy::print_stdout, reason = "the table is what the bench is for")]
@@ -116,11 +164,16 @@ fn main() {
         return;
     }
     println!(
-        "{:<17} ranks  ms/step  traced/not  not/not  events/step",
+        "{:<17} ranks x workers  ms/step  off             on              events/step",
         "scene"
     );
-    for (name, ranks, before) in CASES {
-        let ([noise, ratio], plain, events) = measure(&world(name), ranks, before);
-        println!("{name:<17} {ranks:<6} {plain:<8.2} {ratio:<11.3} {noise:<8.3} {events}");
+    for (name, ranks, workers, before, sixes) in CASES {
+        let ([off, on], bare, events) = measure(&world(name), (ranks, workers), (before, sixes));
+        let ratio = |[median, error]: [f64; 2]| format!("{median:.3} +- {error:.3}");
+        println!(
+            "{name:<17} {ranks} x {workers:<11} {bare:<8.2} {:<15} {:<15} {events}",
+            ratio(off),
+            ratio(on)
+        );
     }
 }

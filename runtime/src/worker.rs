@@ -251,7 +251,7 @@ impl<E: ?Sized> Host<E> for Worker<'_, E> {
 
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome> {
-        let begin = Instant::now();
+        let (begin, away) = (Instant::now(), self.away);
         let slice = Report::Slice(self.index, leave(site, badge, begin));
         let waits = Report::Waits(self.index, Arc::clone(group));
         let mut told = self.reports.send(slice).is_ok() && self.reports.send(waits).is_ok();
@@ -260,7 +260,8 @@ impl<E: ?Sized> Host<E> for Worker<'_, E> {
                 // Not what is ahead: only tasks of the group may run here.
                 Ok(Order::Run(job)) => told = self.run(job, false),
                 Ok(Order::Joined(outcome)) => {
-                    self.away += begin.elapsed();
+                    // What tasks that it ran meanwhile waited is within this.
+                    self.away = away + begin.elapsed();
                     return outcome;
                 }
                 Err(_) => break,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{iter, panic};
 
+use super::notes::end_of;
 use super::{Scope, ScopeError};
 use crate::comm::Rank;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
@@ -48,6 +49,12 @@ pub(super) enum Frame {
     WaitsIn(Arc<Line>),
 }
 
+/// From when on this thread's time is counted, and how long it had waited in joins until then.
+struct Lap {
+    begin: Duration,
+    away: Duration,
+}
+
 /// What a slice charged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charged {
@@ -83,21 +90,24 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         within: Option<GroupId>,
         nested: bool,
     ) -> Result<bool, ScopeError> {
-        let (begin, away) = (self.comm.now(), self.away);
-        let most = if nested || self.recorder.is_on() {
-            1
-        } else {
-            self.batch
+        let recording = self.recorder.is_on();
+        let most = if nested { 1 } else { self.batch };
+        let mut lap = Lap {
+            begin: self.comm.now(),
+            away: self.away,
         };
         let (mut units, mut tasks) = (0, 0);
-        let mut last_done = None;
+        let mut busy = Duration::ZERO;
         while tasks < most && units < u64::from(self.slice) {
             let job = match self.current.take() {
                 Some(job) => job,
                 None => match self.scheduler.next_task(within) {
                     Some((ticket, cargo)) => {
                         let job = self.job(ticket, cargo);
-                        self.note_begin(0, &job);
+                        if recording {
+                            let begin = self.begin_of(0, &job);
+                            self.recorder.record(lap.begin, begin);
+                        }
                         job
                     }
                     None => break,
@@ -106,7 +116,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             tasks += 1;
             let charged = self.slice(job)?;
             units += charged.units;
-            last_done = charged.done.then_some(charged.in_all);
+            if recording {
+                // Each by itself, though in one turn: the clock is read once a task.
+                busy += self.ends_lap(&mut lap, charged.units);
+                if charged.done {
+                    self.recorder.record(lap.begin, end_of(0, charged.in_all));
+                }
+            }
             if !charged.done {
                 break;
             }
@@ -114,11 +130,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         if tasks == 0 {
             return Ok(false);
         }
-        let took = self.comm.now().saturating_sub(begin);
-        let took = took.saturating_sub(self.away - away);
-        let busy = self.comm.compute(units, took);
-        if let Some(units) = last_done {
-            self.note_end(0, units);
+        if !recording {
+            busy = self.ends_lap(&mut lap, units);
         }
         self.report.busy[0] += busy;
         if busy > BATCH_TIME {
@@ -127,6 +140,18 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.batch = (self.batch * 2).min(LARGEST_BATCH);
         }
         Ok(true)
+    }
+
+    /// How long this thread has worked since the lap began, which did so many units; the next begins.
+    fn ends_lap(&mut self, lap: &mut Lap, units: u64) -> Duration {
+        let waited = self.away.saturating_sub(lap.away);
+        let took = self.comm.now().saturating_sub(lap.begin + waited);
+        let busy = self.comm.compute(units, took);
+        *lap = Lap {
+            begin: lap.begin + waited + busy,
+            away: self.away,
+        };
+        busy
     }
 
     /// Runs a task for a slice.
@@ -262,7 +287,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         badge: &Badge,
         group: &Arc<Line>,
     ) -> Result<Option<Outcome>, ScopeError> {
-        let begin = self.comm.now();
+        let (begin, away) = (self.comm.now(), self.away);
         let charged = site.charged;
         self.pick_up(site, badge)?;
         if charged > 0 {
@@ -287,7 +312,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.put_back(job);
         }
         self.note(What::WaitEnd { worker: 0 });
-        self.away += self.comm.now().saturating_sub(begin);
+        // What tasks that it ran meanwhile waited is within this.
+        self.away = away + self.comm.now().saturating_sub(begin);
         Ok(joined)
     }
 
@@ -471,8 +497,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             if slice.goes_on {
                 hand.frames.push(Frame::Runs);
             }
-            let units = u32::try_from(slice.in_all).unwrap_or(u32::MAX);
-            self.recorder.record(at, What::TaskEnd { worker, units });
+            let end = end_of(usize::from(worker), slice.in_all);
+            self.recorder.record(at, end);
             if let Some(begin) = next {
                 self.recorder.record(at, begin);
             }

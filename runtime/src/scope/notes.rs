@@ -91,10 +91,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// A task was set down.
     pub(super) fn note_end(&mut self, worker: usize, units: u64) {
-        self.note(What::TaskEnd {
-            worker: worker as u16,
-            units: u32::try_from(units).unwrap_or(u32::MAX),
-        });
+        self.note(end_of(worker, units));
     }
 
     /// Says on the terminal what is live here if nothing has moved for long.
@@ -111,5 +108,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             ));
             self.watch.moved = now;
         }
+    }
+}
+
+/// What the end of a task of so many units looks like.
+pub(super) fn end_of(worker: usize, units: u64) -> What {
+    What::TaskEnd {
+        worker: worker as u16,
+        units: u32::try_from(units).unwrap_or(u32::MAX),
     }
 }

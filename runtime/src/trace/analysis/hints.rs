@@ -252,7 +252,9 @@ impl Analysis {
         if self.idle.joins * 2 > hunger {
             return Some(Hint::Joins);
         }
-        if late * 2 > hunger && !(few && alike) {
+        // An end that no task lasts for is one of several tasks, which others could have had.
+        let of_one = late / self.workers as u32 <= longest.own;
+        if late * 2 > hunger && (of_one || !ranks) && !(few && alike) {
             return Some(match last.splittable {
                 false => Hint::LateTask,
                 true => Hint::LateTaskThoughSplit,

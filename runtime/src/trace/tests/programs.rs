@@ -233,9 +233,19 @@ fn reports(
     policy: Policy,
     body: impl Fn(&mut Body<'_, '_>, &Group<u64>) -> Result<(), ScopeError> + Sync,
 ) -> Vec<ScopeReport> {
+    reports_of(ranks, policy, Some(100_000), body)
+}
+
+/// The same, traced or not.
+fn reports_of(
+    ranks: usize,
+    policy: Policy,
+    trace: Option<usize>,
+    body: impl Fn(&mut Body<'_, '_>, &Group<u64>) -> Result<(), ScopeError> + Sync,
+) -> Vec<ScopeReport> {
     let options = ScopeOptions {
         policy,
-        trace: Some(100_000),
+        trace,
         ..ScopeOptions::default()
     };
     let registry = Registry::new()
@@ -514,6 +524,31 @@ fn nested_joins_are_not_busy() {
             assert!(longest.own < UNIT * (leaf as u32 + 200), "{analysis}");
             let text = analysis.to_string();
             assert!(!text.contains("the longest task"), "{text}");
+        }
+    }
+}
+
+/// A trace is of the run that there would be without it: what shares work looks at no clock more, and takes no other turn.
+#[test]
+fn a_traced_run_is_the_run_without_a_trace() {
+    for policy in [Policy::EVERY_OTHER, Policy::LIFELINES, Policy::STATIC] {
+        for nested in [false, true] {
+            let body = first(
+                move |_| Tree {
+                    depth: 12,
+                    leaf: 700,
+                    nested,
+                },
+                1,
+            );
+            let run = |trace| {
+                let mut reports = reports_of(RANKS, policy, trace, &body);
+                for report in &mut reports {
+                    assert_eq!(report.trace.take().is_some(), trace.is_some());
+                }
+                format!("{reports:?}")
+            };
+            assert_eq!(run(Some(100_000)), run(None), "{policy:?}");
         }
     }
 }
