@@ -3,7 +3,7 @@
 #
 #   benches/study/book.sh [--quick] [STAGE...]     (all stages, unless some are named)
 #
-# What is done in OUT is not done again: what was stopped goes on with the same command. Tables are written between the marks that
+# What is done in OUT is not done again: what was stopped goes on with the same command, and a new program wants a new OUT. Tables are written between the marks that
 # pages have for them, pictures to where pages look for them. What this machine lacks something for is left as it is, said aloud and
 # told again at the end; the exit code is then 3.
 #
@@ -14,6 +14,7 @@ set -euo pipefail
 usage() { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
+# The last builds a program of its own, with MPI.
 stages=(drape finer million sheet replay exams pictures report mpirun)
 declare -A takes=(
     [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
@@ -42,7 +43,10 @@ done
 [ ${#wanted[@]} -gt 0 ] || wanted=("${stages[@]}")
 
 out=${OUT:-runs/book} weft=${WEFT:-target/release/weft} steps=${STEPS:-708} repeat=${REPEAT:-3} book=${BOOK:-docs/src}
-[ -z "$quick" ] || [ "$(realpath "$book")" != "$(realpath docs/src)" ] || { echo "$0: --quick wants a BOOK of its own: a copy of docs/src" >&2; exit 2; }
+if [ -n "$quick" ] && { [ -z "${OUT:-}" ] || [ "$(realpath "$book")" = "$(realpath docs/src)" ]; }; then
+    echo "$0: --quick wants an OUT and a BOOK of its own: an empty folder and a copy of docs/src" >&2
+    exit 2
+fi
 command -v "$weft" >/dev/null || { echo "$weft: build it (cargo build --release), or set WEFT" >&2; exit 2; }
 mkdir -p "$out"
 
