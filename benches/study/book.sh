@@ -1,37 +1,280 @@
 #!/usr/bin/env bash
-# Every figure and table of the book's page on scaling: records both drape scenes in 64 patches, studies the records, and puts
-# plots and numbers where the book takes them from.
+# Every figure of the book: the tables and plots of its page on scaling, the pictures of all pages, and the tables that belong to these.
 #
-#   benches/study/book.sh [OUT]     (OUT: runs/book; what is done there is not done again)
+#   benches/study/book.sh [--quick] [STAGE...]     (all stages, unless some are named)
 #
-# Variables: WEFT (target/release/weft), STEPS (708: the last eight are recorded), REPEAT (3). From nothing it takes some minutes
-# on two cores, nearly all of them for the two runs that are recorded.
+# What is done in OUT is not done again: what was stopped goes on with the same command, and a new program wants a new OUT. Tables are written between the marks that
+# pages have for them, pictures to where pages look for them. What this machine lacks something for is left as it is, said aloud and
+# told again at the end; the exit code is then 3.
+#
+# Variables: OUT (runs/book), WEFT (target/release/weft), STEPS (708: of the drapes' runs the last eight steps are recorded), REPEAT (3),
+# MPIRUN (mpirun), BOOK (docs/src: where pages and pictures are). With --quick all is small, and nothing of it a figure: for
+# a test, with an OUT and a BOOK of its own.
 set -euo pipefail
+usage() { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
-weft=${WEFT:-target/release/weft} steps=${STEPS:-708} repeat=${REPEAT:-3} out=${1:-runs/book}
+
+# The last builds a program of its own, with MPI.
+stages=(drape finer million sheet replay exams pictures report mpirun)
+declare -A takes=(
+    [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
+    [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
+    [million]="1 minute and 1 GB: 128 drape-floors side by side on 4,096 ranks (after drape)"
+    [sheet]="half a minute: the solve of a sheet of 100,000 vertices"
+    [replay]="1 minute: replays against runs that are simulated whole"
+    [exams]="10 seconds, and some minutes for building: the pictures of all exams; needs cargo"
+    [pictures]="1 minute: drape-floor to its end, and the parts of a shirt"
+    [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
+    [mpirun]="20 minutes, and some more for building: both scenes under mpirun; needs cargo, an MPI with mpirun, and libclang"
+)
+
+quick=
+wanted=()
+for word in "$@"; do
+    case $word in
+    --quick) quick=yes ;;
+    -*) usage ;;
+    *)
+        [ -n "${takes[$word]-}" ] || { echo "$0: no stage \`$word\`; there are: ${stages[*]}" >&2; exit 2; }
+        wanted+=("$word")
+        ;;
+    esac
+done
+[ ${#wanted[@]} -gt 0 ] || wanted=("${stages[@]}")
+
+out=${OUT:-runs/book} weft=${WEFT:-target/release/weft} steps=${STEPS:-708} repeat=${REPEAT:-3} book=${BOOK:-docs/src}
+if [ -n "$quick" ] && { [ -z "${OUT:-}" ] || [ "$(realpath "$book")" = "$(realpath docs/src)" ]; }; then
+    echo "$0: --quick wants an OUT and a BOOK of its own: an empty folder and a copy of docs/src" >&2
+    exit 2
+fi
 command -v "$weft" >/dev/null || { echo "$weft: build it (cargo build --release), or set WEFT" >&2; exit 2; }
-scenes=(scenes/drape-floor.toml scenes/drape-free.toml)
-sweep=(--ranks 1..64 --policy static,paper,every-other,forecast,forecast-static --network myrinet-2000,gigabit,hdr-infiniband --repeat "$repeat")
-# A core of today; then one of 2006, on the network of 2006.
-"$weft" study "${scenes[@]}" --set partition.patches=64 --steps "$steps" "${sweep[@]}" --out "$out" >"$out.today.txt"
-records=("$out/records/drape-floor" "$out/records/drape-free")
-"$weft" study "${records[@]}" "${sweep[@]}" --slower 10 --out "$out-2006" >"$out.2006.txt"
-# How much slower is a guess: two others, for the table.
-for slower in 9 5; do
-    "$weft" study "${records[@]}" --ranks 1,16 --policy static,paper,every-other,forecast,forecast-static \
-        --network myrinet-2000 --repeat "$repeat" --slower "$slower" --out "$out-$slower" >"$out.$slower.txt"
+mkdir -p "$out"
+
+# All cloths, and on how many ranks.
+cut=(--set partition.patches=64)
+fine=(--set cloth.grid.vertices=200 --set contact.thickness="2 mm" --set partition.patches=256)
+finest=(--set cloth.grid.vertices=316 --set contact.thickness="1.3 mm" --set partition.patches=512)
+sweep_ranks=1..64 most=16 copies=128 million_ranks=(256 1024 4096) million_vertices="1,280,000 vertices"
+sheet=(--steps 30 --record 27..30) sheet_first=27
+declare -A replayed_on=([quick]="2 4 8" [one-sided]="8 16 32") replayed_steps=([quick]=160..175 [one-sided]=105..120)
+floor=(--set output.interval="2 s") shown_step=140 report=() mending=(--record 101..150 --steps 150) profile=(--release)
+if [ -n "$quick" ]; then
+    steps=${STEPS:-4} repeat=${REPEAT:-1}
+    cut=(--set cloth.grid.vertices=24 --set partition.patches=16)
+    fine=(--set cloth.grid.vertices=26 --set partition.patches=16)
+    finest=(--set cloth.grid.vertices=28 --set partition.patches=16)
+    sweep_ranks=1,16 copies=2 million_ranks=(16 32) million_vertices="two small cloths"
+    sheet=(--steps 4 --record 3..4 --set cloth.grid.vertices=40 --set partition.patches=64) sheet_first=3
+    replayed_on=([quick]=2 [one-sided]=8) replayed_steps=([quick]=3..4 [one-sided]=3..4)
+    floor=(--set time.end="10 ms" --set output.interval="10 ms") shown_step=10 report=(--steps 20) mending=(--record 3..4 --steps 4) profile=()
+fi
+
+. benches/study/tables.sh
+
+all_policies=$(IFS=, && echo "${policies[*]}")
+sweep=(--ranks "$sweep_ranks" --policy "$all_policies" --network "myrinet-2000,gigabit,hdr-infiniband" --repeat "$repeat")
+some=(--ranks "1,$most" --network myrinet-2000 --repeat "$repeat")
+
+# What it is made of is in $out/NAME, and what it says beside that.
+study() { # NAME ARGUMENTS OF weft study
+    "$weft" study "${@:2}" --out "$out/$1" >"$out/$1.txt"
+}
+
+picture() { # FILE NAME: to where the book looks for it.
+    cp "$1" "$book/images/$2"
+}
+
+not_made=()
+skip() { # WHAT WHY
+    not_made+=("$1")
+    printf '\n!! NOT MADE: %s: %s\n\n' "$1" "$2" >&2
+}
+
+lacks() { # COMMAND...: the first that there is not.
+    local command
+    for command in "$@"; do
+        command -v "$command" >/dev/null || { echo "$command"; return; }
+    done
+}
+
+# A core of today; all that is of the drapes begins with these two records.
+today() {
+    study today scenes/drape-floor.toml scenes/drape-free.toml "${cut[@]}" --steps "$steps" "${sweep[@]}"
+}
+
+stage_drape() {
+    local records=("$out/today/records/drape-floor" "$out/today/records/drape-free") scene slower
+    today
+    # One of 2006, on the network of 2006.
+    study 2006 "${records[@]}" "${sweep[@]}" --slower 10
+    # How much slower is a guess: two others.
+    for slower in 9 5; do
+        study "$slower" "${records[@]}" "${some[@]}" --policy "$all_policies" --slower "$slower"
+    done
+    # The same, if no rank had to make ready again what another has made ready.
+    study ready "${records[0]}" "${sweep[@]}" --slower 10 --ready-free --collide
+    for scene in drape-floor drape-free; do
+        picture "$out/today/$scene.efficiency.svg" "study-$scene.svg"
+        picture "$out/2006/$scene.efficiency.svg" "study-$scene-2006.svg"
+    done
+    picture "$out/2006/drape-floor.myrinet-2000.speedup.svg" study-drape-floor-phases.svg
+    picture "$out/ready/drape-floor.efficiency.svg" study-drape-floor-ready.svg
+    table_one_rank | fill one-rank
+    table_drape_today | fill drape-today
+    table_drape_2006 | fill drape-2006
+    table_drape_slower | fill drape-slower
+    table_drape_phases | fill drape-phases
+    table_drape_ready | fill drape-ready
+    table_not_computing | fill not-computing
+}
+
+stage_finer() {
+    local plan=("${some[@]}" --policy "static,paper,every-other,forecast-static" --slower 10)
+    today
+    study fine-10000 "$out/today/records/drape-floor" "${plan[@]}"
+    study fine-40000 scenes/drape-floor.toml "${fine[@]}" --steps "$steps" "${plan[@]}"
+    study fine-100000 scenes/drape-floor.toml "${finest[@]}" --steps "$steps" "${plan[@]}"
+    table_finer | fill finer
+}
+
+# Runs a command, and leaves in a file its seconds of processor time and the megabytes that it took at most: 0 where no /proc tells.
+cost() { # FILE COMMAND...
+    (
+        most=0
+        "${@:2}" &
+        while now=$(sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB$/\1/p' "/proc/$!/status" 2>/dev/null) && [ -n "$now" ]; do
+            most=$now
+            sleep 0.5
+        done
+        wait $!
+        # Not through a pipe, whose shells have run nothing. Of the two lines the second is of what this one has run.
+        times >"$1.new"
+        awk -v most="$most" 'NR == 2 { split($1, t, /[ms]/); printf "%.0f %.0f\n", 60 * t[1] + t[2], most / 1024 }' "$1.new" >"$1"
+    )
+    rm "$1.new"
+}
+
+stage_million() {
+    local last=${million_ranks[-1]} plan
+    plan=("$out/today/records/drape-floor" --copies "$copies" --collide --repeat 1 --network hdr-infiniband)
+    today
+    # What one point costs is told by one that is not there yet.
+    if [ ! -e "$out/cost-4096.txt" ]; then
+        rm -rf "$out/million"
+        cost "$out/cost-4096.txt" "$weft" study "${plan[@]}" --ranks "$last" --policy every-other --out "$out/million" >"$out/million.txt"
+    fi
+    study million "${plan[@]}" --ranks "$(IFS=, && echo "${million_ranks[*]}")" --policy static,every-other
+    picture "$out/million/drape-floor-x$copies.efficiency.svg" study-million.svg
+    table_million | fill million
+}
+
+stage_sheet() {
+    local kind
+    for kind in multilevel block-jacobi; do
+        study "sheet-$kind" benches/study/hanging.toml "${sheet[@]}" --set solver.preconditioner="$kind" \
+            --ranks 1,2,16,64 --policy every-other --network hdr-infiniband --repeat "$repeat"
+    done
+    table_sheet | fill sheet
+}
+
+stage_replay() {
+    local scene at plan
+    for scene in quick one-sided; do
+        at=${replayed_steps[$scene]} plan=(--ranks "${replayed_on[$scene]// /,}" --repeat 4 --policy forecast-static)
+        [ "$scene" = one-sided ] || plan[-1]=static,every-other,forecast,forecast-static
+        study "full-$scene" "scenes/$scene.toml" --full --record "$at" --steps "${at#*..}" "${plan[@]}"
+        study "replay-$scene" "$out/full-$scene/records/$scene" "${plan[@]}"
+    done
+    table_replay | fill replay
+}
+
+stage_exams() {
+    local lacking
+    lacking=$(lacks cargo)
+    if [ -n "$lacking" ]; then
+        skip "exams/*" "no $lacking"
+        return
+    fi
+    # The table is written last.
+    [ -e "$out/exams/found.md" ] || cargo run --quiet "${profile[@]}" --example exams -- "$out/exams"
+    mkdir -p "$book/exams"
+    cp "$out/exams/"* "$book/exams"
+}
+
+stage_pictures() {
+    local last
+    if [ ! -e "$out/floor/run.json" ]; then
+        "$weft" run scenes/drape-floor.toml "${floor[@]}" --set output.frames=false --set output.checkpoints=false --out "$out/floor.new" >"$out/floor.txt"
+        mv "$out/floor.new" "$out/floor"
+    fi
+    last=("$out"/floor/pictures/*.png)
+    picture "${last[-1]}" drape-floor.png
+    "$weft" partition scenes/shirt.toml --parts 12 --set output.size='[720, 480]' --picture="$out/shirt-parts.png" >"$out/partition.txt"
+    picture "$out/shirt-parts.png" shirt-parts.png
+    table_partition | fill partition
+}
+
+stage_report() {
+    local policy lacking
+    for policy in static every-other; do
+        [ -e "$out/$policy/one-sided/run.json" ] || {
+            rm -rf "${out:?}/$policy"
+            "$weft" run scenes/one-sided.toml --ranks 4 --comm virtual --network hdr-infiniband --trace "${report[@]}" \
+                --policy "$policy" --quiet --out "$out/$policy.new/one-sided"
+            mv "$out/$policy.new" "$out/$policy"
+        }
+    done
+    "$weft" report "$out/static/one-sided" >"$out/report.txt"
+    "$weft" report "$out/static/one-sided" "$out/every-other/one-sided" --out "$out/mended.html" >"$out/mended.txt"
+    study mending scenes/one-sided.toml "${mending[@]}" --ranks 1,4 --policy static,every-other,forecast,forecast-static \
+        --network hdr-infiniband
+    table_mended | fill mended
+    table_mending | fill mending
+    lacking=$(lacks chromium chromedriver curl)
+    if [ -n "$lacking" ]; then
+        skip "images/report-top.png images/report-step.png" "no $lacking (Debian: apt-get install chromium chromium-driver curl)"
+        return
+    fi
+    benches/study/screenshots.sh "$out/static/one-sided/report.html" "$shown_step" "$out"
+    picture "$out/report-top.png" report-top.png
+    picture "$out/report-step.png" report-step.png
+}
+
+stage_mpirun() {
+    local lacking
+    if [ ! -e "$out/mpirun.txt" ]; then
+        lacking=$(lacks cargo "${MPIRUN:-mpirun}" mpicc)
+        if [ -n "$lacking" ] || [ -n "$quick" ]; then
+            skip "table mpirun" "no ${lacking:-time for it} (Debian: apt-get install libopenmpi-dev openmpi-bin libclang-dev)"
+            return
+        fi
+        if ! cargo bench --quiet --features mpi --bench mpirun --no-run; then
+            skip "table mpirun" "its bench is not built (Debian: apt-get install libopenmpi-dev openmpi-bin libclang-dev)"
+            return
+        fi
+        cargo bench --quiet --features mpi --bench mpirun >"$out/mpirun.new"
+        mv "$out/mpirun.new" "$out/mpirun.txt"
+    fi
+    table_mpirun | fill mpirun
+}
+
+echo "Figures of the book, in $out; on two cores, where nothing is done yet:"
+for stage in "${wanted[@]}"; do printf '  %-9s %s\n' "$stage" "${takes[$stage]}"; done
+for stage in "${wanted[@]}"; do
+    printf '\n== %s\n' "$stage"
+    began=$SECONDS
+    # Not where a condition asks how it ended: then nothing in it would end it.
+    "stage_$stage"
+    printf '== %s: done in %d s\n' "$stage" $((SECONDS - began))
 done
-# The same, if no rank had to make ready again what another has made ready.
-"$weft" study "$out/records/drape-floor" "${sweep[@]}" --slower 10 --ready-free --collide --out "$out-ready" >"$out.ready.txt"
-# A million vertices on thousands of ranks: 128 drape-floors side by side.
-"$weft" study "$out/records/drape-floor" --copies 128 --ranks 256,1024,4096 --policy static,every-other --collide \
-    --repeat 1 --network hdr-infiniband --out "$out-million" >"$out.million.txt"
-images=docs/src/images
-for scene in drape-floor drape-free; do
-    cp "$out/$scene.efficiency.svg" "$images/study-$scene.svg"
-    cp "$out-2006/$scene.efficiency.svg" "$images/study-$scene-2006.svg"
+# All that the pages' tables have.
+for table in "$out"/table-*.md; do
+    [ -e "$table" ] || continue
+    printf '\n'
+    cat "$table"
 done
-cp "$out-2006/drape-floor.myrinet-2000.speedup.svg" "$images/study-drape-floor-phases.svg"
-cp "$out-million/drape-floor-x128.efficiency.svg" "$images/study-million.svg"
-cp "$out-ready/drape-floor.efficiency.svg" "$images/study-drape-floor-ready.svg"
-cat "$out.today.txt" "$out.ready.txt" "$out".{2006,9,5,million}.txt
+if [ ${#not_made[@]} -gt 0 ]; then
+    printf '\nNOT MADE, and left as it was:\n' >&2
+    printf '  %s\n' "${not_made[@]}" >&2
+    exit 3
+fi
