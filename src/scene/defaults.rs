@@ -56,7 +56,7 @@ impl Material {
         bending_model: BendingModel::Quadratic,
         bending: [1e-5; 2],
         bending_bias: None,
-        bending_fit: false,
+        bending_fit: true,
         bending_radius: 0.05,
         damping_mass: 0.0,
         damping: [0.001; 3],

@@ -88,8 +88,7 @@ fn read_bending(table: &Table<'_>, material: &mut Material) {
     }
     let alike = material.bends_alike();
     let fit = table.boolean("bending_fit");
-    material.bending_fit =
-        fit.unwrap_or(!alike || material.bending_model != BendingModel::Quadratic);
+    material.bending_fit = fit.unwrap_or(true);
     if fit == Some(false) && !alike && material.bending.iter().all(|b| b.is_finite()) {
         table.note(
             "bending_fit",

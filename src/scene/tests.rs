@@ -473,7 +473,6 @@ fn fabrics_have_names() {
         strain_limit: 0.05,
         bending: [3e-5; 2],
         bending_bias: None,
-        bending_fit: false,
         ..measured
     };
     assert_eq!(denim("strain_limit = \"5 %\", bending = 3e-5"), changed);

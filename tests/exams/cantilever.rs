@@ -79,13 +79,7 @@ const WAYS: [Way; 8] = [
         45.0,
     ),
     Way::new("mesh turned by 90°", 90.0, "bending = 1e-5", RIGIDITY, 0.0),
-    Way::new(
-        "mesh turned by 45°, fitted",
-        45.0,
-        "bending = 1e-5\nbending_fit = true",
-        RIGIDITY,
-        0.0,
-    ),
+    Way::new("mesh turned by 45°", 45.0, "bending = 1e-5", RIGIDITY, 0.0),
 ];
 
 impl Way {
@@ -219,7 +213,8 @@ fn passes(way: &Way, bound: f64) {
 
 #[test]
 fn a_strip_bends_as_the_elastica() {
-    for way in WAYS.iter().filter(|way| way.bending == WAYS[0].bending) {
+    let along = WAYS.iter().filter(|way| way.turn != 45.0);
+    for way in along.filter(|way| way.bending == WAYS[0].bending) {
         passes(way, WITHIN);
     }
 }
