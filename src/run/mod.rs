@@ -307,6 +307,8 @@ struct RankTotals {
     stopped: Option<Cause>,
     last: Option<Last>,
     trace: Option<TraceSummary>,
+    /// What a record lacks, on rank 0.
+    unrecorded: Option<String>,
 }
 
 /// What rank 0 keeps of the end.
@@ -548,7 +550,10 @@ fn rank_loop(
     let mut tracer = Tracer::start(options, comm)?;
     let recorder = options.record.zip(start);
     let mut recorder = recorder
-        .map(|(wanted, start)| Recorder::start(world, wanted, &start.directory, steps))
+        .map(|(wanted, start)| {
+            let taken = (simulation.step(), steps);
+            Recorder::start(world, wanted, &start.directory, taken)
+        })
         .transpose()?;
     let begin = comm.now();
     let mut totals = RankTotals {
@@ -563,6 +568,7 @@ fn rank_loop(
         stopped: None,
         last: None,
         trace: None,
+        unrecorded: None,
     };
     let pictures = scene.output.pictures.then(|| Pictures::new(world));
     let frame = |writer: &mut Option<Writer<'_>>,
@@ -674,7 +680,7 @@ fn rank_loop(
     };
     totals.trace = summary;
     if let Some(recorder) = recorder {
-        recorder.finish()?;
+        totals.unrecorded = recorder.finish()?;
     }
     totals.last = writer.map(|writer| writer.end(&simulation));
     Ok(Ended {

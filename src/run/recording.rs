@@ -59,20 +59,27 @@ pub(super) struct Recorder {
     steps: TraceSteps,
     writer: RecordWriter,
     tested: Option<Tested>,
+    /// The last step before the run began, the last that it was to take, and the last that it took.
+    began: u64,
+    last: u64,
+    at: u64,
 }
 
 impl Recorder {
-    /// Begins a record of these steps; of the last of so many, if none are named.
+    /// Begins a record of these steps, of a run from the end of step `began` to that of step `last`; of the last of these, if none are named.
     pub(super) fn start(
         world: &World,
         wanted: Option<TraceSteps>,
         directory: &RunDirectory,
-        last: u64,
+        (began, last): (u64, u64),
     ) -> Result<Self, RecordError> {
         Ok(Self {
             steps: recorded(wanted, last),
             writer: RecordWriter::create(&directory.file(RECORD_FILE), &header(world))?,
             tested: None,
+            began,
+            last,
+            at: began,
         })
     }
 
@@ -102,6 +109,7 @@ impl Recorder {
         simulation: &mut Simulation<'_>,
         clock: &dyn Fn() -> Duration,
     ) -> Result<(), RecordError> {
+        self.at = simulation.step();
         let Some(tested) = self.tested.take() else {
             return Ok(());
         };
@@ -123,11 +131,42 @@ impl Recorder {
         }
     }
 
-    /// Completes the file; if the run was stopped before the first of its steps there is none.
-    pub(super) fn finish(self) -> Result<(), RecordError> {
+    /// Completes the file; if the run was stopped before the first of its steps there is none. Answers what a reader must know that it lacks.
+    pub(super) fn finish(self) -> Result<Option<String>, RecordError> {
+        let lacking = self.lacking();
         match self.writer.steps() {
-            0 => self.writer.abandon(),
-            _ => self.writer.finish().map(drop),
+            0 => self.writer.abandon()?,
+            _ => drop(self.writer.finish()?),
         }
+        Ok(lacking)
+    }
+
+    /// Which steps are missing, and how they come into a record.
+    fn lacking(&self) -> Option<String> {
+        let from = self.steps.from();
+        let to = self.last.min(self.steps.to());
+        let (first, last) = (from.max(self.began + 1), to.min(self.at));
+        let cure = match restart(from) {
+            0 => "start it anew".to_owned(),
+            step => format!("start it anew, or go on from a checkpoint of step {step} or before"),
+        };
+        if last < first {
+            return Some(format!(
+                "there is no record: of steps {from} to {to} the run has taken none; {cure}"
+            ));
+        }
+        if (first, last) != (from, to) {
+            return Some(format!(
+                "the record has steps {first} to {last} only, of {from} to {to}; for all of them {cure}"
+            ));
+        }
+        let lead = from.saturating_sub(LEAD).max(1);
+        (self.began >= lead).then(|| {
+            format!(
+                "the record lacks steps {lead} to {} of those that lead to its first, so that replays make forecasts of the very steps \
+                 that these are for: {cure}",
+                self.began
+            )
+        })
     }
 }

@@ -130,6 +130,7 @@ pub(super) fn summarise(
         .map(|checkpoint| &checkpoint.header);
     warnings.extend(header.and_then(|header| changed(header, world)));
     warnings.extend(trace.as_ref().and_then(untraced));
+    warnings.extend(ranks.iter().find_map(|r| r.unrecorded.clone()));
     RunSummary {
         hash: last.hash,
         steps: last.steps,
@@ -346,6 +347,7 @@ mod tests {
             stopped: None,
             last: None,
             trace: None,
+            unrecorded: None,
         };
         assert_eq!(useful(&totals, 2), s(15 - 2 - 3));
         // Without waits all of it.

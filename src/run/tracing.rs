@@ -55,6 +55,12 @@ impl TraceSteps {
         self.from
     }
 
+    /// The last; `u64::MAX` if it is that of the run.
+    #[must_use]
+    pub fn to(&self) -> u64 {
+        self.to
+    }
+
     /// Whether a step is among them.
     #[must_use]
     pub fn contains(&self, step: u64) -> bool {

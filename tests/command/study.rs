@@ -88,6 +88,35 @@ fn a_recorded_run_ends_with_the_same_state() {
     assert!(place.path("recorded/record.weftrec").exists());
 }
 
+/// Who goes on from amid the steps that are to be recorded is told what the record lacks.
+#[test]
+fn a_record_without_all_of_its_steps_is_told_of() {
+    let place = Place::new();
+    let run = "run small.toml --quiet --set output.pictures=false";
+    place.weft(&format!("{run} --steps 40 --out first"));
+    let warnings = |steps: &str| {
+        let resumed = format!("{run} --steps 60 --resume=first/state.000040.ckpt --out second");
+        let ran = place.weft(&format!("{resumed} --record={steps}"));
+        assert!(ran.status.success(), "{ran:?}");
+        let there = place.path("second/record.weftrec").exists();
+        let record = record(&place.path("second"));
+        fs::remove_dir_all(place.path("second")).unwrap();
+        (there, record["warnings"].to_string())
+    };
+    for (steps, there, words) in [
+        ("30..50", true, "has steps 41 to 50 only, of 30 to 50"),
+        ("50..60", true, "lacks steps 34 to 40"),
+        ("50..60", true, "from a checkpoint of step 17 or before"),
+        ("1..35", false, "of steps 1 to 35 the run has taken none"),
+    ] {
+        let (found, warnings) = warnings(steps);
+        assert_eq!(found, there, "{steps}");
+        assert!(warnings.contains(words), "{steps}: {warnings}");
+    }
+    let (found, warnings) = warnings("57..60");
+    assert!(found && !warnings.contains("record"), "{warnings}");
+}
+
 #[test]
 fn what_cannot_be_studied_is_refused() {
     let place = Place::new();
