@@ -4,9 +4,10 @@ use weft_runtime::trace::{Analysis, Hint, Sharing};
 
 use crate::format::{count, seconds};
 
-/// What to try when one cause of idle time in a collision phase outweighs the others; the end of a sentence.
+/// What to try when one cause of idle time in a collision phase outweighs the others; the end of a sentence. `threads`: whether ranks may have
+/// threads beside their workers, as those in virtual time may not.
 #[must_use]
-pub fn advice(analysis: &Analysis) -> Option<String> {
+pub fn advice(analysis: &Analysis, threads: bool) -> Option<String> {
     let policy = policy(analysis.sharing.as_ref());
     let s = |time: std::time::Duration| seconds(time.as_secs_f64());
     Some(match analysis.hint()? {
@@ -56,17 +57,23 @@ pub fn advice(analysis: &Analysis) -> Option<String> {
             "much time goes by between tasks: larger ones come of fewer patches (partition.patches)".to_owned()
         }
         Hint::SlowAnswers => format!(
-            "answers to requests take long, {} on average: give each rank a thread for messages (`--progress-thread`), or \
-             more away at a time (balance.split = \"half\")",
-            s(analysis.steals.mean_latency())
+            "answers to requests take long, {} on average: give {}more away at a time (balance.split = \"half\")",
+            s(analysis.steals.mean_latency()),
+            match threads {
+                true => "each rank a thread for messages (`--progress-thread`), or ",
+                false => "",
+            }
         ),
         Hint::DeafTask => {
             let deaf = analysis.deafness.as_ref()?;
             format!(
-                "rank {} could not answer for {} while it ran a task, and others waited: give each rank a thread for \
-                 messages (`--progress-thread`)",
+                "rank {} could not answer for {} while it ran a task, and others waited: {}",
                 deaf.rank.0,
-                s(deaf.time)
+                s(deaf.time),
+                match threads {
+                    true => "give each rank a thread for messages (`--progress-thread`)",
+                    false => "cut the cloth into more patches (partition.patches), so that tasks are shorter",
+                }
             )
         }
         Hint::LateTask | Hint::LateTaskThoughSplit => {
@@ -134,7 +141,7 @@ mod tests {
         ] {
             let traces = [trace(0, &busy), trace(1, &idle)].map(|t| t.under(&policy));
             let analysis = Analysis::of(&traces);
-            let said = advice(&analysis).unwrap();
+            let said = advice(&analysis, true).unwrap();
             assert!(
                 said.contains("--policy") || said.contains("partition.patches"),
                 "{said}"

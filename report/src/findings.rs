@@ -614,7 +614,8 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
         );
     }
     if let Some((step, analysis)) = &traced.longest
-        && let Some(advice) = advice(analysis).filter(|_| at_fault && steals)
+        && let threads = run.record.machine.comm != "virtual"
+        && let Some(advice) = advice(analysis, threads).filter(|_| at_fault && steals)
     {
         let _ = write!(
             why,

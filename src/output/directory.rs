@@ -177,7 +177,8 @@ impl RunDirectory {
     }
 }
 
-/// Writes a file under a temporary name beside it and renames it into place, see [`RunDirectory::write`].
+/// Writes a file under a temporary name beside it and renames it into place, see [`RunDirectory::write`]. A link stays one, to what is written; what
+/// is no file, as a pipe or `/dev/null`, is written to and stays what it is.
 ///
 /// # Errors
 /// [`OutputError::Write`] naming the file.
@@ -185,14 +186,20 @@ pub fn write_whole(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), OutputError> {
-    let partial = partial_name(path);
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let partial = partial_name(&place);
     let attempt = || {
+        if fs::metadata(&place).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+            let mut through = BufWriter::new(File::options().write(true).open(&place)?);
+            fill(&mut through)?;
+            return through.flush();
+        }
         let mut file = BufWriter::new(File::create(&partial)?);
         fill(&mut file)?;
         file.into_inner()
             .map_err(io::IntoInnerError::into_error)?
             .sync_all()?;
-        fs::rename(&partial, path)
+        fs::rename(&partial, &place)
     };
     attempt().map_err(|source| {
         // The first failure is the one to report; that the rest cannot be cleared adds nothing.
@@ -277,6 +284,29 @@ mod tests {
         let error = RunDirectory::create(path.join("below")).unwrap_err();
         assert!(matches!(error, OutputError::Write { .. }), "{error}");
         assert_eq!(fs::read_to_string(path).unwrap(), "mine");
+    }
+
+    /// A page that is asked for in `/dev/stdout`, or behind a link, is not to take the place of that.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_no_file_is_written_to_and_a_link_stays_one() {
+        use std::os::fd::AsRawFd as _;
+
+        let root = tempfile::tempdir().unwrap();
+        let (target, link) = (root.path().join("target"), root.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        write_whole(&link, |out| out.write_all(b"new")).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+        let (mut from, to) = io::pipe().unwrap();
+        let pipe = format!("/proc/self/fd/{}", to.as_raw_fd());
+        write_whole(pipe.as_ref(), |out| out.write_all(b"new")).unwrap();
+        drop(to);
+        let mut read = String::new();
+        io::Read::read_to_string(&mut from, &mut read).unwrap();
+        assert_eq!(read, "new");
     }
 
     /// `/proc` refuses new entries to everybody, also to root, whom permission bits do not stop.

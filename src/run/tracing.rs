@@ -305,7 +305,7 @@ impl Tracer {
             timelines.push(wire::decode(bytes).map_err(super::malformed(rank))?);
         }
         timelines.iter_mut().for_each(Timeline::align);
-        let summary = summary(&timelines);
+        let summary = summary(&timelines, comm.has_threads());
         Ok(Some((summary, Traces { encoded, timelines })))
     }
 }
@@ -334,7 +334,8 @@ impl Traces {
     }
 }
 
-fn summary(timelines: &[Timeline]) -> TraceSummary {
+/// `threads`: whether ranks may have some beside their workers.
+fn summary(timelines: &[Timeline], threads: bool) -> TraceSummary {
     let steps = timelines.iter().flat_map(|timeline| &timeline.scopes);
     let steps = steps.map(|(step, _)| *step);
     let mut errors: Vec<Duration> = timelines.iter().map(|t| t.clock.error()).collect();
@@ -345,13 +346,13 @@ fn summary(timelines: &[Timeline]) -> TraceSummary {
         events: timelines.iter().map(Timeline::events).sum(),
         dropped: timelines.iter().map(Timeline::dropped_in_all).sum(),
         clock_error: errors.iter().rev().take(2).sum(),
-        story: story(timelines),
+        story: story(timelines, threads),
     }
 }
 
 /// The longest collision phase that was traced whole, explained; and the task that kept a rank from
 /// answering for longest, if one did for long.
-fn story(timelines: &[Timeline]) -> Option<String> {
+fn story(timelines: &[Timeline], threads: bool) -> Option<String> {
     let scopes = timelines.first()?.scopes.iter().map(|(step, _)| *step);
     let analysed = scopes.filter_map(|step| {
         let of_step = |timeline: &Timeline| {
@@ -383,7 +384,7 @@ fn story(timelines: &[Timeline]) -> Option<String> {
         "The longest collision phase, of step {step}: {}",
         analysis.story()
     );
-    if let Some(advice) = advice(&analysis) {
+    if let Some(advice) = advice(&analysis, threads) {
         text.push_str(&format!("\nHint: {advice}."));
     }
     if let Some((other, deaf)) = deafest.filter(|(other, _)| *other != step) {

@@ -15,7 +15,7 @@ use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on,
 };
-use weft_study::forecast::{self, Part, Placement, Spent, Told, work};
+use weft_study::forecast::{self, Account, Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
 use weft_study::ready::{Early, Reads, Ready, makes_early};
@@ -126,6 +126,17 @@ struct Pricing {
 }
 
 impl Pricing {
+    /// For a rank that owns these patches, of so many ranks.
+    fn new(geometry: &Geometry<'_>, own: &Range<usize>, prices: &Prices, ranks: usize) -> Self {
+        let patches = geometry.cloth.patches().len();
+        Self {
+            prices: prices_on(&tiles(geometry), around(geometry), prices, ranks),
+            reads: (0..patches).map(|patch| reads(geometry, patch)).collect(),
+            own: own.clone(),
+            ready: Ready::new(patches),
+        }
+    }
+
     /// What tests of a target cost, in ns, with what had to be made ready for them.
     fn of(&self, snapshot: &Snapshot<'_>, target: Target, counts: &Counts) -> u64 {
         let mut cost = 0.0;
@@ -279,64 +290,108 @@ pub(super) fn detect(
     (options, team): (&ScopeOptions, &Team),
     prices: Option<&Prices>,
 ) -> Result<(Contacts, ScopeReport, Duration), ScopeError> {
-    let me = comm.rank().index();
-    let own = ownership.patches(me);
+    let own = ownership.patches(comm.rank().index());
     let first = OnceLock::new();
     let find_first = || {
         first.get_or_init(|| tests_at(snapshot, own.clone()));
     };
-    let made_of = (snapshot, geometry);
+    let mut pricing = prices.map(|prices| Pricing::new(geometry, &own, prices, comm.size()));
+    let early = made_early(comm, geometry, (placing, &own), pricing.as_mut());
     let told = placing.told().filter(|_| options.policy.forecast);
     let tells = told.is_some();
-    let patches = geometry.cloth.patches().len();
-    let mut pricing = prices.map(|prices| Pricing {
-        prices: prices_on(&tiles(geometry), around(geometry), prices, comm.size()),
-        reads: (0..patches).map(|patch| reads(geometry, patch)).collect(),
-        own: own.clone(),
-        ready: Ready::new(patches),
-    });
-    let mut early = Early::default();
-    if makes_early(comm.size()) {
-        early.patches = match placing.placement() {
-            Some(plan) => plan.tested_whole(me),
-            None if geometry.self_collision => own.clone().collect(),
-            // Who knows whether any body is near.
-            None => Vec::new(),
-        };
-    }
-    if let Some(pricing) = &mut pricing {
-        let reads = |patch: usize| &pricing.reads[patch];
-        early = Early::new(early.patches, &own, reads, &pricing.prices);
-        pricing.ready = early.ready(patches, reads);
-    }
     let (told, early_time) = share_geometry(
         comm,
-        made_of,
+        (snapshot, geometry),
         ownership,
         (team, prices),
         (told, &early),
         &find_first,
     )?;
-    if tells && comm.size() > 1 {
-        let patches = geometry.cloth.patches().iter();
-        let nodes = patches.map(|tree| tree.len() as u32);
-        let triangles: Vec<u32> = tiles(geometry).iter().map(|tile| tile.triangles).collect();
-        let before = forecast::before(&triangles, comm.size());
-        placing.plan(&told, &nodes.collect::<Vec<_>>(), &before);
-        if let Some(prices) = prices {
-            comm.compute(
-                ns(prices.forecast, placing.known().len() as f64),
-                Duration::ZERO,
-            );
-        }
-    } else if comm.size() == 1 {
+    if comm.size() == 1 {
         placing.note();
+    } else if tells {
+        plan(comm, geometry, (placing, &told), prices);
     }
-    let (runs, targets) = match (first.into_inner(), placing.placement()) {
+    let found = first.into_inner();
+    let runs = tests_here(comm, snapshot, (own, found), (placing, options), prices);
+    let several = comm.size() > 1;
+    let bundled = !several && team.threads() > 1 && options.trace.is_none();
+    let tasks: Vec<Collide> = match bundled {
+        true => bundles(runs.into_iter().map(|(run, _)| run)),
+        false => runs.into_iter().map(Collide::new).collect(),
+    };
+    let tested = Tested {
+        snapshot,
+        pricing,
+        post: several.then(|| Post::new(ownership, comm.rank().index())),
+        left: Mutex::default(),
+    };
+    let (found, spent, report) = make_tests(comm, tested, tasks, (options, team))?;
+    let contacts = Contacts::sorted(found, team);
+    // As if tests had made it ready, on as many threads as had something to make.
+    let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
+    placing.ended(spent, report.busy.iter().sum::<Duration>() + of_workers);
+    pay(comm, prices, |prices| (prices.contact, contacts.len()));
+    Ok((contacts, report, early_time))
+}
+
+/// What this rank makes ready while messages are under way, and of what pays for that before tests do.
+fn made_early(
+    comm: &dyn Comm,
+    geometry: &Geometry<'_>,
+    (placing, own): (&Placing, &Range<usize>),
+    pricing: Option<&mut Pricing>,
+) -> Early {
+    let mut early = Early::default();
+    if makes_early(comm.size()) {
+        early.patches = match placing.placement() {
+            Some(plan) => plan.tested_whole(comm.rank().index()),
+            None if geometry.self_collision => own.clone().collect(),
+            // Who knows whether any body is near.
+            None => Vec::new(),
+        };
+    }
+    if let Some(pricing) = pricing {
+        let reads = |patch: usize| &pricing.reads[patch];
+        early = Early::new(early.patches, own, reads, &pricing.prices);
+        pricing.ready = early.ready(pricing.reads.len(), reads);
+    }
+    early
+}
+
+/// Says which rank makes which test, by what all ranks told of the last ones.
+fn plan(
+    comm: &mut dyn Comm,
+    geometry: &Geometry<'_>,
+    (placing, told): (&mut Placing, &[Account]),
+    prices: Option<&Prices>,
+) {
+    let patches = geometry.cloth.patches().iter();
+    let nodes: Vec<u32> = patches.map(|tree| tree.len() as u32).collect();
+    let triangles: Vec<u32> = tiles(geometry).iter().map(|tile| tile.triangles).collect();
+    let before = forecast::before(&triangles, comm.size());
+    placing.plan(told, &nodes, &before);
+    pay(comm, prices, |prices| {
+        (prices.forecast, placing.known().len())
+    });
+}
+
+/// Tests whose roots meet, with what the rank does of each; and of how many targets they are.
+type Found = (Vec<(TestRun, Part)>, usize);
+
+/// The tests that begin on this rank, of which some may have been found already.
+fn tests_here(
+    comm: &mut dyn Comm,
+    snapshot: &Snapshot<'_>,
+    (own, found): (Range<usize>, Option<Found>),
+    (placing, options): (&Placing, &ScopeOptions),
+    prices: Option<&Prices>,
+) -> Vec<(TestRun, Part)> {
+    let (runs, targets) = match (found, placing.placement()) {
         (Some(found), _) => found,
         (None, None) => tests_at(snapshot, own),
         (None, Some(plan)) => {
-            let (mut runs, targets) = tests_placed(snapshot, plan, me);
+            let (mut runs, targets) = tests_placed(snapshot, plan, comm.rank().index());
             // A worker beside the first begins with those that were forked first.
             if !options.policy.steal && options.workers == 1 {
                 plan.small_first(&mut runs, |(run, _)| against(run.target()));
@@ -344,22 +399,17 @@ pub(super) fn detect(
             (runs, targets)
         }
     };
-    let several = comm.size() > 1;
-    let post = several.then(|| Post::new(ownership, me));
-    let tested = Tested {
-        snapshot,
-        pricing,
-        post,
-        left: Mutex::default(),
-    };
-    if let Some(prices) = prices {
-        comm.compute(ns(prices.target, targets as f64), Duration::ZERO);
-    }
-    let tasks: Vec<Collide> = if several || team.threads() == 1 || options.trace.is_some() {
-        runs.into_iter().map(Collide::new).collect()
-    } else {
-        bundles(runs.into_iter().map(|(run, _)| run))
-    };
+    pay(comm, prices, |prices| (prices.target, targets));
+    runs
+}
+
+/// Makes tests on all ranks: the contacts that are this rank's, and what its tests took. Collective.
+fn make_tests(
+    comm: &mut dyn Comm,
+    tested: Tested<'_>,
+    tasks: Vec<Collide>,
+    (options, team): (&ScopeOptions, &Team),
+) -> Result<(Vec<Batch>, Vec<Told>, ScopeReport), ScopeError> {
     let registry = Registry::new().with::<Collide>();
     let ((), mut report) = scope_on(team, comm, &registry, &tested, options, |s| {
         let group = s.group();
@@ -374,20 +424,18 @@ pub(super) fn detect(
     })?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
     let mut found = left.contacts;
-    if let Some(post) = post {
+    if let Some(post) = tested.post {
         found.extend(post.open(std::mem::take(&mut report.letters))?);
     }
-    let contacts = Contacts::sorted(found, team);
-    // As if tests had made it ready, on as many threads as had something to make.
-    let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
-    placing.ended(
-        left.spent,
-        report.busy.iter().sum::<Duration>() + of_workers,
-    );
+    Ok((found, left.spent, report))
+}
+
+/// On a modelled machine, lets the time go by in which so much is done at such a price.
+fn pay(comm: &mut dyn Comm, prices: Option<&Prices>, done: impl Fn(&Prices) -> (f64, usize)) {
     if let Some(prices) = prices {
-        comm.compute(ns(prices.contact, contacts.len() as f64), Duration::ZERO);
+        let (price, count) = done(prices);
+        comm.compute(ns(price, count as f64), Duration::ZERO);
     }
-    Ok((contacts, report, early_time))
 }
 
 /// Test runs in tasks of some each, for threads that share them among themselves only: to hand a task to another thread takes as
@@ -406,7 +454,7 @@ fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
 }
 
 /// The tests of these patches whose roots meet, and how many there are in all.
-fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> (Vec<(TestRun, Part)>, usize) {
+fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> Found {
     let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
     let count = targets.len();
     let meeting = |target| Some((TestRun::new(target, snapshot)?, Part::WHOLE));
@@ -414,11 +462,7 @@ fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> (Vec<(TestRun, Pa
 }
 
 /// The tests that a plan gives a rank, if their roots meet, with what it does of each; and how many there are in all.
-fn tests_placed(
-    snapshot: &Snapshot<'_>,
-    plan: &Placement,
-    me: usize,
-) -> (Vec<(TestRun, Part)>, usize) {
+fn tests_placed(snapshot: &Snapshot<'_>, plan: &Placement, me: usize) -> Found {
     let known = plan.known(me).map(|spent| match spent.against {
         Against::Itself => Target::Patch(spent.patch),
         Against::Patch(other) => Target::Patches(spent.patch, other),

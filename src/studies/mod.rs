@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use weft_study::directory::{DirectoryError, prepare};
+use weft_study::directory::{DirectoryError, claim, prepare};
 use weft_study::plan::{Plan, parse_ranks};
 use weft_study::record::{Record, RecordError};
 use weft_study::sweep::{Progress, Replayed, Results, Source, SweepError, sweep};
@@ -31,6 +31,9 @@ use crate::{Failure, say, signals};
 /// What is studied unless said.
 const RANKS: &str = "1..16";
 const NETWORK: &str = "myrinet-2000";
+
+/// Copies of a record have so many patches at most: 160,000,000 vertices of the drape scenes.
+const MOST_PATCHES: usize = 1 << 20;
 
 /// A study under way.
 struct Study<'a> {
@@ -103,7 +106,13 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         stop: Stop::default(),
     };
     // Before anything is recorded, too.
+    let claimed = || claim(&study.out).map_err(|error: DirectoryError| failed(error.into()));
+    let before = claimed()?;
     prepare(&study.out, &families).map_err(|error: DirectoryError| failed(error.into()))?;
+    let _claim = match before {
+        None => claimed()?,
+        its => its,
+    };
     signals::ask(&study.stop).map_err(|error| Failure {
         code: 101,
         message: format!("cannot listen to signals: {error}"),
@@ -272,6 +281,14 @@ impl Study<'_> {
         }
         let source = Replayed::open(&path).map_err(broken)?;
         let copies = self.arguments.copies;
+        let most = MOST_PATCHES / source.patches().max(1);
+        if copies > 1 && copies as usize > most {
+            let message = format!(
+                "--copies {copies}: of this record, with {} patches, at most {most} copies fit into {MOST_PATCHES} patches",
+                source.patches()
+            );
+            return Err(Failure { code: 2, message });
+        }
         Ok(Box::new(source.named(&of.name).copied(copies)))
     }
 

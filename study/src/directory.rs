@@ -3,7 +3,7 @@
 //! `study.of` has a line of its own and then the scenes of the study, one a line, in the order of their points. A study goes on in the
 //! directory if those that it finds there are its first ones.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,12 @@ pub enum DirectoryError {
     /// A directory that holds something else.
     #[error("{} holds files, but no study; choose another --out", path.display())]
     Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another process makes a study in it at this moment.
+    #[error("another study is at work in {}; wait for its end, or choose another --out", path.display())]
+    Busy {
         /// The directory.
         path: PathBuf,
     },
@@ -91,6 +97,33 @@ pub fn prepare(out: &Path, of: &[&str]) -> Result<(), DirectoryError> {
     fs::write(&path, text).map_err(io_error(&path))
 }
 
+/// A directory that no other study works in while this is there.
+#[derive(Debug)]
+pub struct Claim {
+    _locked: File,
+}
+
+/// Claims the directory of a study; `None` if there is no study in it yet.
+///
+/// # Errors
+/// [`DirectoryError::Busy`]. A file system that knows no locks claims nothing, and says nothing.
+pub fn claim(out: &Path) -> Result<Option<Claim>, DirectoryError> {
+    let path = out.join(OF);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(source) => return Err(io_error(&path)(source)),
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(DirectoryError::Busy {
+            path: out.to_owned(),
+        }),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(Claim { _locked: file })),
+    }
+}
+
 /// The scenes of the study in a directory; `None` if there is none.
 fn scenes(out: &Path) -> Result<Option<Vec<String>>, DirectoryError> {
     let path = out.join(OF);
@@ -142,6 +175,21 @@ mod tests {
             );
         }
         prepare(&out, &["floor", "free"]).unwrap();
+    }
+
+    #[test]
+    fn two_studies_at_once_are_one_too_many() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path();
+        assert!(claim(out).unwrap().is_none());
+        prepare(out, &["floor"]).unwrap();
+        let first = claim(out).unwrap().unwrap();
+        // Also while it says whose it is again.
+        prepare(out, &["floor", "free"]).unwrap();
+        let error = claim(out).unwrap_err();
+        assert!(matches!(error, DirectoryError::Busy { .. }), "{error}");
+        drop(first);
+        assert!(claim(out).unwrap().is_some());
     }
 
     #[test]

@@ -64,6 +64,9 @@ pub enum PlanError {
     /// A machine that is no machine.
     #[error("a machine {0} times slower: give a number above 0, at most a million")]
     Slower(String),
+    /// More repetitions than anybody waits for.
+    #[error("{0} repetitions of each point: give at most {MOST_REPETITIONS}")]
+    Repetitions(u32),
     /// Nothing to do.
     #[error("no {0} to study")]
     Nothing(&'static str),
@@ -91,6 +94,9 @@ pub enum PlanError {
     },
 }
 
+/// Repetitions of a point, at most.
+const MOST_REPETITIONS: u32 = 100_000;
+
 impl Plan {
     /// Checks names and numbers.
     ///
@@ -109,6 +115,9 @@ impl Plan {
         }
         if !(self.slower > 0.0 && self.slower <= 1e6) {
             return Err(PlanError::Slower(self.slower.to_string()));
+        }
+        if self.repeat > MOST_REPETITIONS {
+            return Err(PlanError::Repetitions(self.repeat));
         }
         if self.ranks.contains(&0) {
             return Err(PlanError::Ranks("0".to_owned()));
@@ -290,8 +299,17 @@ mod tests {
         let names: std::collections::BTreeSet<_> = points.iter().map(Point::name).collect();
         assert_eq!(names.len(), points.len());
         assert_eq!(
-            Plan { repeat: 0, ..plan }.check(),
+            Plan {
+                repeat: 0,
+                ..plan.clone()
+            }
+            .check(),
             Err(PlanError::Nothing("repetitions"))
         );
+        let endless = Plan {
+            repeat: u32::MAX,
+            ..plan
+        };
+        assert_eq!(endless.check(), Err(PlanError::Repetitions(u32::MAX)));
     }
 }

@@ -418,28 +418,36 @@ impl Comm for VirtualComm<'_, '_> {
     }
 
     fn now(&self) -> Duration {
-        self.world.borrow().now(self.rank)
+        self.world.borrow_mut().now(self.rank)
     }
 
     fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
         let mut world = self.world.borrow_mut();
         world.account(self.rank);
         world.check(self.rank)?;
-        world.send(self.rank, to, tag, bytes)
+        let sent = world.send(self.rank, to, tag, bytes);
+        world.restart();
+        sent
     }
 
     fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
         self.catch_up()?;
-        Ok(self.world.borrow_mut().take(self.rank, tag))
+        let mut world = self.world.borrow_mut();
+        let found = world.take(self.rank, tag);
+        world.restart();
+        Ok(found)
     }
 
     fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError> {
         loop {
             self.catch_up()?;
-            let found = self.world.borrow_mut().take_from(self.rank, from, tag)?;
+            let mut world = self.world.borrow_mut();
+            let found = world.take_from(self.rank, from, tag)?;
             if let Some(bytes) = found {
+                world.restart();
                 return Ok(bytes);
             }
+            drop(world);
             self.world.borrow_mut().block_for(self.rank, from, tag);
             self.suspend();
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::super::mailbox::Mailbox;
 use super::super::{CommError, Message, Rank, Tag};
 use super::{Computation, Fault, Network, VirtualOptions};
-use crate::cpu_time::thread_time;
+use crate::cpu_time::Stopwatch;
 
 /// What looking for a message costs that is not there, if nothing else happened since the last look: a loop
 /// that only looks gets on in time.
@@ -140,8 +140,8 @@ pub(super) struct World {
     /// In the order in which they are told.
     deaths: Vec<Death>,
     aborted: Option<End>,
-    /// Time of this thread, which all ranks take turns on.
-    resumed: Duration,
+    /// Of this thread, which all ranks take turns on: since the rank whose turn it is was last charged.
+    watch: Stopwatch,
     record: bool,
     pub(super) messages: u64,
     pub(super) bytes: u64,
@@ -167,7 +167,7 @@ impl World {
             needs: BTreeSet::new(),
             deaths: Vec::new(),
             aborted: None,
-            resumed: thread_time(),
+            watch: Stopwatch::start(),
             record: options.record,
             messages: 0,
             bytes: 0,
@@ -244,10 +244,10 @@ impl World {
         self.restart();
     }
 
-    /// From now on computation is measured.
-    fn restart(&mut self) {
+    /// From now on computation is measured: what sending and receiving takes here is the network's to say.
+    pub(super) fn restart(&mut self) {
         if matches!(self.computation, Computation::Measured { .. }) {
-            self.resumed = thread_time();
+            self.watch.restart();
         }
     }
 
@@ -380,20 +380,16 @@ impl World {
     pub(super) fn account(&mut self, rank: Rank) {
         if let Computation::Measured { factor } = self.computation {
             let place = &mut self.places[rank.index()];
-            let took =
-                thread_time().saturating_sub(self.resumed).as_secs_f64() * factor * place.slowness;
-            place.clock += (took * 1e9) as Time;
-            self.restart();
+            let took = self.watch.lap().mul_f64(factor * place.slowness);
+            place.clock += nanos(took);
         }
     }
 
-    pub(super) fn now(&self, rank: Rank) -> Duration {
+    pub(super) fn now(&mut self, rank: Rank) -> Duration {
         let place = &self.places[rank.index()];
         let mut clock = Duration::from_nanos(place.clock);
         if let Computation::Measured { factor } = self.computation {
-            clock += thread_time()
-                .saturating_sub(self.resumed)
-                .mul_f64(factor * place.slowness);
+            clock += self.watch.read().mul_f64(factor * place.slowness);
         }
         clock
     }
