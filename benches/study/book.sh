@@ -21,7 +21,7 @@ declare -A takes=(
     [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
     [million]="1 minute and 1 GB: 128 drape-floors side by side on 4,096 ranks (after drape)"
     [sheet]="half a minute: the solve of a sheet of 100,000 vertices"
-    [replay]="1 minute: replays against runs that are simulated whole"
+    [replay]="1 minute: replays against runs that are simulated whole, and against runs in virtual time"
     [exams]="10 seconds, and some minutes for building: the pictures of all exams; needs cargo"
     [pictures]="1 minute: drape-floor to its end, and the parts of a shirt"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
@@ -178,7 +178,7 @@ stage_sheet() {
 }
 
 stage_replay() {
-    local scene at plan
+    local scene at plan policy
     for scene in quick one-sided; do
         at=${replayed_steps[$scene]} plan=(--ranks "${replayed_on[$scene]// /,}" --repeat 4 --policy forecast-static)
         [ "$scene" = one-sided ] || plan[-1]=static,every-other,forecast,forecast-static
@@ -186,6 +186,17 @@ stage_replay() {
         study "replay-$scene" "$out/full-$scene/records/$scene" "${plan[@]}"
     done
     table_replay | fill replay
+    # And from what is measured where ranks are in virtual time.
+    for policy in static every-other; do
+        [ -e "$out/virtual-$policy/run.json" ] || {
+            rm -rf "${out:?}/virtual-$policy"
+            "$weft" run scenes/one-sided.toml --ranks 4 --comm virtual --network hdr-infiniband --steps "${at#*..}" --policy "$policy" \
+                --set output.frames=false --set output.pictures=false --set output.checkpoints=false --quiet --out "$out/virtual.new"
+            mv "$out/virtual.new" "$out/virtual-$policy"
+        }
+    done
+    study virtual-replay "$out/full-one-sided/records/one-sided" --ranks 4 --repeat 4 --policy static,every-other --network hdr-infiniband
+    table_virtual "${at%..*}" | fill virtual
 }
 
 stage_exams() {

@@ -275,6 +275,26 @@ table_replay() {
     done
 }
 
+# What runs in virtual time measure, steps from the one given on, beside what replays of the same steps take.
+table_virtual() { # FIRST STEP
+    local phase policy columns text run replayed
+    head_of '`one-sided` on 4 ranks, hdr-infiniband, ms a step' 'static: run' replay 'every-other: run' replay
+    for phase in collide step; do
+        columns="collide_s"
+        [ "$phase" = collide ] || columns="physics_s,collide_s,solve_s,response_s,share_s"
+        text="| ${shown[$phase]} |"
+        for policy in static every-other; do
+            run=$(awk -F, -v from="$1" -v columns=",$columns," '
+                NR == 1 { for (i = 1; i <= NF; i++) if (index(columns, "," $i ",")) of[i]; next }
+                $1 >= from { for (i in of) sum += $i; count++ }
+                END { print 1e3 * sum / count }' "$out/virtual-$policy/history.csv")
+            replayed=$(cell virtual-replay one-sided hdr-infiniband "$policy" "$phase" 4 time_ms)
+            text+=" $(number '%.2f' x "$run") | $(number '%.2f' x "$replayed") |"
+        done
+        printf '%s\n' "$text"
+    done
+}
+
 # Of what `weft partition` prints.
 table_partition() {
     awk -F' *[|] *' '
