@@ -107,6 +107,8 @@ stage_drape() {
     today
     # One of 2006, on the network of 2006.
     study 2006 "${records[@]}" "${sweep[@]}" --slower 10
+    # Collisions by themselves, which all ranks begin at once.
+    study alone "${records[@]}" "${sweep[@]}" --slower 10 --collide
     # How much slower is a guess: two others.
     for slower in 9 5; do
         study "$slower" "${records[@]}" "${some[@]}" --policy "$all_policies" --slower "$slower"
@@ -178,7 +180,7 @@ stage_sheet() {
 }
 
 stage_replay() {
-    local scene at plan policy
+    local scene at plan policy turn run
     for scene in quick one-sided; do
         at=${replayed_steps[$scene]} plan=(--ranks "${replayed_on[$scene]// /,}" --repeat 4 --policy forecast-static)
         [ "$scene" = one-sided ] || plan[-1]=static,every-other,forecast,forecast-static
@@ -187,13 +189,18 @@ stage_replay() {
     done
     table_replay | fill replay
     # And from what is measured where ranks are in virtual time.
-    for policy in static every-other; do
-        [ -e "$out/virtual-$policy/run.json" ] || {
-            rm -rf "${out:?}/virtual-$policy"
-            "$weft" run scenes/one-sided.toml --ranks 4 --comm virtual --network hdr-infiniband --steps "${at#*..}" --policy "$policy" \
-                --set output.frames=false --set output.pictures=false --set output.checkpoints=false --quiet --out "$out/virtual.new"
-            mv "$out/virtual.new" "$out/virtual-$policy"
-        }
+    # In turns, for few machines are quiet for long.
+    for turn in 1 2 3; do
+        for policy in alone static every-other; do
+            run=(scenes/one-sided.toml --ranks 4 --policy "$policy")
+            [ "$policy" != alone ] || run=(scenes/one-sided.toml --ranks 1)
+            [ -e "$out/virtual-$policy-$turn/run.json" ] || {
+                rm -rf "${out:?}/virtual-$policy-$turn"
+                "$weft" run "${run[@]}" --comm virtual --network hdr-infiniband --steps "${at#*..}" --quiet --set output.frames=false \
+                    --set output.pictures=false --set output.checkpoints=false --out "$out/virtual.new" >/dev/null
+                mv "$out/virtual.new" "$out/virtual-$policy-$turn"
+            }
+        done
     done
     study virtual-replay "$out/full-one-sided/records/one-sided" --ranks 4 --repeat 4 --policy static,every-other --network hdr-infiniband
     table_virtual "${at%..*}" | fill virtual
