@@ -39,19 +39,26 @@ pub(crate) struct Stopwatch {
 impl Stopwatch {
     /// One that runs from now on.
     pub(crate) fn start() -> Self {
+        Self::from(asking(), thread_time())
+    }
+
+    fn from(asking: Duration, began: Duration) -> Self {
         Self {
-            asking: asking(),
+            began,
             read: 0,
             said: Duration::ZERO,
-            began: thread_time(),
+            asking,
         }
     }
 
     /// The time since it was started; not less than it said before.
     pub(crate) fn read(&mut self) -> Duration {
+        self.read_at(thread_time())
+    }
+
+    fn read_at(&mut self, now: Duration) -> Duration {
         self.read += 1;
-        let since = thread_time().saturating_sub(self.began);
-        let computed = since.saturating_sub(self.asking * self.read);
+        let computed = now.saturating_sub(self.began + self.asking * self.read);
         self.said = self.said.max(computed);
         self.said
     }
@@ -59,23 +66,14 @@ impl Stopwatch {
     /// The same, and starts anew from then on.
     pub(crate) fn lap(&mut self) -> Duration {
         let now = thread_time();
-        let computed = now
-            .saturating_sub(self.began)
-            .saturating_sub(self.asking * (self.read + 1));
-        let computed = self.said.max(computed);
-        *self = Self {
-            began: now,
-            read: 0,
-            said: Duration::ZERO,
-            asking: self.asking,
-        };
+        let computed = self.read_at(now);
+        *self = Self::from(self.asking, now);
         computed
     }
 
     /// Starts anew.
     pub(crate) fn restart(&mut self) {
-        (self.read, self.said) = (0, Duration::ZERO);
-        self.began = thread_time();
+        *self = Self::from(self.asking, thread_time());
     }
 }
 
