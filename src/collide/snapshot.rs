@@ -224,15 +224,15 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The volumes around these patches, as numbers.
-    pub(crate) fn roots(&self, patches: Range<usize>) -> Vec<[f32; Kdop18::NUMBERS]> {
-        let roots = patches.map(|patch| *self.patch_root(patch as u32).numbers());
+    pub(crate) fn roots(&self, patches: &[usize]) -> Vec<[f32; Kdop18::NUMBERS]> {
+        let roots = (patches.iter()).map(|&patch| *self.patch_root(patch as u32).numbers());
         roots.collect()
     }
 
-    /// Takes the volumes around patches, the first of which is given, from whoever has made them of the same positions.
-    pub(crate) fn take_roots(&self, first: usize, roots: &[[f32; Kdop18::NUMBERS]]) {
-        for (kept, numbers) in self.volumes.roots[first..].iter().zip(roots) {
-            kept.of(|root| {
+    /// Takes the volumes around some patches from whoever has made them of the same positions.
+    pub(crate) fn take_roots(&self, patches: &[usize], roots: &[[f32; Kdop18::NUMBERS]]) {
+        for (&patch, numbers) in patches.iter().zip(roots) {
+            self.volumes.roots[patch].of(|root| {
                 root.clear();
                 root.push(Kdop18::from_numbers(*numbers));
             });

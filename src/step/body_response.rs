@@ -90,22 +90,21 @@ impl BodyResponse {
     ///
     /// `contacts` are those of owned vertices with bodies, sorted; vertices for which `pinned` holds are
     /// left alone. `velocities` are those of owned vertices at the start of the step, in m/s.
-    pub fn constrain(
+    pub fn constrain<'c>(
         &mut self,
-        contacts: &[Contact],
+        contacts: impl Iterator<Item = &'c Contact>,
         velocities: &[DVec3],
         pinned: &[bool],
         step: &StepContext<'_>,
     ) {
         self.constraints.clear();
-        for group in contacts.chunk_by(|a, b| a.id.a == b.id.a) {
-            let local = (group[0].id.a - step.first) as usize;
-            if pinned[local] {
-                continue;
+        by_vertex(contacts, |vertex, group| {
+            let local = (vertex - step.first) as usize;
+            if !pinned[local] {
+                let constraint = self.choose(group, local, velocities[local], step);
+                self.constraints.extend(constraint);
             }
-            let constraint = self.choose(group, local, velocities[local], step);
-            self.constraints.extend(constraint);
-        }
+        });
     }
 
     /// The constraints of this step, one per constrained vertex, ascending.
@@ -155,24 +154,24 @@ impl BodyResponse {
     }
 
     /// Keeps every owned vertex out of the bodies it is close to; returns how many had to be moved.
-    pub fn clamp(
+    pub fn clamp<'c>(
         &mut self,
-        contacts: &[Contact],
+        contacts: impl Iterator<Item = &'c Contact>,
         velocities: &mut [DVec3],
         pinned: &[bool],
         step: &StepContext<'_>,
     ) -> usize {
         let mut clamped = 0;
-        for group in contacts.chunk_by(|a, b| a.id.a == b.id.a) {
-            let local = (group[0].id.a - step.first) as usize;
+        by_vertex(contacts, |vertex, group| {
+            let local = (vertex - step.first) as usize;
             if pinned[local] {
-                continue;
+                return;
             }
             let velocity = &mut velocities[local];
             let mut touched = false;
             // Two sweeps: the second mends what the last normal of a corner did to the first.
             for _ in 0..2 {
-                for contact in group {
+                for &contact in group {
                     let rate = (*velocity - contact.body_velocity).dot(contact.normal);
                     let lack = least_rate(contact, step.dt) - rate;
                     if lack > 0.0 {
@@ -189,7 +188,7 @@ impl BodyResponse {
                 }
             }
             clamped += usize::from(touched);
-        }
+        });
         clamped
     }
 
@@ -207,7 +206,7 @@ impl BodyResponse {
     /// The constraint of one vertex, from all its contacts.
     fn choose(
         &self,
-        group: &[Contact],
+        group: &[&Contact],
         local: usize,
         velocity: DVec3,
         step: &StepContext<'_>,
@@ -230,7 +229,7 @@ impl BodyResponse {
         let mut count = 0;
         let mut deepest: Option<&Contact> = None;
         // Deepest first; ties in the order of features.
-        let mut order: Vec<&Contact> = group.iter().filter(|c| acts(c)).collect();
+        let mut order: Vec<&Contact> = group.iter().copied().filter(|c| acts(c)).collect();
         order.sort_by(|a, b| (a.gap - a.target).total_cmp(&(b.gap - b.target)));
         for contact in order {
             if count == 3
@@ -317,6 +316,24 @@ impl Constraint {
     }
 }
 
+/// Goes through contacts that are sorted by vertex, all of a vertex at a time.
+fn by_vertex<'c>(
+    contacts: impl Iterator<Item = &'c Contact>,
+    mut each: impl FnMut(u32, &[&'c Contact]),
+) {
+    let mut group: Vec<&Contact> = Vec::new();
+    for contact in contacts {
+        if let Some(first) = group.first().filter(|first| first.id.a != contact.id.a) {
+            each(first.id.a, &group);
+            group.clear();
+        }
+        group.push(contact);
+    }
+    if let Some(first) = group.first() {
+        each(first.id.a, &group);
+    }
+}
+
 /// Lowest rate of separation allowed at the end of a step: down to the target, but no closer than now.
 pub(super) fn least_rate(contact: &Contact, dt: f64) -> f64 {
     opening_rate(contact, dt).min(0.0)
@@ -374,7 +391,12 @@ mod tests {
         let mut response = BodyResponse::new(1);
         let velocity = [DVec3::new(0.3, 0.0, -2.0)];
         let step = step(&[0.5]);
-        response.constrain(&[contact(0, DVec3::Z, 0.009)], &velocity, &[false], &step);
+        response.constrain(
+            [contact(0, DVec3::Z, 0.009)].iter(),
+            &velocity,
+            &[false],
+            &step,
+        );
         let c = response.constraints()[0];
         let after = velocity[0] + c.change;
         assert!((0.009 + 0.005 * after.z - TARGET).abs() < 1e-15);
@@ -388,11 +410,11 @@ mod tests {
         let contacts = [contact(0, DVec3::Z, TARGET)];
         let step = step(&[0.5]);
         let mut velocity = [DVec3::ZERO];
-        response.constrain(&contacts, &velocity, &[false], &step);
+        response.constrain(contacts.iter(), &velocity, &[false], &step);
         assert_eq!(response.constraints().len(), 1);
         response.settle(&[DVec3::new(0.0, 0.0, -1e-6)], &[1e-5], &mut velocity);
         assert!(response.states()[0].released);
-        response.constrain(&contacts, &velocity, &[false], &step);
+        response.constrain(contacts.iter(), &velocity, &[false], &step);
         assert!(response.constraints().is_empty());
     }
 
@@ -403,10 +425,10 @@ mod tests {
         let tilted = DVec3::new(0.05, 0.0, 1.0).normalize();
         let velocity = [DVec3::new(-1.0, 0.0, -1.0)];
         let smooth = [contact(0, DVec3::Z, 0.003), contact(1, tilted, 0.0031)];
-        response.constrain(&smooth, &velocity, &[false], &step);
+        response.constrain(smooth.iter(), &velocity, &[false], &step);
         assert!((response.constraints()[0].free * DVec3::X - DVec3::X).length() < 1e-15);
         let corner = [contact(0, DVec3::Z, 0.003), contact(1, DVec3::X, 0.003)];
-        response.constrain(&corner, &velocity, &[false], &step);
+        response.constrain(corner.iter(), &velocity, &[false], &step);
         let c = response.constraints()[0];
         assert!((c.free * DVec3::X).length() < 1e-15 && (c.free * DVec3::Z).length() < 1e-15);
         assert!((c.free * DVec3::Y - DVec3::Y).length() < 1e-15);
@@ -426,7 +448,7 @@ mod tests {
             let acceleration = 9.81 * (angle.sin() - friction * angle.cos());
             for n in 1..=400 {
                 let contacts = [contact(0, normal, TARGET)];
-                response.constrain(&contacts, &velocity, &[false], &step);
+                response.constrain(contacts.iter(), &velocity, &[false], &step);
                 // One free particle: A = m, b = m g dt.
                 let c = response.constraints()[0];
                 let b = step.gravity * (mass * step.dt);
@@ -450,8 +472,14 @@ mod tests {
         let step = step(&[0.5]);
         let mut velocity = [DVec3::new(0.0, 0.0, -50.0)];
         let contacts = [contact(0, DVec3::Z, 0.01)];
-        assert_eq!(response.clamp(&contacts, &mut velocity, &[true], &step), 0);
-        assert_eq!(response.clamp(&contacts, &mut velocity, &[false], &step), 1);
+        assert_eq!(
+            response.clamp(contacts.iter(), &mut velocity, &[true], &step),
+            0
+        );
+        assert_eq!(
+            response.clamp(contacts.iter(), &mut velocity, &[false], &step),
+            1
+        );
         assert!(0.01 + step.dt * velocity[0].z >= TARGET - 1e-15);
     }
 }

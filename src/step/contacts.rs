@@ -1,6 +1,6 @@
 //! The contacts of a step that concern a rank's vertices, in an order that depends on positions and velocities only.
 //!
-//! Contacts are large, and many where cloth is piled up: what is sorted are their names, and of most only where they are.
+//! Contacts are large, and many where cloth is piled up: what is sorted are their names, with where each was found; there it stays.
 //! Names of cloth against cloth lie about evenly in as many buckets as there are of them, by the first feature; there
 //! is little left to compare. Each thread sorts those between two first features.
 
@@ -26,10 +26,10 @@ impl Batch {
 /// Contacts, each once.
 #[derive(Debug, Default)]
 pub(super) struct Contacts {
-    /// A rank's vertices against bodies, sorted by vertex, then body and face.
-    pub(super) vertex_body: Vec<Contact>,
     /// All, as they were found.
     found: Vec<Batch>,
+    /// Where those of a rank's vertices against bodies are, in stretches that follow each other, sorted by vertex, then body and face.
+    vertex_body: Vec<Vec<Place>>,
     /// Where those of other kinds are, in stretches that follow each other: cloth against cloth, vertices and faces, then edges, sorted by
     /// features; then bodies, sorted by kind, body and features.
     order: [Vec<Vec<Place>>; 3],
@@ -82,8 +82,8 @@ fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
 struct Names {
     /// Cloth against cloth: features, the first in the upper half.
     layers: [Vec<(u64, Place)>; 2],
-    /// Vertex, body, face.
-    vertex_body: Vec<([u32; 3], Place)>,
+    /// Vertex, in the upper half, and body; face.
+    vertex_body: Vec<((u64, u32), Place)>,
     bodies: Vec<(PairId, Place)>,
 }
 
@@ -93,7 +93,10 @@ impl Names {
         match id.kind {
             PairKind::VertexFace => self.layers[0].push((features, place)),
             PairKind::EdgeEdge => self.layers[1].push((features, place)),
-            PairKind::VertexBody => self.vertex_body.push(([id.a, id.body, id.b], place)),
+            PairKind::VertexBody => {
+                let body = u64::from(id.a) << 32 | u64::from(id.body);
+                self.vertex_body.push(((body, id.b), place));
+            }
             PairKind::FaceBody | PairKind::EdgeBody => self.bodies.push((id, place)),
         }
     }
@@ -102,7 +105,7 @@ impl Names {
 /// What a thread has sorted.
 #[derive(Default)]
 struct Stretch {
-    vertex_body: Vec<Contact>,
+    vertex_body: Vec<Place>,
     order: [Vec<Place>; 3],
 }
 
@@ -110,14 +113,15 @@ impl Stretch {
     /// Of one of the shares that were cut. The first has the contacts that are not shared out.
     fn of(found: &[Batch], cuts: &[Vec<u64>; SHARED], share: usize) -> Self {
         let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
+        let here = |id: &PairId| match shared(id.kind) {
+            Some(kind) => ranges[kind].contains(&u64::from(id.a)),
+            None => share == 0,
+        };
+        let alone = cuts[0].len() == 2;
         let mut names = Names::default();
         for (batch, found) in (0..).zip(found) {
             for (at, &id) in (0..).zip(&found.ids) {
-                let here = match shared(id.kind) {
-                    Some(kind) => ranges[kind].contains(&u64::from(id.a)),
-                    None => share == 0,
-                };
-                if here {
+                if alone || here(&id) {
                     names.add(id, [batch, at]);
                 }
             }
@@ -129,12 +133,11 @@ impl Stretch {
         } = names;
         let [faces, edges] =
             layers.map(|layer| sorted_places(&layer, |features| (features >> 32) as u32));
-        let vertices = sorted_places(&vertex_body, |&[vertex, ..]| vertex);
+        let vertex_body = sorted_places(&vertex_body, |(body, _)| (body >> 32) as u32);
         bodies.sort_unstable();
         let bodies = bodies.into_iter().map(|(_, place)| place).collect();
-        let at = |&place: &Place| *contact_at(found, place);
         Self {
-            vertex_body: vertices.iter().map(at).collect(),
+            vertex_body,
             order: [faces, edges, bodies],
         }
     }
@@ -156,11 +159,17 @@ impl Contacts {
             ..Self::default()
         };
         for stretch in stretches {
-            all.vertex_body.extend(stretch.vertex_body);
+            all.vertex_body.push(stretch.vertex_body);
             let kinds = all.order.iter_mut().zip(stretch.order);
             kinds.for_each(|(all, places)| all.push(places));
         }
         all
+    }
+
+    /// Those of a rank's vertices against bodies, sorted by vertex, then body and face.
+    pub(super) fn vertex_body(&self) -> impl Iterator<Item = &Contact> {
+        let places = self.vertex_body.iter().flatten();
+        places.map(|&place| contact_at(&self.found, place))
     }
 
     /// Makes something of each but those of vertices against bodies, which are [so many](Self::layers_len): of cloth against cloth, vertices and
@@ -241,7 +250,10 @@ fn sorted_places<N: Copy + Ord + Default>(
     }
     let mut begin = 0;
     for &end in &ends {
-        sorted[begin..end as usize].sort_unstable();
+        // Most have one name or none.
+        if end as usize - begin > 1 {
+            sorted[begin..end as usize].sort_unstable();
+        }
         begin = end as usize;
     }
     sorted.into_iter().map(|(_, place)| place).collect()
@@ -302,7 +314,7 @@ mod tests {
                 (found.iter().map(|c| c.id)).partition(|id| id.kind == PairKind::VertexBody);
             vertices.sort_by_key(|id| (id.a, id.body, id.b));
             others.sort();
-            let ids: Vec<PairId> = contacts.vertex_body.iter().map(|c| c.id).collect();
+            let ids: Vec<PairId> = contacts.vertex_body().map(|c| c.id).collect();
             prop_assert_eq!(ids, vertices);
             prop_assert_eq!(contacts.layers_len(), others.len());
             let mut ids = vec![PairId { kind: PairKind::VertexBody, body: 0, a: 0, b: 0 }; others.len()];

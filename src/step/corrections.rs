@@ -111,7 +111,7 @@ impl Corrections {
         self.impulses.extend_filled(contacts.layers_len(), |rows| {
             contacts.map_layers(&team, rows, |c| Row::of_contact(c, friction(c), dt));
         });
-        let bodies = contacts.vertex_body.iter();
+        let bodies = contacts.vertex_body();
         self.impulses.extend(bodies.map(|c| Row {
             least_rate: least_rate(c, dt),
             ..Row::of_contact(c, friction(c), dt)

@@ -18,7 +18,7 @@ use weft_runtime::{
 use weft_study::forecast::{self, Account, Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns};
-use weft_study::ready::{Early, Reads, Ready, makes_early};
+use weft_study::ready::{Early, Reads, Ready, Seers, makes_early};
 use weft_study::record::Against;
 
 use super::contact_post::Post;
@@ -119,20 +119,25 @@ struct Pricing {
     prices: Prices,
     /// What tests read of each patch.
     reads: Vec<Reads>,
-    /// This rank's patches.
-    own: Range<usize>,
+    /// Whether this rank is the seer of each.
+    sees: Vec<bool>,
     /// What this rank has paid for of what it made ready.
     ready: Ready,
 }
 
 impl Pricing {
-    /// For a rank that owns these patches, of so many ranks.
-    fn new(geometry: &Geometry<'_>, own: &Range<usize>, prices: &Prices, ranks: usize) -> Self {
+    /// For a rank, of so many.
+    fn new(
+        geometry: &Geometry<'_>,
+        (seers, rank): (&Seers, usize),
+        prices: &Prices,
+        ranks: usize,
+    ) -> Self {
         let patches = geometry.cloth.patches().len();
         Self {
             prices: prices_on(&tiles(geometry), around(geometry), prices, ranks),
             reads: (0..patches).map(|patch| reads(geometry, patch)).collect(),
-            own: own.clone(),
+            sees: (0..patches).map(|patch| seers.sees(rank, patch)).collect(),
             ready: Ready::new(patches),
         }
     }
@@ -143,8 +148,8 @@ impl Pricing {
         let mut ready = |patch: u32| {
             let patch = patch as usize;
             if let Some(opened) = snapshot.opened(patch) {
-                let (of, owns) = (&self.reads[patch], self.own.contains(&patch));
-                cost += of.cost(self.ready.open(patch, opened), owns, &self.prices);
+                let (of, sees) = (&self.reads[patch], self.sees[patch]);
+                cost += of.cost(self.ready.open(patch, opened), sees, &self.prices);
             }
         };
         let prices = match target {
@@ -295,14 +300,16 @@ pub(super) fn detect(
     let find_first = || {
         first.get_or_init(|| tests_at(snapshot, own.clone()));
     };
-    let mut pricing = prices.map(|prices| Pricing::new(geometry, &own, prices, comm.size()));
-    let early = made_early(comm, geometry, (placing, &own), pricing.as_mut());
+    let seers = Seers::new(ownership, placing.placement());
+    let (seers, me) = (&seers, comm.rank().index());
+    let mut pricing = prices.map(|prices| Pricing::new(geometry, (seers, me), prices, comm.size()));
+    let early = made_early(comm, geometry, (placing, &own, seers), pricing.as_mut());
     let told = placing.told().filter(|_| options.policy.forecast);
     let tells = told.is_some();
     let (told, early_time) = share_geometry(
         comm,
         (snapshot, geometry),
-        ownership,
+        seers,
         (team, prices),
         (told, &early),
         &find_first,
@@ -339,7 +346,7 @@ pub(super) fn detect(
 fn made_early(
     comm: &dyn Comm,
     geometry: &Geometry<'_>,
-    (placing, own): (&Placing, &Range<usize>),
+    (placing, own, seers): (&Placing, &Range<usize>, &Seers),
     pricing: Option<&mut Pricing>,
 ) -> Early {
     let mut early = Early::default();
@@ -353,7 +360,12 @@ fn made_early(
     }
     if let Some(pricing) = pricing {
         let reads = |patch: usize| &pricing.reads[patch];
-        early = Early::new(early.patches, own, reads, &pricing.prices);
+        early = Early::new(
+            early.patches,
+            (seers, comm.rank().index()),
+            reads,
+            &pricing.prices,
+        );
         pricing.ready = early.ready(pricing.reads.len(), reads);
     }
     early

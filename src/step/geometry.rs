@@ -1,20 +1,19 @@
 //! The geometry that tests of all ranks read, made in parts and shared.
 //!
-//! Every rank gets the volumes around all patches, and the firmness of all tiles. It makes those of its own patches, and of an even share
-//! of the tiles, with all its threads; bits do not depend on who makes what.
+//! Every rank gets the volumes around all patches, and the firmness of all tiles. It makes those of the patches that it [sees](Seers), and of an
+//! even share of the tiles, with all its threads; bits do not depend on who makes what.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use weft_partition::Ownership;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
 use weft_runtime::{ScopeError, wire};
 use weft_study::forecast::{Account, Spent};
 use weft_study::layout::{FirmnessWork, cells_sent, firmness_shares};
 use weft_study::prices::{Prices, ns};
-use weft_study::ready::Early;
+use weft_study::ready::{Early, Seers};
 use weft_study::record::{Against, Tile};
 
 use crate::collide::{Geometry, Kdop18, Snapshot, TileWork};
@@ -57,20 +56,20 @@ type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 pub(super) fn share_geometry(
     comm: &mut dyn Comm,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    ownership: &Ownership,
+    seers: &Seers,
     (team, prices): (&Team, Option<&Prices>),
     (told, early): (Option<&Account>, &Early),
     first: &(dyn Fn() + Sync),
 ) -> Result<(Vec<Account>, Duration), ScopeError> {
     let me = comm.rank().index();
-    let own = ownership.patches(me);
+    let seen = seers.patches(me);
     let tiles = used_tiles(geometry);
     let triangles: Vec<u32> = tiles.iter().map(|tile| tile.triangles).collect();
     let shares = firmness_shares(&triangles, comm.size());
     let share = shares[me].clone();
     let costs = prices.map_or([0; 3], |prices| {
-        let around = &geometry.cloth.patch_vertices()[own.clone()];
-        let around: usize = around.iter().map(Vec::len).sum();
+        let around = (seen.iter()).map(|&patch| geometry.cloth.patch_vertices()[patch].len());
+        let around: usize = around.sum();
         let work = FirmnessWork::of(&triangles[share.clone()]);
         let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
         [gradients, ns(prices.vertex, around as f64), firmness]
@@ -80,7 +79,7 @@ pub(super) fn share_geometry(
             comm.compute(cost, Duration::ZERO);
         }
         if team.threads() > 1 {
-            make_alone(snapshot, (&own, &share), team, first);
+            make_alone(snapshot, (&(0..seen.len()), &share), team, first);
         }
         return Ok((Vec::new(), Duration::ZERO));
     }
@@ -103,7 +102,9 @@ pub(super) fn share_geometry(
             bytemuck::cast_slice(&numbers).to_vec(),
         )?;
     }
-    make(comm, costs[1], &own, &|patch| snapshot.make_root(patch));
+    make(comm, costs[1], &(0..seen.len()), &|at| {
+        snapshot.make_root(seen[at]);
+    });
     for (&from, cells) in &take {
         let from = Rank(from as u32);
         let bytes = comm.recv_from(from, TAG)?;
@@ -122,7 +123,7 @@ pub(super) fn share_geometry(
     make(comm, costs[2], &share, &|tile| {
         snapshot.make_firmness(tile..tile + 1)
     });
-    let mut bytes = bytemuck::cast_slice(snapshot.roots(own).as_flattened()).to_vec();
+    let mut bytes = bytemuck::cast_slice(snapshot.roots(seen).as_flattened()).to_vec();
     bytes.extend(snapshot.firmness_of(share));
     if let Some(told) = told {
         let told = wire::encode(&told)
@@ -137,7 +138,7 @@ pub(super) fn share_geometry(
     let took = comm.now().saturating_sub(began);
     let mut told_by_all = Vec::new();
     for (rank, bytes) in comm.finish_allgather(bytes)?.iter().enumerate() {
-        let theirs = ownership.patches(rank);
+        let theirs = seers.patches(rank);
         let malformed = |what: String| CommError::Malformed {
             from: Rank(rank as u32),
             what,
@@ -161,7 +162,7 @@ pub(super) fn share_geometry(
             ))
             .into());
         }
-        snapshot.take_roots(theirs.start, &roots);
+        snapshot.take_roots(theirs, &roots);
         if told.is_some() || !costs.is_empty() {
             let costs: Account = wire::decode(costs).map_err(malformed)?;
             if !costs.tests.iter().all(|told| exists(&told.spent, geometry)) {

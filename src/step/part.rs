@@ -201,7 +201,7 @@ impl<'w> Simulation<'w> {
         let velocities = &self.v[owned];
         let context = self.context();
         self.bodies
-            .constrain(&contacts.vertex_body, velocities, pinned, &context);
+            .constrain(contacts.vertex_body(), velocities, pinned, &context);
         self.hold_pins();
         for c in self.bodies.constraints() {
             self.filter.constrain(c.local as usize, c.free, c.change);
@@ -401,7 +401,7 @@ impl<'w> Simulation<'w> {
         let velocities = &mut self.local_v[..n];
         let clamped = self
             .bodies
-            .clamp(&contacts.vertex_body, velocities, pinned, &context);
+            .clamp(contacts.vertex_body(), velocities, pinned, &context);
         report.clamped = clamped as u64;
         self.motion.pushed(velocities);
         Ok(())

@@ -159,6 +159,7 @@ impl Simulation<'_> {
             .collect();
         let nodes: u32 = nodes_of_patches.iter().sum();
 
+        let all_patches: Vec<usize> = (0..patches).collect();
         let tiles = tiles(&geometry);
         let (mut least, mut warm) = ([f64::INFINITY; 8], Vec::new());
         let mut runs: Vec<TestRun> = Vec::new();
@@ -172,7 +173,7 @@ impl Simulation<'_> {
             let mut mark = clock();
             (0..patches).for_each(|patch| snap.see(patch));
             least[0] = least[0].min(lap(mark));
-            drop(snap.roots(0..patches));
+            drop(snap.roots(&all_patches));
             least[1] = least[1].min(lap(mark));
             mark = clock();
             snap.make_gradients(0..tiles.len());

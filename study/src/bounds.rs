@@ -94,11 +94,8 @@ pub fn bounds(
     let ready: f64 = ready
         .filter_map(|(patch, used)| Some(patch.reads.least(used?, prices)))
         .sum();
-    let begin: f64 = layout
-        .ranks
-        .iter()
-        .map(|share| prices.vertex * share.around as f64 + prices.target * share.targets as f64)
-        .sum();
+    let targets: u64 = layout.ranks.iter().map(|share| share.targets).sum();
+    let begin = prices.vertex * header.around() as f64 + prices.target * targets as f64;
     // Where it is not shared, it is in what makes patches ready.
     let firmness = if ranks > FIRMNESS_SHARED_UP_TO {
         0.0

@@ -11,7 +11,7 @@ use crate::prices::Prices;
 use crate::record::{Against, Border, Column, Header, Step, Task, Tile};
 
 /// Bytes of the volumes around a patch.
-const ROOT_BYTES: u64 = 80;
+pub(crate) const ROOT_BYTES: u64 = 80;
 /// Bytes of the firmness of a tile.
 const FIRMNESS_BYTES: u64 = 85;
 /// Bytes of the cells beside a tile that its firmness needs: 13 numbers for each of those along a side, on four levels, or in a corner.
@@ -39,8 +39,6 @@ pub struct Layout {
 pub struct RankShare {
     /// Vertices.
     pub vertices: u64,
-    /// Vertices of the triangles of its patches.
-    pub around: u64,
     /// Work of its vertices in the solve.
     pub weight: u64,
     /// Top-level tests that it looks at.
@@ -51,8 +49,8 @@ pub struct RankShare {
     pub aggregates: u64,
     /// The share of a solve with the coarse matrix that it does.
     pub coarse: f64,
-    /// Bytes of the volumes around its patches, and of the firmness that it makes for all.
-    pub roots: u64,
+    /// Bytes of the firmness that it makes for all.
+    pub firmness_bytes: u64,
     /// The firmness that it makes for all.
     pub firmness: FirmnessWork,
 }
@@ -251,13 +249,12 @@ impl Layout {
             let count = own.len() as u64;
             RankShare {
                 vertices: own.iter().map(|p| u64::from(p.vertices)).sum(),
-                around: own.iter().map(|p| u64::from(p.reads.around)).sum(),
                 weight: own.iter().map(|p| p.weight).sum(),
                 targets: count * targets_of_patch,
                 partials: sums.subtrees(rank).len() as u64,
                 aggregates: u64::from(header.aggregates) * count / patches,
                 coarse: coarse_share(&header.coarse, &ownership.patches(rank)),
-                roots: ROOT_BYTES * count + FIRMNESS_BYTES * made[rank].len() as u64,
+                firmness_bytes: FIRMNESS_BYTES * made[rank].len() as u64,
                 firmness: FirmnessWork::of(&triangles[made[rank].clone()]),
             }
         });

@@ -1,14 +1,15 @@
 //! What tests read of a patch, and what a rank has made ready of it.
 //!
-//! Volumes of all vertices, and as much of the tree as its tests look at: the tree consists of pieces, whose roots are made of their vertices,
+//! Where its vertices go in the step, and the volume around all of it, which a rank makes for all: its *seer*. Volumes of all vertices, and as much of the tree as its tests look at: the tree consists of pieces, whose roots are made of their vertices,
 //! and what is inside a piece is made once a test may look there.
 
-use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use weft_partition::Ownership;
 use weft_runtime::comm::POSTED_UP_TO;
 
+use crate::forecast::Placement;
 use crate::prices::{Prices, ns};
 
 /// A vertex in the volume of a piece's root takes this share of what a node takes. Measured with all of it near; where it is far, one waits
@@ -61,13 +62,13 @@ impl Reads {
         prices.measure * f64::from(self.around) + prices.node * (self.above() + self.inside(which))
     }
 
-    /// What it takes a rank to have some pieces where it had others, or nothing at all, in ns. If it owns the patch, it has seen where its
-    /// vertices go when it made the volume around it.
+    /// What it takes a rank to have some pieces where it had others, or nothing at all, in ns. If it is the patch's seer it has looked where
+    /// vertices go before.
     #[must_use]
-    pub fn cost(&self, (before, after): (Option<u64>, u64), owns: bool, prices: &Prices) -> f64 {
+    pub fn cost(&self, (before, after): (Option<u64>, u64), sees: bool, prices: &Prices) -> f64 {
         let mut cost = prices.node * self.inside(after & !before.unwrap_or(0));
         if before.is_none() {
-            let way = if owns { 0.0 } else { prices.way };
+            let way = if sees { 0.0 } else { prices.way };
             cost += (prices.measure + way) * f64::from(self.around);
             cost += prices.node * self.above();
             if after != self.whole() {
@@ -102,6 +103,56 @@ impl Ready {
     }
 }
 
+/// Who looks first where the vertices of each patch go, and makes the volume around it for all: as long as nobody knows better its owner, and
+/// with a plan of who makes which tests a rank that looks there anyway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seers {
+    /// Of each patch.
+    of: Vec<u32>,
+    /// All patches, those of the first rank first, ascending; and where those of each rank begin.
+    patches: Vec<usize>,
+    begins: Vec<usize>,
+}
+
+impl Seers {
+    /// Under a plan, if there is one.
+    #[must_use]
+    pub fn new(ownership: &Ownership, plan: Option<&Placement>) -> Self {
+        let ranks = ownership.ranks();
+        let patches = ownership.patches(ranks - 1).end;
+        let planned = |patch: usize| plan?.tests_whole_first(patch as u32);
+        let seer =
+            |patch: usize| planned(patch).unwrap_or_else(|| ownership.rank_of_patch(patch)) as u32;
+        let of: Vec<u32> = (0..patches).map(seer).collect();
+        let mut patches: Vec<usize> = (0..patches).collect();
+        patches.sort_by_key(|&patch| of[patch]);
+        let begin = |rank: usize| patches.partition_point(|&patch| (of[patch] as usize) < rank);
+        Self {
+            begins: (0..=ranks).map(begin).collect(),
+            of,
+            patches,
+        }
+    }
+
+    /// The patches of which a rank is the seer, ascending.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    #[must_use]
+    pub fn patches(&self, rank: usize) -> &[usize] {
+        &self.patches[self.begins[rank]..self.begins[rank + 1]]
+    }
+
+    /// Whether a rank is the seer of a patch.
+    ///
+    /// # Panics
+    /// If there is no such patch.
+    #[must_use]
+    pub fn sees(&self, rank: usize, patch: usize) -> bool {
+        self.of[patch] as usize == rank
+    }
+}
+
 /// What a rank makes ready before its tests: patches that these look at whole.
 #[derive(Clone, Debug, Default)]
 pub struct Early {
@@ -118,20 +169,20 @@ pub fn makes_early(ranks: usize) -> bool {
 }
 
 impl Early {
-    /// That of these patches by a rank that owns `own`.
+    /// That of these patches by a rank.
     ///
     /// # Panics
     /// If there is no such patch.
     #[must_use]
     pub fn new<'a>(
         patches: Vec<usize>,
-        own: &Range<usize>,
+        (seers, rank): (&Seers, usize),
         reads: impl Fn(usize) -> &'a Reads,
         prices: &Prices,
     ) -> Self {
         let cost = patches.iter().map(|&patch| {
             let of = reads(patch);
-            of.cost((None, of.whole()), own.contains(&patch), prices)
+            of.cost((None, of.whole()), seers.sees(rank, patch), prices)
         });
         Self {
             cost: ns(1.0, cost.sum()),

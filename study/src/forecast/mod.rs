@@ -56,10 +56,6 @@ pub fn work(against: Against, counts: &Counts) -> u64 {
     volumes * counts.volumes + leaf * counts.leaves + near * counts.near + contact * counts.contacts
 }
 
-/// What making a patch ready costs for each node of its tree, in the same unit: all of it, and the volumes of vertices, or as much of it as
-/// tests with one or two other patches look at, with seeing first where its vertices go. Both take about as long.
-const NODE: u64 = 5;
-
 /// What each rank does before tests, for all: the firmness of its share of the tiles, of which `triangles` has those of each. In the unit of [`work`].
 #[must_use]
 pub fn before(triangles: &[u32], ranks: usize) -> Vec<u64> {
@@ -74,9 +70,33 @@ pub fn before(triangles: &[u32], ranks: usize) -> Vec<u64> {
     shares.into_iter().map(share).collect()
 }
 
-/// What making a patch of so many nodes ready costs.
-fn ready(nodes: u32) -> u64 {
-    NODE * u64::from(nodes)
+/// What a rank has made ready of a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Had {
+    Nothing,
+    /// The volumes of its vertices, and of its tree what tests with some other patches look at.
+    Some,
+    /// All that there is.
+    Whole,
+}
+
+impl Had {
+    /// What it has once it has what another test reads, all of the patch or what a test with another patch looks at; and what that costs in the unit
+    /// of [`work`], if the patch's tree has so many nodes. Before that its vertices are looked at.
+    fn add(self, nodes: u32, whole: bool) -> (Self, u64) {
+        /// Tenths for each node: of all; of the vertices and what is above the pieces of the tree; of what a test with another patch looks into.
+        const WHOLE: u64 = 59;
+        const FIRST: u64 = 28;
+        const PAIR: u64 = 8;
+        let (has, tenths) = match (self, whole) {
+            (Self::Whole, _) => (Self::Whole, 0),
+            (Self::Some, true) => (Self::Whole, WHOLE - FIRST - PAIR),
+            (Self::Nothing, true) => (Self::Whole, WHOLE),
+            (Self::Some, false) => (Self::Some, PAIR),
+            (Self::Nothing, false) => (Self::Some, FIRST + PAIR),
+        };
+        (has, tenths * u64::from(nodes) / 10)
+    }
 }
 
 /// What a rank made of a top-level test: all of it, or a part.
@@ -187,16 +207,23 @@ impl Forecast {
                 let spent = &one.spent;
                 let rate = u64::from(before.rate(one));
                 units += u64::from(rated(spent, rate));
-                touched.extend([Some(spent.patch), spent.other()].into_iter().flatten());
+                let patches = [Some(spent.patch), spent.other()].into_iter().flatten();
+                touched.extend(patches.map(|patch| (patch, spent.other().is_some())));
                 told.push((*one, rate));
             }
+            // Those that read all of a patch first.
             touched.sort_unstable();
-            touched.dedup();
-            let nodes = touched
-                .iter()
-                .filter_map(|&patch| nodes.get(patch as usize));
+            let mut made_ready = 0;
+            for tests in touched.chunk_by(|a, b| a.0 == b.0) {
+                let mut had = Had::Nothing;
+                for &(patch, of_two) in tests {
+                    let nodes = nodes.get(patch as usize).copied().unwrap_or(0);
+                    let (has, cost) = had.add(nodes, !of_two);
+                    had = has;
+                    made_ready += cost;
+                }
+            }
             // Of all steps, of which the last one may have cost more than most.
-            let made_ready = nodes.map(|&nodes| ready(nodes)).sum::<u64>();
             let all = u128::from(units) * u128::from(account.work)
                 / u128::from(account.last().max(1))
                 + u128::from(made_ready) * u128::from(account.steps);

@@ -86,7 +86,7 @@ impl Part {
 }
 
 /// Tests among which shares are dealt out.
-const ENOUGH: usize = 64;
+const ENOUGH: usize = 32;
 /// And how often they are sought at most.
 const GENERATIONS: usize = 24;
 

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use weft_partition::Ownership;
 
-use super::{Forecast, Part, Piece, Spent, ready};
+use super::{Forecast, Had, Part, Piece, Spent};
 use crate::record::Against;
 
 /// A line that was cut.
@@ -44,12 +44,27 @@ const LEAST: u64 = 2 * DEAL;
 /// How often the cost of a stretch is raised at most, until there are stretches enough.
 const RAISES: u32 = 20;
 /// By this part of itself at least, and each time by twice as much.
-const FINEST: u64 = 10_000;
+const FINEST: u64 = 1_000;
 
 /// A test in the line.
 struct Item {
     work: u64,
     patches: [u32; 2],
+}
+
+impl Item {
+    /// Whether it reads all of one patch.
+    fn is_whole(&self) -> bool {
+        self.patches[0] == self.patches[1]
+    }
+
+    fn patches(&self) -> impl Iterator<Item = usize> {
+        let count = if self.is_whole() { 1 } else { 2 };
+        self.patches
+            .into_iter()
+            .take(count)
+            .map(|patch| patch as usize)
+    }
 }
 
 impl Placement {
@@ -91,20 +106,34 @@ impl Placement {
             items: &items,
             nodes,
             before,
-            seen: vec![0; nodes.len()],
+            had: vec![(0, Had::Nothing); nodes.len()],
             stamp: 0,
         };
         // Each patch is made ready by somebody; and some are by several.
-        let patches: u64 = nodes.iter().map(|&nodes| ready(nodes)).sum();
+        let patches: u64 = nodes
+            .iter()
+            .map(|&nodes| Had::Nothing.add(nodes, true).1)
+            .sum();
         let least = level(before, all + patches);
-        let (mut cuts, mut most) = (Vec::new(), least);
+        let (mut cuts, mut most, mut too_few) = (Vec::new(), least, 0);
         // What the last one has too much is for all; whatever is left is its own, if nothing else helps.
         for raise in 0..RAISES {
             let over = filling.fill(most, &mut cuts);
             if over == 0 {
                 break;
             }
+            too_few = most;
             most += (over / ranks as u64).max(most.saturating_mul(1 << raise) / FINEST) + 1;
+        }
+        let mut tried = Vec::new();
+        while too_few > 0 && most - too_few > most / FINEST {
+            let middle = too_few.midpoint(most);
+            if filling.fill(middle, &mut tried) > 0 {
+                too_few = middle;
+            } else {
+                most = middle;
+                std::mem::swap(&mut cuts, &mut tried);
+            }
         }
         cuts.resize(ranks, all);
         cuts.push(u64::MAX);
@@ -139,6 +168,19 @@ impl Placement {
         patches.sort_unstable();
         patches.dedup();
         patches
+    }
+
+    /// The first rank that tests something of a patch against itself or a body, if any does.
+    #[must_use]
+    pub fn tests_whole_first(&self, patch: u32) -> Option<usize> {
+        let first = self.costs.partition_point(|spent| spent.patch < patch);
+        let of_patch = self.costs[first..]
+            .iter()
+            .take_while(|spent| spent.patch == patch);
+        let whole = of_patch
+            .zip(first..)
+            .find(|(spent, _)| spent.other().is_none());
+        whole.map(|(_, at)| self.rank_at(self.begins[at]))
     }
 
     /// The patches whose tests are a rank's if nobody knows them, [of two](Ownership::patch_of_pair) with one of them.
@@ -262,8 +304,8 @@ struct Filling<'a> {
     nodes: &'a [u32],
     /// What the rank of each stretch does before.
     before: &'a [u64],
-    /// For each patch, when it was last touched.
-    seen: Vec<u64>,
+    /// For each patch, in which stretch something was made ready of it last, and what.
+    had: Vec<(u64, Had)>,
     stamp: u64,
 }
 
@@ -299,24 +341,27 @@ impl Filling<'_> {
         load.saturating_sub(most.max(self.before[cuts.len() - 1]))
     }
 
-    /// What it costs to make those patches of a test ready that no test of this stretch has touched.
+    /// What it costs to make of the patches of a test ready what this stretch has not.
     fn unready(&self, item: &Item) -> u64 {
-        let [a, b] = item.patches;
-        let cost = |patch: u32| {
-            let patch = patch as usize;
-            if self.seen[patch] == self.stamp {
-                0
-            } else {
-                ready(self.nodes[patch])
-            }
-        };
-        cost(a) + if a == b { 0 } else { cost(b) }
+        let patches = item.patches();
+        patches.map(|patch| self.more(patch, item).1).sum()
     }
 
     fn touch(&mut self, item: &Item) {
-        for patch in item.patches {
-            self.seen[patch as usize] = self.stamp;
+        for patch in item.patches() {
+            self.had[patch] = (self.stamp, self.more(patch, item).0);
         }
+    }
+
+    /// What this stretch has of a patch once it has what a test reads of it, and what that costs.
+    fn more(&self, patch: usize, item: &Item) -> (Had, u64) {
+        let (stamp, had) = self.had[patch];
+        let had = if stamp == self.stamp {
+            had
+        } else {
+            Had::Nothing
+        };
+        had.add(self.nodes[patch], item.is_whole())
     }
 }
 

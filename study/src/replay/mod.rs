@@ -26,9 +26,9 @@ use self::clocks::Clocks;
 use self::tests_task::{Env, Tests};
 use crate::PHASES;
 use crate::forecast::{self, Account, Forecast, Part, Placement, Told};
-use crate::layout::{Layout, prices_on};
+use crate::layout::{Layout, ROOT_BYTES, prices_on};
 use crate::prices::{Prices, ns};
-use crate::ready::{Early, makes_early};
+use crate::ready::{Early, Seers, makes_early};
 use crate::record::{Against, Header, Step};
 
 /// Bytes of a vertex in an exchange of the solve.
@@ -216,19 +216,21 @@ pub fn replay(
     let start = |rank: usize| left.skew.get(rank).copied().unwrap_or_default();
     let starts: Vec<u64> = (0..ranks).map(start).collect();
     let mut clocks = Clocks::new(starts.clone(), &machine.network);
-    let making = |rank: usize| making(layout, prices, rank);
+    let before = (left.plan.as_ref()).filter(|_| placement.is_some());
+    let before = before.map(|(before, _)| before);
+    let seers = Seers::new(layout.ownership(), before);
+    let making = |rank: usize| making((header, layout), &seers, prices, rank);
     clocks.compute(|rank| making(rank)[0]);
     clocks.exchange(&layout.cells, 1, |rank| making(rank)[1]);
     clocks.compute(|rank| making(rank)[2]);
     // While volumes and firmness are under way, each makes ready what it tests whole.
-    let before = left.plan.as_ref().filter(|_| placement.is_some());
     let mut tests_itself = vec![false; header.patches.len()];
     for task in &step.tasks {
         tests_itself[task.patch as usize] |= task.against == Against::Itself;
     }
     let whole = |rank: usize| match before {
         _ if !makes_early(ranks) => Vec::new(),
-        Some((before, _)) => before.tested_whole(rank),
+        Some(before) => before.tested_whole(rank),
         None => {
             let own = layout.ownership().patches(rank);
             own.filter(|&patch| tests_itself[patch]).collect()
@@ -236,16 +238,12 @@ pub fn replay(
     };
     let reads = |patch: usize| &header.patches[patch].reads;
     let early: Vec<Early> = (0..ranks)
-        .map(|rank| {
-            Early::new(
-                whole(rank),
-                &layout.ownership().patches(rank),
-                reads,
-                prices,
-            )
-        })
+        .map(|rank| Early::new(whole(rank), (&seers, rank), reads, prices))
         .collect();
-    let blocks = |rank: usize| layout.ranks[rank].roots + told(rank);
+    let blocks = |rank: usize| {
+        let roots = ROOT_BYTES * seers.patches(rank).len() as u64;
+        roots + layout.ranks[rank].firmness_bytes + told(rank)
+    };
     let under_way = clocks.begin_allgather(blocks);
     clocks.compute(|rank| early[rank].cost);
     clocks.finish_gather(under_way, blocks);
@@ -258,7 +256,7 @@ pub fn replay(
             header,
             step,
             prices,
-            own: layout.ownership().patches(rank),
+            seers: &seers,
             alone: ranks == 1,
             ready: early[rank].ready(header.patches.len(), reads),
             layout,
@@ -346,12 +344,21 @@ pub(crate) fn placement(
     Some((forecast.placed(&nodes, &before_tests), forecast))
 }
 
-/// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around its patches, while others send the cells that it
+/// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around the patches that it sees, while others send the cells that it
 /// needs beside these; firmness of its share of the tiles.
-fn making(layout: &Layout, prices: &Prices, rank: usize) -> [u64; 3] {
-    let share = &layout.ranks[rank];
-    let [gradients, firmness] = share.firmness.parts(prices).map(|time| ns(1.0, time));
-    [gradients, ns(prices.vertex, share.around as f64), firmness]
+fn making(
+    (header, layout): (&Header, &Layout),
+    seers: &Seers,
+    prices: &Prices,
+    rank: usize,
+) -> [u64; 3] {
+    let work = &layout.ranks[rank].firmness;
+    let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
+    let seen = seers.patches(rank).iter();
+    let around: u64 = seen
+        .map(|&patch| u64::from(header.patches[patch].reads.around))
+        .sum();
+    [gradients, ns(prices.vertex, around as f64), firmness]
 }
 
 /// A rank's collision phase up to where its contacts are sorted.

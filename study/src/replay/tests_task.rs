@@ -1,6 +1,5 @@
 //! Recorded tests as a task of the real runtime: it walks a tree, charges what that cost, and can be split.
 
-use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +11,7 @@ use weft_runtime::{Context, Split, Task};
 use crate::forecast::{Part, Spent, Told, work};
 use crate::layout::Layout;
 use crate::prices::{Counts, Prices};
-use crate::ready::Ready;
+use crate::ready::{Ready, Seers};
 use crate::record::{Against, Header, Step};
 use crate::shape::Kind;
 
@@ -30,8 +29,8 @@ pub(super) struct Env<'a> {
     pub(super) header: &'a Header,
     pub(super) step: &'a Step,
     pub(super) prices: &'a Prices,
-    /// This rank's patches.
-    pub(super) own: Range<usize>,
+    /// Who sees which patch.
+    pub(super) seers: &'a Seers,
     /// Whether there is no other rank.
     pub(super) alone: bool,
     /// What this rank has made ready of what tests read.
@@ -88,10 +87,13 @@ impl<'a> Task<Env<'a>> for Tests {
         let task = &env.step.tasks[self.task as usize];
         let made_ready: f64 = (task.reads(env.header))
             .map(|(patch, met)| {
-                let (of, owns) = (&env.header.patches[patch].reads, env.own.contains(&patch));
+                let (of, sees) = (
+                    &env.header.patches[patch].reads,
+                    env.seers.sees(env.me, patch),
+                );
                 // A rank that tests all makes trees whole.
                 let pieces = if env.alone { of.whole() } else { met };
-                of.cost(env.ready.open(patch, pieces), owns, env.prices)
+                of.cost(env.ready.open(patch, pieces), sees, env.prices)
             })
             .sum();
         let prices = match task.against {
