@@ -206,7 +206,11 @@ impl Early {
 
 #[cfg(test)]
 mod tests {
+    use weft_partition::PatchTree;
+
     use super::*;
+    use crate::forecast::{Forecast, Spent};
+    use crate::record::Against;
 
     #[test]
     fn piece_by_piece_costs_what_it_costs_at_once_but_for_folding() {
@@ -241,6 +245,44 @@ mod tests {
         assert_eq!(most.whole(), u64::MAX);
     }
 
+    /// Four patches of one vertex each, two of each of two ranks.
+    fn four_patches() -> Ownership {
+        let tree = PatchTree::from_numbering((0..4).collect(), &[1; 4], vec![1; 4]).unwrap();
+        let ownership = Ownership::new(&tree, 2).unwrap();
+        assert_eq!(ownership.patches(0), 0..2);
+        ownership
+    }
+
+    #[test]
+    fn a_patch_is_seen_by_one_rank_that_tests_it_whole_or_by_its_owner() {
+        let ownership = four_patches();
+        let seen = |plan: Option<&Placement>| {
+            let seers = Seers::new(&ownership, plan);
+            for patch in 0..4 {
+                let by = [0, 1].map(|rank| seers.sees(rank, patch));
+                assert_eq!(by, [0, 1].map(|rank| seers.patches(rank).contains(&patch)));
+                assert!(by[0] != by[1]);
+            }
+            [0, 1].map(|rank| seers.patches(rank).to_vec())
+        };
+        assert_eq!(seen(None), [vec![0, 1], vec![2, 3]]);
+        let tests = [
+            (0, Against::Itself, 100_000),
+            (1, Against::Patch(2), 10_000),
+            (1, Against::Body(0), 90_000),
+        ];
+        let tests = tests.map(|(patch, against, work)| Spent {
+            patch,
+            against,
+            work,
+        });
+        // Of the last two nobody knows what reads all of them.
+        let plan = Forecast::of_tests(&tests).placed(&[0; 4], &[0; 2]);
+        assert_eq!(plan.tests_whole_first(1), Some(1));
+        assert_eq!(plan.tests_whole_first(2), None);
+        assert_eq!(seen(Some(&plan)), [vec![0], vec![1, 2, 3]]);
+    }
+
     /// What was made early is not paid for again.
     #[test]
     fn what_was_made_early_is_there() {
@@ -257,8 +299,9 @@ mod tests {
             ..Prices::default()
         };
         let reads = |patch: usize| &all[patch];
-        let early = Early::new(vec![0, 2], &(0..2), reads, &prices);
-        // The second is another rank's: nobody has seen where its vertices go.
+        let seers = Seers::new(&four_patches(), None);
+        let early = Early::new(vec![0, 2], (&seers, 0), reads, &prices);
+        // The second is another rank's: this one has not seen where its vertices go.
         assert_eq!(early.cost, 10_000 + 31 + 33_000 + 31);
         let ready = early.ready(3, reads);
         let cost = |patch: usize| {

@@ -353,6 +353,24 @@ mod tests {
     }
 
     #[test]
+    fn what_is_ready_costs_nothing_again() {
+        let made = |tests: &[bool]| {
+            let add = |(had, sum): (Had, u64), &whole: &bool| {
+                let (has, cost) = had.add(1_000, whole);
+                (has, sum + cost)
+            };
+            tests.iter().fold((Had::Nothing, 0), add)
+        };
+        let (whole, all) = made(&[true]);
+        assert_eq!(made(&[true, false, true, false]), (whole, all));
+        assert_eq!(made(&[false, true]), (whole, all));
+        let (some, one) = made(&[false]);
+        assert_eq!(some, Had::Some);
+        let (_, two) = made(&[false, false]);
+        assert!(one < two && two - one < one && two < all);
+    }
+
+    #[test]
     fn who_takes_longer_has_what_costs_more() {
         // The second takes twice as long for the same; the third was stopped for a while.
         let takes = |patch| [1, 2, 1_000][patch as usize / 4];

@@ -471,6 +471,40 @@ mod tests {
         }
     }
 
+    /// One that costs a thousandth less than the costliest would be too cheap for all.
+    #[test]
+    fn the_costliest_stretch_is_nearly_cheapest() {
+        let work = |patch: u32| 50_000 + 7_919 * (patch * patch % 31);
+        let costs: Vec<Spent> = (0..64)
+            .map(|patch| Spent {
+                patch,
+                against: Against::Itself,
+                work: work(patch),
+            })
+            .collect();
+        for ranks in [2, 7, 16] {
+            let (nodes, before) = ([300; 64], vec![1_000; ranks]);
+            let forecast = Forecast::of_tests(&costs);
+            let placement = forecast.placed(&nodes, &before);
+            let load = |rank: usize| {
+                let part = |spent: &Spent| placement.part(rank, spent.patch, spent.against);
+                let parts = costs.iter().filter_map(|spent| Some((spent, part(spent)?)));
+                let cost = |(spent, part): (&Spent, Part)| {
+                    let again = if part.is_whole() { 0.0 } else { DEAL as f64 };
+                    let ready = Had::Nothing.add(300, true).1;
+                    f64::from(spent.work) * part.share() + again + ready as f64
+                };
+                1_000.0 + parts.map(cost).sum::<f64>()
+            };
+            let most = (0..ranks).map(load).fold(0.0, f64::max);
+            let least = (0..ranks).map(load).sum::<f64>() / ranks as f64;
+            assert!(
+                most < 1.01 * least,
+                "{ranks} ranks: {most}, {least} on average"
+            );
+        }
+    }
+
     #[test]
     fn who_does_more_before_has_fewer_tests() {
         let costs: Vec<Spent> = (0..64)
