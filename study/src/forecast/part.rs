@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A share of what the first tests of a top-level test lead to: from one 2³²th up to and with another.
+/// A share of what the first tests of a top-level test lead to: from one 2³²th up to and with another, among so many ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     pub(super) from: u32,
     pub(super) last: u32,
+    pub(super) among: u32,
 }
 
 impl Part {
@@ -14,20 +15,22 @@ impl Part {
     pub const WHOLE: Self = Self {
         from: 0,
         last: u32::MAX,
+        among: 1,
     };
 
-    /// From one place to before another, in 2³²ths, if that is anything.
-    pub(super) fn between(from: u64, to: u64) -> Option<Self> {
+    /// From one place to before another, in 2³²ths, if that is anything; so many ranks have a part of the test.
+    pub(super) fn between(from: u64, to: u64, among: usize) -> Option<Self> {
         (from < to).then(|| Self {
             from: from as u32,
             last: (to - 1) as u32,
+            among: among as u32,
         })
     }
 
     /// Whether it is all.
     #[must_use]
     pub fn is_whole(self) -> bool {
-        self == Self::WHOLE
+        self.from == 0 && self.last == u32::MAX
     }
 
     /// Whether it is the first: what all who have a part do counts as this one's.
@@ -58,9 +61,10 @@ impl Part {
         if self.is_whole() {
             return;
         }
+        let enough = EACH.saturating_mul(self.among as usize);
         let mut next = Vec::new();
         for _ in 0..GENERATIONS {
-            if stack.len() >= ENOUGH {
+            if stack.len() >= enough {
                 break;
             }
             next.clear();
@@ -85,8 +89,8 @@ impl Part {
     }
 }
 
-/// Tests among which shares are dealt out.
-const ENOUGH: usize = 32;
+/// Tests among which shares are dealt out, for each rank that has one.
+const EACH: usize = 16;
 /// And how often they are sought at most.
 const GENERATIONS: usize = 24;
 
@@ -104,6 +108,7 @@ mod tests {
             fan in 2_u64..5,
             leaves in 1_u64..5_000,
         ) {
+            let cuts_in_all = cuts.len() as u32 + 1;
             let from: Vec<u32> = std::iter::once(0).chain(cuts).collect();
             let last = from[1..].iter().map(|next| next - 1).chain([u32::MAX]);
             let mut reached = vec![0; leaves as usize];
@@ -118,7 +123,12 @@ mod tests {
             };
             for (&from, last) in from.iter().zip(last) {
                 let mut stack = vec![(0, leaves)];
-                Part { from, last }.deal(&mut stack, split);
+                let part = Part {
+                    from,
+                    last,
+                    among: cuts_in_all,
+                };
+                part.deal(&mut stack, split);
                 for (begin, end) in stack {
                     (begin..end).for_each(|leaf| reached[leaf as usize] += 1);
                 }
@@ -130,7 +140,11 @@ mod tests {
     #[test]
     fn a_part_has_about_its_share_of_anything_in_order() {
         for (from, last) in [(0, u32::MAX / 3), (u32::MAX / 3 + 1, u32::MAX)] {
-            let part = Part { from, last };
+            let part = Part {
+                from,
+                last,
+                among: 2,
+            };
             let share = f64::from(last - from) / 2.0_f64.powi(32);
             for stretch in [0..96, 40..90, 1000..1050] {
                 let all = stretch.len() as f64;

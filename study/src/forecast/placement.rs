@@ -219,7 +219,8 @@ impl Placement {
         }
         let known = self.find(patch, against);
         let share = |at: u64| self.share_before(known, at - place.start, place.end - place.start);
-        Part::between(share(from), share(to))
+        let among = self.ranks(patch, against).len();
+        Part::between(share(from), share(to), among)
     }
 
     /// How much of a test stands before a place in it, in 2³²ths: where ranks had parts of it, each cost what it cost.
@@ -398,7 +399,11 @@ mod tests {
         let bound = || prop_oneof![Just(0), Just(1 << 31), any::<u32>(), Just(u32::MAX)];
         (bound(), bound(), any::<bool>()).prop_map(|(a, b, is_part)| {
             let (from, last) = (a.min(b), a.max(b));
-            is_part.then_some(Part { from, last })
+            is_part.then_some(Part {
+                from,
+                last,
+                among: 2,
+            })
         })
     }
 
