@@ -5,7 +5,7 @@
 //! others. A stretch costs its tests, making ready every patch that these touch, and what its rank does before. Cuts are
 //! put where they make the costliest stretch nearly cheapest: whether stretches that cost at most so much are enough is
 //! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning], and if the last one then costs too
-//! much, that is shared among all for the next try, of which three or four are enough. A test that a cut falls into is
+//! much, that is shared among all for the next try, of which three or four are enough; then what is between the last two tries is halved. A test that a cut falls into is
 //! shared out in proportion: each of its ranks makes the same first few tests of it, breadth first, and goes on with its share of what
 //! these lead to ([`Part`]). What the forecast is wrong by is left to thieves.
 //!
@@ -476,7 +476,6 @@ mod tests {
         }
     }
 
-    /// One that costs a thousandth less than the costliest would be too cheap for all.
     #[test]
     fn the_costliest_stretch_is_nearly_cheapest() {
         let work = |patch: u32| 50_000 + 7_919 * (patch * patch % 31);
