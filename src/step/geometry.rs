@@ -79,6 +79,7 @@ pub(super) fn share_geometry(
             comm.compute(cost, Duration::ZERO);
         }
         if team.threads() > 1 {
+            // Alone it sees all patches, in order.
             make_alone(snapshot, (&(0..seen.len()), &share), team, first);
         }
         return Ok((Vec::new(), Duration::ZERO));

@@ -1,7 +1,8 @@
 //! What tests read of a patch, and what a rank has made ready of it.
 //!
-//! Where its vertices go in the step, and the volume around all of it, which a rank makes for all: its *seer*. Volumes of all vertices, and as much of the tree as its tests look at: the tree consists of pieces, whose roots are made of their vertices,
-//! and what is inside a piece is made once a test may look there.
+//! One rank, the patch's *seer*, looks where its vertices go in the step and makes the volume around all of it for everybody. Whoever tests it
+//! makes the volumes of all vertices, and as much of the tree as its tests look at: the tree consists of pieces, whose roots are made of their
+//! vertices, and what is inside a piece is made once a test may look there.
 
 use std::sync::{Mutex, PoisonError};
 
