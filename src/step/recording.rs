@@ -135,7 +135,7 @@ fn borders(world: &World, readers: impl Iterator<Item = (u32, BTreeSet<u32>)>) -
 #[derive(Debug)]
 pub struct Tested {
     step: Step,
-    /// What the tests of the step took with what they made ready, and what else there is to the phase, in ns.
+    /// What the tests of the step took with what they made ready and handed out, and what else there is to the phase, in ns.
     cold: f64,
     other: f64,
     contacts: usize,
@@ -271,19 +271,23 @@ impl Simulation<'_> {
         }
         step.rows = borders(self.world, needed.into_iter());
         let contacts = all.iter().map(Vec::len).sum::<usize>();
-        let (team, mut sort) = (self.team().clone(), f64::INFINITY);
+        let (team, mut handed_out, mut sort) = (self.team().clone(), f64::INFINITY, f64::INFINITY);
         for _ in 0..REPEATS {
             let found = all.clone();
             let began = clock();
-            // What finding the owners of a contact's vertices and putting it in its place take.
+            // What tests do with what they found: they look up the owners of a contact's vertices, and put it where it stays.
             let batches = found.into_iter().map(|mut found| {
                 found.retain(|c| self.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
                 Batch::new(found)
             });
-            let sorted = Contacts::sorted(batches.collect(), &team);
-            sort = sort.min((clock() - began).as_nanos() as f64);
+            let batches: Vec<Batch> = batches.collect();
+            let out = clock();
+            let sorted = Contacts::sorted(batches, &team);
+            sort = sort.min((clock() - out).as_nanos() as f64);
+            handed_out = handed_out.min((out - began).as_nanos() as f64);
             drop(sorted);
         }
+        let handed_out_each = handed_out / contacts.max(1) as f64;
         let mut planned = f64::INFINITY;
         for _ in 0..REPEATS {
             let began = clock();
@@ -304,9 +308,13 @@ impl Simulation<'_> {
         let of_cloth: f64 = timed(false).iter().map(|(_, time)| time).sum();
         let share = if tests > 0.0 { of_cloth / tests } else { 1.0 };
         step.price_error = cloth_off * share + body_off * (1.0 - share);
+        let with_handing_out = |prices: TestPrices| TestPrices {
+            contact: prices.contact + handed_out_each,
+            ..prices
+        };
         step.prices = Prices {
-            cloth,
-            body,
+            cloth: with_handing_out(cloth),
+            body: with_handing_out(body),
             target: looked / targets.max(1) as f64,
             vertex: roots / around.max(1) as f64,
             way: seen / around.max(1) as f64,
@@ -321,7 +329,7 @@ impl Simulation<'_> {
         let other = roots + gradients + firmness + looked + sort;
         Ok(Tested {
             step,
-            cold: measured + trees + tests,
+            cold: measured + trees + tests + handed_out,
             other,
             contacts,
         })

@@ -29,7 +29,7 @@ pub struct Prices {
     pub gradient: f64,
     /// The firmness of a tile, beside that.
     pub firmness: f64,
-    /// Sending a contact to where it belongs, and sorting it in there.
+    /// Putting a contact in its place among those of a rank.
     pub contact: f64,
     /// A top-level test in a forecast that tests are placed by.
     pub forecast: f64,
@@ -58,7 +58,7 @@ pub struct TestPrices {
     pub leaf: f64,
     /// A test of a group of near pairs.
     pub near: f64,
-    /// A contact found.
+    /// A contact found, and handed out to the owners of its vertices.
     pub contact: f64,
 }
 
