@@ -1,8 +1,8 @@
 //! The contacts of a step that concern a rank's vertices, in an order that depends on positions and velocities only.
 //!
 //! Contacts are large, and many where cloth is piled up: what is sorted are their names, with where each was found; there it stays.
-//! Names of cloth against cloth lie about evenly in as many buckets as there are of them, by the first feature; there
-//! is little left to compare. Each thread sorts those between two first features.
+//! They lie in a few times as many buckets as there are of them, by the first feature; there is little left to compare. Each thread
+//! sorts those between two first features.
 
 use crate::collide::Contact;
 use crate::collide::contact::{PairId, PairKind};
@@ -23,16 +23,13 @@ impl Batch {
     }
 }
 
-/// Contacts, each once.
+/// Contacts, each once, and what sorting them needs room for: steps have about as many, and fresh memory takes longer than sorting.
 #[derive(Debug, Default)]
 pub(super) struct Contacts {
     /// All, as they were found.
     found: Vec<Batch>,
-    /// Where those of a rank's vertices against bodies are, in stretches that follow each other, sorted by vertex, then body and face.
-    vertex_body: Vec<Vec<Place>>,
-    /// Where those of other kinds are, in stretches that follow each other: cloth against cloth, vertices and faces, then edges, sorted by
-    /// features; then bodies, sorted by kind, body and features.
-    order: [Vec<Vec<Place>>; 3],
+    /// What threads have sorted, one after the other.
+    stretches: Vec<Stretch>,
 }
 
 /// In which batch a contact was found, and which of it it is.
@@ -42,6 +39,10 @@ type Place = [u32; 2];
 const SHARED: usize = 3;
 /// Contacts for each thread that are worth sharing.
 const FEWEST: usize = 1024;
+/// Buckets for each name, at most: so many that few of them have several names.
+const BUCKETS: u64 = 8;
+/// So many names in a bucket are sorted one by one.
+const FEW: u32 = 16;
 /// Of how many contacts one is looked at to see how they lie.
 const SAMPLE: usize = 32;
 
@@ -77,99 +78,137 @@ fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
     })
 }
 
-/// The names of the contacts of a share.
-#[derive(Default)]
-struct Names {
-    /// Cloth against cloth: features, the first in the upper half.
-    layers: [Vec<(u64, Place)>; 2],
-    /// Vertex, in the upper half, and body; face.
-    vertex_body: Vec<((u64, u32), Place)>,
-    bodies: Vec<(PairId, Place)>,
+/// Names of some contacts, and where these are.
+#[derive(Debug, Default)]
+struct Names<N> {
+    found: Vec<(N, Place)>,
+    /// The same, by buckets.
+    sorted: Vec<(N, Place)>,
 }
 
-impl Names {
+/// The contacts that a thread sorts.
+#[derive(Debug, Default)]
+struct Stretch {
+    /// Cloth against cloth, vertices and faces, then edges, by features, of which the first is in the upper half.
+    layers: [Names<u64>; 2],
+    /// A rank's vertices against bodies, by vertex, in the upper half, and body; then face.
+    vertex_body: Names<(u64, u32)>,
+    /// Others against bodies, by kind, body and features.
+    bodies: Vec<(PairId, Place)>,
+    buckets: Vec<u32>,
+}
+
+impl Stretch {
+    fn clear(&mut self) {
+        self.layers.iter_mut().for_each(Names::clear);
+        self.vertex_body.clear();
+        self.bodies.clear();
+    }
+
     fn add(&mut self, id: PairId, place: Place) {
-        let features = u64::from(id.a) << 32 | u64::from(id.b);
+        let with = |second: u32| u64::from(id.a) << 32 | u64::from(second);
         match id.kind {
-            PairKind::VertexFace => self.layers[0].push((features, place)),
-            PairKind::EdgeEdge => self.layers[1].push((features, place)),
+            PairKind::VertexFace => self.layers[0].found.push((with(id.b), place)),
+            PairKind::EdgeEdge => self.layers[1].found.push((with(id.b), place)),
             PairKind::VertexBody => {
-                let body = u64::from(id.a) << 32 | u64::from(id.body);
-                self.vertex_body.push(((body, id.b), place));
+                let name = (with(id.body), id.b);
+                self.vertex_body.found.push((name, place));
             }
             PairKind::FaceBody | PairKind::EdgeBody => self.bodies.push((id, place)),
         }
     }
-}
 
-/// What a thread has sorted.
-#[derive(Default)]
-struct Stretch {
-    vertex_body: Vec<Place>,
-    order: [Vec<Place>; 3],
-}
-
-impl Stretch {
-    /// Of one of the shares that were cut. The first has the contacts that are not shared out.
-    fn of(found: &[Batch], cuts: &[Vec<u64>; SHARED], share: usize) -> Self {
+    /// Sorts one of the shares that were cut. The first has the contacts that are not shared out.
+    fn sort(&mut self, found: &[Batch], cuts: &[Vec<u64>; SHARED], share: usize) {
         let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
         let here = |id: &PairId| match shared(id.kind) {
             Some(kind) => ranges[kind].contains(&u64::from(id.a)),
             None => share == 0,
         };
         let alone = cuts[0].len() == 2;
-        let mut names = Names::default();
+        self.clear();
         for (batch, found) in (0..).zip(found) {
             for (at, &id) in (0..).zip(&found.ids) {
                 if alone || here(&id) {
-                    names.add(id, [batch, at]);
+                    self.add(id, [batch, at]);
                 }
             }
         }
-        let Names {
-            layers,
-            vertex_body,
-            mut bodies,
-        } = names;
-        let [faces, edges] =
-            layers.map(|layer| sorted_places(&layer, |features| (features >> 32) as u32));
-        let vertex_body = sorted_places(&vertex_body, |(body, _)| (body >> 32) as u32);
-        bodies.sort_unstable();
-        let bodies = bodies.into_iter().map(|(_, place)| place).collect();
-        Self {
-            vertex_body,
-            order: [faces, edges, bodies],
+        for names in &mut self.layers {
+            names.sort(|features| (features >> 32) as u32, &mut self.buckets);
+        }
+        let vertex = |&(body, _): &(u64, u32)| (body >> 32) as u32;
+        self.vertex_body.sort(vertex, &mut self.buckets);
+        self.bodies.sort_unstable();
+    }
+
+    /// Where contacts are that are not of vertices against bodies, by their kinds.
+    fn others(&self) -> [Places<'_>; 3] {
+        let [faces, edges] = &self.layers;
+        [
+            Places::Layer(&faces.sorted),
+            Places::Layer(&edges.sorted),
+            Places::Bodies(&self.bodies),
+        ]
+    }
+}
+
+/// Where contacts are, in the order of their names.
+#[derive(Clone, Copy)]
+enum Places<'a> {
+    Layer(&'a [(u64, Place)]),
+    Bodies(&'a [(PairId, Place)]),
+}
+
+impl Places<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Layer(names) => names.len(),
+            Self::Bodies(names) => names.len(),
+        }
+    }
+
+    /// Makes something of each.
+    fn map<R>(self, found: &[Batch], made: &mut [R], make: impl Fn(&Contact) -> R) {
+        match self {
+            Self::Layer(names) => {
+                for (made, &(_, place)) in made.iter_mut().zip(names) {
+                    *made = make(contact_at(found, place));
+                }
+            }
+            Self::Bodies(names) => {
+                for (made, &(_, place)) in made.iter_mut().zip(names) {
+                    *made = make(contact_at(found, place));
+                }
+            }
         }
     }
 }
 
 impl Contacts {
-    /// Of batches of contacts in any order, each contact once. Threads sort some each.
-    pub(super) fn sorted(found: Vec<Batch>, team: &Team) -> Self {
+    /// Takes in batches of contacts in any order, each contact once, instead of those that it had. Threads sort some each.
+    pub(super) fn sort(&mut self, found: Vec<Batch>, team: &Team) {
         let count: usize = found.iter().map(|batch| batch.contacts.len()).sum();
         let shares = (count / FEWEST).clamp(1, team.threads());
         let cuts = cuts(&found, shares);
-        let mut stretches: Vec<Stretch> = Vec::new();
-        stretches.resize_with(shares, Stretch::default);
-        team.run(stretches.iter_mut().enumerate(), |(share, stretch)| {
-            *stretch = Stretch::of(&found, &cuts, share);
+        self.stretches.resize_with(shares, Stretch::default);
+        team.run(self.stretches.iter_mut().enumerate(), |(share, stretch)| {
+            stretch.sort(&found, &cuts, share)
         });
-        let mut all = Self {
-            found,
-            ..Self::default()
-        };
-        for stretch in stretches {
-            all.vertex_body.push(stretch.vertex_body);
-            let kinds = all.order.iter_mut().zip(stretch.order);
-            kinds.for_each(|(all, places)| all.push(places));
-        }
-        all
+        self.found = found;
+    }
+
+    /// Forgets them.
+    pub(super) fn clear(&mut self) {
+        self.found.clear();
+        self.stretches.iter_mut().for_each(Stretch::clear);
     }
 
     /// Those of a rank's vertices against bodies, sorted by vertex, then body and face.
     pub(super) fn vertex_body(&self) -> impl Iterator<Item = &Contact> {
-        let places = self.vertex_body.iter().flatten();
-        places.map(|&place| contact_at(&self.found, place))
+        let names = self.stretches.iter();
+        let names = names.flat_map(|stretch| &stretch.vertex_body.sorted);
+        names.map(|&(_, place)| contact_at(&self.found, place))
     }
 
     /// Makes something of each but those of vertices against bodies, which are [so many](Self::layers_len): of cloth against cloth, vertices and
@@ -180,11 +219,11 @@ impl Contacts {
         mut made: &mut [R],
         make: impl Fn(&Contact) -> R + Sync,
     ) {
-        let shares = self.order.iter().map(Vec::len).max().unwrap_or(0);
-        let mut work: Vec<Vec<(&mut [R], &[Place])>> = Vec::new();
-        work.resize_with(shares, Vec::new);
-        for kind in &self.order {
-            for (work, places) in work.iter_mut().zip(kind) {
+        let mut work: Vec<Vec<(&mut [R], Places<'_>)>> = Vec::new();
+        work.resize_with(self.stretches.len(), Vec::new);
+        for kind in 0..3 {
+            for (work, stretch) in work.iter_mut().zip(&self.stretches) {
+                let places = stretch.others()[kind];
                 let (own, rest) = made.split_at_mut(places.len());
                 work.push((own, places));
                 made = rest;
@@ -192,16 +231,15 @@ impl Contacts {
         }
         team.run(work, |stretches| {
             for (made, places) in stretches {
-                for (made, &place) in made.iter_mut().zip(places) {
-                    *made = make(contact_at(&self.found, place));
-                }
+                places.map(&self.found, made, &make);
             }
         });
     }
 
     /// How many are not of vertices against bodies.
     pub(super) fn layers_len(&self) -> usize {
-        self.order.iter().flatten().map(Vec::len).sum()
+        let kinds = self.stretches.iter().flat_map(Stretch::others);
+        kinds.map(Places::len).sum()
     }
 
     /// All, in no order.
@@ -219,44 +257,68 @@ fn contact_at(found: &[Batch], [batch, at]: Place) -> &Contact {
     &found[batch as usize].contacts[at as usize]
 }
 
-/// Where the contacts of these names are, in the order of the names, of which `first` tells the first number.
-fn sorted_places<N: Copy + Ord + Default>(
-    names: &[(N, Place)],
-    first: impl Fn(&N) -> u32,
-) -> Vec<Place> {
-    let firsts = || names.iter().map(|(name, _)| first(name));
-    let Some((least, most)) = firsts().min().zip(firsts().max()) else {
-        return Vec::new();
-    };
-    let most = most - least;
-    // As many buckets as names, or up to twice as many.
-    let width = (0..31)
-        .find(|&bits| u64::from(most >> bits) < 2 * names.len() as u64)
-        .unwrap_or(31);
-    let bucket = |name: &N| ((first(name) - least) >> width) as usize;
-    // Counted one place further on, and summed: where each begins; then where it ends.
-    let mut ends = vec![0_u32; (most >> width) as usize + 2];
-    for (name, _) in names {
-        ends[bucket(name) + 1] += 1;
+impl<N> Names<N> {
+    fn clear(&mut self) {
+        self.found.clear();
+        self.sorted.clear();
     }
-    for at in 1..ends.len() {
-        ends[at] += ends[at - 1];
-    }
-    let mut sorted = vec![(N::default(), [0; 2]); names.len()];
-    for name in names {
-        let end = &mut ends[bucket(&name.0)];
-        sorted[*end as usize] = *name;
-        *end += 1;
-    }
-    let mut begin = 0;
-    for &end in &ends {
-        // Most have one name or none.
-        if end as usize - begin > 1 {
-            sorted[begin..end as usize].sort_unstable();
+}
+
+impl<N: Copy + Ord + Default> Names<N> {
+    /// Sorts what was found; `first` tells a name's first number.
+    fn sort(&mut self, first: impl Fn(&N) -> u32, buckets: &mut Vec<u32>) {
+        let Self { found, sorted } = self;
+        let firsts = || found.iter().map(|(name, _)| first(name));
+        let Some((least, most)) = firsts().min().zip(firsts().max()) else {
+            return;
+        };
+        let most = most - least;
+        let width = (0..31)
+            .find(|&bits| u64::from(most >> bits) < BUCKETS * found.len() as u64)
+            .unwrap_or(31);
+        let bucket = |name: &N| ((first(name) - least) >> width) as usize;
+        // Counted one place further on, and summed: where each begins; then where it ends.
+        buckets.clear();
+        buckets.resize((most >> width) as usize + 2, 0);
+        for (name, _) in &*found {
+            buckets[bucket(name) + 1] += 1;
         }
-        begin = end as usize;
+        let (mut end, mut fullest) = (0, 0);
+        for count in &mut *buckets {
+            fullest = fullest.max(*count);
+            end += *count;
+            *count = end;
+        }
+        sorted.resize(found.len(), (N::default(), [0; 2]));
+        for name in found {
+            let end = &mut buckets[bucket(&name.0)];
+            sorted[*end as usize] = *name;
+            *end += 1;
+        }
+        if fullest <= FEW {
+            // Nothing has far to go.
+            insert_each(sorted);
+        } else {
+            let mut begin = 0;
+            for &end in &*buckets {
+                sorted[begin..end as usize].sort_unstable_by_key(|&(name, _)| name);
+                begin = end as usize;
+            }
+        }
     }
-    sorted.into_iter().map(|(_, place)| place).collect()
+}
+
+/// Sorts names that are nearly sorted.
+fn insert_each<N: Copy + Ord>(names: &mut [(N, Place)]) {
+    for at in 1..names.len() {
+        let name = names[at];
+        let mut to = at;
+        while to > 0 && name.0 < names[to - 1].0 {
+            names[to] = names[to - 1];
+            to -= 1;
+        }
+        names[to] = name;
+    }
 }
 
 #[cfg(test)]
@@ -308,7 +370,8 @@ mod tests {
             });
             let found: Vec<Contact> = found.collect();
             let batches = found.chunks(batch).map(|batch| Batch::new(batch.to_vec()));
-            let contacts = Contacts::sorted(batches.collect(), &Team::new(threads).unwrap());
+            let mut contacts = Contacts::default();
+            contacts.sort(batches.collect(), &Team::new(threads).unwrap());
             prop_assert_eq!(contacts.len(), found.len());
             let (mut vertices, mut others): (Vec<PairId>, Vec<PairId>) =
                 (found.iter().map(|c| c.id)).partition(|id| id.kind == PairKind::VertexBody);

@@ -287,14 +287,15 @@ fn against(target: Target) -> (u32, Against) {
     }
 }
 
-/// Finds the contacts of a step; last, how long patches were made ready before tests. Collective.
+/// Finds the contacts of a step; second, how long patches were made ready before tests. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
+    contacts: &mut Contacts,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     (ownership, placing): (&Ownership, &mut Placing),
     (options, team): (&ScopeOptions, &Team),
     prices: Option<&Prices>,
-) -> Result<(Contacts, ScopeReport, Duration), ScopeError> {
+) -> Result<(ScopeReport, Duration), ScopeError> {
     let own = ownership.patches(comm.rank().index());
     let first = OnceLock::new();
     let find_first = || {
@@ -334,12 +335,12 @@ pub(super) fn detect(
         left: Mutex::default(),
     };
     let (found, spent, report) = make_tests(comm, tested, tasks, (options, team))?;
-    let contacts = Contacts::sorted(found, team);
+    contacts.sort(found, team);
     // As if tests had made it ready, on as many threads as had something to make.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
     placing.ended(spent, report.busy.iter().sum::<Duration>() + of_workers);
     pay(comm, prices, |prices| (prices.contact, contacts.len()));
-    Ok((contacts, report, early_time))
+    Ok((report, early_time))
 }
 
 /// What this rank makes ready while messages are under way, and of what pays for that before tests do.

@@ -79,7 +79,7 @@ impl<'w> Simulation<'w> {
         report: &mut StepReport,
         clock: &mut Clock,
     ) -> Result<(), StepError> {
-        let contacts = self.detect(comm, report)?;
+        let mut contacts = self.detect(comm, report)?;
         report.times[0] = clock.lap(comm);
 
         let ahead = self.take_ahead();
@@ -110,6 +110,8 @@ impl<'w> Simulation<'w> {
         self.respond(comm, &contacts, report)?;
         self.check_changes(comm, report)?;
         self.find_ends(comm, report)?;
+        contacts.clear();
+        self.contacts = contacts;
         report.times[3] = clock.lap(comm);
 
         self.share(comm, report, clock)?;
@@ -117,6 +119,7 @@ impl<'w> Simulation<'w> {
         Ok(())
     }
 
+    /// Finds contacts, in the room of those of the part before.
     fn detect(
         &mut self,
         comm: &mut dyn Comm,
@@ -133,8 +136,10 @@ impl<'w> Simulation<'w> {
         if let Some(extent) = self.extent {
             snapshot = snapshot.within(extent);
         }
-        let (contacts, scope, early) = detect(
+        let mut contacts = std::mem::take(&mut self.contacts);
+        let (scope, early) = detect(
             comm,
+            &mut contacts,
             (&snapshot, &geometry),
             (&self.ownership, &mut self.placing),
             (&self.options, self.cg.shares().team()),

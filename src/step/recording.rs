@@ -16,7 +16,7 @@ use weft_study::prices::{Counts, Prices, TestPrices};
 use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
-use super::contacts::{Batch, Contacts};
+use super::contacts::Batch;
 use super::detect::reads;
 use super::geometry::tiles;
 use super::report::StepReport;
@@ -282,10 +282,10 @@ impl Simulation<'_> {
             });
             let batches: Vec<Batch> = batches.collect();
             let out = clock();
-            let sorted = Contacts::sorted(batches, &team);
+            self.contacts.sort(batches, &team);
             sort = sort.min((clock() - out).as_nanos() as f64);
             handed_out = handed_out.min((out - began).as_nanos() as f64);
-            drop(sorted);
+            self.contacts.clear();
         }
         let handed_out_each = handed_out / contacts.max(1) as f64;
         let mut planned = f64::INFINITY;

@@ -13,6 +13,7 @@ use weft_study::prices::{Prices, ns};
 
 use super::assembly::Assembly;
 use super::body_response::{BodyResponse, VertexState};
+use super::contacts::Contacts;
 use super::corrections::{self, Corrections};
 use super::edges::Edges;
 use super::error::{Named, StepError};
@@ -85,6 +86,8 @@ pub struct Simulation<'w> {
     pub(super) extent: Option<Extent>,
     pub(super) volumes: Volumes,
     pub(super) placing: Placing,
+    /// Empty between parts.
+    pub(super) contacts: Contacts,
     /// Owned vertices and halo.
     pub(super) local_x: Vec<DVec3>,
     pub(super) local_v: Vec<DVec3>,
@@ -190,6 +193,7 @@ impl<'w> Simulation<'w> {
             extent: None,
             volumes: Volumes::default(),
             placing: Placing::default(),
+            contacts: Contacts::default(),
             x,
             v,
             plan,
