@@ -78,12 +78,14 @@ fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
     })
 }
 
-/// Names of some contacts, and where these are.
+/// Names of contacts, and where these are.
 #[derive(Debug, Default)]
 struct Names<N> {
+    sorted: Vec<(N, Place)>,
+    /// Those that were found since.
     found: Vec<(N, Place)>,
     /// The same, by buckets.
-    sorted: Vec<(N, Place)>,
+    ordered: Vec<(N, Place)>,
 }
 
 /// The contacts that a thread sorts.
@@ -118,16 +120,20 @@ impl Stretch {
         }
     }
 
-    /// Sorts one of the shares that were cut. The first has the contacts that are not shared out.
-    fn sort(&mut self, found: &[Batch], cuts: &[Vec<u64>; SHARED], share: usize) {
+    /// Takes in one of the shares that were cut of batches from the first of these on. The first share has the contacts that are not shared out.
+    fn sort(
+        &mut self,
+        (first, found): (usize, &[Batch]),
+        cuts: &[Vec<u64>; SHARED],
+        share: usize,
+    ) {
         let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
         let here = |id: &PairId| match shared(id.kind) {
             Some(kind) => ranges[kind].contains(&u64::from(id.a)),
             None => share == 0,
         };
         let alone = cuts[0].len() == 2;
-        self.clear();
-        for (batch, found) in (0..).zip(found) {
+        for (batch, found) in (first as u32..).zip(&found[first..]) {
             for (at, &id) in (0..).zip(&found.ids) {
                 if alone || here(&id) {
                     self.add(id, [batch, at]);
@@ -186,16 +192,27 @@ impl Places<'_> {
 }
 
 impl Contacts {
-    /// Takes in batches of contacts in any order, each contact once, instead of those that it had. Threads sort some each.
-    pub(super) fn sort(&mut self, found: Vec<Batch>, team: &Team) {
-        let count: usize = found.iter().map(|batch| batch.contacts.len()).sum();
-        let shares = (count / FEWEST).clamp(1, team.threads());
-        let cuts = cuts(&found, shares);
+    /// Takes in batches of contacts in any order, each contact once. Threads sort some each.
+    pub(super) fn take_in(&mut self, found: Vec<Batch>, team: &Team) {
+        let count = |found: &[Batch]| found.iter().map(|batch| batch.contacts.len()).sum::<usize>();
+        let shares = |count: usize| (count / FEWEST).clamp(1, team.threads());
+        let mut first = self.found.len();
+        self.found.extend(found);
+        let shares = if first > 0 && self.stretches.len() == 1 {
+            1
+        } else {
+            // Others are cut elsewhere.
+            self.stretches.iter_mut().for_each(Stretch::clear);
+            first = 0;
+            shares(count(&self.found))
+        };
+        let found = &self.found;
+        let cuts = cuts(found, shares);
         self.stretches.resize_with(shares, Stretch::default);
-        team.run(self.stretches.iter_mut().enumerate(), |(share, stretch)| {
-            stretch.sort(&found, &cuts, share)
-        });
-        self.found = found;
+        team.run(
+            self.stretches.iter_mut().enumerate(),
+            |(share, stretch)| stretch.sort((first, found), &cuts, share),
+        );
     }
 
     /// Forgets them.
@@ -261,13 +278,36 @@ impl<N> Names<N> {
     fn clear(&mut self) {
         self.found.clear();
         self.sorted.clear();
+        self.ordered.clear();
     }
 }
 
 impl<N: Copy + Ord + Default> Names<N> {
-    /// Sorts what was found; `first` tells a name's first number.
+    /// Takes in what was found, in order; `first` tells a name's first number.
     fn sort(&mut self, first: impl Fn(&N) -> u32, buckets: &mut Vec<u32>) {
-        let Self { found, sorted } = self;
+        self.order(first, buckets);
+        let Self {
+            sorted,
+            found,
+            ordered,
+        } = self;
+        found.clear();
+        if sorted.is_empty() {
+            std::mem::swap(sorted, ordered);
+        } else if !ordered.is_empty() {
+            merge([sorted, ordered], found);
+            std::mem::swap(sorted, found);
+            found.clear();
+        }
+        ordered.clear();
+    }
+
+    fn order(&mut self, first: impl Fn(&N) -> u32, buckets: &mut Vec<u32>) {
+        let Self {
+            found,
+            ordered: sorted,
+            ..
+        } = self;
         let firsts = || found.iter().map(|(name, _)| first(name));
         let Some((least, most)) = firsts().min().zip(firsts().max()) else {
             return;
@@ -306,6 +346,21 @@ impl<N: Copy + Ord + Default> Names<N> {
             }
         }
     }
+}
+
+/// Of two sorted lists one.
+fn merge<N: Copy + Ord>([mut a, mut b]: [&[(N, Place)]; 2], merged: &mut Vec<(N, Place)>) {
+    while let (Some(next_a), Some(next_b)) = (a.first(), b.first()) {
+        if next_b.0 < next_a.0 {
+            merged.push(*next_b);
+            b = &b[1..];
+        } else {
+            merged.push(*next_a);
+            a = &a[1..];
+        }
+    }
+    merged.extend_from_slice(a);
+    merged.extend_from_slice(b);
 }
 
 /// Sorts names that are nearly sorted.
@@ -359,6 +414,7 @@ mod tests {
             batch in 1usize..100,
             times in prop::sample::select(vec![1, 30]),
             threads in 1usize..4,
+            sooner in 0usize..=4,
         ) {
             // Many are shared out.
             let found = (0..times).flat_map(|time| {
@@ -371,7 +427,12 @@ mod tests {
             let found: Vec<Contact> = found.collect();
             let batches = found.chunks(batch).map(|batch| Batch::new(batch.to_vec()));
             let mut contacts = Contacts::default();
-            contacts.sort(batches.collect(), &Team::new(threads).unwrap());
+            let mut batches: Vec<Batch> = batches.collect();
+            let team = Team::new(threads).unwrap();
+            // Some of them later.
+            let later = batches.split_off(batches.len() * sooner / 4);
+            contacts.take_in(batches, &team);
+            contacts.take_in(later, &team);
             prop_assert_eq!(contacts.len(), found.len());
             let (mut vertices, mut others): (Vec<PairId>, Vec<PairId>) =
                 (found.iter().map(|c| c.id)).partition(|id| id.kind == PairKind::VertexBody);

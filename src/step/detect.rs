@@ -334,12 +334,10 @@ pub(super) fn detect(
         post: several.then(|| Post::new(ownership, comm.rank().index())),
         left: Mutex::default(),
     };
-    let (found, spent, report) = make_tests(comm, tested, tasks, (options, team))?;
-    contacts.sort(found, team);
+    let (spent, report) = make_tests(comm, tested, tasks, (options, team), (prices, contacts))?;
     // As if tests had made it ready, on as many threads as had something to make.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
     placing.ended(spent, report.busy.iter().sum::<Duration>() + of_workers);
-    pay(comm, prices, |prices| (prices.contact, contacts.len()));
     Ok((report, early_time))
 }
 
@@ -416,15 +414,34 @@ fn tests_here(
     runs
 }
 
-/// Makes tests on all ranks: the contacts that are this rank's, and what its tests took. Collective.
+/// Makes tests on all ranks: what this rank's tests took; the contacts that are its go to `contacts`. Collective.
+///
+/// A rank that is alone on its thread puts those that it has in order while it waits for others.
 fn make_tests(
     comm: &mut dyn Comm,
     tested: Tested<'_>,
     tasks: Vec<Collide>,
     (options, team): (&ScopeOptions, &Team),
-) -> Result<(Vec<Batch>, Vec<Told>, ScopeReport), ScopeError> {
+    (prices, contacts): (Option<&Prices>, &mut Contacts),
+) -> Result<(Vec<Told>, ScopeReport), ScopeError> {
     let registry = Registry::new().with::<Collide>();
+    let alone = team.threads() == 1;
+    let mut take_in = |comm: &mut dyn Comm, letters| {
+        let mut found = std::mem::take(&mut tested.left().contacts);
+        if let Some(post) = &tested.post {
+            found.extend(post.open(letters)?);
+        }
+        let had = contacts.len();
+        contacts.take_in(found, team);
+        pay(comm, prices, |prices| {
+            (prices.taking_in(contacts.len() - had, had), 1)
+        });
+        Ok(())
+    };
     let ((), mut report) = scope_on(team, comm, &registry, &tested, options, |s| {
+        if alone {
+            s.meanwhile(&mut take_in);
+        }
         let group = s.group();
         for task in tasks {
             s.fork(&group, task)?;
@@ -435,12 +452,9 @@ fn make_tests(
         }
         Ok(())
     })?;
+    take_in(comm, std::mem::take(&mut report.letters))?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
-    let mut found = left.contacts;
-    if let Some(post) = tested.post {
-        found.extend(post.open(std::mem::take(&mut report.letters))?);
-    }
-    Ok((found, left.spent, report))
+    Ok((left.spent, report))
 }
 
 /// On a modelled machine, lets the time go by in which so much is done at such a price.

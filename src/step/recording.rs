@@ -282,7 +282,7 @@ impl Simulation<'_> {
             });
             let batches: Vec<Batch> = batches.collect();
             let out = clock();
-            self.contacts.sort(batches, &team);
+            self.contacts.take_in(batches, &team);
             sort = sort.min((clock() - out).as_nanos() as f64);
             handed_out = handed_out.min((out - began).as_nanos() as f64);
             self.contacts.clear();

@@ -223,6 +223,19 @@ impl Prices {
         self
     }
 
+    /// Taking in so many contacts beside others that are in order, in ns.
+    #[must_use]
+    pub fn taking_in(&self, contacts: usize, others: usize) -> f64 {
+        /// What merging takes of what sorting does.
+        const MERGED: f64 = 0.2;
+        let (contacts, others) = (contacts as f64, others as f64);
+        if contacts > 0.0 && others > 0.0 {
+            self.contact * (contacts + MERGED * (contacts + others))
+        } else {
+            self.contact * contacts
+        }
+    }
+
     /// The median of several, price by price: what a machine costs that was disturbed now and then.
     #[must_use]
     pub fn median(all: &[Self]) -> Self {

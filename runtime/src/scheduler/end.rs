@@ -52,9 +52,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Ok(())
     }
 
-    /// What tasks have posted to this rank, sorted by sender, and of each in order; all of it once the rank may leave.
+    /// What tasks have posted to this rank since this was asked last, sorted by sender, and of each in order; all of it once the rank may leave.
     pub fn letters(&mut self) -> Vec<(Rank, Vec<u8>)> {
         self.letters.take()
+    }
+
+    /// How many items have come from other ranks.
+    pub fn letters_here(&self) -> u64 {
+        self.letters.arrived()
     }
 
     /// Whether every task of this group, wherever it ran, has finished and all results were taken.

@@ -67,11 +67,22 @@ pub struct Scope<'a, E: ?Sized> {
     kept: Option<BTreeMap<u64, (Rank, Vec<Parcel>)>>,
     /// Why tasks were [stopped](Stopped).
     failure: Option<ScopeError>,
+    pastime: Option<Pastime<'a>>,
     recorder: Recorder,
     heard: Heard,
     watch: Watch,
     report: ScopeReport,
 }
+
+/// What a rank does while it waits.
+struct Pastime<'a> {
+    pass: Box<Passing<'a>>,
+    /// Tasks that had run here, and items that had come, when it was done last.
+    seen: Option<[u64; 2]>,
+}
+
+type Passing<'a> =
+    dyn FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a;
 
 /// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that goes on.
 struct Over<'a>(&'a AtomicBool);
@@ -220,6 +231,7 @@ fn run<'a, E: ?Sized + Sync>(
             numbers,
             kept: options.recover.then(BTreeMap::new),
             failure: None,
+            pastime: None,
             recorder,
             heard: Heard {
                 at: comm.now(),
@@ -283,7 +295,7 @@ fn run<'a, E: ?Sized + Sync>(
     }
 }
 
-impl<E: ?Sized + Sync> Scope<'_, E> {
+impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     /// Makes a collective group; every rank makes its groups in the same order.
     pub fn group<O>(&mut self) -> Group<O> {
         Group::new(self.scheduler.group(), Some(self.number))
@@ -384,6 +396,33 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub fn close(&mut self) {
         self.closed = true;
         self.scheduler.closed();
+    }
+
+    /// Says what this rank's body does while it waits, in joins and for the end, and has nothing to run: each time that tasks have run or letters have come since, it is
+    /// given the letters that have, sorted by sender, and of each in order; the [report](ScopeReport::letters) has the rest. Nobody is heard meanwhile, so it should take no longer than
+    /// a task's slice does. Whether and when it is called depends on how ranks wait.
+    pub fn meanwhile(
+        &mut self,
+        pass: impl FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a,
+    ) {
+        self.pastime = Some(Pastime {
+            pass: Box::new(pass),
+            seen: None,
+        });
+    }
+
+    /// Passes the time, if there is something new to do so with; whether there was.
+    fn pass_time(&mut self) -> Result<bool, ScopeError> {
+        let Some(pastime) = &mut self.pastime else {
+            return Ok(false);
+        };
+        let now = Some([self.report.tasks, self.scheduler.letters_here()]);
+        if pastime.seen == now {
+            return Ok(false);
+        }
+        pastime.seen = now;
+        (pastime.pass)(self.comm, self.scheduler.letters())?;
+        Ok(true)
     }
 
     /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.

@@ -149,7 +149,7 @@ pub struct ScopeReport {
     /// Time from start to end of the scope.
     pub elapsed: Duration,
     /// What tasks have [posted](crate::Context::post) to this rank, with the ranks on which they ran: sorted by these, and of each in the order
-    /// in which it was posted.
+    /// in which it was posted; without what was taken [meanwhile](crate::Scope::meanwhile).
     #[serde(skip)]
     pub letters: Vec<(Rank, Vec<u8>)>,
     /// What happened when, if [`ScopeOptions::trace`](crate::ScopeOptions::trace) asked for it.

@@ -68,7 +68,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         progress |= within.is_some_and(|group| self.scheduler.is_group_exhausted(group));
         if progress {
             self.watch.moved = now;
-        } else if !self.scheduler.may_leave() {
+        } else if !self.scheduler.may_leave() && (nested || !self.pass_time()?) {
             self.complain(now);
             if self.hands.iter().any(Hand::is_busy) {
                 // Their reports would not wake this thread.

@@ -1,9 +1,11 @@
 //! Letters: what tasks post, wherever they run, lies where it was posted to when the scope has ended.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::threads::launch;
-use weft_runtime::comm::virtual_time::{self, VirtualOptions};
+use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
 use weft_runtime::comm::{Comm, CommError, POSTED_UP_TO, Rank};
 use weft_runtime::{
     Context, POLICIES, Policy, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task,
@@ -53,7 +55,7 @@ impl Task<(u32, usize)> for Post {
     }
 }
 
-/// Every rank forks the posting of so many numbers, rank 0 five times as many.
+/// Every rank forks the posting of so many numbers, rank 0 five times as many. Letters are read while ranks wait and after.
 fn post(
     comm: &mut dyn Comm,
     options: &ScopeOptions,
@@ -68,7 +70,13 @@ fn post(
         first..(5 + rank) * count
     };
     let (me, all) = (comm.rank().0, range(ranks - 1).end);
-    let ((), report) = scope(comm, &registry, &env, options, |s| {
+    let mut letters = Vec::new();
+    let ((), mut report) = scope(comm, &registry, &env, options, |s| {
+        s.meanwhile(|_, some| {
+            assert!(some.is_sorted_by_key(|(from, _)| *from));
+            letters.extend(some);
+            Ok(())
+        });
         let group = s.group();
         let range = range(me);
         let (first, end) = (range.start, range.end);
@@ -83,7 +91,8 @@ fn post(
     })?;
     assert!(report.letters.is_sorted_by_key(|(from, _)| *from));
     let mut numbers: Vec<u32> = Vec::new();
-    for (from, letter) in &report.letters {
+    letters.append(&mut report.letters);
+    for (from, letter) in &letters {
         assert_eq!(letter.len(), length);
         let number = u32::from_le_bytes(letter[..4].try_into().unwrap());
         if !options.policy.steal {
@@ -132,6 +141,87 @@ fn letters_find_their_way_among_many_ranks() {
             };
             assert!(run(true) <= run(false));
         }
+    }
+}
+
+/// Of two ranks that post to each other, one has done long before: it reads what has come while it waits for the other, and is not called again for nothing.
+#[test]
+fn who_waits_reads_its_letters() {
+    for policy in [Policy::EVERY_OTHER, Policy::STATIC] {
+        let options = ScopeOptions {
+            policy,
+            ..ScopeOptions::default()
+        };
+        let options_of_ranks = VirtualOptions {
+            computation: Computation::Modelled {
+                unit: Duration::from_nanos(100),
+            },
+            ..VirtualOptions::default()
+        };
+        let run = |comm: &mut dyn Comm| {
+            let registry = Registry::new().with::<Post>();
+            let me = comm.rank().0;
+            let count = if me == 0 { 2 } else { 20_000 };
+            let mut passed = Vec::new();
+            let ((), report) = scope(comm, &registry, &(2, 4), &options, |s| {
+                s.meanwhile(|comm, some| {
+                    passed.push((comm.now(), some.len()));
+                    Ok(())
+                });
+                let group = s.group();
+                if me == 1 {
+                    let (first, end) = (0, count);
+                    s.fork(&group, Post { first, end })?;
+                }
+                s.close();
+                while let Some(done) = s.join(&group)? {
+                    done?;
+                }
+                Ok(())
+            })
+            .unwrap();
+            (passed, report, comm.now())
+        };
+        let outcome = virtual_time::launch(2, &options_of_ranks, run).unwrap();
+        let (passed, report, end) = &outcome.results[0];
+        let read: usize = passed.iter().map(|(_, letters)| letters).sum();
+        assert_eq!(read + report.letters.len(), 10_000);
+        if !policy.steal {
+            // As they came.
+            let half = passed.iter().filter(|(at, _)| *at < *end / 2);
+            let by_half: usize = half.map(|(_, letters)| letters).sum();
+            assert!((4_000..6_000).contains(&by_half), "{by_half}");
+            // Once with nothing: at first.
+            assert!(passed.iter().skip(1).all(|(_, letters)| *letters > 0));
+        }
+    }
+}
+
+/// What a body does meanwhile can fail, as it can.
+#[test]
+fn an_error_meanwhile_ends_the_scope() {
+    let run = |comm: &mut dyn Comm| {
+        let registry = Registry::new().with::<Post>();
+        let me = comm.rank().0;
+        let options = ScopeOptions::default();
+        let ended = scope(comm, &registry, &(2, 4), &options, |s| {
+            s.meanwhile(|_, _| Err(ScopeError::Body("enough".to_owned())));
+            let group = s.group::<()>();
+            if me == 1 {
+                let (first, end) = (0, 1_000);
+                s.fork(&group, Post { first, end })?;
+            }
+            while let Some(done) = s.join(&group)? {
+                done?;
+            }
+            Ok(())
+        });
+        ended.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let outcome = virtual_time::launch(2, &VirtualOptions::default(), run).unwrap();
+    for result in outcome.results {
+        let what = result.unwrap_err();
+        assert!(what.ends_with("enough"), "{what}");
     }
 }
 

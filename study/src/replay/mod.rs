@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
-use weft_runtime::comm::Comm;
+use weft_runtime::comm::{Comm, Rank};
 use weft_runtime::comm::threads::LaunchError;
 use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
 use weft_runtime::trace::Trace;
@@ -166,7 +166,6 @@ pub fn replay(
 ) -> Result<(StepTimes, Vec<Trace>), ReplayError> {
     let ranks = layout.ranks.len();
     let prices = &prices_on(&header.tiles, header.around(), prices, ranks);
-    let held = layout.contacts(step);
     let plan = placement(header, layout, step, (&machine.policy, left));
     let placement = plan.as_ref().map(|(placement, _)| placement);
     let mut forks = match placement {
@@ -262,6 +261,7 @@ pub fn replay(
             layout,
             me: rank,
             tally: [const { AtomicU64::new(0) }; 3],
+            own: AtomicU64::new(0),
             spent: Mutex::default(),
         };
         play(comm, &env, &forks[rank], &options)
@@ -271,14 +271,20 @@ pub fn replay(
         traffic: [outcome.messages, outcome.bytes],
         ..StepTimes::default()
     };
+    let all = layout.contacts(step);
     let (mut ends, mut traces) = (Vec::with_capacity(ranks), Vec::new());
+    let mut held = Vec::with_capacity(ranks);
     for (rank, played) in outcome.results.into_iter().enumerate() {
         let Played {
             end,
             tally,
             spent,
+            sorted,
+            sorting,
             mut report,
         } = played?;
+        held.push([all[rank].saturating_sub(sorted), sorted]);
+        times.computed[0] += sorting;
         ends.push(end.as_nanos() as u64);
         let made: u64 = making(rank).iter().sum();
         let made = made + early[rank].cost;
@@ -367,6 +373,9 @@ struct Played {
     /// Tests, contacts, and ns that its tasks charged.
     tally: [u64; 3],
     spent: Vec<Told>,
+    /// Contacts that it has put in order while it waited, and how many ns that took.
+    sorted: u64,
+    sorting: u64,
     report: ScopeReport,
 }
 
@@ -377,7 +386,19 @@ fn play(
     options: &ScopeOptions,
 ) -> Result<Played, ScopeError> {
     let registry = Registry::new().with::<Tests>();
+    let (mut sorted, mut sorting) = (0, 0);
+    let mut take_in = |comm: &mut dyn Comm, letters: Vec<(Rank, Vec<u8>)>| {
+        let bytes: u64 = letters.iter().map(|(_, letter)| letter.len() as u64).sum();
+        let come = bytes / u64::from(env.header.contact_bytes.max(1));
+        let new = come + env.own.swap(0, Ordering::Relaxed);
+        let time = ns(env.prices.taking_in(new as usize, sorted as usize), 1.0);
+        comm.compute(time, Duration::ZERO);
+        sorted += new;
+        sorting += time;
+        Ok(())
+    };
     let ((), report) = scope(comm, &registry, env, options, |s| {
+        s.meanwhile(&mut take_in);
         let group = s.group();
         for &(number, part) in forks {
             s.fork(&group, Tests::new(number, part, env.step))?;
@@ -397,16 +418,18 @@ fn play(
         end: comm.now(),
         tally,
         spent: spent.unwrap_or_default(),
+        sorted,
+        sorting,
         report,
     })
 }
 
-/// The rest of the step: contacts are sorted, and the data-parallel phases follow.
+/// The rest of the step: contacts are sorted, of which each rank has so many beside so many that are in order, and the data-parallel phases follow.
 fn finish(
     clocks: &mut Clocks,
     starts: &[u64],
     (header, layout, step, prices): (&Header, &Layout, &Step, &Prices),
-    (machine, held): (&Machine, &[u64]),
+    (machine, held): (&Machine, &[[u64; 2]]),
     times: &mut StepTimes,
 ) {
     let ranks = layout.ranks.len();
@@ -424,7 +447,10 @@ fn finish(
     // A phase's computing, on all ranks.
     let sum = |time: &dyn Fn(usize) -> u64| (0..ranks).map(time).sum::<u64>();
 
-    let sort = |rank: usize| ns(prices.contact, held[rank] as f64);
+    let sort = |rank: usize| {
+        let [contacts, others] = held[rank].map(|count| count as usize);
+        ns(prices.taking_in(contacts, others), 1.0)
+    };
     clocks.compute(sort);
     times.computed[0] += sum(&sort);
     lap(clocks, times, 0);
@@ -486,7 +512,7 @@ fn finish(
         let rows = layout.rows(step);
         let respond =
             |rank: usize| ns(prices.respond, weight(rank)) / u64::from(step.passes.max(1));
-        let row = |rank: usize| ns(prices.row, held[rank] as f64);
+        let row = |rank: usize| ns(prices.row, held[rank].iter().sum::<u64>() as f64);
         for pass in 0..step.passes {
             clocks.exchange(&layout.halo, VECTOR, |_| 0);
             clocks.compute(respond);

@@ -40,6 +40,8 @@ pub(super) struct Env<'a> {
     pub(super) me: usize,
     /// Tests, contacts, and ns that this rank's tasks charged.
     pub(super) tally: [AtomicU64; 3],
+    /// Contacts that its tasks have found of its own vertices, and that it has not put in order.
+    pub(super) own: AtomicU64,
     /// What this rank's tasks cost, as a run tells it.
     pub(super) spent: Mutex<Vec<Told>>,
 }
@@ -140,7 +142,9 @@ impl<'a> Task<Env<'a>> for Tests {
             return weft_runtime::Step::More;
         }
         (env.layout).for_owners(task, self.found, |owner, contacts| {
-            if owner != env.me {
+            if owner == env.me {
+                env.own.fetch_add(contacts, Ordering::Relaxed);
+            } else {
                 let bytes = contacts * u64::from(env.header.contact_bytes);
                 cx.post(Rank(owner as u32), vec![0; bytes as usize]);
             }
