@@ -200,4 +200,7 @@ impl Lanes for Plain {
 
     #[inline(always)]
     fn prefetch<T>(self, _: &T, _: usize) {}
+
+    #[inline(always)]
+    fn prefetch_late<T>(self, _: &T) {}
 }

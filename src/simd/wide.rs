@@ -373,4 +373,12 @@ impl<S: Three> Lanes for S {
         let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
         self.three().sse._mm_prefetch::<HINT>(at);
     }
+
+    #[inline(always)]
+    fn prefetch_late<T>(self, value: &T) {
+        /// Into all caches but the nearest.
+        const HINT: i32 = 2;
+        let at = std::ptr::from_ref(value).cast::<i8>();
+        self.three().sse._mm_prefetch::<HINT>(at);
+    }
 }

@@ -121,12 +121,7 @@ impl Stretch {
     }
 
     /// Takes in one of the shares that were cut of batches from the first of these on. The first share has the contacts that are not shared out.
-    fn sort(
-        &mut self,
-        (first, found): (usize, &[Batch]),
-        cuts: &[Vec<u64>; SHARED],
-        share: usize,
-    ) {
+    fn sort(&mut self, (first, found): (usize, &[Batch]), cuts: &[Vec<u64>; SHARED], share: usize) {
         let ranges = [0, 1, 2].map(|kind| cuts[kind][share]..cuts[kind][share + 1]);
         let here = |id: &PairId| match shared(id.kind) {
             Some(kind) => ranges[kind].contains(&u64::from(id.a)),
@@ -194,7 +189,12 @@ impl Places<'_> {
 impl Contacts {
     /// Takes in batches of contacts in any order, each contact once. Threads sort some each.
     pub(super) fn take_in(&mut self, found: Vec<Batch>, team: &Team) {
-        let count = |found: &[Batch]| found.iter().map(|batch| batch.contacts.len()).sum::<usize>();
+        let count = |found: &[Batch]| {
+            found
+                .iter()
+                .map(|batch| batch.contacts.len())
+                .sum::<usize>()
+        };
         let shares = |count: usize| (count / FEWEST).clamp(1, team.threads());
         let mut first = self.found.len();
         self.found.extend(found);
@@ -209,10 +209,9 @@ impl Contacts {
         let found = &self.found;
         let cuts = cuts(found, shares);
         self.stretches.resize_with(shares, Stretch::default);
-        team.run(
-            self.stretches.iter_mut().enumerate(),
-            |(share, stretch)| stretch.sort((first, found), &cuts, share),
-        );
+        team.run(self.stretches.iter_mut().enumerate(), |(share, stretch)| {
+            stretch.sort((first, found), &cuts, share)
+        });
     }
 
     /// Forgets them.

@@ -290,11 +290,10 @@ fn against(target: Target) -> (u32, Against) {
 /// Finds the contacts of a step; second, how long patches were made ready before tests. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
-    contacts: &mut Contacts,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     (ownership, placing): (&Ownership, &mut Placing),
     (options, team): (&ScopeOptions, &Team),
-    prices: Option<&Prices>,
+    (prices, contacts): (Option<&Prices>, &mut Contacts),
 ) -> Result<(ScopeReport, Duration), ScopeError> {
     let own = ownership.patches(comm.rank().index());
     let first = OnceLock::new();

@@ -16,18 +16,8 @@ pub(super) struct Hinges {
     /// Of the blocks and of the scalars, in the order of the matrix.
     pub(super) near: Vec<f64>,
     pub(super) far: Vec<f64>,
-    /// The scalars again, once for two vertices: those of the rows and vertices before them, of the rows among each other, and with vertices
-    /// behind them.
-    pub(super) pairs: Vec<Pair>,
-    /// Where the scalars of a cloth end in these rows, and one of its rows.
-    pub(super) cloths: Vec<(usize, usize)>,
-}
-
-/// Two vertices, as [`Around`] counts, and a scalar.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pair {
-    pub(super) vertices: [u32; 2],
-    pub(super) number: f64,
+    /// The columns of the scalars, as [`Around`] counts.
+    pub(super) far_others: Vec<u32>,
 }
 
 impl Hinges {
@@ -73,37 +63,11 @@ impl Hinges {
                 }
             }
         }
-        let cloth = |row: usize| model.cloth_of_vertex()[first + row];
-        let local_start = local.start;
-        let mut cloths: Vec<(usize, usize)> = Vec::new();
-        let [mut before, mut inside, mut behind] = [const { Vec::new() }; 3];
-        for row in local {
-            let (at, columns) = pattern.scalar_columns(row);
-            match cloths.last_mut() {
-                Some((end, other)) if cloth(row) == cloth(*other + local_start) => {
-                    *end = at.end - starts[1];
-                }
-                _ => cloths.push((at.end - starts[1], row - local_start)),
-            }
-            for (at, &column) in at.zip(columns) {
-                let vertex = (first + row) as u32;
-                let side = match column as usize {
-                    column if column < rows.start => &mut before,
-                    column if column >= rows.end => &mut behind,
-                    _ if column > vertex => &mut inside,
-                    _ => continue,
-                };
-                side.push(Pair {
-                    vertices: [vertex, column].map(|v| around.index(v)),
-                    number: far[at - starts[1]],
-                });
-            }
-        }
+        let far_others = local.flat_map(|row| pattern.scalar_columns(row).1);
         Self {
+            far_others: far_others.map(|&column| around.index(column)).collect(),
             near,
             far,
-            pairs: [before, inside, behind].concat(),
-            cloths,
         }
     }
 }

@@ -139,11 +139,10 @@ impl<'w> Simulation<'w> {
         let mut contacts = std::mem::take(&mut self.contacts);
         let (scope, early) = detect(
             comm,
-            &mut contacts,
             (&snapshot, &geometry),
             (&self.ownership, &mut self.placing),
             (&self.options, self.cg.shares().team()),
-            self.prices.as_ref(),
+            (self.prices.as_ref(), &mut contacts),
         )
         .map_err(|source| StepError::Detect {
             step: self.step + 1,

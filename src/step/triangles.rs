@@ -3,6 +3,10 @@
 //! Triangles say how their corners are coupled, four or eight at a time ([`couple`]). An entry of the matrix is written once: beside the diagonal what the
 //! one or two triangles of an edge say and what hinges add; on the diagonal mass, hinges, and all that is coupled to the vertex, with its sign
 //! changed, for elasticity does not resist moving as a whole. Columns of a row are added up there in ascending global order.
+//!
+//! Rows are written one after the other, each from its first block to its last scalar, though two rows of a run have the same coupling: adding
+//! it up twice costs less than blocks written here and there, for the matrix of a large mesh comes from memory and goes there again. It is asked for
+//! while triangles are computed, when the memory has nothing else to do.
 
 use std::ops::Range;
 
@@ -23,37 +27,26 @@ pub(super) struct Triangles {
     fours: Vec<Four>,
     /// Of each triangle its global number.
     names: Vec<u32>,
-    /// Couplings of the rows with vertices before them, among each other, and with vertices behind them.
-    before: Vec<Leading>,
-    inside: Vec<Edge>,
-    behind: Vec<Leading>,
-    /// Where in the rows the diagonal block of each is.
-    diagonals: Vec<u32>,
-    /// Steps: how many of the fours are needed for the couplings among so many of the rows.
-    steps: Vec<[usize; 2]>,
+    /// How many columns each row has, and those of its blocks but for the diagonal.
+    rows: Vec<Row>,
+    columns: Vec<Column>,
 }
 
-/// Rows of a step, whose triangles are in the nearest cache when blocks are made of them.
-const STEP: usize = 64;
-
-/// Two rows that are coupled, the former first.
+/// How many columns a row has: of blocks before the diagonal and behind it, and of scalars.
 #[derive(Clone, Copy, Debug)]
-struct Edge {
-    /// Where what its triangles say stands.
-    parts: [u32; 2],
-    rows: [u32; 2],
-    /// Where its block is in each of the rows.
-    places: [u32; 2],
+struct Row {
+    lower: u32,
+    upper: u32,
+    far: u32,
 }
 
-/// A row that is coupled with a vertex outside the run.
+/// A vertex that a row is coupled with.
 #[derive(Clone, Copy, Debug)]
-struct Leading {
+struct Column {
+    /// Where what triangles say of the two stands.
     parts: [u32; 2],
-    row: u32,
     /// As [`Around`] counts.
     other: u32,
-    place: u32,
 }
 
 /// What a thread needs room for.
@@ -67,11 +60,7 @@ pub(super) struct Room {
     pub(super) rhs: Vec<[f64; 4]>,
     /// Of each row the mass with drag on it, and what multiplies the sums of hinges.
     pub(super) rows: Vec<[f64; 2]>,
-    /// What is coupled to each row, by columns.
-    sums: Vec<[[f64; 4]; 3]>,
     coupled: Vec<Coupled>,
-    /// How far each row is bent: the sum of what hinges say of it, as [`Around`] counts.
-    bent: Vec<[f64; 4]>,
 }
 
 impl Triangles {
@@ -82,7 +71,6 @@ impl Triangles {
         around: &Around,
         (rows, touching): (&Range<usize>, &[u32]),
     ) -> Self {
-        let mine = |v: &u32| rows.contains(&(*v as usize));
         let (mut fours, mut names, mut parts) = (Vec::<Four>::new(), Vec::new(), Vec::new());
         let elements = touching.iter().copied();
         for index in elements.filter(|&index| model.is_element(index as usize)) {
@@ -116,71 +104,31 @@ impl Triangles {
         };
 
         let first = pattern.first_row() as usize;
-        let start = pattern.block_columns(rows.start - first).0.start;
-        let place = |row: u32, column: u32| {
-            let (at, columns) = pattern.block_columns(row as usize - first);
-            let place = columns.binary_search(&column);
-            (at.start - start + place.expect("the pattern is symmetric")) as u32
-        };
         let mut all = Self {
             fours,
             names,
-            before: Vec::new(),
-            inside: Vec::new(),
-            behind: Vec::new(),
-            diagonals: Vec::new(),
-            steps: Vec::new(),
+            rows: Vec::with_capacity(rows.len()),
+            columns: Vec::new(),
         };
         for row in rows.start as u32..rows.end as u32 {
-            all.diagonals.push(place(row, row));
-            for &column in pattern.block_columns(row as usize - first).1 {
-                let parts = of_pair([row.min(column), row.max(column)]);
-                let (own, place_here) = (row - rows.start as u32, place(row, column));
-                let leading = Leading {
-                    parts,
-                    row: own,
-                    other: around.index(column),
-                    place: place_here,
-                };
-                if !mine(&column) {
-                    let side = if column < row {
-                        &mut all.before
-                    } else {
-                        &mut all.behind
-                    };
-                    side.push(leading);
-                } else if column > row {
-                    all.inside.push(Edge {
-                        parts,
-                        rows: [own, column - rows.start as u32],
-                        places: [place_here, place(column, row)],
-                    });
-                }
-            }
+            let local = row as usize - first;
+            let (near, far) = (
+                pattern.block_columns(local).1,
+                pattern.scalar_columns(local).1,
+            );
+            let lower = near.partition_point(|&column| column < row);
+            all.rows.push(Row {
+                lower: lower as u32,
+                upper: (near.len() - lower - 1) as u32,
+                far: far.len() as u32,
+            });
+            let others = near.iter().filter(|&&column| column != row);
+            all.columns.extend(others.map(|&column| Column {
+                parts: of_pair([row.min(column), row.max(column)]),
+                other: around.index(column),
+            }));
         }
-        all.lay_out_steps(none, rows.len());
         all
-    }
-
-    /// Finds the steps; `none` is where no triangle stands.
-    fn lay_out_steps(&mut self, none: u32, rows: usize) {
-        let four_of = |part: u32| part as usize / (size_of::<Coupled>() / 8) / 4 + 1;
-        let needed = |parts: [u32; 2]| {
-            let fours = parts.into_iter().filter(|&part| part < none).map(four_of);
-            fours.max().unwrap_or(0)
-        };
-        let before = self.before.iter().map(|edge| needed(edge.parts)).max();
-        let (mut fours, mut edges) = (before.unwrap_or(0), 0);
-        for end in (0..rows).step_by(STEP).map(|start| start + STEP) {
-            let rest = self.inside[edges..].iter();
-            let of_step = rest.take_while(|edge| (edge.rows[0] as usize) < end);
-            for edge in of_step {
-                fours = fours.max(needed(edge.parts));
-                edges += 1;
-            }
-            self.steps.push([fours, edges]);
-        }
-        self.steps.push([self.fours.len(), edges]);
     }
 
     /// Writes every entry of the matrix, and adds what triangles and hinges push with to the right-hand side in `room`.
@@ -239,66 +187,42 @@ impl Loop for Assembling<'_, '_> {
 impl Assembling<'_, '_> {
     #[inline(always)]
     fn assemble<L: Lanes, const SAME: bool>(&mut self, lanes: L) -> Result<(), Collapsed> {
-        let Room {
-            rows,
-            sums,
-            coupled,
-            bent,
-            rhs,
-            ..
-        } = &mut *self.room;
+        let coupled = &mut self.room.coupled;
         // And one where there is no triangle.
         coupled.resize(4 * self.of.fours.len() + 1, [0.0; 28]);
         coupled[4 * self.of.fours.len()] = [0.0; 28];
-        sums.clear();
-        sums.resize(rows.len(), [[0.0; 4]; 3]);
-        bent.clear();
-        bent.resize(rhs.len(), [0.0; 4]);
-        let (mut fours, mut edges) = (0, 0);
-        for (nth, &[fours_end, edges_end]) in self.of.steps.iter().enumerate() {
-            self.couple::<L, SAME>(lanes, fours..fours_end)?;
-            if nth == 0 {
-                self.write_leading(lanes, &self.of.before, true);
-            }
-            self.write_inside(lanes, edges..edges_end);
-            (fours, edges) = (fours_end, edges_end);
-        }
-        self.write_leading(lanes, &self.of.behind, false);
-        self.push_pairs(lanes);
-        self.write_diagonals(lanes);
-        self.write_scalars();
+        self.couple::<L, SAME>(lanes)?;
+        self.write_rows(lanes);
         Ok(())
     }
 
     /// Computes couplings, and adds impulses.
     #[inline(always)]
-    fn couple<L: Lanes, const SAME: bool>(
-        &mut self,
-        lanes: L,
-        mut fours: Range<usize>,
-    ) -> Result<(), Collapsed> {
-        self.ask_for_blocks(lanes, fours.clone());
+    fn couple<L: Lanes, const SAME: bool>(&mut self, lanes: L) -> Result<(), Collapsed> {
+        let mut fours = 0..self.of.fours.len();
         if L::IS_ONE {
             while fours.len() >= 2 {
+                self.ask_for_blocks(lanes, fours.start..fours.start + 2);
                 self.couple_at::<_, SAME>(ByEight(lanes), fours.start)?;
                 fours.start += 2;
             }
         }
         for at in fours {
+            self.ask_for_blocks(lanes, at..at + 1);
             self.couple_at::<_, SAME>(lanes, at)?;
         }
         Ok(())
     }
 
-    /// Asks for blocks that are written soon: of all of them as large a share as fours are of all fours.
+    /// Asks for blocks that are written once all is coupled: of all of them as large a share as these fours are of all fours.
     #[inline(always)]
     fn ask_for_blocks<L: Lanes>(&mut self, lanes: L, fours: Range<usize>) {
         let (blocks, _) = self.matrix.numbers_mut();
-        let (count, all) = (blocks.len(), self.of.fours.len());
-        let [from, to] = [fours.start, fours.end].map(|at| count * at / all.max(1));
-        // Nearly one in each line of the cache.
-        for block in &blocks[from..to] {
-            lanes.prefetch(block, AHEAD);
+        let (lines, _) = blocks.as_flattened().as_chunks::<LINE>();
+        let all = self.of.fours.len();
+        let [from, to] = [fours.start, fours.end].map(|at| lines.len() * at / all);
+        for line in &lines[from..to] {
+            lanes.prefetch_late(line);
         }
     }
 
@@ -330,124 +254,90 @@ impl Assembling<'_, '_> {
         })
     }
 
-    /// Writes blocks of rows and columns that are in the run.
+    /// Writes the rows, and adds what hinges push them with.
     #[inline(always)]
-    fn write_inside<L: Lanes>(&mut self, lanes: L, edges: Range<usize>) {
-        let Room {
-            sums,
-            coupled,
-            rows,
-            ahead,
-            bent,
-            ..
-        } = &mut *self.room;
-        let (coupled, near) = (coupled.as_flattened(), &self.hinges.near[..]);
-        let (blocks, _) = self.matrix.numbers_mut();
-        let identity = identity(lanes);
-        for edge in &self.of.inside[edges] {
-            let [row, other] = edge.rows.map(|row| row as usize);
-            let [place, place_across] = edge.places.map(|place| place as usize);
-            let part = columns(lanes, coupled, edge.parts);
-            let across = transposed(lanes, part);
-            add_columns(lanes, &mut sums[row], part);
-            add_columns(lanes, &mut sums[other], across);
-            let number = near[place];
-            let beside = times(lanes, identity, number * rows[row][1]);
-            write(lanes, &mut blocks[place], beside, part);
-            write(lanes, &mut blocks[place_across], beside, across);
-            let number = lanes.splat(number);
-            let [of_row, of_other] = [row, other].map(|row| &ahead[row]);
-            add_product(lanes, &mut bent[row], number, of_other);
-            add_product(lanes, &mut bent[other], number, of_row);
-        }
-    }
-
-    /// Writes blocks that lead out of the run: to vertices before it, or behind.
-    #[inline(always)]
-    fn write_leading<L: Lanes>(&mut self, lanes: L, edges: &[Leading], before: bool) {
-        let Room {
-            sums,
-            coupled,
-            rows,
-            ahead,
-            bent,
-            ..
-        } = &mut *self.room;
-        let (coupled, near) = (coupled.as_flattened(), &self.hinges.near[..]);
-        let (blocks, _) = self.matrix.numbers_mut();
-        let identity = identity(lanes);
-        for edge in edges {
-            let (row, place) = (edge.row as usize, edge.place as usize);
-            let mut part = columns(lanes, coupled, edge.parts);
-            if before {
-                part = transposed(lanes, part);
-            }
-            add_columns(lanes, &mut sums[row], part);
-            let number = near[place];
-            let beside = times(lanes, identity, number * rows[row][1]);
-            write(lanes, &mut blocks[place], beside, part);
-            let number = lanes.splat(number);
-            add_product(lanes, &mut bent[row], number, &ahead[edge.other as usize]);
-        }
-    }
-
-    /// Adds what hinges push with by the scalars.
-    #[inline(always)]
-    fn push_pairs<L: Lanes>(&mut self, lanes: L) {
-        let Room { ahead, bent, .. } = &mut *self.room;
-        for pair in &self.hinges.pairs {
-            let number = lanes.splat(pair.number);
-            let [one, other] = pair.vertices.map(|vertex| vertex as usize);
-            add_product(lanes, &mut bent[one], number, &ahead[other]);
-            add_product(lanes, &mut bent[other], number, &ahead[one]);
-        }
-    }
-
-    /// Writes the diagonal, and adds all that hinges push with.
-    #[inline(always)]
-    fn write_diagonals<L: Lanes>(&mut self, lanes: L) {
+    fn write_rows<L: Lanes>(&mut self, lanes: L) {
         let room = &mut *self.room;
-        let (blocks, _) = self.matrix.numbers_mut();
+        let (coupled, ahead) = (room.coupled.as_flattened(), &room.ahead[..]);
+        let (mut blocks, mut scalars) = self.matrix.numbers_mut();
+        let (mut near, mut far) = (&self.hinges.near[..], &self.hinges.far[..]);
+        let mut far_others = &self.hinges.far_others[..];
+        let mut columns = &self.of.columns[..];
+        let identity = identity(lanes);
         let against = lanes.splat(-self.times.tau);
-        let of_rows = self.of.diagonals.iter().zip(&room.sums).zip(&room.rows);
-        let bending = room.ahead.iter().zip(&room.bent);
-        let pushed = room.rhs.iter_mut().zip(bending);
-        for (((&place, [p, q, r]), [mass, bending]), (rhs, (ahead, bent))) in of_rows.zip(pushed) {
-            let number = self.hinges.near[place as usize];
-            let own = mass + number * bending;
-            // The upper triangle, for the sums are symmetric but for rounding.
-            blocks[place as usize] = [
-                p[0] + own,
-                q[0],
-                r[0],
-                q[0],
-                q[1] + own,
-                r[1],
-                r[0],
-                r[1],
-                r[2] + own,
-            ];
-            let bent = lanes.fused(lanes.load(bent), lanes.splat(number), lanes.load(ahead));
-            *rhs = lanes.store(lanes.fused(lanes.load(rhs), against, bent));
-        }
-    }
-
-    fn write_scalars(&mut self) {
-        let (_, scalars) = self.matrix.numbers_mut();
-        let mut start = 0;
-        for &(end, row) in &self.hinges.cloths {
-            let bending = self.room.rows[row][1];
-            let numbers = self.hinges.far[start..end].iter();
-            for (scalar, number) in scalars[start..end].iter_mut().zip(numbers) {
-                *scalar = number * bending;
+        let of_rows = self.of.rows.iter().zip(&room.rows);
+        for ((of, &[mass, bending]), (own, rhs)) in of_rows.zip(ahead.iter().zip(&mut room.rhs)) {
+            let (lower, upper) = (of.lower as usize, of.upper as usize);
+            let zero = lanes.splat(0.0);
+            let (mut sums, mut bent) = ([zero; 3], zero);
+            let of_row = take(&mut near, lower + 1 + upper);
+            let blocks = take_mut(&mut blocks, lower + 1 + upper);
+            let before = take(&mut columns, lower).iter();
+            for ((column, block), &number) in before.zip(&mut *blocks).zip(of_row) {
+                let part = transposed(lanes, coupling(lanes, coupled, column.parts));
+                sums = added(lanes, sums, part);
+                write(lanes, block, times(lanes, identity, number * bending), part);
+                let other = lanes.load(&ahead[column.other as usize]);
+                bent = lanes.fused(bent, lanes.splat(number), other);
             }
-            start = end;
+            let behind = take(&mut columns, upper).iter();
+            for ((column, block), &number) in behind
+                .zip(&mut blocks[lower + 1..])
+                .zip(&of_row[lower + 1..])
+            {
+                let part = coupling(lanes, coupled, column.parts);
+                sums = added(lanes, sums, part);
+                write(lanes, block, times(lanes, identity, number * bending), part);
+                let other = lanes.load(&ahead[column.other as usize]);
+                bent = lanes.fused(bent, lanes.splat(number), other);
+            }
+            let count = of.far as usize;
+            let numbers = take(&mut far, count)
+                .iter()
+                .zip(take(&mut far_others, count));
+            for (scalar, (&number, &other)) in take_mut(&mut scalars, count).iter_mut().zip(numbers)
+            {
+                *scalar = number * bending;
+                let other = lanes.load(&ahead[other as usize]);
+                bent = lanes.fused(bent, lanes.splat(number), other);
+            }
+            let number = of_row[lower];
+            let beside = mass + number * bending;
+            let [p, q, r] = sums;
+            let [p, q, r] = [lanes.store(p), lanes.store(q), lanes.store(r)];
+            // The upper triangle, for the sums are symmetric but for rounding.
+            blocks[lower] = [
+                p[0] + beside,
+                q[0],
+                r[0],
+                q[0],
+                q[1] + beside,
+                r[1],
+                r[0],
+                r[1],
+                r[2] + beside,
+            ];
+            let bent = lanes.fused(bent, lanes.splat(number), lanes.load(own));
+            *rhs = lanes.store(lanes.fused(lanes.load(rhs), against, bent));
         }
     }
 }
 
-/// How many bytes ahead blocks are asked for.
-const AHEAD: usize = 8192;
+/// Takes so many elements off the front of a slice.
+#[inline(always)]
+fn take<'a, T>(rest: &mut &'a [T], count: usize) -> &'a [T] {
+    rest.split_off(..count)
+        .expect("the rows have so many columns")
+}
+
+#[inline(always)]
+fn take_mut<'a, T>(rest: &mut &'a mut [T], count: usize) -> &'a mut [T] {
+    rest.split_off_mut(..count)
+        .expect("the rows have so many columns")
+}
+
+/// Numbers in a line of the cache.
+const LINE: usize = 8;
 
 /// The axes, with a fourth number that is zero.
 #[inline(always)]
@@ -469,15 +359,9 @@ fn times<L: Lanes>(lanes: L, [p, q, r]: [L::Four; 3], number: f64) -> [L::Four; 
     ]
 }
 
-/// Adds a vector times a number to a sum.
-#[inline(always)]
-fn add_product<L: Lanes>(lanes: L, sum: &mut [f64; 4], number: L::Four, vector: &[f64; 4]) {
-    *sum = lanes.store(lanes.fused(lanes.load(sum), number, lanes.load(vector)));
-}
-
 /// What one or two triangles say of an edge, by columns, with fourth numbers of no use.
 #[inline(always)]
-fn columns<L: Lanes>(lanes: L, coupled: &[f64], [one, other]: [u32; 2]) -> [L::Four; 3] {
+fn coupling<L: Lanes>(lanes: L, coupled: &[f64], [one, other]: [u32; 2]) -> [L::Four; 3] {
     let ([a, b, c], [d, e, f]) = (
         columns_at(lanes, coupled, one),
         columns_at(lanes, coupled, other),
@@ -502,11 +386,8 @@ fn transposed<L: Lanes>(lanes: L, [a, b, c]: [L::Four; 3]) -> [L::Four; 3] {
 }
 
 #[inline(always)]
-fn add_columns<L: Lanes>(lanes: L, sums: &mut [[f64; 4]; 3], columns: [L::Four; 3]) {
-    let ([a, b, c], [p, q, r]) = (sums, columns);
-    *a = lanes.store(lanes.add(lanes.load(a), p));
-    *b = lanes.store(lanes.add(lanes.load(b), q));
-    *c = lanes.store(lanes.add(lanes.load(c), r));
+fn added<L: Lanes>(lanes: L, [a, b, c]: [L::Four; 3], [p, q, r]: [L::Four; 3]) -> [L::Four; 3] {
+    [lanes.add(a, p), lanes.add(b, q), lanes.add(c, r)]
 }
 
 /// Sets a block to one less another, given by columns.

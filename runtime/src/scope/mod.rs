@@ -81,8 +81,7 @@ struct Pastime<'a> {
     seen: Option<[u64; 2]>,
 }
 
-type Passing<'a> =
-    dyn FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a;
+type Passing<'a> = dyn FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a;
 
 /// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that goes on.
 struct Over<'a>(&'a AtomicBool);

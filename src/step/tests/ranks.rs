@@ -1,6 +1,7 @@
 //! The same bits on any number of ranks and threads, and after any other steps.
 
 use super::*;
+use crate::step::contacts::Contacts;
 
 /// The promise: positions and velocities equal to the bit, whatever the ranks, workers and schedule.
 #[test]
@@ -231,8 +232,9 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                     }
                     let both = (&snapshot, &geometry);
                     let placing = (&ownership, &mut placing);
-                    let (contacts, report, _) =
-                        detect(comm, both, placing, (&options, &team), None).unwrap();
+                    let (on, mut contacts) = ((&options, &team), Contacts::default());
+                    let (report, _) =
+                        detect(comm, both, placing, on, (None, &mut contacts)).unwrap();
                     // Contacts go to all owners of their vertices; the first vertex's counts.
                     let counted = contacts
                         .all()

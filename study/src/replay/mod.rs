@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
-use weft_runtime::comm::{Comm, Rank};
 use weft_runtime::comm::threads::LaunchError;
 use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
+use weft_runtime::comm::{Comm, Rank};
 use weft_runtime::trace::Trace;
 use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scope};
 
