@@ -103,8 +103,8 @@ pub(crate) trait Lanes: Eights {
     fn store(self, four: Self::Four) -> [f64; 4];
     /// Asks for what stands so many bytes behind a value in memory, if there is anything.
     fn prefetch<T>(self, value: &T, ahead: usize);
-    /// Asks for a value that is used later than what the nearest cache has room for.
-    fn prefetch_late<T>(self, value: &T);
+    /// The same of what is used later than what the nearest cache has room for.
+    fn prefetch_late<T>(self, value: &T, ahead: usize);
 }
 
 /// A loop over lanes. What it calls must be inlined into it, or is compiled for any processor.

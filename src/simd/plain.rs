@@ -202,5 +202,5 @@ impl Lanes for Plain {
     fn prefetch<T>(self, _: &T, _: usize) {}
 
     #[inline(always)]
-    fn prefetch_late<T>(self, _: &T) {}
+    fn prefetch_late<T>(self, _: &T, _: usize) {}
 }

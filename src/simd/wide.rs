@@ -375,10 +375,10 @@ impl<S: Three> Lanes for S {
     }
 
     #[inline(always)]
-    fn prefetch_late<T>(self, value: &T) {
+    fn prefetch_late<T>(self, value: &T, ahead: usize) {
         /// Into all caches but the nearest.
         const HINT: i32 = 2;
-        let at = std::ptr::from_ref(value).cast::<i8>();
+        let at = std::ptr::from_ref(value).cast::<i8>().wrapping_add(ahead);
         self.three().sse._mm_prefetch::<HINT>(at);
     }
 }

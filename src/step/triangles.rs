@@ -222,7 +222,7 @@ impl Assembling<'_, '_> {
         let all = self.of.fours.len();
         let [from, to] = [fours.start, fours.end].map(|at| lines.len() * at / all);
         for line in &lines[from..to] {
-            lanes.prefetch_late(line);
+            lanes.prefetch_late(line, 0);
         }
     }
 

@@ -46,6 +46,7 @@ impl Loop for Inner<'_> {
         for (long, &short) in self.long_scalars.iter_mut().zip(self.scalars) {
             *long = f64::from(short);
         }
+        // Entries are asked for late: the cells of a patch fill the nearest cache.
         // Four numbers are read where a row or a column of a block has three. The fourth lane of a row meets the zero of x, that of
         // y is of no use.
         let (mut blocks, mut block_columns) = (self.blocks, self.block_columns);
@@ -56,8 +57,8 @@ impl Loop for Inner<'_> {
                 break;
             };
             diagonals = &diagonals[9..];
-            lanes.prefetch(diagonal, AHEAD);
-            lanes.prefetch(diagonal, AHEAD + 64);
+            lanes.prefetch_late(diagonal, AHEAD);
+            lanes.prefetch_late(diagonal, AHEAD + 64);
             let (near, far) = (usize::from(head.near), usize::from(head.far));
             let own = &cells[usize::from(head.row)].x;
             let [a, b, c] = [
@@ -83,7 +84,7 @@ impl Loop for Inner<'_> {
                     break;
                 };
                 blocks = &blocks[9..];
-                lanes.prefetch(block, AHEAD);
+                lanes.prefetch_late(block, AHEAD);
                 let [p @ .., _, _, _, _, _, _] = block;
                 let [_, _, _, q @ .., _, _, _] = block;
                 let [_, _, _, _, _, _, r @ ..] = block;
