@@ -109,7 +109,7 @@ stage_drape() {
     study 2006 "${records[@]}" "${sweep[@]}" --slower 10
     # Collisions by themselves, which all ranks begin at once.
     study alone "${records[@]}" "${sweep[@]}" --slower 10 --collide
-    # How much slower is a guess: two others.
+    # How much slower is an estimate: two others.
     for slower in 9 5; do
         study "$slower" "${records[@]}" "${some[@]}" --policy "$all_policies" --slower "$slower"
     done
