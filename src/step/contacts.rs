@@ -84,7 +84,7 @@ struct Names<N> {
     sorted: Vec<(N, Place)>,
     /// Those that were found since.
     found: Vec<(N, Place)>,
-    /// The same, by buckets.
+    /// The same, in order.
     ordered: Vec<(N, Place)>,
 }
 
@@ -189,13 +189,6 @@ impl Places<'_> {
 impl Contacts {
     /// Takes in batches of contacts in any order, each contact once. Threads sort some each.
     pub(super) fn take_in(&mut self, found: Vec<Batch>, team: &Team) {
-        let count = |found: &[Batch]| {
-            found
-                .iter()
-                .map(|batch| batch.contacts.len())
-                .sum::<usize>()
-        };
-        let shares = |count: usize| (count / FEWEST).clamp(1, team.threads());
         let mut first = self.found.len();
         self.found.extend(found);
         let shares = if first > 0 && self.stretches.len() == 1 {
@@ -204,7 +197,7 @@ impl Contacts {
             // Others are cut elsewhere.
             self.stretches.iter_mut().for_each(Stretch::clear);
             first = 0;
-            shares(count(&self.found))
+            (self.len() / FEWEST).clamp(1, team.threads())
         };
         let found = &self.found;
         let cuts = cuts(found, shares);
@@ -301,6 +294,7 @@ impl<N: Copy + Ord + Default> Names<N> {
         ordered.clear();
     }
 
+    /// Puts what was found in order.
     fn order(&mut self, first: impl Fn(&N) -> u32, buckets: &mut Vec<u32>) {
         let Self {
             found,
