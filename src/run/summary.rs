@@ -160,13 +160,13 @@ pub(super) fn summarise(
 }
 
 /// Time of a rank's steps in which it was at work: all of its phases, but for waits for messages and, while tasks are shared,
-/// what its workers are without one.
+/// what its workers are without one, unless it puts contacts in order then.
 fn useful(totals: &RankTotals, workers: usize) -> Duration {
     let phases: Duration = totals.times.iter().sum();
     let idle = totals
         .scope
         .elapsed
-        .saturating_sub(in_tasks(totals, workers));
+        .saturating_sub(in_tasks(totals, workers) + totals.scope.meanwhile);
     phases.saturating_sub(totals.waited + idle)
 }
 

@@ -21,6 +21,10 @@ impl Batch {
         let ids = contacts.iter().map(|contact| contact.id).collect();
         Self { contacts, ids }
     }
+
+    pub(super) fn len(&self) -> usize {
+        self.contacts.len()
+    }
 }
 
 /// Contacts, each once, and what sorting them needs room for: steps have about as many, and fresh memory takes longer than sorting.
@@ -258,7 +262,7 @@ impl Contacts {
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.found.iter().map(|batch| batch.contacts.len()).sum()
+        self.found.iter().map(Batch::len).sum()
     }
 }
 

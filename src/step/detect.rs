@@ -17,7 +17,7 @@ use weft_runtime::{
 };
 use weft_study::forecast::{self, Account, Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
-use weft_study::prices::{Counts, Prices, ns};
+use weft_study::prices::{Counts, Prices, ns, worth_taking_in};
 use weft_study::ready::{Early, Reads, Ready, Seers, makes_early};
 use weft_study::record::Against;
 
@@ -425,21 +425,23 @@ fn make_tests(
 ) -> Result<(Vec<Told>, ScopeReport), ScopeError> {
     let registry = Registry::new().with::<Collide>();
     let alone = team.threads() == 1;
-    let mut take_in = |comm: &mut dyn Comm, letters| {
-        let mut found = std::mem::take(&mut tested.left().contacts);
+    let mut waiting: Vec<Batch> = Vec::new();
+    let mut take_in = |comm: &mut dyn Comm, letters, all: bool| {
+        waiting.append(&mut tested.left().contacts);
         if let Some(post) = &tested.post {
-            found.extend(post.open(letters)?);
+            waiting.extend(post.open(letters)?);
         }
-        let had = contacts.len();
-        contacts.take_in(found, team);
-        pay(comm, prices, |prices| {
-            (prices.taking_in(contacts.len() - had, had), 1)
-        });
+        let (new, had) = (waiting.iter().map(Batch::len).sum(), contacts.len());
+        if all || worth_taking_in(new, had) {
+            contacts.take_in(std::mem::take(&mut waiting), team);
+            pay(comm, prices, |prices| (prices.taking_in(new, had), 1));
+        }
         Ok(())
     };
+    let mut meanwhile = |comm: &mut dyn Comm, letters| take_in(comm, letters, false);
     let ((), mut report) = scope_on(team, comm, &registry, &tested, options, |s| {
         if alone {
-            s.meanwhile(&mut take_in);
+            s.meanwhile(&mut meanwhile);
         }
         let group = s.group();
         for task in tasks {
@@ -451,7 +453,7 @@ fn make_tests(
         }
         Ok(())
     })?;
-    take_in(comm, std::mem::take(&mut report.letters))?;
+    take_in(comm, std::mem::take(&mut report.letters), true)?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
     Ok((left.spent, report))
 }

@@ -280,6 +280,12 @@ impl Prices {
     }
 }
 
+/// Whether so many contacts are worth taking in beside others that are in order, while more may come: that goes through all.
+#[must_use]
+pub fn worth_taking_in(contacts: usize, others: usize) -> bool {
+    contacts > 0 && contacts.saturating_mul(4) >= others
+}
+
 /// A price times a number, as whole ns.
 #[must_use]
 pub fn ns(price: f64, count: f64) -> u64 {

@@ -397,9 +397,9 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         self.scheduler.closed();
     }
 
-    /// Says what this rank's body does while it waits, in joins and for the end, and has nothing to run: each time that tasks have run or letters have come since, it is
-    /// given the letters that have, sorted by sender, and of each in order; the [report](ScopeReport::letters) has the rest. Nobody is heard meanwhile, so it should take no longer than
-    /// a task's slice does. Whether and when it is called depends on how ranks wait.
+    /// Says what this rank's body does while it waits, in joins and for the end, and no worker of it has anything to run: each time that tasks have run or letters have come since,
+    /// it is given the letters that have, sorted by sender, and of each in order; the [report](ScopeReport::letters) has the rest. Nobody is heard meanwhile, so it should take no
+    /// longer than a task's slice does. Whether and when it is called depends on how ranks wait: it must do nothing that is collective.
     pub fn meanwhile(
         &mut self,
         pass: impl FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a,
@@ -420,7 +420,9 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
             return Ok(false);
         }
         pastime.seen = now;
+        let begin = self.comm.now();
         (pastime.pass)(self.comm, self.scheduler.letters())?;
+        self.report.meanwhile += self.comm.now().saturating_sub(begin);
         Ok(true)
     }
 

@@ -146,6 +146,8 @@ pub struct ScopeReport {
     pub bytes: u64,
     /// Time each worker spent in tasks.
     pub busy: Vec<Duration>,
+    /// Time spent with what the body does [meanwhile](crate::Scope::meanwhile).
+    pub meanwhile: Duration,
     /// Time from start to end of the scope.
     pub elapsed: Duration,
     /// What tasks have [posted](crate::Context::post) to this rank, with the ranks on which they ran: sorted by these, and of each in the order
@@ -180,6 +182,7 @@ impl ScopeReport {
         for (mine, theirs) in self.busy.iter_mut().zip(&other.busy) {
             *mine += *theirs;
         }
+        self.meanwhile += other.meanwhile;
         self.elapsed += other.elapsed;
     }
 

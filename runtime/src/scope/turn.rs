@@ -68,9 +68,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         progress |= within.is_some_and(|group| self.scheduler.is_group_exhausted(group));
         if progress {
             self.watch.moved = now;
-        } else if !self.scheduler.may_leave() && (nested || !self.pass_time()?) {
+        } else if !self.scheduler.may_leave() {
+            let busy = self.hands.iter().any(Hand::is_busy);
+            if !busy && !nested && self.pass_time()? {
+                return Ok(());
+            }
             self.complain(now);
-            if self.hands.iter().any(Hand::is_busy) {
+            if busy {
                 // Their reports would not wake this thread.
                 if now.saturating_sub(self.watch.moved) < SOON {
                     let_others();

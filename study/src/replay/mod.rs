@@ -27,7 +27,7 @@ use self::tests_task::{Env, Tests};
 use crate::PHASES;
 use crate::forecast::{self, Account, Forecast, Part, Placement, Told};
 use crate::layout::{Layout, ROOT_BYTES, prices_on};
-use crate::prices::{Prices, ns};
+use crate::prices::{Prices, ns, worth_taking_in};
 use crate::ready::{Early, Seers, makes_early};
 use crate::record::{Against, Header, Step};
 
@@ -271,9 +271,9 @@ pub fn replay(
         traffic: [outcome.messages, outcome.bytes],
         ..StepTimes::default()
     };
-    let all = layout.contacts(step);
+    let held = layout.contacts(step);
     let (mut ends, mut traces) = (Vec::with_capacity(ranks), Vec::new());
-    let mut held = Vec::with_capacity(ranks);
+    let mut unsorted = Vec::with_capacity(ranks);
     for (rank, played) in outcome.results.into_iter().enumerate() {
         let Played {
             end,
@@ -283,7 +283,8 @@ pub fn replay(
             sorting,
             mut report,
         } = played?;
-        held.push([all[rank].saturating_sub(sorted), sorted]);
+        let others = (sorted as u64).min(held[rank]);
+        unsorted.push([held[rank] - others, others]);
         times.computed[0] += sorting;
         ends.push(end.as_nanos() as u64);
         let made: u64 = making(rank).iter().sum();
@@ -313,7 +314,7 @@ pub fn replay(
         &mut clocks,
         &starts,
         (header, layout, step, prices),
-        (machine, &held),
+        (machine, &held, &unsorted),
         &mut times,
     );
     times.left.plan = plan;
@@ -374,7 +375,7 @@ struct Played {
     tally: [u64; 3],
     spent: Vec<Told>,
     /// Contacts that it has put in order while it waited, and how many ns that took.
-    sorted: u64,
+    sorted: usize,
     sorting: u64,
     report: ScopeReport,
 }
@@ -386,15 +387,17 @@ fn play(
     options: &ScopeOptions,
 ) -> Result<Played, ScopeError> {
     let registry = Registry::new().with::<Tests>();
-    let (mut sorted, mut sorting) = (0, 0);
+    let (mut waiting, mut sorted, mut sorting) = (0, 0, 0);
     let mut take_in = |comm: &mut dyn Comm, letters: Vec<(Rank, Vec<u8>)>| {
         let bytes: u64 = letters.iter().map(|(_, letter)| letter.len() as u64).sum();
         let come = bytes / u64::from(env.header.contact_bytes.max(1));
-        let new = come + env.own.swap(0, Ordering::Relaxed);
-        let time = ns(env.prices.taking_in(new as usize, sorted as usize), 1.0);
-        comm.compute(time, Duration::ZERO);
-        sorted += new;
-        sorting += time;
+        waiting += (come + env.own.swap(0, Ordering::Relaxed)) as usize;
+        if worth_taking_in(waiting, sorted) {
+            let time = ns(env.prices.taking_in(waiting, sorted), 1.0);
+            comm.compute(time, Duration::ZERO);
+            sorted += std::mem::take(&mut waiting);
+            sorting += time;
+        }
         Ok(())
     };
     let ((), report) = scope(comm, &registry, env, options, |s| {
@@ -424,12 +427,12 @@ fn play(
     })
 }
 
-/// The rest of the step: contacts are sorted, of which each rank has so many beside so many that are in order, and the data-parallel phases follow.
+/// The rest of the step: contacts are sorted, of which each rank has so many `unsorted` beside so many that are in order, and the data-parallel phases follow.
 fn finish(
     clocks: &mut Clocks,
     starts: &[u64],
     (header, layout, step, prices): (&Header, &Layout, &Step, &Prices),
-    (machine, held): (&Machine, &[[u64; 2]]),
+    (machine, held, unsorted): (&Machine, &[u64], &[[u64; 2]]),
     times: &mut StepTimes,
 ) {
     let ranks = layout.ranks.len();
@@ -448,7 +451,7 @@ fn finish(
     let sum = |time: &dyn Fn(usize) -> u64| (0..ranks).map(time).sum::<u64>();
 
     let sort = |rank: usize| {
-        let [contacts, others] = held[rank].map(|count| count as usize);
+        let [contacts, others] = unsorted[rank].map(|count| count as usize);
         ns(prices.taking_in(contacts, others), 1.0)
     };
     clocks.compute(sort);
@@ -512,7 +515,7 @@ fn finish(
         let rows = layout.rows(step);
         let respond =
             |rank: usize| ns(prices.respond, weight(rank)) / u64::from(step.passes.max(1));
-        let row = |rank: usize| ns(prices.row, held[rank].iter().sum::<u64>() as f64);
+        let row = |rank: usize| ns(prices.row, held[rank] as f64);
         for pass in 0..step.passes {
             clocks.exchange(&layout.halo, VECTOR, |_| 0);
             clocks.compute(respond);
