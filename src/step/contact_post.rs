@@ -1,10 +1,11 @@
 //! Contacts on their way from the ranks that find them to the owners of their vertices: tests post them as they end.
 
 use weft_partition::Ownership;
+use weft_runtime::ScopeError;
 use weft_runtime::comm::{CommError, Rank};
-use weft_runtime::{ScopeError, wire};
 
 use super::contacts::Batch;
+use super::letter;
 use crate::collide::Contact;
 
 /// Who owns what, and who is here.
@@ -29,7 +30,7 @@ impl<'a> Post<'a> {
         mut post: impl FnMut(Rank, Vec<u8>),
     ) -> Vec<Contact> {
         let mut own = Vec::new();
-        let mut boxes: Vec<(usize, Vec<Contact>)> = Vec::new();
+        let mut boxes: Vec<(usize, Vec<u8>)> = Vec::new();
         for contact in found {
             assert!(self.knows(&contact), "a contact of no vertices");
             let vertices = &contact.vertices[..usize::from(contact.count)];
@@ -41,16 +42,16 @@ impl<'a> Post<'a> {
                 }
                 if rank == self.me {
                     own.push(contact);
-                } else if let Some((_, all)) = boxes.iter_mut().find(|(to, _)| *to == rank) {
-                    all.push(contact);
+                } else if let Some((_, letter)) = boxes.iter_mut().find(|(to, _)| *to == rank) {
+                    letter::write(&contact, letter);
                 } else {
-                    boxes.push((rank, vec![contact]));
+                    let mut letter = Vec::new();
+                    letter::write(&contact, &mut letter);
+                    boxes.push((rank, letter));
                 }
             }
         }
-        for (to, contacts) in boxes {
-            let letter = wire::encode(&contacts);
-            let letter = letter.unwrap_or_else(|what| panic!("contacts cannot be sent: {what}"));
+        for (to, letter) in boxes {
             post(Rank(to as u32), letter);
         }
         own
@@ -63,7 +64,7 @@ impl<'a> Post<'a> {
     pub(super) fn open(&self, letters: Vec<(Rank, Vec<u8>)>) -> Result<Vec<Batch>, ScopeError> {
         let open = |(from, bytes): (Rank, Vec<u8>)| {
             let malformed = |what| CommError::Malformed { from, what };
-            let contacts: Vec<Contact> = wire::decode(&bytes).map_err(malformed)?;
+            let contacts = letter::read(&bytes).map_err(malformed)?;
             if contacts.iter().all(|contact| self.knows(contact)) {
                 Ok(Batch::new(contacts))
             } else {

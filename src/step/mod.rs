@@ -41,6 +41,7 @@ mod fault;
 mod geometry;
 mod hinges;
 pub mod impulses;
+mod letter;
 mod motion;
 #[cfg(test)]
 mod moving_tests;

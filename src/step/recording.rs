@@ -8,8 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter::repeat_n;
 use std::time::Duration;
 
-use glam::DVec3;
-use weft_runtime::wire;
 use weft_study::forecast::Forecast;
 use weft_study::layout::FirmnessWork;
 use weft_study::prices::{Counts, Prices, TestPrices};
@@ -19,10 +17,10 @@ use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 use super::contacts::Batch;
 use super::detect::reads;
 use super::geometry::tiles;
+use super::letter;
 use super::report::StepReport;
 use super::simulation::Simulation;
 use super::world::World;
-use crate::collide::contact::{PairId, PairKind};
 use crate::collide::{Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
 use crate::solve::{coarse_columns, is_rounded};
@@ -47,25 +45,6 @@ pub fn header(world: &World) -> Header {
         weight: tree.patch_weight(p),
         reads: reads(&geometry, p),
     };
-    // Numbers take more bytes the larger they are.
-    let number = world.model().masses().len() as u32 / 2;
-    let any = Contact {
-        id: PairId {
-            kind: PairKind::VertexFace,
-            body: 0,
-            a: number,
-            b: number,
-        },
-        count: 4,
-        vertices: [number; 4],
-        weights: [0.0; 4],
-        normal: DVec3::ZERO,
-        gap: 0.0,
-        target: 0.0,
-        body_velocity: DVec3::ZERO,
-    };
-    let bytes = |contacts: &[Contact]| wire::encode(&contacts).map_or(0, |bytes| bytes.len());
-    let contact_bytes = bytes(&[any]) - bytes(&[]);
     let graph = world.graph();
     let readers = graph.vertices().map(|vertex| {
         let others = graph.neighbours(vertex).iter();
@@ -104,7 +83,7 @@ pub fn header(world: &World) -> Header {
         } else {
             SIX_BYTES
         },
-        contact_bytes: contact_bytes as u32,
+        contact_bytes: letter::BYTES as u32,
         // The velocity with which it moves, and the one that it ends with if that is another.
         state_bytes: match world.scene().solver.integrator {
             Integrator::Euler => VECTOR_BYTES,
