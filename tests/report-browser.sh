@@ -129,7 +129,7 @@ use_page() {
 
 # --- a real run ---
 
-"$programs/release/weft" run scenes/one-sided.toml --ranks 4 --comm virtual --network hdr-infiniband --trace --steps 60 \
+"$programs/release/weft" run scenes/one-sided.toml --ranks 4 --comm virtual --network hdr-infiniband --trace --steps 240 \
     --quiet --out "$work/one" >/dev/null
 "$programs/release/weft" report "$work/one" >/dev/null
 open_page "$work/one/report.html"
@@ -140,7 +140,7 @@ use_page one
 
 # --- two runs side by side ---
 
-"$programs/release/weft" run scenes/one-sided.toml --ranks 4 --comm virtual --network hdr-infiniband --trace --steps 60 \
+"$programs/release/weft" run scenes/one-sided.toml --ranks 4 --comm virtual --network hdr-infiniband --trace --steps 240 \
     --policy every-other --quiet --out "$work/mended" >/dev/null
 "$programs/release/weft" report "$work/one" "$work/mended" --out "$work/both.html" >/dev/null
 open_page "$work/both.html"
