@@ -80,7 +80,12 @@ fn contact(bytes: &[u8; BYTES]) -> Result<Contact, String> {
     }
     let kind = KINDS.get(usize::from(kind));
     let kind = *kind.ok_or_else(|| "a contact of no kind".to_owned())?;
-    Ok(Contact {
+    Ok(made_of(kind, count, u, f))
+}
+
+/// In the order in which they stand in a letter.
+fn made_of(kind: PairKind, count: u8, u: [u32; 7], f: [f64; 12]) -> Contact {
+    Contact {
         id: PairId {
             kind,
             body: u[0],
@@ -94,7 +99,7 @@ fn contact(bytes: &[u8; BYTES]) -> Result<Contact, String> {
         gap: f[7],
         target: f[8],
         body_velocity: DVec3::new(f[9], f[10], f[11]),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -105,21 +110,8 @@ mod tests {
 
     fn any_contact() -> impl Strategy<Value = Contact> {
         let numbers = (0..KINDS.len(), any::<[u32; 7]>(), any::<u8>());
-        (numbers, any::<[f64; 12]>()).prop_map(|((kind, u, count), f)| Contact {
-            id: PairId {
-                kind: KINDS[kind],
-                body: u[0],
-                a: u[1],
-                b: u[2],
-            },
-            count,
-            vertices: [u[3], u[4], u[5], u[6]],
-            weights: [f[0], f[1], f[2], f[3]],
-            normal: DVec3::new(f[4], f[5], f[6]),
-            gap: f[7],
-            target: f[8],
-            body_velocity: DVec3::new(f[9], f[10], f[11]),
-        })
+        (numbers, any::<[f64; 12]>())
+            .prop_map(|((kind, u, count), f)| made_of(KINDS[kind], count, u, f))
     }
 
     proptest! {
