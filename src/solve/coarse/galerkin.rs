@@ -7,17 +7,19 @@
 //! L + Lᵀ. Groups have the modes of their aggregates, so that blocks of A_c within a subdomain are sums of those of D. Rows are taken in the order of their
 //! vertices and columns in the order of theirs, so that a block has the same bits whoever owns it.
 //!
+//! A vertex that is held takes no part, neither its row nor its columns.
+//!
 //! Lanes are the three coordinates of columns of Z, and then, for Pᵢᵀ Z, the six columns of its rows.
 
 use std::ops::Range;
 
-use glam::{DMat3, DVec3};
+use glam::DVec3;
 use weft_partition::{Aggregates, HaloPlan};
 
 use super::Block;
 use super::cholesky::LowerRows;
 use super::groups::Groups;
-use super::modes::Modes;
+use super::modes::{Left, Modes, Projected};
 use super::six::{self, Column};
 use crate::simd::{Lanes, Loop, four_at, widest};
 use crate::solve::block_matrix::Entries;
@@ -269,6 +271,14 @@ impl Loop for Adding<'_> {
         let mut room = [0.0; 4];
         let [mut near_at, mut far_at] = galerkin.before(self.rows.start);
         for row in self.rows {
+            let of_row = match modes.left(row) {
+                Left::All => None,
+                Left::Some(projected) => Some(projected),
+                Left::Nothing => {
+                    [near_at, far_at] = galerkin.before(row + 1);
+                    continue;
+                }
+            };
             for target in &targets[starts[row] as usize..starts[row + 1] as usize] {
                 let mut z = [lanes.splat(0.0); 6];
                 for entry in &near[near_at..target.near_end as usize] {
@@ -277,23 +287,29 @@ impl Loop for Adding<'_> {
                     if column == row {
                         block = half(lanes, block);
                     }
-                    if let Some(free) = modes.projection(column) {
-                        block = product(lanes, block, &free);
+                    match modes.left(column) {
+                        Left::All => add_block(lanes, &mut z, block, modes.offset(column)),
+                        Left::Some(projected) => add_projected(lanes, &mut z, block, projected),
+                        Left::Nothing => {}
                     }
-                    add_block(lanes, &mut z, block, modes.offset(column));
                 }
                 // Of scalars a both Σ a and Σ a q.
                 let (mut sum, mut moment) = (0.0, lanes.splat(0.0));
                 for entry in &far[far_at..target.far_end as usize] {
                     let column = entry.column as usize;
                     let value = matrix.scalars[entry.at as usize];
-                    if let Some(free) = modes.projection(column) {
-                        let block = product(lanes, identity(lanes, value), &free);
-                        add_block(lanes, &mut z, block, modes.offset(column));
-                    } else {
-                        sum += value;
-                        let q = lanes.load(four_at(modes.offsets(), column, &mut room));
-                        moment = lanes.add_product(moment, lanes.splat(value), q);
+                    match modes.left(column) {
+                        Left::All => {
+                            sum += value;
+                            let q = lanes.load(four_at(modes.offsets(), column, &mut room));
+                            moment = lanes.add_product(moment, lanes.splat(value), q);
+                        }
+                        Left::Some(projected) => {
+                            for (z, of) in z.iter_mut().zip(projected) {
+                                *z = lanes.add_product(*z, lanes.splat(value), lanes.load(of));
+                            }
+                        }
+                        Left::Nothing => {}
                     }
                 }
                 let [x, y, w, _] = lanes.store(moment);
@@ -312,12 +328,10 @@ impl Loop for Adding<'_> {
                     Column::of_lanes(lanes, [y, last_y]),
                     Column::of_lanes(lanes, [w, last_w]),
                 ];
-                if let Some(free) = modes.projection(row) {
-                    // Symmetric.
+                if let Some([free @ .., _, _, _]) = of_row {
+                    // S is symmetric.
                     let [x, y, w] = z;
-                    let by =
-                        |axis: DVec3| x.times(axis.x).plus(y.times(axis.y)).plus(w.times(axis.z));
-                    z = [by(free.x_axis), by(free.y_axis), by(free.z_axis)];
+                    z = free.map(|[a, b, c, _]| x.times(a).plus(y.times(b)).plus(w.times(c)));
                 }
                 let ([x, y, w], q) = (z, modes.offset(row));
                 let moments = [
@@ -374,17 +388,6 @@ fn half<L: Lanes>(lanes: L, [a, b, c]: [L::Four; 3]) -> [L::Four; 3] {
     ]
 }
 
-/// The product of a block with a matrix.
-#[inline(always)]
-fn product<L: Lanes>(lanes: L, [a, b, c]: [L::Four; 3], by: &DMat3) -> [L::Four; 3] {
-    let column = |axis: DVec3| {
-        let sum = lanes.multiply(a, lanes.splat(axis.x));
-        let sum = lanes.add_product(sum, b, lanes.splat(axis.y));
-        lanes.add_product(sum, c, lanes.splat(axis.z))
-    };
-    [column(by.x_axis), column(by.y_axis), column(by.z_axis)]
-}
-
 /// z += A T for a vertex with offset q.
 #[inline(always)]
 fn add_block<L: Lanes>(lanes: L, z: &mut [L::Four; 6], [a, b, c]: [L::Four; 3], q: DVec3) {
@@ -397,4 +400,19 @@ fn add_block<L: Lanes>(lanes: L, z: &mut [L::Four; 6], [a, b, c]: [L::Four; 3], 
     z[3] = lanes.add(z[3], less(c, y, b, w));
     z[4] = lanes.add(z[4], less(a, w, c, x));
     z[5] = lanes.add(z[5], less(b, x, a, y));
+}
+
+/// z += A P for a vertex with some directions left.
+#[inline(always)]
+fn add_projected<L: Lanes>(
+    lanes: L,
+    z: &mut [L::Four; 6],
+    [a, b, c]: [L::Four; 3],
+    projected: &Projected,
+) {
+    for (z, of) in z.iter_mut().zip(projected) {
+        let sum = lanes.multiply(a, lanes.splat(of[0]));
+        let sum = lanes.add_product(sum, b, lanes.splat(of[1]));
+        *z = lanes.add(*z, lanes.add_product(sum, c, lanes.splat(of[2])));
+    }
 }

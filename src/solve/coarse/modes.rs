@@ -16,7 +16,7 @@
 
 use std::ops::Range;
 
-use glam::{DMat3, DVec3};
+use glam::DVec3;
 use weft_partition::{Aggregates, HaloPlan, Ownership};
 use weft_runtime::comm::{Comm, CommError};
 
@@ -38,7 +38,24 @@ pub(super) struct Modes {
     offsets: Vec<DVec3>,
     /// S of owned vertices and halo: xx, xy, xz, and yy, yz, zz.
     free: [Vec<DVec3>; 2],
-    constrained: Vec<bool>,
+    /// What is left of each of these: a place in `projected`, or [`ALL`] or [`NOTHING`].
+    left: Vec<u32>,
+    projected: Vec<Projected>,
+}
+
+/// Places of vertices that are free, and of those that have no direction left.
+const ALL: u32 = u32::MAX;
+const NOTHING: u32 = ALL - 1;
+
+/// P = S T of a vertex by columns, whose fourth numbers are zero.
+pub(super) type Projected = [[f64; 4]; 6];
+
+/// What constraints leave of the modes of a vertex.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Left<'a> {
+    All,
+    Some(&'a Projected),
+    Nothing,
 }
 
 impl Modes {
@@ -64,7 +81,8 @@ impl Modes {
             sizes,
             offsets: local(),
             free: [local(), local()],
-            constrained: vec![false; plan.local_len()],
+            left: vec![ALL; plan.local_len()],
+            projected: Vec::new(),
         }
     }
 
@@ -105,10 +123,19 @@ impl Modes {
         let [rows, rest] = &mut self.free;
         halo.start_all(comm, [&self.offsets, rows, rest])?;
         halo.finish_all(comm, [&mut self.offsets, rows, rest])?;
+        self.projected.clear();
         let [first, rest] = &self.free;
-        for (constrained, (first, rest)) in self.constrained.iter_mut().zip(first.iter().zip(rest))
-        {
-            *constrained = *first != DVec3::X || *rest != DVec3::new(1.0, 0.0, 1.0);
+        let free = first.iter().zip(rest).zip(&self.offsets);
+        for (left, ((&a, &b), q)) in self.left.iter_mut().zip(free) {
+            *left = if (a, b) == (DVec3::X, DVec3::new(1.0, 0.0, 1.0)) {
+                ALL
+            } else if (a, b) == (DVec3::ZERO, DVec3::ZERO) {
+                NOTHING
+            } else {
+                let free = [a, DVec3::new(a.y, b.x, b.y), DVec3::new(a.z, b.y, b.z)];
+                self.projected.push(projected(free, *q));
+                self.projected.len() as u32 - 1
+            };
         }
         Ok(())
     }
@@ -124,13 +151,14 @@ impl Modes {
         &self.offsets
     }
 
-    /// S of a vertex, owned or of the halo, if it is constrained.
+    /// What constraints leave of the modes of a vertex, owned or of the halo.
     #[inline]
-    pub(super) fn projection(&self, local: usize) -> Option<DMat3> {
-        self.constrained[local].then(|| {
-            let (a, b) = (self.free[0][local], self.free[1][local]);
-            DMat3::from_cols(a, DVec3::new(a.y, b.x, b.y), DVec3::new(a.z, b.y, b.z))
-        })
+    pub(super) fn left(&self, local: usize) -> Left<'_> {
+        match self.left[local] {
+            ALL => Left::All,
+            NOTHING => Left::Nothing,
+            place => Left::Some(&self.projected[place as usize]),
+        }
     }
 
     /// The owned aggregates that each thread's share of the patches consists of.
@@ -140,4 +168,11 @@ impl Modes {
             .iter()
             .map(|patches| self.in_patch[patches.start].start..self.in_patch[patches.end - 1].end)
     }
+}
+
+/// S T, for the columns of S.
+fn projected([x, y, z]: [DVec3; 3], q: DVec3) -> Projected {
+    let turned = [z * q.y - y * q.z, x * q.z - z * q.x, y * q.x - x * q.y];
+    let [a, b, c] = turned;
+    [x, y, z, a, b, c].map(|column| column.extend(0.0).to_array())
 }
