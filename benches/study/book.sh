@@ -15,7 +15,7 @@ usage() { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
 
 # The last builds a program of its own, with MPI.
-stages=(drape finer million sheet replay exams pictures report mpirun)
+stages=(drape finer million sheet replay exams pictures report cores mpirun)
 declare -A takes=(
     [drape]="3 minutes: both scenes of the 2006 paper recorded, and studied on cores of today and of 2006"
     [finer]="5 minutes and 1 GB: drape-floor with 40,000 and 100,000 vertices (after drape)"
@@ -25,6 +25,7 @@ declare -A takes=(
     [exams]="10 seconds, and some minutes for building: the pictures of all exams; needs cargo"
     [pictures]="1 minute: drape-floor to its end, and the parts of a shirt"
     [report]="half a minute: a scene under two policies, and its report; needs chromium, chromedriver and curl for pictures of it"
+    [cores]="5 minutes: drape-floor under mpirun on 1 to 16 cores; needs these, and WEFT built with --features mpi"
     [mpirun]="20 minutes, and some more for building: both scenes under mpirun; needs cargo, an MPI with mpirun, and libclang"
 )
 
@@ -142,16 +143,16 @@ stage_finer() {
 # Runs a command, and leaves in a file its seconds of processor time and the megabytes that it took at most: 0 where no /proc tells.
 cost() { # FILE COMMAND...
     (
-        most=0
+        peak=0
         "${@:2}" &
         while now=$(sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB$/\1/p' "/proc/$!/status" 2>/dev/null) && [ -n "$now" ]; do
-            most=$now
+            peak=$now
             sleep 0.5
         done
         wait $!
         # Not through a pipe, whose shells have run nothing. Of the two lines the second is of what this one has run.
         times >"$1.new"
-        awk -v most="$most" 'NR == 2 { split($1, t, /[ms]/); printf "%.0f %.0f\n", 60 * t[1] + t[2], most / 1024 }' "$1.new" >"$1"
+        awk -v peak="$peak" 'NR == 2 { split($1, t, /[ms]/); printf "%.0f %.0f\n", 60 * t[1] + t[2], peak / 1024 }' "$1.new" >"$1"
     )
     rm "$1.new"
 }
@@ -256,6 +257,55 @@ stage_report() {
     benches/study/screenshots.sh "$out/static/one-sided/report.html" "$shown_step" "$out"
     picture "$out/report-top.png" report-top.png
     picture "$out/report-step.png" report-step.png
+}
+
+# Runs that know nothing of each other, each on a core of its own: the seconds of the slowest, by which policies are to be judged there.
+side_by_side() { # COUNT
+    local core
+    for ((core = 0; core < $1; core++)); do
+        "${MPIRUN:-mpirun}" --bind-to none -n 1 taskset -c "$core" "$weft" run scenes/drape-floor.toml "${on_cores[@]}" --quiet --out "$out/cores-$core" >/dev/null &
+    done
+    wait
+    for ((core = 0; core < $1; core++)); do
+        sed -n 's/^ *"loop_s": \([0-9.]*\),$/\1/p' "$out/cores-$core/run.json"
+        rm -r "$out/cores-$core"
+    done | sort -g | tail -1
+}
+
+stage_cores() {
+    local lacking
+    if [ ! -e "$out/cores/study.csv" ]; then
+        lacking=$(lacks "${MPIRUN:-mpirun}" taskset)
+        "$weft" info | grep -q '^features.*mpi' || lacking="MPI in $weft (cargo build --release --features mpi)"
+        [ "$(nproc)" -ge "$most" ] || lacking="$most cores"
+        if [ -n "$lacking" ] || [ -n "$quick" ]; then
+            skip "table cores" "no ${lacking:-time for it}"
+            return
+        fi
+        measure_cores
+    fi
+    table_cores | fill cores
+}
+
+measure_cores() {
+    local count turn start=$out/cores-start
+    local plain=(--set output.frames=false --set output.pictures=false) on_cores
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    if [ ! -e "$start/run.json" ]; then
+        "$weft" run scenes/drape-floor.toml "${cut[@]}" "${plain[@]}" --steps 600 --quiet --out "$start.new" >/dev/null
+        mv "$start.new" "$start"
+    fi
+    on_cores=("${cut[@]}" "${plain[@]}" --set output.checkpoints=false --resume="$start/state.000600.ckpt" --steps 700)
+    # In turns, for few machines are quiet for long.
+    for turn in 1 2 3; do
+        [ ! -e "$out/cores-beside-$turn.txt" ] || continue
+        for count in 1 2 4 8 "$most"; do
+            echo "$count $(side_by_side "$count")"
+        done >"$out/cores-beside.new"
+        mv "$out/cores-beside.new" "$out/cores-beside-$turn.txt"
+    done
+    study cores scenes/drape-floor.toml "${cut[@]}" --resume "$start/state.000600.ckpt" --steps 700 --repeat 3 --real \
+        --launch "${MPIRUN:-mpirun} --bind-to core -n {}" --ranks "1,2,4,8,$most" --policy static,every-other,forecast,forecast-static
 }
 
 stage_mpirun() {

@@ -343,6 +343,37 @@ table_mending() {
     row 'whole steps' mending one-sided hdr-infiniband step 4 "${mended[@]}"
 }
 
+# Of a study of real ranks, beside runs that know nothing of each other.
+table_cores() {
+    local counts=(1 2 4 8 "$most") tried=(static every-other forecast forecast-static) policy phase count text alone beside value
+    declare -A gives
+    alone=$(awk '$1 == 1 && (!best || $2 < best) { best = $2 } END { print best }' "$out"/cores-beside-*.txt)
+    head_of '`drape-floor` under `mpirun`' '1 rank' "${counts[@]:1}"
+    text='| one run on each core, how fast each is beside one alone |'
+    for count in "${counts[@]}"; do
+        beside=$(awk -v n="$count" '$1 == n && (!best || $2 < best) { best = $2 } END { print best }' "$out"/cores-beside-*.txt)
+        gives[$count]=$(number '%.6f' 'x / y' "$alone" "$beside")
+        text+=" $(number '%.0f %%' '100 * x' "${gives[$count]}") |"
+    done
+    printf '%s\n' "$text"
+    for phase in collide step; do
+        # One rank has nobody to share with: what differs between policies there is the machine.
+        alone=$(for policy in "${tried[@]}"; do cell cores drape-floor this-machine "$policy" "$phase" 1 time_ms; done | sort -g | head -1)
+        for policy in "${tried[@]}"; do
+            text="| ${shown[$phase]}, $policy |"
+            for count in "${counts[@]}"; do
+                value=$(cell cores drape-floor this-machine "$policy" "$phase" "$count" time_ms)
+                if [ "$count" = 1 ]; then
+                    text+=" $(number '%.1f ms' x "$value") |"
+                else
+                    text+=" $(number '%.0f %% (%.0f)' '100 * x / y, 100 * x / y / z' "$alone" "$(number '%.9f' 'x * y' "$value" "$count")" "${gives[$count]}") |"
+                fi
+            done
+            printf '%s\n' "$text"
+        done
+    done
+}
+
 # Of what `cargo bench --bench mpirun` prints.
 table_mpirun() {
     awk '

@@ -12,7 +12,7 @@ use crate::table::{OTHER, phase_table};
 
 /// What the line `other` is.
 pub(crate) const ABOUT_OTHER: &str = "other: between steps. Pictures are drawn and written, frames and checkpoints written; history: \
-                                      reports of ranks are gathered, and all hear whether to go on.";
+                                      ranks report to the first, which writes a line for the step before.";
 
 /// Everything about one run.
 pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {

@@ -19,7 +19,7 @@ pub(super) enum Between {
     Frames,
     /// The state is gathered and written.
     Checkpoints,
-    /// Reports are gathered, a line of the history is written, and all hear whether to go on.
+    /// Ranks report to rank 0, which writes a line of the history for the step before.
     History,
 }
 

@@ -10,6 +10,7 @@ mod outset;
 mod pace;
 mod pictures;
 mod recording;
+mod reports;
 mod resume;
 mod stop;
 mod summary;
@@ -39,6 +40,7 @@ use self::pace::{Decision, Pace};
 use self::pictures::Pictures;
 use self::recording::Recorder;
 pub use self::recording::{RECORD_FILE, last_restart};
+use self::reports::{RankStep, Reports};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
@@ -51,7 +53,7 @@ use crate::output::{
 };
 use crate::report::{Balance, PhaseTable};
 use crate::scene::Scene;
-use crate::step::{PHASES, Simulation, State, StepError, StepReport, Stops, World, WorldError};
+use crate::step::{PHASES, Simulation, State, StepError, Stops, World, WorldError};
 
 /// Stack of a rank in virtual time in bytes; only what is used takes memory.
 const VIRTUAL_STACK: usize = 4 << 20;
@@ -279,15 +281,6 @@ impl RunError {
             _ => false,
         }
     }
-}
-
-/// What a rank reports of a step.
-#[derive(Serialize, Deserialize)]
-struct RankStep {
-    report: StepReport,
-    strain: f64,
-    /// Why this rank has been asked to stop.
-    asked: Option<Cause>,
 }
 
 /// What a rank reports of the whole run.
@@ -591,12 +584,30 @@ fn rank_loop(
         watch.lap(Between::Frames, comm);
         Ok::<(), RunError>(())
     };
-    let first = (writer.as_ref()).map(|writer| writer.is_frame_due(&simulation, steps == 0));
+    let first = (writer.as_ref()).map(|writer| writer.is_frame_due(simulation.step(), steps == 0));
     if broadcast(comm, first.as_ref())? {
         let mut watch = Watch::start(&mut totals.between, comm);
         frame(&mut writer, &simulation, &mut watch, comm)?;
     }
+    let mut reports = Reports::default();
+    let alone = comm.size() == 1;
     while simulation.step() < steps && totals.stopped.is_none() {
+        let step = simulation.step() + 1;
+        let is_last = step == steps;
+        let mut decide = |writer: &Option<Writer<'_>>, ahead: u32| match writer {
+            Some(writer) => {
+                let end = (is_last, writer.is_frame_due(step, is_last));
+                pace.decide(wall_clock(), ahead, end)
+            }
+            None => Decision {
+                stop: options.stop.asked(wall_clock(), Duration::ZERO),
+                ..Decision::default()
+            },
+        };
+        if !alone {
+            let own = wire::encode(&decide(&writer, 1));
+            simulation.say(own.map_err(malformed(comm.rank()))?);
+        }
         if let Some(recorder) = &mut recorder {
             recorder.before(&mut simulation, &thread_time)?;
         }
@@ -612,6 +623,10 @@ fn rank_loop(
         let report = match outcome {
             Ok(report) => report,
             Err(error) => {
+                if error.is_of_length() {
+                    // What failed first is told.
+                    drop(reports.write(comm, writer.as_mut()));
+                }
                 let whole = error.is_of_length() && simulation.is_between_steps();
                 if whole && scene.output.checkpoints {
                     match save(&simulation, &mut writer, comm) {
@@ -635,31 +650,22 @@ fn rank_loop(
         totals.cuts.add(&report);
         totals.stops.add(&report.stops);
         let strain = simulation.largest_strain();
-        let asked = options.stop.asked(wall_clock(), Duration::ZERO);
-        let own = RankStep {
-            report,
-            strain,
-            asked,
+        reports.write(comm, writer.as_mut())?;
+        let elapsed = comm.now().saturating_sub(begin);
+        let seen = (writer.as_ref()).map(|writer| writer.see(&simulation, elapsed));
+        reports.send(comm, RankStep { report, strain }, seen)?;
+        let mut decision = if alone {
+            decide(&writer, 0)
+        } else {
+            decided(simulation.heard(), is_last)?
         };
-        let ranks = gather(comm, &own)?;
-        let is_last = simulation.step() == steps;
-        let decided = ranks.as_ref().map(|ranks| {
-            let asked = ranks.iter().find_map(|rank| rank.asked);
-            let mut decision = pace.decide(wall_clock(), asked, is_last);
-            // Who stops early is in a hurry, and the frame is not lost: it is due when the run goes on.
-            let is_due = |writer: &Writer<'_>| writer.is_frame_due(&simulation, is_last);
-            decision.frame = decision.stop.is_none() && writer.as_ref().is_some_and(is_due);
-            if let Some(recorder) = recorder.as_ref().filter(|_| !is_last) {
-                let checkpoints = scene.output.checkpoints;
-                recorder.keep_restart(simulation.step(), checkpoints, &mut decision);
-            }
-            decision
-        });
-        let decision: Decision = broadcast(comm, decided.as_ref())?;
+        if let Some(recorder) = recorder.as_ref().filter(|_| !is_last) {
+            let checkpoints = scene.output.checkpoints;
+            recorder.keep_restart(step, checkpoints, &mut decision);
+        }
         totals.stopped = decision.stop;
-        if let (Some(writer), Some(ranks)) = (&mut writer, ranks) {
-            let elapsed = comm.now().saturating_sub(begin);
-            writer.step(&simulation, &ranks, elapsed)?;
+        if alone || is_last || decision != Decision::default() {
+            reports.write(comm, writer.as_mut())?;
         }
         watch.lap(Between::History, comm);
         if decision.frame {
@@ -687,6 +693,16 @@ fn rank_loop(
         ranks: gather(comm, &totals)?.unwrap_or_default(),
         traces,
     })
+}
+
+/// What all ranks do after a step in which they have said this to each other.
+fn decided(heard: &[Vec<u8>], is_last: bool) -> Result<Decision, CommError> {
+    let said = (0..).map(Rank).zip(heard);
+    let said = said.map(|(from, bytes)| wire::decode(bytes).map_err(malformed(from)));
+    Ok(Decision::of_all(
+        &said.collect::<Result<Vec<_>, _>>()?,
+        is_last,
+    ))
 }
 
 /// Keeps the state before a step that all ranks have failed to take, to go on from with other settings. Collective.

@@ -1,7 +1,8 @@
-//! What rank 0 decides after each step for all ranks: whether to stop, whether to write a checkpoint or a frame.
+//! What all ranks do after a step: whether to stop, whether to write a checkpoint or a frame.
 //!
-//! Clocks and signals differ between ranks, and a checkpoint is collective: so one rank decides. What it
-//! decides does not touch the trajectory.
+//! Clocks and signals differ between ranks, and a checkpoint is collective: so rank 0 decides, and others say if they have been asked to stop.
+//! What is decided does not touch the trajectory. Several ranks hear of it within the step ([`Simulation::say`]), and so
+//! it is decided before that begins: if they told each other afterwards, all would wait for it after every step.
 
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::stop::{Cause, Stop};
 use crate::scene::Output;
+#[cfg(doc)]
+use crate::step::Simulation;
 
 /// What all ranks do after a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +22,30 @@ pub(super) struct Decision {
     pub(super) checkpoint: bool,
     /// Write a frame.
     pub(super) frame: bool,
+}
+
+impl Decision {
+    /// Of what rank 0 has decided and others have been asked: after the last step nobody stops early.
+    pub(super) fn of_all(said: &[Self], is_last: bool) -> Self {
+        let [decided, others @ ..] = said else {
+            return Self::default();
+        };
+        let asked = others.iter().find_map(|other| other.stop);
+        match asked.filter(|_| decided.stop.is_none() && !is_last) {
+            Some(cause) => Self::stopping(cause),
+            None => *decided,
+        }
+    }
+
+    /// Who stops early is in a hurry, and the frame is not lost: it is due when the run goes on. And they want to go on later,
+    /// whatever the scene says of checkpoints.
+    fn stopping(cause: Cause) -> Self {
+        Self {
+            stop: Some(cause),
+            checkpoint: true,
+            frame: false,
+        }
+    }
 }
 
 /// Rank 0's clock over the steps.
@@ -46,26 +73,31 @@ impl Pace {
         }
     }
 
-    /// Decides on stopping and checkpoints, after a step that ended `now`; `asked` is what other ranks have been asked.
-    pub(super) fn decide(&mut self, now: Instant, asked: Option<Cause>, is_last: bool) -> Decision {
+    /// Decides for the end of a step, `now` being the end of the one `ahead` steps before it; for the frame that may be due there.
+    pub(super) fn decide(
+        &mut self,
+        now: Instant,
+        ahead: u32,
+        (is_last, frame): (bool, bool),
+    ) -> Decision {
         let step = now.saturating_duration_since(self.last_step);
         self.last_step = now;
         self.longest_step = self.longest_step.max(step);
-        let own = self.stop.asked(now, self.longest_step);
-        let stop = own.or(asked).filter(|_| !is_last);
+        let asked = self.stop.asked(now, (1 + ahead) * self.longest_step);
+        if let Some(cause) = asked.filter(|_| !is_last) {
+            return Decision::stopping(cause);
+        }
         let since = now.saturating_duration_since(self.last_checkpoint);
-        // One who asks to stop wants to go on later, whatever the scene says of checkpoints.
-        let checkpoint = stop.is_some()
-            || self
-                .interval
-                .is_some_and(|interval| is_last || since >= interval);
+        let checkpoint = self
+            .interval
+            .is_some_and(|interval| is_last || since >= interval);
         if checkpoint {
             self.last_checkpoint = now;
         }
         Decision {
-            stop,
+            stop: None,
             checkpoint,
-            frame: false,
+            frame,
         }
     }
 }
@@ -92,7 +124,10 @@ mod tests {
     fn checkpoints_come_at_intervals_and_at_the_end() {
         let (mut pace, now) = pace(true, None);
         let due: Vec<bool> = (1..=6)
-            .map(|k| pace.decide(now + 4 * k * SECOND, None, k == 6).checkpoint)
+            .map(|k| {
+                let end = (k == 6, false);
+                pace.decide(now + 4 * k * SECOND, 0, end).checkpoint
+            })
             .collect();
         assert_eq!(due, [false, false, true, false, false, true]);
     }
@@ -100,19 +135,44 @@ mod tests {
     #[test]
     fn who_stops_early_gets_a_checkpoint_and_who_is_done_has_not_stopped() {
         let (mut pace, now) = pace(false, Some(10));
-        assert_eq!(
-            pace.decide(now + 3 * SECOND, None, false),
-            Decision::default()
-        );
-        let cause = Some(Cause::Signal(15));
-        let stopped = pace.decide(now + 4 * SECOND, cause, false);
-        assert_eq!((stopped.stop, stopped.checkpoint), (cause, true));
-        assert_eq!(
-            pace.decide(now + 5 * SECOND, cause, true),
-            Decision::default()
-        );
+        let frame = Decision {
+            frame: true,
+            ..Decision::default()
+        };
+        assert_eq!(pace.decide(now + 3 * SECOND, 0, (false, true)), frame);
         // The longest step took 3 s.
-        let late = pace.decide(now + 7 * SECOND, None, false);
-        assert_eq!((late.stop, late.checkpoint), (Some(Cause::Time), true));
+        let late = pace.decide(now + 7 * SECOND, 0, (false, true));
+        assert_eq!(late, Decision::stopping(Cause::Time));
+        assert_eq!(pace.decide(now + 8 * SECOND, 0, (true, true)), frame);
+    }
+
+    #[test]
+    fn who_decides_before_a_step_leaves_time_for_it() {
+        let (mut pace, now) = pace(false, Some(10));
+        let goes_on = Decision::default();
+        assert_eq!(pace.decide(now + 3 * SECOND, 1, (false, false)), goes_on);
+        assert_eq!(
+            pace.decide(now + 5 * SECOND, 1, (false, false)).stop,
+            Some(Cause::Time)
+        );
+    }
+
+    #[test]
+    fn any_rank_may_be_asked_but_not_after_the_last_step() {
+        let frame = Decision {
+            frame: true,
+            ..Decision::default()
+        };
+        let asked = |number| Decision {
+            stop: Some(Cause::Signal(number)),
+            ..Decision::default()
+        };
+        let said = [frame, Decision::default(), asked(15), asked(2)];
+        let stopping = Decision::stopping(Cause::Signal(15));
+        assert_eq!(Decision::of_all(&said, false), stopping);
+        assert_eq!(Decision::of_all(&said, true), frame);
+        assert_eq!(Decision::of_all(&said[..2], false), frame);
+        let decided = Decision::stopping(Cause::Time);
+        assert_eq!(Decision::of_all(&[decided, asked(15)], false), decided);
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use glam::DVec3;
 
-use super::{Last, RankStep, RunOptions, Show, Start};
+use super::reports::RankStep;
+use super::{Last, RunOptions, Show, Start};
 use crate::collide::audit::crossings;
 use crate::mesh::TriMesh;
 use crate::output::checkpoint::Header;
@@ -17,6 +18,18 @@ use crate::step::{Simulation, State, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
+
+/// What rank 0 sees of a step that is over.
+pub(super) struct Seen {
+    step: u64,
+    time_s: f64,
+    /// The largest, in m/s.
+    speed: f64,
+    /// Energy in J.
+    kinetic: f64,
+    /// Since the first step began.
+    elapsed: Duration,
+}
 
 /// Rank 0's outputs.
 pub(super) struct Writer<'w> {
@@ -100,18 +113,25 @@ impl<'w> Writer<'w> {
         })
     }
 
-    /// One step has been taken.
-    pub(super) fn step(
-        &mut self,
-        simulation: &Simulation<'_>,
-        ranks: &[RankStep],
-        elapsed: Duration,
-    ) -> Result<(), OutputError> {
-        let row = row(self.world, simulation, ranks);
+    /// What the history has of the state that a step ended with.
+    pub(super) fn see(&self, simulation: &Simulation<'_>, elapsed: Duration) -> Seen {
+        let (speed, kinetic) = motion(self.world.model().masses(), simulation.velocities());
+        Seen {
+            step: simulation.step(),
+            time_s: simulation.time(),
+            speed,
+            kinetic,
+            elapsed,
+        }
+    }
+
+    /// One step has been taken, of which this was seen and ranks have reported that.
+    pub(super) fn step(&mut self, seen: &Seen, ranks: &[RankStep]) -> Result<(), OutputError> {
+        let row = row(self.world, seen, ranks);
         self.strain = self.strain.max(row.max_strain);
         self.history.write(&row)?;
         // Nobody need watch for the run to go on.
-        drop(self.progress.step(&row, elapsed));
+        drop(self.progress.step(&row, seen.elapsed));
         Ok(())
     }
 
@@ -136,11 +156,11 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Whether it is time for a frame; there is one of the last step.
-    pub(super) fn is_frame_due(&self, simulation: &Simulation<'_>, last: bool) -> bool {
-        let output = &self.world.scene().output;
-        let due = self.next_frame as f64 * output.interval;
-        simulation.time() >= due - SAME_TIME || last
+    /// Whether it is time for a frame after this step; there is one of the last.
+    pub(super) fn is_frame_due(&self, step: u64, last: bool) -> bool {
+        let scene = self.world.scene();
+        let due = self.next_frame as f64 * scene.output.interval;
+        step as f64 * scene.time.step >= due - SAME_TIME || last
     }
 
     /// Writes the picture of a frame.
@@ -245,7 +265,23 @@ impl<'w> Writer<'w> {
     }
 }
 
-fn row(world: &World, simulation: &Simulation<'_>, ranks: &[RankStep]) -> HistoryRow {
+/// The largest speed in m/s, and the kinetic energy in J: in sums that do not wait for each other.
+fn motion(masses: &[f64], velocities: &[DVec3]) -> (f64, f64) {
+    const LANES: usize = 8;
+    let (mut fastest, mut energies) = ([0.0_f64; LANES], [0.0; LANES]);
+    for (masses, velocities) in masses.chunks(LANES).zip(velocities.chunks(LANES)) {
+        let lanes = fastest.iter_mut().zip(&mut energies);
+        for ((fastest, energy), (mass, v)) in lanes.zip(masses.iter().zip(velocities)) {
+            let squared = v.length_squared();
+            *fastest = fastest.max(squared);
+            *energy += 0.5 * mass * squared;
+        }
+    }
+    let fastest = fastest.into_iter().fold(0.0, f64::max);
+    (fastest.sqrt(), energies.into_iter().sum())
+}
+
+fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
     let total = |f: &dyn Fn(&StepReport) -> u64| ranks.iter().map(|r| f(&r.report)).sum::<u64>();
     let slowest = |phase: usize| {
         ranks
@@ -253,12 +289,10 @@ fn row(world: &World, simulation: &Simulation<'_>, ranks: &[RankStep]) -> Histor
             .map(|r| r.report.times[phase].as_secs_f64())
             .fold(0.0, f64::max)
     };
-    let speeds = simulation.velocities().iter().map(|v| v.length());
-    let kinetic = world.model().masses().iter().zip(simulation.velocities());
     let first = &ranks[0].report;
     HistoryRow {
-        step: simulation.step(),
-        time_s: simulation.time(),
+        step: seen.step,
+        time_s: seen.time_s,
         cg_iterations: first.iterations,
         cg_residual: first.residual * world.scene().solver.tolerance,
         contacts: total(&|r| r.contacts),
@@ -272,9 +306,9 @@ fn row(world: &World, simulation: &Simulation<'_>, ranks: &[RankStep]) -> Histor
         physics_s: slowest(1),
         solve_s: slowest(2),
         response_s: slowest(3),
-        max_speed: speeds.fold(0.0, f64::max),
+        max_speed: seen.speed,
         max_strain: ranks.iter().map(|r| r.strain).fold(0.0, f64::max),
-        kinetic_J: kinetic.map(|(m, v)| 0.5 * m * v.length_squared()).sum(),
+        kinetic_J: seen.kinetic,
         systems: first.systems,
         parts: first.parts,
         halvings: first.halvings,

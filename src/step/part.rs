@@ -92,7 +92,7 @@ impl<'w> Simulation<'w> {
             self.pay(comm, |prices| prices.assemble, self.own_weight());
             self.assemble_motion()
         });
-        self.agree_on_collapse(comm, collapsed)?;
+        self.agree_and_hear(comm, collapsed)?;
         report.times[1] = clock.lap(comm);
 
         if self.motion.integrator == Integrator::Central {
@@ -285,17 +285,19 @@ impl<'w> Simulation<'w> {
         comm: &mut dyn Comm,
         own: Result<(), Collapsed>,
     ) -> Result<(), StepError> {
-        // The first of all triangles is named.
-        let own = own.err().map(|collapsed| Fault {
-            key: f64::from(collapsed.triangle),
-            vertex: collapsed.triangle,
-        });
-        match fault::agree(comm, own)? {
-            None => Ok(()),
-            Some(Fault {
-                vertex: triangle, ..
-            }) => Err(self.collapsed_at(triangle)),
-        }
+        let named = fault::agree(comm, first_of(own))?;
+        named.map_or(Ok(()), |fault| Err(self.collapsed_at(fault.vertex)))
+    }
+
+    /// The same, where ranks hear what each of them has to say. Collective.
+    fn agree_and_hear(
+        &mut self,
+        comm: &mut dyn Comm,
+        own: Result<(), Collapsed>,
+    ) -> Result<(), StepError> {
+        let (named, heard) = fault::agree_and_hear(comm, first_of(own), &self.said)?;
+        self.heard = heard;
+        named.map_or(Ok(()), |fault| Err(self.collapsed_at(fault.vertex)))
     }
 
     pub(super) fn collapsed_at(&self, triangle: u32) -> StepError {
@@ -488,6 +490,14 @@ impl<'w> Simulation<'w> {
             .settle_ends(&self.force, masses, &mut self.motion.ends);
         Ok(())
     }
+}
+
+/// The first of all triangles is named.
+fn first_of(collapsed: Result<(), Collapsed>) -> Option<Fault> {
+    collapsed.err().map(|collapsed| Fault {
+        key: f64::from(collapsed.triangle),
+        vertex: collapsed.triangle,
+    })
 }
 
 fn tolerance(world: &World, tau: f64) -> Tolerance {

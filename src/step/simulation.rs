@@ -102,6 +102,9 @@ pub struct Simulation<'w> {
     /// The next part's system, where it was assembled while the state travelled.
     pub(super) ahead: Option<Ahead>,
     pub(super) step: u64,
+    /// What this rank says in the steps to come, and what each rank said in the last one.
+    pub(super) said: Vec<u8>,
+    pub(super) heard: Vec<Vec<u8>>,
     /// What computing costs, on a modelled machine.
     pub(super) prices: Option<Prices>,
 }
@@ -200,6 +203,8 @@ impl<'w> Simulation<'w> {
             ownership,
             ahead: None,
             step: 0,
+            said: Vec::new(),
+            heard: Vec::new(),
             prices: None,
         })
     }
@@ -223,6 +228,18 @@ impl<'w> Simulation<'w> {
         });
         let (solve, product) = charge.unwrap_or_default();
         self.cg.charge(solve, product);
+    }
+
+    /// In the steps to come every rank [hears](Self::heard) this: it travels with a message that a step has anyway. Whatever is said, the
+    /// trajectory is the same.
+    pub fn say(&mut self, bytes: Vec<u8>) {
+        self.said = bytes;
+    }
+
+    /// What each rank [said](Self::say) in the last step, by rank; nothing before the first.
+    #[must_use]
+    pub fn heard(&self) -> &[Vec<u8>] {
+        &self.heard
     }
 
     /// Takes one step. Collective.

@@ -150,8 +150,8 @@ fn one(
         "Phases",
         "Each phase's fastest and slowest rank. Imbalance is max / avg − 1. All ranks leave <code>collide</code> \
          together, so only the part of it in tasks tells who had the work. Other is what goes by between steps: pictures \
-         are drawn and written, frames and checkpoints written, and for the history reports of ranks are gathered and all hear whether to \
-         go on. Idle is what ranks wait in steps.",
+         are drawn and written, frames and checkpoints written, and for the history ranks report to the first, which writes a line for \
+         the step before. Idle is what ranks wait in steps.",
     )?;
     phase_table(out, digest)?;
     writeln!(

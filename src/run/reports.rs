@@ -1,0 +1,69 @@
+//! What ranks report of their steps, on its way to rank 0, which has a line of the history for each.
+//!
+//! Rank 0 takes the reports of a step when the next one is over: then they are there, and nobody has waited for anybody. Only where more is to
+//! be written, or nothing follows, are they waited for.
+
+use serde::{Deserialize, Serialize};
+use weft_runtime::comm::{Comm, CommError, Rank, Tag};
+use weft_runtime::wire;
+
+use super::writer::{Seen, Writer};
+use super::{RunError, malformed};
+use crate::step::StepReport;
+
+const TAG: Tag = Tag(0x40);
+
+/// What a rank reports of a step.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RankStep {
+    pub(super) report: StepReport,
+    pub(super) strain: f64,
+}
+
+/// What of the last step is still to be written, on rank 0; others have nothing.
+#[derive(Default)]
+pub(super) struct Reports(Option<(Seen, RankStep)>);
+
+impl Reports {
+    /// Reports a step; `writer` is rank 0's, which has [taken](Self::take) those of the step before.
+    pub(super) fn send(
+        &mut self,
+        comm: &mut dyn Comm,
+        own: RankStep,
+        seen: Option<Seen>,
+    ) -> Result<(), CommError> {
+        match seen {
+            Some(seen) => self.0 = Some((seen, own)),
+            None => {
+                let bytes = wire::encode(&own).map_err(malformed(comm.rank()))?;
+                comm.send(Rank(0), TAG, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what all ranks have reported of a step, if that is still to be written.
+    fn take(&mut self, comm: &mut dyn Comm) -> Result<Option<(Seen, Vec<RankStep>)>, CommError> {
+        let Some((seen, own)) = self.0.take() else {
+            return Ok(None);
+        };
+        let mut ranks = vec![own];
+        for from in (1..comm.size() as u32).map(Rank) {
+            let bytes = comm.recv_from(from, TAG)?;
+            ranks.push(wire::decode(&bytes).map_err(malformed(from))?);
+        }
+        Ok(Some((seen, ranks)))
+    }
+
+    /// Writes what is still to be written, for which it waits if need be.
+    pub(super) fn write(
+        &mut self,
+        comm: &mut dyn Comm,
+        writer: Option<&mut Writer<'_>>,
+    ) -> Result<(), RunError> {
+        if let (Some(writer), Some((seen, ranks))) = (writer, self.take(comm)?) {
+            writer.step(&seen, &ranks)?;
+        }
+        Ok(())
+    }
+}
