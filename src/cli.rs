@@ -146,7 +146,7 @@ pub(crate) struct StudyArguments {
     /// Replays so many copies of the record side by side, a power of two: a larger cloth than was simulated.
     #[arg(long, default_value_t = 1)]
     pub(crate) copies: u32,
-    /// How many times slower the modelled machine computes than this one: a core of 2006 is some five times slower than one of today.
+    /// How many times slower the modelled machine computes than this one: a core of 2006 is some ten times slower than one of today.
     #[arg(
         long,
         default_value_t = 1.0,
