@@ -202,28 +202,14 @@ impl Assembling<'_, '_> {
         let mut fours = 0..self.of.fours.len();
         if L::IS_ONE {
             while fours.len() >= 2 {
-                self.ask_for_blocks(lanes, fours.start..fours.start + 2);
                 self.couple_at::<_, SAME>(ByEight(lanes), fours.start)?;
                 fours.start += 2;
             }
         }
         for at in fours {
-            self.ask_for_blocks(lanes, at..at + 1);
             self.couple_at::<_, SAME>(lanes, at)?;
         }
         Ok(())
-    }
-
-    /// Asks for blocks that are written once all is coupled: of all of them as large a share as these fours are of all fours.
-    #[inline(always)]
-    fn ask_for_blocks<L: Lanes>(&mut self, lanes: L, fours: Range<usize>) {
-        let (blocks, _) = self.matrix.numbers_mut();
-        let (lines, _) = blocks.as_flattened().as_chunks::<LINE>();
-        let all = self.of.fours.len();
-        let [from, to] = [fours.start, fours.end].map(|at| lines.len() * at / all);
-        for line in &lines[from..to] {
-            lanes.prefetch_late(line, 0);
-        }
     }
 
     /// Computes the couplings of as many fours as vectors have, and adds impulses.
@@ -236,6 +222,11 @@ impl Assembling<'_, '_> {
         let (room, lanes) = (&mut *self.room, numbers.lanes());
         let coupled = &mut room.coupled.as_chunks_mut().0[at..at + A::FOURS];
         let of = &self.of.fours[at..at + A::FOURS];
+        // Blocks that are written once all is coupled are asked for, a few with each impulse: many at once would be waited for.
+        let (blocks, _) = self.matrix.numbers_mut();
+        let (lines, _) = blocks.as_flattened().as_chunks::<LINE>();
+        let asked = lines.get(at * IMPULSES * ASKED..).unwrap_or_default();
+        let mut asked = asked.as_chunks::<ASKED>().0.iter();
         let (state, rhs) = ((&room.x[..], &room.v[..]), &mut room.rhs);
         couple::<A, SAME>(
             numbers,
@@ -245,6 +236,10 @@ impl Assembling<'_, '_> {
             self.times,
             coupled,
             |corner, impulse| {
+                if let Some([one, two]) = asked.next() {
+                    lanes.prefetch_late(one, 0);
+                    lanes.prefetch_late(two, 0);
+                }
                 let sum = &mut rhs[corner as usize];
                 *sum = lanes.store(lanes.add(lanes.load(sum), impulse));
             },
@@ -338,6 +333,10 @@ fn take_mut<'a, T>(rest: &mut &'a mut [T], count: usize) -> &'a mut [T] {
 
 /// Numbers in a line of the cache.
 const LINE: usize = 8;
+
+/// Impulses of four triangles, and how many lines of blocks are asked for with each: all are, for a row has some eight, and two triangles.
+const IMPULSES: usize = 12;
+const ASKED: usize = 2;
 
 /// The axes, with a fourth number that is zero.
 #[inline(always)]
