@@ -245,6 +245,16 @@ fn across<A: Arithmetic, const K: usize>(
 
 #[inline(always)]
 fn laws_of<L: Lanes, const K: usize>(lanes: L, of: &Four, laws: &[Law]) -> [L::Four; 4] {
+    // Of one cloth alone nothing is gathered.
+    if let [law] = laws {
+        let [a, b, c, d] = law.0[K];
+        return [
+            lanes.splat(a),
+            lanes.splat(b),
+            lanes.splat(c),
+            lanes.splat(d),
+        ];
+    }
     let [p, q, r, s] = of.laws;
     lanes.transposed([
         lanes.load(&laws[p as usize].0[K]),
