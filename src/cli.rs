@@ -240,7 +240,7 @@ pub(crate) struct RunArguments {
     /// Goes on from the newest checkpoint in the output directory, or from this one.
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, require_equals = true)]
     pub(crate) resume: Option<Option<PathBuf>>,
-    /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGUSR1 and Ctrl-C do at once.
+    /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGUSR1 and Ctrl-C do soon.
     #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
     pub(crate) max_hours: Option<Duration>,
     /// Writes trace.json for ui.perfetto.dev, of all steps or of steps FROM to TO, both included.

@@ -1,4 +1,4 @@
-//! Signals that end a run in order: after its step, with a checkpoint. Ctrl-C twice ends it at once.
+//! Signals that end a run in order: after its step (several ranks: or the next one), with a checkpoint. Ctrl-C twice ends it at once.
 
 use std::io;
 use std::sync::Arc;

@@ -261,11 +261,12 @@ stage_report() {
 
 # Runs that know nothing of each other, each on a core of its own: the seconds of the slowest, by which policies are to be judged there.
 side_by_side() { # COUNT
-    local core
+    local core run runs=()
     for ((core = 0; core < $1; core++)); do
         "${MPIRUN:-mpirun}" --bind-to none -n 1 taskset -c "$core" "$weft" run scenes/drape-floor.toml "${on_cores[@]}" --quiet --out "$out/cores-$core" >/dev/null &
+        runs+=($!)
     done
-    wait
+    for run in "${runs[@]}"; do wait "$run"; done
     for ((core = 0; core < $1; core++)); do
         sed -n 's/^ *"loop_s": \([0-9.]*\),$/\1/p' "$out/cores-$core/run.json"
         rm -r "$out/cores-$core"
@@ -288,7 +289,7 @@ stage_cores() {
 }
 
 measure_cores() {
-    local count turn start=$out/cores-start
+    local count turn slowest start=$out/cores-start
     local plain=(--set output.frames=false --set output.pictures=false) on_cores
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     if [ ! -e "$start/run.json" ]; then
@@ -300,7 +301,8 @@ measure_cores() {
     for turn in 1 2 3; do
         [ ! -e "$out/cores-beside-$turn.txt" ] || continue
         for count in 1 2 4 8 "$most"; do
-            echo "$count $(side_by_side "$count")"
+            slowest=$(side_by_side "$count")
+            echo "$count $slowest"
         done >"$out/cores-beside.new"
         mv "$out/cores-beside.new" "$out/cores-beside-$turn.txt"
     done

@@ -1,6 +1,6 @@
 //! What ranks do between steps, and for how long: the phase `other`, taken apart.
 //!
-//! Rank 0 writes and the others wait for it, so each has all of the time.
+//! Rank 0 writes, and but for the history the others wait for it, so each has all of the time.
 
 use std::time::Duration;
 

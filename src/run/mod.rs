@@ -36,7 +36,7 @@ use weft_study::shape::ShapeError;
 use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, run_modelled};
-use self::pace::{Decision, Pace};
+use self::pace::{Decision, End, Pace};
 use self::pictures::Pictures;
 use self::recording::Recorder;
 pub use self::recording::{RECORD_FILE, last_restart};
@@ -596,7 +596,8 @@ fn rank_loop(
         let is_last = step == steps;
         let mut decide = |writer: &Option<Writer<'_>>, ahead: u32| match writer {
             Some(writer) => {
-                let end = (is_last, writer.is_frame_due(step, is_last));
+                let frame = writer.is_frame_due(step, is_last);
+                let end = End { is_last, frame };
                 pace.decide(wall_clock(), ahead, end)
             }
             None => Decision {
@@ -623,14 +624,14 @@ fn rank_loop(
         let report = match outcome {
             Ok(report) => report,
             Err(error) => {
+                // All ranks have failed alike, then.
                 if error.is_of_length() {
-                    // What failed first is told.
-                    drop(reports.write(comm, writer.as_mut()));
-                }
-                let whole = error.is_of_length() && simulation.is_between_steps();
-                if whole && scene.output.checkpoints {
-                    match save(&simulation, &mut writer, comm) {
-                        // What failed first is told, unless it cannot be kept.
+                    let whole = simulation.is_between_steps() && scene.output.checkpoints;
+                    let kept = reports.write(comm, writer.as_mut()).and_then(|()| {
+                        keep_after_failure(&simulation, whole, writer.as_ref(), comm)
+                    });
+                    match kept {
+                        // What failed first is told, unless what was before cannot be kept.
                         Err(failed) if !failed.is_echo() => return Err(failed),
                         _ => {}
                     }
@@ -705,13 +706,18 @@ fn decided(heard: &[Vec<u8>], is_last: bool) -> Result<Decision, CommError> {
     ))
 }
 
-/// Keeps the state before a step that all ranks have failed to take, to go on from with other settings. Collective.
-fn save(
+/// Keeps the state before a step that all ranks have failed to take, if it is `whole`, to go on from with other settings. Collective.
+fn keep_after_failure(
     simulation: &Simulation<'_>,
-    writer: &mut Option<Writer<'_>>,
+    whole: bool,
+    writer: Option<&Writer<'_>>,
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
-    let state = simulation.gather_state(comm)?;
+    let state = if whole {
+        simulation.gather_state(comm)?
+    } else {
+        None
+    };
     if let (Some(writer), Some(state)) = (writer, state) {
         writer.checkpoint(state)?;
     }

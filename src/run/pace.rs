@@ -48,6 +48,14 @@ impl Decision {
     }
 }
 
+/// What is known of the end of a step before it begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) is_last: bool,
+    /// Whether a frame is due.
+    pub(super) frame: bool,
+}
+
 /// Rank 0's clock over the steps.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -73,13 +81,9 @@ impl Pace {
         }
     }
 
-    /// Decides for the end of a step, `now` being the end of the one `ahead` steps before it; for the frame that may be due there.
-    pub(super) fn decide(
-        &mut self,
-        now: Instant,
-        ahead: u32,
-        (is_last, frame): (bool, bool),
-    ) -> Decision {
+    /// Decides for the end of a step, `now` being the end of the one `ahead` steps before it.
+    pub(super) fn decide(&mut self, now: Instant, ahead: u32, end: End) -> Decision {
+        let End { is_last, frame } = end;
         let step = now.saturating_duration_since(self.last_step);
         self.last_step = now;
         self.longest_step = self.longest_step.max(step);
@@ -120,12 +124,16 @@ mod tests {
         (Pace::new(&output, &stop, now), now)
     }
 
+    fn end(is_last: bool, frame: bool) -> End {
+        End { is_last, frame }
+    }
+
     #[test]
     fn checkpoints_come_at_intervals_and_at_the_end() {
         let (mut pace, now) = pace(true, None);
         let due: Vec<bool> = (1..=6)
             .map(|k| {
-                let end = (k == 6, false);
+                let end = end(k == 6, false);
                 pace.decide(now + 4 * k * SECOND, 0, end).checkpoint
             })
             .collect();
@@ -139,20 +147,20 @@ mod tests {
             frame: true,
             ..Decision::default()
         };
-        assert_eq!(pace.decide(now + 3 * SECOND, 0, (false, true)), frame);
+        assert_eq!(pace.decide(now + 3 * SECOND, 0, end(false, true)), frame);
         // The longest step took 3 s.
-        let late = pace.decide(now + 7 * SECOND, 0, (false, true));
+        let late = pace.decide(now + 7 * SECOND, 0, end(false, true));
         assert_eq!(late, Decision::stopping(Cause::Time));
-        assert_eq!(pace.decide(now + 8 * SECOND, 0, (true, true)), frame);
+        assert_eq!(pace.decide(now + 8 * SECOND, 0, end(true, true)), frame);
     }
 
     #[test]
     fn who_decides_before_a_step_leaves_time_for_it() {
         let (mut pace, now) = pace(false, Some(10));
         let goes_on = Decision::default();
-        assert_eq!(pace.decide(now + 3 * SECOND, 1, (false, false)), goes_on);
+        assert_eq!(pace.decide(now + 3 * SECOND, 1, end(false, false)), goes_on);
         assert_eq!(
-            pace.decide(now + 5 * SECOND, 1, (false, false)).stop,
+            pace.decide(now + 5 * SECOND, 1, end(false, false)).stop,
             Some(Cause::Time)
         );
     }

@@ -21,6 +21,16 @@ fn fails_alike(scene: &str, options: &str) -> String {
         assert_eq!(message.trim_end(), format!("error: {said}"));
         // What was written before is whole.
         assert!(place.path("out/frames/cloth.000000.vtp").exists());
+        let (_, step) = said.split_once("step ").unwrap();
+        let step: usize = step[..step.find(|c: char| !c.is_ascii_digit()).unwrap()]
+            .parse()
+            .unwrap();
+        let history = fs::read_to_string(place.path("out/history.csv")).unwrap();
+        assert_eq!(
+            history.lines().count(),
+            step,
+            "a title, and the steps before"
+        );
     }
     first.unwrap()
 }
@@ -29,6 +39,18 @@ fn fails_alike(scene: &str, options: &str) -> String {
 fn names(message: &str, words: &[&str]) {
     for word in words.iter().chain(&["vertex ", "patch "]) {
         assert!(message.contains(word), "no {word:?} in: {message}");
+    }
+}
+
+/// The steps before it are in the history, whether or not a checkpoint is kept, for which all wait.
+#[test]
+fn a_step_that_is_not_the_first_fails_after_all_others_were_told_of() {
+    for checkpoints in [true, false] {
+        let options =
+            format!("--set solver.max_iterations=9 --set output.checkpoints={checkpoints}");
+        let message = fails_alike(SCENE, &options);
+        names(&message, &["no convergence in 9 iterations"]);
+        assert!(!message.contains(" step 1:"), "{message}");
     }
 }
 

@@ -488,7 +488,7 @@ impl Comm for MpiComm<'_> {
             self.ask(rank);
         }
         let begin = Instant::now();
-        while self.mailbox.is_empty() && !self.take_some(1) {
+        while !self.mailbox.has_news() && !self.take_some(1) {
             let waited = begin.elapsed();
             if waited >= at_most {
                 break;

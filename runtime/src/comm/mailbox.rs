@@ -10,6 +10,8 @@ pub struct Mailbox {
     queues: BTreeMap<Tag, VecDeque<Message>>,
     /// Messages of these are dropped.
     closed: BTreeSet<Tag>,
+    /// Whether one was put in since somebody last asked for news.
+    news: bool,
 }
 
 impl Mailbox {
@@ -17,6 +19,7 @@ impl Mailbox {
     pub fn put(&mut self, tag: Tag, message: Message) {
         if !self.closed.contains(&tag) {
             self.queues.entry(tag).or_default().push_back(message);
+            self.news = true;
         }
     }
 
@@ -49,6 +52,12 @@ impl Mailbox {
         self.closed.contains(&tag)
     }
 
+    /// Whether something is here that came since this was last asked: who waits looks at what it waits for after each wait, and is
+    /// not kept awake by what it will not ask for until later.
+    pub fn has_news(&mut self) -> bool {
+        std::mem::take(&mut self.news) && !self.is_empty()
+    }
+
     /// Whether nothing waits to be asked for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -59,6 +68,28 @@ impl Mailbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_is_news_once_and_only_while_it_is_here() {
+        let mut mailbox = Mailbox::default();
+        let message = || Message {
+            from: Rank(0),
+            bytes: Vec::new(),
+        };
+        assert!(!mailbox.has_news());
+        mailbox.put(Tag(1), message());
+        assert!(mailbox.has_news());
+        assert!(!mailbox.has_news());
+        mailbox.put(Tag(2), message());
+        mailbox.take(Tag(2)).unwrap();
+        mailbox.put(Tag(2), message());
+        assert!(mailbox.has_news());
+        mailbox.take(Tag(1)).unwrap();
+        mailbox.take(Tag(2)).unwrap();
+        mailbox.put(Tag(3), message());
+        mailbox.take(Tag(3)).unwrap();
+        assert!(!mailbox.has_news());
+    }
 
     #[test]
     fn a_closed_tag_holds_nothing_and_counts_for_nothing() {

@@ -123,7 +123,8 @@ pub trait Comm {
     /// # Errors
     /// The job was ended, there is no such rank, or it has left or died and sent nothing.
     fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError>;
-    /// Gives the processor away until a message may have arrived or a death may be known, at most so long.
+    /// Gives the processor away until a message may have arrived since the last wait or a death may be known, at most so long. Whoever
+    /// waits looks for what it waits for first, and after each wait: what it leaves where it is does not keep it awake.
     ///
     /// # Errors
     /// The job was ended.

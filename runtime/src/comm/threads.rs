@@ -376,7 +376,7 @@ impl Comm for ThreadComm {
 
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
         self.check()?;
-        if self.mailbox.is_empty() && !self.death_unseen {
+        if !self.mailbox.has_news() && !self.death_unseen {
             self.block(Some(at_most))?;
         }
         self.death_unseen = false;

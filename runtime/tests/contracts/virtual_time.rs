@@ -436,6 +436,26 @@ fn a_message_that_is_dropped_was_paid_for() {
 }
 
 #[test]
+fn a_message_that_is_left_where_it_is_does_not_keep_its_rank_awake() {
+    launch(2, &plain(), |comm| {
+        if comm.rank() == Rank(0) {
+            comm.send(Rank(1), Tag(1), vec![]).unwrap();
+            return;
+        }
+        // It ends the wait in which it comes, and perhaps one more.
+        for _ in 0..2 {
+            comm.wait(nanos(10 * US)).unwrap();
+            assert_eq!(comm.try_recv(Tag(2)).unwrap(), None);
+        }
+        let before = comm.now();
+        comm.wait(nanos(10 * US)).unwrap();
+        assert_eq!(comm.now(), before + nanos(10 * US));
+        assert!(comm.try_recv(Tag(1)).unwrap().is_some());
+    })
+    .unwrap();
+}
+
+#[test]
 fn ranks_that_wait_for_each_other_are_told() {
     let outcome = launch(3, &plain(), |comm| {
         let next = Rank((comm.rank().0 + 1) % 3);

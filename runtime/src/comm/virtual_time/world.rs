@@ -600,7 +600,7 @@ impl World {
             return false;
         }
         let place = &mut self.places[rank.index()];
-        if !place.mailbox.is_empty() {
+        if place.mailbox.has_news() {
             return false;
         }
         place.state = State::Waits(place.clock.saturating_add(nanos(at_most).max(1)));
