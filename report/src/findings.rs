@@ -148,7 +148,10 @@ impl Findings {
             .traced
             .as_ref()
             .map_or(0.0, |t| t.share(Use::Outputs));
-        if outputs > MINOR {
+        // A line of the history is no output that can be left out.
+        let written = digest.between.iter().filter(|part| part.name != "history");
+        let written: f64 = written.map(|part| part.avg_s).sum();
+        if outputs > MINOR && written > MINOR * digest.loop_s {
             self.next.push(format!(
                 "Ranks waited for outputs to be written for {} of the time: leave pictures out with `--set \
                  output.pictures=false`, or write less often (`output.interval`).",
