@@ -25,7 +25,7 @@ pub(super) struct RankStep {
 pub(super) struct Reports(Option<(Seen, RankStep)>);
 
 impl Reports {
-    /// Reports a step; `writer` is rank 0's, which has [taken](Self::take) those of the step before.
+    /// Reports a step; rank 0, which has [taken](Self::take) those of the step before, says what it has seen.
     pub(super) fn send(
         &mut self,
         comm: &mut dyn Comm,
