@@ -80,22 +80,30 @@ enum Had {
     Whole,
 }
 
+/// What it costs to make a patch ready in the unit of [`work`]: with what one [has](Had), for a test with another patch and for one that reads all of it.
+type ReadyCosts = [[u64; 2]; 3];
+
 impl Had {
-    /// What it has once it has what another test reads, all of the patch or what a test with another patch looks at; and what that costs in the unit
-    /// of [`work`], if the patch's tree has so many nodes. Before that its vertices are looked at.
-    fn add(self, nodes: u32, whole: bool) -> (Self, u64) {
-        /// Tenths for each node: of all; of the vertices and what is above the pieces of the tree; of what a test with another patch looks into.
-        const WHOLE: u64 = 59;
-        const FIRST: u64 = 28;
-        const PAIR: u64 = 8;
-        let (has, tenths) = match (self, whole) {
-            (Self::Whole, _) => (Self::Whole, 0),
-            (Self::Some, true) => (Self::Whole, WHOLE - FIRST - PAIR),
-            (Self::Nothing, true) => (Self::Whole, WHOLE),
-            (Self::Some, false) => (Self::Some, PAIR),
-            (Self::Nothing, false) => (Self::Some, FIRST + PAIR),
-        };
-        (has, tenths * u64::from(nodes) / 10)
+    /// Tenths for each node: of all; of the vertices and what is above the pieces of the tree; of what a test with another patch looks into.
+    const TENTHS: [u64; 3] = [59, 28, 8];
+
+    /// What it costs if the patch's tree has so many nodes. Before a test with another patch it had all that those before it looked at.
+    fn costs(nodes: u32) -> ReadyCosts {
+        let [whole, first, pair] = Self::TENTHS;
+        let all = [[first + pair, whole], [pair, whole - first - pair], [0, 0]];
+        all.map(|costs| costs.map(|tenths| tenths * u64::from(nodes) / 10))
+    }
+
+    /// What it costs all in all to have what so many tests with other patches look at, and all of it if that is read too.
+    fn made(nodes: u32, (whole, pairs): (bool, u64)) -> u64 {
+        let costs = Self::costs(nodes);
+        match (whole, pairs) {
+            (true, _) => costs[Self::Nothing as usize][1],
+            (false, 0) => 0,
+            (false, pairs) => {
+                costs[Self::Nothing as usize][0] + (pairs - 1) * costs[Self::Some as usize][0]
+            }
+        }
     }
 }
 
@@ -119,17 +127,19 @@ impl From<Spent> for Told {
 pub struct Account {
     /// The last step's top-level tests.
     pub tests: Vec<Told>,
-    /// For how long it was busy with those of all steps, in ns, what these cost, and how many steps that were.
+    /// For how long it was busy with those of all steps, and with what came of them, in ns; what these cost, and how many steps that were.
     busy: u64,
+    sorting: u64,
     work: u64,
     steps: u32,
 }
 
 impl Account {
-    /// Takes in a step: its tests, and for how many ns the rank was busy with them.
-    pub fn add(&mut self, tests: Vec<Told>, busy: u64) {
+    /// Takes in a step: its tests, and for how many ns the rank was busy with them, and with putting contacts in order.
+    pub fn add(&mut self, tests: Vec<Told>, busy: u64, sorting: u64) {
         self.tests = tests;
         self.busy = self.busy.saturating_add(busy);
+        self.sorting = self.sorting.saturating_add(sorting);
         self.work = self.work.saturating_add(self.last());
         self.steps = self.steps.saturating_add(1);
     }
@@ -143,6 +153,7 @@ impl Account {
     /// Forgets how long steps took, but not what the last one tested.
     pub fn restart(&mut self) {
         self.busy = 0;
+        self.sorting = 0;
         self.work = 0;
         self.steps = 0;
     }
@@ -157,6 +168,8 @@ pub struct Forecast {
     rates: Vec<u32>,
     /// Of tests that several ranks have made together, what the part of each cost.
     pieces: Vec<Piece>,
+    /// What each rank does after tests, in the unit of [`work`].
+    after: Vec<u64>,
 }
 
 /// A part of a test that was made by itself: from here on, up to where the next one begins.
@@ -182,6 +195,11 @@ fn rated(spent: &Spent, rate: u64) -> u32 {
 
 /// The rate of all of these together: not from what they are taken for, which is rounded down, and would be again each time.
 fn rate_of(tests: &[(Told, u64)]) -> u32 {
+    if let [(one, rate)] = tests
+        && one.spent.work > 0
+    {
+        return *rate as u32;
+    }
     let works = tests.iter().map(|(one, _)| u64::from(one.spent.work));
     let counted: u64 = works.sum();
     let taken = (tests.iter()).map(|(one, rate)| u128::from(one.spent.work) * u128::from(*rate));
@@ -195,33 +213,40 @@ impl Forecast {
     /// Of what each rank tells, in parts and in any order, and the forecast before. `nodes` has those of each patch's tree.
     ///
     /// A rank that took longer than others for what its tests were taken for has them taken for more from now on, by half of what they were
-    /// wrong by: one disturbed step is soon forgotten, and what stays is known test by test once they have been on several ranks.
+    /// wrong by: one disturbed step is soon forgotten, and what stays is known test by test once they have been on several ranks. Contacts are
+    /// of the same vertices whoever finds them: what it takes to put them in order stays with the rank.
     #[must_use]
     pub fn new(accounts: &[Account], before: &Self, nodes: &[u32]) -> Self {
         let mut told = Vec::with_capacity(accounts.iter().map(|a| a.tests.len()).sum());
-        let (mut paces, mut touched) = (Vec::with_capacity(accounts.len()), Vec::new());
+        let mut paces = Vec::with_capacity(accounts.len());
+        // Of each patch whether a rank has read all of it, and how many tests with others; and of which patches there is something.
+        let mut read = vec![(false, 0); nodes.len()];
+        let mut touched: Vec<u32> = Vec::new();
         for account in accounts {
-            touched.clear();
-            let mut units = 0;
+            let (mut units, mut next) = (0, 0);
             for one in &account.tests {
                 let spent = &one.spent;
-                let rate = u64::from(before.rate(one));
+                let rate;
+                (rate, next) = before.rate(one, next);
+                let rate = u64::from(rate);
                 units += u64::from(rated(spent, rate));
-                let patches = [Some(spent.patch), spent.other()].into_iter().flatten();
-                touched.extend(patches.map(|patch| (patch, spent.other().is_some())));
+                for patch in [Some(spent.patch), spent.other()].into_iter().flatten() {
+                    if let Some((whole, pairs)) = read.get_mut(patch as usize) {
+                        if !*whole && *pairs == 0 {
+                            touched.push(patch);
+                        }
+                        match spent.other() {
+                            None => *whole = true,
+                            Some(_) => *pairs += 1,
+                        }
+                    }
+                }
                 told.push((*one, rate));
             }
-            // Those that read all of a patch first.
-            touched.sort_unstable();
             let mut made_ready = 0;
-            for tests in touched.chunk_by(|a, b| a.0 == b.0) {
-                let mut had = Had::Nothing;
-                for &(patch, of_two) in tests {
-                    let nodes = nodes.get(patch as usize).copied().unwrap_or(0);
-                    let (has, cost) = had.add(nodes, !of_two);
-                    had = has;
-                    made_ready += cost;
-                }
+            for patch in touched.drain(..) {
+                let patch = patch as usize;
+                made_ready += Had::made(nodes[patch], std::mem::take(&mut read[patch]));
             }
             // Of all steps, of which the last one may have cost more than most.
             let all = u128::from(units) * u128::from(account.work)
@@ -237,6 +262,15 @@ impl Forecast {
         let mut known: Vec<u128> = paces.iter().copied().filter(|&pace| pace > 0).collect();
         known.sort_unstable();
         let usual = known.get(known.len() / 2).copied().unwrap_or(1);
+        let after = |account: &Account| {
+            let each = account.sorting.checked_div(u64::from(account.steps));
+            let units = (u128::from(each.unwrap_or(0)) << 32) / usual;
+            u64::try_from(units).unwrap_or(u64::MAX)
+        };
+        let after = match known.is_empty() {
+            true => Vec::new(),
+            false => accounts.iter().map(after).collect(),
+        };
         let mut at = 0;
         for (account, pace) in accounts.iter().zip(paces) {
             let own = &mut told[at..at + account.tests.len()];
@@ -252,7 +286,12 @@ impl Forecast {
         // Ranks' lists are in order, and follow each other nearly so.
         let from = |one: &Told| one.part.map_or(0, |part| part.from);
         told.sort_by_key(|(one, _)| (one.spent.key(), from(one)));
-        let mut forecast = Self::default();
+        let mut forecast = Self {
+            costs: Vec::with_capacity(told.len()),
+            rates: Vec::with_capacity(told.len()),
+            pieces: Vec::new(),
+            after,
+        };
         for same in told.chunk_by(|(a, _), (b, _)| a.spent.key() == b.spent.key()) {
             let test = forecast.costs.len() as u32;
             let mut work = 0;
@@ -290,11 +329,18 @@ impl Forecast {
         Self::new(&[account], &Self::default(), &[])
     }
 
-    /// That of a part is that of the piece in which its middle lies.
-    fn rate(&self, told: &Told) -> u32 {
-        let found = (self.costs).binary_search_by_key(&told.spent.key(), Spent::key);
+    /// That of a part is that of the piece in which its middle lies. Who asks for one after the other says which one is `next`, if it is known,
+    /// and hears it.
+    fn rate(&self, told: &Told, next: usize) -> (u32, usize) {
+        let key = told.spent.key();
+        let is_next = (self.costs.get(next)).is_some_and(|spent| spent.key() == key);
+        let found = if is_next {
+            Ok(next)
+        } else {
+            self.costs.binary_search_by_key(&key, Spent::key)
+        };
         let Ok(at) = found else {
-            return USUAL as u32;
+            return (USUAL as u32, next);
         };
         let piece = told.part.and_then(|part| {
             let place = (at as u32, part.from.midpoint(part.last));
@@ -302,7 +348,7 @@ impl Forecast {
             let piece = self.pieces[..behind].last()?;
             (piece.test == place.0).then_some(piece.rate)
         });
-        piece.unwrap_or(self.rates[at])
+        (piece.unwrap_or(self.rates[at]), at + 1)
     }
 
     /// Whether nothing is known.
@@ -345,7 +391,7 @@ mod tests {
             let busy = patches.clone().map(|patch| 10_000 * takes(patch)).sum();
             for _ in 0..3 {
                 let tests = tests(patches.clone(), |_| 10_000);
-                account.add(tests.into_iter().map(Told::from).collect(), busy);
+                account.add(tests.into_iter().map(Told::from).collect(), busy, 0);
             }
             account
         };
@@ -354,20 +400,30 @@ mod tests {
 
     #[test]
     fn what_is_ready_costs_nothing_again() {
+        let costs = Had::costs(1_000);
         let made = |tests: &[bool]| {
-            let add = |(had, sum): (Had, u64), &whole: &bool| {
-                let (has, cost) = had.add(1_000, whole);
-                (has, sum + cost)
+            let add = |(had, sum): (usize, u64), &whole: &bool| {
+                let has = had.max(if whole {
+                    Had::Whole as usize
+                } else {
+                    Had::Some as usize
+                });
+                (has, sum + costs[had][usize::from(whole)])
             };
-            tests.iter().fold((Had::Nothing, 0), add)
+            tests.iter().fold((Had::Nothing as usize, 0), add)
         };
         let (whole, all) = made(&[true]);
         assert_eq!(made(&[true, false, true, false]), (whole, all));
         assert_eq!(made(&[false, true]), (whole, all));
         let (some, one) = made(&[false]);
-        assert_eq!(some, Had::Some);
+        assert_eq!(some, Had::Some as usize);
         let (_, two) = made(&[false, false]);
         assert!(one < two && two - one < one && two < all);
+        for pairs in 0..3 {
+            assert_eq!(Had::made(1_000, (true, pairs as u64)), all);
+            let (_, sum) = made(&vec![false; pairs]);
+            assert_eq!(Had::made(1_000, (false, pairs as u64)), sum);
+        }
     }
 
     #[test]
@@ -429,13 +485,42 @@ mod tests {
     fn who_made_no_tests_says_nothing_of_how_fast_ranks_are() {
         let idle = |busy| {
             let mut account = Account::default();
-            account.add(Vec::new(), busy);
+            account.add(Vec::new(), busy, 0);
             account
         };
         let mut accounts = told(&[0..2, 2..4], |_| 1);
         accounts.extend([idle(7), idle(8), idle(9)]);
         let forecast = Forecast::new(&accounts, &Forecast::default(), &[0; 4]);
         assert!(forecast.costs().iter().all(|spent| spent.work == 10_000));
+    }
+
+    #[test]
+    fn who_has_more_contacts_has_fewer_tests() {
+        let shares: Vec<Range<u32>> = (0..4).map(|rank| 16 * rank..16 * rank + 16).collect();
+        let mut accounts = told(&shares, |_| 2);
+        // As long as a quarter of the tests of the third, in each step.
+        accounts[2].sorting = 3 * 4 * 20_000;
+        let forecast = Forecast::new(&accounts, &Forecast::default(), &[0; 64]);
+        assert_eq!(forecast.costs()[0].work, 10_000);
+        let placement = forecast.placed(&[0; 64], &[0; 4]);
+        let share = |rank: usize| -> f64 {
+            let part = |spent: &Spent| placement.part(rank, spent.patch, spent.against);
+            forecast
+                .costs()
+                .iter()
+                .filter_map(part)
+                .map(Part::share)
+                .sum()
+        };
+        // The other three do an eighth of its tests.
+        for rank in 0..4 {
+            let expected = if rank == 2 { 13.0 } else { 17.0 };
+            assert!(
+                (share(rank) - expected).abs() < 0.6,
+                "rank {rank}: {}",
+                share(rank)
+            );
+        }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! Tests are laid end to end, patch by patch in the order of the patch tree, those of two patches with the one that comes first, and the
 //! line is cut into as many stretches as there are ranks: a rank's tests are of patches that follow each other, few of which it shares with
-//! others. A stretch costs its tests, making ready every patch that these touch, and what its rank does before. Cuts are
+//! others. A stretch costs its tests, finding them, making ready every patch that they touch, and what its rank does before and after. Cuts are
 //! put where they make the costliest stretch nearly cheapest: whether stretches that cost at most so much are enough is
-//! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning], and if the last one then costs too
-//! much, that is shared among all for the next try, of which three or four are enough; then what is between the last two tries is halved. A test that a cut falls into is
+//! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning]. What the last one
+//! then costs too much, or too little, is shared among all for the next try, of which three or four are enough; where that leads out of what is known,
+//! it is halved. A test that a cut falls into is
 //! shared out in proportion: each of its ranks makes the same first few tests of it, breadth first, and goes on with its share of what
 //! these lead to ([`Part`]). What the forecast is wrong by is left to thieves.
 //!
@@ -15,7 +16,7 @@ use std::ops::Range;
 
 use weft_partition::Ownership;
 
-use super::{Forecast, Had, Part, Piece, Spent};
+use super::{Forecast, Had, Part, Piece, ReadyCosts, Spent};
 use crate::record::Against;
 
 /// A line that was cut.
@@ -41,29 +42,25 @@ const DEAL: u64 = 2_000;
 const SMALL: u64 = 8;
 /// No smaller part of a test is worth that.
 const LEAST: u64 = 2 * DEAL;
-/// How often the cost of a stretch is raised at most, until there are stretches enough.
-const RAISES: u32 = 20;
-/// By this part of itself at least, and each time by twice as much.
+/// Looking whether two roots meet.
+const LOOK: u64 = 11;
+/// How many costs of a stretch are tried at most.
+const TRIES: u32 = 40;
+/// What is nearer to the least than this part of it is near enough.
 const FINEST: u64 = 1_000;
 
 /// A test in the line.
 struct Item {
     work: u64,
     patches: [u32; 2],
+    /// Looking whether roots meet, where its patch begins of all tests with it that nobody knows.
+    looks: u64,
 }
 
 impl Item {
     /// Whether it reads all of one patch.
     fn is_whole(&self) -> bool {
         self.patches[0] == self.patches[1]
-    }
-
-    fn patches(&self) -> impl Iterator<Item = usize> {
-        let count = if self.is_whole() { 1 } else { 2 };
-        self.patches
-            .into_iter()
-            .take(count)
-            .map(|patch| patch as usize)
     }
 }
 
@@ -89,52 +86,76 @@ impl Placement {
             .map(|spent| u64::from(spent.work))
             .sum();
         placement.small = all / (SMALL * placement.costs.len() as u64).max(1);
-        placement.cut(nodes, if before.is_empty() { &[0] } else { before });
+        let mut beside = before.to_vec();
+        beside.resize(before.len().max(1), 0);
+        for (beside, after) in beside.iter_mut().zip(&forecast.after) {
+            *beside = beside.saturating_add(*after);
+        }
+        placement.cut(nodes, &beside);
         placement
     }
 
-    /// Cuts the line where it makes the costliest stretch nearly cheapest.
-    fn cut(&mut self, nodes: &[u32], before: &[u64]) {
-        let ranks = before.len();
-        let item = |spent: &Spent| Item {
-            work: length(spent),
-            patches: [spent.patch, spent.other().unwrap_or(spent.patch)],
+    /// Cuts the line where it makes the costliest stretch nearly cheapest, of ranks that do so much `beside` it.
+    fn cut(&mut self, nodes: &[u32], beside: &[u64]) {
+        let ranks = beside.len();
+        // Of the pairs with a patch half are looked at with it.
+        let (looks, mut last) = (LOOK * nodes.len() as u64 / 2, None);
+        let item = |spent: &Spent| {
+            let is_first = last.replace(spent.patch) != Some(spent.patch);
+            Item {
+                work: length(spent),
+                patches: [spent.patch, spent.other().unwrap_or(spent.patch)],
+                looks: LOOK + if is_first { looks } else { 0 },
+            }
         };
         let items: Vec<Item> = self.costs.iter().map(item).collect();
         let all: u64 = items.iter().map(|item| item.work).sum();
         let mut filling = Filling {
             items: &items,
-            nodes,
-            before,
-            had: vec![(0, Had::Nothing); nodes.len()],
+            ready: nodes.iter().map(|&nodes| Had::costs(nodes)).collect(),
+            beside,
+            had: vec![0; nodes.len()],
             stamp: 0,
         };
         // Each patch is made ready by somebody; and some are by several.
-        let patches: u64 = nodes
-            .iter()
-            .map(|&nodes| Had::Nothing.add(nodes, true).1)
+        let patches: u64 = (filling.ready.iter())
+            .map(|ready| ready[Had::Nothing as usize][1])
             .sum();
-        let least = level(before, all + patches);
-        let (mut cuts, mut most, mut too_few) = (Vec::new(), least, 0);
-        // What the last one has too much is for all; whatever is left is its own, if nothing else helps.
-        for raise in 0..RAISES {
-            let over = filling.fill(most, &mut cuts);
-            if over == 0 {
-                break;
-            }
-            too_few = most;
-            most += (over / ranks as u64).max(most.saturating_mul(1 << raise) / FINEST) + 1;
+        // Too little for all; and enough, with the cuts, once that is known.
+        let looked: u64 = items.iter().map(|item| item.looks).sum();
+        let (mut too_few, mut enough) = (level(beside, all + patches + looked), None);
+        let (mut most, mut cuts) = (too_few, Vec::new());
+        for _ in 0..TRIES {
+            let last = filling.fill(most, &mut cuts);
+            // What the last one has too much is for all, and so is its room; whatever is left is its own, if nothing else helps.
+            let step = match last {
+                Last::Over(over) => {
+                    too_few = most;
+                    over / ranks as u64 + 1
+                }
+                Last::Room(room) => {
+                    enough = Some((most, std::mem::take(&mut cuts)));
+                    room / ranks as u64
+                }
+            };
+            most = match &enough {
+                None => too_few + step.max(most / FINEST),
+                Some((enough, _)) if enough - too_few <= enough / FINEST => break,
+                Some((enough, _)) => {
+                    let guess = match last {
+                        Last::Over(_) => too_few + step,
+                        Last::Room(_) if step <= enough / FINEST => break,
+                        Last::Room(_) => enough - step,
+                    };
+                    if too_few < guess && guess < *enough {
+                        guess
+                    } else {
+                        too_few.midpoint(*enough)
+                    }
+                }
+            };
         }
-        let mut tried = Vec::new();
-        while too_few > 0 && most - too_few > most / FINEST {
-            let middle = too_few.midpoint(most);
-            if filling.fill(middle, &mut tried) > 0 {
-                too_few = middle;
-            } else {
-                most = middle;
-                std::mem::swap(&mut cuts, &mut tried);
-            }
-        }
+        let mut cuts = enough.map_or(cuts, |(_, cuts)| cuts);
         cuts.resize(ranks, all);
         cuts.push(u64::MAX);
         self.cuts = cuts;
@@ -302,67 +323,96 @@ fn length(spent: &Spent) -> u64 {
 /// Fills stretches one after the other.
 struct Filling<'a> {
     items: &'a [Item],
-    nodes: &'a [u32],
-    /// What the rank of each stretch does before.
-    before: &'a [u64],
+    /// For each patch, what it costs to make it ready.
+    ready: Vec<ReadyCosts>,
+    /// What the rank of each stretch does before and after.
+    beside: &'a [u64],
     /// For each patch, in which stretch something was made ready of it last, and what.
-    had: Vec<(u64, Had)>,
+    had: Vec<u64>,
     stamp: u64,
 }
 
+/// How the last stretch was filled.
+enum Last {
+    /// It costs so much more than it may.
+    Over(u64),
+    /// It might cost so much more.
+    Room(u64),
+}
+
+/// Stamps are made of so many, for what a stretch has.
+const STATES: u64 = 4;
+
 impl Filling<'_> {
-    /// Fills stretches that cost no more than this, but for the last one, and answers by how much that costs more; `cuts` is where they begin.
-    fn fill(&mut self, most: u64, cuts: &mut Vec<u64>) -> u64 {
+    /// Fills stretches that cost no more than this, but for the last one; `cuts` is where they begin.
+    fn fill(&mut self, most: u64, cuts: &mut Vec<u64>) -> Last {
         cuts.clear();
         cuts.push(0);
-        self.stamp += 1;
-        let (mut at, mut load) = (0, self.before[0]);
+        self.stamp += STATES;
+        let (mut at, mut load) = (0, self.beside[0]);
         for item in self.items {
             let mut rest = item.work;
             loop {
-                let again = if rest < item.work { DEAL } else { 0 };
-                let beside = again + self.unready(item);
-                if load + beside + rest <= most || cuts.len() == self.before.len() {
-                    load += beside + rest;
-                    self.touch(item);
+                let is_whole = rest == item.work;
+                let [(had, ready), (others, others_ready)] = self.unready(item);
+                let around = ready + others_ready + if is_whole { item.looks } else { DEAL };
+                if load + around + rest <= most || cuts.len() == self.beside.len() {
+                    load += around + rest;
+                    let [patch, other] = item.patches;
+                    self.had[patch as usize] = self.stamp + had;
+                    self.had[other as usize] = self.stamp + others;
                     break;
                 }
-                let room = most.saturating_sub(load + beside + if again == 0 { DEAL } else { 0 });
+                let room = most.saturating_sub(load + around + if is_whole { DEAL } else { 0 });
                 let piece = room.min(rest.saturating_sub(LEAST));
                 if piece >= LEAST {
                     rest -= piece;
                 }
                 cuts.push(at + item.work - rest);
-                self.stamp += 1;
-                load = self.before[cuts.len() - 1];
+                self.stamp += STATES;
+                load = self.beside[cuts.len() - 1];
             }
             at += item.work;
         }
-        // What is done before, is done.
-        load.saturating_sub(most.max(self.before[cuts.len() - 1]))
-    }
-
-    /// What it costs to make of the patches of a test ready what this stretch has not.
-    fn unready(&self, item: &Item) -> u64 {
-        let patches = item.patches();
-        patches.map(|patch| self.more(patch, item).1).sum()
-    }
-
-    fn touch(&mut self, item: &Item) {
-        for patch in item.patches() {
-            self.had[patch] = (self.stamp, self.more(patch, item).0);
+        // What is done beside, is done; and ranks that have nothing have room.
+        let may = most.max(self.beside[cuts.len() - 1]);
+        let idle = &self.beside[cuts.len()..];
+        match load.checked_sub(may) {
+            None | Some(0) => {
+                let idle = idle.iter().map(|beside| most.saturating_sub(*beside));
+                Last::Room(may - load + idle.sum::<u64>())
+            }
+            Some(over) => Last::Over(over),
         }
     }
 
-    /// What this stretch has of a patch once it has what a test reads of it, and what that costs.
-    fn more(&self, patch: usize, item: &Item) -> (Had, u64) {
-        let (stamp, had) = self.had[patch];
-        let had = if stamp == self.stamp {
-            had
+    /// What this stretch has of each patch of a test once it has what the test reads of it, and what it costs to make that ready.
+    #[inline]
+    fn unready(&self, item: &Item) -> [(u64, u64); 2] {
+        let [patch, other] = item.patches;
+        let whole = item.is_whole();
+        let one = self.more(patch, whole);
+        let second = if whole {
+            (one.0, 0)
         } else {
-            Had::Nothing
+            self.more(other, false)
         };
-        had.add(self.nodes[patch], item.is_whole())
+        [one, second]
+    }
+
+    #[inline]
+    fn more(&self, patch: u32, whole: bool) -> (u64, u64) {
+        let had = self.had[patch as usize];
+        let had = had.saturating_sub(self.stamp).min(STATES - 1);
+        let has = had.max(if whole {
+            Had::Whole as u64
+        } else {
+            Had::Some as u64
+        });
+        (
+            has,
+            self.ready[patch as usize][had as usize][usize::from(whole)],
+        )
     }
 }
 
@@ -495,7 +545,7 @@ mod tests {
                 let parts = costs.iter().filter_map(|spent| Some((spent, part(spent)?)));
                 let cost = |(spent, part): (&Spent, Part)| {
                     let again = if part.is_whole() { 0.0 } else { DEAL as f64 };
-                    let ready = Had::Nothing.add(300, true).1;
+                    let ready = Had::made(300, (true, 0));
                     f64::from(spent.work) * part.share() + again + ready as f64
                 };
                 1_000.0 + parts.map(cost).sum::<f64>()
