@@ -123,25 +123,6 @@ pub(super) struct Ways {
 }
 
 impl Ways {
-    /// Of one to eight points; the last stands for those that are missing.
-    #[inline(always)]
-    fn new<P>(points: &[P], ends: &impl Fn(&P) -> [DVec3; 2], anchor: DVec3) -> Self {
-        let mut ways = Self {
-            start: [[0.0; LANES]; 3],
-            end: [[0.0; LANES]; 3],
-        };
-        let last = points.len() - 1;
-        for lane in 0..LANES {
-            let [start, end] = ends(&points[lane.min(last)]);
-            let (start, end) = (narrow(start - anchor), narrow(end - anchor));
-            for k in 0..3 {
-                ways.start[k][lane] = start[k];
-                ways.end[k][lane] = end[k];
-            }
-        }
-        ways
-    }
-
     /// Of any number of points, eight by eight.
     pub(super) fn of<P>(
         points: &[P],
@@ -160,6 +141,23 @@ impl Ways {
     }
 }
 
+/// Where eight points are, seen from an anchor.
+#[inline(always)]
+pub(super) fn seen(points: &[[DVec3; 2]; LANES], anchor: DVec3) -> Ways {
+    let mut ways = Ways {
+        start: [[0.0; LANES]; 3],
+        end: [[0.0; LANES]; 3],
+    };
+    for (lane, &[start, end]) in points.iter().enumerate() {
+        let (start, end) = (narrow(start - anchor), narrow(end - anchor));
+        for k in 0..3 {
+            ways.start[k][lane] = start[k];
+            ways.end[k][lane] = end[k];
+        }
+    }
+    ways
+}
+
 /// The arguments of [`Ways::of`].
 struct Seeing<'a, P, F> {
     points: &'a [P],
@@ -172,10 +170,22 @@ impl<P, F: Fn(&P) -> [DVec3; 2]> Work for Seeing<'_, P, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) {
-        // Not `extend`: what it calls may be compiled for any processor.
-        for points in self.points.chunks(LANES) {
-            self.out.push(Ways::new(points, &self.ends, self.anchor));
+    fn run<W: Width>(self, width: W) {
+        // Not `extend` or `map`: what they call may be compiled for any processor.
+        let (eights, rest) = self.points.as_chunks::<LANES>();
+        let mut points = [[DVec3::ZERO; 2]; LANES];
+        for eight in eights {
+            for (point, of) in points.iter_mut().zip(eight) {
+                *point = (self.ends)(of);
+            }
+            self.out.push(width.ways(points, self.anchor));
+        }
+        if let Some(last) = rest.last() {
+            // The last one stands for those that are missing.
+            for (i, point) in points.iter_mut().enumerate() {
+                *point = (self.ends)(rest.get(i).unwrap_or(last));
+            }
+            self.out.push(width.ways(points, self.anchor));
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Four tests of volumes at once, compiled twice: for any processor of its kind, and for those with wider vectors, chosen when they
 //! run. Volumes are integers: the answers are the same on every machine.
 
+use glam::DVec3;
+
 use super::firmness::{self, Ends, Slack};
-use super::packed::{LANES, Lines, Packed, Siblings, Ways, eight, four};
+use super::packed::{LANES, Lines, Packed, Siblings, Ways, eight, four, seen};
 
 /// What a traversal does with vectors.
 pub(super) trait Width: Copy {
@@ -18,6 +20,9 @@ pub(super) trait Width: Copy {
 
     /// Asks for a value, for it to be near when it is read.
     fn prefetch<T>(self, value: &T);
+
+    /// Where eight points are at the start and at the end, seen from an anchor.
+    fn ways(self, points: [[DVec3; 2]; LANES], anchor: DVec3) -> Ways;
 
     /// The volumes of eight points that go these ways.
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES];
@@ -84,6 +89,11 @@ impl Width for Plain {
     fn prefetch<T>(self, _: &T) {}
 
     #[inline(always)]
+    fn ways(self, points: [[DVec3; 2]; LANES], anchor: DVec3) -> Ways {
+        seen(&points, anchor)
+    }
+
+    #[inline(always)]
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES] {
         eight(lines, ways)
     }
@@ -110,12 +120,13 @@ impl Width for Plain {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use std::arch::x86_64::{__m128i, __m256, __m256i};
+    use std::arch::x86_64::{__m128, __m128i, __m256, __m256d, __m256i};
 
+    use glam::DVec3;
     use pulp::x86::V3;
     use pulp::{Simd, WithSimd, cast};
 
-    use super::super::packed::{BORDER, LANES, Lines, PAIRS, Packed, Siblings, WIDE, Ways, ninth};
+    use super::super::packed::{BORDER, LANES, Lines, PAIRS, Packed, Siblings, WIDE, Ways};
     use super::{Ends, Slack, Width, Work, firmness};
 
     /// Work, and the proof that the processor has the instructions.
@@ -223,6 +234,20 @@ mod wide {
         }
 
         #[inline(always)]
+        fn ways(self, points: [[DVec3; 2]; LANES], anchor: DVec3) -> Ways {
+            let anchor = self.four(anchor);
+            let (mut start, mut end) = ([[0.0; 4]; LANES], [[0.0; 4]; LANES]);
+            for i in 0..LANES {
+                start[i] = self.narrow(points[i][0], anchor);
+                end[i] = self.narrow(points[i][1], anchor);
+            }
+            Ways {
+                start: self.by_coordinates(start),
+                end: self.by_coordinates(end),
+            }
+        }
+
+        #[inline(always)]
         fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES] {
             let (starts, ends) = (self.nine(&ways.start), self.nine(&ways.end));
             let (mut low, mut high) = ([[0; LANES]; PAIRS], [[0; LANES]; PAIRS]);
@@ -231,12 +256,15 @@ mod wide {
             }
             let ([low @ .., low9], [high @ .., high9]) = (low, high);
             let (low, high) = (self.transposed(low), self.transposed(high));
+            let mut ninth = [[0; LANES]; WIDE];
+            (ninth[0], ninth[1]) = (low9, high9);
+            let last = self.transposed(ninth);
             let mut volumes = [Packed::NOTHING; LANES];
             for i in 0..LANES {
                 volumes[i] = Packed {
                     low: low[i],
                     high: high[i],
-                    last: ninth(low9[i], high9[i]),
+                    last: last[i],
                 };
             }
             volumes
@@ -335,11 +363,53 @@ mod wide {
         /// Along a direction the lower lines of all, and the negated upper ones.
         fn lines(self, ends: (__m256, __m256), lines: &Lines, k: usize) -> [[i16; LANES]; 2];
 
+        /// The coordinates, and nothing.
+        fn four(self, point: DVec3) -> __m256d;
+
+        /// A point seen from an anchor, and nothing.
+        fn narrow(self, point: DVec3, anchor: __m256d) -> [f32; 4];
+
+        /// The first three of each, side by side.
+        fn by_coordinates(self, points: [[f32; 4]; LANES]) -> [[f32; LANES]; 3];
+
         /// Rows for columns.
         fn transposed(self, rows: [[i16; LANES]; WIDE]) -> [[i16; WIDE]; LANES];
     }
 
     impl Eight for V3 {
+        #[inline(always)]
+        fn four(self, point: DVec3) -> __m256d {
+            self.avx._mm256_set_pd(0.0, point.z, point.y, point.x)
+        }
+
+        #[inline(always)]
+        fn narrow(self, point: DVec3, anchor: __m256d) -> [f32; 4] {
+            let seen = self.avx._mm256_sub_pd(self.four(point), anchor);
+            cast(self.avx._mm256_cvtpd_ps(seen))
+        }
+
+        #[inline(always)]
+        fn by_coordinates(self, points: [[f32; 4]; LANES]) -> [[f32; LANES]; 3] {
+            let avx = self.avx;
+            let [a, b, c, d, e, f, g, h]: [__m128; LANES] = cast(points);
+            // Two in each, four lanes apart.
+            let (ae, bf) = (avx._mm256_set_m128(e, a), avx._mm256_set_m128(f, b));
+            let (cg, dh) = (avx._mm256_set_m128(g, c), avx._mm256_set_m128(h, d));
+            let (xy, zw) = (
+                avx._mm256_unpacklo_ps(ae, bf),
+                avx._mm256_unpackhi_ps(ae, bf),
+            );
+            let (xy2, zw2) = (
+                avx._mm256_unpacklo_ps(cg, dh),
+                avx._mm256_unpackhi_ps(cg, dh),
+            );
+            [
+                cast(avx._mm256_shuffle_ps::<0b01_00_01_00>(xy, xy2)),
+                cast(avx._mm256_shuffle_ps::<0b11_10_11_10>(xy, xy2)),
+                cast(avx._mm256_shuffle_ps::<0b01_00_01_00>(zw, zw2)),
+            ]
+        }
+
         #[inline(always)]
         fn nine(self, &[x, y, z]: &[[f32; LANES]; 3]) -> [__m256; PAIRS] {
             let avx = self.avx;

@@ -333,10 +333,12 @@ pub(super) fn detect(
         post: several.then(|| Post::new(ownership, comm.rank().index())),
         left: Mutex::default(),
     };
-    let (spent, report) = make_tests(comm, tested, tasks, (options, team), (prices, contacts))?;
+    let (spent, report, sorting) =
+        make_tests(comm, tested, tasks, (options, team), (prices, contacts))?;
     // As if tests had made it ready, on as many threads as had something to make.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
-    placing.ended(spent, report.busy.iter().sum::<Duration>() + of_workers);
+    let busy = report.busy.iter().sum::<Duration>() + of_workers;
+    placing.ended(spent, busy, sorting);
     Ok((report, early_time))
 }
 
@@ -413,7 +415,7 @@ fn tests_here(
     runs
 }
 
-/// Makes tests on all ranks: what this rank's tests took; the contacts that are its go to `contacts`. Collective.
+/// Makes tests on all ranks: what this rank's tests took, and how long it put contacts in order; those that are its go to `contacts`. Collective.
 ///
 /// A rank that is alone on its thread puts those that it has in order while it waits for others.
 fn make_tests(
@@ -422,11 +424,12 @@ fn make_tests(
     tasks: Vec<Collide>,
     (options, team): (&ScopeOptions, &Team),
     (prices, contacts): (Option<&Prices>, &mut Contacts),
-) -> Result<(Vec<Told>, ScopeReport), ScopeError> {
+) -> Result<(Vec<Told>, ScopeReport, Duration), ScopeError> {
     let registry = Registry::new().with::<Collide>();
     let alone = team.threads() == 1;
-    let mut waiting: Vec<Batch> = Vec::new();
+    let (mut waiting, mut sorting): (Vec<Batch>, _) = (Vec::new(), Duration::ZERO);
     let mut take_in = |comm: &mut dyn Comm, letters, all: bool| {
+        let began = comm.now();
         waiting.append(&mut tested.left().contacts);
         if let Some(post) = &tested.post {
             waiting.extend(post.open(letters)?);
@@ -436,6 +439,7 @@ fn make_tests(
             contacts.take_in(std::mem::take(&mut waiting), team);
             pay(comm, prices, |prices| (prices.taking_in(new, had), 1));
         }
+        sorting += comm.now().saturating_sub(began);
         Ok(())
     };
     let mut meanwhile = |comm: &mut dyn Comm, letters| take_in(comm, letters, false);
@@ -455,7 +459,7 @@ fn make_tests(
     })?;
     take_in(comm, std::mem::take(&mut report.letters), true)?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
-    Ok((left.spent, report))
+    Ok((left.spent, report, sorting))
 }
 
 /// On a modelled machine, lets the time go by in which so much is done at such a price.

@@ -48,7 +48,7 @@ type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 /// what is made early. On one rank with one thread tests make them when
 /// they ask for them; on one with several these make them at once, and one of them does `first`, what is first done with the
 /// volumes around patches: what lies between its loops would be done by it alone. The volumes of a patch's tree are made by the first test that
-/// asks for them: who tests it has them in its cache. On several ranks those of the patches that are made `early` are made while the rest is under way.
+/// asks for them: who tests it has them in its cache. On several ranks those of the patches that are made `early` are made while messages are under way.
 ///
 /// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
 /// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
@@ -106,9 +106,27 @@ pub(super) fn share_geometry(
     make(comm, costs[1], &(0..seen.len()), &|at| {
         snapshot.make_root(seen[at]);
     });
-    for (&from, cells) in &take {
-        let from = Rank(from as u32);
-        let bytes = comm.recv_from(from, TAG)?;
+    let mut early = Making::new(early, snapshot, team);
+    let mut came = BTreeMap::new();
+    while came.len() < take.len() {
+        // Who has nothing left to make waits for one that is missing.
+        let (from, bytes) = match comm.try_recv(TAG)? {
+            Some(message) => (message.from.index(), message.bytes),
+            None if early.make(comm, team.threads()) => continue,
+            None => {
+                let missing = take.keys().find(|from| !came.contains_key(*from));
+                let Some(&from) = missing else { break };
+                (from, comm.recv_from(Rank(from as u32), TAG)?)
+            }
+        };
+        if !take.contains_key(&from) || came.insert(from, bytes).is_some() {
+            let what = "cells beside tiles that nobody has asked for".to_owned();
+            let from = Rank(from as u32);
+            return Err(CommError::Malformed { from, what }.into());
+        }
+    }
+    for (from, bytes) in &came {
+        let cells = &take[from];
         let (numbers, rest) = bytes.as_chunks();
         let numbers: Vec<f32> = numbers.iter().copied().map(f32::from_ne_bytes).collect();
         let all = cells.iter().copied();
@@ -118,6 +136,7 @@ pub(super) fn share_geometry(
                 bytes.len(),
                 cells.len()
             );
+            let from = Rank(*from as u32);
             return Err(CommError::Malformed { from, what }.into());
         }
     }
@@ -132,11 +151,7 @@ pub(super) fn share_geometry(
         bytes.extend(told);
     }
     comm.begin_allgather(&bytes)?;
-    let began = comm.now();
-    make(comm, early.cost, &(0..early.patches.len()), &|at| {
-        snapshot.make_whole(early.patches[at]);
-    });
-    let took = comm.now().saturating_sub(began);
+    early.make(comm, usize::MAX);
     let mut told_by_all = Vec::new();
     for (rank, bytes) in comm.finish_allgather(bytes)?.iter().enumerate() {
         let theirs = seers.patches(rank);
@@ -172,7 +187,48 @@ pub(super) fn share_geometry(
             told_by_all.push(costs);
         }
     }
-    Ok((told_by_all, took))
+    Ok((told_by_all, early.took))
+}
+
+/// Makes patches ready while messages are under way.
+struct Making<'a> {
+    patches: &'a [usize],
+    costs: &'a [u64],
+    snapshot: &'a Snapshot<'a>,
+    team: &'a Team,
+    took: Duration,
+}
+
+impl<'a> Making<'a> {
+    fn new(early: &'a Early, snapshot: &'a Snapshot<'a>, team: &'a Team) -> Self {
+        Self {
+            patches: &early.patches,
+            costs: &early.costs,
+            snapshot,
+            team,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Makes so many more, or all that are left; whether there were any.
+    fn make(&mut self, comm: &mut dyn Comm, count: usize) -> bool {
+        let began = comm.now();
+        let (now, later) = self.patches.split_at(count.min(self.patches.len()));
+        // Nobody pays for them on a machine that is not modelled.
+        let (cost, costs) = self.costs.split_at(count.min(self.costs.len()));
+        let cost: u64 = cost.iter().sum();
+        if cost > 0 {
+            comm.compute(cost, Duration::ZERO);
+        }
+        let snapshot = self.snapshot;
+        share_out(
+            self.team,
+            &[(0..now.len(), &|at| snapshot.make_whole(now[at]))],
+        );
+        (self.patches, self.costs) = (later, costs);
+        self.took += comm.now().saturating_sub(began);
+        !now.is_empty()
+    }
 }
 
 /// Whether what costs were told of exists.

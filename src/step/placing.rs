@@ -60,10 +60,10 @@ impl Placing {
         self.forecast.costs()
     }
 
-    /// A collision detection has ended in which this rank made these tests, and was busy with them for so long.
-    pub(super) fn ended(&mut self, tests: Vec<Told>, busy: Duration) {
-        let busy = u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
-        self.account.add(tests, busy);
+    /// A collision detection has ended in which this rank made these tests, and was busy with them, and with putting contacts in order, for so long.
+    pub(super) fn ended(&mut self, tests: Vec<Told>, busy: Duration, sorting: Duration) {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.account.add(tests, ns(busy), ns(sorting));
         // After the first one something is known.
         self.age = if self.forecast.is_empty() {
             0

@@ -154,13 +154,13 @@ impl Seers {
     }
 }
 
-/// What a rank makes ready before its tests: patches that these look at whole.
+/// What a rank makes ready before its tests, while messages are under way: patches that these look at whole.
 #[derive(Clone, Debug, Default)]
 pub struct Early {
     /// The patches.
     pub patches: Vec<usize>,
-    /// What that takes, in ns.
-    pub cost: u64,
+    /// What each takes, in ns.
+    pub costs: Vec<u64>,
 }
 
 /// Whether ranks make anything ready early: beyond so many ranks nothing is under way meanwhile, and all would wait for who makes most.
@@ -183,12 +183,19 @@ impl Early {
     ) -> Self {
         let cost = patches.iter().map(|&patch| {
             let of = reads(patch);
-            of.cost((None, of.whole()), seers.sees(rank, patch), prices)
+            let cost = of.cost((None, of.whole()), seers.sees(rank, patch), prices);
+            ns(1.0, cost)
         });
         Self {
-            cost: ns(1.0, cost.sum()),
+            costs: cost.collect(),
             patches,
         }
+    }
+
+    /// What all of it takes, in ns.
+    #[must_use]
+    pub fn cost(&self) -> u64 {
+        self.costs.iter().sum()
     }
 
     /// What is ready then, of so many patches.
@@ -303,7 +310,7 @@ mod tests {
         let seers = Seers::new(&four_patches(), None);
         let early = Early::new(vec![0, 2], (&seers, 0), reads, &prices);
         // The second is another rank's: this one has not seen where its vertices go.
-        assert_eq!(early.cost, 10_000 + 31 + 33_000 + 31);
+        assert_eq!(early.costs, [10_000 + 31, 33_000 + 31]);
         let ready = early.ready(3, reads);
         let cost = |patch: usize| {
             let of = &all[patch];

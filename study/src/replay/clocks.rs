@@ -109,6 +109,30 @@ impl Clocks {
         });
     }
 
+    /// Every rank does one thing after the other, each of which takes so long, as long as messages are under way to it: how long each computed.
+    pub(super) fn compute_until<'a>(
+        &mut self,
+        arrivals: &[(usize, u64)],
+        things: impl Fn(usize) -> &'a [u64],
+    ) -> Vec<u64> {
+        let mut last = vec![0; self.now.len()];
+        for &(to, arrival) in arrivals {
+            last[to] = arrival.max(last[to]);
+        }
+        let ranks = self.now.iter_mut().zip(&last).enumerate();
+        let computed = ranks.map(|(rank, (now, &last))| {
+            let begin = *now;
+            for time in things(rank) {
+                if *now >= last {
+                    break;
+                }
+                *now += time;
+            }
+            *now - begin
+        });
+        computed.collect()
+    }
+
     /// Begins a gather to all of so many bytes from each rank, which [`Clocks::finish_allgather`] ends.
     pub(super) fn begin_allgather(&mut self, bytes: impl Fn(usize) -> u64) -> Vec<(usize, u64)> {
         let n = self.now.len();

@@ -219,10 +219,7 @@ pub fn replay(
     let before = before.map(|(before, _)| before);
     let seers = Seers::new(layout.ownership(), before);
     let making = |rank: usize| making((header, layout), &seers, prices, rank);
-    clocks.compute(|rank| making(rank)[0]);
-    clocks.exchange(&layout.cells, 1, |rank| making(rank)[1]);
-    clocks.compute(|rank| making(rank)[2]);
-    // While volumes and firmness are under way, each makes ready what it tests whole.
+    // While messages are under way, each makes ready what it tests whole.
     let mut tests_itself = vec![false; header.patches.len()];
     for task in &step.tasks {
         tests_itself[task.patch as usize] |= task.against == Against::Itself;
@@ -239,12 +236,18 @@ pub fn replay(
     let early: Vec<Early> = (0..ranks)
         .map(|rank| Early::new(whole(rank), (&seers, rank), reads, prices))
         .collect();
+    clocks.compute(|rank| making(rank)[0]);
+    let cells = clocks.send_to_neighbours(&layout.cells, 1);
+    clocks.compute(|rank| making(rank)[1]);
+    let made = clocks.compute_until(&cells, |rank| &early[rank].costs);
+    clocks.take_posted(cells);
+    clocks.compute(|rank| making(rank)[2]);
     let blocks = |rank: usize| {
         let roots = ROOT_BYTES * seers.patches(rank).len() as u64;
         roots + layout.ranks[rank].firmness_bytes + told(rank)
     };
     let under_way = clocks.begin_allgather(blocks);
-    clocks.compute(|rank| early[rank].cost);
+    clocks.compute(|rank| early[rank].cost() - made[rank]);
     clocks.finish_gather(under_way, blocks);
     clocks.compute(|rank| planned + ns(prices.target, targets(rank) as f64));
     let begins = clocks.now;
@@ -284,11 +287,12 @@ pub fn replay(
             mut report,
         } = played?;
         let others = (sorted as u64).min(held[rank]);
-        unsorted.push([held[rank] - others, others]);
+        let left_over = [held[rank] - others, others];
+        unsorted.push(left_over);
         times.computed[0] += sorting;
         ends.push(end.as_nanos() as u64);
         let made: u64 = making(rank).iter().sum();
-        let made = made + early[rank].cost;
+        let made = made + early[rank].cost();
         let own = made + planned + ns(prices.target, targets(rank) as f64) + tally[2];
         times.heaviest = times.heaviest.max(own);
         times.computed[0] += own;
@@ -300,7 +304,8 @@ pub fn replay(
             account.restart();
         }
         // As much as when its tests make all of it ready.
-        account.add(spent, tally[2] + early[rank].cost);
+        let busy = tally[2] + early[rank].cost();
+        account.add(spent, busy, sorting + sorted_after(prices, left_over));
         times.left.accounts.push(account);
         times.tasks += report.tasks;
         times.splits += report.splits;
@@ -427,6 +432,11 @@ fn play(
     })
 }
 
+/// Sorting so many contacts beside so many that are in order, in ns.
+fn sorted_after(prices: &Prices, [contacts, others]: [u64; 2]) -> u64 {
+    ns(prices.taking_in(contacts as usize, others as usize), 1.0)
+}
+
 /// The rest of the step: contacts are sorted, of which each rank has so many `unsorted` beside so many that are in order, and the data-parallel phases follow.
 fn finish(
     clocks: &mut Clocks,
@@ -450,10 +460,7 @@ fn finish(
     // A phase's computing, on all ranks.
     let sum = |time: &dyn Fn(usize) -> u64| (0..ranks).map(time).sum::<u64>();
 
-    let sort = |rank: usize| {
-        let [contacts, others] = unsorted[rank].map(|count| count as usize);
-        ns(prices.taking_in(contacts, others), 1.0)
-    };
+    let sort = |rank: usize| sorted_after(prices, unsorted[rank]);
     clocks.compute(sort);
     times.computed[0] += sum(&sort);
     lap(clocks, times, 0);
