@@ -70,7 +70,7 @@ impl TraceSteps {
 
 /// Why some text says nothing about steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("wants steps, counted from 1: FROM..TO (both are traced), FROM.., ..TO, or one number")]
+#[error("wants steps, counted from 1: FROM..TO (both count), FROM.., ..TO, or one number")]
 pub struct NoSteps;
 
 impl FromStr for TraceSteps {

@@ -177,6 +177,9 @@ impl SweepError {
     }
 }
 
+/// Tests of so many patches take a replay about as long as a rank does.
+const PATCHES_AS_A_RANK: f64 = 8.0;
+
 /// Measures all points of a plan that are not done yet, on so many threads; `progress` hears of each, and says whether to go on.
 ///
 /// # Errors
@@ -261,7 +264,11 @@ pub fn sweep(
         })
         .collect::<Result<_, SweepError>>()?;
     let found = kept.iter().flatten().count();
-    let weight = |point: &Point| (point.ranks + 8) as f64;
+    // What ranks do, and what tests take, whoever makes them; of copies there are as many more.
+    let weight = |point: &Point| {
+        let tests = sources[point.record].patches() as f64 / PATCHES_AS_A_RANK;
+        point.ranks as f64 + tests
+    };
     let todo: Vec<usize> = (0..all.len()).filter(|&at| kept[at].is_none()).collect();
     let ahead: f64 = todo.iter().map(|&at| weight(&all[at])).sum();
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
