@@ -518,6 +518,17 @@ mod tests {
         }
     }
 
+    struct Seeing([[DVec3; 2]; LANES], DVec3);
+
+    impl Work for Seeing {
+        type Output = Ways;
+
+        #[inline(always)]
+        fn run<W: Width>(self, width: W) -> Ways {
+            width.ways(self.0, self.1)
+        }
+    }
+
     struct Eight<'a>(&'a Lines, &'a Ways);
 
     impl Work for Eight<'_> {
@@ -552,6 +563,15 @@ mod tests {
         }
     }
 
+    /// A point, some of whose coordinates are no numbers, or none that are short.
+    fn place() -> impl Strategy<Value = DVec3> {
+        let number = prop_oneof![
+            20 => -1.0..1.0_f64,
+            1 => prop::num::f64::ANY,
+        ];
+        prop::array::uniform3(number).prop_map(DVec3::from)
+    }
+
     /// Three coordinates of eight points, some of them no numbers.
     fn points() -> impl Strategy<Value = [[f32; LANES]; 3]> {
         let number = prop_oneof![
@@ -575,6 +595,19 @@ mod tests {
             for places in (1..=some.len()).map(|count| &some[..count]) {
                 let of = || Union(&plain, places);
                 prop_assert_eq!(of().run(Plain), widest(of()));
+            }
+        }
+
+        #[test]
+        fn any_width_sees_the_same_ways(
+            points in prop::array::uniform8(prop::array::uniform2(place())), anchor in place(),
+        ) {
+            let of = || Seeing(points, anchor);
+            let (plain, wide) = (of().run(Plain), widest(of()));
+            for (a, b) in [(plain.start, wide.start), (plain.end, wide.end)] {
+                for (a, b) in a.as_flattened().iter().zip(b.as_flattened()) {
+                    prop_assert!(a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan());
+                }
             }
         }
 

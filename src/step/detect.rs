@@ -338,7 +338,7 @@ pub(super) fn detect(
     // As if tests had made it ready, on as many threads as had something to make.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
     let busy = report.busy.iter().sum::<Duration>() + of_workers;
-    placing.ended(spent, busy, sorting);
+    placing.ended(spent, busy, sorting * team.threads() as u32);
     Ok((report, early_time))
 }
 

@@ -212,6 +212,9 @@ impl<'a> Making<'a> {
 
     /// Makes so many more, or all that are left; whether there were any.
     fn make(&mut self, comm: &mut dyn Comm, count: usize) -> bool {
+        if self.patches.is_empty() {
+            return false;
+        }
         let began = comm.now();
         let (now, later) = self.patches.split_at(count.min(self.patches.len()));
         // Nobody pays for them on a machine that is not modelled.
@@ -227,7 +230,7 @@ impl<'a> Making<'a> {
         );
         (self.patches, self.costs) = (later, costs);
         self.took += comm.now().saturating_sub(began);
-        !now.is_empty()
+        true
     }
 }
 

@@ -5,8 +5,8 @@
 //! others. A stretch costs its tests, finding them, making ready every patch that they touch, and what its rank does before and after. Cuts are
 //! put where they make the costliest stretch nearly cheapest: whether stretches that cost at most so much are enough is
 //! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning]. What the last one
-//! then costs too much, or too little, is shared among all for the next try, of which three or four are enough; where that leads out of what is known,
-//! it is halved. A test that a cut falls into is
+//! then costs too much, or too little, is shared among all for the next try, of which four or five are enough for most; where they are not, what is
+//! between too little and enough is halved. A test that a cut falls into is
 //! shared out in proportion: each of its ranks makes the same first few tests of it, breadth first, and goes on with its share of what
 //! these lead to ([`Part`]). What the forecast is wrong by is left to thieves.
 //!
@@ -46,6 +46,8 @@ const LEAST: u64 = 2 * DEAL;
 const LOOK: u64 = 11;
 /// How many costs of a stretch are tried at most.
 const TRIES: u32 = 40;
+/// From so many on, what is between too little and enough is halved.
+const GUESSES: u32 = 6;
 /// What is nearer to the least than this part of it is near enough.
 const FINEST: u64 = 1_000;
 
@@ -53,7 +55,7 @@ const FINEST: u64 = 1_000;
 struct Item {
     work: u64,
     patches: [u32; 2],
-    /// Looking whether roots meet, where its patch begins of all tests with it that nobody knows.
+    /// Looking whether its roots meet, and, where its patch begins, those of all tests with this that nobody knows.
     looks: u64,
 }
 
@@ -117,38 +119,34 @@ impl Placement {
             had: vec![0; nodes.len()],
             stamp: 0,
         };
-        // Each patch is made ready by somebody; and some are by several.
-        let patches: u64 = (filling.ready.iter())
-            .map(|ready| ready[Had::Nothing as usize][1])
-            .sum();
-        // Too little for all; and enough, with the cuts, once that is known.
-        let looked: u64 = items.iter().map(|item| item.looks).sum();
-        let (mut too_few, mut enough) = (level(beside, all + patches + looked), None);
+        // What is tested of a patch somebody makes ready; and some is by several.
+        let least = all + filling.ready_once() + items.iter().map(|item| item.looks).sum::<u64>();
+        // Too little for all, or just enough; and enough, with the cuts, once that is known.
+        let (mut too_few, mut enough) = (level(beside, least), None);
         let (mut most, mut cuts) = (too_few, Vec::new());
-        for _ in 0..TRIES {
+        for attempt in 0..TRIES {
             let last = filling.fill(most, &mut cuts);
-            // What the last one has too much is for all, and so is its room; whatever is left is its own, if nothing else helps.
-            let step = match last {
+            // What the last one has too much is for all, and so is its room.
+            let guess = match last {
                 Last::Over(over) => {
                     too_few = most;
-                    over / ranks as u64 + 1
+                    most + over / ranks as u64 + 1
                 }
                 Last::Room(room) => {
                     enough = Some((most, std::mem::take(&mut cuts)));
-                    room / ranks as u64
+                    most.saturating_sub(room / ranks as u64)
                 }
             };
             most = match &enough {
-                None => too_few + step.max(most / FINEST),
-                Some((enough, _)) if enough - too_few <= enough / FINEST => break,
+                // Tests that cannot be cut may be more than that.
+                None => guess.max(most + most.saturating_mul(1 << attempt.min(20)) / FINEST),
                 Some((enough, _)) => {
-                    let guess = match last {
-                        Last::Over(_) => too_few + step,
-                        Last::Room(_) if step <= enough / FINEST => break,
-                        Last::Room(_) => enough - step,
-                    };
-                    if too_few < guess && guess < *enough {
-                        guess
+                    let near = (enough / FINEST).max(1);
+                    if enough - too_few <= near {
+                        break;
+                    }
+                    if attempt < GUESSES {
+                        guess.min(enough - near).max(too_few + near)
                     } else {
                         too_few.midpoint(*enough)
                     }
@@ -354,13 +352,13 @@ impl Filling<'_> {
             let mut rest = item.work;
             loop {
                 let is_whole = rest == item.work;
-                let [(had, ready), (others, others_ready)] = self.unready(item);
-                let around = ready + others_ready + if is_whole { item.looks } else { DEAL };
+                let [(has, ready), (other_has, other_ready)] = self.unready(item);
+                let around = ready + other_ready + if is_whole { item.looks } else { DEAL };
                 if load + around + rest <= most || cuts.len() == self.beside.len() {
                     load += around + rest;
                     let [patch, other] = item.patches;
-                    self.had[patch as usize] = self.stamp + had;
-                    self.had[other as usize] = self.stamp + others;
+                    self.had[patch as usize] = self.stamp + has;
+                    self.had[other as usize] = self.stamp + other_has;
                     break;
                 }
                 let room = most.saturating_sub(load + around + if is_whole { DEAL } else { 0 });
@@ -386,6 +384,31 @@ impl Filling<'_> {
         }
     }
 
+    /// What it costs to make ready once what all tests read.
+    fn ready_once(&self) -> u64 {
+        let mut has = vec![Had::Nothing; self.ready.len()];
+        for item in self.items {
+            let [patch, other] = item.patches.map(|patch| patch as usize);
+            match item.is_whole() {
+                true => has[patch] = Had::Whole,
+                false => {
+                    for patch in [patch, other] {
+                        if has[patch] == Had::Nothing {
+                            has[patch] = Had::Some;
+                        }
+                    }
+                }
+            }
+        }
+        let nothing = Had::Nothing as usize;
+        let costs = has.iter().zip(&self.ready).map(|(has, ready)| match has {
+            Had::Nothing => 0,
+            Had::Some => ready[nothing][0],
+            Had::Whole => ready[nothing][1],
+        });
+        costs.sum()
+    }
+
     /// What this stretch has of each patch of a test once it has what the test reads of it, and what it costs to make that ready.
     #[inline]
     fn unready(&self, item: &Item) -> [(u64, u64); 2] {
@@ -403,7 +426,7 @@ impl Filling<'_> {
     #[inline]
     fn more(&self, patch: u32, whole: bool) -> (u64, u64) {
         let had = self.had[patch as usize];
-        let had = had.saturating_sub(self.stamp).min(STATES - 1);
+        let had = had.saturating_sub(self.stamp).min(Had::Whole as u64);
         let has = had.max(if whole {
             Had::Whole as u64
         } else {
@@ -444,6 +467,11 @@ mod tests {
         })
     }
 
+    /// Whatever another rank may tell.
+    fn time() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(0), 0..1_000_000_u64, Just(u64::MAX)]
+    }
+
     /// All, or a part that may overlap others or leave some to nobody.
     fn part() -> impl Strategy<Value = Option<Part>> {
         let bound = || prop_oneof![Just(0), Just(1 << 31), any::<u32>(), Just(u32::MAX)];
@@ -465,8 +493,12 @@ mod tests {
             costs in prop::collection::vec((spent(), part(), 0_usize..4), 0..60),
             asked in prop::collection::vec(spent(), 0..60),
             ranks in 1_usize..20,
+            times in prop::array::uniform4(prop::array::uniform2(time())),
         ) {
             let mut accounts = vec![Account::default(); 4];
+            for (account, [busy, sorting]) in accounts.iter_mut().zip(times) {
+                account.add(Vec::new(), busy, sorting);
+            }
             for &(spent, part, teller) in &costs {
                 accounts[teller].tests.push(Told { spent, part });
             }
@@ -557,6 +589,34 @@ mod tests {
                 "{ranks} ranks: {most}, {least} on average"
             );
         }
+    }
+
+    #[test]
+    fn few_tests_are_shared_by_as_many_ranks_as_they_are_worth() {
+        let longest = |patches: u32, ranks: usize, work: u32| {
+            let costs: Vec<Spent> = (0..patches)
+                .map(|patch| Spent {
+                    patch,
+                    against: Against::Itself,
+                    work,
+                })
+                .collect();
+            let placement = Forecast::of_tests(&costs).placed(&[300; 20], &vec![0; ranks]);
+            let load = |rank: usize| {
+                let part = |spent: &Spent| placement.part(rank, spent.patch, spent.against);
+                let of_all = |spent: &Spent| part(spent).map_or(0.0, Part::share);
+                costs.iter().map(of_all).sum::<f64>()
+            };
+            (0..ranks).map(load).fold(0.0, f64::max)
+        };
+        // Too small to be cut: each is all that a rank has.
+        for (ranks, patches) in [(64, 2), (128, 3), (160, 4), (256, 6), (1024, 16)] {
+            assert_eq!(longest(patches, ranks, 7_900), 1.0, "{patches} on {ranks}");
+        }
+        // Most patches have no tests.
+        assert_eq!(longest(5, 16, 3_000), 1.0);
+        // Costs of which nothing is a thousandth.
+        assert_eq!(longest(3, 3, 1), 1.0);
     }
 
     #[test]

@@ -215,6 +215,9 @@ mod tests {
 
     use super::*;
 
+    /// What can be done while a message is under way: on some networks not all of it is.
+    const THINGS: [u64; 12] = [900; 12];
+
     fn machine(network: Network) -> VirtualOptions {
         VirtualOptions {
             network,
@@ -256,6 +259,19 @@ mod tests {
                         let last = weft_runtime::comm::Rank(((me + ranks - 1) % ranks) as u32);
                         comm.send(next, Tag(1), vec![0; 200]).unwrap();
                         comm.recv_from(last, Tag(1)).unwrap();
+                        // The same, and something to do until it comes.
+                        comm.send(next, Tag(2), vec![0; 200]).unwrap();
+                        let mut left = THINGS.iter();
+                        while comm.try_recv(Tag(2)).unwrap().is_none() {
+                            match left.next() {
+                                Some(&time) => drop(comm.compute(time, Duration::ZERO)),
+                                None => {
+                                    comm.recv_from(last, Tag(2)).unwrap();
+                                    break;
+                                }
+                            }
+                        }
+                        left.for_each(|&time| drop(comm.compute(time, Duration::ZERO)));
                     }
                 });
                 let outcome = outcome.unwrap();
@@ -275,6 +291,10 @@ mod tests {
                     clocks.compute(work);
                     clocks.finish_gather(under_way, bytes);
                     clocks.exchange(&ring, 200, |_| 0);
+                    let under_way = clocks.send_to_neighbours(&ring, 200);
+                    let done = clocks.compute_until(&under_way, |_| &THINGS);
+                    clocks.take_posted(under_way);
+                    clocks.compute(|rank| THINGS.iter().sum::<u64>() - done[rank]);
                 }
                 let truth = outcome.makespan().as_nanos() as f64;
                 let found = *clocks.now.iter().max().unwrap() as f64;
