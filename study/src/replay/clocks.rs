@@ -264,14 +264,14 @@ mod tests {
                         let mut left = THINGS.iter();
                         while comm.try_recv(Tag(2)).unwrap().is_none() {
                             match left.next() {
-                                Some(&time) => drop(comm.compute(time, Duration::ZERO)),
+                                Some(&time) => _ = comm.compute(time, Duration::ZERO),
                                 None => {
                                     comm.recv_from(last, Tag(2)).unwrap();
                                     break;
                                 }
                             }
                         }
-                        left.for_each(|&time| drop(comm.compute(time, Duration::ZERO)));
+                        left.for_each(|&time| _ = comm.compute(time, Duration::ZERO));
                     }
                 });
                 let outcome = outcome.unwrap();
