@@ -46,7 +46,7 @@ impl Spent {
     }
 }
 
-/// What tests cost, in tenths of a test of two volumes of cloth. Means of the prices of a dozen records of the 2006 paper's first scene, of quiet minutes of two machines and
+/// What tests cost, in tenths of a test of two volumes of cloth. About the means of the prices of seven records of the 2006 paper's first scene, of quiet minutes of a machine and
 /// of busy ones, in which volumes cost more beside all else.
 #[must_use]
 pub fn work(against: Against, counts: &Counts) -> u64 {
