@@ -163,6 +163,7 @@ mod tests {
         firmness: 10_643.0,
         contact: 73.0,
         forecast: 40.0,
+        shift: 70.0,
         assemble: 11.3,
         product: 1.4,
         coarse_factor: 3804.0,

@@ -8,13 +8,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use weft_runtime::ScopeError;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
-use weft_runtime::{ScopeError, wire};
-use weft_study::forecast::{Account, Spent};
 use weft_study::layout::{FirmnessWork, cells_sent, firmness_shares};
 use weft_study::prices::{Prices, ns};
 use weft_study::ready::{Early, Seers};
-use weft_study::record::{Against, Tile};
+use weft_study::record::Tile;
 
 use crate::collide::{Geometry, Kdop18, Snapshot, TileWork};
 use crate::team::Team;
@@ -44,7 +43,7 @@ fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
 /// Things of a kind, and what makes one of them.
 type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 
-/// Gives every rank the volumes around all patches, the firmness of all tiles, and what it is `told` by all of what tests cost; second, how long it took to make
+/// Gives every rank the volumes around all patches, the firmness of all tiles, and what all have `told` besides; second, how long it took to make
 /// what is made early. On one rank with one thread tests make them when
 /// they ask for them; on one with several these make them at once, and one of them does `first`, what is first done with the
 /// volumes around patches: what lies between its loops would be done by it alone. The volumes of a patch's tree are made by the first test that
@@ -58,9 +57,9 @@ pub(super) fn share_geometry(
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
     seers: &Seers,
     (team, prices): (&Team, Option<&Prices>),
-    (told, early): (Option<&Account>, &Early),
+    (told, early): (&[u8], &Early),
     first: &(dyn Fn() + Sync),
-) -> Result<(Vec<Account>, Duration), ScopeError> {
+) -> Result<(Vec<Vec<u8>>, Duration), ScopeError> {
     let me = comm.rank().index();
     let seen = seers.patches(me);
     let tiles = used_tiles(geometry);
@@ -145,11 +144,7 @@ pub(super) fn share_geometry(
     });
     let mut bytes = bytemuck::cast_slice(snapshot.roots(seen).as_flattened()).to_vec();
     bytes.extend(snapshot.firmness_of(share));
-    if let Some(told) = told {
-        let told = wire::encode(&told)
-            .map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
-        bytes.extend(told);
-    }
+    bytes.extend(told);
     comm.begin_allgather(&bytes)?;
     early.make(comm, usize::MAX);
     let mut told_by_all = Vec::new();
@@ -166,7 +161,7 @@ pub(super) fn share_geometry(
             .chunks_exact(size_of::<[f32; Kdop18::NUMBERS]>())
             .map(bytemuck::pod_read_unaligned)
             .collect();
-        let (firmness, costs) = bytes
+        let (firmness, told) = bytes
             .split_at_checked(snapshot.firmness_bytes(shares[rank].clone()))
             .unwrap_or_default();
         if roots.len() != theirs.len() || !snapshot.take_firmness(shares[rank].clone(), firmness) {
@@ -179,13 +174,7 @@ pub(super) fn share_geometry(
             .into());
         }
         snapshot.take_roots(theirs, &roots);
-        if told.is_some() || !costs.is_empty() {
-            let costs: Account = wire::decode(costs).map_err(malformed)?;
-            if !costs.tests.iter().all(|told| exists(&told.spent, geometry)) {
-                return Err(malformed("costs of tests that do not exist".to_owned()).into());
-            }
-            told_by_all.push(costs);
-        }
+        told_by_all.push(told.to_vec());
     }
     Ok((told_by_all, early.took))
 }
@@ -232,18 +221,6 @@ impl<'a> Making<'a> {
         self.took += comm.now().saturating_sub(began);
         true
     }
-}
-
-/// Whether what costs were told of exists.
-fn exists(spent: &Spent, geometry: &Geometry<'_>) -> bool {
-    let patches = geometry.cloth.patches().len();
-    let is_patch = |patch: u32| (patch as usize) < patches;
-    is_patch(spent.patch)
-        && match spent.against {
-            Against::Itself => true,
-            Against::Patch(other) => is_patch(other) && other > spent.patch,
-            Against::Body(body) => (body as usize) < geometry.bodies.len(),
-        }
 }
 
 /// Makes what all tests read, on the only rank, and does what is first done with the volumes around patches. Nothing waits for all threads

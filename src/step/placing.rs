@@ -1,15 +1,27 @@
 //! Which top-level tests a rank forks: those of its own patches, or those that a forecast gives it ([`weft_study::forecast`]).
 //!
 //! Ranks tell each other every few steps what tests cost them, with what they send anyway before they test. All make the same
-//! plan of it, and keep to it until the next.
+//! plan of it, and keep to it until the next, but for its cuts: before the steps between, they tell each other only how much each has done, and
+//! move these. Where tests are stolen that says nothing of a plan, and thieves mend it.
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+use weft_runtime::Policy;
 use weft_study::forecast::{Account, Forecast, Placement, Spent, Told};
 
 /// Steps, or parts of steps, for which a plan is good: cloth moves little in them, and making it costs as much as some
 /// ten thousand tests of volumes.
 const STEPS: u32 = 8;
+
+/// What a rank tells all others before a collision detection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum News {
+    /// What its tests cost it, of which all make another plan.
+    Tests(Account),
+    /// What it did in the last step, by which all move the cuts of the plan that holds.
+    Did(u64),
+}
 
 /// What a rank knows of where tests are to be forked.
 #[derive(Debug, Default)]
@@ -23,9 +35,16 @@ pub(super) struct Placing {
 }
 
 impl Placing {
-    /// What this rank is to tell before the next collision detection, if it is time for another plan.
-    pub(super) fn told(&self) -> Option<&Account> {
-        self.is_due().then_some(&self.account)
+    /// What this rank is to tell before the next collision detection, if anything.
+    pub(super) fn news(&self, policy: &Policy) -> Option<News> {
+        if !policy.forecast {
+            None
+        } else if self.is_due() {
+            Some(News::Tests(self.account.clone()))
+        } else {
+            let moves = !policy.steal && self.plan.is_some();
+            moves.then(|| News::Did(self.forecast.did(&self.account)))
+        }
     }
 
     /// Whether the next plan is made before the next collision detection.
@@ -47,6 +66,13 @@ impl Placing {
             let tests = self.account.tests.iter().map(|told| told.spent);
             self.forecast = Forecast::of_tests(&tests.collect::<Vec<_>>());
             self.account.restart();
+        }
+    }
+
+    /// Takes what all ranks did in the last step, and moves the cuts of the plan.
+    pub(super) fn shift(&mut self, did: &[u64]) {
+        if let Some(plan) = &mut self.plan {
+            plan.shift(did);
         }
     }
 

@@ -272,12 +272,15 @@ impl Simulation<'_> {
             self.contacts.clear();
         }
         let handed_out_each = handed_out / contacts.max(1) as f64;
-        let mut planned = f64::INFINITY;
+        let (mut planned, mut shifted) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..REPEATS {
             let began = clock();
             let forecast = Forecast::of_tests(&step.forecast);
-            let placement = forecast.placed(&nodes_of_patches, &[0; PLANNED_RANKS]);
-            planned = planned.min((clock() - began).as_nanos() as f64);
+            let mut placement = forecast.placed(&nodes_of_patches, &[0; PLANNED_RANKS]);
+            let made = clock();
+            placement.shift(&[1; PLANNED_RANKS]);
+            shifted = shifted.min((clock() - made).as_nanos() as f64);
+            planned = planned.min((made - began).as_nanos() as f64);
             drop(placement);
         }
         let is_body = |task: &&Task| matches!(task.against, Against::Body(_));
@@ -308,6 +311,7 @@ impl Simulation<'_> {
             firmness: firmness / work.tiles.max(1) as f64,
             contact: sort / contacts.max(1) as f64,
             forecast: planned / step.forecast.len().max(1) as f64,
+            shift: shifted / PLANNED_RANKS as f64,
             ..Prices::default()
         };
         let other = roots + gradients + firmness + looked + sort;

@@ -33,6 +33,8 @@ pub struct Prices {
     pub contact: f64,
     /// A top-level test in a forecast that tests are placed by.
     pub forecast: f64,
+    /// Moving the cuts of a plan, for each rank.
+    pub shift: f64,
     /// Assembling the system, for each unit of a vertex's work in the solve.
     pub assemble: f64,
     /// An iteration of the solve, for each unit of work.
@@ -210,6 +212,7 @@ impl Prices {
             &mut self.firmness,
             &mut self.contact,
             &mut self.forecast,
+            &mut self.shift,
             &mut self.assemble,
             &mut self.product,
             &mut self.coarse_factor,
@@ -269,6 +272,7 @@ impl Prices {
             firmness: of(|p| p.firmness),
             contact: of(|p| p.contact),
             forecast: of(|p| p.forecast),
+            shift: of(|p| p.shift),
             assemble: of(|p| p.assemble),
             product: of(|p| p.product),
             coarse_factor: of(|p| p.coarse_factor),
@@ -341,6 +345,7 @@ mod tests {
             firmness: 1.0,
             contact: 1.0,
             forecast: 1.0,
+            shift: 1.0,
             assemble: 1.0,
             product: 1.0,
             coarse_factor: 1.0,

@@ -65,6 +65,7 @@ fn prices() -> Prices {
         firmness: 4000.0,
         contact: 100.0,
         forecast: 20.0,
+        shift: 70.0,
         assemble: 20.0,
         product: 2.0,
         coarse_factor: 1000.0,

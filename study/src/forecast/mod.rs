@@ -361,6 +361,18 @@ impl Forecast {
         (piece.unwrap_or(self.rates[at]), at + 1)
     }
 
+    /// What a rank did in the last step, by what its tests are taken for.
+    #[must_use]
+    pub fn did(&self, account: &Account) -> u64 {
+        let (mut next, mut did) = (0, 0);
+        for told in &account.tests {
+            let rate;
+            (rate, next) = self.rate(told, next);
+            did += u64::from(rated(&told.spent, u64::from(rate)));
+        }
+        did
+    }
+
     /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -12,6 +12,7 @@
 //!
 //! * [Pinar, Aykanat 2004] Fast optimal load balancing algorithms for 1D partitioning.
 
+use std::iter::repeat;
 use std::ops::Range;
 
 use weft_partition::Ownership;
@@ -20,7 +21,7 @@ use super::{Forecast, Had, Part, Piece, ReadyCosts, Spent};
 use crate::record::Against;
 
 /// A line that was cut.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Placement {
     /// Sorted by patch and what it is tested against.
     costs: Vec<Spent>,
@@ -34,6 +35,11 @@ pub struct Placement {
     patches: Vec<u64>,
     /// Where the stretch of each rank begins, and the end.
     cuts: Vec<u64>,
+    /// What each rank does besides its stretch of the line: finds tests, makes patches ready, and what it does before and after.
+    besides: Vec<u64>,
+    /// How many times as much as when the plan was made the tests in each stretch have cost lately. The same basic operations on the same
+    /// numbers give all ranks the same.
+    paces: Vec<f64>,
 }
 
 /// What each rank that has a part of a test does again, in the unit of [`super::work`].
@@ -50,6 +56,9 @@ const TRIES: u32 = 40;
 const GUESSES: u32 = 6;
 /// What is nearer to the least than this part of it is near enough.
 const FINEST: u64 = 1_000;
+
+/// No stretch is taken for costing more times what it did when the plan was made, or fewer.
+const SLOWEST: f64 = 8.0;
 
 /// A test in the line.
 struct Item {
@@ -153,10 +162,99 @@ impl Placement {
                 }
             };
         }
-        let mut cuts = enough.map_or(cuts, |(_, cuts)| cuts);
-        cuts.resize(ranks, all);
-        cuts.push(u64::MAX);
-        self.cuts = cuts;
+        let cuts = enough.map_or(cuts, |(_, cuts)| cuts);
+        let begins = cuts.iter().map(|cut| cut.at);
+        self.cuts = begins.chain(repeat(all)).take(ranks).collect();
+        self.cuts.push(u64::MAX);
+        let loads = cuts.iter().map(|cut| cut.load);
+        self.besides = loads.chain(beside[cuts.len()..].iter().copied()).collect();
+        for (rank, besides) in self.besides.iter_mut().enumerate() {
+            let length = self.cuts[rank + 1].min(all) - self.cuts[rank];
+            *besides = besides.saturating_sub(length).max(beside[rank]);
+        }
+        self.paces = vec![1.0; ranks];
+    }
+
+    /// Moves the cuts to where stretches cost the same again, by what each rank `did` in the last step, in the unit of [`super::work`]. That is
+    /// about as good as a new plan, and much cheaper: what changes from step to step are few tests, and where in a stretch these lie matters little to how long
+    /// it should be. Some come and go every other step; so half of what was seen is believed.
+    pub fn shift(&mut self, did: &[u64]) {
+        let (ranks, all) = (self.paces.len(), self.end());
+        if did.len() != ranks {
+            return;
+        }
+        let mut costs = Vec::with_capacity(ranks);
+        for (rank, (pace, &did)) in self.paces.iter_mut().zip(did).enumerate() {
+            let length = (self.cuts[rank + 1].min(all) - self.cuts[rank]) as f64;
+            // Who was to do nothing says nothing of how long tests take.
+            if length > 0.0 {
+                *pace = (*pace + (did as f64 / length).clamp(SLOWEST.recip(), SLOWEST)) / 2.0;
+            }
+            costs.push(length * *pace);
+        }
+        let even = level(&self.besides, costs.iter().sum::<f64>() as u64) as f64;
+        // Each goes on where the one before has left off, in which stretch of before, and after so much of what that costs.
+        let (mut within, mut taken) = (0, 0.0);
+        let mut cuts = Vec::with_capacity(ranks + 1);
+        let mut last = 0;
+        for &besides in &self.besides[..ranks - 1] {
+            cuts.push(last);
+            let mut wanted = (even - besides as f64).max(0.0);
+            while within < ranks && wanted >= costs[within] - taken {
+                wanted -= costs[within] - taken;
+                (within, taken) = (within + 1, 0.0);
+            }
+            taken += wanted;
+            let place = match self.paces.get(within) {
+                Some(pace) => self.cuts[within].saturating_add((taken / pace) as u64),
+                None => all,
+            };
+            last = self.worth_cutting(place.min(all)).max(last);
+        }
+        cuts.extend([last, u64::MAX]);
+        // What was seen was seen of stretches as they were.
+        let (mut within, mut paces) = (0, Vec::with_capacity(ranks));
+        for ends in cuts.windows(2) {
+            let (mut at, end) = (ends[0], ends[1].min(all));
+            let (mut cost, length) = (0.0, end - at);
+            while at < end {
+                while self.cuts[within + 1] <= at {
+                    within += 1;
+                }
+                let to = end.min(self.cuts[within + 1]);
+                cost += (to - at) as f64 * self.paces[within];
+                at = to;
+            }
+            paces.push(if length > 0 {
+                cost / length as f64
+            } else {
+                1.0
+            });
+        }
+        (self.cuts, self.paces) = (cuts, paces);
+    }
+
+    /// Where the line ends.
+    fn end(&self) -> u64 {
+        let last = self.costs.last().zip(self.begins.last());
+        last.map_or(0, |(spent, begin)| begin + length(spent))
+    }
+
+    /// The nearest place that leaves no part of a test that is not worth it.
+    fn worth_cutting(&self, place: u64) -> u64 {
+        let behind = self.begins.partition_point(|&begin| begin <= place);
+        let Some(test) = behind.checked_sub(1) else {
+            return place;
+        };
+        let (begin, length) = (self.begins[test], length(&self.costs[test]));
+        let (before, after) = (place - begin, (begin + length).saturating_sub(place));
+        if before.min(after) >= LEAST {
+            place
+        } else if before <= after {
+            begin
+        } else {
+            begin + length
+        }
     }
 
     /// The rank whose stretch has this place.
@@ -300,6 +398,14 @@ impl Placement {
 
 /// How much all have to do at least who share this work, so that those who do less before do more of it: as water in a vessel with steps.
 fn level(before: &[u64], work: u64) -> u64 {
+    let all = before
+        .iter()
+        .fold(work, |all, &step| all.saturating_add(step));
+    let even = all / before.len().max(1) as u64;
+    // As a rule all are under it.
+    if before.iter().all(|&step| step <= even) {
+        return even;
+    }
     let mut steps = before.to_vec();
     steps.sort_unstable();
     let (mut filled, mut level) = (work, u64::MAX);
@@ -338,23 +444,29 @@ enum Last {
     Room(u64),
 }
 
+/// Where a stretch begins, and what it costs all in all.
+#[derive(Clone, Copy)]
+struct Cut {
+    at: u64,
+    load: u64,
+}
+
 /// Stamps are made of so many, for what a stretch has.
 const STATES: u64 = 4;
 
 impl Filling<'_> {
     /// Fills stretches that cost no more than this, but for the last one; `cuts` is where they begin.
-    fn fill(&mut self, most: u64, cuts: &mut Vec<u64>) -> Last {
+    fn fill(&mut self, most: u64, cuts: &mut Vec<Cut>) -> Last {
         cuts.clear();
-        cuts.push(0);
         self.stamp += STATES;
-        let (mut at, mut load) = (0, self.beside[0]);
+        let (mut at, mut begin, mut load) = (0, 0, self.beside[0]);
         for item in self.items {
             let mut rest = item.work;
             loop {
                 let is_whole = rest == item.work;
                 let [(has, ready), (other_has, other_ready)] = self.unready(item);
                 let around = ready + other_ready + if is_whole { item.looks } else { DEAL };
-                if load + around + rest <= most || cuts.len() == self.beside.len() {
+                if load + around + rest <= most || cuts.len() + 1 == self.beside.len() {
                     load += around + rest;
                     let [patch, other] = item.patches;
                     self.had[patch as usize] = self.stamp + has;
@@ -365,13 +477,16 @@ impl Filling<'_> {
                 let piece = room.min(rest.saturating_sub(LEAST));
                 if piece >= LEAST {
                     rest -= piece;
+                    load += around + piece;
                 }
-                cuts.push(at + item.work - rest);
+                cuts.push(Cut { at: begin, load });
+                begin = at + item.work - rest;
                 self.stamp += STATES;
-                load = self.beside[cuts.len() - 1];
+                load = self.beside[cuts.len()];
             }
             at += item.work;
         }
+        cuts.push(Cut { at: begin, load });
         // What is done beside, is done; and ranks that have nothing have room.
         let may = most.max(self.beside[cuts.len() - 1]);
         let idle = &self.beside[cuts.len()..];
@@ -486,14 +601,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is known and whatever is asked for: shares of all ranks are all of it, and none of it twice; and a rank that has a share
-        /// finds the test among those that it looks at.
+        /// Whatever is known and whatever is asked for, and whatever ranks tell of what they did: shares of all ranks are all of it, and none of it
+        /// twice; and a rank that has a share finds the test among those that it looks at.
         #[test]
         fn every_test_is_done_once(
             costs in prop::collection::vec((spent(), part(), 0_usize..4), 0..60),
             asked in prop::collection::vec(spent(), 0..60),
             ranks in 1_usize..20,
             times in prop::array::uniform4(prop::array::uniform2(time())),
+            did in prop::collection::vec(prop::collection::vec(time(), 20), 0..3),
         ) {
             let mut accounts = vec![Account::default(); 4];
             for (account, [busy, sorting]) in accounts.iter_mut().zip(times) {
@@ -504,7 +620,10 @@ mod tests {
             }
             let nodes: Vec<u32> = (0..16).map(|patch| 100 * patch).collect();
             let forecast = Forecast::new(&accounts, &Forecast::default(), &nodes);
-            let placement = forecast.placed(&nodes, &vec![0; ranks]);
+            let mut placement = forecast.placed(&nodes, &vec![0; ranks]);
+            for did in did {
+                placement.shift(&did[..ranks]);
+            }
             let costs: Vec<Spent> = costs.iter().map(|(spent, ..)| *spent).collect();
             let within = |spent: &&Spent| spent.patch < 16 && spent.other().is_none_or(|other| other < 16);
             for spent in costs.iter().chain(&asked).filter(within) {
@@ -545,16 +664,97 @@ mod tests {
             .collect();
         let placement = Forecast::of_tests(&costs).placed(&[300; 64], &[0; 16]);
         let whole: f64 = costs.iter().map(|spent| f64::from(spent.work)).sum();
-        for rank in 0..16 {
+        for (rank, work) in did(&placement, &costs, 16).into_iter().enumerate() {
+            assert!(
+                (work as f64 * 16.0 / whole - 1.0).abs() < 0.08,
+                "rank {rank}: {work} of {whole}"
+            );
+        }
+    }
+
+    /// What each rank does of tests of these costs.
+    fn did(placement: &Placement, costs: &[Spent], ranks: usize) -> Vec<u64> {
+        let of = |rank: usize| {
             let share = |spent: &Spent| {
                 let part = placement.part(rank, spent.patch, spent.against);
                 f64::from(spent.work) * part.map_or(0.0, Part::share)
             };
-            let work: f64 = costs.iter().map(share).sum();
+            costs.iter().map(share).sum::<f64>() as u64
+        };
+        (0..ranks).map(of).collect()
+    }
+
+    #[test]
+    fn cuts_follow_what_tests_cost_by_now() {
+        let costs = |factor: &dyn Fn(u32) -> u32| -> Vec<Spent> {
+            let spent = |patch: u32| Spent {
+                patch,
+                against: Against::Itself,
+                work: 50_000 * factor(patch),
+            };
+            (0..64).map(spent).collect()
+        };
+        let before = [200_000, 0, 0, 0, 0, 0, 0, 0];
+        let mut placement = Forecast::of_tests(&costs(&|_| 2)).placed(&[300; 64], &before);
+        let unevenness = |placement: &Placement, now: &[Spent]| {
+            let mut loads = did(placement, now, 8);
+            for (load, before) in loads.iter_mut().zip(before) {
+                *load += before;
+            }
+            let most = *loads.iter().max().unwrap() as f64;
+            most * 8.0 / loads.iter().sum::<u64>() as f64 - 1.0
+        };
+        let planned = costs(&|_| 2);
+        assert!(unevenness(&placement, &planned) < 0.01);
+        // Nothing has changed, and little moves.
+        placement.shift(&did(&placement, &planned, 8));
+        assert!(unevenness(&placement, &planned) < 0.01);
+        // A quarter of them costs half as much again, an eighth half as much.
+        let now = costs(&|patch| match patch {
+            0..16 => 3,
+            40..48 => 1,
+            _ => 2,
+        });
+        let was = unevenness(&placement, &now);
+        assert!(was > 0.2, "{was}");
+        for step in 1..=6 {
+            placement.shift(&did(&placement, &now, 8));
+            let is = unevenness(&placement, &now);
             assert!(
-                (work * 16.0 / whole - 1.0).abs() < 0.08,
-                "rank {rank}: {work} of {whole}"
+                is < was * 0.6_f64.powi(step) + 0.01,
+                "{is} after {step} steps"
             );
+        }
+        // The same numbers of all ranks, or nothing is done.
+        let same = placement.clone();
+        placement.shift(&[1; 7]);
+        assert_eq!(placement, same);
+    }
+
+    #[test]
+    fn moved_cuts_leave_no_part_that_is_not_worth_it() {
+        let costs: Vec<Spent> = (0..40)
+            .map(|patch| Spent {
+                patch,
+                against: Against::Itself,
+                work: 3_000 * (patch % 7),
+            })
+            .collect();
+        let mut placement = Forecast::of_tests(&costs).placed(&[10; 40], &[0; 6]);
+        for step in 0_u64..50 {
+            let did: Vec<u64> = (0..6)
+                .map(|rank| 10_000 + (step * 7 + rank * 13) % 40 * 1_000)
+                .collect();
+            placement.shift(&did);
+            for cut in &placement.cuts[1..6] {
+                let test = placement.begins.partition_point(|begin| begin <= cut) - 1;
+                let before = cut - placement.begins[test];
+                let after = length(&placement.costs[test]).saturating_sub(before);
+                assert!(
+                    before.min(after) == 0 || before.min(after) >= LEAST,
+                    "{before} and {after}"
+                );
+            }
         }
     }
 

@@ -47,8 +47,9 @@ const AGREED: u64 = 2;
 const START_GATHERS: u32 = 2;
 /// Products that the first solve of a step begins with, and a further one: the prescribed changes, and the vectors along which it starts.
 const STARTS: [u32; 2] = [3, 2];
-/// Bytes of what a top-level test cost, as ranks tell each other.
+/// Bytes of what a top-level test cost, as ranks tell each other, and of what all have cost a rank.
 const SPENT: u64 = 16;
+const DID: u64 = 13;
 /// Plans of where tests are forked that precede the first recorded step.
 const PLANS_BEFORE: usize = 6;
 /// Stack of a rank in bytes.
@@ -101,7 +102,7 @@ pub struct StepTimes {
 }
 
 /// What a step leaves to the next one; nothing before the first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Left {
     /// The ranks' clocks at the end, less the smallest, in ns.
     pub skew: Vec<u64>,
@@ -183,10 +184,12 @@ pub fn replay(
     // What ranks tell each other of the costs of the last step.
     let told = |rank: usize| match placement {
         Some(placement) if step.plans => SPENT * placement.known(rank).len() as u64,
+        Some(_) if !machine.policy.steal => DID,
         _ => 0,
     };
     let planned = match placement {
         Some(_) if step.plans => ns(prices.forecast, step.forecast.len() as f64),
+        Some(_) if !machine.policy.steal => ns(prices.shift, ranks as f64),
         _ => 0,
     };
     let targets = |rank: usize| match placement {
@@ -337,8 +340,13 @@ pub(crate) fn placement(
     if !policy.forecast || ranks < 2 || step.forecast.is_empty() {
         return None;
     }
-    if let Some(plan) = left.plan.as_ref().filter(|_| !step.plans) {
-        return Some(plan.clone());
+    if let Some((placement, forecast)) = left.plan.as_ref().filter(|_| !step.plans) {
+        let mut placement = placement.clone();
+        if !policy.steal {
+            let did = left.accounts.iter().map(|account| forecast.did(account));
+            placement.shift(&did.collect::<Vec<_>>());
+        }
+        return Some((placement, forecast.clone()));
     }
     let nodes: Vec<u32> = header
         .patches
