@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weft_partition::Ownership;
-use weft_runtime::comm::{Comm, CommError, Rank};
+use weft_runtime::comm::{Comm, Rank};
 use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
 };
-use weft_study::forecast::{self, Part, Placement, Spent, Told, work};
+use weft_study::forecast::{Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns, worth_taking_in};
 use weft_study::ready::{Early, Reads, Ready, Seers, makes_early};
@@ -305,7 +305,7 @@ pub(super) fn detect(
     let mut pricing = prices.map(|prices| Pricing::new(geometry, (seers, me), prices, comm.size()));
     let early = made_early(comm, geometry, (placing, &own, seers), pricing.as_mut());
     let several = comm.size() > 1;
-    let news = placing.news(&options.policy).filter(|_| several);
+    let news = placing.news(me, &options.policy).filter(|_| several);
     let tells = news.as_ref().map(wire::encode).transpose();
     let tells = tells.map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
     let (told, early_time) = share_geometry(
@@ -316,10 +316,16 @@ pub(super) fn detect(
         (&tells.unwrap_or_default(), &early),
         &find_first,
     )?;
-    if !several {
+    if several {
+        placing.hear(news.as_ref(), &told, geometry)?;
+        let ranks = comm.size();
+        pay(comm, prices, |prices| match news {
+            Some(News::Tests(_)) => (prices.forecast, placing.known().len()),
+            Some(News::Did(_)) => (prices.shift, ranks),
+            None => (0.0, 0),
+        });
+    } else {
         placing.note();
-    } else if let Some(news) = news {
-        plan(comm, geometry, (placing, &news, &told), prices)?;
     }
     let found = first.into_inner();
     let runs = tests_here(comm, snapshot, (own, found), (placing, options), prices);
@@ -370,69 +376,6 @@ fn made_early(
         pricing.ready = early.ready(pricing.reads.len(), reads);
     }
     early
-}
-
-/// Says which rank makes which test, by what all ranks `told` of the last ones: the same kind of `news` as this one.
-fn plan(
-    comm: &mut dyn Comm,
-    geometry: &Geometry<'_>,
-    (placing, news, told): (&mut Placing, &News, &[Vec<u8>]),
-    prices: Option<&Prices>,
-) -> Result<(), CommError> {
-    let malformed = |rank: usize, what: &str| CommError::Malformed {
-        from: Rank(rank as u32),
-        what: what.to_owned(),
-    };
-    let (mut accounts, mut did) = (Vec::new(), Vec::new());
-    for (rank, bytes) in told.iter().enumerate() {
-        match wire::decode(bytes).map_err(|what| malformed(rank, &what))? {
-            News::Tests(account) => {
-                if !account
-                    .tests
-                    .iter()
-                    .all(|told| exists(&told.spent, geometry))
-                {
-                    return Err(malformed(rank, "costs of tests that do not exist"));
-                }
-                accounts.push(account);
-            }
-            News::Did(work) => did.push(work),
-        }
-        // Each tells one thing.
-        let [expected, other] = match news {
-            News::Tests(_) => [accounts.len(), did.len()],
-            News::Did(_) => [did.len(), accounts.len()],
-        };
-        if expected != rank + 1 || other > 0 {
-            return Err(malformed(rank, "other news of tests than is due"));
-        }
-    }
-    if accounts.is_empty() {
-        placing.shift(&did);
-        pay(comm, prices, |prices| (prices.shift, did.len()));
-        return Ok(());
-    }
-    let patches = geometry.cloth.patches().iter();
-    let nodes: Vec<u32> = patches.map(|tree| tree.len() as u32).collect();
-    let triangles: Vec<u32> = tiles(geometry).iter().map(|tile| tile.triangles).collect();
-    let before = forecast::before(&triangles, comm.size());
-    placing.plan(&accounts, &nodes, &before);
-    pay(comm, prices, |prices| {
-        (prices.forecast, placing.known().len())
-    });
-    Ok(())
-}
-
-/// Whether what costs were told of exists.
-fn exists(spent: &Spent, geometry: &Geometry<'_>) -> bool {
-    let patches = geometry.cloth.patches().len();
-    let is_patch = |patch: u32| (patch as usize) < patches;
-    is_patch(spent.patch)
-        && match spent.against {
-            Against::Itself => true,
-            Against::Patch(other) => is_patch(other) && other > spent.patch,
-            Against::Body(body) => (body as usize) < geometry.bodies.len(),
-        }
 }
 
 /// Tests whose roots meet, with what the rank does of each; and of how many targets they are.

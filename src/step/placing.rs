@@ -1,14 +1,19 @@
 //! Which top-level tests a rank forks: those of its own patches, or those that a forecast gives it ([`weft_study::forecast`]).
 //!
 //! Ranks tell each other every few steps what tests cost them, with what they send anyway before they test. All make the same
-//! plan of it, and keep to it until the next, but for its cuts: before the steps between, they tell each other only how much each has done, and
-//! move these. Where tests are stolen that says nothing of a plan, and thieves mend it.
+//! plan of it, and keep to it until the next, but for its cuts: before the steps between, they tell each other only how much each has done of
+//! whose tests, and move these.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_runtime::Policy;
-use weft_study::forecast::{Account, Forecast, Placement, Spent, Told};
+use weft_runtime::comm::{CommError, Rank};
+use weft_runtime::{Policy, wire};
+use weft_study::forecast::{self, Account, Did, Forecast, Placement, Spent, Told};
+use weft_study::record::Against;
+
+use super::geometry::tiles;
+use crate::collide::Geometry;
 
 /// Steps, or parts of steps, for which a plan is good: cloth moves little in them, and making it costs as much as some
 /// ten thousand tests of volumes.
@@ -19,8 +24,8 @@ const STEPS: u32 = 8;
 pub(super) enum News {
     /// What its tests cost it, of which all make another plan.
     Tests(Account),
-    /// What it did in the last step, by which all move the cuts of the plan that holds.
-    Did(u64),
+    /// What it did in the last step, of its own tests and of those that it stole, by which all move the cuts of the plan that holds.
+    Did(Vec<Did>),
 }
 
 /// What a rank knows of where tests are to be forked.
@@ -36,15 +41,19 @@ pub(super) struct Placing {
 
 impl Placing {
     /// What this rank is to tell before the next collision detection, if anything.
-    pub(super) fn news(&self, policy: &Policy) -> Option<News> {
+    pub(super) fn news(&self, me: usize, policy: &Policy) -> Option<News> {
         if !policy.forecast {
-            None
-        } else if self.is_due() {
-            Some(News::Tests(self.account.clone()))
-        } else {
-            let moves = !policy.steal && self.plan.is_some();
-            moves.then(|| News::Did(self.forecast.did(&self.account)))
+            return None;
         }
+        if self.is_due() {
+            return Some(News::Tests(self.account.clone()));
+        }
+        let plan = self.plan.as_ref()?;
+        let home = |told: &Told| match policy.steal {
+            true => plan.home(told),
+            false => me,
+        };
+        Some(News::Did(self.forecast.did(&self.account, home)))
     }
 
     /// Whether the next plan is made before the next collision detection.
@@ -52,11 +61,57 @@ impl Placing {
         self.age == 0
     }
 
-    /// Takes what all ranks have told, and makes a plan of it; `before` is what each does before tests. Nobody knows anything before the first step, and tests are forked by owners.
-    pub(super) fn plan(&mut self, told: &[Account], nodes: &[u32], before: &[u64]) {
-        self.forecast = Forecast::new(told, &self.forecast, nodes);
+    /// Takes what all ranks have told, which is news of the same kind as that of this one, or nothing: makes a plan of it, or moves the cuts of the one that holds.
+    /// Nobody knows anything before the first step, and tests are forked by owners.
+    ///
+    /// # Errors
+    /// Bytes that are something else, or of tests that do not exist.
+    pub(super) fn hear(
+        &mut self,
+        news: Option<&News>,
+        told: &[Vec<u8>],
+        geometry: &Geometry<'_>,
+    ) -> Result<(), CommError> {
+        let malformed = |rank: usize, what: String| CommError::Malformed {
+            from: Rank(rank as u32),
+            what,
+        };
+        let other = |rank| malformed(rank, "other news of tests than is due".to_owned());
+        let Some(news) = news else {
+            let from = told.iter().position(|bytes| !bytes.is_empty());
+            return from.map_or(Ok(()), |rank| Err(other(rank)));
+        };
+        let (mut accounts, mut did) = (Vec::new(), Vec::new());
+        for (rank, bytes) in told.iter().enumerate() {
+            let theirs = wire::decode(bytes).map_err(|what| malformed(rank, what))?;
+            match (news, theirs) {
+                (News::Tests(_), News::Tests(account)) => {
+                    if !(account.tests.iter()).all(|told| exists(&told.spent, geometry)) {
+                        let what = "costs of tests that do not exist".to_owned();
+                        return Err(malformed(rank, what));
+                    }
+                    accounts.push(account);
+                }
+                (News::Did(_), News::Did(theirs)) => did.extend(theirs),
+                _ => return Err(other(rank)),
+            }
+        }
+        match (news, &mut self.plan) {
+            (News::Tests(_), _) => self.plan(&accounts, geometry),
+            (News::Did(_), Some(plan)) => plan.shift(did),
+            (News::Did(_), None) => {}
+        }
+        Ok(())
+    }
+
+    fn plan(&mut self, told: &[Account], geometry: &Geometry<'_>) {
+        let patches = geometry.cloth.patches().iter();
+        let nodes: Vec<u32> = patches.map(|tree| tree.len() as u32).collect();
+        let triangles: Vec<u32> = tiles(geometry).iter().map(|tile| tile.triangles).collect();
+        let before = forecast::before(&triangles, told.len());
+        self.forecast = Forecast::new(told, &self.forecast, &nodes);
         let helps = told.len() > 1 && !self.forecast.is_empty();
-        self.plan = helps.then(|| self.forecast.placed(nodes, before));
+        self.plan = helps.then(|| self.forecast.placed(&nodes, &before));
         self.account.restart();
     }
 
@@ -66,13 +121,6 @@ impl Placing {
             let tests = self.account.tests.iter().map(|told| told.spent);
             self.forecast = Forecast::of_tests(&tests.collect::<Vec<_>>());
             self.account.restart();
-        }
-    }
-
-    /// Takes what all ranks did in the last step, and moves the cuts of the plan.
-    pub(super) fn shift(&mut self, did: &[u64]) {
-        if let Some(plan) = &mut self.plan {
-            plan.shift(did);
         }
     }
 
@@ -97,4 +145,16 @@ impl Placing {
             (self.age + 1) % STEPS
         };
     }
+}
+
+/// Whether what costs were told of exists.
+fn exists(spent: &Spent, geometry: &Geometry<'_>) -> bool {
+    let patches = geometry.cloth.patches().len();
+    let is_patch = |patch: u32| (patch as usize) < patches;
+    is_patch(spent.patch)
+        && match spent.against {
+            Against::Itself => true,
+            Against::Patch(other) => is_patch(other) && other > spent.patch,
+            Against::Body(body) => (body as usize) < geometry.bodies.len(),
+        }
 }

@@ -10,7 +10,7 @@ use std::iter::repeat_n;
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_study::forecast::Forecast;
+use weft_study::forecast::{Did, Forecast};
 use weft_study::layout::FirmnessWork;
 use weft_study::prices::{Counts, Prices, TestPrices};
 use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
@@ -278,7 +278,8 @@ impl Simulation<'_> {
             let forecast = Forecast::of_tests(&step.forecast);
             let mut placement = forecast.placed(&nodes_of_patches, &[0; PLANNED_RANKS]);
             let made = clock();
-            placement.shift(&[1; PLANNED_RANKS]);
+            let did = (0..PLANNED_RANKS as u32).map(|of| Did { of, work: 1 });
+            placement.shift(did);
             shifted = shifted.min((clock() - made).as_nanos() as f64);
             planned = planned.min((made - began).as_nanos() as f64);
             drop(placement);

@@ -3,6 +3,7 @@
 mod answers;
 mod failures;
 mod limits;
+mod news;
 mod ranks;
 
 use std::time::Duration;

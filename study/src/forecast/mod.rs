@@ -1,7 +1,8 @@
 //! Where top-level tests are forked if not by the owners of their patches: where what they cost last time puts them.
 //!
 //! Cloth moves little in a step, so a step's tests cost nearly what those of the last one did. Every rank tells what tests cost it
-//! ([`Account`]), and from what all have told all make the same plan ([`placement`]).
+//! ([`Account`]), and from what all have told all make the same plan ([`placement`]). From one plan to the next more changes than from step to step, in few tests:
+//! in between all tell only how much they [did](Did), and move the plan's cuts.
 //!
 //! Costs are counts ([`work`]), which say what tests are to each other on an average machine. What they are on this one, and what
 //! else a rank is slow by, is in how long its tasks took: a rank that takes longer for its counts than others do has less to do next time.
@@ -46,8 +47,8 @@ impl Spent {
     }
 }
 
-/// What tests cost, in tenths of a test of two volumes of cloth. About the means of the prices of seven records of the 2006 paper's first scene, of quiet minutes of a machine and
-/// of busy ones, in which volumes cost more beside all else.
+/// What tests cost, in tenths of a test of two volumes of cloth. About the means of the prices of seven records of the 2006 paper's first scene; which costs how much
+/// beside which differs, but plans made of exact times are no better.
 #[must_use]
 pub fn work(against: Against, counts: &Counts) -> u64 {
     let [volumes, leaf, near, contact] = match against {
@@ -161,6 +162,15 @@ impl Account {
         self.work = 0;
         self.steps = 0;
     }
+}
+
+/// What a rank did of tests that a plan has given to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Did {
+    /// To which rank.
+    pub of: u32,
+    /// What that cost.
+    pub work: u64,
 }
 
 /// What all top-level tests of the next step will cost.
@@ -361,14 +371,19 @@ impl Forecast {
         (piece.unwrap_or(self.rates[at]), at + 1)
     }
 
-    /// What a rank did in the last step, by what its tests are taken for.
+    /// What a rank did in the last step of whose share under a plan that is made of this, by what its tests are taken for; each rank once. `home` is whose a test is.
     #[must_use]
-    pub fn did(&self, account: &Account) -> u64 {
-        let (mut next, mut did) = (0, 0);
+    pub fn did(&self, account: &Account, home: impl Fn(&Told) -> usize) -> Vec<Did> {
+        let (mut next, mut did) = (0, Vec::<Did>::new());
         for told in &account.tests {
             let rate;
             (rate, next) = self.rate(told, next);
-            did += u64::from(rated(&told.spent, u64::from(rate)));
+            let work = u64::from(rated(&told.spent, u64::from(rate)));
+            let of = home(told) as u32;
+            match did.iter_mut().find(|did| did.of == of) {
+                Some(did) => did.work += work,
+                None => did.push(Did { of, work }),
+            }
         }
         did
     }

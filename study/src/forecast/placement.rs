@@ -8,7 +8,7 @@
 //! then costs too much, or too little, is shared among all for the next try, of which four or five are enough for most; where they are not, what is
 //! between too little and enough is halved. A test that a cut falls into is
 //! shared out in proportion: each of its ranks makes the same first few tests of it, breadth first, and goes on with its share of what
-//! these lead to ([`Part`]). What the forecast is wrong by is left to thieves.
+//! these lead to ([`Part`]). In later steps cuts [follow](Placement::shift) what stretches have cost. What the forecast is wrong by is left to thieves.
 //!
 //! * [Pinar, Aykanat 2004] Fast optimal load balancing algorithms for 1D partitioning.
 
@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use weft_partition::Ownership;
 
-use super::{Forecast, Had, Part, Piece, ReadyCosts, Spent};
+use super::{Did, Forecast, Had, Part, Piece, ReadyCosts, Spent, Told};
 use crate::record::Against;
 
 /// A line that was cut.
@@ -175,22 +175,24 @@ impl Placement {
         self.paces = vec![1.0; ranks];
     }
 
-    /// Moves the cuts to where stretches cost the same again, by what each rank `did` in the last step, in the unit of [`super::work`]. That is
+    /// Moves the cuts to where stretches cost the same again, by what tests of each cost in the last step, of which all ranks tell what they `did`. That is
     /// about as good as a new plan, and much cheaper: what changes from step to step are few tests, and where in a stretch these lie matters little to how long
     /// it should be. Some come and go every other step; so half of what was seen is believed.
-    pub fn shift(&mut self, did: &[u64]) {
+    pub fn shift(&mut self, did: impl IntoIterator<Item = Did>) {
         let (ranks, all) = (self.paces.len(), self.end());
-        if did.len() != ranks {
-            return;
-        }
-        let mut costs = Vec::with_capacity(ranks);
-        for (rank, (pace, &did)) in self.paces.iter_mut().zip(did).enumerate() {
-            let length = (self.cuts[rank + 1].min(all) - self.cuts[rank]) as f64;
-            // Who was to do nothing says nothing of how long tests take.
-            if length > 0.0 {
-                *pace = (*pace + (did as f64 / length).clamp(SLOWEST.recip(), SLOWEST)) / 2.0;
+        let mut costs = vec![0.0; ranks];
+        for Did { of, work } in did {
+            if let Some(cost) = costs.get_mut(of as usize) {
+                *cost += work as f64;
             }
-            costs.push(length * *pace);
+        }
+        for (rank, (pace, cost)) in self.paces.iter_mut().zip(&mut costs).enumerate() {
+            let length = (self.cuts[rank + 1].min(all) - self.cuts[rank]) as f64;
+            // Where nothing was to be done, nothing is seen of how long tests take.
+            if length > 0.0 {
+                *pace = (*pace + (*cost / length).clamp(SLOWEST.recip(), SLOWEST)) / 2.0;
+            }
+            *cost = length * *pace;
         }
         let even = level(&self.besides, costs.iter().sum::<f64>() as u64) as f64;
         // Each goes on where the one before has left off, in which stretch of before, and after so much of what that costs.
@@ -232,6 +234,21 @@ impl Placement {
             });
         }
         (self.cuts, self.paces) = (cuts, paces);
+    }
+
+    /// The rank that was given a test, or a part of one.
+    #[must_use]
+    pub fn home(&self, told: &Told) -> usize {
+        let Told { spent, part } = told;
+        let ranks = self.ranks(spent.patch, spent.against);
+        let has = |&rank: &usize| {
+            let own = self.part(rank, spent.patch, spent.against);
+            own.zip(*part)
+                .is_some_and(|(own, part)| own.from == part.from)
+        };
+        let first = ranks.start;
+        part.and_then(|_| ranks.into_iter().find(has))
+            .unwrap_or(first)
     }
 
     /// Where the line ends.
@@ -622,7 +639,8 @@ mod tests {
             let forecast = Forecast::new(&accounts, &Forecast::default(), &nodes);
             let mut placement = forecast.placed(&nodes, &vec![0; ranks]);
             for did in did {
-                placement.shift(&did[..ranks]);
+                // Also of ranks that there are none of.
+                placement.shift((0..).zip(did).map(|(of, work)| Did { of, work }));
             }
             let costs: Vec<Spent> = costs.iter().map(|(spent, ..)| *spent).collect();
             let within = |spent: &&Spent| spent.patch < 16 && spent.other().is_none_or(|other| other < 16);
@@ -672,6 +690,11 @@ mod tests {
         }
     }
 
+    /// Each of its own.
+    fn own(did: &[u64]) -> impl Iterator<Item = Did> {
+        (0..).zip(did).map(|(of, &work)| Did { of, work })
+    }
+
     /// What each rank does of tests of these costs.
     fn did(placement: &Placement, costs: &[Spent], ranks: usize) -> Vec<u64> {
         let of = |rank: usize| {
@@ -707,7 +730,7 @@ mod tests {
         let planned = costs(&|_| 2);
         assert!(unevenness(&placement, &planned) < 0.01);
         // Nothing has changed, and little moves.
-        placement.shift(&did(&placement, &planned, 8));
+        placement.shift(own(&did(&placement, &planned, 8)));
         assert!(unevenness(&placement, &planned) < 0.01);
         // A quarter of them costs half as much again, an eighth half as much.
         let now = costs(&|patch| match patch {
@@ -718,17 +741,47 @@ mod tests {
         let was = unevenness(&placement, &now);
         assert!(was > 0.2, "{was}");
         for step in 1..=6 {
-            placement.shift(&did(&placement, &now, 8));
+            placement.shift(own(&did(&placement, &now, 8)));
             let is = unevenness(&placement, &now);
             assert!(
                 is < was * 0.6_f64.powi(step) + 0.01,
                 "{is} after {step} steps"
             );
         }
-        // The same numbers of all ranks, or nothing is done.
-        let same = placement.clone();
-        placement.shift(&[1; 7]);
-        assert_eq!(placement, same);
+    }
+
+    #[test]
+    fn what_was_stolen_counts_where_it_was_to_be_done() {
+        let costs: Vec<Spent> = (0..8)
+            .map(|patch| Spent {
+                patch,
+                against: Against::Itself,
+                work: if patch == 3 { 900_000 } else { 100_000 },
+            })
+            .collect();
+        let forecast = Forecast::of_tests(&costs);
+        let placement = forecast.placed(&[10; 8], &[0; 4]);
+        // All of it is told by one, and yet each is known to have had its share.
+        let mut all = Account::default();
+        for (rank, spent) in (0..4).flat_map(|rank| costs.iter().map(move |spent| (rank, spent))) {
+            if let Some(part) = placement.part(rank, spent.patch, spent.against) {
+                let told = Told {
+                    spent: Spent {
+                        work: (f64::from(spent.work) * part.share()) as u32,
+                        ..*spent
+                    },
+                    part: (!part.is_whole()).then_some(part),
+                };
+                assert_eq!(placement.home(&told), rank);
+                all.tests.push(told);
+            }
+        }
+        let told = forecast.did(&all, |told| placement.home(told));
+        assert_eq!(told.len(), 4);
+        for Did { of, work } in told {
+            let own = did(&placement, &costs, 4)[of as usize];
+            assert!(work.abs_diff(own) < 10, "rank {of}: {work}, not {own}");
+        }
     }
 
     #[test]
@@ -745,7 +798,7 @@ mod tests {
             let did: Vec<u64> = (0..6)
                 .map(|rank| 10_000 + (step * 7 + rank * 13) % 40 * 1_000)
                 .collect();
-            placement.shift(&did);
+            placement.shift(own(&did));
             for cut in &placement.cuts[1..6] {
                 let test = placement.begins.partition_point(|begin| begin <= cut) - 1;
                 let before = cut - placement.begins[test];

@@ -25,7 +25,7 @@ use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scop
 use self::clocks::Clocks;
 use self::tests_task::{Env, Tests};
 use crate::PHASES;
-use crate::forecast::{self, Account, Forecast, Part, Placement, Told};
+use crate::forecast::{self, Account, Did, Forecast, Part, Placement, Told};
 use crate::layout::{Layout, ROOT_BYTES, prices_on};
 use crate::prices::{Prices, ns, worth_taking_in};
 use crate::ready::{Early, Seers, makes_early};
@@ -49,7 +49,7 @@ const START_GATHERS: u32 = 2;
 const STARTS: [u32; 2] = [3, 2];
 /// Bytes of what a top-level test cost, as ranks tell each other, and of what all have cost a rank.
 const SPENT: u64 = 16;
-const DID: u64 = 13;
+const DID: u64 = 25;
 /// Plans of where tests are forked that precede the first recorded step.
 const PLANS_BEFORE: usize = 6;
 /// Stack of a rank in bytes.
@@ -184,13 +184,13 @@ pub fn replay(
     // What ranks tell each other of the costs of the last step.
     let told = |rank: usize| match placement {
         Some(placement) if step.plans => SPENT * placement.known(rank).len() as u64,
-        Some(_) if !machine.policy.steal => DID,
+        Some(_) => DID,
         _ => 0,
     };
     let planned = match placement {
         Some(_) if step.plans => ns(prices.forecast, step.forecast.len() as f64),
-        Some(_) if !machine.policy.steal => ns(prices.shift, ranks as f64),
-        _ => 0,
+        Some(_) => ns(prices.shift, ranks as f64),
+        None => 0,
     };
     let targets = |rank: usize| match placement {
         Some(placement) => {
@@ -342,10 +342,8 @@ pub(crate) fn placement(
     }
     if let Some((placement, forecast)) = left.plan.as_ref().filter(|_| !step.plans) {
         let mut placement = placement.clone();
-        if !policy.steal {
-            let did = left.accounts.iter().map(|account| forecast.did(account));
-            placement.shift(&did.collect::<Vec<_>>());
-        }
+        let did = did(forecast, &placement, &left.accounts, policy);
+        placement.shift(did);
         return Some((placement, forecast.clone()));
     }
     let nodes: Vec<u32> = header
@@ -362,6 +360,22 @@ pub(crate) fn placement(
     };
     let forecast = Forecast::new(&left.accounts, before, &nodes);
     Some((forecast.placed(&nodes, &before_tests), forecast))
+}
+
+/// What all ranks tell of what they did under a plan.
+fn did(
+    forecast: &Forecast,
+    placement: &Placement,
+    accounts: &[Account],
+    policy: &Policy,
+) -> Vec<Did> {
+    let of_rank = |(rank, account): (usize, &Account)| {
+        forecast.did(account, |told| match policy.steal {
+            true => placement.home(told),
+            false => rank,
+        })
+    };
+    accounts.iter().enumerate().flat_map(of_rank).collect()
 }
 
 /// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around the patches that it sees, while others send the cells that it
