@@ -49,11 +49,8 @@ impl Placing {
             return Some(News::Tests(self.account.clone()));
         }
         let plan = self.plan.as_ref()?;
-        let home = |told: &Told| match policy.steal {
-            true => plan.home(told),
-            false => me,
-        };
-        Some(News::Did(self.forecast.did(&self.account, home)))
+        let did = plan.did(&self.forecast, (me, &self.account), policy.steal);
+        Some(News::Did(did))
     }
 
     /// Whether the next plan is made before the next collision detection.

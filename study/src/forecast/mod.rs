@@ -109,6 +109,55 @@ impl Had {
     }
 }
 
+/// What a rank makes ready for its tests.
+struct Readied<'a> {
+    /// Nodes of each patch's tree.
+    nodes: &'a [u32],
+    /// Of each patch whether all of it is read, and how many tests it has with others.
+    read: Vec<(bool, u64)>,
+    /// The patches of which there is something.
+    touched: Vec<u32>,
+}
+
+impl<'a> Readied<'a> {
+    fn new(nodes: &'a [u32]) -> Self {
+        Self {
+            nodes,
+            read: vec![(false, 0); nodes.len()],
+            touched: Vec::new(),
+        }
+    }
+
+    /// For a test.
+    fn add(&mut self, spent: &Spent) {
+        for patch in [Some(spent.patch), spent.other()].into_iter().flatten() {
+            if let Some((whole, pairs)) = self.read.get_mut(patch as usize) {
+                if !*whole && *pairs == 0 {
+                    self.touched.push(patch);
+                }
+                match spent.other() {
+                    None => *whole = true,
+                    Some(_) => *pairs += 1,
+                }
+            }
+        }
+    }
+
+    /// What all of it costs; for the next rank nothing is ready.
+    fn take(&mut self) -> u64 {
+        let Self {
+            nodes,
+            read,
+            touched,
+        } = self;
+        let made = |patch: u32| {
+            let patch = patch as usize;
+            Had::made(nodes[patch], std::mem::take(&mut read[patch]))
+        };
+        touched.drain(..).map(made).sum()
+    }
+}
+
 /// What a rank made of a top-level test: all of it, or a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
@@ -164,7 +213,7 @@ impl Account {
     }
 }
 
-/// What a rank did of tests that a plan has given to one.
+/// What a rank did of what a plan has given to one: tests, finding them, and what was made ready for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Did {
     /// To which rank.
@@ -233,9 +282,7 @@ impl Forecast {
     pub fn new(accounts: &[Account], before: &Self, nodes: &[u32]) -> Self {
         let mut told = Vec::with_capacity(accounts.iter().map(|a| a.tests.len()).sum());
         let mut paces = Vec::with_capacity(accounts.len());
-        // Of each patch whether a rank has read all of it, and how many tests with others; and of which patches there is something.
-        let mut read = vec![(false, 0); nodes.len()];
-        let mut touched: Vec<u32> = Vec::new();
+        let mut readied = Readied::new(nodes);
         for account in accounts {
             let (mut units, mut next) = (0, 0);
             for one in &account.tests {
@@ -244,24 +291,10 @@ impl Forecast {
                 (rate, next) = before.rate(one, next);
                 let rate = u64::from(rate);
                 units += u64::from(rated(spent, rate));
-                for patch in [Some(spent.patch), spent.other()].into_iter().flatten() {
-                    if let Some((whole, pairs)) = read.get_mut(patch as usize) {
-                        if !*whole && *pairs == 0 {
-                            touched.push(patch);
-                        }
-                        match spent.other() {
-                            None => *whole = true,
-                            Some(_) => *pairs += 1,
-                        }
-                    }
-                }
+                readied.add(spent);
                 told.push((*one, rate));
             }
-            let mut made_ready = 0;
-            for patch in touched.drain(..) {
-                let patch = patch as usize;
-                made_ready += Had::made(nodes[patch], std::mem::take(&mut read[patch]));
-            }
+            let made_ready = readied.take();
             // Of all steps, of which the last one may have cost more than most.
             let all = u128::from(units) * u128::from(account.work)
                 / u128::from(account.last().max(1))
@@ -369,23 +402,6 @@ impl Forecast {
             (piece.test == place.0).then_some(piece.rate)
         });
         (piece.unwrap_or(self.rates[at]), at + 1)
-    }
-
-    /// What a rank did in the last step of whose share under a plan that is made of this, by what its tests are taken for; each rank once. `home` is whose a test is.
-    #[must_use]
-    pub fn did(&self, account: &Account, home: impl Fn(&Told) -> usize) -> Vec<Did> {
-        let (mut next, mut did) = (0, Vec::<Did>::new());
-        for told in &account.tests {
-            let rate;
-            (rate, next) = self.rate(told, next);
-            let work = u64::from(rated(&told.spent, u64::from(rate)));
-            let of = home(told) as u32;
-            match did.iter_mut().find(|did| did.of == of) {
-                Some(did) => did.work += work,
-                None => did.push(Did { of, work }),
-            }
-        }
-        did
     }
 
     /// Whether nothing is known.

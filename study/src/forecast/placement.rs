@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use weft_partition::Ownership;
 
-use super::{Did, Forecast, Had, Part, Piece, ReadyCosts, Spent, Told};
+use super::{Account, Did, Forecast, Had, Part, Piece, Readied, ReadyCosts, Spent, Told, rated};
 use crate::record::Against;
 
 /// A line that was cut.
@@ -35,9 +35,11 @@ pub struct Placement {
     patches: Vec<u64>,
     /// Where the stretch of each rank begins, and the end.
     cuts: Vec<u64>,
-    /// What each rank does besides its stretch of the line: finds tests, makes patches ready, and what it does before and after.
-    besides: Vec<u64>,
-    /// How many times as much as when the plan was made the tests in each stretch have cost lately. The same basic operations on the same
+    /// The nodes of each patch's tree.
+    nodes: Vec<u32>,
+    /// What each rank does before its tests and after them.
+    beside: Vec<u64>,
+    /// What the tests in each stretch have cost lately with all that they need, for each unit of the line. The same basic operations on the same
     /// numbers give all ranks the same.
     paces: Vec<f64>,
 }
@@ -57,8 +59,8 @@ const GUESSES: u32 = 6;
 /// What is nearer to the least than this part of it is near enough.
 const FINEST: u64 = 1_000;
 
-/// No stretch is taken for costing more times what it did when the plan was made, or fewer.
-const SLOWEST: f64 = 8.0;
+/// What a unit of the line can cost.
+const PACES: std::ops::RangeInclusive<f64> = 0.05..=1e4;
 
 /// A test in the line.
 struct Item {
@@ -81,6 +83,7 @@ impl Placement {
         let mut placement = Self {
             costs: forecast.costs.clone(),
             pieces: forecast.pieces.clone(),
+            nodes: nodes.to_vec(),
             ..Self::default()
         };
         let (mut at, mut costs) = (0, placement.costs.iter().peekable());
@@ -102,15 +105,15 @@ impl Placement {
         for (beside, after) in beside.iter_mut().zip(&forecast.after) {
             *beside = beside.saturating_add(*after);
         }
-        placement.cut(nodes, &beside);
+        placement.cut(&beside);
+        placement.beside = beside;
         placement
     }
 
     /// Cuts the line where it makes the costliest stretch nearly cheapest, of ranks that do so much `beside` it.
-    fn cut(&mut self, nodes: &[u32], beside: &[u64]) {
-        let ranks = beside.len();
-        // Of the pairs with a patch half are looked at with it.
-        let (looks, mut last) = (LOOK * nodes.len() as u64 / 2, None);
+    fn cut(&mut self, beside: &[u64]) {
+        let (ranks, nodes) = (beside.len(), &self.nodes);
+        let (looks, mut last) = (looks_of_patch(nodes.len()), None);
         let item = |spent: &Spent| {
             let is_first = last.replace(spent.patch) != Some(spent.patch);
             Item {
@@ -166,18 +169,54 @@ impl Placement {
         let begins = cuts.iter().map(|cut| cut.at);
         self.cuts = begins.chain(repeat(all)).take(ranks).collect();
         self.cuts.push(u64::MAX);
-        let loads = cuts.iter().map(|cut| cut.load);
-        self.besides = loads.chain(beside[cuts.len()..].iter().copied()).collect();
-        for (rank, besides) in self.besides.iter_mut().enumerate() {
+        let mut loads = cuts.iter().map(|cut| cut.load);
+        let pace = |rank: usize| {
             let length = self.cuts[rank + 1].min(all) - self.cuts[rank];
-            *besides = besides.saturating_sub(length).max(beside[rank]);
+            let load = loads.next().unwrap_or(0).saturating_sub(beside[rank]);
+            if length > 0 {
+                load as f64 / length as f64
+            } else {
+                1.0
+            }
+        };
+        self.paces = (0..ranks).map(pace).collect();
+    }
+
+    /// What a rank `tells` of what it did in the last step, by what the forecast that this plan is made of takes tests for. If tests are stolen,
+    /// some of them may be others'.
+    #[must_use]
+    pub fn did(
+        &self,
+        forecast: &Forecast,
+        (rank, tells): (usize, &Account),
+        steal: bool,
+    ) -> Vec<Did> {
+        let mut readied = Readied::new(&self.nodes);
+        let of = rank as u32;
+        let looks = LOOK * tells.tests.len() as u64
+            + looks_of_patch(self.nodes.len()) * self.patches(rank).len() as u64;
+        let mut did = vec![Did { of, work: looks }];
+        let mut next = 0;
+        for told in &tells.tests {
+            let rate;
+            (rate, next) = forecast.rate(told, next);
+            let work = u64::from(rated(&told.spent, u64::from(rate)));
+            let of = if steal { self.home(told) as u32 } else { of };
+            match did.iter_mut().find(|did| did.of == of) {
+                Some(did) => did.work += work,
+                None => did.push(Did { of, work }),
+            }
+            if of as usize == rank {
+                readied.add(&told.spent);
+            }
         }
-        self.paces = vec![1.0; ranks];
+        did[0].work += readied.take();
+        did
     }
 
     /// Moves the cuts to where stretches cost the same again, by what tests of each cost in the last step, of which all ranks tell what they `did`. That is
     /// about as good as a new plan, and much cheaper: what changes from step to step are few tests, and where in a stretch these lie matters little to how long
-    /// it should be. Some come and go every other step; so half of what was seen is believed.
+    /// it should be; what it takes to have a patch ready is taken for spread over the line, and is seen in the next step. Some come and go every other step; so half of what was seen is believed.
     pub fn shift(&mut self, did: impl IntoIterator<Item = Did>) {
         let (ranks, all) = (self.paces.len(), self.end());
         let mut costs = vec![0.0; ranks];
@@ -190,18 +229,19 @@ impl Placement {
             let length = (self.cuts[rank + 1].min(all) - self.cuts[rank]) as f64;
             // Where nothing was to be done, nothing is seen of how long tests take.
             if length > 0.0 {
-                *pace = (*pace + (*cost / length).clamp(SLOWEST.recip(), SLOWEST)) / 2.0;
+                let now = (*cost / length).clamp(*PACES.start(), *PACES.end());
+                *pace = (*pace + now) / 2.0;
             }
             *cost = length * *pace;
         }
-        let even = level(&self.besides, costs.iter().sum::<f64>() as u64) as f64;
+        let even = level(&self.beside, costs.iter().sum::<f64>() as u64) as f64;
         // Each goes on where the one before has left off, in which stretch of before, and after so much of what that costs.
         let (mut within, mut taken) = (0, 0.0);
         let mut cuts = Vec::with_capacity(ranks + 1);
         let mut last = 0;
-        for &besides in &self.besides[..ranks - 1] {
+        for &beside in &self.beside[..ranks - 1] {
             cuts.push(last);
-            let mut wanted = (even - besides as f64).max(0.0);
+            let mut wanted = (even - beside as f64).max(0.0);
             while within < ranks && wanted >= costs[within] - taken {
                 wanted -= costs[within] - taken;
                 (within, taken) = (within + 1, 0.0);
@@ -237,8 +277,7 @@ impl Placement {
     }
 
     /// The rank that was given a test, or a part of one.
-    #[must_use]
-    pub fn home(&self, told: &Told) -> usize {
+    fn home(&self, told: &Told) -> usize {
         let Told { spent, part } = told;
         let ranks = self.ranks(spent.patch, spent.against);
         let has = |&rank: &usize| {
@@ -436,6 +475,11 @@ fn level(before: &[u64], work: u64) -> u64 {
     level
 }
 
+/// Of so many, looking at the pairs with a patch: half of them are looked at with it.
+fn looks_of_patch(patches: usize) -> u64 {
+    LOOK * patches as u64 / 2
+}
+
 /// How much of the line a test takes.
 fn length(spent: &Spent) -> u64 {
     u64::from(spent.work).max(1)
@@ -575,7 +619,6 @@ impl Filling<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::{Account, Forecast, Told};
     use super::*;
 
     fn against() -> impl Strategy<Value = Against> {
@@ -776,11 +819,52 @@ mod tests {
                 all.tests.push(told);
             }
         }
-        let told = forecast.did(&all, |told| placement.home(told));
+        let told = placement.did(&forecast, (2, &all), true);
         assert_eq!(told.len(), 4);
         for Did { of, work } in told {
             let own = did(&placement, &costs, 4)[of as usize];
-            assert!(work.abs_diff(own) < 10, "rank {of}: {work}, not {own}");
+            // And who tells has found and made ready what tests need.
+            assert!(work.abs_diff(own) < 1_000, "rank {of}: {work}, not {own}");
+        }
+    }
+
+    /// Where tests are few, patches that somebody makes ready for them cost most.
+    #[test]
+    fn cuts_stay_even_where_making_ready_costs_most() {
+        let costs = |step: u32| -> Vec<Spent> {
+            let spent = |patch: u32| Spent {
+                patch,
+                against: Against::Itself,
+                work: if patch < 96 {
+                    1_000
+                } else {
+                    100_000 + 3_000 * step
+                },
+            };
+            (0..128).map(spent).collect()
+        };
+        let forecast = Forecast::of_tests(&costs(0));
+        let mut placement = forecast.placed(&[3_000; 128], &[0; 8]);
+        for step in 0..12 {
+            let did = |rank: usize| {
+                let mut account = Account::default();
+                for spent in costs(step) {
+                    if let Some(part) = placement.part(rank, spent.patch, spent.against) {
+                        let work = (f64::from(spent.work) * part.share()) as u32;
+                        let spent = Spent { work, ..spent };
+                        account.tests.push(Told {
+                            spent,
+                            part: (!part.is_whole()).then_some(part),
+                        });
+                    }
+                }
+                placement.did(&forecast, (rank, &account), false)
+            };
+            let all: Vec<Did> = (0..8).flat_map(did).collect();
+            let most = all.iter().map(|did| did.work).max().unwrap() as f64;
+            let mean = all.iter().map(|did| did.work).sum::<u64>() as f64 / 8.0;
+            assert!(most < 1.12 * mean, "{most} of {mean} in step {step}");
+            placement.shift(all);
         }
     }
 

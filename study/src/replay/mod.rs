@@ -369,12 +369,7 @@ fn did(
     accounts: &[Account],
     policy: &Policy,
 ) -> Vec<Did> {
-    let of_rank = |(rank, account): (usize, &Account)| {
-        forecast.did(account, |told| match policy.steal {
-            true => placement.home(told),
-            false => rank,
-        })
-    };
+    let of_rank = |told| placement.did(forecast, told, policy.steal);
     accounts.iter().enumerate().flat_map(of_rank).collect()
 }
 
