@@ -305,7 +305,7 @@ pub(super) fn detect(
     let mut pricing = prices.map(|prices| Pricing::new(geometry, (seers, me), prices, comm.size()));
     let early = made_early(comm, geometry, (placing, &own, seers), pricing.as_mut());
     let several = comm.size() > 1;
-    let news = placing.news(me, &options.policy).filter(|_| several);
+    let news = several.then(|| placing.news(me, &options.policy)).flatten();
     let tells = news.as_ref().map(wire::encode).transpose();
     let tells = tells.map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
     let (told, early_time) = share_geometry(

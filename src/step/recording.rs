@@ -10,7 +10,7 @@ use std::iter::repeat_n;
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_study::forecast::{Did, Forecast};
+use weft_study::forecast::{Account, Did, Forecast, Told};
 use weft_study::layout::FirmnessWork;
 use weft_study::prices::{Counts, Prices, TestPrices};
 use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
@@ -273,12 +273,16 @@ impl Simulation<'_> {
         }
         let handed_out_each = handed_out / contacts.max(1) as f64;
         let (mut planned, mut shifted) = (f64::INFINITY, f64::INFINITY);
+        let mut account = Account::default();
+        let of_one = step.forecast.iter().step_by(PLANNED_RANKS);
+        account.add(of_one.copied().map(Told::from).collect(), 0, 0);
         for _ in 0..REPEATS {
             let began = clock();
             let forecast = Forecast::of_tests(&step.forecast);
             let mut placement = forecast.placed(&nodes_of_patches, &[0; PLANNED_RANKS]);
             let made = clock();
             let did = (0..PLANNED_RANKS as u32).map(|of| Did { of, work: 1 });
+            drop(placement.did(&forecast, (0, &account), false));
             placement.shift(did);
             shifted = shifted.min((clock() - made).as_nanos() as f64);
             planned = planned.min((made - began).as_nanos() as f64);

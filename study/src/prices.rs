@@ -33,7 +33,7 @@ pub struct Prices {
     pub contact: f64,
     /// A top-level test in a forecast that tests are placed by.
     pub forecast: f64,
-    /// Moving the cuts of a plan, for each rank.
+    /// Adding up what a rank did under a plan, and moving the cuts of that, for each rank.
     pub shift: f64,
     /// Assembling the system, for each unit of a vertex's work in the solve.
     pub assemble: f64,

@@ -213,7 +213,7 @@ impl Account {
     }
 }
 
-/// What a rank did of what a plan has given to one: tests, finding them, and what was made ready for them.
+/// What a rank did of what a plan has given to one: tests, and, of its own, finding them and what it made ready for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Did {
     /// To which rank.

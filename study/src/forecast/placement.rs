@@ -183,7 +183,7 @@ impl Placement {
     }
 
     /// What a rank `tells` of what it did in the last step, by what the forecast that this plan is made of takes tests for. If tests are stolen,
-    /// some of them may be others'.
+    /// some of them may be others'; what a thief makes ready for these is nobody's.
     #[must_use]
     pub fn did(
         &self,
@@ -193,9 +193,15 @@ impl Placement {
     ) -> Vec<Did> {
         let mut readied = Readied::new(&self.nodes);
         let of = rank as u32;
-        let looks = LOOK * tells.tests.len() as u64
+        let looks = LOOK * self.known(rank).len() as u64
             + looks_of_patch(self.nodes.len()) * self.patches(rank).len() as u64;
-        let mut did = vec![Did { of, work: looks }];
+        let again = if self.is_inside(self.cuts[rank]) {
+            DEAL
+        } else {
+            0
+        };
+        let work = looks + again;
+        let mut did = vec![Did { of, work }];
         let mut next = 0;
         for told in &tells.tests {
             let rate;
@@ -251,7 +257,11 @@ impl Placement {
                 Some(pace) => self.cuts[within].saturating_add((taken / pace) as u64),
                 None => all,
             };
-            last = self.worth_cutting(place.min(all)).max(last);
+            let place = self.worth_cutting(place.min(all)).max(last);
+            // Nor between two cuts of one test.
+            if place - last >= LEAST || !self.is_inside(last) {
+                last = place;
+            }
         }
         cuts.extend([last, u64::MAX]);
         // What was seen was seen of stretches as they were.
@@ -296,7 +306,12 @@ impl Placement {
         last.map_or(0, |(spent, begin)| begin + length(spent))
     }
 
-    /// The nearest place that leaves no part of a test that is not worth it.
+    /// Whether a place is amid a test.
+    fn is_inside(&self, place: u64) -> bool {
+        place < self.end() && self.begins.binary_search(&place).is_err()
+    }
+
+    /// The nearest place that leaves no part of a test, up to where it begins or ends, that is not worth it.
     fn worth_cutting(&self, place: u64) -> u64 {
         let behind = self.begins.partition_point(|&begin| begin <= place);
         let Some(test) = behind.checked_sub(1) else {
@@ -469,7 +484,7 @@ fn level(before: &[u64], work: u64) -> u64 {
         if level <= step {
             break;
         }
-        filled += step;
+        filled = filled.saturating_add(step);
         level = filled / covered;
     }
     level
@@ -823,8 +838,11 @@ mod tests {
         assert_eq!(told.len(), 4);
         for Did { of, work } in told {
             let own = did(&placement, &costs, 4)[of as usize];
-            // And who tells has found and made ready what tests need.
-            assert!(work.abs_diff(own) < 1_000, "rank {of}: {work}, not {own}");
+            // And who tells has found tests, and has dealt out again what it shares.
+            assert!(
+                work.abs_diff(own) < DEAL + 1_000,
+                "rank {of}: {work}, not {own}"
+            );
         }
     }
 
@@ -866,6 +884,33 @@ mod tests {
             assert!(most < 1.12 * mean, "{most} of {mean} in step {step}");
             placement.shift(all);
         }
+    }
+
+    #[test]
+    fn no_part_between_two_cuts_is_smaller_than_is_worth_it() {
+        let spent = Spent {
+            patch: 0,
+            against: Against::Itself,
+            work: 600_000,
+        };
+        let forecast = Forecast::of_tests(&[spent]);
+        // The third has to do nearly all that is even beside tests.
+        let mut placement = forecast.placed(&[10], &[0, 0, 0, 0, 0, 0]);
+        placement.beside[2] = 117_000;
+        for _ in 0..20 {
+            placement.shift(own(&[120_000, 120_000, 1_000, 120_000, 120_000, 119_000]));
+            for ends in placement.cuts.windows(2) {
+                let part = ends[1].min(600_000) - ends[0];
+                assert!(part == 0 || part >= LEAST, "{part}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_level_of_absurd_steps_is_a_number() {
+        assert_eq!(level(&[u64::MAX / 2, 0, 0], u64::MAX), u64::MAX / 2);
+        assert_eq!(level(&[u64::MAX, 1], 7), 8);
+        assert_eq!(level(&[3, 3], 4), 5);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
 /// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
-/// 6 has no steps that lead to those that count.
+/// 6 has no steps that lead to those that count, 7 no price of moving cuts.
 const VERSION: u8 = 8;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;

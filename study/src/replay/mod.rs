@@ -47,8 +47,9 @@ const AGREED: u64 = 2;
 const START_GATHERS: u32 = 2;
 /// Products that the first solve of a step begins with, and a further one: the prescribed changes, and the vectors along which it starts.
 const STARTS: [u32; 2] = [3, 2];
-/// Bytes of what a top-level test cost, as ranks tell each other, and of what all have cost a rank.
+/// Bytes of what a top-level test cost, as ranks tell each other.
 const SPENT: u64 = 16;
+/// Bytes of what a rank did of its own tests; 12 more for each that it has stolen from are neglected.
 const DID: u64 = 25;
 /// Plans of where tests are forked that precede the first recorded step.
 const PLANS_BEFORE: usize = 6;
