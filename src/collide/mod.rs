@@ -5,6 +5,7 @@
 //! elsewhere. This module does not know ranks; whoever calls it gives and takes test runs.
 
 pub mod audit;
+mod begin;
 pub mod body;
 pub mod body_motion;
 mod bvh;

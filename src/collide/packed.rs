@@ -275,6 +275,35 @@ pub(super) fn eight(lines: &Lines, ways: &Ways) -> [Packed; LANES] {
     })
 }
 
+/// The arguments of [`Grid::measure_some`].
+struct MeasuringSome<'a, F> {
+    places: &'a [u32],
+    ends: F,
+    anchor: DVec3,
+    lines: Lines,
+    out: &'a mut [Packed],
+}
+
+impl<F: Fn(u32) -> [DVec3; 2]> Work for MeasuringSome<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(self, width: W) {
+        let mut points = [[DVec3::ZERO; 2]; LANES];
+        for places in self.places.chunks(LANES) {
+            // Of the last few, what was there before stands for those that are missing.
+            for (point, &place) in points.iter_mut().zip(places) {
+                *point = (self.ends)(place);
+            }
+            let ways = width.ways(points, self.anchor);
+            let volumes = width.volumes(&self.lines, &ways);
+            for (&place, volume) in places.iter().zip(&volumes) {
+                self.out[place as usize] = *volume;
+            }
+        }
+    }
+}
+
 /// The arguments of [`Grid::measure`].
 struct Measuring<'a> {
     ways: &'a [Ways],
@@ -335,15 +364,40 @@ impl Grid {
     /// Volumes of what is within `radius` (m) of ways seen from an anchor, which is to be as near to the points as the cloth is large,
     /// or the [origin](Self::origin). There are eight for each eight ways.
     pub(super) fn measure(&self, ways: &[Ways], anchor: DVec3, radius: f64, out: &mut Vec<Packed>) {
+        out.resize(LANES * ways.len(), Packed::NOTHING);
+        let (out, _) = out.as_chunks_mut();
+        let lines = self.lines_from(anchor, radius);
+        widest(Measuring { ways, lines, out });
+    }
+
+    /// The same volumes, of the points of some places only, which go from one end to the other; those of others stay as they are.
+    ///
+    /// # Panics
+    /// If there is no room for one of the places.
+    pub(super) fn measure_some(
+        &self,
+        (places, ends): (&[u32], impl Fn(u32) -> [DVec3; 2]),
+        anchor: DVec3,
+        radius: f64,
+        out: &mut [Packed],
+    ) {
+        let lines = self.lines_from(anchor, radius);
+        widest(MeasuringSome {
+            places,
+            ends,
+            anchor,
+            lines,
+            out,
+        });
+    }
+
+    fn lines_from(&self, anchor: DVec3, radius: f64) -> Lines {
         let mut first = self.first.map(f64::from);
         for (k, first) in first.iter_mut().enumerate() {
             let (at, _) = along(anchor - self.origin, k);
             *first += at * f64::from(self.scale[k]);
         }
-        out.resize(LANES * ways.len(), Packed::NOTHING);
-        let (out, _) = out.as_chunks_mut();
-        let lines = Lines::new(self.scale, first, radius * self.lines);
-        widest(Measuring { ways, lines, out });
+        Lines::new(self.scale, first, radius * self.lines)
     }
 
     /// A point near the middle of the cloth as it is when the step begins.

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::culling_tests::{CELL, Case, SHAPES, rest_shape, wavy};
 use super::tests::Random;
 use super::*;
+use crate::physics::tests::grid;
 
 /// Targets in an order of their own.
 fn shuffled(snap: &Snapshot<'_>, seed: u64) -> Vec<Target> {
@@ -113,6 +114,45 @@ fn a_stolen_run_finds_what_it_looks_at_whatever_was_there() {
     assert!(first & second == first && second != first);
     assert_eq!(third, all);
     assert_ne!(pieces.opened(0), Some(all));
+}
+
+#[test]
+fn a_run_that_names_other_pieces_than_its_tests_are_of_is_refused() {
+    let case = Case::new(&rest_shape(0), 4, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
+    let geometry = case.geometry(&case.cloth[0]);
+    let mut room = Volumes::default();
+    let snap = Snapshot::new(&geometry, &mut room, &case.x, &case.v, 0.0, case.dt);
+    let good = travelled(Target::Patches(0, 1), &snap);
+    assert!(good.is_valid(&snap));
+    let mut value = serde_json::to_value(&good).unwrap();
+    let [one, two] = good.pieces();
+    let lowest = one & one.wrapping_neg();
+    let all = case.cloth[0].refit(0).whole();
+    for pieces in [[one & !lowest, two], [0, 0], [one | (all + 1), two]] {
+        value["pieces"] = serde_json::to_value(pieces).unwrap();
+        let run: TestRun = serde_json::from_value(value.clone()).unwrap();
+        assert!(!run.is_valid(&snap), "{pieces:?}");
+    }
+}
+
+#[test]
+fn tests_of_patches_side_by_side_look_into_few_pieces() {
+    let case = Case::new(&grid(32, 1.0), 4, 0.5 / 32.0, |p| (p, DVec3::ZERO));
+    let geometry = case.geometry(&case.cloth[0]);
+    let mut room = Volumes::default();
+    let snap = Snapshot::new(&geometry, &mut room, &case.x, &case.v, 0.0, case.dt);
+    let (mut opened, mut of) = (0, 0);
+    for target in snap.targets() {
+        if let (Target::Patches(p, q), Some(run)) = (target, TestRun::new(target, &snap)) {
+            let wholes = [p, q].map(|patch| case.cloth[0].refit(patch).whole());
+            for (pieces, whole) in run.pieces().into_iter().zip(wholes) {
+                assert!(pieces != 0 && pieces & !whole == 0);
+                opened += pieces.count_ones();
+                of += whole.count_ones();
+            }
+        }
+    }
+    assert!(opened > 0 && 2 * opened < of, "{opened} of {of}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Whatever a test needs is made when it asks. Where several threads test, all may ask for the same at once, and all but one wait; so they
 //! make before what every test asks for, each its own share.
 
+use std::collections::BTreeMap;
+
 use super::snapshot::Snapshot;
 use super::surface::ClothSurface;
 
@@ -27,18 +29,30 @@ impl Snapshot<'_> {
         self.whole_volumes(patch as u32);
     }
 
-    /// The pieces of both trees into which tests of two patches may look, a bit for each.
-    pub(crate) fn met(&self, p: u32, q: u32) -> [u64; 2] {
-        [(p, q), (q, p)].map(|(p, q)| {
-            let root = self.patch_volumes(q).root();
-            let met = |root| self.cloth.refit(p).met(&root, self.patch_volumes(p));
-            root.map_or(0, met)
-        })
+    /// Makes boxes around the pieces of a patch's tree.
+    pub(crate) fn make_boxes(&self, patch: usize) {
+        self.boxes(patch as u32);
     }
 }
 
-/// The pieces of a patch's tree: the nodes below the root of each, and how many vertices they have in all, counted in each piece.
-pub(crate) fn pieces(cloth: &ClothSurface, patch: usize) -> (Vec<u32>, usize) {
+/// What there is to a patch's tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PiecesOf {
+    /// The nodes of each piece.
+    pub(crate) nodes: Vec<u32>,
+    /// Vertices by the pieces that have them, a bit for each: how many there are of each kind, ascending.
+    pub(crate) vertices: Vec<(u64, u32)>,
+}
+
+/// The pieces of a patch's tree.
+pub(crate) fn pieces(cloth: &ClothSurface, patch: usize) -> PiecesOf {
     let refit = cloth.refit(patch as u32);
-    (refit.pieces().collect(), refit.corners())
+    let mut kinds = BTreeMap::new();
+    for &pieces in refit.shared() {
+        *kinds.entry(pieces).or_default() += 1;
+    }
+    PiecesOf {
+        nodes: refit.pieces().collect(),
+        vertices: kinds.into_iter().collect(),
+    }
 }

@@ -5,13 +5,12 @@
 //! Stretches are so short that the volumes of one stay in the fastest cache.
 //!
 //! A tree that is tested against few others need not be refitted whole. It consists of *pieces*, small subtrees that hold all leaves between
-//! them, and of what is above these. The volume of a piece's root is the union of those of its vertices, whatever lies between: unions on the
-//! grid are exact. What is inside a piece is refitted once somebody may look at it.
+//! them, and of what is above these. A piece is refitted once somebody may look at it; what is above is looked at by who tests the tree whole.
 
 use std::ops::Range;
 
 use super::bvh::{Below, Bvh, Node};
-use super::packed::{Nodes, Packed, Siblings};
+use super::packed::{Packed, Siblings};
 use super::width::{Width, Work, widest};
 
 /// Nodes of a stretch.
@@ -33,6 +32,8 @@ pub(super) struct Refit {
     pieces: Vec<Piece>,
     /// The places of the vertices of each piece, each once.
     corners: Vec<u32>,
+    /// Of each place, the pieces that have it.
+    shared: Vec<u64>,
     /// Of the inner nodes above pieces, from the last on: the node, and its children.
     above: Vec<(u32, Below)>,
 }
@@ -42,7 +43,9 @@ pub(super) struct Refit {
 struct Piece {
     root: u32,
     below: Below,
-    /// What is below its root, among all leaves and inner nodes.
+    /// The nodes below its root.
+    nodes: Range<u32>,
+    /// Its leaves among all, and the inner nodes below its root.
     leaves: Range<u32>,
     inner: Range<u32>,
     /// Where its vertices are among those of all pieces.
@@ -70,6 +73,7 @@ impl Refit {
             let triangles = all.leaves.len();
             all.cut(tree, (0, triangles), PIECE.max(triangles.div_ceil(PIECES)));
             all.above.reverse();
+            all.share();
         }
         all
     }
@@ -92,13 +96,12 @@ impl Refit {
         };
         let leaf = |node: u32| self.leaves.partition_point(|leaf| leaf[3] >= node) as u32;
         let inner = |node: u32| self.inner.partition_point(|inner| inner.0 >= node) as u32;
-        let leaves = leaf(nodes.end)..leaf(nodes.start);
-        let inner = inner(nodes.end)..inner(nodes.start);
-        let own = match tree.node(root) {
-            Node::Inner(_) => leaves.clone(),
+        let leaves = match tree.node(root) {
+            Node::Inner(_) => leaf(nodes.end)..leaf(nodes.start),
             Node::Leaf(_) => leaf(root + 1)..leaf(root),
         };
-        let own = &self.leaves[own.start as usize..own.end as usize];
+        let inner = inner(nodes.end)..inner(nodes.start);
+        let own = part(&self.leaves, &leaves);
         let mut corners: Vec<u32> = own.iter().flat_map(|&[a, b, c, _]| [a, b, c]).collect();
         corners.sort_unstable();
         corners.dedup();
@@ -107,15 +110,28 @@ impl Refit {
         self.pieces.push(Piece {
             root,
             below: tree.below()[root as usize],
+            nodes,
             leaves,
             inner,
             corners: first..self.corners.len() as u32,
         });
     }
 
-    /// The nodes below the root of each piece.
+    /// Notes which pieces have which places.
+    fn share(&mut self) {
+        let places = self.corners.iter().max().map_or(0, |&last| last + 1);
+        self.shared = vec![0; places as usize];
+        for (at, piece) in self.pieces.iter().enumerate() {
+            for &place in part(&self.corners, &piece.corners) {
+                self.shared[place as usize] |= 1 << at;
+            }
+        }
+    }
+
+    /// The nodes of each piece.
     pub(super) fn pieces(&self) -> impl ExactSizeIterator<Item = u32> {
-        (self.pieces.iter()).map(|piece| (piece.leaves.len() + piece.inner.len()) as u32)
+        let nodes = |piece: &Piece| 1 + piece.nodes.len() as u32;
+        self.pieces.iter().map(nodes)
     }
 
     /// All pieces, a bit for each.
@@ -126,9 +142,44 @@ impl Refit {
         }
     }
 
-    /// The vertices of pieces; one that several have counts in each.
-    pub(super) fn corners(&self) -> usize {
-        self.corners.len()
+    /// The root of a piece.
+    pub(super) fn root(&self, piece: u32) -> u32 {
+        self.pieces[piece as usize].root
+    }
+
+    /// Whether a node belongs to one of some pieces, a bit for each.
+    pub(super) fn is_in(&self, node: u32, pieces: u64) -> bool {
+        // Of subtrees side by side what is below the first precedes what is below the next.
+        let below = (self.pieces).partition_point(|piece| piece.nodes.end <= node);
+        let is_below = self
+            .pieces
+            .get(below)
+            .is_some_and(|p| p.nodes.contains(&node));
+        let root = || self.pieces.iter().position(|piece| piece.root == node);
+        let piece = if is_below { Some(below) } else { root() };
+        piece.is_some_and(|piece| pieces >> piece & 1 != 0)
+    }
+
+    /// The places of the vertices of each piece.
+    pub(super) fn corners(&self) -> impl Iterator<Item = &[u32]> {
+        (self.pieces.iter()).map(|piece| part(&self.corners, &piece.corners))
+    }
+
+    /// Of each place that any piece has, those that have it, a bit for each.
+    pub(super) fn shared(&self) -> &[u64] {
+        &self.shared
+    }
+
+    /// Puts on a list the places that some pieces have and some others do not, each once.
+    pub(super) fn places(&self, of: u64, but: u64, out: &mut Vec<u32>) {
+        let mut had = but;
+        for (at, piece) in self.pieces.iter().enumerate() {
+            if of >> at & 1 != 0 {
+                let corners = part(&self.corners, &piece.corners).iter().copied();
+                out.extend(corners.filter(|&place| self.shared[place as usize] & had == 0));
+                had |= 1 << at;
+            }
+        }
     }
 
     /// Fills in the volumes of all nodes, in the order of [`Nodes`](super::packed::Nodes), from those of vertices.
@@ -145,42 +196,30 @@ impl Refit {
         end(volumes);
     }
 
-    /// Fills in the volumes of the roots of pieces and of what is above them; what is inside stays as it was, of whatever step.
+    /// Fills in the volumes of some pieces; what else there is stays as it was, of whatever step.
     ///
     /// # Panics
     /// If there are fewer vertices than places.
-    pub(super) fn begin(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
+    pub(super) fn open(&self, which: u64, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
         self.make_room(volumes);
-        widest(Folding {
-            of: self,
-            vertices,
-            volumes,
-        });
-        end(volumes);
-    }
-
-    /// The pieces into which tests against what lies in a volume may look, a bit for each: those whose roots it meets, and one that is all of the
-    /// tree, for a test of two trees begins below their roots.
-    pub(super) fn met(&self, by: &Packed, volumes: Nodes<'_>) -> u64 {
-        if self.pieces.len() == 1 {
-            return 1;
-        }
-        let meets =
-            |(at, piece): (u32, &Piece)| u64::from(volumes.of(piece.root).overlaps(by)) << at;
-        (0..).zip(&self.pieces).map(meets).sum()
-    }
-
-    /// Fills in the volumes inside some pieces.
-    ///
-    /// # Panics
-    /// If there are fewer vertices than places, or volumes than nodes.
-    pub(super) fn open(&self, which: u64, vertices: &[Packed], volumes: &mut [Siblings]) {
         widest(Opening {
             of: self,
             which,
             vertices,
             volumes,
         });
+        if self.pieces.len() == 1 {
+            end(volumes);
+        }
+    }
+
+    /// Fills in the volumes of what is above pieces, from those of all their roots.
+    ///
+    /// # Panics
+    /// If there are fewer volumes than nodes.
+    pub(super) fn join(&self, volumes: &mut [Siblings]) {
+        sweep_inner(&self.above, volumes);
+        end(volumes);
     }
 
     fn make_room(&self, volumes: &mut Vec<Siblings>) {
@@ -255,27 +294,6 @@ impl Work for Sweep<'_> {
     }
 }
 
-/// The arguments of [`Refit::begin`].
-struct Folding<'a> {
-    of: &'a Refit,
-    vertices: &'a [Packed],
-    volumes: &'a mut [Siblings],
-}
-
-impl Work for Folding<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<W: Width>(self, width: W) {
-        for piece in &self.of.pieces {
-            let corners = part(&self.of.corners, &piece.corners);
-            let whole = width.union(self.vertices, corners);
-            put(self.volumes, (piece.root, piece.below), &whole);
-        }
-        sweep_inner(&self.of.above, self.volumes);
-    }
-}
-
 /// The arguments of [`Refit::open`].
 struct Opening<'a> {
     of: &'a Refit,
@@ -294,6 +312,9 @@ impl Work for Opening<'_> {
                 let leaves = part(&self.of.leaves, &piece.leaves);
                 sweep_leaves(leaves, self.vertices, self.volumes);
                 sweep_inner(part(&self.of.inner, &piece.inner), self.volumes);
+                if !piece.nodes.is_empty() {
+                    sweep_inner(&[(piece.root, piece.below)], self.volumes);
+                }
             }
         }
     }
@@ -308,10 +329,12 @@ fn place(node: u32) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use glam::DVec3;
 
     use super::super::extent::Extent;
-    use super::super::packed::{Grid, Ways};
+    use super::super::packed::{Grid, Nodes, Ways};
     use super::super::traverse::Bounds;
     use super::*;
 
@@ -353,38 +376,46 @@ mod tests {
                 assert_eq!(first.one(0), first.one(1));
             }
 
-            // The same piece by piece: what is above and roots of pieces from their vertices alone, then what is inside.
+            // The same piece by piece, whatever there was before.
             let mut pieced = Vec::new();
-            refit.begin(&vec![vertices[0]; vertices.len()], &mut pieced);
-            refit.open(
-                refit.whole(),
-                &vec![vertices[0]; vertices.len()],
-                &mut pieced,
-            );
-            refit.begin(&vertices, &mut pieced);
-            let mut made = refit.above.len() + refit.pieces.len();
-            let roots = (refit.pieces.iter()).map(|piece| piece.root);
-            for node in roots.chain(refit.above.iter().map(|above| above.0)) {
-                assert_eq!(
-                    Nodes(&pieced).of(node),
-                    nodes.of(node),
-                    "root {node} of {count}"
-                );
-                let below = Bounds::below(Nodes(&pieced), &tree, node);
-                assert_eq!(below, tree.below()[node as usize]);
-            }
+            let others = vec![vertices[0]; vertices.len()];
+            refit.run(&others, &mut pieced);
             assert!(refit.pieces.len() <= PIECES);
+            let (mut made, mut places, mut known) = (0, Vec::new(), others);
             for (at, inside) in refit.pieces().enumerate() {
-                assert_eq!(refit.whole() >> at & 1, 1);
-                assert!(inside < 2 * PIECE as u32);
+                let (which, before) = (1 << at, (1 << at) - 1);
+                assert_eq!(refit.whole() & which, which);
+                assert!(inside <= 2 * PIECE as u32);
                 made += inside as usize;
-                if count > 300 {
-                    assert!(volumes != pieced);
+                // Its vertices are all that is read, and those that others have are there.
+                places.clear();
+                refit.places(which, before, &mut places);
+                for &place in &places {
+                    known[place as usize] = vertices[place as usize];
+                    assert_eq!(refit.shared()[place as usize] & before, 0);
                 }
-                refit.open(1 << at, &vertices, &mut pieced);
+                refit.open(which, &known, &mut pieced);
+                let mut nodes_in = 0;
+                for node in (0..tree.len() as u32).filter(|&node| refit.is_in(node, which)) {
+                    nodes_in += 1;
+                    assert_eq!(Nodes(&pieced).of(node), nodes.of(node), "{node} of {count}");
+                    let below = Bounds::below(Nodes(&pieced), &tree, node);
+                    assert_eq!(below, tree.below()[node as usize]);
+                }
+                assert_eq!(nodes_in, inside);
+                assert!(refit.is_in(refit.root(at as u32), which));
             }
+            assert_eq!(made + refit.above.len(), tree.len());
+            if count > 300 {
+                assert!(volumes != pieced);
+            }
+            let mut all = Vec::new();
+            refit.places(refit.whole(), 0, &mut all);
+            all.sort_unstable();
+            let distinct: BTreeSet<u32> = (0..count).flat_map(corners).collect();
+            assert!(all.into_iter().eq(distinct));
+            refit.join(&mut pieced);
             assert_eq!(refit.whole().count_ones() as usize, refit.pieces.len());
-            assert_eq!(made, tree.len());
             assert_eq!(volumes, pieced);
         }
     }

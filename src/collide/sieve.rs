@@ -15,6 +15,7 @@ use super::narrow;
 use super::packed::{Nodes, Packed};
 use super::snapshot::Snapshot;
 use super::surface::{ClothSurface, Face};
+use super::volumes::Held;
 use super::width::{Width, Work, widest};
 
 /// Pairs of triangles that are taken at once.
@@ -33,13 +34,13 @@ pub(super) struct Leaves<'a> {
 }
 
 impl<'a> Leaves<'a> {
-    /// With the volumes of its tree, as far as tests look at them.
-    pub(super) fn new(snap: &'a Snapshot<'_>, patch: u32, nodes: Nodes<'a>) -> Self {
+    /// With its volumes, as far as tests look at them.
+    pub(super) fn new(snap: &'a Snapshot<'_>, patch: u32, volumes: &'a Held<'_>) -> Self {
         Self {
             cloth: snap.cloth,
             tree: &snap.cloth.patches()[patch as usize],
-            nodes,
-            vertices: snap.vertex_volumes(patch),
+            nodes: volumes.nodes(),
+            vertices: volumes.vertices(),
         }
     }
 

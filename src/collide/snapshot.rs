@@ -11,12 +11,13 @@ use std::sync::{MutexGuard, PoisonError};
 
 use glam::DVec3;
 
+use super::begin;
 use super::body::Body;
 use super::body_motion::{BodyMotion, Sweep};
 use super::charts::{self, BLOCKS, Together};
 use super::extent::Extent;
 use super::firmness::{self, BESIDE, Ends, Firmness, Gradients};
-use super::kdop::Kdop18;
+use super::kdop::{Aabb, Kdop18};
 use super::near::{Near, NearPairs};
 use super::packed::{self, Grid, Nodes, Packed, Ways};
 use super::surface::{ClothSurface, Culling};
@@ -239,6 +240,22 @@ impl<'a> Snapshot<'a> {
         }
     }
 
+    /// Boxes around the pieces of a patch's tree.
+    pub(super) fn boxes(&self, patch: u32) -> &[Aabb] {
+        self.volumes.boxes[patch as usize].of(|out| {
+            let vertices = &self.cloth.patch_vertices()[patch as usize];
+            let ends = |place: u32| self.ends(vertices[place as usize]);
+            let groups = self.cloth.refit(patch).corners();
+            begin::boxes(groups, ends, 0.5 * self.reach, out);
+        })
+    }
+
+    /// Tells `found` which pieces of two patches' trees may touch.
+    pub(super) fn touching(&self, p: u32, q: u32, found: impl FnMut(u32, u32)) {
+        let both = [p, q].map(|patch| (self.patch_root(patch), self.boxes(patch)));
+        begin::touching(both, found);
+    }
+
     /// Volumes of a patch's tree.
     pub(super) fn patch_volumes(&self, patch: u32) -> Nodes<'_> {
         Nodes(self.volumes.patches[patch as usize].of(|volumes| {
@@ -247,39 +264,32 @@ impl<'a> Snapshot<'a> {
         }))
     }
 
-    /// Volumes of a patch's tree for tests against itself or a body.
+    /// Volumes of a patch for tests against itself or a body.
     pub(super) fn whole_volumes(&self, patch: u32) -> Held<'_> {
+        let vertices = self.vertex_volumes(patch);
         if self.in_pieces {
-            let made_from = (self.cloth.refit(patch), self.vertex_volumes(patch));
-            Held::Pieces(self.pieces(patch).whole(made_from.0, made_from.1))
+            let made = self.pieces(patch).whole(self.cloth.refit(patch), vertices);
+            Held::Pieces(made, Some(vertices))
         } else {
-            Held::Whole(self.patch_volumes(patch))
+            Held::Whole(self.patch_volumes(patch), vertices)
         }
     }
 
-    /// Volumes of two patches' trees for tests against each other.
-    ///
-    /// Below a node a test looks only if this meets a node of the other tree, all of which lie in its root, and below the root of a tree in any case: so
-    /// a piece whose root that of the other tree does not meet may stay as it is, unless it is all of the tree.
-    pub(super) fn volumes_of_two(&self, p: u32, q: u32) -> [Held<'_>; 2] {
-        let both = [(p, q), (q, p)];
+    /// Volumes of a patch for tests that look into some pieces of its tree, a bit for each.
+    pub(super) fn some_volumes(&self, patch: u32, pieces: u64) -> Held<'_> {
         if !self.in_pieces {
-            return both.map(|(p, _)| Held::Whole(self.patch_volumes(p)));
+            return self.whole_volumes(patch);
         }
-        both.map(|(p, q)| {
-            let known = self.pieces(p).against(q);
-            Held::Pieces(known.unwrap_or_else(|| {
-                let (_, other) = (self.tree_root(p), self.tree_root(q));
-                let made_from = (self.cloth.refit(p), self.vertex_volumes(p));
-                self.pieces(p).open(made_from, (q, other))
-            }))
-        })
-    }
-
-    /// The volume of the root of a patch's tree, made of pieces; none of a patch without triangles.
-    pub(super) fn tree_root(&self, patch: u32) -> Option<Packed> {
-        let made_from = (self.cloth.refit(patch), self.vertex_volumes(patch));
-        self.pieces(patch).root(made_from.0, made_from.1)
+        let known = self.volumes.vertices[patch as usize].made();
+        let measure = |places: &[u32], out: &mut Vec<Packed>| {
+            let vertices = &self.cloth.patch_vertices()[patch as usize];
+            out.resize(vertices.len(), Packed::NOTHING);
+            let points = (places, |at| self.ends(vertices[at as usize]));
+            let (anchor, radius) = (self.anchor(patch), 0.5 * self.reach);
+            (self.grid()).measure_some(points, anchor, radius, out);
+        };
+        let which = (self.cloth.refit(patch), pieces);
+        Held::Pieces(self.pieces(patch).open(which, known, measure), known)
     }
 
     fn pieces(&self, patch: u32) -> MutexGuard<'_, Pieces> {
@@ -297,6 +307,20 @@ impl<'a> Snapshot<'a> {
         }
     }
 
+    /// The ends of a vertex's way.
+    #[inline(always)]
+    fn ends(&self, vertex: u32) -> [DVec3; 2] {
+        let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
+        [x, x + v * self.dt]
+    }
+
+    /// Where ways of a patch's vertices are seen from: the first of them.
+    fn anchor(&self, patch: u32) -> DVec3 {
+        let vertices = &self.cloth.patch_vertices()[patch as usize];
+        let anchor = vertices.first().map(|&v| self.x[v as usize]);
+        anchor.unwrap_or_default()
+    }
+
     /// What all volumes lie on: the grid over the cloth as it is at the start of the step, which all ranks know before they have told each other how
     /// far their patches move. Cloth that moves beyond it is not missed, for its border holds it.
     pub(super) fn grid(&self) -> &Grid {
@@ -304,15 +328,10 @@ impl<'a> Snapshot<'a> {
         grid.get_or_init(|| Grid::over(self.extent.unwrap_or_else(|| Extent::of(self.x))))
     }
 
-    /// Ways of the vertices of a patch's triangles in the step, seen from the first of them.
+    /// Ways of the vertices of a patch's triangles in the step, seen from its anchor, which is given with them.
     pub(super) fn ways(&self, patch: u32) -> (&[Ways], DVec3) {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
-        let anchor = vertices.first().map(|&v| self.x[v as usize]);
-        let anchor = anchor.unwrap_or_default();
-        let ends = |&vertex: &u32| {
-            let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
-            [x, x + v * self.dt]
-        };
+        let (ends, anchor) = (|&vertex: &u32| self.ends(vertex), self.anchor(patch));
         let kept = &self.volumes.ways[patch as usize];
         (
             kept.of(|ways| Ways::of(vertices, ends, anchor, ways)),

@@ -21,7 +21,7 @@ use super::near::NearPair;
 use super::packed::Nodes;
 use super::sieve::{Leaves, Sieve, TRIANGLES};
 use super::snapshot::Snapshot;
-use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance, second_of};
+use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance, asked, second_of};
 use super::volumes::Held;
 
 /// What is tested against what.
@@ -121,10 +121,12 @@ pub struct TestRun {
     /// Untried tests, oldest first: a node of each tree (for a patch against itself, equal nodes stand for
     /// all pairs below; for an analytic body the second is 0; see [`NEAR`]).
     stack: Vec<(u32, u32)>,
+    /// Of two patches, the pieces of each one's tree that tests look into, a bit for each.
+    pieces: [u64; 2],
 }
 
 impl TestRun {
-    /// The whole test of a target; `None` if its roots are apart.
+    /// The whole test of a target; `None` if it is seen at once that the two are apart.
     #[must_use]
     pub fn new(target: Target, snap: &Snapshot<'_>) -> Option<Self> {
         let root = |p: u32| snap.patch_root(p);
@@ -146,20 +148,38 @@ impl TestRun {
         if !meet {
             return None;
         }
-        let mut stack = vec![(0, 0)];
-        if let Target::Patch(p) = target {
-            let groups = snap.near_pairs(p).map_or(0, |near| near.groups().len());
-            if groups > 0 {
-                stack.push((NEAR, groups as u32));
+        let (mut stack, mut pieces) = (vec![(0, 0)], [0; 2]);
+        match target {
+            Target::Patch(p) => {
+                let groups = snap.near_pairs(p).map_or(0, |near| near.groups().len());
+                if groups > 0 {
+                    stack.push((NEAR, groups as u32));
+                }
             }
+            Target::Patches(p, q) => {
+                (stack, pieces) = first_tests(snap, (p, q));
+                if stack.is_empty() {
+                    return None;
+                }
+            }
+            Target::PatchBody(..) => {}
         }
-        Some(Self { target, stack })
+        Some(Self {
+            target,
+            stack,
+            pieces,
+        })
     }
 
     /// What is tested.
     #[must_use]
     pub fn target(&self) -> Target {
         self.target
+    }
+
+    /// Of two patches, the pieces of each one's tree that the tests look into, a bit for each.
+    pub(crate) fn pieces(&self) -> [u64; 2] {
+        self.pieces
     }
 
     /// Tests until done or until `budget` tests were made; returns how many were, and whether it is done.
@@ -219,7 +239,7 @@ impl TestRun {
                 }
                 let volumes = snap.whole_volumes(p);
                 let nodes = volumes.nodes();
-                let own = Leaves::new(snap, p, nodes);
+                let own = Leaves::new(snap, p, &volumes);
                 let mut pairs = LeafPairs::new(snap, [&own, &own], out);
                 let leaf = |found: &[(u32, u32)]| {
                     leaves += found.len() as u32;
@@ -232,9 +252,11 @@ impl TestRun {
                 tests
             }
             Target::Patches(p, q) => {
-                let volumes = snap.volumes_of_two(p, q);
+                let [one, two] = self.pieces;
+                let volumes = [(p, one), (q, two)].map(|(p, which)| snap.some_volumes(p, which));
                 let [a, b] = [&volumes[0], &volumes[1]].map(Held::nodes);
-                let [one, two] = [(p, a), (q, b)].map(|(p, nodes)| Leaves::new(snap, p, nodes));
+                let one = Leaves::new(snap, p, &volumes[0]);
+                let two = Leaves::new(snap, q, &volumes[1]);
                 let mut pairs = LeafPairs::new(snap, [&one, &two], out);
                 let leaf = |found: &[(u32, u32)]| {
                     leaves += found.len() as u32;
@@ -353,6 +375,7 @@ impl TestRun {
         Some(Self {
             target: self.target,
             stack,
+            pieces: self.pieces,
         })
     }
 
@@ -380,6 +403,18 @@ impl TestRun {
             Target::Patch(p) => snap.near_pairs(p).map_or(0, |near| near.groups().len()),
             _ => 0,
         };
+        let [one, two] = self.pieces;
+        let in_pieces = |(a, b): (u32, u32)| match self.target {
+            Target::Patches(p, q) => {
+                snap.cloth.refit(p).is_in(a, one) && snap.cloth.refit(q).is_in(b, two)
+            }
+            Target::Patch(_) | Target::PatchBody(..) => true,
+        };
+        if let Target::Patches(p, q) = self.target
+            && [(p, one), (q, two)].map(|(p, which)| which & !snap.cloth.refit(p).whole()) != [0; 2]
+        {
+            return false;
+        }
         // Near pairs come first: those are the newest.
         let newest = self.stack.len().saturating_sub(1);
         self.stack.iter().enumerate().all(|(index, &(a, b))| {
@@ -387,10 +422,34 @@ impl TestRun {
                 let is_of_patch = matches!(self.target, Target::Patch(_));
                 is_of_patch && index == newest && a & !NEAR <= b && b as usize <= near
             } else {
-                (a as usize) < first && (second_of((a, b)) as usize) < second
+                let second_node = second_of((a, b));
+                (a as usize) < first
+                    && (second_node as usize) < second
+                    && in_pieces((a, second_node))
             }
         })
     }
+}
+
+/// The tests that a test of two patches begins with, of the roots of pieces that may touch but for what is known to be apart; and the pieces
+/// of each that are in any, a bit for each.
+fn first_tests(snap: &Snapshot<'_>, (p, q): (u32, u32)) -> (Vec<(u32, u32)>, [u64; 2]) {
+    let (first, second) = (snap.cloth.refit(p), snap.cloth.refit(q));
+    let firmly = snap.firmly(p, q);
+    let (mut tests, mut pieces) = (Vec::new(), [0; 2]);
+    snap.touching(p, q, |a, b| {
+        let test = (first.root(a), second.root(b));
+        let test = match &firmly {
+            Some(firmly) => asked(firmly, test),
+            None => Some(test),
+        };
+        if let Some(test) = test {
+            tests.push(test);
+            pieces[0] |= 1 << a;
+            pieces[1] |= 1 << b;
+        }
+    });
+    (tests, pieces)
 }
 
 /// Tests groups of near pairs of a patch.

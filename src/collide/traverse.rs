@@ -23,6 +23,19 @@ pub(super) fn second_of(test: (u32, u32)) -> u32 {
     test.1 & !(FAR | ASKED)
 }
 
+/// A test of two nodes of which culling is asked, as it stands on a stack; none if they are apart.
+#[inline(always)]
+pub(super) fn asked(cull: &impl Cull, (a, b): (u32, u32)) -> Option<(u32, u32)> {
+    let Asked { far, apart } = cull.ask(a, b);
+    (!apart).then_some(marked((a, b), far))
+}
+
+/// A test of which culling was asked; whether it knows nothing of what is below.
+#[inline(always)]
+fn marked((a, b): (u32, u32), far: bool) -> (u32, u32) {
+    (a, b | (u32::from(far) * FAR) | (u32::from(a != b) * ASKED))
+}
+
 /// What leaves out pairs of nodes that it knows to be apart.
 pub(super) trait Cull {
     /// It leaves nothing out.
@@ -226,8 +239,7 @@ impl<'s> Pending<'s> {
         for at in 0..doubtful {
             let (a, b) = self.doubts[at];
             let Asked { far, apart } = cull.ask(a, b);
-            let marks = (u32::from(far) * FAR) | (u32::from(a != b) * ASKED);
-            self.stack[self.len] = (a, b | marks);
+            self.stack[self.len] = marked((a, b), far);
             self.len += usize::from(!apart);
         }
     }

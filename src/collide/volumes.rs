@@ -2,14 +2,15 @@
 //!
 //! What bounds a vertex's motion bounds, joined with that of the others, an edge's and a triangle's. So only vertices
 //! are measured; all else is unions. Whatever belongs to a patch is made when a test first needs it, or before by a rank that
-//! will test the patch whole, once per rank and step, for a rank looks at few patches that are not its own. The room is kept from step to step.
+//! will test the patch whole, once per rank and step, for a rank looks at few patches that are not its own, and at few pieces of these. The room is
+//! kept from step to step.
 
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::charts::BLOCKS;
 use super::firmness::{Firmness, Gradients, SIDES};
-use super::kdop::Kdop18;
+use super::kdop::{Aabb, Kdop18};
 use super::packed::{Grid, Nodes, Packed, Siblings, Ways};
 use super::refit::Refit;
 
@@ -18,6 +19,8 @@ use super::refit::Refit;
 pub struct Volumes {
     /// Of each patch as a whole: one value.
     pub(super) roots: Vec<Kept<Kdop18>>,
+    /// Boxes around the pieces of each patch's tree.
+    pub(super) boxes: Vec<Kept<Aabb>>,
     /// What the others lie on.
     pub(super) grid: OnceLock<Grid>,
     /// Ways of the vertices of each patch's triangles, and their volumes.
@@ -39,92 +42,100 @@ pub struct Volumes {
     pub(super) firm: Vec<AtomicU8>,
 }
 
-/// A patch's tree, of which there is what somebody has asked for.
+/// A patch's tree, of which there are the pieces that somebody has asked for.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     /// Shared with whoever is testing it.
-    volumes: Arc<Vec<Siblings>>,
-    /// Whether the roots of pieces are there, and what is above them.
-    begun: bool,
+    made: Arc<Made>,
     /// Pieces that are there, a bit for each.
     open: u64,
-    /// The patches against which it can be tested.
-    others: Vec<u32>,
+    /// Whether what is above them is there too.
+    whole: bool,
+    /// Room for places of vertices.
+    places: Vec<u32>,
+}
+
+/// Volumes of a tree, and of vertices as far as those of all were not known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Made {
+    nodes: Vec<Siblings>,
+    vertices: Vec<Packed>,
 }
 
 impl Pieces {
     fn forget(&mut self) {
-        self.begun = false;
         self.open = 0;
-        self.others.clear();
+        self.whole = false;
     }
 
-    /// The pieces that are there, if anything is.
+    /// The pieces that are there, if there are any.
     pub(super) fn opened(&self) -> Option<u64> {
-        self.begun.then_some(self.open)
+        (self.open != 0).then_some(self.open)
     }
 
-    /// The volume of the root, which is made if it is not there; none of a patch without triangles.
-    pub(super) fn root(&mut self, refit: &Refit, vertices: &[Packed]) -> Option<Packed> {
-        if !self.begun {
-            refit.begin(vertices, Arc::make_mut(&mut self.volumes));
-            self.begun = true;
-        }
-        Nodes(&self.volumes).root()
-    }
-
-    /// What tests against another patch look at.
-    pub(super) fn against(&mut self, other: u32) -> Option<Arc<Vec<Siblings>>> {
-        (self.others.contains(&other)).then(|| Arc::clone(&self.volumes))
-    }
-
-    /// The same, made now for one whose tree has this root; after [`root`](Self::root).
+    /// With these pieces. Volumes of all vertices are `known`, or `measure` fills in those of some places.
     pub(super) fn open(
         &mut self,
-        (refit, vertices): (&Refit, &[Packed]),
-        (other, root): (u32, Option<Packed>),
-    ) -> Arc<Vec<Siblings>> {
-        let met = root.map_or(0, |root| refit.met(&root, Nodes(&self.volumes)));
-        let missing = met & !self.open;
+        (refit, which): (&Refit, u64),
+        known: Option<&[Packed]>,
+        measure: impl FnOnce(&[u32], &mut Vec<Packed>),
+    ) -> Arc<Made> {
+        let missing = which & !self.open;
         if missing != 0 {
             // Who still tests it has another copy.
-            let volumes = Arc::make_mut(&mut self.volumes);
-            refit.open(missing, vertices, volumes.as_mut_slice());
+            let made = Arc::make_mut(&mut self.made);
+            if let Some(known) = known {
+                refit.open(missing, known, &mut made.nodes);
+            } else {
+                self.places.clear();
+                refit.places(missing, self.open, &mut self.places);
+                measure(&self.places, &mut made.vertices);
+                refit.open(missing, &made.vertices, &mut made.nodes);
+            }
             self.open |= missing;
         }
-        self.others.push(other);
-        Arc::clone(&self.volumes)
+        Arc::clone(&self.made)
     }
 
-    /// All of it.
-    pub(super) fn whole(&mut self, refit: &Refit, vertices: &[Packed]) -> Arc<Vec<Siblings>> {
-        let missing = refit.whole() & !self.open;
-        if !self.begun {
-            refit.run(vertices, Arc::make_mut(&mut self.volumes));
-        } else if missing != 0 {
-            let volumes = Arc::make_mut(&mut self.volumes);
-            refit.open(missing, vertices, volumes.as_mut_slice());
+    /// All of it, of vertices whose volumes are known.
+    pub(super) fn whole(&mut self, refit: &Refit, known: &[Packed]) -> Arc<Made> {
+        if !self.whole {
+            let nodes = &mut Arc::make_mut(&mut self.made).nodes;
+            if self.open == 0 {
+                refit.run(known, nodes);
+            } else {
+                refit.open(refit.whole() & !self.open, known, nodes);
+                refit.join(nodes);
+            }
+            (self.open, self.whole) = (refit.whole(), true);
         }
-        (self.begun, self.open) = (true, refit.whole());
-        Arc::clone(&self.volumes)
+        Arc::clone(&self.made)
     }
 }
 
-/// Volumes of a patch's tree that somebody tests.
+/// Volumes of a patch's tree and vertices that somebody tests.
 #[derive(Debug)]
 pub(super) enum Held<'a> {
-    /// All of it.
-    Whole(Nodes<'a>),
-    /// As much of it as these tests look at.
-    Pieces(Arc<Vec<Siblings>>),
+    /// All of them.
+    Whole(Nodes<'a>, &'a [Packed]),
+    /// As much of the tree as these tests look at; of vertices all, or what those pieces have.
+    Pieces(Arc<Made>, Option<&'a [Packed]>),
 }
 
 impl Held<'_> {
-    /// As tests ask for them.
+    /// Of nodes, as tests ask for them.
     pub(super) fn nodes(&self) -> Nodes<'_> {
         match self {
-            Self::Whole(nodes) => *nodes,
-            Self::Pieces(volumes) => Nodes(volumes),
+            Self::Whole(nodes, _) => *nodes,
+            Self::Pieces(made, _) => Nodes(&made.nodes),
+        }
+    }
+
+    /// Of the vertices of the patch's triangles.
+    pub(super) fn vertices(&self) -> &[Packed] {
+        match self {
+            Self::Whole(_, all) | Self::Pieces(_, Some(all)) => all,
+            Self::Pieces(made, None) => &made.vertices,
         }
     }
 }
@@ -149,6 +160,7 @@ impl Volumes {
         forget(&mut self.ways, patches);
         forget(&mut self.vertices, patches);
         forget(&mut self.roots, patches);
+        forget(&mut self.boxes, patches);
         forget(&mut self.patches, patches);
         self.pieces.resize_with(patches, Mutex::default);
         for pieces in &mut self.pieces {
@@ -198,7 +210,12 @@ impl<T> Kept<T> {
 
     /// Whether somebody has asked for them.
     pub(super) fn is_made(&self) -> bool {
-        self.values.get().is_some()
+        self.made().is_some()
+    }
+
+    /// The values, if somebody has asked for them.
+    pub(super) fn made(&self) -> Option<&[T]> {
+        self.values.get().map(Vec::as_slice)
     }
 
     /// The values, which `fill` writes in place of others if this is the first time.

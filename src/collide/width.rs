@@ -27,9 +27,6 @@ pub(super) trait Width: Copy {
     /// The volumes of eight points that go these ways.
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES];
 
-    /// The smallest volume that contains those of some places, one at least.
-    fn union(self, volumes: &[Packed], places: &[u32]) -> Packed;
-
     /// The bounds of a triangle's gradients, see [`firmness::bounds`].
     fn gradients(self, corners: [&Ends; 3], inverse: &[f32; 4], slack: Slack) -> [f32; 16];
 
@@ -96,15 +93,6 @@ impl Width for Plain {
     #[inline(always)]
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES] {
         eight(lines, ways)
-    }
-
-    #[inline(always)]
-    fn union(self, volumes: &[Packed], places: &[u32]) -> Packed {
-        let mut all = volumes[places[0] as usize];
-        for &at in &places[1..] {
-            all = all.union(&volumes[at as usize]);
-        }
-        all
     }
 
     #[inline(always)]
@@ -268,24 +256,6 @@ mod wide {
                 };
             }
             volumes
-        }
-
-        #[inline(always)]
-        fn union(self, volumes: &[Packed], places: &[u32]) -> Packed {
-            let first = &volumes[places[0] as usize];
-            let (mut low, mut high, mut last) =
-                (cast(first.low), cast(first.high), cast(first.last));
-            for &at in &places[1..] {
-                let volume = &volumes[at as usize];
-                low = self.sse2._mm_min_epi16(low, cast(volume.low));
-                high = self.sse2._mm_min_epi16(high, cast(volume.high));
-                last = self.sse2._mm_min_epi16(last, cast(volume.last));
-            }
-            Packed {
-                low: cast(low),
-                high: cast(high),
-                last: cast(last),
-            }
         }
 
         #[inline(always)]
@@ -540,17 +510,6 @@ mod tests {
         }
     }
 
-    struct Union<'a>(&'a [Packed], &'a [u32]);
-
-    impl Work for Union<'_> {
-        type Output = Packed;
-
-        #[inline(always)]
-        fn run<W: Width>(self, width: W) -> Packed {
-            width.union(self.0, self.1)
-        }
-    }
-
     struct Bounding<'a>([&'a Ends; 3], &'a [f32; 4], Slack);
 
     impl Work for Bounding<'_> {
@@ -591,11 +550,6 @@ mod tests {
             let ways = Ways { start, end };
             let plain = Eight(&lines, &ways).run(Plain);
             prop_assert_eq!(plain, widest(Eight(&lines, &ways)));
-            let some = [3, 0, 7, 3];
-            for places in (1..=some.len()).map(|count| &some[..count]) {
-                let of = || Union(&plain, places);
-                prop_assert_eq!(of().run(Plain), widest(of()));
-            }
         }
 
         #[test]

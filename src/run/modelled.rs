@@ -155,6 +155,8 @@ mod tests {
             contact: 509.0,
         },
         target: 235.0,
+        corner: 5.0,
+        begin: 400.0,
         vertex: 18.0,
         way: 12.0,
         measure: 30.0,

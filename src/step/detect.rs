@@ -18,7 +18,7 @@ use weft_runtime::{
 use weft_study::forecast::{Part, Placement, Spent, Told, work};
 use weft_study::layout::prices_on;
 use weft_study::prices::{Counts, Prices, ns, worth_taking_in};
-use weft_study::ready::{Early, Reads, Ready, Seers, makes_early};
+use weft_study::ready::{Early, Reads, Ready, Seers, begin_cost, makes_early};
 use weft_study::record::Against;
 
 use super::contact_post::Post;
@@ -329,6 +329,14 @@ pub(super) fn detect(
     }
     let found = first.into_inner();
     let runs = tests_here(comm, snapshot, (own, found), (placing, options), prices);
+    if let Some(pricing) = &pricing {
+        let pairs = runs.iter().filter_map(|(run, _)| match run.target() {
+            Target::Patches(p, q) => Some((p as usize, q as usize)),
+            Target::Patch(_) | Target::PatchBody(..) => None,
+        });
+        let cost = begin_cost(pairs, |patch| &pricing.reads[patch], &pricing.prices);
+        comm.compute(cost, Duration::ZERO);
+    }
     let bundled = !several && team.threads() > 1 && options.trace.is_none();
     let tasks: Vec<Collide> = match bundled {
         true => bundles(runs.into_iter().map(|(run, _)| run)),
@@ -513,11 +521,11 @@ fn around(geometry: &Geometry<'_>) -> u64 {
 
 /// What tests read of a patch.
 pub(super) fn reads(geometry: &Geometry<'_>, patch: usize) -> Reads {
-    let (pieces, corners) = pieces(geometry.cloth, patch);
+    let pieces = pieces(geometry.cloth, patch);
     Reads {
         around: geometry.cloth.patch_vertices()[patch].len() as u32,
         nodes: geometry.cloth.patches()[patch].len() as u32,
-        pieces,
-        corners: corners as u32,
+        pieces: pieces.nodes,
+        vertices: pieces.vertices,
     }
 }

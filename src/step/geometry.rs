@@ -79,7 +79,17 @@ pub(super) fn share_geometry(
         }
         if team.threads() > 1 {
             // Alone it sees all patches, in order.
-            make_alone(snapshot, (&(0..seen.len()), &share), team, first);
+            let boxed = if geometry.self_collision {
+                seen.len()
+            } else {
+                0
+            };
+            make_alone(
+                snapshot,
+                (&(0..seen.len()), &(0..boxed), &share),
+                team,
+                first,
+            );
         }
         return Ok((Vec::new(), Duration::ZERO));
     }
@@ -227,7 +237,7 @@ impl<'a> Making<'a> {
 /// in between: what something is made of is there, or made by whoever asks.
 fn make_alone(
     snapshot: &Snapshot<'_>,
-    (patches, tiles): (&Range<usize>, &Range<usize>),
+    (patches, boxed, tiles): (&Range<usize>, &Range<usize>, &Range<usize>),
     team: &Team,
     first: &(dyn Fn() + Sync),
 ) {
@@ -235,6 +245,7 @@ fn make_alone(
         team,
         &[
             (patches.clone(), &|patch| snapshot.make_root(patch)),
+            (boxed.clone(), &|patch| snapshot.make_boxes(patch)),
             (tiles.clone(), &|tile| {
                 snapshot.make_firmness(tile..tile + 1)
             }),

@@ -142,12 +142,25 @@ impl Simulation<'_> {
 
         let all_patches: Vec<usize> = (0..patches).collect();
         let tiles = tiles(&geometry);
-        let (mut least, mut warm) = ([f64::INFINITY; 8], Vec::new());
+        let (mut least, mut warm) = ([f64::INFINITY; 10], Vec::new());
         let mut runs: Vec<TestRun> = Vec::new();
         let mut volumes = Volumes::default();
-        let mut targets = 0;
         let mut counted = Vec::new();
         let reading = reading(clock);
+        let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+        let (pairs, others): (Vec<Target>, Vec<Target>) =
+            snap.targets().partition(|&target| match target {
+                Target::Patches(..) => TestRun::new(target, &snap).is_some(),
+                Target::Patch(_) | Target::PatchBody(..) => false,
+            });
+        let boxed = pairs.iter().flat_map(|target| match *target {
+            Target::Patches(p, q) => [p as usize, q as usize],
+            Target::Patch(p) | Target::PatchBody(p, _) => [p as usize; 2],
+        });
+        let boxed: BTreeSet<usize> = boxed.collect();
+        let corners: u64 = (boxed.iter())
+            .map(|&patch| reads(&geometry, patch).corners())
+            .sum();
         for _ in 0..REPEATS {
             // As where a step begins: positions have just been taken in.
             hint::black_box(self.x.iter().sum::<DVec3>());
@@ -166,13 +179,25 @@ impl Simulation<'_> {
             drop(snap.firmness_of(0..tiles.len()));
             least[3] = least[3].min(lap(mark));
             mark = clock();
-            let all: Vec<Target> = snap.targets().collect();
-            runs = all
-                .iter()
-                .filter_map(|&target| TestRun::new(target, &snap))
-                .collect();
+            for &patch in &boxed {
+                snap.make_boxes(patch);
+            }
+            least[8] = least[8].min(lap(mark));
+            mark = clock();
+            let look = |targets: &[Target]| {
+                for &target in targets {
+                    hint::black_box(TestRun::new(target, &snap));
+                }
+            };
+            look(&pairs);
+            least[9] = least[9].min(lap(mark));
+            mark = clock();
+            look(&others);
             least[4] = least[4].min(lap(mark));
-            targets = all.len();
+            let all = snap.targets();
+            runs = all
+                .filter_map(|target| TestRun::new(target, &snap))
+                .collect();
             // Of each patch one after the other: what the second reads is near then, as it is in a run.
             let mut made = [0.0; 2];
             for patch in 0..patches {
@@ -223,6 +248,8 @@ impl Simulation<'_> {
             measured,
             trees,
             tests,
+            boxes,
+            begun,
         ] = least;
         let work = FirmnessWork::of_all(&tiles);
         // Least times of single tasks add up to less than any of the passes took.
@@ -307,7 +334,11 @@ impl Simulation<'_> {
         step.prices = Prices {
             cloth: with_handing_out(cloth),
             body: with_handing_out(body),
-            target: looked / targets.max(1) as f64,
+            target: looked / others.len().max(1) as f64,
+            corner: boxes / corners.max(1) as f64,
+            // Looking whether its roots meet has a price of its own.
+            begin: (begun / pairs.len().max(1) as f64 - looked / others.len().max(1) as f64)
+                .max(0.0),
             vertex: roots / around.max(1) as f64,
             way: seen / around.max(1) as f64,
             measure: measured / around.max(1) as f64,
@@ -319,7 +350,7 @@ impl Simulation<'_> {
             shift: shifted / PLANNED_RANKS as f64,
             ..Prices::default()
         };
-        let other = roots + gradients + firmness + looked + sort;
+        let other = roots + gradients + firmness + boxes + looked + begun + sort;
         Ok(Tested {
             step,
             cold: measured + trees + tests + handed_out,
@@ -410,7 +441,7 @@ fn shape(
     mut run: TestRun,
     snap: &Snapshot<'_>,
 ) -> Result<(Task, Vec<Contact>), ShapeError> {
-    let target = run.target();
+    let (target, met) = (run.target(), run.pieces());
     let (mut visits, mut found) = (Vec::new(), Vec::new());
     let mut contacts = 0;
     while let Some((made, children, single)) = run.make_one(snap, &mut found) {
@@ -446,10 +477,7 @@ fn shape(
         against,
         tree: Tree::from_visits(visits)?,
         routes: routes.into_iter().map(route).collect(),
-        met: match target {
-            Target::Patches(p, q) => snap.met(p, q),
-            Target::Patch(_) | Target::PatchBody(..) => [0; 2],
-        },
+        met,
     };
     Ok((task, found))
 }

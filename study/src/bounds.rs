@@ -8,6 +8,7 @@ use weft_runtime::scheduler::messages_to_end;
 use crate::forecast::Part;
 use crate::layout::{FIRMNESS_SHARED_UP_TO, FirmnessWork, Layout, prices_on};
 use crate::prices::{Counts, Prices, TestPrices};
+use crate::ready::begin_cost;
 use crate::record::{Against, Header, Step, Task};
 use crate::replay::{Left, placement};
 use crate::shape::Kind;
@@ -95,7 +96,9 @@ pub fn bounds(
         .filter_map(|(patch, used)| Some(patch.reads.least(used?, prices)))
         .sum();
     let targets: u64 = layout.ranks.iter().map(|share| share.targets).sum();
-    let begin = prices.vertex * header.around() as f64 + prices.target * targets as f64;
+    let pairs = step.tasks.iter().filter_map(Task::pair);
+    let pairs = begin_cost(pairs, |patch| &header.patches[patch].reads, prices) as f64;
+    let begin = prices.vertex * header.around() as f64 + prices.target * targets as f64 + pairs;
     // Where it is not shared, it is in what makes patches ready.
     let firmness = if ranks > FIRMNESS_SHARED_UP_TO {
         0.0

@@ -17,6 +17,10 @@ pub struct Prices {
     pub body: TestPrices,
     /// Looking whether two roots meet.
     pub target: f64,
+    /// A vertex in the box around a piece of a patch's tree, for tests of two patches to begin with.
+    pub corner: f64,
+    /// Finding what a test of two patches begins with, from these boxes.
+    pub begin: f64,
     /// A vertex in the volume around a patch, which its owner makes for all.
     pub vertex: f64,
     /// The part of it that a rank does which tests a patch of others: looking where the vertex goes.
@@ -204,6 +208,8 @@ impl Prices {
         self.body = self.body.times(times);
         for price in [
             &mut self.target,
+            &mut self.corner,
+            &mut self.begin,
             &mut self.vertex,
             &mut self.way,
             &mut self.measure,
@@ -264,6 +270,8 @@ impl Prices {
             cloth: tests(|p| p.cloth),
             body: tests(|p| p.body),
             target: of(|p| p.target),
+            corner: of(|p| p.corner),
+            begin: of(|p| p.begin),
             vertex: of(|p| p.vertex),
             way: of(|p| p.way),
             measure: of(|p| p.measure),
@@ -337,6 +345,8 @@ mod tests {
             cloth: one,
             body: one,
             target: 1.0,
+            corner: 1.0,
+            begin: 1.0,
             vertex: 1.0,
             way: 1.0,
             measure: 1.0,

@@ -1,9 +1,10 @@
 //! What tests read of a patch, and what a rank has made ready of it.
 //!
-//! One rank, the patch's *seer*, looks where its vertices go in the step and makes the volume around all of it for everybody. Whoever tests it
-//! makes the volumes of all vertices, and as much of the tree as its tests look at: the tree consists of pieces, whose roots are made of their
-//! vertices, and what is inside a piece is made once a test may look there.
+//! One rank, the patch's *seer*, looks where its vertices go in the step and makes the volume around all of it for everybody. The tree consists
+//! of pieces. Whoever tests the patch against others makes boxes around these, and of those that a test may look into the volumes of their
+//! vertices and nodes; whoever tests it against itself or a body makes all of it.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,6 @@ use weft_runtime::comm::POSTED_UP_TO;
 use crate::forecast::Placement;
 use crate::prices::{Prices, ns};
 
-/// A vertex in the volume of a piece's root takes this share of what a node takes. Measured with all of it near; where it is far, one waits
-/// for nodes, not for vertices, which have just been measured.
-const FOLD: f64 = 0.25;
-
 /// What tests read of a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reads {
@@ -24,10 +21,10 @@ pub struct Reads {
     pub around: u32,
     /// Nodes of its tree.
     pub nodes: u32,
-    /// Of each piece of the tree, the nodes below its root; 64 at most.
+    /// Of each piece of the tree, its nodes; 64 at most.
     pub pieces: Vec<u32>,
-    /// Vertices of pieces; one that several have counts in each.
-    pub corners: u32,
+    /// Vertices by the pieces that have them, a bit for each: how many there are of each kind.
+    pub vertices: Vec<(u64, u32)>,
 }
 
 impl Reads {
@@ -40,44 +37,89 @@ impl Reads {
         }
     }
 
-    /// Whether pieces are parts of the tree.
+    /// Whether pieces are parts of the tree, and vertices those of its pieces.
     pub(crate) fn is_valid(&self) -> bool {
         let inside = self.pieces.iter().map(|&nodes| u64::from(nodes));
-        self.pieces.len() <= 64 && inside.sum::<u64>() <= u64::from(self.nodes)
+        let are_parts = self.pieces.len() <= 64 && inside.sum::<u64>() <= u64::from(self.nodes);
+        let whole = self.whole();
+        let counted = self.vertices.iter().map(|&(_, count)| u64::from(count));
+        are_parts
+            && counted.sum::<u64>() <= u64::from(self.around)
+            && self
+                .vertices
+                .iter()
+                .all(|&(pieces, _)| pieces & !whole == 0)
     }
 
-    /// Nodes below the roots of some pieces.
+    /// Nodes of some pieces.
     fn inside(&self, which: u64) -> f64 {
         let some = (self.pieces.iter().enumerate()).filter(|(at, _)| which >> at & 1 != 0);
         some.map(|(_, &nodes)| f64::from(nodes)).sum()
     }
 
-    /// Nodes above, roots included.
+    /// Nodes above pieces.
     fn above(&self) -> f64 {
         f64::from(self.nodes) - self.inside(self.whole())
+    }
+
+    /// Vertices of pieces; one that several have counts in each.
+    #[must_use]
+    pub fn corners(&self) -> u64 {
+        let kinds = self.vertices.iter();
+        let counts =
+            kinds.map(|&(pieces, count)| u64::from(pieces.count_ones()) * u64::from(count));
+        counts.sum()
+    }
+
+    /// Vertices that some pieces have and others do not.
+    fn measured(&self, which: u64, but: u64) -> f64 {
+        let kinds = self.vertices.iter();
+        let some = kinds.filter(|(pieces, _)| pieces & which != 0 && pieces & but == 0);
+        some.map(|&(_, count)| f64::from(count)).sum()
     }
 
     /// The least that a rank makes whose tests look into these pieces, in ns.
     #[must_use]
     pub fn least(&self, which: u64, prices: &Prices) -> f64 {
-        prices.measure * f64::from(self.around) + prices.node * (self.above() + self.inside(which))
+        prices.measure * self.measured(which, 0) + prices.node * self.inside(which)
     }
 
     /// What it takes a rank to have some pieces where it had others, or nothing at all, in ns. If it is the patch's seer it has looked where
-    /// vertices go before.
+    /// all vertices go before.
     #[must_use]
     pub fn cost(&self, (before, after): (Option<u64>, u64), sees: bool, prices: &Prices) -> f64 {
-        let mut cost = prices.node * self.inside(after & !before.unwrap_or(0));
-        if before.is_none() {
+        let (before, whole) = (before.unwrap_or(0), self.whole());
+        if before == after {
+            return 0.0;
+        }
+        let mut cost = prices.node * self.inside(after & !before);
+        if after == whole {
             let way = if sees { 0.0 } else { prices.way };
-            cost += (prices.measure + way) * f64::from(self.around);
-            cost += prices.node * self.above();
-            if after != self.whole() {
-                cost += FOLD * prices.node * f64::from(self.corners);
-            }
+            cost += (prices.measure + way) * f64::from(self.around) + prices.node * self.above();
+        } else {
+            cost += (prices.measure + prices.way) * self.measured(after, before);
         }
         cost
     }
+}
+
+/// What it takes a rank to find what tests of pairs of patches begin with, in ns: the boxes around the pieces of each patch, once, and what of
+/// each pair these say.
+pub fn begin_cost<'a>(
+    pairs: impl Iterator<Item = (usize, usize)>,
+    reads: impl Fn(usize) -> &'a Reads,
+    prices: &Prices,
+) -> u64 {
+    let (mut patches, mut count) = (BTreeSet::new(), 0);
+    for (p, q) in pairs {
+        patches.extend([p, q]);
+        count += 1;
+    }
+    let corners: u64 = patches
+        .into_iter()
+        .map(|patch| reads(patch).corners())
+        .sum();
+    ns(prices.corner, corners as f64) + ns(prices.begin, f64::from(count))
 }
 
 /// What a rank has made ready of all patches in a step.
@@ -220,14 +262,27 @@ mod tests {
     use crate::forecast::{Forecast, Spent};
     use crate::record::Against;
 
-    #[test]
-    fn piece_by_piece_costs_what_it_costs_at_once_but_for_folding() {
-        let reads = Reads {
-            around: 100,
+    /// Of four pieces of seven nodes, and of 100 vertices: 60 of one piece each, 40 of two.
+    fn four_pieces(around: u32) -> Reads {
+        let of = |pieces, share: u32| (pieces, around * share / 100);
+        Reads {
+            around,
             nodes: 31,
-            pieces: vec![6; 4],
-            corners: 130,
-        };
+            pieces: vec![7; 4],
+            vertices: vec![
+                of(0b0001, 15),
+                of(0b0010, 15),
+                of(0b0011, 20),
+                of(0b0100, 15),
+                of(0b1000, 15),
+                of(0b1100, 20),
+            ],
+        }
+    }
+
+    #[test]
+    fn piece_by_piece_every_vertex_and_node_costs_once() {
+        let reads = four_pieces(100);
         let prices = Prices {
             vertex: 1e9,
             way: 1e6,
@@ -236,21 +291,58 @@ mod tests {
             ..Prices::default()
         };
         let ready = Ready::new(2);
-        let open = |pieces, owns| reads.cost(ready.open(1, pieces), owns, &prices);
-        assert_eq!(open(0b0101, false), 1e8 + 1e5 + 7.0 + 12.0 + 0.25 * 130.0);
-        assert_eq!(open(0b0111, false), 6.0);
-        assert_eq!(open(0b0110, false), 0.0);
-        assert_eq!(open(reads.whole(), false), 6.0);
+        let open = |pieces, sees| reads.cost(ready.open(1, pieces), sees, &prices);
+        assert_eq!(open(0b0101, false), 70.0 * 1.001e6 + 14.0);
+        assert_eq!(open(0b0100, true), 0.0);
+        // Those between it and the first are there.
+        assert_eq!(open(0b0111, false), 15.0 * 1.001e6 + 7.0);
+        // Who has not measured all of them at once does that for whoever looks at all.
+        assert_eq!(open(reads.whole(), true), 1e5 + 7.0 + 3.0);
         assert_eq!(open(reads.whole(), false), 0.0);
-        assert_eq!(reads.cost((None, reads.whole()), true, &prices), 1e5 + 31.0);
-        assert_eq!(reads.least(reads.whole(), &prices), 1e5 + 31.0);
+        let at_once = |sees| reads.cost((None, reads.whole()), sees, &prices);
+        assert_eq!([true, false].map(at_once), [1e5 + 31.0, 1e8 + 1e5 + 31.0]);
+        assert_eq!(reads.least(reads.whole(), &prices), 1e5 + 28.0);
+        assert_eq!(reads.least(0b0001, &prices), 35e3 + 7.0);
+    }
+
+    #[test]
+    fn pieces_and_their_vertices_are_parts_of_a_patch() {
+        let reads = four_pieces(100);
         assert!(reads.is_valid());
         assert_eq!(Reads::default().whole(), 0);
         let most = Reads {
             pieces: vec![0; 64],
-            ..reads
+            ..reads.clone()
         };
         assert_eq!(most.whole(), u64::MAX);
+        let bad: [fn(&mut Reads); 4] = [
+            |reads| reads.pieces[2] = 20,
+            |reads| reads.pieces = vec![0; 65],
+            |reads| reads.vertices.push((0b1_0001, 0)),
+            |reads| reads.around = 99,
+        ];
+        for spoil in bad {
+            let mut reads = reads.clone();
+            spoil(&mut reads);
+            assert!(!reads.is_valid());
+        }
+    }
+
+    #[test]
+    fn boxes_are_made_once_for_all_tests_that_begin_with_them() {
+        let all = [10, 20, 100].map(four_pieces);
+        let prices = Prices {
+            corner: 1.0,
+            begin: 1000.0,
+            ..Prices::default()
+        };
+        let cost = |pairs: &[(usize, usize)]| {
+            begin_cost(pairs.iter().copied(), |patch| &all[patch], &prices)
+        };
+        assert_eq!(all[2].corners(), 140);
+        assert_eq!(cost(&[]), 0);
+        assert_eq!(cost(&[(1, 2)]), 1000 + 28 + 140);
+        assert_eq!(cost(&[(0, 2), (1, 2)]), 2000 + 12 + 28 + 140);
     }
 
     /// Four patches of one vertex each, two of each of two ranks.
@@ -294,12 +386,7 @@ mod tests {
     /// What was made early is not paid for again.
     #[test]
     fn what_was_made_early_is_there() {
-        let all = [10, 20, 30].map(|around| Reads {
-            around,
-            nodes: 31,
-            pieces: vec![6; 4],
-            corners: 2 * around,
-        });
+        let all = [10, 20, 30].map(four_pieces);
         let prices = Prices {
             way: 100.0,
             measure: 1000.0,

@@ -49,12 +49,12 @@ pub enum ShapeError {
     TooLarge,
 }
 
-/// The tests of one top-level task.
+/// The tests of one top-level task: those below each of the tests that it begins with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     /// Four bits of code, 28 of size: tests of the subtree, contacts of a leaf, or groups and contacts of near pairs.
     nodes: Vec<u32>,
-    /// Index of the second root: near pairs come first, and all else is below it. 0 without near pairs.
+    /// Where the chain of near pairs ends, which comes first if there is one: there the next root stands.
     root: u32,
 }
 
@@ -89,12 +89,18 @@ impl Tree {
     /// The first entries of the stack, oldest first.
     #[must_use]
     pub fn roots(&self) -> Vec<u32> {
-        match self.nodes.len() as u32 {
-            0 => Vec::new(),
-            _ if self.root == 0 => vec![0],
-            n if self.root < n => vec![self.root, 0],
-            _ => vec![0],
+        let mut roots = Vec::new();
+        if self.root > 0 {
+            roots.push(0);
         }
+        let mut at = self.root;
+        while (at as usize) < self.nodes.len() {
+            roots.push(at);
+            at += self.size(at);
+        }
+        // The newest is taken first.
+        roots.reverse();
+        roots
     }
 
     /// The test at a place.
@@ -198,7 +204,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Fills in sizes; fails unless the tests are one tree, after at most one chain of near tests.
+    /// Fills in sizes; fails unless the tests are whole trees, after at most one chain of near tests.
     fn finish(&mut self) -> Result<(), ShapeError> {
         let n = self.nodes.len();
         let root = self.root as usize;
@@ -228,12 +234,7 @@ impl Tree {
                 self.nodes[at] = ((next - at) as u32) << CODE_BITS | code;
             }
         }
-        let whole = root == n || self.size(root as u32) as usize == n - root;
-        if whole {
-            Ok(())
-        } else {
-            Err(ShapeError::Length)
-        }
+        Ok(())
     }
 
     /// As bytes: a code for each test, two in a byte, and behind them the numbers that go with some.
@@ -320,7 +321,7 @@ mod tests {
     use super::*;
 
     /// Takes tests from a stack that a sequence of numbers decides about.
-    fn grown(choices: &[u8], near: u32) -> Vec<Visit> {
+    fn grown(choices: &[u8], near: u32, roots: u32) -> Vec<Visit> {
         let mut visits = Vec::new();
         for chunk in 0..near {
             visits.push(Visit {
@@ -330,7 +331,7 @@ mod tests {
                 contacts: chunk,
             });
         }
-        let mut open = 1;
+        let mut open = roots;
         let mut choices = choices.iter();
         while open > 0 {
             let choice = u32::from(choices.next().copied().unwrap_or(250));
@@ -364,10 +365,11 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_taken_is_what_was_recorded(
-            choices in prop::collection::vec(any::<u8>(), 0..400), near in 0_u32..4
+            choices in prop::collection::vec(any::<u8>(), 0..400), near in 0_u32..4, roots in 0_u32..5,
         ) {
-            let visits = grown(&choices, near);
+            let visits = grown(&choices, near, roots);
             let tree = Tree::from_visits(visits.iter().copied()).unwrap();
+            prop_assert_eq!(tree.roots().len() as u32, roots + u32::from(near > 0));
             prop_assert_eq!(&taken(&tree), &visits);
             let mut bytes = Vec::new();
             tree.write(&mut bytes);
@@ -385,7 +387,7 @@ mod tests {
 
         #[test]
         fn a_tree_that_ends_early_is_refused(choices in prop::collection::vec(any::<u8>(), 0..100)) {
-            let mut visits = grown(&choices, 0);
+            let mut visits = grown(&choices, 0, 1);
             visits.pop();
             prop_assert!(visits.is_empty() || Tree::from_visits(visits).is_err());
         }

@@ -57,6 +57,8 @@ fn prices() -> Prices {
         cloth: tests,
         body: tests,
         target: 20.0,
+        corner: 4.0,
+        begin: 400.0,
         vertex: 30.0,
         way: 20.0,
         measure: 50.0,
@@ -104,7 +106,10 @@ fn header() -> Header {
                     around: 230,
                     nodes: 719,
                     pieces: vec![44; 16],
-                    corners: 400,
+                    // A vertex in nine is one of two pieces.
+                    vertices: (0..16)
+                        .flat_map(|at| [(1 << at, 12), (3 << at & 0xFFFF, 2)])
+                        .collect(),
                 },
             };
             PATCHES as usize

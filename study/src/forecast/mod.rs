@@ -76,7 +76,7 @@ pub fn before(triangles: &[u32], ranks: usize) -> Vec<u64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Had {
     Nothing,
-    /// The volumes of its vertices, and of its tree what tests with some other patches look at.
+    /// The pieces of its tree that tests with some other patches look at.
     Some,
     /// All that there is.
     Whole,
@@ -86,8 +86,8 @@ enum Had {
 type ReadyCosts = [[u64; 2]; 3];
 
 impl Had {
-    /// Tenths for each node: of all; of the vertices and what is above the pieces of the tree; of what a test with another patch looks into.
-    const TENTHS: [u64; 3] = [59, 28, 8];
+    /// Tenths for each node: of all; of the boxes around pieces of the tree; of what a test with another patch looks into, and of finding that.
+    const TENTHS: [u64; 3] = [59, 6, 13];
 
     /// What it costs if the patch's tree has so many nodes. Before a test with another patch it had all that those before it looked at.
     fn costs(nodes: u32) -> ReadyCosts {

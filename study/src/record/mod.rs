@@ -30,8 +30,8 @@ use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
 /// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
-/// 6 has no steps that lead to those that count, 7 no price of moving cuts.
-const VERSION: u8 = 8;
+/// 6 has no steps that lead to those that count, 7 no price of moving cuts, 8 no vertices of pieces.
+const VERSION: u8 = 9;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
 /// Bytes of a piece's sum.
@@ -196,6 +196,14 @@ impl Task {
         (self.routes.iter())
             .map(|route| u64::from(route.contacts))
             .sum()
+    }
+
+    /// The patches, if it is of two.
+    pub(crate) fn pair(&self) -> Option<(usize, usize)> {
+        match self.against {
+            Against::Patch(other) => Some((self.patch as usize, other as usize)),
+            Against::Itself | Against::Body(_) => None,
+        }
     }
 
     /// What it reads: patches, and of each the pieces of its tree.

@@ -28,8 +28,8 @@ use crate::PHASES;
 use crate::forecast::{self, Account, Did, Forecast, Part, Placement, Told};
 use crate::layout::{Layout, ROOT_BYTES, prices_on};
 use crate::prices::{Prices, ns, worth_taking_in};
-use crate::ready::{Early, Seers, makes_early};
-use crate::record::{Against, Header, Step};
+use crate::ready::{Early, Seers, begin_cost, makes_early};
+use crate::record::{Against, Header, Step, Task};
 
 /// Bytes of a vertex in an exchange of the solve.
 const VECTOR: u64 = 24;
@@ -253,7 +253,16 @@ pub fn replay(
     let under_way = clocks.begin_allgather(blocks);
     clocks.compute(|rank| early[rank].cost() - made[rank]);
     clocks.finish_gather(under_way, blocks);
-    clocks.compute(|rank| planned + ns(prices.target, targets(rank) as f64));
+    // Who makes which tests, and where these begin.
+    let looked = |rank: usize| {
+        let tasks = forks[rank]
+            .iter()
+            .map(|&(number, _)| &step.tasks[number as usize]);
+        let pairs = begin_cost(tasks.filter_map(Task::pair), reads, prices);
+        planned + ns(prices.target, targets(rank) as f64) + pairs
+    };
+    let looked: Vec<u64> = (0..ranks).map(looked).collect();
+    clocks.compute(|rank| looked[rank]);
     let begins = clocks.now;
     let body = |comm: &mut dyn Comm| {
         let rank = comm.rank().index();
@@ -297,7 +306,7 @@ pub fn replay(
         ends.push(end.as_nanos() as u64);
         let made: u64 = making(rank).iter().sum();
         let made = made + early[rank].cost();
-        let own = made + planned + ns(prices.target, targets(rank) as f64) + tally[2];
+        let own = made + looked[rank] + tally[2];
         times.heaviest = times.heaviest.max(own);
         times.computed[0] += own;
         times.tests += tally[0];

@@ -53,6 +53,8 @@ pub(super) struct Tests {
     of: [u32; 2],
     /// Untried tests, oldest first, each beside another number: a real one has two.
     stack: Vec<(u32, u32)>,
+    /// As a real one has them.
+    pieces: [u64; 2],
     depth: u16,
     /// Of a task that several ranks have forked, what this one does.
     part: Option<Part>,
@@ -72,6 +74,7 @@ impl Tests {
             task: number,
             of: of(step, number),
             stack: roots.into_iter().map(|root| (root, 0)).collect(),
+            pieces: step.tasks[number as usize].met,
             depth: 0,
             part: (!part.is_whole()).then_some(part),
             dealt: part.is_whole(),
@@ -171,6 +174,7 @@ impl<'a> Task<Env<'a>> for Tests {
             task: self.task,
             of: self.of,
             stack,
+            pieces: self.pieces,
             depth: self.depth.saturating_add(1),
             part: self.part,
             dealt: true,
