@@ -6,15 +6,28 @@
 
 use glam::DVec3;
 
-use super::kdop::{Aabb, Kdop18, Turned, below};
+use super::kdop::{Kdop18, below, outwards};
 use super::width::{Width, Work, widest};
+
+/// Boxes that are looked at at once.
+const LANES: usize = 8;
+/// A bound of a box that there is not: it is apart from all.
+const NOWHERE: f32 = 1e37;
+
+/// Boxes around eight pieces: lower bounds along the axes, and negated upper ones, in m.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub(super) struct Boxes {
+    low: [[f32; LANES]; 3],
+    high: [[f32; LANES]; 3],
+}
 
 /// The boxes around all points within `radius` (m) of some ways, of each group of places one; `ends` are those of the way of the vertex at a place.
 pub(super) fn boxes<'a>(
     groups: impl Iterator<Item = &'a [u32]>,
     ends: impl Fn(u32) -> [DVec3; 2],
     radius: f64,
-    out: &mut Vec<Aabb>,
+    out: &mut Vec<Boxes>,
 ) {
     out.clear();
     widest(Boxing {
@@ -30,7 +43,7 @@ struct Boxing<'o, G, E> {
     groups: G,
     ends: E,
     radius: f64,
-    out: &'o mut Vec<Aabb>,
+    out: &'o mut Vec<Boxes>,
 }
 
 impl<'a, G: Iterator<Item = &'a [u32]>, E: Fn(u32) -> [DVec3; 2]> Work for Boxing<'_, G, E> {
@@ -40,7 +53,7 @@ impl<'a, G: Iterator<Item = &'a [u32]>, E: Fn(u32) -> [DVec3; 2]> Work for Boxin
     fn run<W: Width>(self, _: W) {
         let lesser = |a: f64, b: f64| if a < b { a } else { b };
         let greater = |a: f64, b: f64| if a > b { a } else { b };
-        for places in self.groups {
+        for (at, places) in self.groups.enumerate() {
             // Of starts and of ends on their own: neither waits for the other. Comparisons instead of `min`, which minds NaN.
             let (mut low, mut high) = ([[f64::INFINITY; 3]; 2], [[f64::NEG_INFINITY; 3]; 2]);
             for &place in places {
@@ -51,78 +64,151 @@ impl<'a, G: Iterator<Item = &'a [u32]>, E: Fn(u32) -> [DVec3; 2]> Work for Boxin
                     }
                 }
             }
-            let lower = |k: usize| below(lesser(low[0][k], low[1][k]) - self.radius);
-            let upper = |k: usize| below(-greater(high[0][k], high[1][k]) - self.radius);
-            let planes = [lower(0), lower(1), lower(2), upper(0), upper(1), upper(2)];
-            self.out.push(Aabb::from_bounds(planes));
-        }
-    }
-}
-
-/// The pieces of two patches that may touch, as `found` is told by their numbers, from the volume around each patch and the boxes around its
-/// pieces, of which there are no more than 64.
-pub(super) fn touching([one, two]: [(&Kdop18, &[Aabb]); 2], mut found: impl FnMut(u32, u32)) {
-    let (first, second) = (Patch::new(one.0), Patch::new(two.0));
-    let bit = |(at, piece): (u32, &Aabb)| u64::from(first.meets(piece)) << at;
-    let reached: u64 = (0..).zip(two.1).map(bit).sum();
-    if reached == 0 {
-        return;
-    }
-    for (a, piece) in (0..).zip(one.1).filter(|(_, piece)| second.meets(piece)) {
-        let piece = piece.turned();
-        let mut others = reached;
-        while others != 0 {
-            let b = others.trailing_zeros();
-            others &= others - 1;
-            if piece.overlaps(&two.1[b as usize]) {
-                found(a, b);
+            if at % LANES == 0 {
+                self.out.push(Boxes {
+                    low: [[NOWHERE; LANES]; 3],
+                    high: [[NOWHERE; LANES]; 3],
+                });
+            }
+            let Some(eight) = self.out.last_mut() else {
+                return;
+            };
+            for k in 0..3 {
+                eight.low[k][at % LANES] = below(lesser(low[0][k], low[1][k]) - self.radius);
+                eight.high[k][at % LANES] = below(-greater(high[0][k], high[1][k]) - self.radius);
             }
         }
     }
 }
 
-/// The volume around a patch, to be compared with many boxes.
-struct Patch {
-    boxed: Turned<8>,
-    /// Negated upper bounds along sums of two axes, lower ones, and the same along differences.
-    diagonals: [[f64; 3]; 4],
+/// A patch's pieces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Boxed<'a> {
+    /// The volume around all of it.
+    pub(super) root: &'a Kdop18,
+    /// Boxes around its pieces, and which of them there are, a bit for each.
+    pub(super) boxes: &'a [Boxes],
+    pub(super) all: u64,
 }
 
-impl Patch {
-    fn new(root: &Kdop18) -> Self {
-        let three = |from: usize| [0, 1, 2].map(|k| f64::from(root.numbers()[from + k]));
-        Self {
-            boxed: root.boxed().turned(),
-            diagonals: [12, 3, 15, 6].map(three),
-        }
-    }
+/// The pieces of two patches that may touch, as `found` is told by their numbers.
+pub(super) fn touching([one, two]: [Boxed<'_>; 2], found: impl FnMut(u32, u32)) {
+    widest(Touching { one, two, found });
+}
 
-    /// Whether no pair of planes separates it from a box.
-    #[inline]
-    fn meets(&self, piece: &Aabb) -> bool {
-        if !self.boxed.overlaps(piece) {
-            return false;
+/// The arguments of [`touching`].
+struct Touching<'a, F> {
+    one: Boxed<'a>,
+    two: Boxed<'a>,
+    found: F,
+}
+
+impl<F: FnMut(u32, u32)> Work for Touching<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(mut self, _: W) {
+        let (one, two) = (&self.one, &self.two);
+        let mut reaching = reached(two.root, one);
+        let others = reached(one.root, two);
+        if others == 0 {
+            return;
         }
-        let [low, high] = piece.bounds().map(|bounds| bounds.map(f64::from));
-        let sums = |a: &[f64; 3], b: &[f64; 3]| [a[0] + b[1], a[0] + b[2], a[1] + b[2]];
-        let bounds = [
-            sums(&low, &low),
-            sums(&high, &high),
-            sums(&low, &high),
-            sums(&high, &low),
-        ];
-        let pairs = bounds
-            .as_flattened()
-            .iter()
-            .zip(self.diagonals.as_flattened());
-        !pairs.fold(false, |apart, (a, b)| apart | (a + b > 0.0))
+        while reaching != 0 {
+            let a = reaching.trailing_zeros();
+            reaching &= reaching - 1;
+            let (eight, lane) = (&one.boxes[a as usize / LANES], a as usize % LANES);
+            // What the others' bounds are to be compared with.
+            let (mut low, mut high) = ([0.0; 3], [0.0; 3]);
+            for k in 0..3 {
+                (low[k], high[k]) = (eight.high[k][lane], eight.low[k][lane]);
+            }
+            let mut touched = 0;
+            for (at, boxes) in two.boxes.iter().enumerate() {
+                let mut gaps = [f32::NEG_INFINITY; LANES];
+                along_axes(boxes, (&low, &high), &mut gaps);
+                touched |= closed(&gaps) << (LANES * at);
+            }
+            touched &= others;
+            while touched != 0 {
+                (self.found)(a, touched.trailing_zeros());
+                touched &= touched - 1;
+            }
+        }
     }
+}
+
+/// The pieces whose boxes a volume meets, a bit for each.
+#[inline(always)]
+fn reached(volume: &Kdop18, pieces: &Boxed<'_>) -> u64 {
+    let p = volume.numbers();
+    let mut reached = 0;
+    for (at, boxes) in pieces.boxes.iter().enumerate() {
+        let mut gaps = [f32::NEG_INFINITY; LANES];
+        along_axes(
+            boxes,
+            (&[p[9], p[10], p[11]], &[p[0], p[1], p[2]]),
+            &mut gaps,
+        );
+        // Sums of two axes, and their differences, each with the bounds that the volume has on the other side.
+        let Boxes { low, high } = boxes;
+        along_diagonals((low, low), &[p[12], p[13], p[14]], &mut gaps);
+        along_diagonals((high, high), &[p[3], p[4], p[5]], &mut gaps);
+        along_diagonals((low, high), &[p[15], p[16], p[17]], &mut gaps);
+        along_diagonals((high, low), &[p[6], p[7], p[8]], &mut gaps);
+        reached |= closed(&gaps) << (LANES * at);
+    }
+    reached & pieces.all
+}
+
+/// Widens gaps to those along the axes between boxes and what has such bounds on the other sides of their lower and upper ones.
+#[inline(always)]
+fn along_axes(boxes: &Boxes, (low, high): (&[f32; 3], &[f32; 3]), gaps: &mut [f32; LANES]) {
+    for k in 0..3 {
+        let bounds = boxes.low[k].iter().zip(&boxes.high[k]);
+        for (gap, (lower, upper)) in gaps.iter_mut().zip(bounds) {
+            widen(gap, lower + low[k]);
+            widen(gap, upper + high[k]);
+        }
+    }
+}
+
+/// The same along the diagonals of two axes each, along which bounds are sums of two.
+#[inline(always)]
+fn along_diagonals(
+    (a, b): (&[[f32; LANES]; 3], &[[f32; LANES]; 3]),
+    others: &[f32; 3],
+    gaps: &mut [f32; LANES],
+) {
+    for (k, (i, j)) in [(0, 1), (0, 2), (1, 2)].into_iter().enumerate() {
+        for (gap, (a, b)) in gaps.iter_mut().zip(a[i].iter().zip(&b[j])) {
+            widen(gap, outwards(a + b) + others[k]);
+        }
+    }
+}
+
+#[inline(always)]
+fn widen(gap: &mut f32, to: f32) {
+    *gap = if to > *gap { to } else { *gap };
+}
+
+/// Where there is no gap: a bit for each.
+#[inline(always)]
+fn closed(gaps: &[f32; LANES]) -> u64 {
+    let mut closed = 0;
+    for (i, &gap) in gaps.iter().enumerate() {
+        closed |= u64::from(gap <= 0.0) << i;
+    }
+    closed
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
+    use super::super::kdop::Aabb;
     use super::*;
 
     fn point(scale: f64) -> impl Strategy<Value = DVec3> {
@@ -133,13 +219,27 @@ mod tests {
         (point(1.0), point(0.2)).prop_map(|(start, by)| [start, start + by])
     }
 
-    fn boxed(ways: &[[DVec3; 2]], radius: f64) -> Aabb {
-        let places: Vec<u32> = (0..ways.len() as u32).collect();
-        let mut out = vec![Aabb::EMPTY];
-        let groups = [&places[..]].into_iter();
+    /// The boxes of pieces, as they are made, and one by one.
+    fn boxed(pieces: &[Vec<[DVec3; 2]>], radius: f64) -> (Vec<Boxes>, Vec<Aabb>) {
+        let ways = pieces.concat();
+        let (mut places, mut next) = (Vec::new(), 0);
+        for piece in pieces {
+            places.push((next..next + piece.len() as u32).collect::<Vec<u32>>());
+            next += piece.len() as u32;
+        }
+        let mut out = Vec::new();
+        let groups = places.iter().map(Vec::as_slice);
         boxes(groups, |place| ways[place as usize], radius, &mut out);
-        assert_eq!(out.len(), 1);
-        out[0]
+        assert_eq!(out.len(), pieces.len().div_ceil(LANES));
+        let one = |at: usize| {
+            let (eight, lane) = (&out[at / LANES], at % LANES);
+            let [a, b, c] = eight.low.map(|low| low[lane]);
+            let [d, e, f] = eight.high.map(|high| high[lane]);
+            let end = f32::NEG_INFINITY;
+            Aabb::from_numbers([a, b, c, d, e, f, end, end])
+        };
+        let all = (0..pieces.len()).map(one).collect();
+        (out, all)
     }
 
     proptest! {
@@ -148,7 +248,7 @@ mod tests {
             far in point(1e4), ways in prop::collection::vec(way(), 1..9), radius in 0.0..0.1f64,
         ) {
             let ways: Vec<_> = ways.iter().map(|way| way.map(|p| p + far)).collect();
-            let boxed = boxed(&ways, radius);
+            let boxed = boxed(std::slice::from_ref(&ways), radius).1[0];
             let (mut low, mut high) = (ways[0][0], ways[0][0]);
             for &[start, end] in &ways {
                 low = low.min(start).min(end);
@@ -168,28 +268,27 @@ mod tests {
 
         #[test]
         fn of_pieces_that_touch_none_is_missing_and_of_those_whose_boxes_are_apart_none_is_there(
-            patches in prop::array::uniform2(prop::collection::vec(prop::collection::vec(way(), 1..4), 0..6)),
+            patches in prop::array::uniform2(prop::collection::vec(prop::collection::vec(way(), 1..4), 0..20)),
             shift in point(1.5), radius in 0.0..0.2f64,
         ) {
             let [one, mut two] = patches;
             for end in two.iter_mut().flatten().flatten() {
                 *end += shift;
             }
-            let boxes = [&one, &two].map(|pieces| {
-                let boxes = pieces.iter().map(|ways| boxed(ways, radius));
-                boxes.collect::<Vec<Aabb>>()
-            });
+            let [(packed, single), (others, other)] = [&one, &two].map(|p| boxed(p, radius));
+            let boxes = [single, other];
             let roots = [&one, &two].map(|pieces| {
                 let ends: Vec<DVec3> = pieces.iter().flatten().flatten().copied().collect();
                 if ends.is_empty() { Kdop18::EMPTY } else { Kdop18::around(&ends, radius) }
             });
             let mut found = Vec::new();
-            let both = [(&roots[0], &boxes[0][..]), (&roots[1], &boxes[1][..])];
+            let both = [(&roots[0], &packed, one.len()), (&roots[1], &others, two.len())];
+            let both = both.map(|(root, boxes, count)| Boxed { root, boxes, all: (1 << count) - 1 });
             touching(both, |a, b| found.push((a, b)));
             // Its eight corners, and a little more than the box.
             let volume = |of: &Aabb| {
                 let (center, _) = of.ball();
-                let [[x, y, z], _] = of.bounds().map(|bounds| bounds.map(f64::from));
+                let [x, y, z, ..] = of.numbers().map(f64::from);
                 let half = center - DVec3::new(x, y, z);
                 let signs = [-1.0, 1.0];
                 let corner = |x, y, z| center + half * DVec3::new(x, y, z);
@@ -208,7 +307,7 @@ mod tests {
                     prop_assert!(!close || is_found);
                 }
             }
-            let all: std::collections::BTreeSet<_> = found.iter().collect();
+            let all: BTreeSet<_> = found.iter().collect();
             prop_assert_eq!(all.len(), found.len());
         }
     }

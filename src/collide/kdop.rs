@@ -207,28 +207,6 @@ impl Kdop18 {
         }
         Self { planes: rounded }
     }
-
-    /// Its box along the axes.
-    pub(super) fn boxed(&self) -> Aabb {
-        let [x, y, z, ..] = self.planes;
-        let [u, v, w] = [9, 10, 11].map(|k: usize| self.planes[k]);
-        Aabb::from_bounds([x, y, z, u, v, w])
-    }
-}
-
-impl Aabb {
-    /// From lower bounds along the axes, and negated upper ones.
-    pub(super) fn from_bounds([a, b, c, d, e, f]: [f32; 6]) -> Self {
-        Self {
-            planes: [a, b, c, d, e, f, NONE, NONE],
-        }
-    }
-
-    /// Lower bounds along the axes, and negated upper ones.
-    pub(super) fn bounds(&self) -> [[f32; 3]; 2] {
-        let [a, b, c, d, e, f, ..] = self.planes;
-        [[a, b, c], [d, e, f]]
-    }
 }
 
 impl<const N: usize> Turned<N> {

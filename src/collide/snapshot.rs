@@ -11,13 +11,13 @@ use std::sync::{MutexGuard, PoisonError};
 
 use glam::DVec3;
 
-use super::begin;
+use super::begin::{self, Boxed, Boxes};
 use super::body::Body;
 use super::body_motion::{BodyMotion, Sweep};
 use super::charts::{self, BLOCKS, Together};
 use super::extent::Extent;
 use super::firmness::{self, BESIDE, Ends, Firmness, Gradients};
-use super::kdop::{Aabb, Kdop18};
+use super::kdop::Kdop18;
 use super::near::{Near, NearPairs};
 use super::packed::{self, Grid, Nodes, Packed, Ways};
 use super::surface::{ClothSurface, Culling};
@@ -241,7 +241,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Boxes around the pieces of a patch's tree.
-    pub(super) fn boxes(&self, patch: u32) -> &[Aabb] {
+    pub(super) fn boxes(&self, patch: u32) -> &[Boxes] {
         self.volumes.boxes[patch as usize].of(|out| {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
             let ends = |place: u32| self.ends(vertices[place as usize]);
@@ -252,7 +252,11 @@ impl<'a> Snapshot<'a> {
 
     /// Tells `found` which pieces of two patches' trees may touch.
     pub(super) fn touching(&self, p: u32, q: u32, found: impl FnMut(u32, u32)) {
-        let both = [p, q].map(|patch| (self.patch_root(patch), self.boxes(patch)));
+        let both = [p, q].map(|patch| Boxed {
+            root: self.patch_root(patch),
+            boxes: self.boxes(patch),
+            all: self.cloth.refit(patch).whole(),
+        });
         begin::touching(both, found);
     }
 

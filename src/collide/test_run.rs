@@ -21,7 +21,7 @@ use super::near::NearPair;
 use super::packed::Nodes;
 use super::sieve::{Leaves, Sieve, TRIANGLES};
 use super::snapshot::Snapshot;
-use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance, asked, second_of};
+use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance, ask_all, second_of};
 use super::volumes::Held;
 
 /// What is tested against what.
@@ -113,6 +113,8 @@ type Expand<'a> = &'a mut dyn FnMut((u32, u32), &mut Vec<(u32, u32)>) -> bool;
 const NEAR: u32 = 1 << 31;
 /// Groups of near pairs that are tested at once.
 const GROUPS: u32 = 64;
+/// Pairs of pieces of two patches that touch, if not many do.
+const USUAL: usize = 16;
 
 /// A test under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -435,20 +437,27 @@ impl TestRun {
 /// of each that are in any, a bit for each.
 fn first_tests(snap: &Snapshot<'_>, (p, q): (u32, u32)) -> (Vec<(u32, u32)>, [u64; 2]) {
     let (first, second) = (snap.cloth.refit(p), snap.cloth.refit(q));
-    let firmly = snap.firmly(p, q);
-    let (mut tests, mut pieces) = (Vec::new(), [0; 2]);
-    snap.touching(p, q, |a, b| {
-        let test = (first.root(a), second.root(b));
-        let test = match &firmly {
-            Some(firmly) => asked(firmly, test),
-            None => Some(test),
-        };
-        if let Some(test) = test {
-            tests.push(test);
-            pieces[0] |= 1 << a;
-            pieces[1] |= 1 << b;
+    let (mut touching, mut pieces) = (Vec::with_capacity(USUAL), [0; 2]);
+    let roots = |&(a, b): &(u32, u32)| (first.root(a), second.root(b));
+    let mut add = |(a, b): (u32, u32)| {
+        pieces[0] |= 1 << a;
+        pieces[1] |= 1 << b;
+    };
+    snap.touching(p, q, |a, b| touching.push((a, b)));
+    let tests = match snap.firmly(p, q) {
+        Some(firmly) => {
+            let mut tests = Vec::with_capacity(touching.len());
+            ask_all(&firmly, touching.iter().map(roots), |at, test| {
+                tests.push(test);
+                add(touching[at]);
+            });
+            tests
         }
-    });
+        None => {
+            touching.iter().copied().for_each(add);
+            touching.iter().map(roots).collect()
+        }
+    };
     (tests, pieces)
 }
 

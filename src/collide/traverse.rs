@@ -23,11 +23,41 @@ pub(super) fn second_of(test: (u32, u32)) -> u32 {
     test.1 & !(FAR | ASKED)
 }
 
-/// A test of two nodes of which culling is asked, as it stands on a stack; none if they are apart.
-#[inline(always)]
-pub(super) fn asked(cull: &impl Cull, (a, b): (u32, u32)) -> Option<(u32, u32)> {
-    let Asked { far, apart } = cull.ask(a, b);
-    (!apart).then_some(marked((a, b), far))
+/// Asks culling of tests of two nodes. Those that it does not know to be apart are `left` as they stand on a stack, each with its place among all.
+pub(super) fn ask_all(
+    cull: &impl Cull,
+    tests: impl Iterator<Item = (u32, u32)> + Clone,
+    left: impl FnMut(usize, (u32, u32)),
+) {
+    widest(Asking { cull, tests, left });
+}
+
+/// The arguments of [`ask_all`].
+struct Asking<'a, C, I, L> {
+    cull: &'a C,
+    tests: I,
+    left: L,
+}
+
+impl<C: Cull, I, L> Work for Asking<'_, C, I, L>
+where
+    I: Iterator<Item = (u32, u32)> + Clone,
+    L: FnMut(usize, (u32, u32)),
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<W: Width>(mut self, width: W) {
+        for (a, b) in self.tests.clone() {
+            self.cull.prefetch(width, a, b);
+        }
+        for (at, (a, b)) in self.tests.enumerate() {
+            let Asked { far, apart } = self.cull.ask(a, b);
+            if !apart {
+                (self.left)(at, marked((a, b), far));
+            }
+        }
+    }
 }
 
 /// A test of which culling was asked; whether it knows nothing of what is below.

@@ -8,9 +8,10 @@
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::begin::Boxes;
 use super::charts::BLOCKS;
 use super::firmness::{Firmness, Gradients, SIDES};
-use super::kdop::{Aabb, Kdop18};
+use super::kdop::Kdop18;
 use super::packed::{Grid, Nodes, Packed, Siblings, Ways};
 use super::refit::Refit;
 
@@ -20,7 +21,7 @@ pub struct Volumes {
     /// Of each patch as a whole: one value.
     pub(super) roots: Vec<Kept<Kdop18>>,
     /// Boxes around the pieces of each patch's tree.
-    pub(super) boxes: Vec<Kept<Aabb>>,
+    pub(super) boxes: Vec<Kept<Boxes>>,
     /// What the others lie on.
     pub(super) grid: OnceLock<Grid>,
     /// Ways of the vertices of each patch's triangles, and their volumes.
