@@ -136,7 +136,7 @@ impl Plan {
     pub fn priced(&self, prices: &Prices) -> Prices {
         let mut prices = prices.slower(self.slower);
         if self.ready_free {
-            (prices.vertex, prices.way) = (0.0, 0.0);
+            (prices.vertex, prices.way, prices.corner) = (0.0, 0.0, 0.0);
             (prices.measure, prices.node) = (0.0, 0.0);
             (prices.gradient, prices.firmness) = (0.0, 0.0);
         }
