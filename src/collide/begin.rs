@@ -268,12 +268,15 @@ mod tests {
 
         #[test]
         fn of_pieces_that_touch_none_is_missing_and_of_those_whose_boxes_are_apart_none_is_there(
-            patches in prop::array::uniform2(prop::collection::vec(prop::collection::vec(way(), 1..4), 0..20)),
-            shift in point(1.5), radius in 0.0..0.2f64,
+            patches in prop::array::uniform2(prop::collection::vec(prop::collection::vec(way(), 1..4), 0..64)),
+            shift in point(1.5), far in point(1e3), radius in 0.0..0.2f64,
         ) {
-            let [one, mut two] = patches;
+            let [mut one, mut two] = patches;
+            for end in one.iter_mut().flatten().flatten() {
+                *end += far;
+            }
             for end in two.iter_mut().flatten().flatten() {
-                *end += shift;
+                *end += far + shift;
             }
             let [(packed, single), (others, other)] = [&one, &two].map(|p| boxed(p, radius));
             let boxes = [single, other];
@@ -293,7 +296,7 @@ mod tests {
                 let signs = [-1.0, 1.0];
                 let corner = |x, y, z| center + half * DVec3::new(x, y, z);
                 let corners = signs.map(|x| signs.map(|y| signs.map(|z| corner(x, y, z))));
-                Kdop18::around(corners.as_flattened().as_flattened(), 1e-5)
+                Kdop18::around(corners.as_flattened().as_flattened(), 1e-5 + 1e-6 * far.length())
             };
             for (a, first) in (0..).zip(&one) {
                 for (b, second) in (0..).zip(&two) {

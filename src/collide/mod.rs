@@ -42,7 +42,7 @@ pub(crate) use ready::pieces;
 pub use snapshot::{Geometry, Snapshot};
 pub use solid::Solid;
 pub use surface::{ClothSurface, Surface};
-pub(crate) use test_run::{Made, Single};
+pub(crate) use test_run::{Begun, Made, Single};
 pub use test_run::{Target, TestRun, brute_force};
 pub use volumes::Volumes;
 

@@ -42,7 +42,7 @@ pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Cont
     });
 }
 
-/// Whether the volumes of a pair overlap that is near at rest.
+/// Whether the volumes of a pair overlap that is near at rest; where volumes of a neighbour's vertices are not there, whether boxes do.
 #[inline(always)]
 pub(super) fn near_features(
     snap: &Snapshot<'_>,
@@ -52,16 +52,21 @@ pub(super) fn near_features(
     let surface = snap.cloth.surface();
     let of = |vertex: u32| snap.vertex_volume(vertex);
     if pair.edges {
-        let [one, two] = [pair.a, pair.b].map(|e| {
-            let [p, q] = surface.edges()[e as usize];
-            of(p).union(of(q))
-        });
-        if one.overlaps(&two) {
+        let [one, two] = [pair.a, pair.b].map(|e| surface.edges()[e as usize]);
+        let overlap = match (one.map(of), two.map(of)) {
+            ([Some(a), Some(b)], [Some(c), Some(d)]) => a.union(b).overlaps(&c.union(d)),
+            _ => snap.may_reach(&one, &two),
+        };
+        if overlap {
             found(PairKind::EdgeEdge, pair.a, pair.b);
         }
     } else {
-        let [a, b, c] = surface.face(pair.b).corners.map(of);
-        if a.union(b).union(c).overlaps(of(pair.a)) {
+        let corners = surface.face(pair.b).corners;
+        let overlap = match (corners.map(of), of(pair.a)) {
+            ([Some(a), Some(b), Some(c)], Some(vertex)) => a.union(b).union(c).overlaps(vertex),
+            _ => snap.may_reach(&[pair.a], &corners),
+        };
+        if overlap {
             found(PairKind::VertexFace, pair.a, pair.b);
         }
     }

@@ -128,10 +128,32 @@ fn a_run_that_names_other_pieces_than_its_tests_are_of_is_refused() {
     let [one, two] = good.pieces();
     let lowest = one & one.wrapping_neg();
     let all = case.cloth[0].refit(0).whole();
-    for pieces in [[one & !lowest, two], [0, 0], [one | (all + 1), two]] {
+    let all_of_other = case.cloth[0].refit(1).whole();
+    for pieces in [
+        [one & !lowest, two],
+        [0, 0],
+        [one | (all + 1), two],
+        [one, two | (all_of_other + 1)],
+    ] {
         value["pieces"] = serde_json::to_value(pieces).unwrap();
         let run: TestRun = serde_json::from_value(value.clone()).unwrap();
         assert!(!run.is_valid(&snap), "{pieces:?}");
+    }
+    // Of all pieces: what is above them is of none, and what culling was asked of is what it was.
+    value["pieces"] = serde_json::to_value([all, all_of_other]).unwrap();
+    let root = [
+        case.cloth[0].refit(0).root(0),
+        case.cloth[0].refit(1).root(0),
+    ];
+    for (test, valid) in [
+        ([root[0], root[1]], true),
+        ([root[0], root[1] | 3 << 30], true),
+        ([0, root[1]], false),
+        ([root[0], 0], false),
+    ] {
+        value["stack"] = serde_json::to_value([test]).unwrap();
+        let run: TestRun = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(run.is_valid(&snap), valid, "{test:?}");
     }
 }
 
@@ -153,6 +175,43 @@ fn tests_of_patches_side_by_side_look_into_few_pieces() {
         }
     }
     assert!(opened > 0 && 2 * opened < of, "{opened} of {of}");
+}
+
+/// Who comes when all vertices are there reads those, whatever pieces were opened without them.
+#[test]
+fn pieces_that_are_open_have_their_vertices_whoever_measured_them() {
+    let case = Case::new(&rest_shape(0), 4, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
+    let geometry = case.geometry(&case.cloth[0]);
+    let mut rooms = [Volumes::default(), Volumes::default()];
+    let [whole, pieces] = rooms
+        .each_mut()
+        .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
+    let (pieces, all) = (pieces.in_pieces(), case.cloth[0].refit(1).whole());
+    let expected = whole.whole_volumes(1);
+    let check = |which: u64| {
+        let held = pieces.some_volumes(1, which);
+        let places: Vec<u32> = (case.cloth[0].refit(1).corners().enumerate())
+            .filter(|(at, _)| which >> at & 1 != 0)
+            .flat_map(|(_, places)| places.to_vec())
+            .collect();
+        for &place in &places {
+            let of = |held: &volumes::Held<'_>| held.vertices()[place as usize];
+            assert_eq!(of(&held), of(&expected), "{which:b}, {place}");
+        }
+    };
+    assert!(all > 0b111);
+    check(0b001);
+    check(0b011);
+    pieces.measure(1);
+    check(0b100);
+    check(0b001);
+    assert_eq!(pieces.opened(1), Some(0b111));
+    check(all);
+    check(0b001);
+    assert_eq!(pieces.opened(1), Some(all));
+    // What is above them is there then too.
+    let held = pieces.some_volumes(1, all);
+    assert_eq!(held.nodes().root(), expected.nodes().root());
 }
 
 #[test]

@@ -279,11 +279,18 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Volumes of a patch for tests that look into some pieces of its tree, a bit for each.
+    /// Volumes of a patch for tests that look into some pieces of its tree, a bit for each. Whoever asks for the last piece makes all.
     pub(super) fn some_volumes(&self, patch: u32, pieces: u64) -> Held<'_> {
         if !self.in_pieces {
             return self.whole_volumes(patch);
         }
+        let refit = self.cloth.refit(patch);
+        let mut held = self.pieces(patch);
+        if held.opened().unwrap_or(0) | pieces == refit.whole() {
+            drop(held);
+            return self.whole_volumes(patch);
+        }
+        // Not before: who has opened pieces with all vertices has noted these by now.
         let known = self.volumes.vertices[patch as usize].made();
         let measure = |places: &[u32], out: &mut Vec<Packed>| {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
@@ -292,8 +299,7 @@ impl<'a> Snapshot<'a> {
             let (anchor, radius) = (self.anchor(patch), 0.5 * self.reach);
             (self.grid()).measure_some(points, anchor, radius, out);
         };
-        let which = (self.cloth.refit(patch), pieces);
-        Held::Pieces(self.pieces(patch).open(which, known, measure), known)
+        Held::Pieces(held.open((refit, pieces), known, measure), known)
     }
 
     fn pieces(&self, patch: u32) -> MutexGuard<'_, Pieces> {
@@ -538,11 +544,31 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Volume of a cloth vertex.
+    /// Volume of a cloth vertex; in pieces none of a patch of whose vertices nobody has asked for all.
     #[inline]
-    pub(super) fn vertex_volume(&self, vertex: u32) -> &Packed {
+    pub(super) fn vertex_volume(&self, vertex: u32) -> Option<&Packed> {
         let (patch, at) = self.cloth.slot(vertex);
-        &self.vertex_volumes(patch)[at as usize]
+        let all = if self.in_pieces {
+            self.volumes.vertices[patch as usize].made()?
+        } else {
+            self.vertex_volumes(patch)
+        };
+        Some(&all[at as usize])
+    }
+
+    /// Whether the box around the ways of some vertices comes within reach of that around others.
+    pub(super) fn may_reach(&self, some: &[u32], others: &[u32]) -> bool {
+        let boxed = |vertices: &[u32]| {
+            let ends = vertices.iter().flat_map(|&vertex| self.ends(vertex));
+            ends.fold(Extent::EMPTY, |of, end| Extent {
+                low: of.low.min(end),
+                high: of.high.max(end),
+            })
+        };
+        let (one, two) = (boxed(some), boxed(others));
+        let reach = DVec3::splat(self.reach * (1.0 + ROUNDING));
+        let apart = (one.low - two.high).cmpgt(reach) | (two.low - one.high).cmpgt(reach);
+        !apart.any()
     }
 
     /// Volumes of a body's tree; none for an analytic body.

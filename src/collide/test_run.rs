@@ -95,6 +95,17 @@ impl Sink for Vec<Contact> {
     }
 }
 
+/// How the test of a target begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// Not at all: roots are apart.
+    Apart,
+    /// Not at all: roots of two patches meet, but no pieces do.
+    Missed,
+    /// With this.
+    Run(TestRun),
+}
+
 /// What a single test was of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Single {
@@ -131,6 +142,14 @@ impl TestRun {
     /// The whole test of a target; `None` if it is seen at once that the two are apart.
     #[must_use]
     pub fn new(target: Target, snap: &Snapshot<'_>) -> Option<Self> {
+        match Self::begin(target, snap) {
+            Begun::Run(run) => Some(run),
+            Begun::Apart | Begun::Missed => None,
+        }
+    }
+
+    /// The same; tells why there is none.
+    pub(crate) fn begin(target: Target, snap: &Snapshot<'_>) -> Begun {
         let root = |p: u32| snap.patch_root(p);
         let meet = match target {
             Target::Patch(p) => !snap.cloth.patches()[p as usize].is_empty(),
@@ -148,7 +167,7 @@ impl TestRun {
             },
         };
         if !meet {
-            return None;
+            return Begun::Apart;
         }
         let (mut stack, mut pieces) = (vec![(0, 0)], [0; 2]);
         match target {
@@ -161,12 +180,12 @@ impl TestRun {
             Target::Patches(p, q) => {
                 (stack, pieces) = first_tests(snap, (p, q));
                 if stack.is_empty() {
-                    return None;
+                    return Begun::Missed;
                 }
             }
             Target::PatchBody(..) => {}
         }
-        Some(Self {
+        Begun::Run(Self {
             target,
             stack,
             pieces,
@@ -466,6 +485,8 @@ fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl
     let Some(near) = snap.near_pairs(patch) else {
         return;
     };
+    // Of its own vertices, which are asked for next in any case; not of neighbours', of which only a few are of interest.
+    snap.measure(patch as usize);
     for index in groups {
         let group = &near.groups()[index as usize];
         let apart = snap.apart_from(group.block);

@@ -354,6 +354,7 @@ fn runs_that_name_what_does_not_exist_are_invalid() {
         r#"{"target":{"Patch":3},"stack":[[0,0]]"#,
         r#"{"target":{"Patches":[1,0]},"stack":[]"#,
         r#"{"target":{"PatchBody":[0,9]},"stack":[]"#,
+        r#"{"target":{"Patch":0},"stack":[[0,99999]]"#,
         r#"{"target":{"Patches":[0,1]},"stack":[[0,99999]]"#,
     ] {
         let run: TestRun = serde_json::from_str(&format!(r#"{text},"pieces":[0,0]}}"#)).unwrap();

@@ -161,6 +161,7 @@ mod tests {
         way: 12.0,
         measure: 30.0,
         node: 40.0,
+        touched: 0.0,
         gradient: 54.0,
         firmness: 10_643.0,
         contact: 73.0,

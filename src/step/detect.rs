@@ -25,7 +25,7 @@ use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
 use super::geometry::{share_geometry, tiles};
 use super::placing::{News, Placing};
-use crate::collide::{Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
+use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
 use crate::team::Team;
 
 /// In traces, bodies have numbers from here on; those below are patches.
@@ -328,15 +328,15 @@ pub(super) fn detect(
         placing.note();
     }
     let found = first.into_inner();
-    let runs = tests_here(comm, snapshot, (own, found), (placing, options), prices);
-    if let Some(pricing) = &pricing {
-        let pairs = runs.iter().filter_map(|(run, _)| match run.target() {
-            Target::Patches(p, q) => Some((p as usize, q as usize)),
-            Target::Patch(_) | Target::PatchBody(..) => None,
-        });
-        let cost = begin_cost(pairs, |patch| &pricing.reads[patch], &pricing.prices);
+    let began = comm.now();
+    let found = tests_here(comm, snapshot, (own, found), (placing, options));
+    if let Some(Pricing { prices, reads, .. }) = &pricing {
+        let begin = begin_cost(found.pairs(), |patch| &reads[patch], prices);
+        let cost = ns(prices.target, found.targets as f64) + begin;
         comm.compute(cost, Duration::ZERO);
     }
+    let looked = comm.now().saturating_sub(began);
+    let runs = found.runs;
     let bundled = !several && team.threads() > 1 && options.trace.is_none();
     let tasks: Vec<Collide> = match bundled {
         true => bundles(runs.into_iter().map(|(run, _)| run)),
@@ -352,7 +352,7 @@ pub(super) fn detect(
         make_tests(comm, tested, tasks, (options, team), (prices, contacts))?;
     // As if tests had made it ready, on as many threads as had something to make.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
-    let busy = report.busy.iter().sum::<Duration>() + of_workers;
+    let busy = report.busy.iter().sum::<Duration>() + of_workers + looked;
     placing.ended(spent, busy, sorting * team.threads() as u32);
     Ok((report, early_time))
 }
@@ -386,31 +386,66 @@ fn made_early(
     early
 }
 
-/// Tests whose roots meet, with what the rank does of each; and of how many targets they are.
-type Found = (Vec<(TestRun, Part)>, usize);
+/// What a rank finds where tests begin.
+#[derive(Debug, Default)]
+struct Found {
+    /// Tests, with what the rank does of each.
+    runs: Vec<(TestRun, Part)>,
+    /// Pairs of patches of which nothing is tested, though their roots meet.
+    missed: Vec<(usize, usize)>,
+    /// How many targets it has looked at.
+    targets: usize,
+}
 
-/// The tests that begin on this rank, of which some may have been found already.
+impl Found {
+    /// Looks at targets, of each of which the rank does a part, if any.
+    fn look(
+        snapshot: &Snapshot<'_>,
+        targets: impl Iterator<Item = Target>,
+        part: impl Fn(Target) -> Option<Part>,
+    ) -> Self {
+        let mut found = Self::default();
+        for target in targets {
+            match (TestRun::begin(target, snapshot), target) {
+                (Begun::Run(run), _) => found.runs.extend(part(target).map(|part| (run, part))),
+                (Begun::Missed, Target::Patches(p, q)) => {
+                    found.missed.push((p as usize, q as usize));
+                }
+                (Begun::Apart | Begun::Missed, _) => {}
+            }
+        }
+        found
+    }
+
+    /// Pairs of patches of which it was to be found where tests begin.
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let runs = self.runs.iter().filter_map(|(run, _)| match run.target() {
+            Target::Patches(p, q) => Some((p as usize, q as usize)),
+            Target::Patch(_) | Target::PatchBody(..) => None,
+        });
+        runs.chain(self.missed.iter().copied())
+    }
+}
+
+/// The tests that begin on this rank, which may have been found already.
 fn tests_here(
-    comm: &mut dyn Comm,
+    comm: &dyn Comm,
     snapshot: &Snapshot<'_>,
     (own, found): (Range<usize>, Option<Found>),
     (placing, options): (&Placing, &ScopeOptions),
-    prices: Option<&Prices>,
-) -> Vec<(TestRun, Part)> {
-    let (runs, targets) = match (found, placing.placement()) {
+) -> Found {
+    match (found, placing.placement()) {
         (Some(found), _) => found,
         (None, None) => tests_at(snapshot, own),
         (None, Some(plan)) => {
-            let (mut runs, targets) = tests_placed(snapshot, plan, comm.rank().index());
+            let mut found = tests_placed(snapshot, plan, comm.rank().index());
             // A worker beside the first begins with those that were forked first.
             if !options.policy.steal && options.workers == 1 {
-                plan.small_first(&mut runs, |(run, _)| against(run.target()));
+                plan.small_first(&mut found.runs, |(run, _)| against(run.target()));
             }
-            (runs, targets)
+            found
         }
-    };
-    pay(comm, prices, |prices| (prices.target, targets));
-    runs
+    }
 }
 
 /// Makes tests on all ranks: what this rank's tests took, and how long it put contacts in order; those that are its go to `contacts`. Collective.
@@ -483,15 +518,18 @@ fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
     tasks
 }
 
-/// The tests of these patches whose roots meet, and how many there are in all.
+/// The tests of these patches.
 fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> Found {
     let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
     let count = targets.len();
-    let meeting = |target| Some((TestRun::new(target, snapshot)?, Part::WHOLE));
-    (targets.into_iter().filter_map(meeting).collect(), count)
+    let found = Found::look(snapshot, targets.into_iter(), |_| Some(Part::WHOLE));
+    Found {
+        targets: count,
+        ..found
+    }
 }
 
-/// The tests that a plan gives a rank, if their roots meet, with what it does of each; and how many there are in all.
+/// The tests that a plan gives a rank, with what it does of each.
 fn tests_placed(snapshot: &Snapshot<'_>, plan: &Placement, me: usize) -> Found {
     let known = plan.known(me).map(|spent| match spent.against {
         Against::Itself => Target::Patch(spent.patch),
@@ -505,12 +543,15 @@ fn tests_placed(snapshot: &Snapshot<'_>, plan: &Placement, me: usize) -> Found {
         let (patch, against) = against(target);
         !plan.knows(patch, against)
     });
-    let meeting = |target| {
-        let run = TestRun::new(target, snapshot)?;
+    let part = |target| {
         let (patch, against) = against(target);
-        Some((run, plan.part(me, patch, against)?))
+        plan.part(me, patch, against)
     };
-    (known.chain(news).filter_map(meeting).collect(), count)
+    let found = Found::look(snapshot, known.chain(news), part);
+    Found {
+        targets: count,
+        ..found
+    }
 }
 
 /// Vertices of the triangles of all patches.

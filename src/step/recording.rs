@@ -23,7 +23,7 @@ use super::letter;
 use super::report::StepReport;
 use super::simulation::Simulation;
 use super::world::World;
-use crate::collide::{Contact, Single, Snapshot, Target, TestRun, Volumes};
+use crate::collide::{Begun, Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
 use crate::solve::{coarse_columns, is_rounded};
 
@@ -150,9 +150,14 @@ impl Simulation<'_> {
         let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
         let (pairs, others): (Vec<Target>, Vec<Target>) =
             snap.targets().partition(|&target| match target {
-                Target::Patches(..) => TestRun::new(target, &snap).is_some(),
+                Target::Patches(..) => TestRun::begin(target, &snap) != Begun::Apart,
                 Target::Patch(_) | Target::PatchBody(..) => false,
             });
+        let missed = pairs.iter().filter_map(|&target| match target {
+            Target::Patches(p, q) if TestRun::new(target, &snap).is_none() => Some((p, q)),
+            _ => None,
+        });
+        let missed: Vec<(u32, u32)> = missed.collect();
         let boxed = pairs.iter().flat_map(|target| match *target {
             Target::Patches(p, q) => [p as usize, q as usize],
             Target::Patch(p) | Target::PatchBody(p, _) => [p as usize; 2],
@@ -262,6 +267,7 @@ impl Simulation<'_> {
             number: self.step + 1,
             forecast: self.placing.known().to_vec(),
             plans: self.placing.is_due(),
+            missed,
             ..Step::default()
         };
         let mut needed: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();

@@ -96,7 +96,8 @@ pub fn bounds(
         .filter_map(|(patch, used)| Some(patch.reads.least(used?, prices)))
         .sum();
     let targets: u64 = layout.ranks.iter().map(|share| share.targets).sum();
-    let pairs = step.tasks.iter().filter_map(Task::pair);
+    let missed = step.missed.iter().map(|&(p, q)| (p as usize, q as usize));
+    let pairs = step.tasks.iter().filter_map(Task::pair).chain(missed);
     let pairs = begin_cost(pairs, |patch| &header.patches[patch].reads, prices) as f64;
     let begin = prices.vertex * header.around() as f64 + prices.target * targets as f64 + pairs;
     // Where it is not shared, it is in what makes patches ready.

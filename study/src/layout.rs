@@ -164,14 +164,14 @@ pub fn firmness_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
     even_shares(&costs, ranks)
 }
 
-/// Prices on so many ranks: where firmness is not shared, each pays for that of the patches that it tests, with the volumes of
+/// Prices on so many ranks: where firmness is not shared, each pays for that of the patches that it tests, by
 /// their vertices, of which there are so many `around` all patches.
 #[must_use]
 pub fn prices_on(tiles: &[Tile], around: u64, prices: &Prices, ranks: usize) -> Prices {
     let mut prices = *prices;
     if ranks > FIRMNESS_SHARED_UP_TO && around > 0 {
         let all = FirmnessWork::of_all(tiles);
-        prices.measure += all.cost(&prices) / around as f64;
+        prices.touched += all.cost(&prices) / around as f64;
     }
     prices
 }
@@ -284,8 +284,12 @@ impl Layout {
     /// The rank that forks a task.
     #[must_use]
     pub fn home(&self, task: &Task) -> usize {
-        let patch = task.patch as usize;
-        match task.against {
+        self.home_of(task.patch, task.against)
+    }
+
+    fn home_of(&self, patch: u32, against: Against) -> usize {
+        let patch = patch as usize;
+        match against {
             Against::Patch(other) => self.ownership.rank_of_pair(patch, other as usize),
             Against::Itself | Against::Body(_) => self.ownership.rank_of_patch(patch),
         }
@@ -312,6 +316,21 @@ impl Layout {
             }
         }
         forks
+    }
+
+    /// The pairs of patches of which each rank finds that nothing is to be tested, though their roots meet; where a forecast decides, by that.
+    #[must_use]
+    pub fn missed(&self, step: &Step, placement: Option<&Placement>) -> Vec<Vec<(usize, usize)>> {
+        let mut missed = vec![Vec::new(); self.ranks.len()];
+        for &(p, q) in &step.missed {
+            let pair = (p as usize, q as usize);
+            match placement {
+                Some(placement) => (placement.ranks(p, Against::Patch(q)).into_iter())
+                    .for_each(|rank| missed[rank].push(pair)),
+                None => missed[self.home_of(p, Against::Patch(q))].push(pair),
+            }
+        }
+        missed
     }
 
     /// How many top-level tests somebody looks at who has so many patches.

@@ -29,6 +29,8 @@ pub struct Prices {
     pub measure: f64,
     /// A node of a patch's tree.
     pub node: f64,
+    /// What else a rank makes of a patch that it tests, whatever it tests of it, for each vertex: firmness where ranks do not share it. 0 in records.
+    pub touched: f64,
     /// A triangle of a tile, where firmness is made.
     pub gradient: f64,
     /// The firmness of a tile, beside that.
@@ -214,6 +216,7 @@ impl Prices {
             &mut self.way,
             &mut self.measure,
             &mut self.node,
+            &mut self.touched,
             &mut self.gradient,
             &mut self.firmness,
             &mut self.contact,
@@ -276,6 +279,7 @@ impl Prices {
             way: of(|p| p.way),
             measure: of(|p| p.measure),
             node: of(|p| p.node),
+            touched: of(|p| p.touched),
             gradient: of(|p| p.gradient),
             firmness: of(|p| p.firmness),
             contact: of(|p| p.contact),
@@ -351,6 +355,7 @@ mod tests {
             way: 1.0,
             measure: 1.0,
             node: 1.0,
+            touched: 1.0,
             gradient: 1.0,
             firmness: 1.0,
             contact: 1.0,

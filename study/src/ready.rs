@@ -81,18 +81,23 @@ impl Reads {
     /// The least that a rank makes whose tests look into these pieces, in ns.
     #[must_use]
     pub fn least(&self, which: u64, prices: &Prices) -> f64 {
-        prices.measure * self.measured(which, 0) + prices.node * self.inside(which)
+        let vertices = prices.measure * self.measured(which, 0);
+        vertices + prices.touched * f64::from(self.around) + prices.node * self.inside(which)
     }
 
     /// What it takes a rank to have some pieces where it had others, or nothing at all, in ns. If it is the patch's seer it has looked where
     /// all vertices go before.
     #[must_use]
     pub fn cost(&self, (before, after): (Option<u64>, u64), sees: bool, prices: &Prices) -> f64 {
+        let mut cost = match before {
+            None => prices.touched * f64::from(self.around),
+            Some(_) => 0.0,
+        };
         let (before, whole) = (before.unwrap_or(0), self.whole());
         if before == after {
-            return 0.0;
+            return cost;
         }
-        let mut cost = prices.node * self.inside(after & !before);
+        cost += prices.node * self.inside(after & !before);
         if after == whole {
             let way = if sees { 0.0 } else { prices.way };
             cost += (prices.measure + way) * f64::from(self.around) + prices.node * self.above();
@@ -303,6 +308,20 @@ mod tests {
         assert_eq!([true, false].map(at_once), [1e5 + 31.0, 1e8 + 1e5 + 31.0]);
         assert_eq!(reads.least(reads.whole(), &prices), 1e5 + 28.0);
         assert_eq!(reads.least(0b0001, &prices), 35e3 + 7.0);
+    }
+
+    #[test]
+    fn what_a_patch_costs_that_is_touched_it_costs_once() {
+        let reads = four_pieces(100);
+        let prices = Prices {
+            touched: 1.0,
+            ..Prices::default()
+        };
+        let ready = Ready::new(1);
+        let costs = [0b0001, 0b0011, 0b1111]
+            .map(|pieces| reads.cost(ready.open(0, pieces), false, &prices));
+        assert_eq!(costs, [100.0, 0.0, 0.0]);
+        assert_eq!(reads.least(0b0001, &prices), 100.0);
     }
 
     #[test]

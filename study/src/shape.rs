@@ -103,6 +103,11 @@ impl Tree {
         roots
     }
 
+    /// How many of the first tests are not of near pairs.
+    pub(crate) fn trees(&self) -> usize {
+        self.roots().len() - usize::from(self.root > 0)
+    }
+
     /// The test at a place.
     #[must_use]
     #[inline]
@@ -370,6 +375,7 @@ mod tests {
             let visits = grown(&choices, near, roots);
             let tree = Tree::from_visits(visits.iter().copied()).unwrap();
             prop_assert_eq!(tree.roots().len() as u32, roots + u32::from(near > 0));
+            prop_assert_eq!(tree.trees() as u32, roots);
             prop_assert_eq!(&taken(&tree), &visits);
             let mut bytes = Vec::new();
             tree.write(&mut bytes);

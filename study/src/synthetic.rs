@@ -50,6 +50,7 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
         tasks: Vec::new(),
         rows: Vec::new(),
         forecast: Vec::new(),
+        missed: Vec::new(),
         measured: [0.0; 5],
         ..steps[0].clone()
     };
@@ -71,6 +72,8 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
             }
         }));
         all.rows.extend(moved(&step.rows, by));
+        all.missed
+            .extend(step.missed.iter().map(|(p, q)| (p + by, q + by)));
         all.forecast.extend(step.forecast.iter().map(|spent| Spent {
             patch: spent.patch + by,
             against: beside(spent.against, by),

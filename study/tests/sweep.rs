@@ -63,6 +63,7 @@ fn prices() -> Prices {
         way: 20.0,
         measure: 50.0,
         node: 10.0,
+        touched: 0.0,
         gradient: 40.0,
         firmness: 4000.0,
         contact: 100.0,

@@ -30,7 +30,7 @@ use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
 /// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
-/// 6 has no steps that lead to those that count, 7 no price of moving cuts, 8 no vertices of pieces.
+/// 6 has no steps that lead to those that count, 7 no price of moving cuts, 8 neither vertices of pieces nor pairs that are missed.
 const VERSION: u8 = 9;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
@@ -137,6 +137,8 @@ pub struct Step {
     pub forecast: Vec<Spent>,
     /// Whether ranks make a new plan of that before it.
     pub plans: bool,
+    /// Pairs of patches whose roots meet, and of which nothing is tested: finding that takes what finding where tests begin takes.
+    pub missed: Vec<(u32, u32)>,
     /// Its top-level tasks, in the order in which they are forked.
     #[serde(skip)]
     pub tasks: Vec<Task>,

@@ -175,6 +175,10 @@ impl Record {
         if !step.forecast.iter().all(known) {
             return Err(self.damaged("a forecast of a patch or body that does not exist"));
         }
+        let pair = |&(p, q): &(u32, u32)| exists(p, Against::Patch(q), &self.header);
+        if !step.missed.iter().all(pair) {
+            return Err(self.damaged("a pair of patches that do not exist"));
+        }
         for piece in &pieces[1..] {
             let bytes = self.payload(*piece)?;
             let mut rest = &bytes[..];
@@ -305,7 +309,18 @@ fn task_exists(task: &Task, header: &Header) -> bool {
     let patch = |&patch: &u32| (patch as usize) < header.patches.len();
     let mut told = task.routes.iter().flat_map(|route| &route.patches);
     let has = |(patch, pieces): (usize, u64)| pieces & !header.patches[patch].reads.whole() == 0;
-    exists(task.patch, task.against, header) && told.all(patch) && task.reads(header).all(has)
+    exists(task.patch, task.against, header)
+        && told.all(patch)
+        && task.reads(header).all(has)
+        && begins(task)
+}
+
+/// Whether its tests begin as those of such a task do.
+fn begins(task: &Task) -> bool {
+    match task.against {
+        Against::Patch(_) => true,
+        Against::Itself | Against::Body(_) => task.tree.trees() <= 1,
+    }
 }
 
 fn exists(patch: u32, against: Against, header: &Header) -> bool {
