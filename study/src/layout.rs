@@ -325,7 +325,8 @@ impl Layout {
         for &(p, q) in &step.missed {
             let pair = (p as usize, q as usize);
             match placement {
-                Some(placement) => (placement.ranks(p, Against::Patch(q)).into_iter())
+                Some(placement) => placement
+                    .ranks(p, Against::Patch(q))
                     .for_each(|rank| missed[rank].push(pair)),
                 None => missed[self.home_of(p, Against::Patch(q))].push(pair),
             }
