@@ -14,6 +14,7 @@ use weft_study::directory::{DirectoryError, claim, prepare};
 use weft_study::plan::{Plan, parse_ranks};
 use weft_study::record::{Record, RecordError};
 use weft_study::sweep::{Progress, Replayed, Results, Source, SweepError, sweep};
+use weft_study::synthetic::CopiesError;
 use weft_study::tables;
 use weftwork::output::write_whole;
 use weftwork::run::{Cause, Stop, read_state};
@@ -31,9 +32,6 @@ use crate::{Failure, say, signals};
 /// What is studied unless said.
 const RANKS: &str = "1..16";
 const NETWORK: &str = "myrinet-2000";
-
-/// Copies of a record have so many patches at most: 160,000,000 vertices of the drape scenes.
-const MOST_PATCHES: usize = 1 << 20;
 
 /// A study under way.
 struct Study<'a> {
@@ -74,10 +72,6 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
             "--set {key}: a study compares policies by their names; change a part of one with its name, as in --policy \
              every-other+steal=false"
         );
-        return Err(Failure { code: 2, message });
-    }
-    if !arguments.copies.is_power_of_two() {
-        let message = format!("--copies {}: wants a power of two", arguments.copies);
         return Err(Failure { code: 2, message });
     }
     let launch = arguments.launch.as_deref();
@@ -280,16 +274,8 @@ impl Study<'_> {
             return self.full(of, &path);
         }
         let source = Replayed::open(&path).map_err(broken)?;
-        let copies = self.arguments.copies;
-        let most = MOST_PATCHES / source.patches().max(1);
-        if copies > 1 && copies as usize > most {
-            let message = format!(
-                "--copies {copies}: of this record, with {} patches, at most {most} copies fit into {MOST_PATCHES} patches",
-                source.patches()
-            );
-            return Err(Failure { code: 2, message });
-        }
-        Ok(Box::new(source.named(&of.name).copied(copies)))
+        let copied = source.named(&of.name).copied(self.arguments.copies);
+        Ok(Box::new(copied.map_err(too_many)?))
     }
 
     /// The scene of this record, to be simulated whole.
@@ -339,6 +325,13 @@ impl Study<'_> {
             code: SIGNALLED.saturating_add(signal),
             message: String::new(),
         }
+    }
+}
+
+fn too_many(error: CopiesError) -> Failure {
+    Failure {
+        code: 2,
+        message: error.to_string(),
     }
 }
 

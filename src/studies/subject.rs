@@ -7,9 +7,11 @@ use weft_study::directory::is_study;
 use weft_study::layout::LayoutError;
 use weft_study::plan::Plan;
 use weft_study::sweep::{Replayed, Source as _};
+use weft_study::synthetic::CopiesError;
 use weftwork::run::{RECORD_FILE, last_restart};
 use weftwork::scene::Scene;
 
+use super::too_many;
 use crate::Failure;
 use crate::cli::StudyArguments;
 use crate::commands::{load, patch_count};
@@ -70,7 +72,7 @@ pub(super) fn subjects(arguments: &StudyArguments, plan: &Plan) -> Result<Vec<Su
                 code: 5,
                 message: error.to_string(),
             })?;
-            let mut source = source.copied(arguments.copies);
+            let mut source = source.copied(arguments.copies).map_err(too_many)?;
             // Two records of one scene: tables and plots tell them apart.
             let name = source.name().to_owned();
             let mut nth = 1;
@@ -163,6 +165,7 @@ fn of_scene(
         message: error.to_string(),
     })?;
     let patches = patch_count(&scene)?;
+    CopiesError::check(patches, arguments.copies).map_err(too_many)?;
     if arguments.ranks.is_some() {
         // Before anything is recorded.
         for &ranks in &plan.ranks {

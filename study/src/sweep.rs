@@ -23,7 +23,7 @@ use crate::lead::left_before;
 use crate::plan::{self, Plan, PlanError, Point};
 use crate::record::{Record, RecordError};
 use crate::replay::{Machine, ReplayError, replay};
-use crate::synthetic::{copied_header, copied_step};
+use crate::synthetic::{CopiesError, copied_header, copied_step, numbered};
 
 /// Changes when what is in the file of a point means something else.
 const FORMAT: u32 = 2;
@@ -133,6 +133,9 @@ pub enum SweepError {
     /// Too many ranks.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// Copies of a record that there cannot be.
+    #[error(transparent)]
+    Copies(#[from] CopiesError),
     /// A record cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -168,7 +171,7 @@ impl SweepError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Plan(_) | Self::Layout(_) => 2,
+            Self::Plan(_) | Self::Layout(_) | Self::Copies(_) => 2,
             Self::Record(_) | Self::Io { .. } | Self::Directory(_) => 5,
             Self::Replay(ReplayError::Launch(_)) => 2,
             Self::Replay(_) | Self::Stopped => 101,
@@ -384,6 +387,8 @@ pub struct Replayed {
     digest: String,
     /// Of all copies.
     patches: usize,
+    /// Of one.
+    numbered: usize,
     copies: u32,
 }
 
@@ -401,20 +406,26 @@ impl Replayed {
             title: record.header().title.clone(),
             digest: record.digest().to_owned(),
             patches: record.header().patches.len(),
+            numbered: numbered(record.header()),
             copies: 1,
         })
     }
 
     /// The same in so many copies, a power of two; see [`crate::synthetic`].
-    #[must_use]
-    pub fn copied(mut self, copies: u32) -> Self {
+    ///
+    /// # Errors
+    /// There cannot be so many.
+    pub fn copied(mut self, copies: u32) -> Result<Self, CopiesError> {
+        let of_one = self.patches / self.copies as usize;
+        CopiesError::check(of_one, copies)?;
+        CopiesError::check_numbers(self.numbered, copies)?;
         if copies > 1 {
             self.name = format!("{}-x{copies}", self.name);
             self.family = format!("{}-x{copies}", self.family);
         }
-        self.patches = self.patches / self.copies as usize * copies as usize;
+        self.patches = of_one * copies as usize;
         self.copies = copies;
-        self
+        Ok(self)
     }
 
     /// The same under another name in tables.

@@ -3,12 +3,93 @@
 //! Shapes of trees, contacts and borders are real ones; copies do not touch. Each copy is at another of the recorded steps, so that they
 //! differ. For asking what hundreds or thousands of ranks would do, on a machine that cannot hold the run.
 
+use thiserror::Error;
+
 use crate::forecast::Spent;
 use crate::record::{
     Against, Border, Column, Header, Record, RecordError, Route, Step, Task, Tile,
 };
 
-/// The header of so many copies.
+/// Copies of a record have so many patches at most: 160,000,000 vertices of the drape scenes.
+pub const MOST_PATCHES: usize = 1 << 20;
+
+/// Why there are no such copies of a record.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CopiesError {
+    /// Patches of copies are a power of two as well.
+    #[error("{0} copies: give a power of two")]
+    NoPower(u32),
+    /// More patches than a study has room for.
+    #[error(
+        "{copies} copies of a record with {patches} patches: at most {most} fit into {MOST_PATCHES} patches"
+    )]
+    Patches {
+        /// Copies.
+        copies: u32,
+        /// Patches of one.
+        patches: usize,
+        /// As many copies as there can be.
+        most: usize,
+    },
+    /// More tiles or coarse unknowns than have numbers.
+    #[error(
+        "{copies} copies of a record with {count} tiles or coarse unknowns: at most {most} have numbers of 32 bits"
+    )]
+    Numbers {
+        /// Copies.
+        copies: u32,
+        /// Tiles or coarse unknowns of one.
+        count: usize,
+        /// As many copies as there can be.
+        most: usize,
+    },
+}
+
+impl CopiesError {
+    /// Whether there can be so many copies of so many patches, before there is a record.
+    ///
+    /// # Errors
+    /// They are no power of two, or too many. Of one there is always one.
+    pub fn check(patches: usize, copies: u32) -> Result<(), Self> {
+        if !copies.is_power_of_two() {
+            return Err(Self::NoPower(copies));
+        }
+        let most = MOST_PATCHES / patches.max(1);
+        if copies > 1 && copies as usize > most {
+            return Err(Self::Patches {
+                copies,
+                patches,
+                most: most.max(1),
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether what a record numbers, see [`numbered`], has numbers in so many copies.
+    ///
+    /// # Errors
+    /// They are too many. Of one there is always one.
+    pub fn check_numbers(count: usize, copies: u32) -> Result<(), Self> {
+        let most = u32::MAX as usize / count.max(1);
+        if copies > 1 && copies as usize > most {
+            return Err(Self::Numbers {
+                copies,
+                count,
+                most: most.max(1),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// How many numbers of 32 bits a record has use for besides those of its patches: of tiles or of coarse unknowns, whichever are more.
+#[must_use]
+pub fn numbered(header: &Header) -> usize {
+    let coarse = header.coarse.len().max(header.aggregates as usize);
+    header.tiles.len().max(coarse)
+}
+
+/// The header of so many copies, no more than [`CopiesError`] lets be.
 #[must_use]
 pub fn copied_header(header: &Header, copies: u32) -> Header {
     let patches = header.patches.len();
@@ -35,7 +116,7 @@ pub fn copied_header(header: &Header, copies: u32) -> Header {
     }
 }
 
-/// A step of so many copies: copy k is at the step k after this one, round and round.
+/// A step of so many copies, no more than [`CopiesError`] lets be: copy k is at the step k after this one, round and round.
 ///
 /// # Errors
 /// The record is damaged.

@@ -17,6 +17,7 @@ use weft_study::record::{
 };
 use weft_study::shape::{Kind, Tree, Visit};
 use weft_study::sweep::{Measured, Progress, Replayed, Results, Source, SweepError, sweep};
+use weft_study::synthetic::{CopiesError, MOST_PATCHES};
 use weft_study::tables::{Row, csv, rows, text};
 
 const PATCHES: u32 = 8;
@@ -404,7 +405,7 @@ fn more_ranks_than_patches_are_refused_and_none_too() {
     assert!(matches!(refused, SweepError::Layout(_)), "{refused}");
     assert!(!out.exists());
     // Two copies have patches for them.
-    assert_eq!(source.copied(2).patches(), 16);
+    assert_eq!(source.copied(2).unwrap().patches(), 16);
 }
 
 #[test]
@@ -507,11 +508,42 @@ fn steps_that_lead_to_others_do_not_count() {
     assert!(at(&led) < 0.7 * at(&alone), "{} {}", at(&led), at(&alone));
 }
 
+/// More copies than numbers of patches, tiles or coarse unknowns reach are refused before there is any of them.
+#[test]
+fn more_copies_than_a_study_has_room_for_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = recorded(folder.path());
+    let copied = |copies: u32| {
+        let source = Replayed::open(&record).unwrap().copied(copies);
+        source.map(|source| source.patches())
+    };
+    let most = MOST_PATCHES / PATCHES as usize;
+    assert_eq!(copied(4096), Ok(4096 * PATCHES as usize));
+    assert_eq!(copied(most as u32), Ok(MOST_PATCHES));
+    for copies in [2 * most as u32, 1 << 29, 1 << 31] {
+        let patches = PATCHES as usize;
+        let error = CopiesError::Patches {
+            copies,
+            patches,
+            most,
+        };
+        assert_eq!(copied(copies), Err(error));
+    }
+    for copies in [0, 3, u32::MAX] {
+        assert_eq!(copied(copies), Err(CopiesError::NoPower(copies)));
+    }
+    // A cloth with more patches than all copies of another may have is studied as it is.
+    assert_eq!(CopiesError::check(4 * MOST_PATCHES, 1), Ok(()));
+    assert_eq!(CopiesError::check_numbers(1 << 16, 1 << 15), Ok(()));
+    let error = CopiesError::check_numbers(1 << 16, 1 << 16).unwrap_err();
+    assert!(error.to_string().contains("at most 65535"), "{error}");
+}
+
 #[test]
 fn copies_have_copied_work_and_run_on_as_many_more_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let record = recorded(folder.path());
-    let source = Replayed::open(&record).unwrap().copied(16);
+    let source = Replayed::open(&record).unwrap().copied(16).unwrap();
     assert_eq!(source.name(), "one-corner-x16");
     let plan = Plan {
         ranks: vec![128],

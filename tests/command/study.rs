@@ -143,6 +143,11 @@ fn what_cannot_be_studied_is_refused() {
         ("study none.weftrec", 5, "none.weftrec"),
         ("study small.toml --copies 3", 2, "power of two"),
         (
+            "study small.toml --copies 2147483648",
+            2,
+            "at most 131072 fit",
+        ),
+        (
             "study small.toml --policy every-other+stael=false",
             2,
             "did you mean `steal`?",
