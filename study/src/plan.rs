@@ -62,7 +62,7 @@ pub enum PlanError {
     )]
     Ranks(String),
     /// A machine that is no machine.
-    #[error("a machine {0} times slower: give a number above 0, at most a million")]
+    #[error("a machine {0} times slower: give a number from {LEAST_SLOWER} to {MOST_SLOWER}")]
     Slower(String),
     /// More repetitions than anybody waits for.
     #[error("{0} repetitions of each point: give at most {MOST_REPETITIONS}")]
@@ -97,6 +97,10 @@ pub enum PlanError {
 /// Repetitions of a point, at most.
 const MOST_REPETITIONS: u32 = 100_000;
 
+/// How many times slower a machine can be than the recorded one: prices of much less are nothing beside the ns that clocks count in.
+const LEAST_SLOWER: f64 = 1e-3;
+const MOST_SLOWER: f64 = 1e6;
+
 impl Plan {
     /// Checks names and numbers.
     ///
@@ -113,8 +117,9 @@ impl Plan {
                 return Err(PlanError::Nothing(what));
             }
         }
-        if !(self.slower > 0.0 && self.slower <= 1e6) {
-            return Err(PlanError::Slower(self.slower.to_string()));
+        if !(LEAST_SLOWER..=MOST_SLOWER).contains(&self.slower) {
+            // As in 1e-300, not with all of its zeros.
+            return Err(PlanError::Slower(format!("{:?}", self.slower)));
         }
         if self.repeat > MOST_REPETITIONS {
             return Err(PlanError::Repetitions(self.repeat));
@@ -308,8 +313,26 @@ mod tests {
         );
         let endless = Plan {
             repeat: u32::MAX,
-            ..plan
+            ..plan.clone()
         };
         assert_eq!(endless.check(), Err(PlanError::Repetitions(u32::MAX)));
+        let checked = |slower: f64| {
+            let plan = Plan {
+                slower,
+                ..plan.clone()
+            };
+            plan.check()
+        };
+        for slower in [1e-3, 0.5, 10.0, 1e6] {
+            assert_eq!(checked(slower), Ok(()), "{slower}");
+        }
+        for bad in [0.0, -1.0, 1e-300, 9e-4, 1.1e6, f64::NAN, f64::INFINITY] {
+            let text = checked(bad).unwrap_err().to_string();
+            let words = format!("a machine {bad:?} times slower");
+            assert!(
+                text.contains(&words) && text.ends_with("from 0.001 to 1000000"),
+                "{text}"
+            );
+        }
     }
 }

@@ -134,7 +134,12 @@ fn what_cannot_be_studied_is_refused() {
         ("study small.toml --ranks 0", 2, "`0` is no number of ranks"),
         ("study small.toml --ranks 4..2", 2, "no number of ranks"),
         ("study small.toml --repeat 0", 2, "no repetitions"),
-        ("study small.toml --slower 0", 2, "above 0"),
+        ("study small.toml --slower 0", 2, "from 0.001 to 1000000"),
+        (
+            "study small.toml --slower 1e-300",
+            2,
+            "a machine 1e-300 times slower",
+        ),
         (
             "study small.toml --steps 2 --quiet --ranks 64",
             2,
