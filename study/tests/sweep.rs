@@ -440,6 +440,22 @@ fn broken_records_are_refused_with_the_reason() {
         previous = length;
     }
     assert!(previous > 8);
+    // Cut off within its last piece, before that, and in the head of a piece.
+    for less in [1, 9, good.len() / 2, good.len() - 12] {
+        let cut = open(&good[..good.len() - less]);
+        assert!(
+            matches!(cut, Err(RecordError::Truncated { .. })),
+            "{less}: {cut:?}"
+        );
+    }
+    // What is behind it may be shorter than the head of a piece, or no piece, or another record.
+    for more in [&b"x"[..], b"junk at the end of it", &[0; 64], &good] {
+        let longer = open(&[&good, more].concat());
+        assert!(
+            matches!(longer, Err(RecordError::Longer { bytes, .. }) if bytes == more.len() as u64),
+            "{longer:?}"
+        );
+    }
     // Whichever byte is changed, it is noticed or was in a length, which then fits nothing.
     for at in (8..good.len()).step_by(good.len() / 211) {
         let mut bytes = good.clone();

@@ -9,7 +9,7 @@
 //! | `L` | a [`Step`] without its tasks that leads to those that count: of what it costs forecasts of these are made |
 //! | `S` | a step that counts, likewise |
 //! | `T` | some of its tasks, with their trees; as many such pieces as it takes |
-//! | `E` | the [`End`], last: without it the file was cut off |
+//! | `E` | the [`End`], last: without it the file was cut off, and nothing comes after it |
 //!
 //! Writing and reading hold one step at a time. Bytes that somebody else has made or damaged are refused, not believed.
 
@@ -325,6 +325,14 @@ pub enum RecordError {
     Truncated {
         /// The file.
         path: PathBuf,
+    },
+    /// There is more in the file than the record.
+    #[error("{} has {bytes} bytes after the end of the record: take them away, or record the run again", path.display())]
+    Longer {
+        /// The file.
+        path: PathBuf,
+        /// Bytes after the end.
+        bytes: u64,
     },
     /// It was changed, or never right.
     #[error("{} is damaged: {what}; record the run again", path.display())]

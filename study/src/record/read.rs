@@ -39,7 +39,7 @@ impl Record {
     /// Opens one: reads its header and end, and finds its steps.
     ///
     /// # Errors
-    /// It is no record, of another version, cut off, damaged, or empty.
+    /// It is no record, of another version, cut off, longer than the record in it, damaged, or empty.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         let io = |source| RecordError::Io {
             path: path.to_owned(),
@@ -206,14 +206,23 @@ impl Record {
             if length > LARGEST {
                 return Err(self.damaged("a piece of impossible length"));
             }
-            pieces.push(Piece {
+            let piece = Piece {
                 letter: head[0],
                 at,
                 length,
-            });
+            };
+            pieces.push(piece);
             at += length + SUM as u64;
             if at > size {
                 return Err(self.truncated());
+            }
+            if piece.letter == b'E' && at < size {
+                // Who says that the record ends here is believed only if it does.
+                self.read::<End>(piece)?;
+                return Err(RecordError::Longer {
+                    path: self.path.clone(),
+                    bytes: size - at,
+                });
             }
         }
         Ok(pieces)
