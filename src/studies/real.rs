@@ -89,12 +89,19 @@ impl Source for Real {
         let ended = ended.map_err(|error| failed(format!("{}: {error}", words[0])))?;
         if !ended.status.success() {
             let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
+            let said = String::from_utf8_lossy(&ended.stderr);
+            let said = match said.trim() {
+                "" => ", without a word".to_owned(),
+                words => format!(": {words}"),
+            };
+            let by = match words.split_last() {
+                Some((_, launch)) if !launch.is_empty() => format!(" by `{}`", launch.join(" ")),
+                _ => String::new(),
+            };
             return Err(SweepError::Run {
                 what: format!(
-                    "a run on {} ranks failed, {}: {}",
-                    point.ranks,
-                    ended.status,
-                    String::from_utf8_lossy(&ended.stderr).trim()
+                    "a run on {} ranks{by} failed, {}{said}",
+                    point.ranks, ended.status
                 ),
                 code: code.unwrap_or(101),
             });

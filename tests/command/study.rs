@@ -246,6 +246,32 @@ fn runs_of_a_study_have_the_policy_of_their_point() {
     }
 }
 
+/// A launcher that fails is named with how it ended, whether it says anything or not, and its exit code is the study's.
+#[test]
+fn a_launcher_that_fails_is_named() {
+    let place = Place::new();
+    fs::write(place.path("says"), "echo out of nodes >&2; exit 7").unwrap();
+    let study = "study small.toml --quiet --real --steps 2 --ranks 1,2 --repeat 1 --policy static";
+    for (launch, code, words) in [
+        (
+            "false {}",
+            1,
+            "a run on 1 ranks by `false 1` failed, exit status: 1, without a word\n",
+        ),
+        (
+            "sh says {}",
+            7,
+            "a run on 1 ranks by `sh says 1` failed, exit status: 7: out of nodes\n",
+        ),
+    ] {
+        let mut command = place.command(study);
+        let output = command.args(["--launch", launch]).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{message}");
+        assert!(message.ends_with(words), "{message}");
+    }
+}
+
 /// Starts a study and stops it as soon as `is_time`, with Ctrl-C; what it said.
 fn stopped(place: &Place, study: &str, is_time: &dyn Fn() -> bool) -> String {
     let mut command = place.command(study);
