@@ -35,7 +35,7 @@ use weft_study::shape::ShapeError;
 
 use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
-pub use self::modelled::{ModelledStep, run_modelled};
+pub use self::modelled::{ModelledStep, by_pass, run_modelled};
 use self::pace::{Decision, End, Pace};
 use self::pictures::Pictures;
 use self::recording::Recorder;

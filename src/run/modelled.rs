@@ -31,7 +31,19 @@ pub struct ModelledStep {
     pub tasks: [u64; 3],
 }
 
-/// Takes steps on so many virtual ranks and returns what those in `steps` took, in order.
+/// A record's prices as whole runs charge them: what else responds by the pass of corrections. In a record that is of whole steps, which
+/// took so many passes each.
+#[must_use]
+pub fn by_pass(prices: &Prices, passes: &[u32]) -> Prices {
+    let all: u64 = passes.iter().copied().map(u64::from).sum();
+    let share = passes.len() as f64 / all.max(1) as f64;
+    Prices {
+        respond: prices.respond * share,
+        ..*prices
+    }
+}
+
+/// Takes steps on so many virtual ranks, at such prices ([`by_pass`]), and returns what those in `steps` took, in order.
 ///
 /// # Errors
 /// What goes wrong in a step; more ranks than patches.
@@ -226,6 +238,10 @@ mod tests {
         let world = World::build(scene).unwrap();
         assert!(record.end().prices.product > 0.0);
         let prices = PRICES;
+        let passes: Vec<u32> = (0..record.steps())
+            .map(|index| record.step(index).unwrap().passes)
+            .collect();
+        let charged = by_pass(&prices, &passes);
         let header = record.header().clone();
         let mut alone = 0;
         for &ranks in many {
@@ -236,7 +252,7 @@ mod tests {
                 for seed in 0..seeds {
                     let machine = machine(policy, seed);
                     let full =
-                        run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &prices);
+                        run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &charged);
                     let full = full.unwrap();
                     let layout = Layout::new(&header, ranks).unwrap();
                     let (of, on) = ((&header, &layout), (&prices, &machine));

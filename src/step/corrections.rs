@@ -27,8 +27,6 @@ use crate::team::Team;
 pub(super) const TAG: Tag = Tag(0x28);
 /// How often strain rows are made, at most: a second time always, and again as long as that does not settle at the first look.
 const PASSES: usize = 12;
-/// How often in a step as a rule: what its price is for.
-const USUAL_PASSES: u64 = 3;
 /// Rounds between looking at how far the worst row of all ranks is from what it accepts.
 const LOOK_EVERY: u32 = 4;
 /// A pass ends early when no row asks for more than this share of the contact thickness within a step, be it to push more or less.
@@ -123,7 +121,7 @@ impl Corrections {
             self.halo.start(comm, v)?;
             self.halo.finish(comm, v)?;
             if let Some((prices, weight)) = with.prices {
-                comm.compute(ns(prices.respond, weight) / USUAL_PASSES, Duration::ZERO);
+                comm.compute(ns(prices.respond, weight), Duration::ZERO);
             }
             self.impulses.truncate(contact_rows);
             let (x, ends) = (with.x, &*v);

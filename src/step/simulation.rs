@@ -217,6 +217,7 @@ impl<'w> Simulation<'w> {
 
     /// From now on charges what computing costs to the clock of the rank, in ns, instead of counting tests: for virtual ranks with
     /// [modelled](weft_runtime::comm::virtual_time::Computation::Modelled) computation of 1 ns a unit. `None`: no more. The same on every rank.
+    /// What else responds ([`Prices::respond`]) is charged in every pass of corrections: its price is of one.
     pub fn price(&mut self, prices: Option<Prices>) {
         self.prices = prices;
         let charge = prices.map(|prices| {

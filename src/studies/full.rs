@@ -5,7 +5,7 @@ use weft_study::prices::Prices;
 use weft_study::replay::Machine;
 use weft_study::sweep::{Measured, Replayed, Source, SweepError};
 use weftwork::output::Checkpoint;
-use weftwork::run::run_modelled;
+use weftwork::run::{by_pass, run_modelled};
 use weftwork::step::World;
 
 /// A scene that is simulated whole, on virtual ranks of a modelled machine.
@@ -15,6 +15,8 @@ pub(super) struct Full {
     pub(super) title: String,
     pub(super) digest: String,
     pub(super) prices: Prices,
+    /// Passes of corrections of the record's steps.
+    pub(super) passes: Vec<u32>,
     /// The record, for what bounds its times.
     pub(super) replayed: Replayed,
     pub(super) world: World,
@@ -37,7 +39,7 @@ impl Source for Full {
     }
 
     fn digest(&self) -> String {
-        format!("full {}", self.digest)
+        format!("full, responding by passes {}", self.digest)
     }
 
     fn patches(&self) -> usize {
@@ -45,7 +47,7 @@ impl Source for Full {
     }
 
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
-        let prices = plan.priced(&self.prices);
+        let prices = by_pass(&plan.priced(&self.prices), &self.passes);
         let machine = Machine {
             network: network(&point.network)?,
             policy: policy(&point.policy)?,

@@ -292,15 +292,21 @@ impl Study<'_> {
         })?;
         let replayed = Replayed::open(record).map_err(broken)?;
         let mut record = Record::open(record).map_err(broken)?;
-        let last = record.steps().saturating_sub(1);
-        let mut number = |index: usize| record.step(index).map(|step| step.number).map_err(broken);
-        let steps = (number(0)?, number(last)?);
+        let (mut numbers, mut passes) = (Vec::new(), Vec::new());
+        for index in 0..record.steps() {
+            let step = record.step(index).map_err(broken)?;
+            numbers.push(step.number);
+            passes.push(step.passes);
+        }
+        let first = numbers.first().copied().unwrap_or_default();
+        let steps = (first, numbers.last().copied().unwrap_or_default());
         Ok(Box::new(Full {
             name: of.name,
             family: of.scene.name,
             title: of.scene.title,
             digest: record.digest().to_owned(),
             prices: record.end().prices,
+            passes,
             replayed,
             world,
             start,
