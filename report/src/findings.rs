@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::advice::advice;
 use crate::digest::{Digest, IN_TASKS, SHARED, Traced};
-use crate::division::Use;
+use crate::division::{Parts, Use};
 use crate::format::{count, list, many, percent, seconds};
 use crate::record::Row;
 use crate::run::Run;
@@ -265,10 +265,7 @@ fn phase_of_trace(traced: &Traced) -> Finding {
     let work = &traced.work[phase];
     let name = &traced.tracks.phases[phase];
     let parts = traced.division.phase(phase);
-    let cause = Use::ALL
-        .into_iter()
-        .filter(|&what| !what.is_useful() && what != Use::Outputs)
-        .max_by_key(|&what| parts.of(what));
+    let cause = main_cause(&parts);
     let steps = traced.count.max(1) as f64;
     let mut why = format!(
         "Of all the time of all ranks, {} goes by in `{name}` without work",
@@ -293,6 +290,14 @@ fn phase_of_trace(traced: &Traced) -> Finding {
         at_fault: true,
         unknown: false,
     }
+}
+
+/// What most of the idle time is for; without waits for outputs, which come before any phase. `None`: there is none.
+fn main_cause(parts: &Parts) -> Option<Use> {
+    Use::ALL
+        .into_iter()
+        .filter(|&what| !what.is_useful() && what != Use::Outputs && parts.of(what) > 0)
+        .max_by_key(|&what| parts.of(what))
 }
 
 /// The cause, as the end of a sentence.
@@ -634,14 +639,24 @@ fn policy(run: &Run, digest: &Digest) -> Finding {
 }
 
 impl Traced {
-    /// Whether what ranks lose in the phase in which they share tasks is mostly for want of tasks.
+    /// Whether what ranks lose in the phase in which they share tasks is mostly for want of tasks, or for that more than for any other one
+    /// cause. Ranks that share cores wait for those that have none in whatever they do together, and are told to be anywhere while they have
+    /// none themselves; had each a core, they would wait as long as the one with most tasks has more of them.
     fn is_hungry(&self) -> bool {
         let phase = self.tracks.phases.iter().position(|name| name == SHARED);
         phase.is_some_and(|phase| {
             let parts = self.division.phase(phase);
-            let want = [Use::Held, Use::Running, Use::Answer, Use::NoWork];
-            let want: u64 = want.iter().map(|&what| parts.of(what)).sum();
-            2 * want > parts.idle() - parts.of(Use::Outputs)
+            let wants = [Use::Held, Use::Running, Use::Answer, Use::NoWork];
+            let want: u64 = wants.iter().map(|&what| parts.of(what)).sum();
+            let most = main_cause(&parts).is_some_and(|cause| wants.contains(&cause));
+            let of_ranks = self.division.parts.iter().filter_map(|of| of.get(phase));
+            let tasks: Vec<u64> = of_ranks.map(|of| of.of(Use::Tasks)).collect();
+            let longest = tasks.iter().copied().max().unwrap_or_default();
+            let fewer = tasks
+                .iter()
+                .map(|tasks| longest - tasks)
+                .fold(0, u64::saturating_add);
+            most || want.max(fewer) > (parts.idle() - parts.of(Use::Outputs)) / 2
         })
     }
 

@@ -11,7 +11,7 @@ use weft_report::{
 };
 use weft_runtime::trace::{Timeline, What};
 
-use self::made::{COLLIDE, EXCHANGE, SOLVE, STEP, empty, scope, span, two_ranks};
+use self::made::{ALLGATHER, COLLIDE, EXCHANGE, SOLVE, STEP, empty, scope, span, two_ranks};
 
 fn digest(timelines: &[Timeline]) -> (Run, Digest) {
     let root = tempfile::tempdir().unwrap();
@@ -436,6 +436,65 @@ fn patches_are_named_only_where_something_is_wrong_with_them() {
     let bad = steps(8_000, 0);
     assert_eq!((&*bad.phase.answer, bad.patch.at_fault), ("collide", true));
     assert!(bad.patch.answer.starts_with("those of rank 0"), "{bad:?}");
+}
+
+/// Ranks that share cores wait in everything that they do together. Rank 0 owns all tests, for which the others wait two fifths of what they
+/// wait in that phase: patches are named where they wait for nothing else as long, or would if each had a core.
+#[test]
+fn patches_are_named_where_ranks_wait_for_their_tests_more_than_for_anything_else() {
+    let steps = |gather: u64, exchange: u64, tests: u64, joins: u64| {
+        let mut timelines: Vec<Timeline> = (0..4).map(empty).collect();
+        let begin = gather + exchange;
+        for timeline in &mut timelines {
+            span(timeline, COLLIDE, 0, begin + tests, 0);
+            span(timeline, SOLVE, begin + tests, 10_000, 0);
+            span(timeline, STEP, 0, 10_000, 1);
+            span(timeline, ALLGATHER, 0, gather, 0);
+            span(timeline, EXCHANGE, gather, begin, 0);
+            let mut events = vec![(begin, What::ScopeBegin)];
+            if timeline.rank.0 == 0 {
+                events.push((begin, What::JoinBegin));
+                events.push((begin, made::task([0, 0])));
+                events.push((begin + tests, made::end(50)));
+            } else {
+                events.push((begin + joins, What::JoinBegin));
+            }
+            events.push((begin + tests, What::ScopeEnd));
+            scope(timeline, 1, &events);
+        }
+        let (run, digest) = digest(&timelines);
+        Findings::of(&run, &digest)
+    };
+    let most = steps(1_500, 1_000, 2_500, 0);
+    assert_eq!(most.phase.answer, "collide");
+    assert!(
+        most.phase.why.contains("inside tasks that other ranks ran"),
+        "{most:?}"
+    );
+    assert_eq!(
+        (&*most.patch.answer, most.patch.at_fault),
+        ("those of rank 0, most of all patch 0", true),
+        "{most:?}"
+    );
+    // Without a core a rank seems to be in the runtime.
+    let without = steps(200, 200, 4_000, 2_500);
+    assert!(
+        without.phase.why.contains("in the runtime itself"),
+        "{without:?}"
+    );
+    assert!(without.patch.at_fault, "{without:?}");
+    let other = steps(2_500, 500, 2_000, 0);
+    assert_eq!(
+        (&*other.phase.answer, &*other.patch.answer),
+        ("collide", "none")
+    );
+    assert!(
+        other
+            .patch
+            .why
+            .ends_with("What ranks wait for is not that."),
+        "{other:?}"
+    );
 }
 
 /// Of two ranks one owns 70 % of the tests, of one all: what is said of them is what they have.
