@@ -148,10 +148,10 @@ impl TestRun {
         }
     }
 
-    /// The same; tells why there is none.
-    pub(crate) fn begin(target: Target, snap: &Snapshot<'_>) -> Begun {
+    /// Whether roots meet of what a target is of; else there is no test.
+    pub(crate) fn meets(target: Target, snap: &Snapshot<'_>) -> bool {
         let root = |p: u32| snap.patch_root(p);
-        let meet = match target {
+        match target {
             Target::Patch(p) => !snap.cloth.patches()[p as usize].is_empty(),
             Target::Patches(p, q) => root(p).overlaps(root(q)),
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
@@ -165,8 +165,12 @@ impl TestRun {
                         && near_solid(snap, (b, solid), root(p).ball())
                 }
             },
-        };
-        if !meet {
+        }
+    }
+
+    /// The same as [`TestRun::new`]; tells why there is none.
+    pub(crate) fn begin(target: Target, snap: &Snapshot<'_>) -> Begun {
+        if !Self::meets(target, snap) {
             return Begun::Apart;
         }
         let (mut stack, mut pieces) = (vec![(0, 0)], [0; 2]);

@@ -36,7 +36,11 @@ pub struct ModelledStep {
 #[must_use]
 pub fn by_pass(prices: &Prices, passes: &[u32]) -> Prices {
     let all: u64 = passes.iter().copied().map(u64::from).sum();
-    let share = passes.len() as f64 / all.max(1) as f64;
+    let share = if all > 0 {
+        passes.len() as f64 / all as f64
+    } else {
+        1.0
+    };
     Prices {
         respond: prices.respond * share,
         ..*prices

@@ -298,7 +298,7 @@ pub(super) fn detect(
     let own = ownership.patches(comm.rank().index());
     let first = OnceLock::new();
     let find_first = || {
-        first.get_or_init(|| tests_at(snapshot, own.clone()));
+        first.get_or_init(|| tests_at(snapshot, own.clone(), &|| Duration::ZERO));
     };
     let seers = Seers::new(ownership, placing.placement());
     let (seers, me) = (&seers, comm.rank().index());
@@ -328,14 +328,14 @@ pub(super) fn detect(
         placing.note();
     }
     let found = first.into_inner();
-    let began = comm.now();
     let found = tests_here(comm, snapshot, (own, found), (placing, options));
+    let mut beginning = found.beginning;
     if let Some(Pricing { prices, reads, .. }) = &pricing {
-        let begin = begin_cost(found.pairs(), |patch| &reads[patch], prices);
-        let cost = ns(prices.target, found.targets as f64) + begin;
+        comm.compute(ns(prices.target, found.targets as f64), Duration::ZERO);
+        let cost = begin_cost(found.pairs(), |patch| &reads[patch], prices);
         comm.compute(cost, Duration::ZERO);
+        beginning += Duration::from_nanos(cost);
     }
-    let looked = comm.now().saturating_sub(began);
     let runs = found.runs;
     let bundled = !several && team.threads() > 1 && options.trace.is_none();
     let tasks: Vec<Collide> = match bundled {
@@ -352,7 +352,7 @@ pub(super) fn detect(
         make_tests(comm, tested, tasks, (options, team), (prices, contacts))?;
     // As if tests had made it ready, on as many threads as had something to make.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
-    let busy = report.busy.iter().sum::<Duration>() + of_workers + looked;
+    let busy = report.busy.iter().sum::<Duration>() + of_workers + beginning;
     placing.ended(spent, busy, sorting * team.threads() as u32);
     Ok((report, early_time))
 }
@@ -395,6 +395,8 @@ struct Found {
     missed: Vec<(usize, usize)>,
     /// How many targets it has looked at.
     targets: usize,
+    /// How long it took to find where those begin whose roots meet.
+    beginning: Duration,
 }
 
 impl Found {
@@ -403,17 +405,24 @@ impl Found {
         snapshot: &Snapshot<'_>,
         targets: impl Iterator<Item = Target>,
         part: impl Fn(Target) -> Option<Part>,
+        clock: &dyn Fn() -> Duration,
     ) -> Self {
+        let meeting: Vec<Target> = targets
+            .filter(|&target| TestRun::meets(target, snapshot))
+            .collect();
+        let began = clock();
         let mut found = Self::default();
-        for target in targets {
+        for target in meeting {
+            let Some(part) = part(target) else { continue };
             match (TestRun::begin(target, snapshot), target) {
-                (Begun::Run(run), _) => found.runs.extend(part(target).map(|part| (run, part))),
+                (Begun::Run(run), _) => found.runs.push((run, part)),
                 (Begun::Missed, Target::Patches(p, q)) => {
                     found.missed.push((p as usize, q as usize));
                 }
                 (Begun::Apart | Begun::Missed, _) => {}
             }
         }
+        found.beginning = clock().saturating_sub(began);
         found
     }
 
@@ -436,9 +445,9 @@ fn tests_here(
 ) -> Found {
     match (found, placing.placement()) {
         (Some(found), _) => found,
-        (None, None) => tests_at(snapshot, own),
+        (None, None) => tests_at(snapshot, own, &|| comm.now()),
         (None, Some(plan)) => {
-            let mut found = tests_placed(snapshot, plan, comm.rank().index());
+            let mut found = tests_placed(snapshot, plan, comm.rank().index(), &|| comm.now());
             // A worker beside the first begins with those that were forked first.
             if !options.policy.steal && options.workers == 1 {
                 plan.small_first(&mut found.runs, |(run, _)| against(run.target()));
@@ -519,10 +528,10 @@ fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
 }
 
 /// The tests of these patches.
-fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> Found {
+fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>, clock: &dyn Fn() -> Duration) -> Found {
     let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
     let count = targets.len();
-    let found = Found::look(snapshot, targets.into_iter(), |_| Some(Part::WHOLE));
+    let found = Found::look(snapshot, targets.into_iter(), |_| Some(Part::WHOLE), clock);
     Found {
         targets: count,
         ..found
@@ -530,7 +539,12 @@ fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>) -> Found {
 }
 
 /// The tests that a plan gives a rank, with what it does of each.
-fn tests_placed(snapshot: &Snapshot<'_>, plan: &Placement, me: usize) -> Found {
+fn tests_placed(
+    snapshot: &Snapshot<'_>,
+    plan: &Placement,
+    me: usize,
+    clock: &dyn Fn() -> Duration,
+) -> Found {
     let known = plan.known(me).map(|spent| match spent.against {
         Against::Itself => Target::Patch(spent.patch),
         Against::Patch(other) => Target::Patches(spent.patch, other),
@@ -547,7 +561,7 @@ fn tests_placed(snapshot: &Snapshot<'_>, plan: &Placement, me: usize) -> Found {
         let (patch, against) = against(target);
         plan.part(me, patch, against)
     };
-    let found = Found::look(snapshot, known.chain(news), part);
+    let found = Found::look(snapshot, known.chain(news), part, clock);
     Found {
         targets: count,
         ..found

@@ -325,9 +325,12 @@ impl Layout {
         for &(p, q) in &step.missed {
             let pair = (p as usize, q as usize);
             match placement {
-                Some(placement) => placement
-                    .ranks(p, Against::Patch(q))
-                    .for_each(|rank| missed[rank].push(pair)),
+                Some(placement) => {
+                    let against = Against::Patch(q);
+                    let does = |rank: &usize| placement.part(*rank, p, against).is_some();
+                    let ranks = placement.ranks(p, against).filter(does);
+                    ranks.for_each(|rank| missed[rank].push(pair));
+                }
                 None => missed[self.home_of(p, Against::Patch(q))].push(pair),
             }
         }

@@ -388,6 +388,7 @@ pub struct Replayed {
     /// Of all copies.
     patches: usize,
     /// Of one.
+    vertices: u64,
     numbered: usize,
     copies: u32,
 }
@@ -406,6 +407,7 @@ impl Replayed {
             title: record.header().title.clone(),
             digest: record.digest().to_owned(),
             patches: record.header().patches.len(),
+            vertices: record.header().vertices(),
             numbered: numbered(record.header()),
             copies: 1,
         })
@@ -418,6 +420,7 @@ impl Replayed {
     pub fn copied(mut self, copies: u32) -> Result<Self, CopiesError> {
         let of_one = self.patches / self.copies as usize;
         CopiesError::check(of_one, copies)?;
+        CopiesError::check_vertices(self.vertices, copies)?;
         CopiesError::check_numbers(self.numbered, copies)?;
         if copies > 1 {
             self.name = format!("{}-x{copies}", self.name);

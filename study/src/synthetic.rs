@@ -13,6 +13,9 @@ use crate::record::{
 /// Copies of a record have so many patches at most: 160,000,000 vertices of the drape scenes.
 pub const MOST_PATCHES: usize = 1 << 20;
 
+/// And so many vertices, of each of which every rank's layout knows the place.
+pub const MOST_VERTICES: u64 = 1 << 28;
+
 /// Why there are no such copies of a record.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CopiesError {
@@ -30,6 +33,18 @@ pub enum CopiesError {
         patches: usize,
         /// As many copies as there can be.
         most: usize,
+    },
+    /// More vertices than a study has room for.
+    #[error(
+        "{copies} copies of a record with {vertices} vertices: at most {most} fit into {MOST_VERTICES} vertices"
+    )]
+    Vertices {
+        /// Copies.
+        copies: u32,
+        /// Vertices of one.
+        vertices: u64,
+        /// As many copies as there can be.
+        most: u64,
     },
     /// More tiles or coarse unknowns than have numbers.
     #[error(
@@ -59,6 +74,22 @@ impl CopiesError {
             return Err(Self::Patches {
                 copies,
                 patches,
+                most: most.max(1),
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for the vertices of so many copies.
+    ///
+    /// # Errors
+    /// They are too many. Of one there is always one.
+    pub fn check_vertices(vertices: u64, copies: u32) -> Result<(), Self> {
+        let most = MOST_VERTICES / vertices.max(1);
+        if copies > 1 && u64::from(copies) > most {
+            return Err(Self::Vertices {
+                copies,
+                vertices,
                 most: most.max(1),
             });
         }

@@ -550,6 +550,10 @@ fn more_copies_than_a_study_has_room_for_are_refused() {
     }
     // A cloth with more patches than all copies of another may have is studied as it is.
     assert_eq!(CopiesError::check(4 * MOST_PATCHES, 1), Ok(()));
+    assert_eq!(CopiesError::check_vertices(100_000, 2048), Ok(()));
+    let error = CopiesError::check_vertices(100_000, 4096).unwrap_err();
+    assert!(error.to_string().contains("at most 2684 fit"), "{error}");
+    assert_eq!(CopiesError::check_vertices(1 << 30, 1), Ok(()));
     assert_eq!(CopiesError::check_numbers(1 << 16, 1 << 15), Ok(()));
     let error = CopiesError::check_numbers(1 << 16, 1 << 16).unwrap_err();
     assert!(error.to_string().contains("at most 65535"), "{error}");

@@ -255,13 +255,14 @@ pub fn replay(
     clocks.finish_gather(under_way, blocks);
     // Who makes which tests, and where these begin.
     let missed = layout.missed(step, placement);
-    let looked = |rank: usize| {
+    let beginning = |rank: usize| {
         let tasks = (forks[rank].iter()).map(|&(number, _)| &step.tasks[number as usize]);
         let pairs = (tasks.filter_map(Task::pair)).chain(missed[rank].iter().copied());
-        ns(prices.target, targets(rank) as f64) + begin_cost(pairs, reads, prices)
+        begin_cost(pairs, reads, prices)
     };
-    let looked: Vec<u64> = (0..ranks).map(looked).collect();
-    clocks.compute(|rank| planned + looked[rank]);
+    let beginning: Vec<u64> = (0..ranks).map(beginning).collect();
+    let looked = |rank: usize| planned + ns(prices.target, targets(rank) as f64) + beginning[rank];
+    clocks.compute(looked);
     let begins = clocks.now;
     let body = |comm: &mut dyn Comm| {
         let rank = comm.rank().index();
@@ -305,7 +306,7 @@ pub fn replay(
         ends.push(end.as_nanos() as u64);
         let made: u64 = making(rank).iter().sum();
         let made = made + early[rank].cost();
-        let own = made + planned + looked[rank] + tally[2];
+        let own = made + looked(rank) + tally[2];
         times.heaviest = times.heaviest.max(own);
         times.computed[0] += own;
         times.tests += tally[0];
@@ -316,7 +317,7 @@ pub fn replay(
             account.restart();
         }
         // As much as when its tests make all of it ready, and find where they begin.
-        let busy = tally[2] + early[rank].cost() + looked[rank];
+        let busy = tally[2] + early[rank].cost() + beginning[rank];
         account.add(spent, busy, sorting + sorted_after(prices, left_over));
         times.left.accounts.push(account);
         times.tasks += report.tasks;
