@@ -7,6 +7,7 @@
 use glam::DVec3;
 
 use super::kdop::{Kdop18, below, outwards};
+use super::packed::greater;
 use super::width::{Width, Work, widest};
 
 /// Boxes that are looked at at once.
@@ -167,8 +168,7 @@ fn along_axes(boxes: &Boxes, (low, high): (&[f32; 3], &[f32; 3]), gaps: &mut [f3
     for k in 0..3 {
         let bounds = boxes.low[k].iter().zip(&boxes.high[k]);
         for (gap, (lower, upper)) in gaps.iter_mut().zip(bounds) {
-            widen(gap, lower + low[k]);
-            widen(gap, upper + high[k]);
+            *gap = greater(lower + low[k], greater(upper + high[k], *gap));
         }
     }
 }
@@ -182,14 +182,9 @@ fn along_diagonals(
 ) {
     for (k, (i, j)) in [(0, 1), (0, 2), (1, 2)].into_iter().enumerate() {
         for (gap, (a, b)) in gaps.iter_mut().zip(a[i].iter().zip(&b[j])) {
-            widen(gap, outwards(a + b) + others[k]);
+            *gap = greater(outwards(a + b) + others[k], *gap);
         }
     }
-}
-
-#[inline(always)]
-fn widen(gap: &mut f32, to: f32) {
-    *gap = if to > *gap { to } else { *gap };
 }
 
 /// Where there is no gap: a bit for each.
