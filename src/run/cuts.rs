@@ -16,7 +16,7 @@ pub struct Cuts {
     /// The shortest part in s, if any step was taken in parts.
     pub shortest: Option<f64>,
     /// Parts that could not be halved any more and were accepted, though edges changed by more than
-    /// `time.strain_change`.
+    /// `time.strain_change`, or triangles were stretched far beyond their limit.
     pub rough: u64,
 }
 
@@ -50,8 +50,8 @@ impl Cuts {
         }
         if self.rough > 0 {
             warnings.push(format!(
-                "in {} parts of steps an edge changed its length by more than time.strain_change, and time.shortest allows no \
-                 shorter ones",
+                "in {} parts of steps an edge changed its length by more than time.strain_change, or a triangle was stretched \
+                 beyond its limit at one go, and time.shortest allows no shorter ones",
                 self.rough
             ));
         }

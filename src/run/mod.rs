@@ -316,6 +316,7 @@ struct Last {
     frames: usize,
     deepest: f64,
     strain: f64,
+    beyond_limit: f64,
 }
 
 /// Simulates a scene from start to end.
@@ -650,11 +651,11 @@ fn rank_loop(
         totals.early += report.early;
         totals.cuts.add(&report);
         totals.stops.add(&report.stops);
-        let strain = simulation.largest_strain();
+        let strains = simulation.strains();
         reports.write(comm, writer.as_mut())?;
         let elapsed = comm.now().saturating_sub(begin);
         let seen = (writer.as_ref()).map(|writer| writer.see(&simulation, elapsed));
-        reports.send(comm, RankStep { report, strain }, seen)?;
+        reports.send(comm, RankStep { report, strains }, seen)?;
         let mut decision = if alone {
             decide(&writer, 0)
         } else {

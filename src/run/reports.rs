@@ -9,7 +9,7 @@ use weft_runtime::wire;
 
 use super::writer::{Seen, Writer};
 use super::{RunError, malformed};
-use crate::step::StepReport;
+use crate::step::{StepReport, Strains};
 
 const TAG: Tag = Tag(0x40);
 
@@ -17,7 +17,7 @@ const TAG: Tag = Tag(0x40);
 #[derive(Serialize, Deserialize)]
 pub(super) struct RankStep {
     pub(super) report: StepReport,
-    pub(super) strain: f64,
+    pub(super) strains: Strains,
 }
 
 /// What of the last step is still to be written, on rank 0; others have nothing.

@@ -247,15 +247,25 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
             1e3 * thickness
         ));
     }
-    let limit = scene.cloths.iter().map(|c| c.material.strain_limit);
-    let limit = limit.fold(0.0, f64::max);
-    if last.strain > limit + STRAIN_SLACK {
-        warnings.push(format!(
-            "strain reached {:.1} %, beyond its limit of {} %: take a shorter time.step",
-            100.0 * last.strain,
-            // As it was typed, but for what rounding adds.
-            (1e5 * limit).round() / 1e3
-        ));
+    if last.beyond_limit > STRAIN_SLACK {
+        let mut limits = scene.cloths.iter().map(|c| c.material.strain_limit);
+        let limit = limits.next().unwrap_or_default();
+        let reached = if limits.all(|other| other == limit) {
+            format!(
+                "strain reached {:.1} %, beyond its limit of {} %",
+                100.0 * last.strain,
+                // As it was typed, but for what rounding adds.
+                (1e5 * limit).round() / 1e3
+            )
+        } else {
+            let beyond = 100.0 * last.beyond_limit;
+            format!("a cloth was stretched by {beyond:.1} % beyond its limit")
+        };
+        let mend = match scene.time.shortest {
+            None => "take a shorter time.step, or a time.shortest to which steps may be cut",
+            Some(_) => "take a shorter time.shortest",
+        };
+        warnings.push(format!("{reached}: {mend}"));
     }
     if last.pierced > 0 {
         warnings.push(format!(

@@ -46,6 +46,7 @@ pub(super) struct Writer<'w> {
     frames: usize,
     deepest: f64,
     strain: f64,
+    beyond_limit: f64,
     audit: Option<FrameAudit>,
 }
 
@@ -109,6 +110,7 @@ impl<'w> Writer<'w> {
                 .and_then(|h| h.deepest_m)
                 .unwrap_or(f64::NEG_INFINITY),
             strain: header.map_or(0.0, |header| header.strain),
+            beyond_limit: header.map_or(0.0, |header| header.beyond_limit),
             audit: options.audit.map(|_| FrameAudit::default()),
         })
     }
@@ -129,6 +131,8 @@ impl<'w> Writer<'w> {
     pub(super) fn step(&mut self, seen: &Seen, ranks: &[RankStep]) -> Result<(), OutputError> {
         let row = row(self.world, seen, ranks);
         self.strain = self.strain.max(row.max_strain);
+        let beyond = ranks.iter().map(|rank| rank.strains.beyond);
+        self.beyond_limit = beyond.fold(self.beyond_limit, f64::max);
         self.history.write(&row)?;
         // Nobody need watch for the run to go on.
         drop(self.progress.step(&row, seen.elapsed));
@@ -149,6 +153,7 @@ impl<'w> Writer<'w> {
             next_frame: self.next_frame,
             deepest_m: self.deepest.is_finite().then_some(self.deepest),
             strain: self.strain,
+            beyond_limit: self.beyond_limit,
             stride: state.stride,
             past_s: state.past.as_ref().map(|past| past.length),
         };
@@ -261,6 +266,7 @@ impl<'w> Writer<'w> {
             frames: self.frames,
             deepest: self.deepest,
             strain: self.strain,
+            beyond_limit: self.beyond_limit,
         }
     }
 }
@@ -307,7 +313,7 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         solve_s: slowest(2),
         response_s: slowest(3),
         max_speed: seen.speed,
-        max_strain: ranks.iter().map(|r| r.strain).fold(0.0, f64::max),
+        max_strain: ranks.iter().map(|r| r.strains.largest).fold(0.0, f64::max),
         kinetic_J: seen.kinetic,
         systems: first.systems,
         parts: first.parts,

@@ -14,6 +14,7 @@
 use std::ops::Range;
 
 use glam::DVec3;
+use serde::{Deserialize, Serialize};
 use weft_partition::HaloPlan;
 
 use super::elements::{Part, local_in};
@@ -47,6 +48,23 @@ pub(super) struct Assembly {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Collapsed {
     pub(super) triangle: u32,
+}
+
+/// How far triangles are stretched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Strains {
+    /// The largest principal strain: elongation relative to the rest length. Not negative.
+    pub largest: f64,
+    /// The most by which one is larger than what its cloth bears; zero if none is.
+    pub beyond: f64,
+}
+
+impl Strains {
+    /// Adds those of other triangles.
+    pub fn add(&mut self, other: Self) {
+        self.largest = self.largest.max(other.largest);
+        self.beyond = self.beyond.max(other.beyond);
+    }
 }
 
 /// What a system is made with beside elements; times in s.
@@ -198,20 +216,28 @@ impl Assembly {
         first.map_or(Ok(()), |triangle| Err(Collapsed { triangle }))
     }
 
-    /// The largest principal strain of this rank's triangles.
-    pub(super) fn largest_strain(&self, model: &ClothModel, x: &[DVec3]) -> f64 {
-        let mut largest = Vec::new();
+    /// How far this rank's triangles are stretched, with their corners at `x` (m).
+    pub(super) fn strains(&self, model: &ClothModel, x: &[DVec3]) -> Strains {
+        let mut found = Vec::new();
         self.collect(
-            &mut largest,
-            || 0.0_f64,
-            |index, [a, b, c], largest| {
+            &mut found,
+            Strains::default,
+            |index, [a, b, c], found: &mut Strains| {
                 let membrane = &model.membranes()[index as usize];
                 let corners = [x[a as usize], x[b as usize], x[c as usize]];
-                let strain = membrane.strain_above(*largest, corners);
-                *largest = largest.max(strain.unwrap_or(0.0));
+                let limit = model.strain_limit(index as usize);
+                let known = found.largest.min(limit + found.beyond);
+                if let Some(strain) = membrane.strain_above(known, corners) {
+                    found.add(Strains {
+                        largest: strain,
+                        beyond: strain - limit,
+                    });
+                }
             },
         );
-        largest.into_iter().fold(0.0, f64::max)
+        let mut all = Strains::default();
+        found.into_iter().for_each(|strains| all.add(strains));
+        all
     }
 }
 

@@ -17,7 +17,7 @@ fn worst(text: &str, steps: u32) -> (f64, f64, usize) {
         simulation.advance(&mut comm).unwrap();
         let speeds = simulation.velocities().iter().map(|v| v.length());
         speed = speeds.fold(speed, f64::max);
-        strain = strain.max(simulation.largest_strain());
+        strain = strain.max(simulation.strains().largest);
     }
     let triangles = world.model().triangles();
     let crossing = crossings(simulation.positions(), triangles).len();

@@ -135,6 +135,19 @@ pub enum StepError {
         /// By which share.
         change: f64,
     },
+    /// A triangle was stretched far beyond its strain limit at one go. Only where steps are halved.
+    #[error(
+        "step {step}: a triangle at {at} was stretched by {:.1} % beyond material.strain_limit at one go",
+        100.0 * .gain
+    )]
+    Overstretched {
+        /// The step, from 1.
+        step: u64,
+        /// A corner.
+        at: Named,
+        /// By which strain.
+        gain: f64,
+    },
     /// A state to go on from that is not of this scene.
     #[error("the state to go on from is not of {vertices} vertices, as this scene is")]
     OtherState {
@@ -223,6 +236,7 @@ impl StepError {
             Self::Newton { .. }
             | Self::Collapsed { .. }
             | Self::StrainChange { .. }
+            | Self::Overstretched { .. }
             | Self::FlewApart { .. }
             | Self::Halved { .. }
             | Self::NonFinite { .. } => true,

@@ -64,6 +64,7 @@ mod touching;
 mod triangles;
 mod world;
 
+pub use assembly::Strains;
 pub use error::{GaveUp, Named, StepError};
 pub use recording::{Tested, header};
 pub use report::{PHASES, StepReport, Stops, Sufficed};

@@ -24,6 +24,7 @@ use super::error::StepError;
 use super::fault::{self, Fault};
 use super::report::{Clock, StepReport};
 use super::simulation::Simulation;
+use super::strain_limit::most_overstretched;
 use super::world::World;
 use crate::collide::{Contact, Snapshot};
 use crate::scene::Integrator;
@@ -413,8 +414,8 @@ impl<'w> Simulation<'w> {
         Ok(())
     }
 
-    /// Where steps may be cut: fails if a triangle ends collapsed, or an edge changes its length by too much while a shorter part could
-    /// be tried. Collective.
+    /// Where steps may be cut: fails if a triangle ends collapsed, or while a shorter part could be tried if an edge changes its length by too much
+    /// or a triangle gains too much strain beyond its limit. Collective.
     fn check_changes(
         &mut self,
         comm: &mut dyn Comm,
@@ -427,22 +428,34 @@ impl<'w> Simulation<'w> {
         let state = (&self.local_x[..], &self.local_v[..]);
         let limit = self.world.scene().time.strain_change;
         let changed = edges.most_changed(limit, state, self.dt);
+        let of = (self.world.model(), &self.assembly);
+        let overstretched = most_overstretched(of, state, self.dt);
         let collapsed = self
             .assembly
             .first_collapsed(self.world.model(), state, self.dt);
         self.agree_on_collapse(comm, collapsed)?;
-        let Some(fault) = fault::agree(comm, changed)? else {
+        let step = self.step + 1;
+        let error = if let Some(fault) = fault::agree(comm, changed)? {
+            StepError::StrainChange {
+                step,
+                at: self.name(fault.vertex as usize),
+                change: -fault.key,
+            }
+        } else if let Some(fault) = fault::agree(comm, overstretched)? {
+            let corner = self.world.model().triangles()[fault.vertex as usize][0];
+            StepError::Overstretched {
+                step,
+                at: self.name(corner as usize),
+                gain: -fault.key,
+            }
+        } else {
             return Ok(());
         };
         if !self.stride.can_halve() {
             report.rough = 1;
             return Ok(());
         }
-        Err(StepError::StrainChange {
-            step: self.step + 1,
-            at: self.name(fault.vertex as usize),
-            change: -fault.key,
-        })
+        Err(error)
     }
 
     /// The system of the second solve, after vertices were found to move with what is in `local_v`, with pins as its only

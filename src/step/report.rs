@@ -100,7 +100,7 @@ pub struct StepReport {
     /// Why the first of them was halved.
     pub halved_because: Option<String>,
     /// Parts that were accepted because none may be shorter, though an edge changed by more than
-    /// `time.strain_change`.
+    /// `time.strain_change`, or a triangle was stretched far beyond its limit.
     pub rough: u32,
     /// Length of the shortest part in s.
     pub shortest: f64,

@@ -11,7 +11,7 @@ use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Comm, Tag};
 use weft_study::prices::{Prices, ns};
 
-use super::assembly::Assembly;
+use super::assembly::{Assembly, Strains};
 use super::body_response::{BodyResponse, VertexState};
 use super::contacts::Contacts;
 use super::corrections::{self, Corrections};
@@ -312,12 +312,11 @@ impl<'w> Simulation<'w> {
         &self.ownership
     }
 
-    /// The largest principal strain of the triangles that touch this rank's vertices.
+    /// How far the triangles that touch this rank's vertices are stretched.
     #[must_use]
-    pub fn largest_strain(&mut self) -> f64 {
+    pub fn strains(&mut self) -> Strains {
         self.load_local();
-        self.assembly
-            .largest_strain(self.world.model(), &self.local_x)
+        self.assembly.strains(self.world.model(), &self.local_x)
     }
 
     /// The linear system that the next step solves first, as it would be without contacts and strain limits, the rows of this

@@ -13,6 +13,7 @@
 use glam::DVec3;
 
 use super::assembly::Assembly;
+use super::fault::Fault;
 use super::impulses::Row;
 use crate::physics::ClothModel;
 
@@ -21,6 +22,8 @@ const WATCHED: f64 = 0.7;
 /// The strain beyond the limit that a triangle loses in a second, and the most that it loses in one part of a step.
 const PULL_RATE: f64 = 10.0;
 const PULL_PER_PART: f64 = 0.02;
+/// The strain beyond its limit that a triangle may gain in a part of a step that can be cut.
+const GAIN: f64 = 0.01;
 
 /// The triangles of a rank that need rows.
 #[derive(Debug, Default)]
@@ -83,6 +86,37 @@ impl Stretched {
     pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.found.iter().flat_map(|found| &found.rows)
     }
+}
+
+/// The triangle of a rank that gains most strain beyond its limit from `x` (m) to `x + dt v`, if that is more than a part of a step may that can be
+/// cut: its key is minus the gain, its vertex the triangle.
+pub(super) fn most_overstretched(
+    (model, assembly): (&ClothModel, &Assembly),
+    (x, v): (&[DVec3], &[DVec3]),
+    dt: f64,
+) -> Option<Fault> {
+    let mut found = Vec::new();
+    let visit = |triangle: u32, corners: [u32; 3], worst: &mut Option<Fault>| {
+        let membrane = &model.membranes()[triangle as usize];
+        let [begin, move_on] = [x, v].map(|of| corners.map(|corner| of[corner as usize]));
+        let end = [0, 1, 2].map(|k| begin[k] + move_on[k] * dt);
+        let limit = model.strain_limit(triangle as usize);
+        // Most never come near it.
+        let Some(after) = membrane.strain_above(limit + GAIN, end) else {
+            return;
+        };
+        let before = membrane.strain_above(limit, begin).unwrap_or(limit);
+        let gain = after - before.max(limit);
+        if gain > GAIN {
+            let fault = Fault {
+                key: -gain,
+                vertex: triangle,
+            };
+            *worst = Some(worst.map_or(fault, |worst| worst.worse(fault)));
+        }
+    };
+    assembly.collect(&mut found, || None, visit);
+    found.into_iter().flatten().reduce(Fault::worse)
 }
 
 /// Appends the rows of a triangle. `x` and `v` are its corners', at the start of the step (m) and as

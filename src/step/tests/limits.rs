@@ -16,7 +16,7 @@ fn torn(strain_limit: f64) -> (DVec3, DVec3, f64) {
     let before = momentum(&world, &s).0;
     s.advance(&mut comm).unwrap();
     let after = momentum(&world, &s).0;
-    (before, after, s.largest_strain())
+    (before, after, s.strains().largest)
 }
 
 #[test]
@@ -81,4 +81,74 @@ fn edges_change_no_faster_than_allowed() {
         (after - before).length() < 1e-7 * before.length(),
         "{before} {after}"
     );
+}
+
+/// A soft sheet on two pins that is thrown at 4 m/s, for 0.3 s in steps of 5 ms: its largest strain, how often steps were halved, and the
+/// reason of the first time.
+fn thrown(time: &str) -> (f64, u32, Option<String>) {
+    let pins = "velocity = [0, 0, 4]\npins = [{ nearest = [-0.5, -0.5, 0] }, { nearest = [0.5, -0.5, 0] }]";
+    let text = sheet(
+        20,
+        pins,
+        "strain_limit = 0.05\n[contact]\nself_collision = false",
+    );
+    let text = text
+        .replace("1000 N/m", "100 N/m")
+        .replace(r#"step = "5 ms""#, &format!(r#"step = "5 ms"{time}"#));
+    let world = world(&text);
+    let (mut strain, mut halvings, mut why) = (0.0_f64, 0, None);
+    let mut comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    for _ in 0..60 {
+        let report = s.advance(&mut comm).unwrap();
+        strain = strain.max(s.strains().largest);
+        halvings += report.halvings;
+        why = why.or(report.halved_because);
+    }
+    (strain, halvings, why)
+}
+
+/// Of a limit of 5 %.
+#[test]
+fn steps_that_may_be_cut_are_where_cloth_is_torn_beyond_its_limit() {
+    let (whole, none, _) = thrown("");
+    assert!(whole > 0.15 && none == 0, "{whole}");
+    let (cut, halvings, why) = thrown(r#", shortest = "0.6 ms""#);
+    assert!(cut < 0.07 && halvings > 0, "{cut} {halvings}");
+    let why = why.unwrap();
+    assert!(
+        why.contains("strain_limit") && why.contains("vertex"),
+        "{why}"
+    );
+}
+
+/// Two sheets, of which one bears less than it is stretched by, and the other far more.
+#[test]
+fn what_is_beyond_a_limit_is_so_by_that_of_its_own_cloth() {
+    let one = |name: &str, limit: f64, at: f64| {
+        format!(
+            "[[cloth]]\nname = \"{name}\"\ncenter = [0, 0, {at}]\ngrid = {{ size = \"1 m\", vertices = 6 }}\n\
+             material = {{ density = 0.15, stretch = 1000, bending = 1e-5, strain_limit = {limit} }}\n"
+        )
+    };
+    let text = one("weak", 0.05, 0.0) + &one("strong", 0.5, 1.0);
+    let world = world(&text);
+    let comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    assert_eq!(s.strains().beyond, 0.0);
+    let stretched = |by: [f64; 2]| {
+        move |x: &DVec3| {
+            let by = by[usize::from(x.z > 0.5)];
+            DVec3::new(x.x * (1.0 + by), x.y, x.z)
+        }
+    };
+    let rest = world.model().rest().to_vec();
+    for (by, beyond) in [([0.15, 0.3], 0.1), ([0.05, 0.7], 0.2), ([0.01, 0.45], 0.0)] {
+        for (to, x) in s.state_mut().0.iter_mut().zip(&rest) {
+            *to = stretched(by)(x);
+        }
+        let strains = s.strains();
+        assert!((strains.largest - by[1]).abs() < 1e-9, "{strains:?}");
+        assert!((strains.beyond - beyond).abs() < 1e-9, "{strains:?}");
+    }
 }
