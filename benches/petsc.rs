@@ -13,7 +13,8 @@
 //! on as many ranks, in large pages, in the same minute: STREAM's, of arrays that caches do not hold, and that on as many bytes as the iteration has,
 //! which they may; what share of an iteration goes to adding up what patches have in
 //! the order of the tree, with the message that several ranks need for it; and how many iterations' time the assembly of the matrix takes,
-//! and what a solve does before and after its iterations.
+//! such ones and those with the multilevel preconditioner, which scenes have unless they say otherwise; and how many what a solve does before
+//! and after its iterations.
 
 use std::fs;
 use std::hint::black_box;
@@ -28,7 +29,9 @@ use memmap2::MmapMut;
 use weft_partition::HaloPlan;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Collectives, Comm, Tag, threads};
-use weftwork::solve::{ModifiedCg, Preconditioner, Reduction, SolveError, Tolerance};
+use weftwork::solve::{
+    ModifiedCg, Multilevel, Preconditioner, Reduction, Smoother, SolveError, Tolerance,
+};
 use weftwork::step::{Simulation, World};
 
 #[path = "common/cloth.rs"]
@@ -61,6 +64,8 @@ const VECTOR_BYTES: usize = 48 + 24 + 5 * 24 + 24 + 48 / 2;
 #[derive(Clone, Copy)]
 struct Ours {
     iteration: Duration,
+    /// With the multilevel preconditioner.
+    multilevel: Duration,
     /// What a solve takes besides: factoring the preconditioner, copying what the iterations read, residuals before and after.
     around: Duration,
     /// Adding up two numbers of every patch in the order of the tree, which an iteration does once.
@@ -82,9 +87,8 @@ fn ours(world: &World, ranks: usize) -> Ours {
         let assembly = timing::best(5, || simulation.free_system(comm).is_ok());
         let system = simulation.free_system(comm).expect("no triangle collapsed");
         let partition = (&plan, world.tree(), &ownership);
-        let mut cg = ModifiedCg::new(partition, Preconditioner::block_jacobi(), Tag(1));
         let mut x = vec![DVec3::ZERO; system.rhs.len()];
-        let mut solve = |comm: &mut dyn Comm, iterations: u32| {
+        let mut solve = |comm: &mut dyn Comm, cg: &mut ModifiedCg, iterations: u32| {
             let tolerance = Tolerance {
                 relative: 1e-300,
                 absolute: 0.0,
@@ -100,7 +104,26 @@ fn ours(world: &World, ranks: usize) -> Ours {
             })
         };
         // What every solve begins and ends with is not an iteration's.
-        let (few, many) = (solve(comm, FEW), solve(comm, FEW + ITERATIONS));
+        let mut timed = |comm: &mut dyn Comm, preconditioner: Preconditioner| {
+            let mut cg = ModifiedCg::new(partition, preconditioner, Tag(1));
+            let few = solve(comm, &mut cg, FEW);
+            let many = solve(comm, &mut cg, FEW + ITERATIONS);
+            let iteration = many.saturating_sub(few) / ITERATIONS;
+            let bytes = cg.product_bytes(system.matrix);
+            (iteration, few.saturating_sub(FEW * iteration), bytes)
+        };
+        let multilevel = Multilevel {
+            aggregates: world.aggregates().expect("the scene asks for them"),
+            graph: world.graph(),
+        };
+        let multilevel = Preconditioner::new(
+            Smoother::BlockJacobi,
+            Some(multilevel),
+            system.matrix.pattern(),
+            partition,
+        );
+        let (multilevel, ..) = timed(comm, multilevel);
+        let (iteration, around, bytes) = timed(comm, Preconditioner::block_jacobi());
         let reduction = Reduction::new(world.tree(), &ownership, rank);
         let sums = timing::best(20, || {
             for _ in 0..SUMS {
@@ -108,18 +131,19 @@ fn ours(world: &World, ranks: usize) -> Ours {
                 black_box(reduction.sum(comm, of_patch).expect("ranks"));
             }
         });
-        let iteration = many.saturating_sub(few) / ITERATIONS;
         Ours {
             iteration,
-            around: few.saturating_sub(FEW * iteration),
+            multilevel,
+            around,
             sums: sums / SUMS,
             assembly,
-            bytes: cg.product_bytes(system.matrix) + VECTOR_BYTES * system.rhs.len(),
+            bytes: bytes + VECTOR_BYTES * system.rhs.len(),
         }
     });
     (of_ranks.expect("threads").into_iter())
         .reduce(|a, b| Ours {
             iteration: a.iteration.max(b.iteration),
+            multilevel: a.multilevel.max(b.multilevel),
             around: a.around.max(b.around),
             sums: a.sums.max(b.sums),
             assembly: a.assembly.max(b.assembly),
@@ -205,7 +229,7 @@ fn main() -> ExitCode {
     }
     let sides = system::sides_or(&SIDES);
     println!(
-        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of STREAM's rate  of the triad's on as many  sums, %  in iterations: assembly  around a solve"
+        "vertices  ranks  ms/iteration  PETSc's, by format                          of the best  bytes/vertex  of STREAM's rate  of the triad's on as many  sums, %  in iterations: assembly  the same, multilevel  around a solve"
     );
     let mut has_peer = true;
     for side in sides {
@@ -219,13 +243,13 @@ fn main() -> ExitCode {
             // In turns, for few machines are quiet for long.
             let (mut time, mut bytes) = (f64::INFINITY, 0);
             let (mut stream, mut rate) = (0.0_f64, 0.0_f64);
-            let (mut sums, mut assembly, mut around) =
-                (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+            let [mut sums, mut assembly, mut around, mut multilevel] = [f64::INFINITY; 4];
             let mut formats: Vec<(String, f64)> = Vec::new();
             for _ in 0..ROUNDS {
                 let now = ours(&world, ranks);
                 let ms = |duration: Duration| 1e3 * duration.as_secs_f64();
                 time = time.min(ms(now.iteration));
+                multilevel = multilevel.min(ms(now.multilevel));
                 sums = sums.min(ms(now.sums));
                 assembly = assembly.min(ms(now.assembly));
                 around = around.min(ms(now.around));
@@ -255,7 +279,7 @@ fn main() -> ExitCode {
                 .map(|(name, ms)| format!("{name} {ms:.3}"))
                 .collect();
             println!(
-                "{:<9} {ranks:<6} {time:<13.3} {:<43} {of_best:<12} {:<13} {:<17.2} {:<26.2} {:<8.2} {:<24.2} {:.2}",
+                "{:<9} {ranks:<6} {time:<13.3} {:<43} {of_best:<12} {:<13} {:<17.2} {:<26.2} {:<8.2} {:<24.2} {:<21.2} {:.2}",
                 side * side,
                 shown.join("  "),
                 bytes / (side * side) as usize,
@@ -263,6 +287,7 @@ fn main() -> ExitCode {
                 1e3 * bytes as f64 / time / rate,
                 100.0 * sums / time,
                 assembly / time,
+                assembly / multilevel,
                 around / time
             );
         }
