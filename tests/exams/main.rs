@@ -22,6 +22,7 @@ mod drum;
 mod dynamics;
 mod elastica;
 mod hanging;
+mod newton;
 mod orientation;
 mod patch;
 mod rest_angles;
@@ -57,5 +58,6 @@ pub fn all() -> Vec<Exam> {
         ("drum", drum::curves),
         ("strip", strip::curves),
         ("tumbling", tumbling::curves),
+        ("newton", newton::curves),
     ]
 }

@@ -12,6 +12,7 @@ use weftwork::scene::Scene;
 use weftwork::step::{Simulation, World};
 
 /// A cloth alone in the world.
+#[derive(Clone)]
 pub struct Rig {
     /// Lines of the cloth's table before its material: shape, pins.
     pub cloth: String,
@@ -21,6 +22,11 @@ pub struct Rig {
     pub gravity: DVec3,
     /// In s.
     pub step: f64,
+    /// The largest principal strain the cloth bears; one that it does not come to unless said.
+    pub limit: f64,
+    /// Further lines on contacts and on the solver.
+    pub contact: String,
+    pub solver: String,
     /// Lines after the cloth.
     pub rest: String,
 }
@@ -33,6 +39,9 @@ impl Rig {
             material: material.into(),
             gravity: DVec3::ZERO,
             step: 1.0,
+            limit: 10.0,
+            contact: String::new(),
+            solver: String::new(),
             rest: String::new(),
         }
     }
@@ -43,6 +52,24 @@ impl Rig {
 
     pub fn step(self, step: f64) -> Self {
         Self { step, ..self }
+    }
+
+    pub fn limit(self, limit: f64) -> Self {
+        Self { limit, ..self }
+    }
+
+    pub fn contact(self, contact: impl Into<String>) -> Self {
+        Self {
+            contact: contact.into(),
+            ..self
+        }
+    }
+
+    pub fn solver(self, solver: impl Into<String>) -> Self {
+        Self {
+            solver: solver.into(),
+            ..self
+        }
     }
 
     pub fn rest(self, rest: impl Into<String>) -> Self {
@@ -57,10 +84,13 @@ impl Rig {
         let text = format!(
             "gravity = [{x}, {y}, {z}]\n\
              time = {{ step = {step:?}, end = {end:?} }}\n\
-             [contact]\nself_collision = false\n\
-             [solver]\ntolerance = 1e-10\nmax_iterations = 100000\n\
-             [[cloth]]\n{cloth}\n[cloth.material]\nstrain_limit = 10\n{material}\n{rest}\n",
+             [contact]\nself_collision = false\n{contact}\n\
+             [solver]\ntolerance = 1e-10\nmax_iterations = 100000\n{solver}\n\
+             [[cloth]]\n{cloth}\n[cloth.material]\nstrain_limit = {limit:?}\n{material}\n{rest}\n",
             step = self.step,
+            limit = self.limit,
+            contact = self.contact,
+            solver = self.solver,
             end = 1e6 * self.step,
             cloth = self.cloth,
             material = self.material,
@@ -78,9 +108,7 @@ impl Rig {
         let cloth = format!("mesh = '{path}'\n{}", self.cloth);
         let rig = Self {
             cloth,
-            material: self.material.clone(),
-            rest: self.rest.clone(),
-            ..*self
+            ..self.clone()
         };
         rig.world()
     }
