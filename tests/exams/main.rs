@@ -11,6 +11,7 @@
     reason = "tests use the tests, the example the curves"
 )]
 
+mod bending_springs;
 mod bias;
 mod biaxial;
 mod buckling;
@@ -52,6 +53,7 @@ pub fn all() -> Vec<Exam> {
         ("orientation", orientation::curves),
         ("cantilever", cantilever::curves),
         ("buckling", buckling::curves),
+        ("bending-springs", bending_springs::curves),
         ("terminal", terminal::curves),
         ("damping", damping::curves),
         ("standing-wave", standing_wave::curves),
