@@ -31,6 +31,7 @@ mod rig;
 mod shear;
 mod springs;
 mod standing_wave;
+mod strain_limit;
 mod strip;
 mod terminal;
 mod tumbling;
@@ -49,6 +50,7 @@ pub fn all() -> Vec<Exam> {
         ("bias", bias::curves),
         ("springs", springs::curves),
         ("hanging", hanging::curves),
+        ("strain-limit", strain_limit::curves),
         ("catenary", catenary::curves),
         ("orientation", orientation::curves),
         ("cantilever", cantilever::curves),
