@@ -324,10 +324,18 @@ impl<'w> Simulation<'w> {
         Ok(outcome)
     }
 
-    /// Solves for the change of a further system, from nothing. Collective.
-    pub(super) fn solve_further(&mut self, comm: &mut dyn Comm) -> Result<Outcome, StepError> {
+    /// Solves for the change of a further system, from nothing; a residual of `absolute` in √J is always good enough. Collective.
+    pub(super) fn solve_further(
+        &mut self,
+        comm: &mut dyn Comm,
+        absolute: f64,
+    ) -> Result<Outcome, StepError> {
         self.further.fill(DVec3::ZERO);
-        let (system, tolerance) = (system!(self), tolerance(self.world, self.motion.tau));
+        let system = system!(self);
+        let tolerance = Tolerance {
+            absolute,
+            ..tolerance(self.world, self.motion.tau)
+        };
         let outcome = self.cg.solve(comm, &system, &tolerance, &mut self.further);
         outcome.map_err(|source| self.unsolved(source))
     }
@@ -493,7 +501,8 @@ impl<'w> Simulation<'w> {
             let i = c.local as usize;
             self.filter.constrain(i, c.free, (to[i] - from[i]) / times);
         }
-        let outcome = self.solve_further(comm)?;
+        let absolute = negligible(self.world, self.motion.tau);
+        let outcome = self.solve_further(comm, absolute)?;
         report.note(&outcome);
         self.motion.finish(&self.further);
         let forces = self.force.iter_mut().zip(self.cg.constraint_force());
