@@ -63,6 +63,8 @@ pub struct ClothModel {
     materials: Vec<Material>,
     /// Of each cloth what [`ClothModel::bending_range`] is.
     bending_ranges: Vec<Option<[f64; 2]>>,
+    /// Of each cloth what [`ClothModel::added_stretch`] is.
+    added_stretches: Vec<f64>,
     cloth_of_vertex: Vec<u32>,
     cloth_of_triangle: Vec<u32>,
 }
@@ -88,6 +90,7 @@ impl ClothModel {
         let cloth = self.materials.len() as u32;
         self.materials.push(*material);
         self.bending_ranges.push(None);
+        self.added_stretches.push(0.0);
         self.rest.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
         self.cloth_of_vertex.resize(total, cloth);
@@ -196,6 +199,20 @@ impl ClothModel {
                 *range = fit.range;
             }
         }
+        // What it takes to stretch all of it alike, twice, in J; that of its finite elements or springs, and what is added.
+        let cloth = self.materials.len() - 1;
+        let elastic: f64 = match material.membrane {
+            MembraneModel::Springs => (self.springs.iter())
+                .filter(|s| s.vertices[0] >= first)
+                .map(Spring::to_stretch)
+                .sum(),
+            MembraneModel::FiniteElements => {
+                let Moduli { c11, c22, c12, .. } = Moduli::new(material);
+                let own = self.cloth_of_triangle.iter().zip(&self.membranes);
+                let areas = own.filter(|(of, _)| **of as usize == cloth);
+                areas.map(|(_, m)| m.area()).sum::<f64>() * (c11 + c22 + 2.0 * c12)
+            }
+        };
         for (&(vertices, sides), rigidity) in inner.iter().zip(rigidities) {
             let points = corners(vertices);
             let global = vertices.map(|v| first + v);
@@ -216,6 +233,7 @@ impl ClothModel {
                 BendingModel::Springs => {
                     let q = rigidity * slenderness(points);
                     let spring = Spring::across(global, points, q, material.bending_radius);
+                    self.added_stretches[cloth] += spring.to_stretch() / elastic;
                     self.springs.push(spring.damped(material.damping[2]));
                 }
             }
@@ -288,6 +306,7 @@ impl ClothModel {
             springs,
             materials: self.materials.clone(),
             bending_ranges: self.bending_ranges.clone(),
+            added_stretches: self.added_stretches.clone(),
         }
     }
 
@@ -462,6 +481,13 @@ impl ClothModel {
     #[must_use]
     pub fn strain_limit(&self, triangle: usize) -> f64 {
         self.material_of(triangle).strain_limit
+    }
+
+    /// By which share springs against bending add to the energy of a cloth that is stretched a little, in all directions alike: none where it has no such
+    /// springs, and the more the finer its mesh is.
+    #[must_use]
+    pub fn added_stretch(&self, cloth: usize) -> f64 {
+        self.added_stretches.get(cloth).copied().unwrap_or_default()
     }
 
     /// The least and the largest energy of a cloth that is bent to cylinders in all directions, over that of its material,

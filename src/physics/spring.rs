@@ -84,6 +84,11 @@ impl Spring {
         Self { damping, ..self }
     }
 
+    /// `k l²`: twice the energy in J of stretching it, over the square of the strain.
+    pub(super) fn to_stretch(&self) -> f64 {
+        self.stiffness * self.rest * self.rest
+    }
+
     /// Elastic energy in J.
     #[must_use]
     pub fn energy(&self, x: [DVec3; 2]) -> f64 {
