@@ -11,7 +11,7 @@ use weft_runtime::comm::solo::Solo;
 use weftwork::mesh::{build_body, build_cloth, check_spacing};
 use weftwork::output::{FrameAudit, write_system, write_whole};
 use weftwork::report::{PartitionComparison, compare, last_frame, partition_picture};
-use weftwork::run::{FEATURES, RunError, read_state};
+use weftwork::run::{FEATURES, RunError, read_state, uneven};
 use weftwork::scene::Scene;
 use weftwork::step::{Simulation, State, StepError, World};
 
@@ -35,8 +35,11 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "# cloth `{}`: {} pieces, {} coincident vertices",
-            cloth.name, pieces.count, pieces.coincident
+            "# cloth `{}`: {} {}, {} coincident vertices",
+            cloth.name,
+            pieces.count,
+            if pieces.count == 1 { "piece" } else { "pieces" },
+            pieces.coincident
         );
     }
     say(text)
@@ -66,8 +69,14 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
         code: 3,
         message: error.to_string(),
     };
-    let comparison = PartitionComparison::new(&world, parts, state.as_deref());
-    let mut text = comparison.map_err(uncut)?.to_string();
+    let comparison = PartitionComparison::new(&world, parts, state.as_deref()).map_err(uncut)?;
+    let vertices = world.model().masses().len();
+    let patches = world.tree().patch_count() as u64;
+    let imbalance = comparison.rows()[0].1.imbalance;
+    if let Some(note) = uneven(parts as u64, vertices, patches, imbalance) {
+        drop(writeln!(io::stderr(), "note: {note}"));
+    }
+    let mut text = comparison.to_string();
     if let Some(file) = &arguments.picture {
         let positions = state.unwrap_or_else(|| world.original_order(world.model().rest()));
         let size = world.scene().output.picture_size;

@@ -141,6 +141,8 @@ impl HistoryRow {
 pub struct HistoryWriter {
     file: File,
     path: PathBuf,
+    /// Of the whole lines, in bytes.
+    length: u64,
 }
 
 impl HistoryWriter {
@@ -154,7 +156,11 @@ impl HistoryWriter {
     pub fn create(run: &RunDirectory) -> Result<Self, OutputError> {
         let path = run.file(Self::FILE);
         let file = File::create(&path).map_err(OutputError::write(&path))?;
-        let mut writer = Self { file, path };
+        let mut writer = Self {
+            file,
+            path,
+            length: 0,
+        };
         writer.append(&HistoryRow::header())?;
         Ok(writer)
     }
@@ -204,7 +210,8 @@ impl HistoryWriter {
             .append(true)
             .open(&path)
             .map_err(OutputError::write(&path))?;
-        Ok(Self { file, path })
+        let length = kept.len() as u64;
+        Ok(Self { file, path, length })
     }
 
     /// Appends the line of one step.
@@ -216,9 +223,13 @@ impl HistoryWriter {
     }
 
     fn append(&mut self, line: &str) -> Result<(), OutputError> {
-        self.file
-            .write_all(line.as_bytes())
-            .map_err(OutputError::write(&self.path))
+        let written = self.file.write_all(line.as_bytes());
+        match written {
+            Ok(()) => self.length += line.len() as u64,
+            // What there was room for of the line is taken back; if that fails too, the first error says why.
+            Err(_) => drop(self.file.set_len(self.length)),
+        }
+        written.map_err(OutputError::write(&self.path))
     }
 }
 

@@ -204,7 +204,7 @@ impl ClothModel {
         let elastic: f64 = match material.membrane {
             MembraneModel::Springs => (self.springs.iter())
                 .filter(|s| s.vertices[0] >= first)
-                .map(Spring::to_stretch)
+                .map(Spring::stretching)
                 .sum(),
             MembraneModel::FiniteElements => {
                 let Moduli { c11, c22, c12, .. } = Moduli::new(material);
@@ -233,7 +233,7 @@ impl ClothModel {
                 BendingModel::Springs => {
                     let q = rigidity * slenderness(points);
                     let spring = Spring::across(global, points, q, material.bending_radius);
-                    self.added_stretches[cloth] += spring.to_stretch() / elastic;
+                    self.added_stretches[cloth] += spring.stretching() / elastic;
                     self.springs.push(spring.damped(material.damping[2]));
                 }
             }

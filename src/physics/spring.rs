@@ -85,7 +85,7 @@ impl Spring {
     }
 
     /// `k l²`: twice the energy in J of stretching it, over the square of the strain.
-    pub(super) fn to_stretch(&self) -> f64 {
+    pub(super) fn stretching(&self) -> f64 {
         self.stiffness * self.rest * self.rest
     }
 

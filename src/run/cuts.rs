@@ -42,8 +42,11 @@ impl Cuts {
         let mut warnings = Vec::new();
         if let (Some(why), Some(shortest)) = (&self.first, self.shortest) {
             warnings.push(format!(
-                "{} steps were cut, {} halvings, the shortest part {:.3} ms; the first: {why}",
-                self.steps,
+                "{} cut (halvings: {}), the shortest part {:.3} ms; the first: {why}",
+                match self.steps {
+                    1 => "1 step was".to_owned(),
+                    steps => format!("{steps} steps were"),
+                },
                 self.halvings,
                 1e3 * shortest,
             ));

@@ -36,6 +36,7 @@ use weft_study::shape::ShapeError;
 use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, by_pass, run_modelled};
+pub use self::outset::uneven;
 use self::pace::{Decision, End, Pace};
 use self::pictures::Pictures;
 use self::recording::Recorder;
@@ -452,7 +453,13 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
             }
         }
     };
-    let uneven = outset::uneven(options, world.model().masses().len(), &quality);
+    let vertices = world.model().masses().len();
+    let uneven = uneven(
+        options.ranks as u64,
+        vertices,
+        quality.patches,
+        quality.imbalance,
+    );
     let mut record = record(world.scene(), options, quality);
     record.resumed_from = start.checkpoint.as_ref().map(|c| c.header.step);
     record.write(&start.directory)?;

@@ -1,28 +1,18 @@
 //! What is worth a line where a run starts, and is nobody's mistake.
 
-use super::RunOptions;
-use crate::output::PartitionRecord;
-
 /// Ranks share the cloth so unevenly that another cut is proposed.
 const UNEVEN: f64 = 1.25;
 /// A cut that is proposed is to have less, for patches are not quite alike.
 const BETTER: f64 = 1.2;
 
-/// That ranks share the cloth unevenly, and what would do better.
-pub(super) fn uneven(
-    options: &RunOptions,
-    vertices: usize,
-    quality: &PartitionRecord,
-) -> Option<String> {
-    let ranks = options.ranks as u64;
-    if quality.imbalance <= UNEVEN {
+/// That so many ranks share the patches of cloth of so many vertices unevenly, and what would do better.
+#[must_use]
+pub fn uneven(ranks: u64, vertices: usize, patches: u64, imbalance: f64) -> Option<String> {
+    if imbalance <= UNEVEN {
         return None;
     }
-    let told = format!(
-        "ranks share {} patches with an imbalance of {:.3}",
-        quality.patches, quality.imbalance
-    );
-    let finer = |patches: &u64| *patches > quality.patches && expected(*patches, ranks) <= BETTER;
+    let told = format!("ranks share {patches} patches with an imbalance of {imbalance:.3}");
+    let finer = |finer: &u64| *finer > patches && expected(*finer, ranks) <= BETTER;
     let wanted = (0..u64::BITS - 1).map(|level| 1 << level).find(finer)?;
     // Patches of fewer vertices are all border.
     const FEWEST: u64 = 16;
@@ -33,7 +23,7 @@ pub(super) fn uneven(
         )
     } else {
         let fewer = (1..ranks).rev();
-        let mut fewer = fewer.map(|fewer| (fewer, expected(quality.patches, fewer)));
+        let mut fewer = fewer.map(|fewer| (fewer, expected(patches, fewer)));
         let (fewer, imbalance) = fewer.find(|(_, imbalance)| *imbalance <= BETTER)?;
         format!(
             "{told}, and the cloth is too small for more patches: with --ranks {fewer} it is some {imbalance:.2}"
@@ -48,9 +38,6 @@ fn expected(patches: u64, ranks: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use super::super::{Driver, Show, Stop};
     use super::*;
     use crate::run::summary::partition_record;
     use crate::scene::Scene;
@@ -62,25 +49,9 @@ mod tests {
              material = {{ density = 0.15, stretch = 1000, bending = 1e-5 }}\n"
         );
         let world = World::build(&Scene::parse(&text, None, &[]).unwrap()).unwrap();
-        let options = RunOptions {
-            ranks,
-            threads: 1,
-            progress_thread: false,
-            driver: Driver::Threads,
-            steps: None,
-            out: PathBuf::new(),
-            resume: None,
-            stop: Stop::before(None),
-            trace: None,
-            record: None,
-            audit: None,
-            progress: Show::Nothing,
-            command: Vec::new(),
-            hosts: Vec::new(),
-            mpi: None,
-        };
         let quality = partition_record(&world, ranks).unwrap();
-        uneven(&options, world.model().masses().len(), &quality)
+        let vertices = world.model().masses().len();
+        uneven(ranks as u64, vertices, quality.patches, quality.imbalance)
     }
 
     #[test]

@@ -41,11 +41,16 @@ impl World {
         let cloths = self.scene().cloths.iter().enumerate();
         cloths.filter_map(|(index, cloth)| {
             let [low, high] = self.model().bending_range(index)?;
+            let mend = if cloth.material.bends_alike() {
+                "no prefactors of hinges are right on its mesh; take one whose diagonals alternate, or an irregular one"
+            } else {
+                "no prefactors of hinges are right for such a weave on its mesh; nearest is mostly one whose diagonals alternate, \
+                 with the weave along its rows"
+            };
             (low < 1.0 - UNEVEN || high > 1.0 + UNEVEN).then(|| {
                 format!(
                     "cloth `{}` is {low:.2} to {high:.2} times as stiff against bending as its material says, depending on the \
-                     direction: no prefactors of hinges are right on its mesh; take one whose diagonals alternate, or an \
-                     irregular one",
+                     direction: {mend}",
                     cloth.name
                 )
             })

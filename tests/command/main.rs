@@ -403,7 +403,7 @@ fn pieces_that_are_not_sewn_are_told() {
     );
     let sewn = text(Place::new().weft("check small.toml").stdout);
     assert!(
-        sewn.ends_with(": 1 pieces, 0 coincident vertices\n"),
+        sewn.ends_with(": 1 piece, 0 coincident vertices\n"),
         "{sewn}"
     );
 }
@@ -504,6 +504,12 @@ fn of_several_processes_one_speaks() {
 fn a_partition_is_shown_beside_others() {
     let place = Place::new();
     place.weft("run small.toml --quiet --steps 30 --out out");
+    let uneven = place.weft("partition small.toml --parts 7").stderr;
+    let uneven = String::from_utf8(uneven).unwrap();
+    assert!(
+        uneven.starts_with("note: ranks share 8 patches"),
+        "{uneven}"
+    );
     let state = "--state out/state.000030.ckpt --picture=new/folder/parts.png";
     let output = place.weft(&format!("partition small.toml --parts 5 {state}"));
     let text = String::from_utf8(output.stdout).unwrap();
