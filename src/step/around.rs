@@ -76,23 +76,37 @@ impl Around {
         [first, first + 1, first + 2]
     }
 
-    /// Copies a vector of each vertex, of no use that of the corners of no cloth, from one with halo.
-    pub(super) fn copy(&self, from: &[DVec3], to: &mut Vec<[f64; 4]>) {
-        let four = |v: &DVec3| [v.x, v.y, v.z, 0.0];
-        to.clear();
-        to.extend(from[self.rows()].iter().map(four));
-        to.extend(self.others_here.iter().map(|&v| four(&from[v as usize])));
-        to.extend(CORNERS.iter().map(four));
-    }
-
-    /// Where vertices would be after a time (s) and their cloth's damping of bending.
-    pub(super) fn look_ahead(&self, model: &ClothModel, time: f64, room: &mut Room) {
-        let of_rows = self.rows.clone().chain(self.others.iter().copied());
-        let state = room.x.iter().zip(&room.v);
-        room.ahead.clear();
-        (room.ahead).extend(of_rows.zip(state).map(|(vertex, (x, v))| {
-            let time = time + model.bending_damping(vertex as usize);
-            std::array::from_fn(|k| x[k] + v[k] * time)
-        }));
+    /// Copies positions (m) and velocities (m/s) of each vertex from those with halo; of the corners of no cloth velocities are of no use. And where
+    /// vertices would be after a time (s) and their cloth's damping of bending. All at once, for what is copied leaves the nearest cache.
+    pub(super) fn copy(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        time: f64,
+        room: &mut Room,
+    ) {
+        let four = |v: DVec3| [v.x, v.y, v.z, 0.0];
+        let len = self.len();
+        for room in [&mut room.x, &mut room.v, &mut room.ahead] {
+            room.resize(len, [0.0; 4]);
+        }
+        let rooms = room.x.iter_mut().zip(&mut room.v).zip(&mut room.ahead);
+        let mut rooms = rooms.map(|((x, v), ahead)| (x, v, ahead));
+        let mut put = |vertex: u32, x: DVec3, v: DVec3| {
+            if let Some((to_x, to_v, ahead)) = rooms.next() {
+                let time = time + model.bending_damping(vertex as usize);
+                (*to_x, *to_v, *ahead) = (four(x), four(v), four(x + v * time));
+            }
+        };
+        let own = x[self.rows()].iter().zip(&v[self.rows()]);
+        for (vertex, (&x, &v)) in self.rows.clone().zip(own) {
+            put(vertex, x, v);
+        }
+        for (&vertex, &here) in self.others.iter().zip(&self.others_here) {
+            put(vertex, x[here as usize], v[here as usize]);
+        }
+        for (corner, at) in CORNERS.iter().zip(rooms) {
+            *at.0 = four(*corner);
+        }
     }
 }

@@ -104,8 +104,7 @@ impl Part {
         load: &Load<'_>,
         room: &mut Room,
     ) {
-        self.around.copy(x, &mut room.x);
-        self.around.copy(v, &mut room.v);
+        self.around.copy(model, (x, v), load.shift, room);
         room.rhs.clear();
         room.rows.clear();
         for (vertex, i) in self.rows.clone().zip(self.around.rows()) {
@@ -119,7 +118,6 @@ impl Part {
             room.rhs.push([own.x, own.y, own.z, 0.0]);
         }
         room.rhs.resize(self.around.len(), [0.0; 4]);
-        self.around.look_ahead(model, load.shift, room);
     }
 
     fn add_folds(
