@@ -78,9 +78,9 @@ pub struct Header {
     pub deepest_m: Option<f64>,
     /// Largest principal strain of any step so far.
     pub strain: f64,
-    /// The most by which one was larger than what its cloth bears, of any step so far.
+    /// The most by which one was larger than what its cloth bears, of any step so far; earlier programs do not say.
     #[serde(default)]
-    pub beyond_limit: f64,
+    pub beyond_limit: Option<f64>,
     /// [`State::stride`].
     #[serde(default)]
     pub stride: [u32; 2],
@@ -398,7 +398,7 @@ mod tests {
                 next_frame: 4,
                 deepest_m: Some(-1e-4),
                 strain: 0.01,
-                beyond_limit: 0.0,
+                beyond_limit: Some(0.0),
                 stride: [2, 1],
                 past_s: None,
             },

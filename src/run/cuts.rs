@@ -53,9 +53,10 @@ impl Cuts {
         }
         if self.rough > 0 {
             warnings.push(format!(
-                "in {} parts of steps an edge changed its length by more than time.strain_change, or a triangle was stretched \
+                "in {} {} of steps an edge changed its length by more than time.strain_change, or a triangle was stretched \
                  beyond its limit at one go, and time.shortest allows no shorter ones",
-                self.rough
+                self.rough,
+                if self.rough == 1 { "part" } else { "parts" }
             ));
         }
         warnings

@@ -26,7 +26,7 @@ pub fn uneven(ranks: u64, vertices: usize, patches: u64, imbalance: f64) -> Opti
         let mut fewer = fewer.map(|fewer| (fewer, expected(patches, fewer)));
         let (fewer, imbalance) = fewer.find(|(_, imbalance)| *imbalance <= BETTER)?;
         format!(
-            "{told}, and the cloth is too small for more patches: with --ranks {fewer} it is some {imbalance:.2}"
+            "{told}, and the cloth is too small for more patches: with {fewer} ranks it is some {imbalance:.2}"
         )
     })
 }
@@ -65,6 +65,6 @@ mod tests {
         assert_eq!(told(cloth, proposed, 7), None);
         // 144 vertices are few for 32 patches.
         let small = told("grid = { size = 1, vertices = 12 }", 8, 7).unwrap();
-        assert!(small.contains("--ranks 4 "), "{small}");
+        assert!(small.contains("with 4 ranks "), "{small}");
     }
 }

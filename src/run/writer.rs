@@ -110,7 +110,7 @@ impl<'w> Writer<'w> {
                 .and_then(|h| h.deepest_m)
                 .unwrap_or(f64::NEG_INFINITY),
             strain: header.map_or(0.0, |header| header.strain),
-            beyond_limit: header.map_or(0.0, |header| header.beyond_limit),
+            beyond_limit: header.map_or(0.0, |header| beyond_limit(world, header)),
             audit: options.audit.map(|_| FrameAudit::default()),
         })
     }
@@ -153,7 +153,7 @@ impl<'w> Writer<'w> {
             next_frame: self.next_frame,
             deepest_m: self.deepest.is_finite().then_some(self.deepest),
             strain: self.strain,
-            beyond_limit: self.beyond_limit,
+            beyond_limit: Some(self.beyond_limit),
             stride: state.stride,
             past_s: state.past.as_ref().map(|past| past.length),
         };
@@ -269,6 +269,13 @@ impl<'w> Writer<'w> {
             beyond_limit: self.beyond_limit,
         }
     }
+}
+
+/// By how much strain was beyond limits before a checkpoint: at least, if it does not say.
+fn beyond_limit(world: &World, header: &Header) -> f64 {
+    let limits = world.scene().cloths.iter().map(|c| c.material.strain_limit);
+    let least = header.strain - limits.fold(0.0, f64::max);
+    header.beyond_limit.unwrap_or_else(|| least.max(0.0))
 }
 
 /// The largest speed in m/s, and the kinetic energy in J: in sums that do not wait for each other.

@@ -10,7 +10,7 @@ use weft_runtime::wire;
 pub(super) struct Fault {
     /// The least of all is named.
     pub(super) key: f64,
-    /// A vertex, as numbered in the patch tree; decides between equal keys.
+    /// A vertex or a triangle, as numbered in the patch tree; decides between equal keys.
     pub(super) vertex: u32,
 }
 

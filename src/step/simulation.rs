@@ -319,6 +319,16 @@ impl<'w> Simulation<'w> {
         self.assembly.strains(self.world.model(), &self.local_x)
     }
 
+    /// The most strain beyond its limit that a triangle gains, as steps that can be cut judge it, if this rank's vertices move with such velocities (m/s) for so
+    /// long (s).
+    #[cfg(test)]
+    pub(super) fn overstretched(&mut self, v: &[DVec3], dt: f64) -> Option<f64> {
+        self.load_local();
+        let of = (self.world.model(), &self.assembly);
+        let fault = super::strain_limit::most_overstretched(of, (&self.local_x, v), dt);
+        fault.map(|fault| -fault.key)
+    }
+
     /// The linear system that the next step solves first, as it would be without contacts and strain limits, the rows of this
     /// rank: to look at it, or to measure solvers with. Collective.
     ///

@@ -107,7 +107,8 @@ pub(super) fn most_overstretched(
         };
         let before = membrane.strain_above(limit, begin).unwrap_or(limit);
         let gain = after - before.max(limit);
-        if gain > GAIN {
+        // Where springs are in its place, a triangle may be a line.
+        if gain > GAIN && (gain.is_finite() || model.is_element(triangle as usize)) {
             let fault = Fault {
                 key: -gain,
                 vertex: triangle,

@@ -83,9 +83,8 @@ fn edges_change_no_faster_than_allowed() {
     );
 }
 
-/// A soft sheet on two pins that is thrown at 4 m/s, for 0.3 s in steps of 5 ms: its largest strain, how often steps were halved, and the
-/// reason of the first time.
-fn thrown(time: &str) -> (f64, u32, Option<String>) {
+/// A soft sheet on two pins that is thrown at 4 m/s.
+fn thrown(time: &str) -> World {
     let pins = "velocity = [0, 0, 4]\npins = [{ nearest = [-0.5, -0.5, 0] }, { nearest = [0.5, -0.5, 0] }]";
     let text = sheet(
         20,
@@ -95,31 +94,85 @@ fn thrown(time: &str) -> (f64, u32, Option<String>) {
     let text = text
         .replace("1000 N/m", "100 N/m")
         .replace(r#"step = "5 ms""#, &format!(r#"step = "5 ms"{time}"#));
-    let world = world(&text);
+    world(&text)
+}
+
+/// So many steps of it: its largest strain, that a rank sees, how often steps were halved, the reason of the first time, and where it ends.
+fn stretches(
+    world: &World,
+    comm: &mut dyn Comm,
+    steps: u32,
+) -> (f64, u32, Option<String>, Vec<DVec3>) {
     let (mut strain, mut halvings, mut why) = (0.0_f64, 0, None);
-    let mut comm = Solo::new();
-    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
-    for _ in 0..60 {
-        let report = s.advance(&mut comm).unwrap();
+    let mut s = Simulation::new(world, &*comm, &ScopeOptions::default()).unwrap();
+    for _ in 0..steps {
+        let report = s.advance(comm).unwrap();
         strain = strain.max(s.strains().largest);
         halvings += report.halvings;
         why = why.or(report.halved_because);
     }
-    (strain, halvings, why)
+    (strain, halvings, why, s.positions().to_vec())
 }
 
 /// Of a limit of 5 %.
 #[test]
 fn steps_that_may_be_cut_are_where_cloth_is_torn_beyond_its_limit() {
-    let (whole, none, _) = thrown("");
+    let (whole, none, ..) = stretches(&thrown(""), &mut Solo::new(), 60);
     assert!(whole > 0.15 && none == 0, "{whole}");
-    let (cut, halvings, why) = thrown(r#", shortest = "0.6 ms""#);
+    let cuttable = thrown(r#", shortest = "0.6 ms""#);
+    let (cut, halvings, why, _) = stretches(&cuttable, &mut Solo::new(), 60);
     assert!(cut < 0.07 && halvings > 0, "{cut} {halvings}");
     let why = why.unwrap();
     assert!(
         why.contains("strain_limit") && why.contains("vertex"),
         "{why}"
     );
+}
+
+#[test]
+fn ranks_cut_steps_alike_where_cloth_is_torn_beyond_its_limit() {
+    let world = thrown(r#", shortest = "2.5 ms""#);
+    let (_, halvings, why, x) = stretches(&world, &mut Solo::new(), 20);
+    assert!(why.as_ref().unwrap().contains("strain_limit"), "{why:?}");
+    let of_ranks = launch(3, |comm| stretches(&world, comm, 20));
+    for (_, halvings_here, why_here, x_here) in of_ranks.unwrap() {
+        assert_eq!((halvings_here, &why_here), (halvings, &why));
+        assert_eq!(x_here, x);
+    }
+}
+
+/// Slowly, by half a percent of strain in each step, to ten percent beyond its limit.
+#[test]
+fn cloth_that_is_slowly_pulled_too_far_cuts_no_steps() {
+    let text = sheet(
+        3,
+        "",
+        "strain_limit = 0.05\n[contact]\nself_collision = false",
+    )
+    .replace("time =", "gravity = [0, 0, 0]\ntime =")
+    .replace(r#"step = "5 ms""#, r#"step = "5 ms", shortest = "1 ms""#);
+    let world = world(&text);
+    let x = world.model().rest();
+    let v: Vec<DVec3> = x.iter().map(|x| DVec3::new(x.x, 0.0, 0.0)).collect();
+    let comm = Solo::new();
+    let mut s = Simulation::new(&world, &comm, &ScopeOptions::default()).unwrap();
+    for (stretched, gained, cut) in [
+        (0.1, 0.005, false),
+        (0.1, 0.02, true),
+        (0.0, 0.055, false),
+        (0.0, 0.07, true),
+    ] {
+        let to = x
+            .iter()
+            .map(|x| DVec3::new(x.x * (1.0 + stretched), x.y, x.z));
+        s.state_mut().0.copy_from_slice(&to.collect::<Vec<_>>());
+        let found = s.overstretched(&v, gained);
+        assert_eq!(found.is_some(), cut, "{stretched} {gained}: {found:?}");
+        if let Some(gain) = found {
+            let expected = stretched + gained - 0.05_f64.max(stretched);
+            assert!((gain - expected).abs() < 1e-12, "{gain}");
+        }
+    }
 }
 
 /// Two sheets, of which one bears less than it is stretched by, and the other far more.
