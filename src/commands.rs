@@ -31,11 +31,13 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
         drop(writeln!(io::stderr(), "note: {note}"));
     }
     let mut text = scene.echo();
-    for (cloth, pieces) in scene.cloths.iter().zip(world.pieces()) {
+    for (index, (cloth, pieces)) in scene.cloths.iter().zip(world.pieces()).enumerate() {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "# cloth `{}`: {} {}, {} coincident vertices",
+            "# cloth `{}` {}\n# cloth `{}`: {} {}, {} coincident vertices",
+            cloth.name,
+            world.model().bending(index),
             cloth.name,
             pieces.count,
             if pieces.count == 1 { "piece" } else { "pieces" },

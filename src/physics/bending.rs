@@ -29,15 +29,9 @@ impl Hinge {
     #[must_use]
     pub fn new(vertices: [u32; 4], corners: [DVec3; 4], rigidity: f64) -> Option<Self> {
         let [x0, x1, x2, x3] = corners;
-        let cotangent = |at: DVec3, a: DVec3, b: DVec3| {
-            let (p, q) = (a - at, b - at);
-            p.dot(q) / p.cross(q).length()
-        };
-        let (c01, c02) = (cotangent(x0, x1, x2), cotangent(x0, x1, x3));
-        let (c03, c04) = (cotangent(x1, x0, x2), cotangent(x1, x0, x3));
         let area = 0.5 * ((x1 - x0).cross(x2 - x0).length() + (x1 - x0).cross(x3 - x0).length());
         let scale = (rigidity / area).sqrt();
-        let weights = [c03 + c04, c01 + c02, -c01 - c03, -c02 - c04].map(|k| k * scale);
+        let weights = cotangent_weights(corners)?.map(|k| k * scale);
         weights
             .iter()
             .all(|w| w.is_finite())
@@ -56,6 +50,19 @@ impl Hinge {
         (x[0] * self.weights[0] + x[1] * self.weights[1])
             + (x[2] * self.weights[2] + x[3] * self.weights[3])
     }
+}
+
+/// `k` of an edge's ends and the corners opposite to it: `Σ kᵢ xᵢ` is the edge's length times how far gradients to both sides of it differ
+/// [BWHZG06, §3]. `None` if one of the triangles spans no area.
+pub(super) fn cotangent_weights([x0, x1, x2, x3]: [DVec3; 4]) -> Option<[f64; 4]> {
+    let cotangent = |at: DVec3, a: DVec3, b: DVec3| {
+        let (p, q) = (a - at, b - at);
+        p.dot(q) / p.cross(q).length()
+    };
+    let (c01, c02) = (cotangent(x0, x1, x2), cotangent(x0, x1, x3));
+    let (c03, c04) = (cotangent(x1, x0, x2), cotangent(x1, x0, x3));
+    let weights = [c03 + c04, c01 + c02, -c01 - c03, -c02 - c04];
+    weights.iter().all(|k| k.is_finite()).then_some(weights)
 }
 
 #[cfg(test)]

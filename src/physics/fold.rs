@@ -57,35 +57,41 @@ impl Fold {
     /// Moment, mode and stiffness at positions in m; a triangle without area has no angle and does nothing.
     #[must_use]
     pub fn state(&self, x: [DVec3; 4]) -> FoldState {
-        let [x0, x1, x2, x3] = x;
-        let edge = x1 - x0;
-        let length = edge.length();
-        // [Bridson 2003, §1.4] with his corners 1 to 4 being ours 2, 3, 0, 1.
-        let [n1, n2] = normals(x);
-        let (s1, s2) = (n1.length_squared(), n2.length_squared());
-        let flat = s1.min(s2) <= f64::MIN_POSITIVE || length <= f64::MIN_POSITIVE;
-        if flat {
+        let sides = normals(x);
+        let Some(mode) = bending_mode(x, sides) else {
             return FoldState {
                 mode: [DVec3::ZERO; 4],
                 moment: 0.0,
                 stiffness: 0.0,
             };
-        }
-        let (m1, m2) = (n1 / s1, n2 / s2);
-        let along = edge / length;
-        let mode = [
-            m1 * (x2 - x1).dot(along) + m2 * (x3 - x1).dot(along),
-            -(m1 * (x2 - x0).dot(along) + m2 * (x3 - x0).dot(along)),
-            m1 * length,
-            m2 * length,
-        ];
-        let [sine, cosine] = half_angle([n1, n2], edge);
+        };
+        let [sine, cosine] = half_angle(sides, x[1] - x[0]);
         FoldState {
             mode,
             moment: 2.0 * self.stiffness * (sine - self.rest),
             stiffness: self.stiffness * cosine,
         }
     }
+}
+
+/// `∂θ/∂x` of the angle between the triangles beside the edge `x₀x₁`, in 1/m, from their [`normals`] too; `None` if there is none.
+fn bending_mode(x: [DVec3; 4], [n1, n2]: [DVec3; 2]) -> Option<[DVec3; 4]> {
+    let [x0, x1, x2, x3] = x;
+    let edge = x1 - x0;
+    let length = edge.length();
+    // [Bridson 2003, §1.4] with his corners 1 to 4 being ours 2, 3, 0, 1.
+    let (s1, s2) = (n1.length_squared(), n2.length_squared());
+    if s1.min(s2) <= f64::MIN_POSITIVE || length <= f64::MIN_POSITIVE {
+        return None;
+    }
+    let (m1, m2) = (n1 / s1, n2 / s2);
+    let along = edge / length;
+    Some([
+        m1 * (x2 - x1).dot(along) + m2 * (x3 - x1).dot(along),
+        -(m1 * (x2 - x0).dot(along) + m2 * (x3 - x0).dot(along)),
+        m1 * length,
+        m2 * length,
+    ])
 }
 
 /// Normals of the triangles beside the edge `x₀x₁`, of twice their areas.
@@ -102,10 +108,15 @@ fn half_angle([n1, n2]: [DVec3; 2], edge: DVec3) -> [f64; 2] {
 }
 
 /// The angle between the normals of two triangles beside the edge `x₀x₁`, in rad; zero if flat.
-fn angle(x: [DVec3; 4]) -> f64 {
+pub(super) fn angle(x: [DVec3; 4]) -> f64 {
     let [n1, n2] = normals(x);
     let along = (x[1] - x[0]).normalize_or_zero();
     libm::atan2(n2.cross(n1).dot(along), n1.dot(n2))
+}
+
+/// The same, and `∂θ/∂x`; `None` if there is none.
+pub(super) fn angle_and_mode(x: [DVec3; 4]) -> Option<(f64, [DVec3; 4])> {
+    Some((angle(x), bending_mode(x, normals(x))?))
 }
 
 #[cfg(test)]

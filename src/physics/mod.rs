@@ -9,7 +9,11 @@
 //! | [`spring`] | in the plane and against bending: springs \[SSIF09\] |
 //! | [`bending`] | the quadratic model of \[BWHZG06\] for flat cloth |
 //! | [`fold`] | the angle between triangles, with a rest angle \[Bridson 2003, §1.4\] |
-//! | [`rigidity`] | prefactors of both from the mesh |
+//! | [`plate`] | the same by the curvature of triangles, right on any mesh and for any weave |
+//! | [`shell`] | that with rest angles |
+//! | [`rigidity`] | prefactors of hinges and folds from the mesh |
+//! | `yielding` | how much softer cloth is than its elements |
+//! | `bending_of_mesh` | which of these a cloth has |
 //! | [`air`] | drag |
 //! | `stiffest` | the fastest motion, which bounds explicit steps |
 //!
@@ -23,15 +27,21 @@
 
 pub mod air;
 pub mod bending;
+mod bending_of_mesh;
 pub mod fold;
 pub mod membrane;
 pub(crate) mod membrane_lanes;
+mod mesh_edges;
 mod model;
+pub mod plate;
 pub mod rigidity;
+pub mod shell;
 pub mod spring;
 mod stiffest;
+mod yielding;
 #[cfg(test)]
 pub(crate) use model::tests;
 
+pub use bending_of_mesh::{BendingInfo, UNEVEN, is_uneven};
 pub use model::{ClothModel, PhysicsError};
 pub use stiffest::Stiffest;

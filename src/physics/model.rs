@@ -2,16 +2,19 @@
 //!
 //! Every rank builds the same model; the partition then says which part of it a rank works on.
 
-use glam::{DVec2, DVec3};
+use glam::DVec3;
 use thiserror::Error;
 
 use super::bending::Hinge;
+use super::bending_of_mesh::{BendingInfo, bending_of};
 use super::fold::Fold;
-use super::membrane::{Moduli, RestTriangle, in_plane};
-use super::rigidity::{self, Shape};
+use super::membrane::{Moduli, RestTriangle};
+use super::mesh_edges::{ordered, sides};
+use super::plate::Plate;
+use super::shell::Shell;
 use super::spring::Spring;
 use crate::mesh::TriMesh;
-use crate::scene::{BendingModel, Material, MembraneModel};
+use crate::scene::{Material, MembraneModel};
 
 /// Why a cloth cannot be simulated.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -56,13 +59,15 @@ pub struct ClothModel {
     rest: Vec<DVec3>,
     membranes: Vec<RestTriangle>,
     hinges: Vec<Hinge>,
+    plates: Vec<Plate>,
     folds: Vec<Fold>,
+    shells: Vec<Shell>,
     springs: Vec<Spring>,
     masses: Vec<f64>,
     /// Per cloth.
     materials: Vec<Material>,
-    /// Of each cloth what [`ClothModel::bending_range`] is.
-    bending_ranges: Vec<Option<[f64; 2]>>,
+    /// Of each cloth what [`ClothModel::bending`] is.
+    bendings: Vec<BendingInfo>,
     /// Of each cloth what [`ClothModel::added_stretch`] is.
     added_stretches: Vec<f64>,
     cloth_of_vertex: Vec<u32>,
@@ -89,7 +94,6 @@ impl ClothModel {
         let first = self.masses.len() as u32;
         let cloth = self.materials.len() as u32;
         self.materials.push(*material);
-        self.bending_ranges.push(None);
         self.added_stretches.push(0.0);
         self.rest.extend_from_slice(&mesh.positions);
         self.masses.resize(total, 0.0);
@@ -157,50 +161,12 @@ impl ClothModel {
         warp: DVec3,
         first: u32,
     ) -> Result<(), PhysicsError> {
-        let inner = interior_edges(&mesh.triangles);
-        let corners = |vertices: [u32; 4]| vertices.map(|v| mesh.positions[v as usize]);
-        // Without a fit, hinges have the sheet's rigidity.
-        let mut rigidities = vec![material.bending[0]; inner.len()];
-        if material.bending_fit {
-            let mut shapes = Vec::with_capacity(inner.len());
-            for &(vertices, sides) in &inner {
-                let unit = Hinge::new(vertices, corners(vertices), 1.0);
-                let unit = unit.ok_or_else(|| PhysicsError::FlatTriangle {
-                    cloth: name.to_owned(),
-                    triangle: sides[0],
-                })?;
-                // What bends alike in all directions needs no warp where there is none.
-                let [x0, x1, ..] = corners(vertices);
-                let alike = material.bends_alike();
-                let unfolded = unfolded(corners(vertices), warp)
-                    .or_else(|| unfolded(corners(vertices), x1 - x0).filter(|_| alike));
-                let unfolded = unfolded.ok_or_else(|| PhysicsError::NoWarp {
-                    cloth: name.to_owned(),
-                    triangle: sides[0],
-                })?;
-                // Laid flat, the first triangle is left of its edge; seen from the front it may be right of it.
-                let [a, b, ..] = vertices;
-                let [p, q, r] = mesh.triangles[sides[0]];
-                let front = [[p, q], [q, r], [r, p]].contains(&[a, b]);
-                let seen = unfolded.map(|p| if front { p } else { DVec2::new(p.x, -p.y) });
-                shapes.push(Shape::new(vertices, unit.weights, seen));
-            }
-            let areas = self.masses[first as usize..].iter();
-            let mut areas: Vec<_> = areas.map(|mass| Some(mass / material.density)).collect();
-            let sides = sides(&mesh.triangles);
-            for beside in sides.chunk_by(|a, b| a.0 == b.0) {
-                if let [(border, ..)] = beside {
-                    border.iter().for_each(|v| areas[*v as usize] = None);
-                }
-            }
-            let fit = rigidity::fit(&shapes, &areas, material);
-            rigidities = fit.rigidities;
-            if let Some(range) = self.bending_ranges.last_mut() {
-                *range = fit.range;
-            }
-        }
-        // What it takes to stretch all of it alike, twice, in J; that of its finite elements or springs, and what is added.
         let cloth = self.materials.len() - 1;
+        let own = &self.masses[first as usize..];
+        let areas = own.iter().map(|mass| mass / material.density).collect();
+        let bending = bending_of(mesh, areas, material, warp, first);
+        let bending = bending.map_err(|bad| bad.of(name))?;
+        // What it takes to stretch all of it alike, twice, in J; that of its finite elements or springs, and what is added.
         let elastic: f64 = match material.membrane {
             MembraneModel::Springs => (self.springs.iter())
                 .filter(|s| s.vertices[0] >= first)
@@ -213,31 +179,14 @@ impl ClothModel {
                 areas.map(|(_, m)| m.area()).sum::<f64>() * (c11 + c22 + 2.0 * c12)
             }
         };
-        for (&(vertices, sides), rigidity) in inner.iter().zip(rigidities) {
-            let points = corners(vertices);
-            let global = vertices.map(|v| first + v);
-            match material.bending_model {
-                BendingModel::Quadratic => {
-                    let hinge = Hinge::new(global, points, rigidity);
-                    self.hinges
-                        .push(hinge.ok_or_else(|| PhysicsError::FlatTriangle {
-                            cloth: name.to_owned(),
-                            triangle: sides[0],
-                        })?);
-                }
-                BendingModel::Dihedral => {
-                    let q = rigidity * slenderness(points);
-                    self.folds
-                        .push(Fold::new(global, points, q, material.damping[2]));
-                }
-                BendingModel::Springs => {
-                    let q = rigidity * slenderness(points);
-                    let spring = Spring::across(global, points, q, material.bending_radius);
-                    self.added_stretches[cloth] += spring.stretching() / elastic;
-                    self.springs.push(spring.damped(material.damping[2]));
-                }
-            }
-        }
+        let added = bending.springs.iter().map(|s| s.stretching() / elastic);
+        self.added_stretches[cloth] = added.sum();
+        self.bendings.push(bending.info());
+        self.hinges.extend(bending.hinges);
+        self.plates.extend(bending.plates);
+        self.folds.extend(bending.folds);
+        self.shells.extend(bending.shells);
+        self.springs.extend(bending.springs);
         Ok(())
     }
 
@@ -271,6 +220,15 @@ impl ClothModel {
                 ..*h
             })
             .collect();
+        let mut plates: Vec<Plate> = self
+            .plates
+            .iter()
+            .map(|p| Plate {
+                vertices: p.vertices.map(|v| new[v as usize]),
+                ..*p
+            })
+            .collect();
+        plates.sort_by_key(|p| p.vertices.iter().copied().min());
         let mut folds: Vec<Fold> = self
             .folds
             .iter()
@@ -280,6 +238,15 @@ impl ClothModel {
             })
             .collect();
         folds.sort_by_key(|f| f.vertices.iter().copied().min());
+        let mut shells: Vec<Shell> = self
+            .shells
+            .iter()
+            .map(|s| Shell {
+                vertices: s.vertices.map(|v| new[v as usize]),
+                ..*s
+            })
+            .collect();
+        shells.sort_by_key(|s| s.vertices.iter().copied().min());
         let mut springs: Vec<Spring> = self
             .springs
             .iter()
@@ -302,15 +269,17 @@ impl ClothModel {
             masses: moved(&self.masses),
             rest,
             cloth_of_vertex,
+            plates,
             folds,
+            shells,
             springs,
             materials: self.materials.clone(),
-            bending_ranges: self.bending_ranges.clone(),
+            bendings: self.bendings.clone(),
             added_stretches: self.added_stretches.clone(),
         }
     }
 
-    /// Pairs of vertices that triangles, folds and springs couple, then those that only a hinge couples.
+    /// Pairs of vertices that triangles, folds, shells and springs couple, then those that only hinges and plates couple.
     ///
     /// The first have 3x3 blocks in the system matrix, the others scalars times the identity. Each pair once,
     /// lower vertex first, sorted. Both together are the graph of the matrix.
@@ -322,6 +291,7 @@ impl ClothModel {
             .flat_map(|&[a, b, c]| [ordered(a, b), ordered(b, c), ordered(c, a)])
             .collect();
         near.extend(self.folds.iter().flat_map(|f| pairs(f.vertices)));
+        near.extend(self.shells.iter().flat_map(Shell::pairs));
         near.extend(self.springs.iter().map(|s| {
             let [a, b] = s.vertices;
             ordered(a, b)
@@ -334,6 +304,7 @@ impl ClothModel {
             .iter()
             .map(|h| ordered(h.vertices[2], h.vertices[3]));
         let mut far: Vec<[u32; 2]> = opposite.collect();
+        far.extend(self.plates.iter().flat_map(Plate::pairs_beyond));
         far.sort_unstable();
         far.dedup();
         far.retain(|pair| near.binary_search(pair).is_err());
@@ -358,16 +329,28 @@ impl ClothModel {
         &self.membranes
     }
 
-    /// Bending elements of cloth with the quadratic model.
+    /// Bending elements of cloth with the quadratic model, where hinges make it right.
     #[must_use]
     pub fn hinges(&self) -> &[Hinge] {
         &self.hinges
     }
 
-    /// Bending elements with rest angles.
+    /// Bending elements of cloth with the quadratic model, where hinges don't.
+    #[must_use]
+    pub fn plates(&self) -> &[Plate] {
+        &self.plates
+    }
+
+    /// Bending elements with rest angles, where folds make cloth right.
     #[must_use]
     pub fn folds(&self) -> &[Fold] {
         &self.folds
+    }
+
+    /// Bending elements with rest angles, where folds don't.
+    #[must_use]
+    pub fn shells(&self) -> &[Shell] {
+        &self.shells
     }
 
     /// Springs along and across edges.
@@ -420,9 +403,13 @@ impl ClothModel {
             }
         }
         let hinges = self.hinges.iter().map(|h| h.energy(at(h.vertices, x)));
+        let plates = self.plates.iter().map(|p| p.energy(at(p.vertices, x)));
         let folds = self.folds.iter().map(|f| f.energy(at(f.vertices, x)));
+        let shells = self.shells.iter().map(|s| s.energy(at(s.vertices, x)));
+        let angles = folds.sum::<f64>() + shells.sum::<f64>();
         let springs = self.springs.iter().map(|s| s.energy(at(s.vertices, x)));
-        Some(energy + hinges.sum::<f64>() + folds.sum::<f64>() + springs.sum::<f64>())
+        let flat = hinges.sum::<f64>() + plates.sum::<f64>();
+        Some(energy + flat + angles + springs.sum::<f64>())
     }
 
     /// Elastic forces on all vertices in N at positions `x` in m; `None` if a triangle has collapsed.
@@ -443,10 +430,22 @@ impl ClothModel {
                 forces[v as usize] -= pull * weight;
             }
         }
+        for p in &self.plates {
+            let curvatures = p.curvatures(at(p.vertices, x));
+            for (corner, v) in p.vertices.into_iter().enumerate() {
+                forces[v as usize] -= p.pull(&curvatures, corner);
+            }
+        }
         for f in &self.folds {
             let state = f.state(at(f.vertices, x));
             for (v, mode) in f.vertices.into_iter().zip(state.mode) {
                 forces[v as usize] -= mode * state.moment;
+            }
+        }
+        for s in &self.shells {
+            let state = s.state(at(s.vertices, x));
+            for (corner, v) in s.vertices.into_iter().enumerate() {
+                forces[v as usize] -= state.pull(state.moments, corner);
             }
         }
         for s in &self.springs {
@@ -490,11 +489,13 @@ impl ClothModel {
         self.added_stretches.get(cloth).copied().unwrap_or_default()
     }
 
-    /// The least and the largest energy of a cloth that is bent to cylinders in all directions, over that of its material,
-    /// where prefactors of hinges were found from the mesh; borders left out.
+    /// What resists bending of a cloth.
+    ///
+    /// # Panics
+    /// If there is no such cloth.
     #[must_use]
-    pub fn bending_range(&self, cloth: usize) -> Option<[f64; 2]> {
-        *self.bending_ranges.get(cloth)?
+    pub fn bending(&self, cloth: usize) -> BendingInfo {
+        self.bendings[cloth]
     }
 
     /// The cloth each vertex belongs to, by its index in the scene.
@@ -502,10 +503,6 @@ impl ClothModel {
     pub fn cloth_of_vertex(&self) -> &[u32] {
         &self.cloth_of_vertex
     }
-}
-
-fn ordered(a: u32, b: u32) -> [u32; 2] {
-    if a < b { [a, b] } else { [b, a] }
 }
 
 /// Indices of `items` sorted by key, ties kept in order.
@@ -523,72 +520,6 @@ fn pairs([a, b, c, d]: [u32; 4]) -> [[u32; 2]; 6] {
 /// Where some vertices are.
 fn at<const N: usize>(vertices: [u32; N], x: &[DVec3]) -> [DVec3; N] {
     vertices.map(|v| x[v as usize])
-}
-
-/// `|e|²/(A₁ + A₂)` of an inner edge and the corners opposite: by how much the moment of a fold exceeds rigidity.
-fn slenderness([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
-    let edge = x1 - x0;
-    let areas = 0.5 * (edge.cross(x2 - x0).length() + edge.cross(x3 - x0).length());
-    edge.length_squared() / areas
-}
-
-/// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular to one of the
-/// triangles. The warp is an axis, not an arrow: where panels are sewn together head to head it runs to the seam from
-/// both sides, and laid flat goes straight on.
-fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
-    let edge = x1 - x0;
-    let length = edge.length();
-    let beside = |p: DVec3, sign: f64| {
-        let height = edge.cross(p - x0).length();
-        DVec2::new(edge.dot(p - x0), sign * height) / length
-    };
-    let flat = [
-        DVec2::ZERO,
-        DVec2::new(length, 0.0),
-        beside(x2, 1.0),
-        beside(x3, -1.0),
-    ];
-    // What in_plane calls across points to the third corner.
-    let upper = in_plane([x0, x1, x2], warp)?;
-    let lower = in_plane([x0, x1, x3], warp)?;
-    let lower = DVec2::new(lower.x, -lower.y);
-    let lower = if upper.dot(lower) < 0.0 {
-        -lower
-    } else {
-        lower
-    };
-    let along = (upper + lower).try_normalize()?;
-    Some(flat.map(|p| DVec2::new(p.dot(along), along.perp_dot(p))))
-}
-
-/// Edges of triangles, the same beside each other: their ends, the corner opposite, and the triangle's index.
-fn sides(triangles: &[[u32; 3]]) -> Vec<([u32; 2], u32, usize)> {
-    let mut sides: Vec<([u32; 2], u32, usize)> = triangles
-        .iter()
-        .enumerate()
-        .flat_map(|(t, &[a, b, c])| {
-            [
-                (ordered(a, b), c, t),
-                (ordered(b, c), a, t),
-                (ordered(c, a), b, t),
-            ]
-        })
-        .collect();
-    sides.sort_unstable();
-    sides
-}
-
-/// Edges between two triangles: their ends, the corners opposite, and the triangles' indices.
-fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2])> {
-    sides(triangles)
-        .windows(2)
-        .filter(|pair| pair[0].0 == pair[1].0)
-        .map(|pair| {
-            let ([a, b], c, s) = pair[0];
-            let (_, d, t) = pair[1];
-            ([a, b, c, d], [s, t])
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -760,30 +691,6 @@ pub(crate) mod tests {
             triangle: 0,
         };
         assert_eq!(error, expected);
-    }
-
-    /// Two triangles whose warp runs to their common edge from both sides are, laid flat, as two with one warp.
-    #[test]
-    fn the_warp_goes_on_over_a_seam() {
-        let ends = [DVec3::ZERO, DVec3::X];
-        let corners = |heights: [DVec3; 2]| {
-            let [c, d] = heights.map(|height| DVec3::X * 0.5 + height);
-            [ends[0], ends[1], c, d]
-        };
-        let flat = unfolded(corners([DVec3::Y, -DVec3::Y]), DVec3::Y).unwrap();
-        let slope = DVec3::new(0.0, 0.6, -0.8);
-        let tent = [slope, DVec3::new(0.0, -0.6, -0.8)];
-        let sewn = unfolded(corners(tent), DVec3::Z).unwrap();
-        // Which way the warp points tells nothing.
-        let turned = if sewn[1].dot(flat[1]) < 0.0 {
-            -1.0
-        } else {
-            1.0
-        };
-        for (sewn, flat) in sewn.iter().zip(flat) {
-            assert!((*sewn * turned - flat).length() < 1e-12, "{sewn} {flat}");
-        }
-        assert_eq!(unfolded(corners(tent), DVec3::X).unwrap()[1].x.abs(), 1.0);
     }
 
     #[test]

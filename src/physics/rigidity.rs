@@ -16,14 +16,15 @@
 //! no hinge there sees the other diagonal's curvature alone. There least squares buy stiffness along the diagonals with
 //! hinges along the axes that are too soft, and cloth hangs lower than with plain prefactors, of which each hinge has the
 //! rigidity across its edge. So both are compared by how far a load would bend cloth in all directions, and the plain ones
-//! are kept where they are nearer to the known. How stiff cloth came out is handed back, for users to be warned.
+//! are kept where they are nearer to the known. How stiff cloth comes out is handed back, for other
+//! elements to take the place of hinges ([`super::bending_of_mesh`]), or users to be warned.
 //!
 //! Only what is around vertices inside counts: a border has no hinges, and needs none, for it is free of moments.
 //!
 //! `D(m)` is that of a woven sheet in the axes of warp and weft, `D₁ c⁴ + D₂ s⁴ + 2H c² s²`, with `H = √(D₁D₂)`
 //! unless the rigidity on the bias is given (Huber's rule, by which equal rigidities give an isotropic sheet).
 
-use glam::DVec2;
+use glam::{DVec2, DVec3};
 
 use crate::scene::Material;
 
@@ -32,6 +33,9 @@ use crate::scene::Material;
 pub(super) struct Shape {
     /// In the model's numbering.
     pub(super) vertices: [u32; 4],
+    /// For the plain prefactor of rigidity 1, and with that what a curvature `κ₁₁`, `κ₂₂`, `κ₁₂` is felt by, in m.
+    pub(super) weights: [f64; 4],
+    pub(super) curved: DVec3,
     /// `(m·a m)²` in the sampled directions, for the plain prefactor of rigidity 1: `2E/κ²` in m².
     felt: [f64; DIRECTIONS],
     /// What its rigidity is linear in.
@@ -45,8 +49,8 @@ pub(super) struct Shape {
 pub(super) struct Fit {
     /// The rigidity of each hinge in N m, in the place of the sheet's own.
     pub(super) rigidities: Vec<f64>,
-    /// The least and the largest energy of cylinders over that of a plate; `None` where there is nothing to compare.
-    pub(super) range: Option<[f64; 2]>,
+    /// Energies of cylinders along all directions over that of a plate; `None` where there is nothing to compare.
+    pub(super) stiffness: Option<[f64; DIRECTIONS]>,
 }
 
 impl Shape {
@@ -58,6 +62,10 @@ impl Shape {
             let moved = |i: usize| weights[i] * corners[i].dot(m).powi(2);
             (0.5 * (moved(0) + moved(1) + moved(2) + moved(3))).powi(2)
         });
+        let curved = |(p, weight): (DVec2, f64)| {
+            DVec3::new(0.5 * p.x * p.x, 0.5 * p.y * p.y, p.x * p.y) * weight
+        };
+        let curved = corners.into_iter().zip(weights).map(curved).sum();
         let [a, b, c, d] = corners;
         let edge = b - a;
         let areas = 0.5 * (edge.perp_dot(c - a).abs() + edge.perp_dot(d - a).abs());
@@ -74,6 +82,8 @@ impl Shape {
         });
         Self {
             vertices,
+            weights,
+            curved,
             felt,
             terms,
             across: along.perp(),
@@ -84,14 +94,27 @@ impl Shape {
 /// Rigidity in N m of a sheet that is bent along the unit vector `m` in axes of warp and weft.
 #[must_use]
 pub fn along(material: &Material, m: DVec2) -> f64 {
-    let ([warp, weft], bias) = (material.bending, material.bending_bias);
-    // At 45°, (D₁ + D₂ + 2H)/4.
-    let twice = bias.map_or_else(
+    let [warp, weft] = material.bending;
+    let (c, s) = (m.x * m.x, m.y * m.y);
+    warp * c * c + weft * s * s + crossed(material) * c * s
+}
+
+/// `2H` in N m, from the rigidity at 45°, which is `(D₁ + D₂ + 2H)/4`, or by Huber's rule.
+pub(super) fn crossed(material: &Material) -> f64 {
+    let [warp, weft] = material.bending;
+    material.bending_bias.map_or_else(
         || 2.0 * (warp * weft).sqrt(),
         |bias| 4.0 * bias - warp - weft,
-    );
-    let (c, s) = (m.x * m.x, m.y * m.y);
-    warp * c * c + weft * s * s + twice * c * s
+    )
+}
+
+/// Directions all around, and the rigidity in N m that counts as known there: softness far below the most counts for more than it is. `None` if cloth
+/// resists no bending.
+pub(super) fn targets(material: &Material) -> Option<[(DVec2, f64); DIRECTIONS]> {
+    let known: [f64; DIRECTIONS] = std::array::from_fn(|k| along(material, direction(k)));
+    let most = known.iter().copied().fold(0.0, f64::max);
+    let counted = |k: usize| (direction(k), known[k].max(LEAST * most));
+    (most > 0.0).then(|| std::array::from_fn(counted))
 }
 
 /// The law that is nearest to the material, or plain prefactors where these are nearer; `areas` of vertices in m², none of
@@ -102,7 +125,7 @@ pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) 
     if most <= 0.0 {
         return Fit {
             rigidities: vec![0.0; shapes.len()],
-            range: None,
+            stiffness: None,
         };
     }
     let area: f64 = areas.iter().flatten().sum();
@@ -153,7 +176,7 @@ pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) 
     if area <= 0.0 {
         return Fit {
             rigidities: fitted,
-            range: None,
+            stiffness: None,
         };
     }
     let across: Vec<f64> = shapes
@@ -184,14 +207,9 @@ pub(super) fn fit(shapes: &[Shape], areas: &[Option<f64>], material: &Material) 
     } else {
         (fitted, of_fit)
     };
-    let range = stiffness
-        .iter()
-        .fold([f64::INFINITY, 0.0_f64], |[low, high], s| {
-            [low.min(*s), high.max(*s)]
-        });
     Fit {
         rigidities,
-        range: Some(range),
+        stiffness: Some(stiffness),
     }
 }
 
@@ -230,12 +248,12 @@ fn least_squares(rows: &[[f64; TERMS]; DIRECTIONS], wanted: &[f64; DIRECTIONS]) 
 }
 
 /// The `k`-th of the directions, evenly over half a turn.
-fn direction(k: usize) -> DVec2 {
+pub(super) fn direction(k: usize) -> DVec2 {
     DVec2::from_angle(std::f64::consts::PI * k as f64 / DIRECTIONS as f64)
 }
 
 /// Directions sampled: `D(m)` has five coefficients, its square nine.
-const DIRECTIONS: usize = 16;
+pub(super) const DIRECTIONS: usize = 16;
 
 /// Coefficients of the law: five of the angle, as they are and times slenderness.
 const TERMS: usize = 10;

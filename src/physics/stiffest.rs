@@ -1,6 +1,6 @@
 //! How fast the stiffest motion of cloth is: what bounds the steps of integrators whose elasticity is explicit.
 //!
-//! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, folds and springs at rest, by power
+//! The largest eigenvalue ω² of `M⁻¹ K`, with K the stiffness of membranes, hinges, plates, folds, shells and springs at rest, by power
 //! iterations on all cloths at once, which do not touch each other. What comes of them is below the eigenvalue, by some
 //! percent. Pins are left out, and tension, which makes cloth stiffer.
 
@@ -104,6 +104,14 @@ impl ClothModel {
                 pull[row] += bent * (of_row * weight);
             }
         }
+        for plate in self.plates() {
+            let vertices = plate.vertices.map(|v| v as usize);
+            let weight = weight(self.bending_damping(vertices[0]));
+            let curvatures = plate.curvatures(vertices.map(|v| w[v] * weight));
+            for (corner, row) in vertices.into_iter().enumerate() {
+                pull[row] += plate.pull(&curvatures, corner);
+            }
+        }
         for fold in self.folds() {
             let vertices = fold.vertices.map(|v| v as usize);
             let state = fold.state(vertices.map(|v| rest[v]));
@@ -113,6 +121,16 @@ impl ClothModel {
             let moment = state.stiffness * turned * weight(fold.damping);
             for (row, mode) in vertices.into_iter().zip(state.mode) {
                 pull[row] += mode * moment;
+            }
+        }
+        for shell in self.shells() {
+            let vertices = shell.vertices.map(|v| v as usize);
+            let state = shell.state(vertices.map(|v| rest[v]));
+            let turned = state.rates(vertices.map(|v| w[v]));
+            let weight = weight(shell.damping);
+            let moments = shell.moments_of(turned.map(|angle| angle * weight));
+            for (corner, row) in vertices.into_iter().enumerate() {
+                pull[row] += state.pull(moments, corner);
             }
         }
         for spring in self.springs() {

@@ -2,11 +2,8 @@
 
 use super::world::World;
 use crate::mesh::Pieces;
-use crate::physics::Stiffest;
-use crate::scene::Integrator;
-
-/// Share by which the stiffness of bending in some direction may be off without a warning, or that of stretching.
-const UNEVEN: f64 = 0.1;
+use crate::physics::{Stiffest, UNEVEN, is_uneven};
+use crate::scene::{BendingModel, Integrator};
 
 impl World {
     /// A sentence for each thing that a reader of the result must know before there is one.
@@ -40,20 +37,18 @@ impl World {
     fn uneven_bending(&self) -> impl Iterator<Item = String> {
         let cloths = self.scene().cloths.iter().enumerate();
         cloths.filter_map(|(index, cloth)| {
-            let [low, high] = self.model().bending_range(index)?;
-            let mend = if cloth.material.bends_alike() {
-                "no prefactors of hinges are right on its mesh; take one whose diagonals alternate, or an irregular one"
+            let [low, high] = (self.model().bending(index).range).filter(|range| is_uneven(*range))?;
+            let mend = if cloth.material.bending_model == BendingModel::Quadratic {
+                "too many of its triangles and those beside them have corners near one ellipse; take a mesh of rounder triangles"
             } else {
-                "no prefactors of hinges are right for such a weave on its mesh; nearest is mostly one whose diagonals alternate, \
-                 with the weave along its rows"
+                "no prefactors are right on its mesh with its bending_model; take material.bending_model = \"quadratic\", which is \
+                 right on any mesh and for any weave, or, for cloth that bends alike in all directions, a mesh whose diagonals alternate"
             };
-            (low < 1.0 - UNEVEN || high > 1.0 + UNEVEN).then(|| {
-                format!(
-                    "cloth `{}` is {low:.2} to {high:.2} times as stiff against bending as its material says, depending on the \
-                     direction: {mend}",
-                    cloth.name
-                )
-            })
+            Some(format!(
+                "cloth `{}` is {low:.2} to {high:.2} times as stiff against bending as its material says, depending on the \
+                 direction: {mend}",
+                cloth.name
+            ))
         })
     }
 

@@ -1,6 +1,6 @@
 //! The elements that touch a run of rows, and what they add to these rows of the system of a step (`assembly`).
 //!
-//! In the order of their global numbers, kind by kind: triangles and hinges make the rows (`triangles`), folds, springs and air are added
+//! In the order of their global numbers, kind by kind: triangles, hinges and plates make the rows (`triangles`), folds, shells, springs and air are added
 //! to them. That is the order of additions in every entry, whoever owns the rows.
 
 use std::ops::Range;
@@ -10,7 +10,7 @@ use weft_partition::HaloPlan;
 
 use super::around::Around;
 use super::assembly::{Collapsed, Load};
-use super::hinges::Hinges;
+use super::bending::Bending;
 use super::touching::Touching;
 use super::triangles::{Room, Triangles};
 use super::world::World;
@@ -26,8 +26,9 @@ pub(super) struct Part {
     rows: Range<usize>,
     around: Around,
     triangles: Triangles,
-    hinges: Hinges,
+    bending: Bending,
     folds: Vec<Blocks<4>>,
+    shells: Vec<Blocks<6>>,
     springs: Vec<Blocks<2>>,
     /// Triangles that the air drags at.
     panels: Vec<Blocks<3>>,
@@ -60,14 +61,16 @@ impl Part {
         };
         let triangles = touching.triangles.iter().copied();
         let panels = triangles.filter(|&t| model.drag(t as usize) != [0.0; 2]);
-        let (folds, springs) = (&touching.folds, &touching.springs);
+        let (folds, shells) = (&touching.folds, &touching.shells);
+        let springs = &touching.springs;
         let around = Around::new(plan, pattern, rows);
         Self {
             rows: rows.clone(),
             triangles: Triangles::new(model, pattern, &around, (rows, &touching.triangles)),
-            hinges: Hinges::new(model, pattern, &around, (rows, &touching.hinges)),
+            bending: Bending::new(model, pattern, &around, (rows, touching)),
             around,
             folds: find.blocks(folds.iter().copied(), |f| model.folds()[f].vertices),
+            shells: find.blocks(shells.iter().copied(), |s| model.shells()[s].vertices),
             springs: find.blocks(springs.iter().copied(), |s| model.springs()[s].vertices),
             panels: find.blocks(panels, |t| model.triangles()[t]),
         }
@@ -83,11 +86,12 @@ impl Part {
         room: &mut Room,
     ) -> Result<(), Collapsed> {
         self.begin(model, state, load, room);
-        (self.triangles).assemble(&self.hinges, laws, &load.times(), matrix, room)?;
+        (self.triangles).assemble(&self.bending, laws, &load.times(), matrix, room)?;
         let first = self.around.rows().start;
         let sums = &mut room.rhs;
         let add = &mut |corner: u32, impulse| add_to(&mut sums[corner as usize - first], impulse);
         self.add_folds(model, state, load, matrix, add);
+        self.add_shells(model, state, load, matrix, add);
         self.add_springs(model, state, load, matrix, add);
         self.add_drag(model, state, load, matrix, add);
         for (rhs, [x, y, z, _]) in rhs.iter_mut().zip(&room.rhs) {
@@ -143,6 +147,38 @@ impl Part {
                     matrix.add_block(*slot, &(outer(state.mode[i], mode) * (damped * load.tau)));
                 }
                 rhs(f.corners[i], state.mode[i] * (-moment * load.tau));
+            }
+        }
+    }
+
+    fn add_shells(
+        &self,
+        model: &ClothModel,
+        (x, v): (&[DVec3], &[DVec3]),
+        load: &Load<'_>,
+        matrix: &mut MatrixRows<'_>,
+        rhs: &mut impl FnMut(u32, DVec3),
+    ) {
+        for s in &self.shells {
+            let shell = &model.shells()[s.index as usize];
+            let state = shell.state(s.corners.map(|c| x[c as usize]));
+            let begun = state.rates(s.corners.map(|c| v[c as usize]));
+            let begun = begun.map(|rate| rate * (load.shift + shell.damping));
+            let more = shell.moments_of(begun);
+            let moments = [0, 1, 2].map(|edge| (state.moments[edge] + more[edge]) * -load.tau);
+            let damped = (load.stiff + shell.damping) * load.tau;
+            for i in 0..6 {
+                let Some(slots) = &s.slots[i] else { continue };
+                // What angles turn by as this corner moves, as moments.
+                let of = |edge: usize| state.modes[edge][i] * damped;
+                let [p, q, r] = shell
+                    .coupling
+                    .map(|row| of(0) * row[0] + of(1) * row[1] + of(2) * row[2]);
+                for (j, slot) in slots.iter().enumerate() {
+                    let [a, b, c] = [0, 1, 2].map(|edge| state.modes[edge][j]);
+                    matrix.add_block(*slot, &(outer(p, a) + outer(q, b) + outer(r, c)));
+                }
+                rhs(s.corners[i], state.pull(moments, i));
             }
         }
     }

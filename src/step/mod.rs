@@ -11,7 +11,7 @@
 //! | `part` | the part of a step, from contacts to the new state |
 //! | `motion` | integrators |
 //! | `assembly` | the linear system |
-//! | `elements`, `triangles`, `hinges`, `around`, `touching` | what elements make of a run of its rows |
+//! | `elements`, `triangles`, `bending`, `around`, `touching` | what elements make of a run of its rows |
 //! | `newton` | systems one after the other, until the equations are met |
 //! | `geometry` | what tests of all ranks read, made in parts and shared |
 //! | `detect` | contacts, found by tasks |
@@ -26,6 +26,7 @@
 
 mod around;
 mod assembly;
+mod bending;
 pub mod body_response;
 mod caution;
 mod contact_post;
@@ -39,7 +40,6 @@ mod elements;
 mod error;
 mod fault;
 mod geometry;
-mod hinges;
 pub mod impulses;
 mod letter;
 mod motion;

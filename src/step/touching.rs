@@ -9,7 +9,9 @@ use crate::physics::ClothModel;
 pub(super) struct Touching {
     pub(super) triangles: Vec<u32>,
     pub(super) hinges: Vec<u32>,
+    pub(super) plates: Vec<u32>,
     pub(super) folds: Vec<u32>,
+    pub(super) shells: Vec<u32>,
     pub(super) springs: Vec<u32>,
 }
 
@@ -18,15 +20,22 @@ impl Touching {
     pub(super) fn of_runs(model: &ClothModel, runs: &[Range<usize>]) -> Vec<Self> {
         let triangles = touching(model.triangles().iter().copied(), runs);
         let hinges = touching(model.hinges().iter().map(|h| h.vertices), runs);
+        let plates = touching(model.plates().iter().map(|p| p.vertices), runs);
         let folds = touching(model.folds().iter().map(|f| f.vertices), runs);
+        let shells = touching(model.shells().iter().map(|s| s.vertices), runs);
         let springs = touching(model.springs().iter().map(|s| s.vertices), runs);
-        let all = (triangles.into_iter().zip(hinges)).zip(folds.into_iter().zip(springs));
-        all.map(|((triangles, hinges), (folds, springs))| Self {
-            triangles,
-            hinges,
-            folds,
-            springs,
-        })
+        let flat = triangles.into_iter().zip(hinges).zip(plates);
+        let all = flat.zip(folds.into_iter().zip(shells).zip(springs));
+        all.map(
+            |(((triangles, hinges), plates), ((folds, shells), springs))| Self {
+                triangles,
+                hinges,
+                plates,
+                folds,
+                shells,
+                springs,
+            },
+        )
         .collect()
     }
 }

@@ -1,7 +1,7 @@
-//! The triangles that touch a run of rows, and the rows of the matrix that they and hinges make.
+//! The triangles that touch a run of rows, and the rows of the matrix that they and what bends make.
 //!
 //! Triangles say how their corners are coupled, four or eight at a time ([`couple`]). An entry of the matrix is written once: beside the diagonal what the
-//! one or two triangles of an edge say and what hinges add; on the diagonal mass, hinges, and all that is coupled to the vertex, with its sign
+//! one or two triangles of an edge say and what bending adds; on the diagonal mass, bending, and all that is coupled to the vertex, with its sign
 //! changed, for elasticity does not resist moving as a whole. Columns of a row are added up there in ascending global order.
 //!
 //! Rows are written one after the other, each from its first block to its last scalar, though two rows of a run have the same coupling: adding
@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::around::{Around, CORNERS};
 use super::assembly::Collapsed;
-use super::hinges::Hinges;
+use super::bending::Bending;
 use crate::physics::ClothModel;
 use crate::physics::membrane::RestTriangle;
 use crate::physics::membrane_lanes::{Coupled, Four, Law, Times, couple};
@@ -58,7 +58,7 @@ pub(super) struct Room {
     pub(super) ahead: Vec<[f64; 4]>,
     /// The right-hand side, with a fourth number that stays zero; of other vertices than the rows it is of no use.
     pub(super) rhs: Vec<[f64; 4]>,
-    /// Of each row the mass with drag on it, and what multiplies the sums of hinges.
+    /// Of each row the mass with drag on it, and what multiplies the sums of bending.
     pub(super) rows: Vec<[f64; 2]>,
     coupled: Vec<Coupled>,
 }
@@ -131,10 +131,10 @@ impl Triangles {
         all
     }
 
-    /// Writes every entry of the matrix, and adds what triangles and hinges push with to the right-hand side in `room`.
+    /// Writes every entry of the matrix, and adds what triangles and bending push with to the right-hand side in `room`.
     pub(super) fn assemble(
         &self,
-        hinges: &Hinges,
+        bending: &Bending,
         laws: &[Law],
         times: &Times,
         matrix: &mut MatrixRows<'_>,
@@ -142,7 +142,7 @@ impl Triangles {
     ) -> Result<(), Collapsed> {
         widest(Assembling {
             of: self,
-            hinges,
+            bending,
             laws,
             times,
             matrix,
@@ -164,7 +164,7 @@ fn nobodys(around: &Around) -> Four {
 
 struct Assembling<'a, 'm> {
     of: &'a Triangles,
-    hinges: &'a Hinges,
+    bending: &'a Bending,
     laws: &'a [Law],
     times: &'a Times,
     matrix: &'a mut MatrixRows<'m>,
@@ -249,14 +249,14 @@ impl Assembling<'_, '_> {
         })
     }
 
-    /// Writes the rows, and adds what hinges push them with.
+    /// Writes the rows, and adds what bending pushes them with.
     #[inline(always)]
     fn write_rows<L: Lanes>(&mut self, lanes: L) {
         let room = &mut *self.room;
         let (coupled, ahead) = (room.coupled.as_flattened(), &room.ahead[..]);
         let (mut blocks, mut scalars) = self.matrix.numbers_mut();
-        let (mut near, mut far) = (&self.hinges.near[..], &self.hinges.far[..]);
-        let mut far_others = &self.hinges.far_others[..];
+        let (mut near, mut far) = (&self.bending.near[..], &self.bending.far[..]);
+        let mut far_others = &self.bending.far_others[..];
         let mut columns = &self.of.columns[..];
         let identity = identity(lanes);
         let against = lanes.splat(-self.times.tau);

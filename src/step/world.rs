@@ -213,7 +213,7 @@ impl World {
         &self.scene
     }
 
-    /// Masses, triangles, hinges.
+    /// Masses, triangles, what resists bending.
     #[must_use]
     pub fn model(&self) -> &ClothModel {
         &self.model
@@ -242,7 +242,7 @@ impl World {
         self.aggregates.as_ref()
     }
 
-    /// The vertices that triangles couple, and those that only hinges do.
+    /// The vertices that triangles couple, and those that only hinges and plates do.
     #[must_use]
     pub fn couplings(&self) -> (&Graph, &Graph) {
         (&self.near, &self.far)

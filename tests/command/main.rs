@@ -402,6 +402,9 @@ fn pieces_that_are_not_sewn_are_told() {
         "{run}"
     );
     let sewn = text(Place::new().weft("check small.toml").stdout);
+    let bends =
+        "# cloth `napkin` bends by hinges, 1.00 to 1.00 times as stiff as its material says";
+    assert!(sewn.contains(bends), "{sewn}");
     assert!(
         sewn.ends_with(": 1 piece, 0 coincident vertices\n"),
         "{sewn}"

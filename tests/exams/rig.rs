@@ -156,11 +156,42 @@ pub fn forces(world: &World, x: &[DVec3]) -> Vec<DVec3> {
 
 const MOST_STEPS: usize = 10_000;
 
+/// Meshes of a square of 1 m from the origin on, with so many cells along x: by what they are.
+pub fn meshes(cells: usize) -> [(&'static str, TriMesh); 4] {
+    [
+        ("herringbone", herringbone([1.0; 2], [cells; 2])),
+        ("irregular", irregular([1.0; 2], [cells; 2])),
+        ("equilateral", equilateral([1.0; 2], cells)),
+        ("parallel diagonals", parallel([1.0; 2], [cells; 2])),
+    ]
+}
+
+/// A flat rectangle from the origin on, of squares halved by diagonals that alternate.
+pub fn herringbone(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
+    let centre = DVec3::new(0.5 * size[0], 0.5 * size[1], 0.0);
+    grid(size, cells.map(|n| n + 1), centre, DVec3::ZERO).unwrap()
+}
+
+/// The same with diagonals that are parallel.
+pub fn parallel(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
+    let mut mesh = herringbone(size, cells);
+    for j in 0..cells[1] {
+        for i in 0..cells[0] {
+            let a = (j * (cells[0] + 1) + i) as u32;
+            let up = cells[0] as u32 + 1;
+            let (b, c, d) = (a + 1, a + up, a + up + 1);
+            let first = 2 * (j * cells[0] + i);
+            mesh.triangles[first] = [a, b, d];
+            mesh.triangles[first + 1] = [a, d, c];
+        }
+    }
+    mesh
+}
+
 /// A flat rectangle from the origin on, with herringbone diagonals and inner vertices moved by up to a third
 /// of a cell, always alike.
 pub fn irregular(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
-    let centre = DVec3::new(0.5 * size[0], 0.5 * size[1], 0.0);
-    let mut mesh = grid(size, cells.map(|n| n + 1), centre, DVec3::ZERO).unwrap();
+    let mut mesh = herringbone(size, cells);
     let cell = DVec3::new(size[0] / cells[0] as f64, size[1] / cells[1] as f64, 0.0);
     let row = cells[0] + 1;
     for (v, p) in mesh.positions.iter_mut().enumerate() {

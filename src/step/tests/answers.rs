@@ -28,8 +28,12 @@ fn energy(world: &World, s: &Simulation<'_>) -> f64 {
 /// The matrix times any vector, and the right-hand side, of isotropic and of woven cloth.
 #[test]
 fn a_system_is_what_its_elements_say_one_by_one() {
-    for woven in ["", "shear = \"40 N/m\"\ndamping_mass = \"0.3 1/s\""] {
-        let text = sheet(9, "", woven).replace("\"0 s\"", "\"2 ms\"");
+    let woven = "bending_bias = \"2e-5 N m\"";
+    for woven in ["", "shear = \"40 N/m\"\ndamping_mass = \"0.3 1/s\"", woven] {
+        let mut text = sheet(9, "weave = [1, 1, 0]", woven).replace("\"0 s\"", "\"2 ms\"");
+        if woven.contains("bias") {
+            text = text.replace("\"1e-5 N m\"", "[\"1e-4 N m\", \"3e-5 N m\"]");
+        }
         let world = world(&text);
         let (model, h) = (world.model(), 0.005);
         let mut simulation =
@@ -72,6 +76,28 @@ fn a_system_is_what_its_elements_say_one_by_one() {
                     pulled[row] += bent * (weight * h * (h + damping));
                 }
             }
+            for plate in model.plates() {
+                let vertices = plate.vertices.map(|v| v as usize);
+                let bent = plate.curvatures(vertices.map(|v| w[v]));
+                for (corner, row) in vertices.into_iter().enumerate() {
+                    let damping = model.bending_damping(row);
+                    pulled[row] += plate.pull(&bent, corner) * (h * (h + damping));
+                }
+            }
+            for shell in model.shells() {
+                let vertices = shell.vertices.map(|v| v as usize);
+                let state = shell.state(vertices.map(|v| x[v]));
+                let moments = shell.moments_of(state.rates(vertices.map(|v| w[v])));
+                for (corner, row) in vertices.into_iter().enumerate() {
+                    pulled[row] += state.pull(moments, corner) * (h * (h + shell.damping));
+                }
+            }
+            let angles = woven.contains("dihedral");
+            assert_eq!(
+                !model.plates().is_empty(),
+                woven.contains("bias") && !angles
+            );
+            assert_eq!(!model.shells().is_empty(), angles);
             pulled
         };
         let (of_w, of_v) = (pull(&w), pull(&v));

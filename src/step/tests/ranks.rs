@@ -26,6 +26,28 @@ fn the_state_of_woven_cloth_in_wind_does_not_depend_on_ranks_either() {
 }
 
 #[test]
+fn the_state_of_cloth_that_bends_by_triangles_does_not_depend_on_ranks_either() {
+    for model in ["quadratic", "dihedral"] {
+        let bending =
+            format!("bending = [2e-5, 1e-5]\nbending_bias = 3e-6\nbending_model = \"{model}\"");
+        let text = drape().replace("bending = \"1e-5 N m\"", &bending);
+        let world = world(&text);
+        let [plates, shells] = [world.model().plates().len(), world.model().shells().len()];
+        assert!((plates > 0) == (model == "quadratic") && (shells > 0) != (plates > 0));
+        let state = |comm: &mut dyn Comm| {
+            let (x, v, _) = state_after(&world, 12, comm, &ScopeOptions::default());
+            (x, v)
+        };
+        let expected = state(&mut Solo::new());
+        for ranks in [2, 5] {
+            for found in launch(ranks, |comm| state(comm)).unwrap() {
+                assert!(found == expected, "{model}, {ranks} ranks");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_state_of_sprung_and_folding_cloth_does_not_depend_on_ranks_either() {
     let text = drape()
         .replace(

@@ -1,0 +1,410 @@
+//! What resists bending of a cloth: elements of its material's model, of one kind for all of its mesh.
+//!
+//! Of the quadratic model there are two. Hinges are half the work, and nearly right on many meshes once their prefactors are found
+//! from the mesh ([`rigidity`]); where cylinders about some direction would yet be off by more than [`EVEN`], as on parallel diagonals, on meshes without
+//! order and for most weaves, there are plates ([`super::plate`]), which are right on any mesh. In the same way folds give way to shells
+//! ([`super::shell`]). Springs have none to give way to.
+//!
+//! Either way what vertices yield ([`super::yielding`]) is made up for by one factor for all elements, which is 1 on meshes with rows.
+
+use std::fmt;
+
+use glam::{DVec2, DVec3};
+
+use super::PhysicsError;
+use super::bending::Hinge;
+use super::fold::Fold;
+use super::membrane::in_plane;
+use super::mesh_edges::{Side, interior_edges, ordered, sides};
+use super::plate::{self, Compliance, Plate, Unfolded};
+use super::rigidity::{self, DIRECTIONS, Fit, Shape};
+use super::shell::Shell;
+use super::spring::Spring;
+use super::yielding::{Functionals, yields};
+use crate::mesh::TriMesh;
+use crate::scene::{BendingModel, Material};
+
+/// Share by which the stiffness of bending in some direction may be off without users being warned.
+pub const UNEVEN: f64 = 0.1;
+
+/// The same, without hinges giving way to plates, and folds to shells.
+const EVEN: f64 = 0.05;
+
+/// What is not worth making up for.
+const ROUNDING: f64 = 1e-6;
+
+/// Elements of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Bending {
+    pub(super) hinges: Vec<Hinge>,
+    pub(super) plates: Vec<Plate>,
+    pub(super) folds: Vec<Fold>,
+    pub(super) shells: Vec<Shell>,
+    pub(super) springs: Vec<Spring>,
+    /// The least and the largest energy of cylinders over that of the material; `None` where it was not looked for.
+    pub(super) range: Option<[f64; 2]>,
+}
+
+/// What resists bending of a cloth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BendingInfo {
+    /// Of which kind its elements are, in words.
+    pub elements: &'static str,
+    /// The least and the largest energy of the cloth when it is bent to cylinders in all directions, over that of its material, where elements were
+    /// found from the mesh; borders left out.
+    pub range: Option<[f64; 2]>,
+}
+
+impl fmt::Display for BendingInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bends by {}", self.elements)?;
+        match self.range {
+            Some([low, high]) => write!(
+                f,
+                ", {low:.2} to {high:.2} times as stiff as its material says, by direction"
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Bending {
+    /// What to tell of them.
+    pub(super) fn info(&self) -> BendingInfo {
+        let kinds = [
+            (self.hinges.is_empty(), "hinges"),
+            (self.plates.is_empty(), "plates"),
+            (self.folds.is_empty(), "folds"),
+            (self.shells.is_empty(), "shells"),
+            (self.springs.is_empty(), "springs"),
+        ];
+        let elements = kinds.into_iter().find(|(none, _)| !none);
+        BendingInfo {
+            elements: elements.map_or("nothing", |(_, kind)| kind),
+            range: self.range,
+        }
+    }
+}
+
+/// A triangle that cannot bend, by its index.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Bad {
+    Flat(usize),
+    NoWarp(usize),
+}
+
+impl Bad {
+    /// As an error of a cloth.
+    pub(super) fn of(self, cloth: &str) -> PhysicsError {
+        let cloth = cloth.to_owned();
+        match self {
+            Self::Flat(triangle) => PhysicsError::FlatTriangle { cloth, triangle },
+            Self::NoWarp(triangle) => PhysicsError::NoWarp { cloth, triangle },
+        }
+    }
+}
+
+/// An edge between two triangles: its ends and the corners opposite to it, and the triangles.
+type Inner = ([u32; 4], [usize; 2]);
+
+/// Of a cloth whose vertices have these `areas` (m²) and begin at `first`.
+pub(super) fn bending_of(
+    mesh: &TriMesh,
+    areas: Vec<f64>,
+    material: &Material,
+    warp: DVec3,
+    first: u32,
+) -> Result<Bending, Bad> {
+    let inner = interior_edges(&mesh.triangles);
+    // Without a fit, hinges have the sheet's rigidity.
+    let mut rigidities = vec![material.bending[0]; inner.len()];
+    let mut range = None;
+    if material.bending_fit {
+        let mut inside = vec![true; mesh.positions.len()];
+        let sides = sides(&mesh.triangles);
+        for beside in sides.chunk_by(|a, b| a.0 == b.0) {
+            if let [(border, ..)] = beside {
+                border.iter().for_each(|v| inside[*v as usize] = false);
+            }
+        }
+        let areas: Vec<_> = (areas.into_iter().zip(&inside))
+            .map(|(area, inside)| inside.then_some(area))
+            .collect();
+        let fitted = Fitted::new(mesh, &inner, &areas, material, warp)?;
+        let mut factor = 1.0;
+        if let Some(stiffness) = fitted.fit.stiffness {
+            let calibrated = calibrate(&stiffness, &yields(&fitted, &movable(mesh, &inside)));
+            factor = calibrated.0;
+            range = Some(calibrated.1);
+        }
+        let springs = material.bending_model == BendingModel::Springs;
+        if !springs && range.is_some_and(|range| is_off(range, EVEN)) {
+            let stars = Stars::new(mesh, &sides, material, warp)?;
+            return Ok(stars.calibrated(mesh, material, &movable(mesh, &inside), first));
+        }
+        rigidities = fitted.fit.rigidities;
+        rigidities.iter_mut().for_each(|r| *r *= factor);
+    }
+    let mut bending = Bending {
+        range,
+        ..Bending::default()
+    };
+    for (&(vertices, sides), rigidity) in inner.iter().zip(rigidities) {
+        let points = corners(mesh, vertices);
+        let global = vertices.map(|v| first + v);
+        let q = rigidity * slenderness(points);
+        match material.bending_model {
+            BendingModel::Quadratic => {
+                let hinge = Hinge::new(global, points, rigidity);
+                bending.hinges.push(hinge.ok_or(Bad::Flat(sides[0]))?);
+            }
+            BendingModel::Dihedral => {
+                let fold = Fold::new(global, points, q, material.damping[2]);
+                bending.folds.push(fold);
+            }
+            BendingModel::Springs => {
+                let spring = Spring::across(global, points, q, material.bending_radius);
+                bending.springs.push(spring.damped(material.damping[2]));
+            }
+        }
+    }
+    Ok(bending)
+}
+
+/// Whether cylinders, whose energies over those of the material are between these two, are too far off in some direction.
+#[must_use]
+pub fn is_uneven(range: [f64; 2]) -> bool {
+    is_off(range, UNEVEN)
+}
+
+fn is_off([low, high]: [f64; 2], by: f64) -> bool {
+    low < 1.0 - by || high > 1.0 + by
+}
+
+/// By what energies are to be multiplied so that cylinders have on average the energy that they have when their vertices do not move, and the least and
+/// the largest energy then, over those of the material; from what these are without moving, and by which share they fall.
+fn calibrate(stiffness: &[f64; DIRECTIONS], yields: &[f64; DIRECTIONS]) -> (f64, [f64; 2]) {
+    let left: Vec<f64> = (stiffness.iter().zip(yields))
+        .map(|(stiffness, share)| stiffness * (1.0 - share))
+        .collect();
+    let factor = stiffness.iter().sum::<f64>() / left.iter().sum::<f64>();
+    // Of meshes with rows, rounding is all there is.
+    let factor = if factor < 1.0 + ROUNDING { 1.0 } else { factor };
+    let range = left
+        .iter()
+        .map(|left| factor * left)
+        .fold([f64::INFINITY, 0.0_f64], |[low, high], s| {
+            [low.min(s), high.max(s)]
+        });
+    (factor, range)
+}
+
+/// Vertices that are not next to a border.
+fn movable(mesh: &TriMesh, inside: &[bool]) -> Vec<bool> {
+    let mut movable = inside.to_vec();
+    for t in &mesh.triangles {
+        if t.iter().any(|v| !inside[*v as usize]) {
+            t.iter().for_each(|v| movable[*v as usize] = false);
+        }
+    }
+    movable
+}
+
+/// Hinges with prefactors from the mesh.
+struct Fitted {
+    shapes: Vec<Shape>,
+    fit: Fit,
+}
+
+impl Fitted {
+    /// From areas in m² of vertices that are not at a border.
+    fn new(
+        mesh: &TriMesh,
+        inner: &[Inner],
+        areas: &[Option<f64>],
+        material: &Material,
+        warp: DVec3,
+    ) -> Result<Self, Bad> {
+        let mut shapes = Vec::with_capacity(inner.len());
+        for &(vertices, sides) in inner {
+            let points = corners(mesh, vertices);
+            let unit = Hinge::new(vertices, points, 1.0).ok_or(Bad::Flat(sides[0]))?;
+            // What bends alike in all directions needs no warp where there is none.
+            let [x0, x1, ..] = points;
+            let alike = material.bends_alike();
+            let unfolded =
+                unfolded(points, warp).or_else(|| unfolded(points, x1 - x0).filter(|_| alike));
+            let unfolded = unfolded.ok_or(Bad::NoWarp(sides[0]))?;
+            // Laid flat, the first triangle is left of its edge; seen from the front it may be right of it.
+            let [a, b, ..] = vertices;
+            let [p, q, r] = mesh.triangles[sides[0]];
+            let front = [[p, q], [q, r], [r, p]].contains(&[a, b]);
+            let seen = unfolded.map(|p| if front { p } else { DVec2::new(p.x, -p.y) });
+            shapes.push(Shape::new(vertices, unit.weights, seen));
+        }
+        let fit = rigidity::fit(&shapes, areas, material);
+        Ok(Self { shapes, fit })
+    }
+}
+
+impl Functionals for Fitted {
+    fn each(&self, mut visit: impl FnMut(&[u32], &[f64], DVec3)) {
+        for (shape, rigidity) in self.shapes.iter().zip(&self.fit.rigidities) {
+            let root = rigidity.sqrt();
+            let weights = shape.weights.map(|weight| weight * root);
+            visit(&shape.vertices, &weights, shape.curved * root);
+        }
+    }
+}
+
+/// Triangles with others beside them.
+struct Stars {
+    compliance: Compliance,
+    /// Vertices of the cloth, and what they are at rest.
+    all: Vec<([u32; 6], Unfolded)>,
+}
+
+impl Stars {
+    fn new(mesh: &TriMesh, sides: &[Side], material: &Material, warp: DVec3) -> Result<Self, Bad> {
+        let compliance = Compliance::new(material);
+        // The corner beyond an edge of a triangle.
+        let beyond = |triangle: usize, [a, b]: [u32; 2]| {
+            let edge = ordered(a, b);
+            let start = sides.partition_point(|side| side.0 < edge);
+            let mut others = sides[start..].iter().take_while(|side| side.0 == edge);
+            others.find(|side| side.2 != triangle).map(|side| side.1)
+        };
+        let mut all = Vec::with_capacity(mesh.triangles.len());
+        for (index, &triangle) in mesh.triangles.iter().enumerate() {
+            let [a, b, c] = triangle;
+            let others = [[a, b], [b, c], [c, a]].map(|edge| beyond(index, edge));
+            if others.iter().all(Option::is_none) {
+                continue;
+            }
+            let points = mesh.corners(triangle);
+            let along = in_plane(points, warp);
+            let along = along.or_else(|| material.bends_alike().then_some(DVec2::X));
+            let along = along.ok_or(Bad::NoWarp(index))?;
+            let positions = others.map(|v| v.map(|v| mesh.positions[v as usize]));
+            let unfolded = Unfolded::new(points, positions, along).ok_or(Bad::Flat(index))?;
+            let [d, e, f] = [0, 1, 2].map(|i| others[i].unwrap_or(triangle[i]));
+            all.push(([a, b, c, d, e, f], unfolded));
+        }
+        Ok(Self { compliance, all })
+    }
+
+    /// As plates or shells that are as stiff as they should be where vertices move to where they like.
+    fn calibrated(
+        self,
+        mesh: &TriMesh,
+        material: &Material,
+        movable: &[bool],
+        first: u32,
+    ) -> Bending {
+        let inside = self.all.iter().map(|(_, unfolded)| unfolded);
+        let inside = inside.filter(|unfolded| unfolded.is_inside());
+        let stiffness = plate::stiffness(inside, &self.compliance, material);
+        let calibrated = stiffness.map(|stiffness| calibrate(&stiffness, &yields(&self, movable)));
+        let (factor, range) = calibrated.unzip();
+        let compliance = self.compliance.divided(factor.unwrap_or(1.0));
+        let mut bending = Bending {
+            range,
+            ..Bending::default()
+        };
+        for (of, unfolded) in self.all {
+            let vertices = of.map(|v| first + v);
+            if material.bending_model == BendingModel::Dihedral {
+                let shell = unfolded.shell(vertices, &compliance);
+                let corners = of.map(|v| mesh.positions[v as usize]);
+                bending.shells.push(Shell {
+                    damping: material.damping[2],
+                    ..shell.at_rest(corners)
+                });
+            } else {
+                bending.plates.push(unfolded.plate(vertices, &compliance));
+            }
+        }
+        bending
+    }
+}
+
+impl Functionals for Stars {
+    fn each(&self, mut visit: impl FnMut(&[u32], &[f64], DVec3)) {
+        for (vertices, unfolded) in &self.all {
+            let plate = unfolded.plate(*vertices, &self.compliance);
+            let curved = unfolded.curved(&self.compliance);
+            for (weights, q) in plate.weights.iter().zip(curved) {
+                visit(&plate.vertices, weights, q);
+            }
+        }
+    }
+}
+
+fn corners(mesh: &TriMesh, vertices: [u32; 4]) -> [DVec3; 4] {
+    vertices.map(|v| mesh.positions[v as usize])
+}
+
+/// `|e|²/(A₁ + A₂)` of an inner edge and the corners opposite: by how much the moment of a fold exceeds rigidity.
+fn slenderness([x0, x1, x2, x3]: [DVec3; 4]) -> f64 {
+    let edge = x1 - x0;
+    let areas = 0.5 * (edge.cross(x2 - x0).length() + edge.cross(x3 - x0).length());
+    edge.length_squared() / areas
+}
+
+/// The corners of a hinge laid flat, in axes of warp and weft; `None` if the warp is perpendicular to one of the
+/// triangles. The warp is an axis, not an arrow: where panels are sewn together head to head it runs to the seam from
+/// both sides, and laid flat goes straight on.
+fn unfolded([x0, x1, x2, x3]: [DVec3; 4], warp: DVec3) -> Option<[DVec2; 4]> {
+    let edge = x1 - x0;
+    let length = edge.length();
+    let beside = |p: DVec3, sign: f64| {
+        let height = edge.cross(p - x0).length();
+        DVec2::new(edge.dot(p - x0), sign * height) / length
+    };
+    let flat = [
+        DVec2::ZERO,
+        DVec2::new(length, 0.0),
+        beside(x2, 1.0),
+        beside(x3, -1.0),
+    ];
+    // What in_plane calls across points to the third corner.
+    let upper = in_plane([x0, x1, x2], warp)?;
+    let lower = in_plane([x0, x1, x3], warp)?;
+    let lower = DVec2::new(lower.x, -lower.y);
+    let lower = if upper.dot(lower) < 0.0 {
+        -lower
+    } else {
+        lower
+    };
+    let along = (upper + lower).try_normalize()?;
+    Some(flat.map(|p| DVec2::new(p.dot(along), along.perp_dot(p))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two triangles whose warp runs to their common edge from both sides are, laid flat, as two with one warp.
+    #[test]
+    fn the_warp_goes_on_over_a_seam() {
+        let ends = [DVec3::ZERO, DVec3::X];
+        let corners = |heights: [DVec3; 2]| {
+            let [c, d] = heights.map(|height| DVec3::X * 0.5 + height);
+            [ends[0], ends[1], c, d]
+        };
+        let flat = unfolded(corners([DVec3::Y, -DVec3::Y]), DVec3::Y).unwrap();
+        let slope = DVec3::new(0.0, 0.6, -0.8);
+        let tent = [slope, DVec3::new(0.0, -0.6, -0.8)];
+        let sewn = unfolded(corners(tent), DVec3::Z).unwrap();
+        // Which way the warp points tells nothing.
+        let turned = if sewn[1].dot(flat[1]) < 0.0 {
+            -1.0
+        } else {
+            1.0
+        };
+        for (sewn, flat) in sewn.iter().zip(flat) {
+            assert!((*sewn * turned - flat).length() < 1e-12, "{sewn} {flat}");
+        }
+        assert_eq!(unfolded(corners(tent), DVec3::X).unwrap()[1].x.abs(), 1.0);
+    }
+}

@@ -1,0 +1,39 @@
+//! The edges of triangle meshes, with what is beside them.
+
+/// Two vertices, the lower first.
+pub(super) fn ordered(a: u32, b: u32) -> [u32; 2] {
+    if a < b { [a, b] } else { [b, a] }
+}
+
+/// An edge of a triangle: its ends, the corner opposite, and the triangle's index.
+pub(super) type Side = ([u32; 2], u32, usize);
+
+/// Edges of triangles, the same beside each other.
+pub(super) fn sides(triangles: &[[u32; 3]]) -> Vec<Side> {
+    let mut sides: Vec<Side> = triangles
+        .iter()
+        .enumerate()
+        .flat_map(|(t, &[a, b, c])| {
+            [
+                (ordered(a, b), c, t),
+                (ordered(b, c), a, t),
+                (ordered(c, a), b, t),
+            ]
+        })
+        .collect();
+    sides.sort_unstable();
+    sides
+}
+
+/// Edges between two triangles: their ends, the corners opposite, and the triangles' indices.
+pub(super) fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2])> {
+    sides(triangles)
+        .windows(2)
+        .filter(|pair| pair[0].0 == pair[1].0)
+        .map(|pair| {
+            let ([a, b], c, s) = pair[0];
+            let (_, d, t) = pair[1];
+            ([a, b, c, d], [s, t])
+        })
+        .collect()
+}
