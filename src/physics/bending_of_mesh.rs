@@ -2,10 +2,11 @@
 //!
 //! Of the quadratic model there are two. Hinges are half the work, and nearly right on many meshes once their prefactors are found
 //! from the mesh ([`rigidity`]); where cylinders about some direction would yet be off by more than [`EVEN`], as on parallel diagonals, on meshes without
-//! order and for most weaves, there are plates ([`super::plate`]), which are right on any mesh. In the same way folds give way to shells
+//! order and for most weaves, there are plates ([`super::plate`]), if they are nearer. In the same way folds give way to shells
 //! ([`super::shell`]). Springs have none to give way to.
 //!
-//! Either way what vertices yield ([`super::yielding`]) is made up for by one factor for all elements, which is 1 on meshes with rows.
+//! Either way what vertices yield ([`super::yielding`]) is made up for, of hinges and folds by one factor, of plates and shells by a changed law; on meshes with six
+//! triangles at every vertex, all alike, there is nothing to make up for.
 
 use std::fmt;
 
@@ -32,6 +33,10 @@ const EVEN: f64 = 0.05;
 
 /// What is not worth making up for.
 const ROUNDING: f64 = 1e-6;
+
+/// Changes of a law at most, and how near it then is to the one wanted.
+const ROUNDS: u32 = 6;
+const NEAR: f64 = 0.01;
 
 /// Elements of one kind.
 #[derive(Debug, Default)]
@@ -115,6 +120,7 @@ pub(super) fn bending_of(
     warp: DVec3,
     first: u32,
 ) -> Result<Bending, Bad> {
+    let warp = axis(mesh, material, warp);
     let inner = interior_edges(&mesh.triangles);
     // Without a fit, hinges have the sheet's rigidity.
     let mut rigidities = vec![material.bending[0]; inner.len()];
@@ -138,9 +144,12 @@ pub(super) fn bending_of(
             range = Some(calibrated.1);
         }
         let springs = material.bending_model == BendingModel::Springs;
-        if !springs && range.is_some_and(|range| is_off(range, EVEN)) {
+        if let Some(range) = range.filter(|range| !springs && is_off(*range, EVEN)) {
             let stars = Stars::new(mesh, &sides, material, warp)?;
-            return Ok(stars.calibrated(mesh, material, &movable(mesh, &inside), first));
+            let bending = stars.calibrated(mesh, material, &movable(mesh, &inside), first);
+            if bending.range.is_some_and(|other| off(other) < off(range)) {
+                return Ok(bending);
+            }
         }
         rigidities = fitted.fit.rigidities;
         rigidities.iter_mut().for_each(|r| *r *= factor);
@@ -181,6 +190,40 @@ fn is_off([low, high]: [f64; 2], by: f64) -> bool {
     low < 1.0 - by || high > 1.0 + by
 }
 
+/// By how much some direction is off.
+fn off([low, high]: [f64; 2]) -> f64 {
+    (1.0 - low).max(high - 1.0)
+}
+
+/// The axis that a cloth's own frame is laid along: its warp, or, for cloth that bends alike in all directions, of the warp and the axes of
+/// space the one that no triangle is nearly perpendicular to.
+fn axis(mesh: &TriMesh, material: &Material, warp: DVec3) -> DVec3 {
+    if !material.bends_alike() {
+        return warp;
+    }
+    let least = |axis: DVec3| {
+        let in_plane = mesh.triangles.iter().map(|t| {
+            let [a, b, c] = mesh.corners(*t);
+            let normal = (b - a).cross(c - a).normalize_or_zero();
+            axis.reject_from(normal).length_squared() / axis.length_squared()
+        });
+        in_plane.fold(1.0, f64::min)
+    };
+    let mut best = (least(warp), warp);
+    if best.0 < IN_PLANE {
+        for axis in DVec3::AXES {
+            let least = least(axis);
+            if least > best.0 {
+                best = (least, axis);
+            }
+        }
+    }
+    best.1
+}
+
+/// The square of the part of an axis in a triangle's plane with which it is not nearly perpendicular to it.
+const IN_PLANE: f64 = 0.1;
+
 /// By what energies are to be multiplied so that cylinders have on average the energy that they have when their vertices do not move, and the least and
 /// the largest energy then, over those of the material; from what these are without moving, and by which share they fall.
 fn calibrate(stiffness: &[f64; DIRECTIONS], yields: &[f64; DIRECTIONS]) -> (f64, [f64; 2]) {
@@ -190,13 +233,14 @@ fn calibrate(stiffness: &[f64; DIRECTIONS], yields: &[f64; DIRECTIONS]) -> (f64,
     let factor = stiffness.iter().sum::<f64>() / left.iter().sum::<f64>();
     // Of meshes with rows, rounding is all there is.
     let factor = if factor < 1.0 + ROUNDING { 1.0 } else { factor };
-    let range = left
-        .iter()
-        .map(|left| factor * left)
-        .fold([f64::INFINITY, 0.0_f64], |[low, high], s| {
-            [low.min(s), high.max(s)]
-        });
-    (factor, range)
+    let [low, high] = range_of(&left);
+    (factor, [factor * low, factor * high])
+}
+
+/// The least and the largest.
+fn range_of(shares: &[f64]) -> [f64; 2] {
+    let begin = [f64::INFINITY, 0.0_f64];
+    (shares.iter()).fold(begin, |[low, high], s| [low.min(*s), high.max(*s)])
 }
 
 /// Vertices that are not next to a border.
@@ -259,14 +303,15 @@ impl Functionals for Fitted {
 
 /// Triangles with others beside them.
 struct Stars {
-    compliance: Compliance,
     /// Vertices of the cloth, and what they are at rest.
     all: Vec<([u32; 6], Unfolded)>,
+    compliance: Compliance,
+    /// With that compliance, and what they see of curvature.
+    plates: Vec<(Plate, [DVec3; 3])>,
 }
 
 impl Stars {
     fn new(mesh: &TriMesh, sides: &[Side], material: &Material, warp: DVec3) -> Result<Self, Bad> {
-        let compliance = Compliance::new(material);
         // The corner beyond an edge of a triangle.
         let beyond = |triangle: usize, [a, b]: [u32; 2]| {
             let edge = ordered(a, b);
@@ -290,23 +335,53 @@ impl Stars {
             let [d, e, f] = [0, 1, 2].map(|i| others[i].unwrap_or(triangle[i]));
             all.push(([a, b, c, d, e, f], unfolded));
         }
-        Ok(Self { compliance, all })
+        Ok(Self {
+            all,
+            compliance: Compliance::new(rigidity::law(material)),
+            plates: Vec::new(),
+        })
     }
 
-    /// As plates or shells that are as stiff as they should be where vertices move to where they like.
+    /// As plates or shells that are as stiff as they should be where vertices move to where they like: of a law that is changed until what is left of it is
+    /// nearest to that of the material.
     fn calibrated(
-        self,
+        mut self,
         mesh: &TriMesh,
         material: &Material,
         movable: &[bool],
         first: u32,
     ) -> Bending {
-        let inside = self.all.iter().map(|(_, unfolded)| unfolded);
-        let inside = inside.filter(|unfolded| unfolded.is_inside());
-        let stiffness = plate::stiffness(inside, &self.compliance, material);
-        let calibrated = stiffness.map(|stiffness| calibrate(&stiffness, &yields(&self, movable)));
-        let (factor, range) = calibrated.unzip();
-        let compliance = self.compliance.divided(factor.unwrap_or(1.0));
+        let wanted = rigidity::law(material);
+        let (mut law, mut best, mut range) = (wanted, wanted, None);
+        if let Some(known) = plate::known(material) {
+            for _ in 0..ROUNDS {
+                self.take(law);
+                let inside = self.all.iter().map(|(_, unfolded)| unfolded);
+                let inside = inside.filter(|unfolded| unfolded.is_inside());
+                let Some(mut left) = plate::stiffness(inside, &self.compliance, &known) else {
+                    break;
+                };
+                for (left, share) in left.iter_mut().zip(yields(&self, movable)) {
+                    *left *= 1.0 - share;
+                }
+                let now = range_of(&left);
+                if range.is_none_or(|range| off(now) < off(range)) {
+                    (best, range) = (law, Some(now));
+                }
+                if off(now) < NEAR {
+                    break;
+                }
+                let found = rigidity::nearest_law(&known, &left);
+                let mean = left.iter().sum::<f64>() / DIRECTIONS as f64;
+                for (law, (wanted, found)) in law.iter_mut().zip(wanted.into_iter().zip(found)) {
+                    *law += (wanted - found) / mean;
+                }
+                // Not less than some of what is wanted along warp and weft.
+                law[0] = law[0].max(0.5 * wanted[0]);
+                law[1] = law[1].max(0.5 * wanted[1]);
+            }
+        }
+        let compliance = Compliance::new(best);
         let mut bending = Bending {
             range,
             ..Bending::default()
@@ -328,12 +403,22 @@ impl Stars {
     }
 }
 
+impl Stars {
+    /// Takes plates of a law.
+    fn take(&mut self, law: [f64; 3]) {
+        self.compliance = Compliance::new(law);
+        let of = |(vertices, unfolded): &([u32; 6], Unfolded)| {
+            let plate = unfolded.plate(*vertices, &self.compliance);
+            (plate, unfolded.curved(&self.compliance))
+        };
+        self.plates = self.all.iter().map(of).collect();
+    }
+}
+
 impl Functionals for Stars {
     fn each(&self, mut visit: impl FnMut(&[u32], &[f64], DVec3)) {
-        for (vertices, unfolded) in &self.all {
-            let plate = unfolded.plate(*vertices, &self.compliance);
-            let curved = unfolded.curved(&self.compliance);
-            for (weights, q) in plate.weights.iter().zip(curved) {
+        for (plate, curved) in &self.plates {
+            for (weights, q) in plate.weights.iter().zip(*curved) {
                 visit(&plate.vertices, weights, q);
             }
         }

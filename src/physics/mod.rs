@@ -9,7 +9,7 @@
 //! | [`spring`] | in the plane and against bending: springs \[SSIF09\] |
 //! | [`bending`] | the quadratic model of \[BWHZG06\] for flat cloth |
 //! | [`fold`] | the angle between triangles, with a rest angle \[Bridson 2003, §1.4\] |
-//! | [`plate`] | the same by the curvature of triangles, right on any mesh and for any weave |
+//! | [`plate`] | the same by the curvature of triangles, for any weave |
 //! | [`shell`] | that with rest angles |
 //! | [`rigidity`] | prefactors of hinges and folds from the mesh |
 //! | `yielding` | how much softer cloth is than its elements |

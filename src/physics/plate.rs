@@ -42,10 +42,8 @@ pub struct Plate {
 pub(super) struct Compliance(DMat3);
 
 impl Compliance {
-    /// Of a sheet; what is much softer in some way than in others counts as a little stiffer.
-    pub(super) fn new(material: &Material) -> Self {
-        let [warp, weft] = material.bending;
-        let twice = rigidity::crossed(material);
+    /// Of a sheet with a law `D₁`, `D₂`, `2H` in N m; what is much softer in some way than in others counts as a little stiffer.
+    pub(super) fn new([warp, weft, twice]: [f64; 3]) -> Self {
         let floor = LEAST * warp.max(weft).max(0.5 * twice);
         let (warp, weft) = (warp.max(floor), weft.max(floor));
         let huber = (warp * weft).sqrt();
@@ -68,13 +66,6 @@ impl Compliance {
             0.0,
             1.0 / twist,
         ]))
-    }
-}
-
-impl Compliance {
-    /// Of a sheet that resists so many times as much.
-    pub(super) fn divided(self, factor: f64) -> Self {
-        Self(self.0 * (1.0 / factor))
     }
 }
 
@@ -255,20 +246,24 @@ impl Plate {
     }
 }
 
-/// Energies of triangles together that are bent to cylinders along all directions, over those of the material; `None` where there are none, or nothing
-/// to compare.
+/// Energies of triangles together that are bent to cylinders along all directions, over those of the material, which `known` are; `None` where there
+/// are none.
 pub(super) fn stiffness<'a>(
     triangles: impl Iterator<Item = &'a Unfolded> + Clone,
     compliance: &Compliance,
-    material: &Material,
+    known: &[(DVec2, f64); DIRECTIONS],
 ) -> Option<[f64; DIRECTIONS]> {
     let area: f64 = triangles.clone().map(|t| t.area).sum();
     let share = |(m, known)| {
         let stored = triangles.clone().map(|t| t.area * t.stored(compliance, m));
         stored.sum::<f64>() / (area * known)
     };
-    let targets = rigidity::targets(material).filter(|_| area > 0.0)?;
-    Some(targets.map(share))
+    (area > 0.0).then(|| known.map(share))
+}
+
+/// The directions and rigidities that [`stiffness`] compares with; `None` if cloth resists no bending.
+pub(super) fn known(material: &Material) -> Option<[(DVec2, f64); DIRECTIONS]> {
+    rigidity::targets(material, LEAST)
 }
 
 /// What is left of a number that is positive but for rounding.
@@ -296,6 +291,10 @@ mod tests {
             bending_bias: bias,
             ..Material::COTTON
         }
+    }
+
+    fn compliance(material: &Material) -> Compliance {
+        Compliance::new(rigidity::law(material))
     }
 
     /// A triangle and three beside it, moved at random.
@@ -340,7 +339,7 @@ mod tests {
             let least = 0.25 * (warp.sqrt() - weft.sqrt()).powi(2);
             let bias = least + 0.5 * (warp + weft) * (0.02 + 1.5 * share);
             let material = woven(warp, weft, Some(bias));
-            let compliance = Compliance::new(&material);
+            let compliance = compliance(&material);
             let axis = DVec2::from_angle(angle);
             let density = |x: [DVec3; 6], bend: &dyn Fn(f64, f64) -> f64| {
                 let of = unfolded(x, axis);
@@ -369,7 +368,7 @@ mod tests {
             at in prop::array::uniform3(prop::array::uniform3(-1.0..1.0_f64)),
         ) {
             let of = unfolded(star(moved), DVec2::X);
-            let plate = of.plate([0, 1, 2, 3, 4, 5], &Compliance::new(&woven(1.0, 0.2, None)));
+            let plate = of.plate([0, 1, 2, 3, 4, 5], &compliance(&woven(1.0, 0.2, None)));
             let [along, across, origin] = at.map(DVec3::from_array);
             let placed = star(moved).map(|p| origin + along * p.x + across * p.y);
             let size = (0..6).map(|i| plate.stiffness(i, i)).sum::<f64>();
@@ -388,7 +387,7 @@ mod tests {
         let rigidities = [1.0, 0.2];
         // Without moments that cross.
         let material = woven(rigidities[0], rigidities[1], Some(0.6));
-        let plate = of.plate([0, 1, 2, 3, 1, 2], &Compliance::new(&material));
+        let plate = of.plate([0, 1, 2, 3, 1, 2], &compliance(&material));
         assert_eq!(plate.stiffness(4, 4), 0.0);
         let share = |[k1, k2]: [f64; 2]| {
             let bent = [a, b, c, below, b, c]
@@ -413,7 +412,7 @@ mod tests {
         };
         let x = [0.0, 120.0, 240.0, 60.0, 180.0, 300.0].map(corner);
         let of = unfolded(x, DVec2::X);
-        let compliance = Compliance::new(&woven(1.0, 1.0, None));
+        let compliance = compliance(&woven(1.0, 1.0, None));
         let plate = of.plate([0, 1, 2, 3, 4, 5], &compliance);
         let largest = (0..6).map(|i| plate.stiffness(i, i)).fold(0.0, f64::max);
         let hinges: f64 = (of.weights.iter().flatten())

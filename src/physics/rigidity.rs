@@ -24,7 +24,7 @@
 //! `D(m)` is that of a woven sheet in the axes of warp and weft, `D₁ c⁴ + D₂ s⁴ + 2H c² s²`, with `H = √(D₁D₂)`
 //! unless the rigidity on the bias is given (Huber's rule, by which equal rigidities give an isotropic sheet).
 
-use glam::{DVec2, DVec3};
+use glam::{DMat3, DVec2, DVec3};
 
 use crate::scene::Material;
 
@@ -99,8 +99,29 @@ pub fn along(material: &Material, m: DVec2) -> f64 {
     warp * c * c + weft * s * s + crossed(material) * c * s
 }
 
+/// `D₁`, `D₂` and `2H` in N m.
+pub(super) fn law(material: &Material) -> [f64; 3] {
+    let [warp, weft] = material.bending;
+    [warp, weft, crossed(material)]
+}
+
+/// The law whose rigidities come nearest to such shares of those `known`, in the sense of least squares of shares.
+pub(super) fn nearest_law(
+    known: &[(DVec2, f64); DIRECTIONS],
+    shares: &[f64; DIRECTIONS],
+) -> [f64; 3] {
+    let (mut matrix, mut side) = (DMat3::ZERO, DVec3::ZERO);
+    for ((m, known), share) in known.iter().zip(shares) {
+        let (c, s) = (m.x * m.x, m.y * m.y);
+        let row = DVec3::new(c * c, s * s, c * s) / *known;
+        matrix += DMat3::from_cols(row * row.x, row * row.y, row * row.z);
+        side += row * *share;
+    }
+    (matrix.inverse() * side).to_array()
+}
+
 /// `2H` in N m, from the rigidity at 45°, which is `(D₁ + D₂ + 2H)/4`, or by Huber's rule.
-pub(super) fn crossed(material: &Material) -> f64 {
+fn crossed(material: &Material) -> f64 {
     let [warp, weft] = material.bending;
     material.bending_bias.map_or_else(
         || 2.0 * (warp * weft).sqrt(),
@@ -108,12 +129,11 @@ pub(super) fn crossed(material: &Material) -> f64 {
     )
 }
 
-/// Directions all around, and the rigidity in N m that counts as known there: softness far below the most counts for more than it is. `None` if cloth
-/// resists no bending.
-pub(super) fn targets(material: &Material) -> Option<[(DVec2, f64); DIRECTIONS]> {
+/// Directions all around, and the rigidity in N m that counts as known there, which is `least` of the most at least. `None` if cloth resists no bending.
+pub(super) fn targets(material: &Material, least: f64) -> Option<[(DVec2, f64); DIRECTIONS]> {
     let known: [f64; DIRECTIONS] = std::array::from_fn(|k| along(material, direction(k)));
     let most = known.iter().copied().fold(0.0, f64::max);
-    let counted = |k: usize| (direction(k), known[k].max(LEAST * most));
+    let counted = |k: usize| (direction(k), known[k].max(least * most));
     (most > 0.0).then(|| std::array::from_fn(counted))
 }
 

@@ -6,6 +6,8 @@
 //! moments are linear in angles. Stiffness is `Σ C u uᵀ` with the motions `u = ∂θ/∂x` of [Bridson 2003, §1.4], positive semidefinite; what
 //! is left out is the change of `u`, as for folds.
 
+use std::f64::consts::PI;
+
 use glam::DVec3;
 
 use super::fold::{angle, angle_and_mode};
@@ -60,7 +62,7 @@ impl Shell {
     #[must_use]
     pub fn energy(&self, x: [DVec3; 6]) -> f64 {
         let angles = self.angles(x);
-        let more: [f64; 3] = std::array::from_fn(|edge| angles[edge] - self.rest[edge]);
+        let more: [f64; 3] = std::array::from_fn(|edge| turned(angles[edge], self.rest[edge]));
         0.5 * dot(more, self.moments_of(more))
     }
 
@@ -83,7 +85,7 @@ impl Shell {
             for (place, of_corner) in places(edge).into_iter().zip(mode) {
                 modes[edge][place] = of_corner;
             }
-            more[edge] = angle - self.rest[edge];
+            more[edge] = turned(angle, self.rest[edge]);
         }
         ShellState {
             modes,
@@ -115,6 +117,18 @@ impl ShellState {
     }
 }
 
+/// From one angle to another the short way, in rad.
+fn turned(angle: f64, rest: f64) -> f64 {
+    let more = angle - rest;
+    if more > PI {
+        more - 2.0 * PI
+    } else if more < -PI {
+        more + 2.0 * PI
+    } else {
+        more
+    }
+}
+
 /// Of an edge its ends, the triangle's corner opposite, and the one beyond.
 fn places(edge: usize) -> [usize; 4] {
     [edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge]
@@ -129,6 +143,7 @@ mod tests {
     use glam::DVec2;
 
     use super::super::plate::{Compliance, Unfolded};
+    use super::super::rigidity;
     use super::*;
     use crate::scene::Material;
 
@@ -152,7 +167,7 @@ mod tests {
         let [a, b, c, beyond @ ..] = flat();
         let beyond = [0, 1, 2].map(|edge| inner[edge].then_some(beyond[edge]));
         let of = Unfolded::new([a, b, c], beyond, DVec2::new(0.6, 0.8)).unwrap();
-        (of, Compliance::new(&material))
+        (of, Compliance::new(rigidity::law(&material)))
     }
 
     /// Bent a little from flat, it is the plate.

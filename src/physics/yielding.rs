@@ -1,7 +1,7 @@
 //! How much softer cloth is than its elements on a given surface, since its vertices move to where they like.
 //!
-//! Energies of cylinders tell how stiff cloth is where they are in equilibrium, as they are on meshes with rows. On meshes without
-//! order what pulls at a vertex from both sides is not the same: moved a little out of the cylinder, vertices store less, and by that much cloth bends
+//! Energies of cylinders tell how stiff cloth is where they are in equilibrium, as they are on meshes with six triangles at every vertex, all alike. On other
+//! meshes what pulls at a vertex from both sides is not the same: moved a little out of the cylinder, vertices store less, and by that much cloth bends
 //! more easily than elements alone say. Elements here are functionals `J = Σ wᵢ xᵢ + q·κ`, with energies `½ J²`, of heights `x` over a surface of
 //! curvature `κ` all over. For the three curvatures heights of least energy are sought by some conjugate gradients; borders, and what is next to
 //! them, stay where they are.
@@ -101,7 +101,7 @@ fn ratio(a: DVec3, b: DVec3) -> DVec3 {
 /// After eight, nine tenths of what is to be found has been.
 const ITERATIONS: u32 = 8;
 
-/// Of the energy, what is not worth looking for: of meshes with rows, rounding is all there is.
+/// Of the energy, what is not worth looking for: of many meshes, rounding is all there is.
 const NOTHING: f64 = 1e-6;
 
 /// What is left of the first residual's square when there is no more to be found.

@@ -3,7 +3,7 @@
 use super::world::World;
 use crate::mesh::Pieces;
 use crate::physics::{Stiffest, UNEVEN, is_uneven};
-use crate::scene::{BendingModel, Integrator};
+use crate::scene::Integrator;
 
 impl World {
     /// A sentence for each thing that a reader of the result must know before there is one.
@@ -37,12 +37,19 @@ impl World {
     fn uneven_bending(&self) -> impl Iterator<Item = String> {
         let cloths = self.scene().cloths.iter().enumerate();
         cloths.filter_map(|(index, cloth)| {
-            let [low, high] = (self.model().bending(index).range).filter(|range| is_uneven(*range))?;
-            let mend = if cloth.material.bending_model == BendingModel::Quadratic {
-                "too many of its triangles and those beside them have corners near one ellipse; take a mesh of rounder triangles"
-            } else {
-                "no prefactors are right on its mesh with its bending_model; take material.bending_model = \"quadratic\", which is \
-                 right on any mesh and for any weave, or, for cloth that bends alike in all directions, a mesh whose diagonals alternate"
+            let bending = self.model().bending(index);
+            let [low, high] = bending.range.filter(|range| is_uneven(*range))?;
+            let mend = match bending.elements {
+                "plates" | "shells" => {
+                    "its mesh yields by direction; take one of rounder triangles, best with six at every vertex, as a grid's"
+                }
+                "springs" => {
+                    "no prefactors of springs are right on its mesh; take material.bending_model = \"quadratic\" or \"dihedral\", or a mesh \
+                     whose diagonals alternate from column to column, as a grid's"
+                }
+                _ => {
+                    "no prefactors are right on its mesh; take one whose diagonals alternate from column to column, as a grid's"
+                }
             };
             Some(format!(
                 "cloth `{}` is {low:.2} to {high:.2} times as stiff against bending as its material says, depending on the \

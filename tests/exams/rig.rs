@@ -157,8 +157,10 @@ pub fn forces(world: &World, x: &[DVec3]) -> Vec<DVec3> {
 const MOST_STEPS: usize = 10_000;
 
 /// Meshes of a square of 1 m from the origin on, with so many cells along x: by what they are.
-pub fn meshes(cells: usize) -> [(&'static str, TriMesh); 4] {
+pub fn meshes(cells: usize) -> [(&'static str, TriMesh); 6] {
     [
+        ("checkerboard", checkerboard([1.0; 2], [cells; 2])),
+        ("both diagonals", crossed([1.0; 2], [2 * cells / 3; 2])),
         ("herringbone", herringbone([1.0; 2], [cells; 2])),
         ("irregular", irregular([1.0; 2], [cells; 2])),
         ("equilateral", equilateral([1.0; 2], cells)),
@@ -170,6 +172,32 @@ pub fn meshes(cells: usize) -> [(&'static str, TriMesh); 4] {
 pub fn herringbone(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
     let centre = DVec3::new(0.5 * size[0], 0.5 * size[1], 0.0);
     grid(size, cells.map(|n| n + 1), centre, DVec3::ZERO).unwrap()
+}
+
+/// The same with diagonals that alternate along columns too: four triangles meet at every other vertex, eight at the rest.
+pub fn checkerboard(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
+    let mut mesh = parallel(size, cells);
+    for k in (0..cells[0] * cells[1]).filter(|k| (k % cells[0] + k / cells[0]) % 2 == 1) {
+        let [[a, b, d], [_, _, c]] = [mesh.triangles[2 * k], mesh.triangles[2 * k + 1]];
+        mesh.triangles[2 * k] = [a, b, c];
+        mesh.triangles[2 * k + 1] = [b, d, c];
+    }
+    mesh
+}
+
+/// Squares that both diagonals cut into four.
+pub fn crossed(size: [f64; 2], cells: [usize; 2]) -> TriMesh {
+    let mut mesh = parallel(size, cells);
+    for k in 0..cells[0] * cells[1] {
+        let [[a, b, d], [_, _, c]] = [mesh.triangles[2 * k], mesh.triangles[2 * k + 1]];
+        let centre = mesh.positions.len() as u32;
+        let ends = [a, d].map(|v| mesh.positions[v as usize]);
+        mesh.positions.push(0.5 * (ends[0] + ends[1]));
+        mesh.triangles[2 * k] = [a, b, centre];
+        mesh.triangles[2 * k + 1] = [b, d, centre];
+        mesh.triangles.extend([[d, c, centre], [c, a, centre]]);
+    }
+    mesh
 }
 
 /// The same with diagonals that are parallel.
