@@ -17,7 +17,7 @@
 //! hinges along the axes that are too soft, and cloth hangs lower than with plain prefactors, of which each hinge has the
 //! rigidity across its edge. So both are compared by how far a load would bend cloth in all directions, and the plain ones
 //! are kept where they are nearer to the known. How stiff cloth comes out is handed back, for other
-//! elements to take the place of hinges ([`super::bending_of_mesh`]), or users to be warned.
+//! elements to take the place of hinges (`bending_of_mesh`), or users to be warned.
 //!
 //! Only what is around vertices inside counts: a border has no hinges, and needs none, for it is free of moments.
 //!
