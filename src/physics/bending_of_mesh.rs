@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use glam::{DVec2, DVec3};
+use glam::{DMat3, DVec2, DVec3};
 
 use super::PhysicsError;
 use super::bending::Hinge;
@@ -18,7 +18,7 @@ use super::fold::Fold;
 use super::membrane::in_plane;
 use super::mesh_edges::{Side, interior_edges, ordered, sides};
 use super::plate::{self, Compliance, Plate, Unfolded};
-use super::rigidity::{self, DIRECTIONS, Fit, Shape};
+use super::rigidity::{self, DIRECTIONS, Fit, Shape, on_cylinders, square};
 use super::shell::Shell;
 use super::spring::Spring;
 use super::yielding::{Functionals, yields};
@@ -121,13 +121,13 @@ pub(super) fn bending_of(
     first: u32,
 ) -> Result<Bending, Bad> {
     let warp = axis(mesh, material, warp);
-    let inner = interior_edges(&mesh.triangles);
+    let sides = sides(&mesh.triangles);
+    let inner = interior_edges(&sides);
     // Without a fit, hinges have the sheet's rigidity.
     let mut rigidities = vec![material.bending[0]; inner.len()];
     let mut range = None;
     if material.bending_fit {
         let mut inside = vec![true; mesh.positions.len()];
-        let sides = sides(&mesh.triangles);
         for beside in sides.chunk_by(|a, b| a.0 == b.0) {
             if let [(border, ..)] = beside {
                 border.iter().for_each(|v| inside[*v as usize] = false);
@@ -231,7 +231,7 @@ fn calibrate(stiffness: &[f64; DIRECTIONS], yields: &[f64; DIRECTIONS]) -> (f64,
         .map(|(stiffness, share)| stiffness * (1.0 - share))
         .collect();
     let factor = stiffness.iter().sum::<f64>() / left.iter().sum::<f64>();
-    // Of meshes with rows, rounding is all there is.
+    // Of many meshes, rounding is all there is.
     let factor = if factor < 1.0 + ROUNDING { 1.0 } else { factor };
     let [low, high] = range_of(&left);
     (factor, [factor * low, factor * high])
@@ -305,8 +305,7 @@ impl Functionals for Fitted {
 struct Stars {
     /// Vertices of the cloth, and what they are at rest.
     all: Vec<([u32; 6], Unfolded)>,
-    compliance: Compliance,
-    /// With that compliance, and what they see of curvature.
+    /// Plates of some law, and what they see of curvature.
     plates: Vec<(Plate, [DVec3; 3])>,
 }
 
@@ -337,7 +336,6 @@ impl Stars {
         }
         Ok(Self {
             all,
-            compliance: Compliance::new(rigidity::law(material)),
             plates: Vec::new(),
         })
     }
@@ -353,12 +351,10 @@ impl Stars {
     ) -> Bending {
         let wanted = rigidity::law(material);
         let (mut law, mut best, mut range) = (wanted, wanted, None);
-        if let Some(known) = plate::known(material) {
+        if let Some(known) = rigidity::targets(material, plate::LEAST) {
             for _ in 0..ROUNDS {
                 self.take(law);
-                let inside = self.all.iter().map(|(_, unfolded)| unfolded);
-                let inside = inside.filter(|unfolded| unfolded.is_inside());
-                let Some(mut left) = plate::stiffness(inside, &self.compliance, &known) else {
+                let Some(mut left) = self.stiffness(&known) else {
                     break;
                 };
                 for (left, share) in left.iter_mut().zip(yields(&self, movable)) {
@@ -381,6 +377,7 @@ impl Stars {
                 law[1] = law[1].max(0.5 * wanted[1]);
             }
         }
+        self.plates = Vec::new();
         let compliance = Compliance::new(best);
         let mut bending = Bending {
             range,
@@ -396,7 +393,7 @@ impl Stars {
                     ..shell.at_rest(corners)
                 });
             } else {
-                bending.plates.push(unfolded.plate(vertices, &compliance));
+                bending.plates.push(unfolded.plate(vertices, &compliance).0);
             }
         }
         bending
@@ -406,19 +403,29 @@ impl Stars {
 impl Stars {
     /// Takes plates of a law.
     fn take(&mut self, law: [f64; 3]) {
-        self.compliance = Compliance::new(law);
-        let of = |(vertices, unfolded): &([u32; 6], Unfolded)| {
-            let plate = unfolded.plate(*vertices, &self.compliance);
-            (plate, unfolded.curved(&self.compliance))
-        };
-        self.plates = self.all.iter().map(of).collect();
+        let compliance = Compliance::new(law);
+        let all = self.all.iter();
+        self.plates = all.map(|(v, of)| of.plate(*v, &compliance)).collect();
+    }
+
+    /// Energies of cylinders along all directions over those `known`, of what is not at a border; `None` if all is.
+    fn stiffness(&self, known: &[(DVec2, f64); DIRECTIONS]) -> Option<[f64; DIRECTIONS]> {
+        let (mut area, mut form) = (0.0, DMat3::ZERO);
+        let inside = self.all.iter().zip(&self.plates);
+        for ((_, of), (_, felt)) in inside.filter(|((_, of), _)| of.is_inside()) {
+            area += of.area;
+            form += felt.map(square).into_iter().sum::<DMat3>();
+        }
+        let stored = on_cylinders(&form);
+        let share = |k: usize| stored[k] / (area * known[k].1);
+        (area > 0.0).then(|| std::array::from_fn(share))
     }
 }
 
 impl Functionals for Stars {
     fn each(&self, mut visit: impl FnMut(&[u32], &[f64], DVec3)) {
-        for (plate, curved) in &self.plates {
-            for (weights, q) in plate.weights.iter().zip(*curved) {
+        for (plate, felt) in &self.plates {
+            for (weights, q) in plate.weights.iter().zip(*felt) {
                 visit(&plate.vertices, weights, q);
             }
         }

@@ -25,9 +25,9 @@ pub(super) fn sides(triangles: &[[u32; 3]]) -> Vec<Side> {
     sides
 }
 
-/// Edges between two triangles: their ends, the corners opposite, and the triangles' indices.
-pub(super) fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2])> {
-    sides(triangles)
+/// Edges between two triangles, of all [`sides`]: their ends, the corners opposite, and the triangles' indices.
+pub(super) fn interior_edges(sides: &[Side]) -> Vec<([u32; 4], [usize; 2])> {
+    sides
         .windows(2)
         .filter(|pair| pair[0].0 == pair[1].0)
         .map(|pair| {
@@ -36,4 +36,10 @@ pub(super) fn interior_edges(triangles: &[[u32; 3]]) -> Vec<([u32; 4], [usize; 2
             ([a, b, c, d], [s, t])
         })
         .collect()
+}
+
+/// The pairs of an element's vertices; those that it has twice make none.
+pub(super) fn pairs<const N: usize>(of: [u32; N]) -> impl Iterator<Item = [u32; 2]> {
+    let pairs = (1..N).flat_map(move |i| (0..i).map(move |j| ordered(of[i], of[j])));
+    pairs.filter(|[a, b]| a != b)
 }

@@ -9,7 +9,7 @@ use super::bending::Hinge;
 use super::bending_of_mesh::{BendingInfo, bending_of};
 use super::fold::Fold;
 use super::membrane::{Moduli, RestTriangle};
-use super::mesh_edges::{ordered, sides};
+use super::mesh_edges::{ordered, pairs, sides};
 use super::plate::Plate;
 use super::shell::Shell;
 use super::spring::Spring;
@@ -212,52 +212,7 @@ impl ClothModel {
             .iter()
             .map(|t| t.map(|v| new[v as usize]))
             .collect();
-        let hinges: Vec<Hinge> = self
-            .hinges
-            .iter()
-            .map(|h| Hinge {
-                vertices: h.vertices.map(|v| new[v as usize]),
-                ..*h
-            })
-            .collect();
-        let mut plates: Vec<Plate> = self
-            .plates
-            .iter()
-            .map(|p| Plate {
-                vertices: p.vertices.map(|v| new[v as usize]),
-                ..*p
-            })
-            .collect();
-        plates.sort_by_key(|p| p.vertices.iter().copied().min());
-        let mut folds: Vec<Fold> = self
-            .folds
-            .iter()
-            .map(|f| Fold {
-                vertices: f.vertices.map(|v| new[v as usize]),
-                ..*f
-            })
-            .collect();
-        folds.sort_by_key(|f| f.vertices.iter().copied().min());
-        let mut shells: Vec<Shell> = self
-            .shells
-            .iter()
-            .map(|s| Shell {
-                vertices: s.vertices.map(|v| new[v as usize]),
-                ..*s
-            })
-            .collect();
-        shells.sort_by_key(|s| s.vertices.iter().copied().min());
-        let mut springs: Vec<Spring> = self
-            .springs
-            .iter()
-            .map(|s| Spring {
-                vertices: s.vertices.map(|v| new[v as usize]),
-                ..*s
-            })
-            .collect();
-        springs.sort_by_key(|s| s.vertices.iter().copied().min());
         let by_triangle = order_by(&triangles, |t| t.iter().copied().min());
-        let by_hinge = order_by(&hinges, |h| h.vertices.iter().copied().min());
         Self {
             triangles: by_triangle.iter().map(|&i| triangles[i]).collect(),
             membranes: by_triangle.iter().map(|&i| self.membranes[i]).collect(),
@@ -265,14 +220,14 @@ impl ClothModel {
                 .iter()
                 .map(|&i| self.cloth_of_triangle[i])
                 .collect(),
-            hinges: by_hinge.iter().map(|&i| hinges[i]).collect(),
             masses: moved(&self.masses),
             rest,
             cloth_of_vertex,
-            plates,
-            folds,
-            shells,
-            springs,
+            hinges: renamed(&self.hinges, new, |h| &mut h.vertices),
+            plates: renamed(&self.plates, new, |p| &mut p.vertices),
+            folds: renamed(&self.folds, new, |f| &mut f.vertices),
+            shells: renamed(&self.shells, new, |s| &mut s.vertices),
+            springs: renamed(&self.springs, new, |s| &mut s.vertices),
             materials: self.materials.clone(),
             bendings: self.bendings.clone(),
             added_stretches: self.added_stretches.clone(),
@@ -291,7 +246,7 @@ impl ClothModel {
             .flat_map(|&[a, b, c]| [ordered(a, b), ordered(b, c), ordered(c, a)])
             .collect();
         near.extend(self.folds.iter().flat_map(|f| pairs(f.vertices)));
-        near.extend(self.shells.iter().flat_map(Shell::pairs));
+        near.extend(self.shells.iter().flat_map(|s| pairs(s.vertices)));
         near.extend(self.springs.iter().map(|s| {
             let [a, b] = s.vertices;
             ordered(a, b)
@@ -304,7 +259,7 @@ impl ClothModel {
             .iter()
             .map(|h| ordered(h.vertices[2], h.vertices[3]));
         let mut far: Vec<[u32; 2]> = opposite.collect();
-        far.extend(self.plates.iter().flat_map(Plate::pairs_beyond));
+        far.extend(self.plates.iter().flat_map(|p| pairs(p.vertices)));
         far.sort_unstable();
         far.dedup();
         far.retain(|pair| near.binary_search(pair).is_err());
@@ -512,9 +467,19 @@ fn order_by<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
     order
 }
 
-/// The six pairs of four vertices.
-fn pairs([a, b, c, d]: [u32; 4]) -> [[u32; 2]; 6] {
-    [[a, b], [a, c], [a, d], [b, c], [b, d], [c, d]].map(|[i, j]| ordered(i, j))
+/// Elements with vertex `v` renamed `new[v]`, in the order of their lowest vertex, ties kept in order.
+fn renamed<T: Copy, const N: usize>(
+    elements: &[T],
+    new: &[u32],
+    vertices: impl Fn(&mut T) -> &mut [u32; N],
+) -> Vec<T> {
+    let mut elements = elements.to_vec();
+    for element in &mut elements {
+        let of = vertices(element);
+        *of = of.map(|v| new[v as usize]);
+    }
+    elements.sort_by_cached_key(|element| vertices(&mut { *element }).iter().copied().min());
+    elements
 }
 
 /// Where some vertices are.

@@ -23,10 +23,8 @@
 use glam::{DMat3, DVec2, DVec3};
 
 use super::bending::cotangent_weights;
-use super::mesh_edges::ordered;
-use super::rigidity::{self, DIRECTIONS};
+use super::rigidity::felt_curvature;
 use super::shell::Shell;
-use crate::scene::Material;
 
 /// A triangle and the corners beyond its edges, and how it resists being curved.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +45,7 @@ impl Compliance {
         let floor = LEAST * warp.max(weft).max(0.5 * twice);
         let (warp, weft) = (warp.max(floor), weft.max(floor));
         let huber = (warp * weft).sqrt();
+        // D₁₂ for which strips on average don't curl across; and the most of it that leaves twist a half of what it has with Huber's.
         let even = 0.125 * (twice - warp - weft);
         let most = 0.5 * twice - 0.25 * (0.5 * twice + huber);
         let cross = even
@@ -110,9 +109,7 @@ impl Unfolded {
             // The triangle is to the left of its edges.
             let beside = flat[i] + along * reach - along.perp() * height;
             let points = [flat[i], flat[next], flat[last], beside];
-            felt[i] = (of_edge.iter().zip(points))
-                .map(|(k, p)| DVec3::new(0.5 * p.x * p.x, 0.5 * p.y * p.y, p.x * p.y) * *k)
-                .sum();
+            felt[i] = felt_curvature(of_edge, points);
             weights[i] = Some(of_edge);
         }
         let area = 0.5 * doubled;
@@ -129,26 +126,20 @@ impl Unfolded {
         self.weights.iter().all(Option::is_some)
     }
 
-    /// `κᵀDκ` in N m of the curvature that the triangle takes a cylinder for, of curvature 1/m along the unit vector `m`.
-    pub(super) fn stored(&self, compliance: &Compliance, m: DVec2) -> f64 {
-        let curvature = DVec3::new(m.x * m.x, m.y * m.y, m.x * m.y);
-        let seen = DVec3::from_array(self.felt.map(|q| q.dot(curvature)));
-        (self.unmixed(compliance) * seen).length_squared()
-    }
-
-    /// The triangle's bending, with `vertices` as [`Plate`] has them.
-    pub(super) fn plate(&self, vertices: [u32; 6], compliance: &Compliance) -> Plate {
+    /// The triangle's bending, with `vertices` as [`Plate`] has them, and `q` of its rows in √(N m).
+    pub(super) fn plate(&self, vertices: [u32; 6], compliance: &Compliance) -> (Plate, [DVec3; 3]) {
         let mix = self.unmixed(compliance) * self.area.sqrt();
         let mut weights = [[0.0; 6]; 3];
         for (edge, of_edge) in self.weights.iter().enumerate() {
-            let places = [edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge];
-            for (place, weight) in places.into_iter().zip(of_edge.unwrap_or_default()) {
+            for (place, weight) in places(edge).into_iter().zip(of_edge.unwrap_or_default()) {
                 for (row, of_row) in weights.iter_mut().enumerate() {
                     of_row[place] += mix.col(edge)[row] * weight;
                 }
             }
         }
-        Plate { vertices, weights }
+        let [a, b, c] = self.felt;
+        let felt = [0, 1, 2].map(|r| a * mix.x_axis[r] + b * mix.y_axis[r] + c * mix.z_axis[r]);
+        (Plate { vertices, weights }, felt)
     }
 
     /// The same by angles, which are none at rest, and not damped.
@@ -165,13 +156,6 @@ impl Unfolded {
             rest: [0.0; 3],
             damping: 0.0,
         }
-    }
-
-    /// `q` of the rows of [`Unfolded::plate`], in √(N m).
-    pub(super) fn curved(&self, compliance: &Compliance) -> [DVec3; 3] {
-        let mix = self.unmixed(compliance) * self.area.sqrt();
-        let [a, b, c] = self.felt;
-        [0, 1, 2].map(|r| a * mix.x_axis[r] + b * mix.y_axis[r] + c * mix.z_axis[r])
     }
 
     /// `L⁻¹` of `G = L Lᵀ`, lower triangular.
@@ -212,13 +196,6 @@ impl Unfolded {
 }
 
 impl Plate {
-    /// The pairs of its vertices that are not edges of the triangle, and perhaps some that are: each with the lower vertex first.
-    pub(super) fn pairs_beyond(&self) -> impl Iterator<Item = [u32; 2]> {
-        let of = self.vertices;
-        let pairs = (3..6).flat_map(move |i| (0..i).map(move |j| ordered(of[i], of[j])));
-        pairs.filter(|[a, b]| a != b)
-    }
-
     /// Bending energy in J at positions in the order of `vertices`.
     #[must_use]
     pub fn energy(&self, x: [DVec3; 6]) -> f64 {
@@ -246,24 +223,9 @@ impl Plate {
     }
 }
 
-/// Energies of triangles together that are bent to cylinders along all directions, over those of the material, which `known` are; `None` where there
-/// are none.
-pub(super) fn stiffness<'a>(
-    triangles: impl Iterator<Item = &'a Unfolded> + Clone,
-    compliance: &Compliance,
-    known: &[(DVec2, f64); DIRECTIONS],
-) -> Option<[f64; DIRECTIONS]> {
-    let area: f64 = triangles.clone().map(|t| t.area).sum();
-    let share = |(m, known)| {
-        let stored = triangles.clone().map(|t| t.area * t.stored(compliance, m));
-        stored.sum::<f64>() / (area * known)
-    };
-    (area > 0.0).then(|| known.map(share))
-}
-
-/// The directions and rigidities that [`stiffness`] compares with; `None` if cloth resists no bending.
-pub(super) fn known(material: &Material) -> Option<[(DVec2, f64); DIRECTIONS]> {
-    rigidity::targets(material, LEAST)
+/// Of an edge of a triangle its ends, the corner opposite, and the one beyond, among six vertices.
+pub(super) fn places(edge: usize) -> [usize; 4] {
+    [edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge]
 }
 
 /// What is left of a number that is positive but for rounding.
@@ -272,7 +234,7 @@ fn positive(rest: f64, of: f64) -> f64 {
 }
 
 /// The least that some curvature is resisted with, as a share of the most.
-const LEAST: f64 = 1e-3;
+pub(super) const LEAST: f64 = 1e-3;
 
 /// How well hinges tell curvatures apart, from 0 to 1, below which they are taken for softer: on grids it is 0.4 to 0.9, and hardly ever less where vertices are moved
 /// by a third of a cell.
@@ -282,6 +244,7 @@ const APART: f64 = 0.05;
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::rigidity;
     use super::*;
     use crate::scene::Material;
 
@@ -343,7 +306,7 @@ mod tests {
             let axis = DVec2::from_angle(angle);
             let density = |x: [DVec3; 6], bend: &dyn Fn(f64, f64) -> f64| {
                 let of = unfolded(x, axis);
-                let plate = of.plate([0, 1, 2, 3, 4, 5], &compliance);
+                let (plate, _) = of.plate([0, 1, 2, 3, 4, 5], &compliance);
                 let bent = x.map(|p| {
                     DVec3::Z * bend(axis.dot(p.truncate()), axis.perp_dot(p.truncate()))
                 });
@@ -368,7 +331,7 @@ mod tests {
             at in prop::array::uniform3(prop::array::uniform3(-1.0..1.0_f64)),
         ) {
             let of = unfolded(star(moved), DVec2::X);
-            let plate = of.plate([0, 1, 2, 3, 4, 5], &compliance(&woven(1.0, 0.2, None)));
+            let (plate, _) = of.plate([0, 1, 2, 3, 4, 5], &compliance(&woven(1.0, 0.2, None)));
             let [along, across, origin] = at.map(DVec3::from_array);
             let placed = star(moved).map(|p| origin + along * p.x + across * p.y);
             let size = (0..6).map(|i| plate.stiffness(i, i)).sum::<f64>();
@@ -387,7 +350,7 @@ mod tests {
         let rigidities = [1.0, 0.2];
         // Without moments that cross.
         let material = woven(rigidities[0], rigidities[1], Some(0.6));
-        let plate = of.plate([0, 1, 2, 3, 1, 2], &compliance(&material));
+        let (plate, _) = of.plate([0, 1, 2, 3, 1, 2], &compliance(&material));
         assert_eq!(plate.stiffness(4, 4), 0.0);
         let share = |[k1, k2]: [f64; 2]| {
             let bent = [a, b, c, below, b, c]
@@ -413,7 +376,7 @@ mod tests {
         let x = [0.0, 120.0, 240.0, 60.0, 180.0, 300.0].map(corner);
         let of = unfolded(x, DVec2::X);
         let compliance = compliance(&woven(1.0, 1.0, None));
-        let plate = of.plate([0, 1, 2, 3, 4, 5], &compliance);
+        let (plate, _) = of.plate([0, 1, 2, 3, 4, 5], &compliance);
         let largest = (0..6).map(|i| plate.stiffness(i, i)).fold(0.0, f64::max);
         let hinges: f64 = (of.weights.iter().flatten())
             .flat_map(|weights| weights.map(|k| k * k))

@@ -62,10 +62,7 @@ impl Shape {
             let moved = |i: usize| weights[i] * corners[i].dot(m).powi(2);
             (0.5 * (moved(0) + moved(1) + moved(2) + moved(3))).powi(2)
         });
-        let curved = |(p, weight): (DVec2, f64)| {
-            DVec3::new(0.5 * p.x * p.x, 0.5 * p.y * p.y, p.x * p.y) * weight
-        };
-        let curved = corners.into_iter().zip(weights).map(curved).sum();
+        let curved = felt_curvature(weights, corners);
         let [a, b, c, d] = corners;
         let edge = b - a;
         let areas = 0.5 * (edge.perp_dot(c - a).abs() + edge.perp_dot(d - a).abs());
@@ -91,6 +88,23 @@ impl Shape {
     }
 }
 
+/// `q` of a curvature `κ₁₁`, `κ₂₂`, `κ₁₂` in `Σ kᵢ wᵢ = q·κ`, of the heights `w` that points have on a surface with that curvature.
+pub(super) fn felt_curvature(weights: [f64; 4], points: [DVec2; 4]) -> DVec3 {
+    let of = |(p, weight): (DVec2, f64)| {
+        DVec3::new(0.5 * p.x * p.x, 0.5 * p.y * p.y, p.x * p.y) * weight
+    };
+    points.into_iter().zip(weights).map(of).sum()
+}
+
+/// What a quadratic form of curvatures is on cylinders of curvature 1/m along all [`direction`]s.
+pub(super) fn on_cylinders(form: &DMat3) -> [f64; DIRECTIONS] {
+    std::array::from_fn(|k| {
+        let m = direction(k);
+        let curvature = DVec3::new(m.x * m.x, m.y * m.y, m.x * m.y);
+        curvature.dot(*form * curvature)
+    })
+}
+
 /// Rigidity in N m of a sheet that is bent along the unit vector `m` in axes of warp and weft.
 #[must_use]
 pub fn along(material: &Material, m: DVec2) -> f64 {
@@ -114,7 +128,7 @@ pub(super) fn nearest_law(
     for ((m, known), share) in known.iter().zip(shares) {
         let (c, s) = (m.x * m.x, m.y * m.y);
         let row = DVec3::new(c * c, s * s, c * s) / *known;
-        matrix += DMat3::from_cols(row * row.x, row * row.y, row * row.z);
+        matrix += square(row);
         side += row * *share;
     }
     (matrix.inverse() * side).to_array()
@@ -267,8 +281,13 @@ fn least_squares(rows: &[[f64; TERMS]; DIRECTIONS], wanted: &[f64; DIRECTIONS]) 
     x
 }
 
+/// `v vᵀ`.
+pub(super) fn square(v: DVec3) -> DMat3 {
+    DMat3::from_cols(v * v.x, v * v.y, v * v.z)
+}
+
 /// The `k`-th of the directions, evenly over half a turn.
-pub(super) fn direction(k: usize) -> DVec2 {
+fn direction(k: usize) -> DVec2 {
     DVec2::from_angle(std::f64::consts::PI * k as f64 / DIRECTIONS as f64)
 }
 

@@ -11,7 +11,7 @@ use std::f64::consts::PI;
 use glam::DVec3;
 
 use super::fold::{angle, angle_and_mode};
-use super::mesh_edges::ordered;
+use super::plate::places;
 
 /// A triangle and the corners beyond its edges, and how its angles are resisted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,13 +92,6 @@ impl Shell {
             moments: self.moments_of(more),
         }
     }
-
-    /// All pairs of its vertices, each with the lower first, perhaps more than once.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = [u32; 2]> {
-        let of = self.vertices;
-        let pairs = (1..6).flat_map(move |i| (0..i).map(move |j| ordered(of[i], of[j])));
-        pairs.filter(|[a, b]| a != b)
-    }
 }
 
 impl ShellState {
@@ -127,11 +120,6 @@ fn turned(angle: f64, rest: f64) -> f64 {
     } else {
         more
     }
-}
-
-/// Of an edge its ends, the triangle's corner opposite, and the one beyond.
-fn places(edge: usize) -> [usize; 4] {
-    [edge, (edge + 1) % 3, (edge + 2) % 3, 3 + edge]
 }
 
 fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
@@ -178,7 +166,7 @@ mod tests {
             ([true, false, true], [0, 1, 2, 3, 1, 5]),
         ] {
             let (of, compliance) = unfolded(inner);
-            let plate = of.plate(vertices, &compliance);
+            let (plate, _) = of.plate(vertices, &compliance);
             let shell = of.shell(vertices, &compliance).at_rest(flat());
             for (a, b, c) in [(1.0, 0.0, 0.0), (0.3, -0.5, 0.7), (0.0, 1.0, 0.2)] {
                 let bent = flat().map(|p| {

@@ -6,9 +6,9 @@
 //! curvature `κ` all over. For the three curvatures heights of least energy are sought by some conjugate gradients; borders, and what is next to
 //! them, stay where they are.
 
-use glam::{DMat3, DVec2, DVec3};
+use glam::{DMat3, DVec3};
 
-use super::rigidity::{DIRECTIONS, direction};
+use super::rigidity::{DIRECTIONS, on_cylinders, square};
 
 /// Elements that bend.
 pub(super) trait Functionals {
@@ -16,7 +16,7 @@ pub(super) trait Functionals {
     fn each(&self, visit: impl FnMut(&[u32], &[f64], DVec3));
 }
 
-/// By which share energies of cylinders along [`direction`]s fall when vertices that are `movable` move.
+/// By which share energies of cylinders along all directions fall when vertices that are `movable` move.
 pub(super) fn yields(elements: &impl Functionals, movable: &[bool]) -> [f64; DIRECTIONS] {
     // What the three curvatures, one in each component, pull with, and energies of what may move.
     let mut pull = vec![DVec3::ZERO; movable.len()];
@@ -31,8 +31,7 @@ pub(super) fn yields(elements: &impl Functionals, movable: &[bool]) -> [f64; DIR
                 moves += 1.0;
             }
         }
-        let q = [q, q * (moves / vertices.len() as f64)];
-        energy += DMat3::from_cols(q[1] * q[0].x, q[1] * q[0].y, q[1] * q[0].z);
+        energy += square(q) * (moves / vertices.len() as f64);
     });
     let precondition = |r: &[DVec3]| -> Vec<DVec3> {
         let scaled = |(r, d): (&DVec3, &f64)| if *d > 0.0 { *r / *d } else { DVec3::ZERO };
@@ -80,13 +79,10 @@ pub(super) fn yields(elements: &impl Functionals, movable: &[bool]) -> [f64; DIR
         moved.iter().zip(pull.iter().zip(&rest)).map(column).sum()
     };
     let fallen = DMat3::from_cols(columns(0), columns(1), columns(2));
+    let (fallen, energy) = (on_cylinders(&fallen), on_cylinders(&energy));
     std::array::from_fn(|k| {
-        let m: DVec2 = direction(k);
-        let curvature = DVec3::new(m.x * m.x, m.y * m.y, m.x * m.y);
-        let of = |form: &DMat3| curvature.dot(*form * curvature);
-        let (fallen, energy) = (of(&fallen), of(&energy));
-        if energy > 0.0 {
-            (fallen / energy).clamp(0.0, MOST)
+        if energy[k] > 0.0 {
+            (fallen[k] / energy[k]).clamp(0.0, MOST)
         } else {
             0.0
         }

@@ -29,7 +29,13 @@ fn energy(world: &World, s: &Simulation<'_>) -> f64 {
 #[test]
 fn a_system_is_what_its_elements_say_one_by_one() {
     let woven = "bending_bias = \"2e-5 N m\"";
-    for woven in ["", "shear = \"40 N/m\"\ndamping_mass = \"0.3 1/s\"", woven] {
+    let angles = format!("{woven}\nbending_model = \"dihedral\"");
+    for woven in [
+        "",
+        "shear = \"40 N/m\"\ndamping_mass = \"0.3 1/s\"",
+        woven,
+        &angles,
+    ] {
         let mut text = sheet(9, "weave = [1, 1, 0]", woven).replace("\"0 s\"", "\"2 ms\"");
         if woven.contains("bias") {
             text = text.replace("\"1e-5 N m\"", "[\"1e-4 N m\", \"3e-5 N m\"]");
