@@ -74,10 +74,12 @@ impl BodyMotion {
     /// The motion of a body of the scene.
     #[must_use]
     pub fn new(body: &scene::Body) -> Self {
-        match &body.motion {
-            None => Self::constant(body.velocity),
-            Some(motion) => Self::scripted(motion),
-        }
+        Self::of(body.velocity, body.motion.as_ref())
+    }
+
+    /// By keyframes, if there are any, else with a velocity in m/s.
+    pub(crate) fn of(velocity: DVec3, motion: Option<&scene::Motion>) -> Self {
+        motion.map_or_else(|| Self::constant(velocity), Self::scripted)
     }
 
     /// From keyframe to keyframe; without any the body stays.
@@ -96,7 +98,7 @@ impl BodyMotion {
     }
 
     /// Whether the body stays where it was placed.
-    pub(super) fn is_still(&self) -> bool {
+    pub(crate) fn is_still(&self) -> bool {
         matches!(self.0, Kind::Constant(velocity) if velocity == DVec3::ZERO)
     }
 
@@ -278,7 +280,7 @@ impl Pose {
     }
 
     /// A direction of the body, turned as it is.
-    fn turned(&self, direction: DVec3) -> DVec3 {
+    pub(crate) fn turned(&self, direction: DVec3) -> DVec3 {
         self.rotation.map_or(direction, |matrix| matrix * direction)
     }
 }

@@ -8,8 +8,8 @@ use glam::DVec3;
 use weft_runtime::Interval;
 
 use super::{
-    Axis, Balance, BendingModel, Body, Cloth, ClothSource, Material, MembraneModel, Motion, Output,
-    Pin, Scene, Shape, Surface, Time, Turn,
+    Axis, Balance, BendingModel, Body, Cloth, ClothSource, Held, Keyframe, Material, MembraneModel,
+    Motion, Output, Pin, Scene, Shape, Slide, Surface, Time, Turn,
 };
 
 impl Scene {
@@ -213,17 +213,7 @@ fn write_cloth(out: &mut String, cloth: &Cloth) -> std::fmt::Result {
     if !cloth.pins.is_empty() {
         writeln!(out, "pins = [ # m")?;
         for pin in &cloth.pins {
-            match *pin {
-                Pin::Nearest(point) => writeln!(out, "    {{ nearest = {} }},", vector(point))?,
-                Pin::Box { min, max } => {
-                    writeln!(
-                        out,
-                        "    {{ min = {}, max = {} }},",
-                        vector(min),
-                        vector(max)
-                    )?;
-                }
-            }
+            write_pin(out, pin)?;
         }
         writeln!(out, "]")?;
     }
@@ -231,6 +221,38 @@ fn write_cloth(out: &mut String, cloth: &Cloth) -> std::fmt::Result {
         writeln!(out, "weave = {}", vector(weave))?;
     }
     write_material(out, &cloth.material)
+}
+
+fn write_pin(out: &mut String, pin: &Pin) -> std::fmt::Result {
+    match pin.held {
+        Held::Nearest(point) => write!(out, "    {{ nearest = {}", vector(point))?,
+        Held::Box { min, max } => {
+            write!(out, "    {{ min = {}, max = {}", vector(min), vector(max))?;
+        }
+    }
+    match pin.slide {
+        Slide::Nowhere => {}
+        Slide::Rail(direction) => write!(out, ", rail = {}", vector(direction))?,
+        Slide::Plane(normal) => write!(out, ", plane = {}", vector(normal))?,
+    }
+    match &pin.motion {
+        None if pin.velocity == DVec3::ZERO => {}
+        None => write!(out, ", velocity = {}", vector(pin.velocity))?,
+        Some(motion) => {
+            // A table in a line: only lists break it.
+            let [center, interpolation, repeat] = motion_keys(motion);
+            write!(
+                out,
+                ", motion = {{ {center}, {interpolation}, {repeat}, keyframes = ["
+            )?;
+            writeln!(out)?;
+            for keyframe in &motion.keyframes {
+                writeln!(out, "        {},", keyframe_table(keyframe))?;
+            }
+            write!(out, "    ] }}")?;
+        }
+    }
+    writeln!(out, " }},")
 }
 
 fn write_material(out: &mut String, material: &Material) -> std::fmt::Result {
@@ -347,25 +369,37 @@ fn write_body(out: &mut String, body: &Body) -> std::fmt::Result {
 }
 
 fn write_motion(out: &mut String, motion: &Motion) -> std::fmt::Result {
+    let [center, interpolation, repeat] = motion_keys(motion);
     writeln!(out, "[body.motion]")?;
-    writeln!(out, "center = {} # m", vector(motion.center))?;
-    writeln!(out, "interpolation = \"{}\"", motion.interpolation.name())?;
-    writeln!(out, "repeat = {}", motion.repeat)?;
+    writeln!(out, "{center} # m")?;
+    writeln!(out, "{interpolation}\n{repeat}")?;
     writeln!(out, "keyframes = [ # s, m, rad")?;
     for keyframe in &motion.keyframes {
-        let (key, angles) = match keyframe.turn {
-            Turn::To(angles) => ("rotation", angles),
-            Turn::By(angles) => ("turn", angles),
-        };
-        let translation = vector(keyframe.translation);
-        writeln!(
-            out,
-            "    {{ time = {:?}, translation = {translation}, {key} = {} }},",
-            keyframe.time,
-            vector(angles)
-        )?;
+        writeln!(out, "    {},", keyframe_table(keyframe))?;
     }
     writeln!(out, "]")
+}
+
+/// All but keyframes.
+fn motion_keys(motion: &Motion) -> [String; 3] {
+    [
+        format!("center = {}", vector(motion.center)),
+        format!("interpolation = \"{}\"", motion.interpolation.name()),
+        format!("repeat = {}", motion.repeat),
+    ]
+}
+
+fn keyframe_table(keyframe: &Keyframe) -> String {
+    let (key, angles) = match keyframe.turn {
+        Turn::To(angles) => ("rotation", angles),
+        Turn::By(angles) => ("turn", angles),
+    };
+    format!(
+        "{{ time = {:?}, translation = {}, {key} = {} }}",
+        keyframe.time,
+        vector(keyframe.translation),
+        vector(angles)
+    )
 }
 
 fn write_mirror(out: &mut String, mirror: Option<Axis>) -> std::fmt::Result {

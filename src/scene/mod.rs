@@ -45,7 +45,7 @@ mod tests;
 
 use std::path::PathBuf;
 
-use glam::DVec3;
+use glam::{DMat3, DVec3};
 use weft_runtime::Policy;
 
 use crate::physics::air::Air;
@@ -296,9 +296,41 @@ impl BendingModel {
     }
 }
 
-/// Vertices that are held fixed.
+/// Vertices that are held, in all directions or in some, and where they are taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pin {
+    /// Which vertices these are.
+    pub held: Held,
+    /// Where they may go on their own.
+    pub slide: Slide,
+    /// Constant velocity in m/s with which they are taken along; zero for a pin at rest, or one with a motion.
+    pub velocity: DVec3,
+    /// How they are taken along, if not with a velocity. At time 0 they are where the cloth starts.
+    pub motion: Option<Motion>,
+}
+
+impl Pin {
+    /// Holds vertices where they are.
+    #[must_use]
+    pub fn still(held: Held) -> Self {
+        Self {
+            held,
+            slide: Slide::Nowhere,
+            velocity: DVec3::ZERO,
+            motion: None,
+        }
+    }
+
+    /// Whether it does the same to its vertices as another one.
+    #[must_use]
+    pub fn does_as(&self, other: &Self) -> bool {
+        (self.slide, self.velocity) == (other.slide, other.velocity) && self.motion == other.motion
+    }
+}
+
+/// The vertices of a pin.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pin {
+pub enum Held {
     /// The vertex nearest to this point of the initial shape, in m.
     Nearest(DVec3),
     /// All vertices of the initial shape inside this box, in m.
@@ -308,6 +340,51 @@ pub enum Pin {
         /// Upper corner.
         max: DVec3,
     },
+}
+
+impl Held {
+    /// The middle of it, in m.
+    #[must_use]
+    pub fn middle(&self) -> DVec3 {
+        match *self {
+            Self::Nearest(point) => point,
+            Self::Box { min, max } => min.midpoint(max),
+        }
+    }
+}
+
+/// Where held vertices may go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Slide {
+    /// They are fixed.
+    Nowhere,
+    /// Along a line with this direction, of unit length.
+    Rail(DVec3),
+    /// In a plane with this normal, of unit length.
+    Plane(DVec3),
+}
+
+impl Slide {
+    /// The orthogonal projection onto the directions that are free.
+    #[must_use]
+    pub fn free(self) -> DMat3 {
+        let along = |n: DVec3| DMat3::from_cols(n * n.x, n * n.y, n * n.z);
+        match self {
+            Self::Nowhere => DMat3::ZERO,
+            Self::Rail(direction) => along(direction),
+            Self::Plane(normal) => DMat3::IDENTITY - along(normal),
+        }
+    }
+
+    /// Its line or plane turned.
+    #[must_use]
+    pub fn turned(self, turn: impl Fn(DVec3) -> DVec3) -> Self {
+        match self {
+            Self::Nowhere => Self::Nowhere,
+            Self::Rail(direction) => Self::Rail(turn(direction)),
+            Self::Plane(normal) => Self::Plane(turn(normal)),
+        }
+    }
 }
 
 /// Something the cloth collides with.

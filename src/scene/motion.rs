@@ -1,7 +1,7 @@
-//! The scripted motion of a body: keyframes, as a scene gives them.
+//! The scripted motion of a body or a pin: keyframes, as a scene gives them.
 //!
-//! In: the table `motion` of a body. Out: a [`Motion`] whose times ascend and whose turns are slow enough to be followed in steps.
-//! Where the body is at a time says [`crate::collide::body_motion`].
+//! In: the table `motion` of one. Out: a [`Motion`] whose times ascend and whose turns are slow enough to be followed in steps.
+//! Where it is at a time says [`crate::collide::body_motion`]. What is said here of bodies holds for pins.
 
 use std::f64::consts::{PI, TAU};
 
@@ -51,6 +51,14 @@ pub enum Interpolation {
     Linear,
     /// From rest to rest: where it would be `s` of the way, it is `s² (3 − 2s)` of it.
     Smooth,
+}
+
+impl Keyframe {
+    /// Whether it is where the body was placed.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let (Turn::To(angles) | Turn::By(angles)) = self.turn;
+        self.translation == DVec3::ZERO && angles == DVec3::ZERO
+    }
 }
 
 impl Interpolation {
@@ -150,7 +158,7 @@ pub(super) fn motion(table: &Table<'_>, middle: DVec3, step: f64) -> Motion {
         } else if apart > SAME || alike < 1.0 - SAME {
             table.note(
                 "repeat",
-                "the last keyframe is not where the first is: the body would jump; add one that is",
+                "the last keyframe is not where the first is, and motions do not jump; add one that is",
             );
         }
     }
@@ -229,7 +237,7 @@ fn check_pace(table: &Table<'_>, before: Keyframe, next: Keyframe, angle: f64, s
     let in_step = (angle * (step / lasts).min(1.0)).to_degrees();
     if in_step > MOST_IN_A_STEP {
         let message = format!(
-            "the body turns by {in_step:.1} deg in a step of {} s, and the most is {MOST_IN_A_STEP} deg; take a later \
+            "this turns by {in_step:.1} deg in a step of {} s, and the most is {MOST_IN_A_STEP} deg; take a later \
              time, or a shorter time.step",
             Number(step)
         );

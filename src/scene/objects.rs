@@ -12,7 +12,9 @@ use super::material::material;
 use super::motion::motion;
 use super::quantity::{Dimension, Short};
 use super::reader::{Range, Table};
-use super::{Axis, Body, Cloth, ClothSource, Material, Pin, Shape, Surface, defaults};
+use super::{
+    Axis, Body, Cloth, ClothSource, Held, Material, Motion, Pin, Shape, Slide, Surface, defaults,
+};
 
 /// What the reading of one object needs to know of the rest of the scene.
 #[derive(Debug)]
@@ -94,7 +96,7 @@ pub(super) fn cloth(table: &Table<'_>, index: usize, surroundings: &Surroundings
         velocity: table
             .vector("velocity", Dimension::SPEED, Range::Any)
             .unwrap_or(DVec3::ZERO),
-        pins: table.tables("pins", MOST_PINS, |_, table| pin(table)),
+        pins: table.tables("pins", MOST_PINS, |_, table| pin(table, surroundings.step)),
     }
 }
 
@@ -106,7 +108,6 @@ pub(super) fn body(
 ) -> Option<Body> {
     let name = name(table, &format!("body{index}"), surroundings);
     let friction = table.quantity("friction", Dimension::NUMBER, Range::NonNegative);
-    let velocity = table.vector("velocity", Dimension::SPEED, Range::Any);
     let kind = table.choice(
         "shape",
         &[
@@ -126,25 +127,32 @@ pub(super) fn body(
         return None;
     };
     let (shape, edge) = shape(kind, table, surroundings);
-    let motion = table.has("motion").then(|| {
-        if velocity.is_some() {
-            table.note(
-                "motion",
-                "a body has `velocity` or `motion`, not both; a motion with two keyframes has a constant velocity between them",
-            );
-        }
-        table.table("motion", |table| {
-            motion(table, middle(&shape), surroundings.step)
-        })
-    });
+    let (velocity, motion) = way(table, "body", middle(&shape), surroundings.step);
     Some(Body {
         name,
         surface: surface(kind, table, edge),
         shape,
         friction: friction.unwrap_or(defaults::BODY_FRICTION),
-        velocity: velocity.unwrap_or(DVec3::ZERO),
+        velocity,
         motion,
     })
+}
+
+/// How a body or a pin moves, which turns about `middle` (m) unless it says otherwise: its velocity in m/s, or its motion.
+fn way(table: &Table<'_>, what: &str, middle: DVec3, step: f64) -> (DVec3, Option<Motion>) {
+    let velocity = table.vector("velocity", Dimension::SPEED, Range::Any);
+    let motion = table.has("motion").then(|| {
+        if velocity.is_some() {
+            table.note(
+                "motion",
+                format!(
+                    "a {what} has `velocity` or `motion`, not both; a motion with two keyframes has a constant velocity between them"
+                ),
+            );
+        }
+        table.table("motion", |table| motion(table, middle, step))
+    });
+    (velocity.unwrap_or(DVec3::ZERO), motion)
 }
 
 /// The point about which a body turns unless its motion says otherwise.
@@ -255,20 +263,51 @@ fn too_fine(grid: &Table<'_>, size: [f64; 2], vertices: [u64; 2], thickness: f64
     }
 }
 
-fn pin(table: &Table<'_>) -> Pin {
+/// Reads a pin, in steps of `step` seconds.
+fn pin(table: &Table<'_>, step: f64) -> Pin {
+    let held = held(table);
+    let rail = direction(table, "rail", "[1, 0, 0]");
+    let plane = direction(table, "plane", "[0, 0, 1]");
+    let slide = match (rail, plane) {
+        (None, None) => Slide::Nowhere,
+        (Some(direction), None) => Slide::Rail(direction),
+        (None, Some(normal)) => Slide::Plane(normal),
+        (Some(_), Some(_)) => {
+            table.note(
+                "plane",
+                "a pin slides along a `rail` or in a `plane`, not both",
+            );
+            Slide::Nowhere
+        }
+    };
+    let (velocity, motion) = way(table, "pin", held.middle(), step);
+    let first = motion.as_ref().and_then(|motion| motion.keyframes.first());
+    if first.is_some_and(|first| !first.is_at_rest()) {
+        let message = "the first keyframe of a pin is where the cloth starts: it takes neither translation nor rotation nor turn";
+        table.note("motion", message);
+    }
+    Pin {
+        held,
+        slide,
+        velocity,
+        motion,
+    }
+}
+
+fn held(table: &Table<'_>) -> Held {
     let point = |key| table.vector(key, Dimension::LENGTH, Range::Any);
     match (point("nearest"), point("min"), point("max")) {
-        (Some(nearest), None, None) => Pin::Nearest(nearest),
+        (Some(nearest), None, None) => Held::Nearest(nearest),
         (None, Some(min), Some(max)) => {
             if min.cmpgt(max).any() {
                 table.note("min", "must not be greater than `max` along any axis");
             }
-            Pin::Box { min, max }
+            Held::Box { min, max }
         }
         _ => {
             let message = "wants either `nearest = [x, y, z]` or both `min` and `max`";
             table.note("", message);
-            Pin::Nearest(DVec3::NAN)
+            Held::Nearest(DVec3::NAN)
         }
     }
 }

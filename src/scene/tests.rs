@@ -31,7 +31,12 @@ grid = { size = ["1 m", "50 cm"], vertices = [20, 30] }
 center = [0.1, "5 cm", 1]
 rotation = ["30 deg", 0, "0.1 rad"]
 velocity = [0, 0, "-1 m/s"]
-pins = [{ nearest = [0, 0, 1] }, { min = [0, 0, 0], max = [1, 1, 1] }]
+pins = [
+    { nearest = [0, 0, 1] },
+    { min = [0, 0, 0], max = [1, 1, 1] },
+    { nearest = [1, 0, 1], rail = [3, 0, 4], velocity = [0, "10 cm/s", 0] },
+    { nearest = [0, 1, 1], plane = [0, 0, 2], motion = { interpolation = "smooth", keyframes = [{ time = 0 }, { time = 1, turn = [0, 0, "5 deg"] }] } },
+]
 [cloth.material]
 density = "150 g/m2"
 stretch = "1 kN/m"
@@ -169,10 +174,36 @@ fn every_key_arrives_in_si_units() {
     assert_eq!(
         sheet.pins,
         [
-            Pin::Nearest(DVec3::Z),
-            Pin::Box {
+            Pin::still(Held::Nearest(DVec3::Z)),
+            Pin::still(Held::Box {
                 min: DVec3::ZERO,
                 max: DVec3::ONE
+            }),
+            Pin {
+                slide: Slide::Rail(DVec3::new(0.6, 0.0, 0.8)),
+                velocity: DVec3::new(0.0, 0.1, 0.0),
+                ..Pin::still(Held::Nearest(DVec3::new(1.0, 0.0, 1.0)))
+            },
+            Pin {
+                slide: Slide::Plane(DVec3::Z),
+                motion: Some(Motion {
+                    center: DVec3::new(0.0, 1.0, 1.0),
+                    interpolation: Interpolation::Smooth,
+                    repeat: false,
+                    keyframes: vec![
+                        Keyframe {
+                            time: 0.0,
+                            translation: DVec3::ZERO,
+                            turn: Turn::By(DVec3::ZERO),
+                        },
+                        Keyframe {
+                            time: 1.0,
+                            translation: DVec3::ZERO,
+                            turn: Turn::By(DVec3::Z * 5.0 * (std::f64::consts::PI / 180.0)),
+                        },
+                    ],
+                }),
+                ..Pin::still(Held::Nearest(DVec3::new(0.0, 1.0, 1.0)))
             }
         ]
     );
@@ -374,7 +405,7 @@ fn motions_that_cannot_be_are_refused() {
         (
             two("{ time = 0 }, { time = 0.01, turn = [0, 0, \"45 deg\"] }"),
             format!(
-                "{at}.keyframes.1.time: the body turns by 22.5 deg in a step of 0.005 s, and the most is 10 deg; take a \
+                "{at}.keyframes.1.time: this turns by 22.5 deg in a step of 0.005 s, and the most is 10 deg; take a \
                  later time, or a shorter time.step"
             ),
         ),
@@ -388,7 +419,7 @@ fn motions_that_cannot_be_are_refused() {
         (
             body("motion = { repeat = true, keyframes = [{ time = 0 }, { time = 1, translation = [0, 0, 1] }] }"),
             format!(
-                "{at}.repeat: the last keyframe is not where the first is: the body would jump; add one that is"
+                "{at}.repeat: the last keyframe is not where the first is, and motions do not jump; add one that is"
             ),
         ),
         (
@@ -773,6 +804,34 @@ fn bad_scenes_are_refused_with_these_words() {
         &[],
         &format!("{ok}:4: cloth.pins: wants either `nearest = [x, y, z]` or both `min` and `max`"),
     );
+    for (keys, message) in [
+        (
+            "rail = [1, 0, 0], plane = [1, 0, 0]",
+            "plane: a pin slides along a `rail` or in a `plane`, not both",
+        ),
+        (
+            "rail = [0, 0, 0]",
+            "rail: has no direction; it wants a vector such as [1, 0, 0]",
+        ),
+        (
+            "velocity = [1, 0, 0], motion = { keyframes = [{ time = 0 }] }",
+            "motion: a pin has `velocity` or `motion`, not both; a motion with two keyframes has a constant velocity between them",
+        ),
+        (
+            "motion = { keyframes = [{ time = 0, translation = [0, 0, 1] }] }",
+            "motion: the first keyframe of a pin is where the cloth starts: it takes neither translation nor rotation nor turn",
+        ),
+        (
+            "speed = 1",
+            "speed: unknown key; here can be `max`, `min`, `motion`, `nearest`, `plane`, `rail`, `velocity`",
+        ),
+    ] {
+        refused(
+            &cloth(&format!("pins = [{{ nearest = [0, 0, 0], {keys} }}]")),
+            &[],
+            &format!("{ok}:4: cloth.pins.{message}"),
+        );
+    }
     refused(
         &cloth("[wind]\nspeed = 1"),
         &[],

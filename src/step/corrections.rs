@@ -16,6 +16,7 @@ use super::body_response::{BodyResponse, least_rate};
 use super::contacts::Contacts;
 use super::edges::Edges;
 use super::impulses::{Impulses, Row};
+use super::pins::Hold;
 use super::row_exchange::RowExchange;
 use super::strain_limit::Stretched;
 use super::world::World;
@@ -50,6 +51,8 @@ pub(super) struct Correcting<'a> {
     pub(super) plan: &'a HaloPlan,
     pub(super) assembly: &'a Assembly,
     pub(super) bodies: &'a BodyResponse,
+    /// What pins do in the part.
+    pub(super) holds: &'a [Hold],
     /// Edges whose change of length is limited, and to which share in a part of a step.
     pub(super) edges: Option<(&'a Edges, f64)>,
     /// Positions at the start of the part, with halo.
@@ -203,10 +206,15 @@ impl Corrections {
         for slot in 0..self.impulses.vertices().len() {
             let vertex = self.impulses.vertices()[slot] as usize;
             if owned.contains(&vertex) {
-                let pinned = with.world.pinned()[vertex];
-                let free = if pinned { 0.0 } else { 1.0 / masses[vertex] };
-                let mobility = DMat3::from_diagonal(DVec3::splat(free));
+                let mobility = DMat3::from_diagonal(DVec3::splat(1.0 / masses[vertex]));
                 self.impulses.place(slot, v[vertex - owned.start], mobility);
+            }
+        }
+        for &(vertex, pin) in with.world.pins().of(&owned) {
+            if let Some(slot) = self.impulses.slot(vertex) {
+                let free = with.holds[pin as usize].free;
+                let mobility = free * (1.0 / masses[vertex as usize]);
+                self.impulses.set_mobility(slot, mobility);
             }
         }
         for c in with.bodies.constraints() {

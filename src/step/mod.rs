@@ -47,6 +47,9 @@ mod motion;
 mod moving_tests;
 mod newton;
 mod part;
+mod pins;
+#[cfg(test)]
+mod pins_tests;
 mod placing;
 mod recording;
 mod report;

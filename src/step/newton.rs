@@ -140,10 +140,11 @@ impl Simulation<'_> {
     /// Keeps what is prescribed as the first system has solved it.
     fn hold_still(&mut self) {
         let owned = self.owned();
-        let pinned = self.world.pinned()[owned].iter().enumerate();
         self.filter.clear();
-        for (row, _) in pinned.filter(|&(_, &pinned)| pinned) {
-            self.filter.fix(row, DVec3::ZERO);
+        for &(vertex, pin) in self.world.pins().of(&owned) {
+            let free = self.holds[pin as usize].free;
+            let row = vertex as usize - owned.start;
+            self.filter.constrain(row, free, DVec3::ZERO);
         }
         for c in self.bodies.constraints() {
             self.filter.constrain(c.local as usize, c.free, DVec3::ZERO);

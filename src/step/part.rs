@@ -22,6 +22,7 @@ use super::corrections::Correcting;
 use super::detect::detect;
 use super::error::StepError;
 use super::fault::{self, Fault};
+use super::pins::Hold;
 use super::report::{Clock, StepReport};
 use super::simulation::Simulation;
 use super::strain_limit::most_overstretched;
@@ -161,8 +162,21 @@ impl<'w> Simulation<'w> {
         Ok(contacts)
     }
 
+    /// Finds what pins do in the part.
+    pub(super) fn place_pins(&mut self) {
+        let end = self.part_time() + self.dt;
+        self.world.pins().place(end, &mut self.holds);
+    }
+
+    /// The velocity that a pin prescribes for a vertex, in m/s; nothing where that is free.
+    fn held_velocity(&self, vertex: u32, hold: &Hold) -> DVec3 {
+        let (at, starts) = (vertex as usize, self.world.model().rest());
+        hold.velocity(starts[at], self.x[at], self.dt)
+    }
+
     /// The velocities by which collisions are looked for.
     pub(super) fn foresee(&mut self) {
+        self.place_pins();
         let fall = self.world.scene().gravity * self.dt;
         let (v, pinned) = (&self.v, self.world.pinned());
         let shares = &self.everywhere.elements;
@@ -173,6 +187,11 @@ impl<'w> Simulation<'w> {
                 *foreseen = if pinned { v } else { v + fall };
             }
         });
+        for &(vertex, pin) in self.world.pins().of(&(0..self.x.len())) {
+            let hold = &self.holds[pin as usize];
+            let free = hold.free * (self.v[vertex as usize] + fall);
+            self.foreseen[vertex as usize] = free + self.held_velocity(vertex, hold);
+        }
     }
 
     /// On a modelled machine, computes what the price says for each of so many things.
@@ -217,16 +236,28 @@ impl<'w> Simulation<'w> {
     /// Empties the filter but for pins.
     pub(super) fn hold_pins(&mut self) {
         let owned = self.owned();
-        let pinned = self.world.pinned()[owned.clone()].iter().enumerate();
         self.filter.clear();
-        for (row, _) in pinned.filter(|&(_, &pinned)| pinned) {
-            self.filter.fix(row, -self.v[owned.start + row]);
+        for &(vertex, pin) in self.world.pins().of(&owned) {
+            let hold = &self.holds[pin as usize];
+            let change = self.held_velocity(vertex, hold) - self.v[vertex as usize];
+            let row = vertex as usize - owned.start;
+            self.filter.constrain(row, hold.free, change);
         }
     }
 
     /// What the integrator makes of the start of the part. Collective.
     fn begin_motion(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
         self.motion.begin(self.dt, &self.local_x, &self.local_v);
+        let owned = self.owned();
+        for &(vertex, pin) in self.world.pins().of(&owned) {
+            let hold = &self.holds[pin as usize];
+            if hold.moves() {
+                let i = vertex as usize - owned.start;
+                let (x, v) = (self.local_x[i], self.local_v[i]);
+                let state = (x, v, self.held_velocity(vertex, hold));
+                self.motion.hold(i, hold.free, state, self.dt);
+            }
+        }
         for c in self.bodies.constraints() {
             let i = c.local as usize;
             let (x, v) = (self.local_x[i], self.local_v[i]);
@@ -394,6 +425,7 @@ impl<'w> Simulation<'w> {
             plan: &self.plan,
             assembly: &self.assembly,
             bodies: &self.bodies,
+            holds: &self.holds,
             edges: self.edges.as_ref().zip(limit),
             x: &self.local_x,
             dt: self.dt,
@@ -477,10 +509,11 @@ impl<'w> Simulation<'w> {
         self.agree_on_collapse(comm, collapsed)?;
         let times = self.motion.extrapolation();
         let (from, to) = (&self.motion.v, &self.local_v);
-        let pinned = self.world.pinned()[owned].iter().enumerate();
         self.filter.clear();
-        for (i, _) in pinned.filter(|&(_, &pinned)| pinned) {
-            self.filter.fix(i, (to[i] - from[i]) / times);
+        for &(vertex, pin) in self.world.pins().of(&owned) {
+            let i = vertex as usize - owned.start;
+            let free = self.holds[pin as usize].free;
+            self.filter.constrain(i, free, (to[i] - from[i]) / times);
         }
         Ok(())
     }

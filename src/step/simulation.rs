@@ -19,6 +19,7 @@ use super::edges::Edges;
 use super::error::{Named, StepError};
 use super::geometry;
 use super::motion::{self, Motion};
+use super::pins::Hold;
 use super::placing::Placing;
 use super::report::StepReport;
 use super::row_exchange;
@@ -61,6 +62,8 @@ pub struct Simulation<'w> {
     pub(super) filter: Filter,
     pub(super) assembly: Assembly,
     pub(super) bodies: BodyResponse,
+    /// What pins do in the part.
+    pub(super) holds: Vec<Hold>,
     pub(super) corrections: Corrections,
     pub(super) motion: Motion,
     /// Those whose change of length matters, if it does.
@@ -173,6 +176,7 @@ impl<'w> Simulation<'w> {
             assembly: Assembly::new(world, &plan, &matrix, cg.shares()),
             cg,
             bodies: BodyResponse::new(owned),
+            holds: Vec::new(),
             corrections: Corrections::new(&plan, &team),
             reduction,
             motion: Motion::new(solver.integrator, solver.newton > 1, &plan),
@@ -340,6 +344,7 @@ impl<'w> Simulation<'w> {
         self.ahead = None;
         self.dt = self.stride.length(self.world.scene().time.step);
         self.load_local();
+        self.place_pins();
         self.hold_pins();
         self.motion.begin(self.dt, &self.local_x, &self.local_v);
         self.motion.share_ahead(comm)?;

@@ -5,12 +5,13 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
 
+use super::pins::Pins;
 use crate::collide::audit::{crossings, crossings_between};
 use crate::collide::body::{Analytic, BodySurface};
 use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
 use crate::physics::{ClothModel, PhysicsError};
-use crate::scene::{Culling, Pin, Preconditioner, Scene, Surface};
+use crate::scene::{Cloth, Culling, Held, Pin, Preconditioner, Scene, Surface};
 use crate::solve::aggregate_options;
 
 /// Contacts are reported this much beyond the thickness, as a share of it: what forces may add to the
@@ -35,6 +36,18 @@ pub enum WorldError {
         cloth: String,
         /// The pin's place in the list, from 0.
         pin: usize,
+    },
+    /// A vertex cannot do what two pins want.
+    #[error(
+        "pins {pins:?} of cloth `{cloth}` both hold vertex {vertex}, and differ; move one of their boxes, or have both slide and move alike"
+    )]
+    PinsDiffer {
+        /// The cloth's name.
+        cloth: String,
+        /// The places of both in the list, from 0.
+        pins: [usize; 2],
+        /// The vertex's index in that cloth's mesh.
+        vertex: usize,
     },
     /// Cloth starts where a body is.
     #[error(
@@ -95,6 +108,7 @@ pub struct World {
     body_motions: Vec<BodyMotion>,
     friction: Vec<f64>,
     pinned: Vec<bool>,
+    pins: Pins,
     velocities: Vec<DVec3>,
 }
 
@@ -120,23 +134,26 @@ impl World {
             .map(|(motion, mesh)| moved(motion, mesh, 0.0))
             .collect();
         let mut model = ClothModel::default();
-        let (mut pinned, mut velocities) = (Vec::new(), Vec::new());
+        let (mut held, mut velocities) = (Vec::new(), Vec::new());
+        let mut pins_before = 0;
         for cloth in &scene.cloths {
             let mesh = build_cloth(cloth)?;
             model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
-            let held = held_vertices(&mesh, &cloth.pins).map_err(|pin| WorldError::EmptyPin {
-                cloth: cloth.name.clone(),
-                pin,
-            })?;
+            let pin_of = pins_of_vertices(&mesh, cloth)?;
             check_start(
                 scene,
                 (&solids, &body_motions, &at_start),
                 &cloth.name,
                 &mesh,
             )?;
-            let start = |&held: &bool| if held { DVec3::ZERO } else { cloth.velocity };
-            velocities.extend(held.iter().map(start));
-            pinned.extend(held);
+            for pin in pin_of {
+                let vertex = velocities.len() as u32;
+                velocities.push(pin.map_or(cloth.velocity, |pin| {
+                    start_velocity(&cloth.pins[pin], cloth.velocity)
+                }));
+                held.extend(pin.map(|pin| (vertex, (pins_before + pin) as u32)));
+            }
+            pins_before += cloth.pins.len();
         }
         if scene.contact.self_collision {
             check_crossings(scene, &model)?;
@@ -158,6 +175,12 @@ impl World {
         let model = model.renumbered(tree.old_to_new());
         let (near, far) = model.couplings();
         let old = |v: usize| tree.new_to_old()[v] as usize;
+        let held: Vec<(u32, u32)> = (held.into_iter())
+            .map(|(vertex, pin)| (tree.old_to_new()[vertex as usize], pin))
+            .collect();
+        let mut pinned = vec![false; n];
+        held.iter()
+            .for_each(|&(vertex, _)| pinned[vertex as usize] = true);
         let surface = ClothSurface::new(
             model.triangles(),
             model.rest(),
@@ -179,7 +202,8 @@ impl World {
             bodies: bodies.collect(),
             body_motions,
             friction: scene.bodies.iter().map(|b| b.friction).collect(),
-            pinned: (0..n).map(|v| pinned[old(v)]).collect(),
+            pinned,
+            pins: Pins::new(scene.cloths.iter().flat_map(|cloth| &cloth.pins), held),
             velocities: (0..n).map(|v| velocities[old(v)]).collect(),
             graph,
             aggregates,
@@ -260,10 +284,15 @@ impl World {
         &self.friction
     }
 
-    /// Which vertices are held.
+    /// Which vertices are held, in some directions or in all.
     #[must_use]
     pub fn pinned(&self) -> &[bool] {
         &self.pinned
+    }
+
+    /// What holds these.
+    pub(super) fn pins(&self) -> &Pins {
+        &self.pins
     }
 
     /// Velocities at time 0 in m/s.
@@ -374,36 +403,47 @@ fn work(vertices: usize, near: &[[u32; 2]], far: &[[u32; 2]]) -> Vec<u32> {
     work
 }
 
-/// Which vertices pins hold; `Err` is the first pin that holds none.
-fn held_vertices(mesh: &TriMesh, pins: &[Pin]) -> Result<Vec<bool>, usize> {
-    let mut held = vec![false; mesh.positions.len()];
-    for (index, pin) in pins.iter().enumerate() {
-        let mut any = false;
-        match *pin {
-            Pin::Nearest(point) => {
-                let nearest = (0..held.len()).min_by(|&a, &b| {
+/// Of each vertex the pin that holds it.
+fn pins_of_vertices(mesh: &TriMesh, cloth: &Cloth) -> Result<Vec<Option<usize>>, WorldError> {
+    let mut pin_of: Vec<Option<usize>> = vec![None; mesh.positions.len()];
+    for (index, pin) in cloth.pins.iter().enumerate() {
+        let held: Vec<usize> = match pin.held {
+            Held::Nearest(point) => {
+                let nearest = (0..pin_of.len()).min_by(|&a, &b| {
                     let distance = |v: usize| mesh.positions[v].distance_squared(point);
                     distance(a).total_cmp(&distance(b))
                 });
-                if let Some(vertex) = nearest {
-                    held[vertex] = true;
-                    any = true;
-                }
+                nearest.into_iter().collect()
             }
-            Pin::Box { min, max } => {
-                for (held, p) in held.iter_mut().zip(&mesh.positions) {
-                    if p.cmpge(min).all() && p.cmple(max).all() {
-                        *held = true;
-                        any = true;
-                    }
-                }
-            }
+            Held::Box { min, max } => (mesh.positions.iter().enumerate())
+                .filter(|(_, p)| p.cmpge(min).all() && p.cmple(max).all())
+                .map(|(vertex, _)| vertex)
+                .collect(),
+        };
+        if held.is_empty() {
+            return Err(WorldError::EmptyPin {
+                cloth: cloth.name.clone(),
+                pin: index,
+            });
         }
-        if !any {
-            return Err(index);
+        for vertex in held {
+            let first = *pin_of[vertex].get_or_insert(index);
+            if !cloth.pins[first].does_as(pin) {
+                return Err(WorldError::PinsDiffer {
+                    cloth: cloth.name.clone(),
+                    pins: [first, index],
+                    vertex,
+                });
+            }
         }
     }
-    Ok(held)
+    Ok(pin_of)
+}
+
+/// The velocity in m/s with which a vertex starts that a pin holds, of cloth that starts with some.
+fn start_velocity(pin: &Pin, of_cloth: DVec3) -> DVec3 {
+    let free = pin.slide.free();
+    free * (of_cloth - pin.velocity) + pin.velocity
 }
 
 /// A body's mesh at a time in s.
