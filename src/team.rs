@@ -4,13 +4,18 @@
 //! corrections are loops in which every row does about the same. Here a loop is cut into as many shares as there are threads,
 //! each a run of patches. What a share writes is its own, and whatever is added up is added per patch or per
 //! row, in the same order whoever does it: the number of threads shows in no bit.
+//!
+//! Threads stay awake between loops, for waking them takes as long as a short loop; but not where all teams of the process that are at work have more
+//! threads than there are cores: who looks for work then keeps the one from its core that has it.
 
 use std::borrow::Borrow;
 use std::cell::Cell;
 use std::io;
+use std::num::NonZero;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::available_parallelism;
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, Yield};
 use weft_runtime::{Crew, Hired, Started};
@@ -23,9 +28,14 @@ const YIELDS: u32 = 40_000;
 /// How often it looks once nobody wants it awake any more: longer than what lies between two steps, of which the next would have to wake it.
 const LINGERS: u32 = 10_000;
 
+/// Threads of all teams of this process that are at work.
+static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     /// Whether this thread stays awake already.
     static WATCHES: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread's team is counted as being at work.
+    static LEADS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Threads that take shares of loops. Clones are the same threads.
@@ -100,14 +110,16 @@ impl Team {
     /// sleeping, for waking them takes as long as a short loop. They go on looking for a moment after it, for the next may follow soon. A
     /// thread that finds none for long sleeps all the same.
     pub fn awake<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _at_work = AtWork::begin(self);
         let Some(pool) = &self.pool else {
             return work();
         };
         pool.wanted.fetch_add(1, Ordering::Relaxed);
-        // Also when the work panics.
         let _over = Over(&pool.wanted);
-        let wanted = Arc::clone(&pool.wanted);
-        pool.threads.spawn_broadcast(move |_| watch(&wanted));
+        if !is_crowded() {
+            let wanted = Arc::clone(&pool.wanted);
+            pool.threads.spawn_broadcast(move |_| watch(&wanted));
+        }
         work()
     }
 
@@ -179,10 +191,17 @@ impl Team {
     }
 }
 
+/// Whether more threads are at work than there are cores.
+fn is_crowded() -> bool {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let cores = *CORES.get_or_init(|| available_parallelism().map_or(1, NonZero::get));
+    AT_WORK.load(Ordering::Relaxed) > cores
+}
+
 /// Waits for the last of so many threads, if it ends soon: sooner than the system would wake this one.
 fn spin_until_none(open: &AtomicUsize) {
     for _ in 0..SPINS {
-        if open.load(Ordering::Acquire) == 0 {
+        if is_crowded() || open.load(Ordering::Acquire) == 0 {
             break;
         }
         std::hint::spin_loop();
@@ -196,7 +215,7 @@ fn watch(wanted: &AtomicUsize) {
         return;
     }
     let (mut idle, mut lingers) = (0, 0);
-    while idle < SPINS + YIELDS && lingers < LINGERS {
+    while idle < SPINS + YIELDS && lingers < LINGERS && !is_crowded() {
         if rayon::yield_now() == Some(Yield::Executed) {
             (idle, lingers) = (0, 0);
             continue;
@@ -236,6 +255,27 @@ impl Crew for Team {
             spin_until_none(open);
         });
         Ok(())
+    }
+}
+
+/// So many threads are at work until this is dropped.
+struct AtWork(usize);
+
+impl AtWork {
+    /// `None` where this thread's team is counted already: it may ask for more within what it does.
+    fn begin(team: &Team) -> Option<Self> {
+        if LEADS.replace(true) {
+            return None;
+        }
+        AT_WORK.fetch_add(team.threads(), Ordering::Relaxed);
+        Some(Self(team.threads()))
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        AT_WORK.fetch_sub(self.0, Ordering::Relaxed);
+        LEADS.set(false);
     }
 }
 

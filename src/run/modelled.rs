@@ -13,8 +13,7 @@ use weft_study::prices::Prices;
 use weft_study::replay::Machine;
 
 use super::{RunError, VIRTUAL_STACK};
-use crate::output::Checkpoint;
-use crate::step::{PHASES, Simulation, World};
+use crate::step::{PHASES, Simulation, State, World};
 
 /// What a step took on a modelled machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,13 +46,13 @@ pub fn by_pass(prices: &Prices, passes: &[u32]) -> Prices {
     }
 }
 
-/// Takes steps on so many virtual ranks, at such prices ([`by_pass`]), and returns what those in `steps` took, in order.
+/// Takes steps from a state or from time 0 on so many virtual ranks, at such prices ([`by_pass`]), and returns what those in `steps` took, in order.
 ///
 /// # Errors
 /// What goes wrong in a step; more ranks than patches.
 pub fn run_modelled(
     world: &World,
-    start: Option<&Checkpoint>,
+    start: Option<&State>,
     steps: RangeInclusive<u64>,
     ranks: usize,
     machine: &Machine,
@@ -76,8 +75,8 @@ pub fn run_modelled(
     };
     let body = |comm: &mut dyn Comm| -> Result<Vec<ModelledStep>, RunError> {
         let mut simulation = Simulation::new(world, &*comm, &scope)?;
-        if let Some(checkpoint) = start {
-            simulation.restore(&checkpoint.state)?;
+        if let Some(state) = start {
+            simulation.restore(state)?;
         }
         let mut taken = Vec::new();
         while simulation.step() < *steps.end() {
@@ -138,6 +137,7 @@ mod tests {
     use std::path::Path;
 
     use weft_runtime::Policy;
+    use weft_runtime::comm::solo::Solo;
     use weft_runtime::comm::virtual_time::Network;
     use weft_study::bounds::bounds;
     use weft_study::layout::Layout;
@@ -235,11 +235,23 @@ mod tests {
         Scene::load(&path, &overrides).unwrap()
     }
 
+    /// The state some steps before these, in which ranks make three plans: what they did earlier no plan knows any more.
+    fn some_steps_before(world: &World, steps: (u64, u64)) -> State {
+        const PLANNED: u64 = 24;
+        let mut comm = Solo::new();
+        let mut simulation = Simulation::new(world, &comm, &ScopeOptions::default()).unwrap();
+        while simulation.step() < steps.0 - 1 - PLANNED {
+            simulation.advance(&mut comm).unwrap();
+        }
+        simulation.gather_state(&mut comm).unwrap().unwrap()
+    }
+
     /// Replays against whole runs of the same steps; what one rank takes in all.
     fn agrees(scene: &Scene, steps: (u64, u64), many: &[usize], policies: &[Policy]) {
         let folder = tempfile::tempdir().unwrap();
         let mut record = recorded(folder.path(), scene, steps);
         let world = World::build(scene).unwrap();
+        let start = some_steps_before(&world, steps);
         assert!(record.end().prices.product > 0.0);
         let prices = PRICES;
         let passes: Vec<u32> = (0..record.steps())
@@ -255,8 +267,8 @@ mod tests {
                 let seeds = if policy.steal && ranks > 2 { 4 } else { 1 };
                 for seed in 0..seeds {
                     let machine = machine(policy, seed);
-                    let full =
-                        run_modelled(&world, None, steps.0..=steps.1, ranks, &machine, &charged);
+                    let (counted, start) = (steps.0..=steps.1, Some(&start));
+                    let full = run_modelled(&world, start, counted, ranks, &machine, &charged);
                     let full = full.unwrap();
                     let layout = Layout::new(&header, ranks).unwrap();
                     let (of, on) = ((&header, &layout), (&prices, &machine));

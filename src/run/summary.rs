@@ -234,6 +234,12 @@ fn untraced(trace: &TraceSummary) -> Option<String> {
     })
 }
 
+/// Whether cloth is pulled along.
+fn pins_move(scene: &Scene) -> bool {
+    let mut pins = scene.cloths.iter().flat_map(|cloth| &cloth.pins);
+    pins.any(|pin| !pin.is_still())
+}
+
 /// What a reader of the result must know.
 fn warnings(world: &World, last: &Last) -> Vec<String> {
     let scene = world.scene();
@@ -242,9 +248,14 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
     if last.deepest > thickness {
         warnings.push(format!(
             "a vertex was {:.2} mm inside a body, deeper than the contact thickness of {:.2} mm: take a \
-             shorter time.step or a larger contact.thickness",
+             shorter time.step or a larger contact.thickness{}",
             1e3 * last.deepest,
-            1e3 * thickness
+            1e3 * thickness,
+            if pins_move(scene) {
+                ", unless pins take it there"
+            } else {
+                ""
+            }
         ));
     }
     if last.beyond_limit > STRAIN_SLACK {
@@ -265,7 +276,9 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
             None => "take a shorter time.step, or a time.shortest to which steps may be cut",
             Some(_) => "take a shorter time.shortest",
         };
-        warnings.push(format!("{reached}: {mend}"));
+        let pins = pins_move(scene)
+            .then_some(", unless its pins go farther than it reaches or faster than it can follow");
+        warnings.push(format!("{reached}: {mend}{}", pins.unwrap_or_default()));
     }
     if last.pierced > 0 {
         warnings.push(format!(

@@ -324,7 +324,18 @@ impl Pin {
     /// Whether it does the same to its vertices as another one.
     #[must_use]
     pub fn does_as(&self, other: &Self) -> bool {
-        (self.slide, self.velocity) == (other.slide, other.velocity) && self.motion == other.motion
+        let moves_alike = match (&self.motion, &other.motion) {
+            (None, None) => true,
+            (Some(own), Some(other)) => own.moves_as(other),
+            _ => false,
+        };
+        self.velocity == other.velocity && moves_alike && self.slide.free() == other.slide.free()
+    }
+
+    /// Whether it stays where it was.
+    #[must_use]
+    pub fn is_still(&self) -> bool {
+        self.velocity == DVec3::ZERO && self.motion.is_none()
     }
 }
 

@@ -53,11 +53,25 @@ pub enum Interpolation {
     Smooth,
 }
 
+impl Motion {
+    /// Whether it is the same as another one: the centre matters if there are turns about it.
+    pub(super) fn moves_as(&self, other: &Self) -> bool {
+        let turns = self.keyframes.iter().any(Keyframe::is_turned);
+        (self.interpolation, self.repeat) == (other.interpolation, other.repeat)
+            && self.keyframes == other.keyframes
+            && (!turns || self.center == other.center)
+    }
+}
+
 impl Keyframe {
-    /// Whether it is where the body was placed.
-    pub(super) fn is_at_rest(&self) -> bool {
+    fn is_turned(&self) -> bool {
         let (Turn::To(angles) | Turn::By(angles)) = self.turn;
-        self.translation == DVec3::ZERO && angles == DVec3::ZERO
+        angles != DVec3::ZERO
+    }
+
+    /// Whether it is elsewhere than where the body was placed, or turned; not if it is nowhere.
+    pub(super) fn is_away(&self) -> bool {
+        self.translation.is_finite() && (self.translation != DVec3::ZERO || self.is_turned())
     }
 }
 

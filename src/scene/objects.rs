@@ -13,7 +13,8 @@ use super::motion::motion;
 use super::quantity::{Dimension, Short};
 use super::reader::{Range, Table};
 use super::{
-    Axis, Body, Cloth, ClothSource, Held, Material, Motion, Pin, Shape, Slide, Surface, defaults,
+    Axis, Body, Cloth, ClothSource, Held, Keyframe, Material, Motion, Pin, Shape, Slide, Surface,
+    defaults,
 };
 
 /// What the reading of one object needs to know of the rest of the scene.
@@ -282,7 +283,7 @@ fn pin(table: &Table<'_>, step: f64) -> Pin {
     };
     let (velocity, motion) = way(table, "pin", held.middle(), step);
     let first = motion.as_ref().and_then(|motion| motion.keyframes.first());
-    if first.is_some_and(|first| !first.is_at_rest()) {
+    if first.is_some_and(Keyframe::is_away) {
         let message = "the first keyframe of a pin is where the cloth starts: it takes neither translation nor rotation nor turn";
         table.note("motion", message);
     }

@@ -178,13 +178,11 @@ impl<'w> Simulation<'w> {
     pub(super) fn foresee(&mut self) {
         self.place_pins();
         let fall = self.world.scene().gravity * self.dt;
-        let (v, pinned) = (&self.v, self.world.pinned());
-        let shares = &self.everywhere.elements;
+        let (v, shares) = (&self.v, &self.everywhere.elements);
         let foreseen = parts(&mut self.foreseen, shares).zip(shares);
         self.everywhere.run(foreseen, |(foreseen, share)| {
-            let motion = v[share.clone()].iter().zip(&pinned[share.clone()]);
-            for (foreseen, (&v, &pinned)) in foreseen.iter_mut().zip(motion) {
-                *foreseen = if pinned { v } else { v + fall };
+            for (foreseen, v) in foreseen.iter_mut().zip(&v[share.clone()]) {
+                *foreseen = *v + fall;
             }
         });
         for &(vertex, pin) in self.world.pins().of(&(0..self.x.len())) {
@@ -247,23 +245,28 @@ impl<'w> Simulation<'w> {
 
     /// What the integrator makes of the start of the part. Collective.
     fn begin_motion(&mut self, comm: &mut dyn Comm) -> Result<(), CommError> {
-        self.motion.begin(self.dt, &self.local_x, &self.local_v);
-        let owned = self.owned();
-        for &(vertex, pin) in self.world.pins().of(&owned) {
-            let hold = &self.holds[pin as usize];
-            if hold.moves() {
-                let i = vertex as usize - owned.start;
-                let (x, v) = (self.local_x[i], self.local_v[i]);
-                let state = (x, v, self.held_velocity(vertex, hold));
-                self.motion.hold(i, hold.free, state, self.dt);
-            }
-        }
+        self.begin_free_motion();
         for c in self.bodies.constraints() {
             let i = c.local as usize;
             let (x, v) = (self.local_x[i], self.local_v[i]);
             self.motion.hold(i, c.free, (x, v, v + c.change), self.dt);
         }
         self.motion.share_ahead(comm)
+    }
+
+    /// The same without contacts, and without what comes from other ranks.
+    pub(super) fn begin_free_motion(&mut self) {
+        self.motion.begin(self.dt, &self.local_x, &self.local_v);
+        let owned = self.owned();
+        for &(vertex, pin) in self.world.pins().of(&owned) {
+            let hold = &self.holds[pin as usize];
+            if !hold.is_fixed() {
+                let i = vertex as usize - owned.start;
+                let (x, v) = (self.local_x[i], self.local_v[i]);
+                let state = (x, v, self.held_velocity(vertex, hold));
+                self.motion.hold(i, hold.free, state, self.dt);
+            }
+        }
     }
 
     /// The first system of the part.

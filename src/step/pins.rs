@@ -84,9 +84,9 @@ impl Kind {
 }
 
 impl Hold {
-    /// Whether what is held moves at times.
-    pub(super) fn moves(&self) -> bool {
-        self.to.is_some()
+    /// Whether vertices stay where they are, in all directions.
+    pub(super) fn is_fixed(&self) -> bool {
+        self.to.is_none()
     }
 
     /// The velocity in m/s, in a part of `dt` s that begins with the vertex at `x`, of a vertex that started at `start` (m): in the directions that

@@ -284,6 +284,18 @@ fn pins_that_differ_must_not_hold_the_same_vertex() {
     };
     assert!(build("").is_ok());
     assert!(build(", velocity = [0, 0, 0]").is_ok());
+    // Alike but for what does not matter.
+    let both = |key: [&str; 2]| {
+        let pins = format!(
+            "pins = [{{ min = [-1, 0.1, -1], max = [1, 1, 1], {} }}, {{ nearest = [0.15, 0.15, 0], {} }}]",
+            key[0], key[1]
+        );
+        World::build(&scene(TIME, &pins, "")).is_ok()
+    };
+    let there = "motion = { keyframes = [{ time = 0 }, { time = 1, translation = [0, 0, 1] }] }";
+    let round = "motion = { keyframes = [{ time = 0 }, { time = 9, turn = [0, 0, 1] }] }";
+    assert!(both([there, there]) && both(["rail = [2, 0, 0]", "rail = [-1, 0, 0]"]));
+    assert!(!both([round, round]));
     for second in [
         ", rail = [1, 0, 0]",
         ", velocity = [0, 0, 1]",

@@ -346,7 +346,7 @@ impl<'w> Simulation<'w> {
         self.load_local();
         self.place_pins();
         self.hold_pins();
-        self.motion.begin(self.dt, &self.local_x, &self.local_v);
+        self.begin_free_motion();
         self.motion.share_ahead(comm)?;
         let collapsed = self.assemble_motion();
         self.agree_on_collapse(comm, collapsed)?;

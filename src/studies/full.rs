@@ -56,7 +56,7 @@ impl Source for Full {
             trace: None,
         };
         let (first, last) = self.steps;
-        let start = self.start.as_ref();
+        let start = self.start.as_ref().map(|checkpoint| &checkpoint.state);
         let steps = run_modelled(
             &self.world,
             start,

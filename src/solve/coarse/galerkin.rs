@@ -328,10 +328,9 @@ impl Loop for Adding<'_> {
                     Column::of_lanes(lanes, [y, last_y]),
                     Column::of_lanes(lanes, [w, last_w]),
                 ];
-                if let Some([free @ .., _, _, _]) = of_row {
+                if let Some([a, b, c, ..]) = of_row {
                     // S is symmetric.
-                    let [x, y, w] = z;
-                    z = free.map(|[a, b, c, _]| x.times(a).plus(y.times(b)).plus(w.times(c)));
+                    z = [mixed(z, a), mixed(z, b), mixed(z, c)];
                 }
                 let ([x, y, w], q) = (z, modes.offset(row));
                 let moments = [
@@ -396,10 +395,21 @@ fn add_block<L: Lanes>(lanes: L, z: &mut [L::Four; 6], [a, b, c]: [L::Four; 3], 
     z[1] = lanes.add(z[1], b);
     z[2] = lanes.add(z[2], c);
     // eₓ × q = (0, −q_z, q_y) and so on.
-    let less = |p, by, q, times| lanes.subtract(lanes.multiply(p, by), lanes.multiply(q, times));
-    z[3] = lanes.add(z[3], less(c, y, b, w));
-    z[4] = lanes.add(z[4], less(a, w, c, x));
-    z[5] = lanes.add(z[5], less(b, x, a, y));
+    z[3] = lanes.add(z[3], less(lanes, [c, y], [b, w]));
+    z[4] = lanes.add(z[4], less(lanes, [a, w], [c, x]));
+    z[5] = lanes.add(z[5], less(lanes, [b, x], [a, y]));
+}
+
+/// A product less another.
+#[inline(always)]
+fn less<L: Lanes>(lanes: L, [p, by]: [L::Four; 2], [q, times]: [L::Four; 2]) -> L::Four {
+    lanes.subtract(lanes.multiply(p, by), lanes.multiply(q, times))
+}
+
+/// A row of S times columns.
+#[inline(always)]
+fn mixed<L: Lanes>([x, y, w]: [Column<L>; 3], [a, b, c, _]: &[f64; 4]) -> Column<L> {
+    x.times(*a).plus(y.times(*b)).plus(w.times(*c))
 }
 
 /// z += A P for a vertex with some directions left.

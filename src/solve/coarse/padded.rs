@@ -1,7 +1,7 @@
 //! Products of blocks of six by six numbers in eight lanes: every entry rounds as in plain loops.
 //!
 //! A column is six numbers and two zeros, so that a processor with lanes for eight takes it at once, and one with lanes for four in two
-//! halves. Blocks that are only read are packed, and what stands in the last two lanes then belongs to the next column: lanes do not
+//! halves. No closure computes with lanes here: one that is not inlined is compiled for any processor. Blocks that are only read are packed, and what stands in the last two lanes then belongs to the next column: lanes do not
 //! mix, and nobody looks at these.
 
 use super::{Block, Six};
@@ -66,30 +66,47 @@ impl<L: Lanes> Column<L> {
     /// a y.
     #[inline(always)]
     pub(super) fn product(lanes: L, a: &Short, y: &Eight) -> Self {
-        let column = |c: usize| {
-            let column = a[6 * c..].first_chunk().unwrap_or(&[0.0; 8]);
-            Self(lanes, lanes.load_eight_short(column))
-        };
-        Self::combined(column, y)
+        // Three are added up and the other three, neither waits for the other, and then both.
+        let [p, q, r, s, t, u, ..] = *y;
+        let first = Self::short(lanes, a, 0).times(p);
+        let first = first.with_short(a, 1, q).with_short(a, 2, r);
+        let last = Self::short(lanes, a, 3).times(s);
+        let last = last.with_short(a, 4, t).with_short(a, 5, u);
+        first.plus(last)
+    }
+
+    /// A column of a packed block.
+    #[inline(always)]
+    fn short(lanes: L, a: &Short, c: usize) -> Self {
+        let column = a[6 * c..].first_chunk().unwrap_or(&[0.0; 8]);
+        Self(lanes, lanes.load_eight_short(column))
+    }
+
+    /// self + b times such a column, rounded once.
+    #[inline(always)]
+    fn with_short(self, a: &Short, c: usize, b: f64) -> Self {
+        self.plus_product(Self::short(self.0, a, c), b)
     }
 
     /// The six of `sums`, with aᵀ y in them, of which [`Column::across`] makes a column.
     #[inline(always)]
     pub(super) fn with_across(sums: [Self; 6], block: &Short, y: Self) -> [Self; 6] {
-        let with = |sum: Self, c: usize| {
-            let column = block[6 * c..].first_chunk().unwrap_or(&[0.0; 8]);
-            let column = sum.0.load_eight_short(column);
-            Self(sum.0, sum.0.fused_eight(sum.1, column, y.1))
-        };
         let [a, b, c, d, e, f] = sums;
         [
-            with(a, 0),
-            with(b, 1),
-            with(c, 2),
-            with(d, 3),
-            with(e, 4),
-            with(f, 5),
+            a.with_times(block, 0, y),
+            b.with_times(block, 1, y),
+            c.with_times(block, 2, y),
+            d.with_times(block, 3, y),
+            e.with_times(block, 4, y),
+            f.with_times(block, 5, y),
         ]
+    }
+
+    /// self + such a column times another, number by number.
+    #[inline(always)]
+    fn with_times(self, block: &Short, c: usize, y: Self) -> Self {
+        let column = Self::short(self.0, block, c);
+        Self(self.0, self.0.fused_eight(self.1, column.1, y.1))
     }
 
     /// The sums of the six numbers of each of six columns.
@@ -111,18 +128,6 @@ impl<L: Lanes> Column<L> {
         let [t, u, ..] = lanes.transposed(last);
         let sum = lanes.add(lanes.add(p, q), lanes.add(r, s));
         lanes.add(sum, lanes.add(t, u))
-    }
-
-    /// Columns times numbers: three are added up and the other three, neither waits for the other, and then both.
-    #[inline(always)]
-    fn combined(column: impl Fn(usize) -> Self, y: &Eight) -> Self {
-        let three = |c: usize| {
-            let mut sum = column(c).times(y[c]);
-            sum.add_product(column(c + 1), y[c + 1]);
-            sum.add_product(column(c + 2), y[c + 2]);
-            sum
-        };
-        three(0).plus(three(3))
     }
 
     /// self + a b, rounded once.
@@ -161,8 +166,17 @@ impl<L: Lanes> Column<L> {
 #[inline(always)]
 fn columns<L: Lanes>(lanes: L, block: &Padded) -> [Column<L>; 6] {
     let [a, b, c, d, e, f] = block;
-    let load = |eight| Column::of(lanes, eight);
-    [load(a), load(b), load(c), load(d), load(e), load(f)]
+    let (a, b, c) = (
+        Column::of(lanes, a),
+        Column::of(lanes, b),
+        Column::of(lanes, c),
+    );
+    let (d, e, f) = (
+        Column::of(lanes, d),
+        Column::of(lanes, e),
+        Column::of(lanes, f),
+    );
+    [a, b, c, d, e, f]
 }
 
 /// target ← target − a bᵀ for several targets, columns of both in ascending order.

@@ -25,27 +25,24 @@ impl<L: Lanes> Column<L> {
 
     #[inline(always)]
     fn store(self, six: &mut Six) {
-        let [first, last] = self.1.map(|four| self.0.store(four));
+        let [first, last] = self.1;
+        let (first, last) = (self.0.store(first), self.0.store(last));
         six[..4].copy_from_slice(&first);
         six[2..].copy_from_slice(&last);
     }
 
     /// self + other.
     #[inline(always)]
-    pub(super) fn plus(mut self, other: Self) -> Self {
-        for (own, other) in self.1.iter_mut().zip(other.1) {
-            *own = self.0.add(*own, other);
-        }
-        self
+    pub(super) fn plus(self, other: Self) -> Self {
+        let ([a, b], [c, d]) = (self.1, other.1);
+        Self(self.0, [self.0.add(a, c), self.0.add(b, d)])
     }
 
     /// self − other.
     #[inline(always)]
-    pub(super) fn minus(mut self, other: Self) -> Self {
-        for (own, other) in self.1.iter_mut().zip(other.1) {
-            *own = self.0.subtract(*own, other);
-        }
-        self
+    pub(super) fn minus(self, other: Self) -> Self {
+        let ([a, b], [c, d]) = (self.1, other.1);
+        Self(self.0, [self.0.subtract(a, c), self.0.subtract(b, d)])
     }
 
     /// Adds it to numbers in memory.
@@ -57,8 +54,9 @@ impl<L: Lanes> Column<L> {
     /// self b.
     #[inline(always)]
     pub(super) fn times(self, b: f64) -> Self {
-        let (lanes, b) = (self.0, self.0.splat(b));
-        Self(lanes, self.1.map(|four| lanes.multiply(four, b)))
+        let (lanes, [p, q]) = (self.0, self.1);
+        let b = lanes.splat(b);
+        Self(lanes, [lanes.multiply(p, b), lanes.multiply(q, b)])
     }
 }
 
