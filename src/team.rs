@@ -191,6 +191,12 @@ impl Team {
     }
 }
 
+/// From now on threads of this process do not stay awake between loops: others want the cores, which it does not see.
+pub fn share_cores() {
+    // More than any machine has.
+    AT_WORK.fetch_add(1 << 24, Ordering::Relaxed);
+}
+
 /// Whether more threads are at work than there are cores.
 fn is_crowded() -> bool {
     static CORES: OnceLock<usize> = OnceLock::new();

@@ -5,7 +5,7 @@
 //! the part: nothing adds up, and neither cut steps nor runs that go on from a checkpoint need to know of earlier parts. What is fixed for good keeps its place
 //! by having no velocity.
 //!
-//! These are the constraints with prescribed values of [BW98 §5]; bodies do not act on vertices that are held.
+//! These are the constraints with prescribed values of [BW98 §5]. Bodies leave fixed vertices alone, and push sliding ones by the impulses of `corrections` only.
 
 use std::ops::Range;
 
