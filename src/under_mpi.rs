@@ -59,10 +59,10 @@ pub(crate) fn run_scene(
     if arguments.idle.is_none() && env::var_os(WEFT_MPI_IDLE).is_none() {
         let idle = default_idle(&mpi, &cores, arguments);
         mpi.set_idle(idle);
-        if idle == Idle::SLEEP {
-            // Of other ranks of its node a process does not see the threads.
-            weftwork::team::share_cores();
-        }
+    }
+    if mpi.idle() == Idle::SLEEP {
+        // Of other ranks of its node a process does not see the threads.
+        weftwork::team::share_cores();
     }
 
     let mut options = run_options(arguments, world.scene(), mpi.size(), Driver::Mpi, stop);

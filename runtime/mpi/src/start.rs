@@ -221,6 +221,12 @@ impl Mpi {
         self.options.idle = idle;
     }
 
+    /// How it waits.
+    #[must_use]
+    pub fn idle(&self) -> Idle {
+        self.options.idle
+    }
+
     /// Time since the ranks started together.
     #[must_use]
     pub fn now(&self) -> Duration {
