@@ -194,25 +194,30 @@ fn an_arm_that_swings_pushes_a_curtain_and_does_not_cross_it() {
 
 #[test]
 fn a_run_goes_on_amid_a_motion_on_other_ranks_to_the_same_bits() {
-    let world = curtain();
+    ends_the_same(&curtain(), 90, 57);
+}
+
+/// So many steps on three ranks, from the beginning and from the state that one rank has after some of them, end with the bits of that one. How many
+/// vertices bodies held on it, in all steps.
+pub(super) fn ends_the_same(world: &World, steps: u64, restart: u64) -> u64 {
     let options = ScopeOptions::default();
     let mut comm = Solo::new();
-    let mut s = Simulation::new(&world, &comm, &options).unwrap();
-    let mut state = None;
-    for step in 0..90 {
-        if step == 57 {
+    let mut s = Simulation::new(world, &comm, &options).unwrap();
+    let (mut state, mut touched) = (None, 0);
+    for step in 0..steps {
+        if step == restart {
             state = s.gather_state(&mut comm).unwrap();
         }
-        s.advance(&mut comm).unwrap();
+        touched += s.advance(&mut comm).unwrap().constraints;
     }
     let (state, expected) = (state.unwrap(), bits(&s));
     for from_start in [true, false] {
         let ends = launch(3, |comm| {
-            let mut s = Simulation::new(&world, comm, &options).unwrap();
+            let mut s = Simulation::new(world, comm, &options).unwrap();
             if !from_start {
                 s.restore(&state).unwrap();
             }
-            while s.step() < 90 {
+            while s.step() < steps {
                 s.advance(comm).unwrap();
             }
             bits(&s)
@@ -222,6 +227,7 @@ fn a_run_goes_on_amid_a_motion_on_other_ranks_to_the_same_bits() {
             "{from_start}"
         );
     }
+    touched
 }
 
 /// A translation at an even pace is a velocity, to the bit, also where steps are cut.

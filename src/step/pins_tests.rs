@@ -3,8 +3,8 @@
 use glam::{DMat3, DVec3};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::solo::Solo;
-use weft_runtime::comm::threads::launch;
 
+use super::moving_tests::ends_the_same;
 use super::tests::run;
 use super::{Simulation, World};
 use crate::collide::BodyMotion;
@@ -212,11 +212,6 @@ fn pulled_over_a_ball(solver: &str) -> World {
     world(&scene(&time, &pins, ball))
 }
 
-fn bits(s: &Simulation<'_>) -> Vec<[u64; 3]> {
-    let all = s.positions().iter().chain(s.velocities());
-    all.map(|v| v.to_array().map(f64::to_bits)).collect()
-}
-
 #[test]
 fn pins_that_move_do_not_depend_on_ranks_or_on_where_a_run_began() {
     for solver in [
@@ -224,35 +219,8 @@ fn pins_that_move_do_not_depend_on_ranks_or_on_where_a_run_began() {
         "solver.integrator = \"bdf2\"",
         "solver.newton = 40\nsolver.newton_tolerance = 1e-2",
     ] {
-        let world = pulled_over_a_ball(solver);
-        let options = ScopeOptions::default();
-        let mut comm = Solo::new();
-        let mut s = Simulation::new(&world, &comm, &options).unwrap();
-        let (mut state, mut touched) = (None, 0);
-        for step in 0..45 {
-            if step == 21 {
-                state = s.gather_state(&mut comm).unwrap();
-            }
-            touched += s.advance(&mut comm).unwrap().constraints;
-        }
-        assert!(touched > 20, "{touched}");
-        let (state, expected) = (state.unwrap(), bits(&s));
-        for from_start in [true, false] {
-            let ends = launch(3, |comm| {
-                let mut s = Simulation::new(&world, comm, &options).unwrap();
-                if !from_start {
-                    s.restore(&state).unwrap();
-                }
-                while s.step() < 45 {
-                    s.advance(comm).unwrap();
-                }
-                bits(&s)
-            });
-            assert!(
-                ends.unwrap().iter().all(|got| *got == expected),
-                "{solver} {from_start}"
-            );
-        }
+        let touched = ends_the_same(&pulled_over_a_ball(solver), 45, 21);
+        assert!(touched > 20, "{solver}: {touched}");
     }
 }
 
