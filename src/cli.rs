@@ -16,7 +16,7 @@ use weftwork::run::TraceSteps;
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  weft run scenes/quick.toml
+  weft run quick
   weft run scenes/drape-floor.toml --ranks 4 --out runs/floor
   weft run scenes/drape-free.toml --set cloth.material.bending=1e-3 --no-steal
   mpirun -n 4 weft run scenes/drape-floor.toml --threads 2     (built with --features mpi)
@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Reads and checks a scene and its meshes, and prints all options in force.
     Check {
-        /// The scene file.
+        /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
         scene: PathBuf,
         /// Overrides a key of the scene, as in `time.step=2ms`.
         #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_override)]
@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Partition(PartitionArguments),
     /// Writes the linear system that a scene's next step solves first, for other solvers: A.mtx and b.mtx (MatrixMarket).
     System {
-        /// The scene file.
+        /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
         scene: PathBuf,
         /// The step after this state instead of the first one.
         #[arg(long, value_name = "CHECKPOINT")]
@@ -85,11 +85,10 @@ pub(crate) enum Command {
     },
     /// Studies how a scene scales: sweeps of ranks, policies, networks and patches, replayed on virtual ranks.
     Study(Box<StudyArguments>),
-    /// Lists the scenes in a folder.
+    /// Lists the scenes that are part of the program, or those in a folder.
     Scenes {
         /// The folder.
-        #[arg(default_value = "scenes")]
-        folder: PathBuf,
+        folder: Option<PathBuf>,
     },
     /// Says which version this is and what it was built with.
     Info,
@@ -187,7 +186,7 @@ pub(crate) struct ReportArguments {
 
 #[derive(clap::Args)]
 pub(crate) struct PartitionArguments {
-    /// The scene file.
+    /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
     pub(crate) scene: PathBuf,
     /// Number of parts, one for each rank [default: 12, or as many as there are patches].
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
@@ -211,7 +210,7 @@ pub(crate) struct PartitionArguments {
 
 #[derive(clap::Args)]
 pub(crate) struct RunArguments {
-    /// The scene file.
+    /// The scene file, or the name of a scene that is part of the program (`weft scenes`).
     pub(crate) scene: PathBuf,
     /// Number of ranks [default: the scene's balance.ranks, else one per core, at least 2, at most 16, and no more than patches].
     #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]

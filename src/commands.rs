@@ -1,6 +1,6 @@
 //! The commands that are no run: they look at a scene, at runs that were, or at the program itself.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,8 @@ use weftwork::mesh::{build_body, build_cloth, check_spacing};
 use weftwork::output::{FrameAudit, write_system, write_whole};
 use weftwork::report::{PartitionComparison, compare, last_frame, partition_picture};
 use weftwork::run::{FEATURES, RunError, read_state, uneven};
-use weftwork::scene::Scene;
+use weftwork::scene::built_in::BUILT_IN;
+use weftwork::scene::{Scene, SceneError};
 use weftwork::step::{Simulation, State, StepError, World};
 
 use crate::cli::{PartitionArguments, ReportArguments};
@@ -175,7 +176,7 @@ fn state_of(world: &World, checkpoint: Option<&Path>) -> Result<Option<State>, F
 /// Loads a scene and checks what its files hold.
 pub(crate) fn load(path: &Path, overrides: &[(String, String)]) -> Result<Scene, Failure> {
     let invalid = |message: String| Failure { code: 3, message };
-    let scene = Scene::load(path, overrides).map_err(|e| invalid(e.to_string()))?;
+    let scene = Scene::find(path, overrides).map_err(|e| invalid(e.to_string()))?;
     for cloth in &scene.cloths {
         let mesh = build_cloth(cloth).map_err(|e| invalid(e.to_string()))?;
         if scene.contact.self_collision {
@@ -265,7 +266,19 @@ pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
     say(text)
 }
 
-pub(crate) fn list_scenes(folder: &Path) -> Result<(), Failure> {
+/// Lists the scenes in a folder, or, without one, those that are part of the program.
+pub(crate) fn list_scenes(folder: Option<&Path>) -> Result<(), Failure> {
+    let mut list = String::new();
+    let mut line = |name: &dyn fmt::Display, scene: Result<Scene, SceneError>| {
+        let title = scene.map_or_else(|_| "(not valid; see `weft check`)".to_owned(), |s| s.title);
+        writeln!(list, "{name:<28} {title}").expect("strings take all that is written");
+    };
+    let Some(folder) = folder else {
+        for scene in &BUILT_IN {
+            line(&scene.name, Scene::find(Path::new(scene.name), &[]));
+        }
+        return say(list);
+    };
     let failure = |e: io::Error| Failure {
         code: 5,
         message: format!(
@@ -281,11 +294,8 @@ pub(crate) fn list_scenes(folder: &Path) -> Result<(), Failure> {
         }
     }
     files.sort();
-    let mut list = String::new();
     for path in files {
-        let scene = Scene::load(&path, &[]);
-        let title = scene.map_or_else(|_| "(not valid; see `weft check`)".to_owned(), |s| s.title);
-        writeln!(list, "{:<28} {title}", path.display()).expect("strings take all that is written");
+        line(&path.display(), Scene::load(&path, &[]));
     }
     say(list)
 }

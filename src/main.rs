@@ -82,7 +82,7 @@ fn main() -> ExitCode {
             overrides,
         } => write_linear_system(&scene, state.as_deref(), &out, &overrides),
         Command::Study(arguments) => studies::study(&arguments),
-        Command::Scenes { folder } => list_scenes(&folder),
+        Command::Scenes { folder } => list_scenes(folder.as_deref()),
         Command::Audit { run, strict } => audit_run(&run, strict),
         Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),
     };

@@ -26,6 +26,7 @@
 //! The keys are documented in [`load`]; [`Scene::echo`] writes all effective options.
 //! Meshes are read and built by [`crate::mesh`], which has its own checks.
 
+pub mod built_in;
 pub mod defaults;
 mod document;
 mod duplicate;

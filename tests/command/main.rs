@@ -6,6 +6,7 @@
 )]
 
 mod audit;
+mod book;
 mod compare;
 mod failures;
 mod place;
