@@ -237,7 +237,7 @@ passes 120 3 "$weft" run scenes/quick.toml --out "$out/traced" "${quiet[@]}" --s
 diff <(echo "state hash $(hash_of "$out/stdout")") \
     <("$weft" run scenes/quick.toml --ranks 1 --out "$out/whole" "${quiet[@]}" --steps 40) || fail "a traced run has another state"
 [ "$(grep -c '"process_name"' "$out/traced/trace.json")" = 3 ] || fail "not three processes in the trace"
-WEFT_TRACED_RUN=$out/traced cargo test --locked --features mpi --test command -q from_elsewhere
+WEFT_TRACED_RUN=$out/traced cargo test --locked --test command -q from_elsewhere
 grep -o '"clock_[a-z_]*":[^"{}]*' "$out/traced/trace.json" | head -9 | tail -3 | sed 's/^/  rank 2: /'
 
 say "the command fails as a whole"
