@@ -327,5 +327,11 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         halvings: first.halvings,
         stop: first.sufficed,
         share_s: slowest(4),
+        passes: first.passes,
+        rounds: first.rounds,
+        unsettled: first.unsettled,
+        unsettled_rate: first.lacking,
+        clamped: total(&|r| r.clamped),
+        rough: first.rough,
     }
 }
