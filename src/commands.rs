@@ -223,15 +223,19 @@ pub(crate) fn audit_run(run: &Path, strict: bool) -> Result<(), Failure> {
     let mut text = format!("{audit}\n");
     for frame in &audit.crossing {
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "step {:>6}: {} pairs, {}",
-            frame.step, frame.pairs, frame.file
-        );
+        let _ = writeln!(text, "step {:>6}: {}, {}", frame.step, frame, frame.file);
     }
     say(text)?;
     if strict && !audit.crossing.is_empty() {
-        let message = format!("the cloth of {} crosses itself", run.display());
+        let message = format!(
+            "the cloth of {} crosses {}",
+            run.display(),
+            if audit.has_crossed_bodies() {
+                "bodies"
+            } else {
+                "itself"
+            }
+        );
         return Err(Failure { code: 4, message });
     }
     Ok(())

@@ -45,7 +45,7 @@ use self::reports::{RankStep, Reports};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
-use self::summary::{complete, partition_record, record, summarise};
+use self::summary::{UNCROSS_BODIES, complete, partition_record, record, summarise};
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
@@ -108,7 +108,7 @@ pub struct RunOptions {
     pub trace: Option<TraceSteps>,
     /// Whether to record shape and cost of tests, and of which steps if not of the last.
     pub record: Option<Option<TraceSteps>>,
-    /// Whether frames are looked at for cloth that crosses itself.
+    /// Whether frames are looked at for cloth that crosses itself or bodies.
     pub audit: Option<Audit>,
     /// How to show progress: a bar, lines, or nothing.
     pub progress: Show,
@@ -120,7 +120,7 @@ pub struct RunOptions {
     pub mpi: Option<String>,
 }
 
-/// What is done about cloth that crosses itself in a frame.
+/// What is done about cloth that crosses itself or a body in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audit {
     /// It is told.
@@ -166,6 +166,8 @@ pub struct RunSummary {
     pub strain: f64,
     /// Pairs of an edge and a triangle of the cloth that cross in the last state.
     pub crossings: usize,
+    /// Those of cloth and bodies.
+    pub pierced: usize,
     /// How steps were cut.
     pub cuts: Cuts,
     /// Why linear solves went no further.
@@ -243,8 +245,12 @@ impl RunSummary {
     #[must_use]
     pub fn audit_failure(&self, options: &RunOptions) -> Option<String> {
         let audit = (self.audit.as_ref()).filter(|_| options.audit == Some(Audit::Strict))?;
-        (!audit.crossing.is_empty())
-            .then(|| format!("{audit}; take a shorter time.step or a larger contact.thickness"))
+        let advice = if audit.has_crossed_bodies() {
+            UNCROSS_BODIES
+        } else {
+            "take a shorter time.step or a larger contact.thickness"
+        };
+        (!audit.crossing.is_empty()).then(|| format!("{audit}; {advice}"))
     }
 }
 

@@ -7,12 +7,12 @@ use glam::DVec3;
 
 use super::reports::RankStep;
 use super::{Last, RunOptions, Show, Start};
-use crate::collide::audit::crossings;
+use crate::collide::audit::Skin;
 use crate::mesh::TriMesh;
 use crate::output::checkpoint::Header;
 use crate::output::{
-    Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter, OutputError,
-    Picture, PolyData, Progress, RunDirectory, Values, state_hash,
+    AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter,
+    OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
 };
 use crate::step::{Simulation, State, StepReport, World};
 
@@ -184,16 +184,18 @@ impl<'w> Writer<'w> {
         let output = &self.world.scene().output;
         self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
         let time = simulation.time();
-        let depths = simulation
-            .positions()
-            .iter()
-            .map(|&x| self.world.depth(x, time));
-        self.deepest = depths.fold(self.deepest, f64::max);
+        let deepest = self.world.deepest(simulation.positions(), time);
+        self.deepest = self.deepest.max(deepest);
         let x = self.world.original_order(simulation.positions());
         let moving = self.world.moved_bodies(time);
         self.write_frame(simulation, &x, &moving)?;
         if let Some(audit) = &mut self.audit {
-            audit.look(&self.directory, simulation.step(), &x, &self.triangles)?;
+            let frame = AuditedFrame {
+                step: simulation.step(),
+                cloth: Skin::new(&x, &self.triangles),
+                bodies: Some(self.world.audited_bodies(time)),
+            };
+            audit.look(&self.directory, &frame)?;
         }
         self.frames += usize::from(self.series.is_some());
         Ok(())
@@ -260,7 +262,7 @@ impl<'w> Writer<'w> {
         Last {
             hash: state_hash(simulation.step(), &x, &v),
             steps: simulation.step(),
-            crossings: crossings(&x, &self.triangles).len(),
+            crossings: Skin::new(&x, &self.triangles).crossings().len(),
             pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
             audit: self.audit,
             frames: self.frames,
