@@ -31,18 +31,13 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
         drop(writeln!(io::stderr(), "note: {note}"));
     }
     let mut text = scene.echo();
-    for (index, (cloth, pieces)) in scene.cloths.iter().zip(world.pieces()).enumerate() {
+    for (index, cloth) in scene.cloths.iter().enumerate() {
+        let bends = world.model().bending(index);
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "# cloth `{}` {}\n# cloth `{}`: {} {}, {} coincident vertices",
-            cloth.name,
-            world.model().bending(index),
-            cloth.name,
-            pieces.count,
-            if pieces.count == 1 { "piece" } else { "pieces" },
-            pieces.coincident
-        );
+        let _ = writeln!(text, "# cloth `{}` {bends}", cloth.name);
+    }
+    for sizes in world.sizes() {
+        let _ = writeln!(text, "# {sizes}");
     }
     say(text)
 }

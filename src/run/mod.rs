@@ -45,7 +45,7 @@ use self::reports::{RankStep, Reports};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
-use self::summary::{UNCROSS_BODIES, complete, partition_record, record, summarise};
+use self::summary::{STRAIN_SLACK, UNCROSS_BODIES, complete, partition_record, record, summarise};
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
@@ -324,6 +324,8 @@ struct Last {
     deepest: f64,
     strain: f64,
     beyond_limit: f64,
+    /// How strain came to be beyond a limit.
+    breach: Option<String>,
 }
 
 /// Simulates a scene from start to end.
@@ -478,6 +480,9 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
             None => world.scene().time.overshoot(),
             Some(_) => None,
         };
+        for sizes in world.sizes() {
+            drop(writeln!(io::stderr(), "note: {sizes}"));
+        }
         for note in uneven.into_iter().chain(overshoot) {
             drop(writeln!(io::stderr(), "note: {note}"));
         }
@@ -604,6 +609,7 @@ fn rank_loop(
         frame(&mut writer, &simulation, &mut watch, comm)?;
     }
     let mut reports = Reports::default();
+    let mut has_told = false;
     let alone = comm.size() == 1;
     while simulation.step() < steps && totals.stopped.is_none() {
         let step = simulation.step() + 1;
@@ -668,7 +674,17 @@ fn rank_loop(
         reports.write(comm, writer.as_mut())?;
         let elapsed = comm.now().saturating_sub(begin);
         let seen = (writer.as_ref()).map(|writer| writer.see(&simulation, elapsed));
-        reports.send(comm, RankStep { report, strains }, seen)?;
+        let breach = if strains.beyond > STRAIN_SLACK && !std::mem::replace(&mut has_told, true) {
+            simulation.breach(&strains)
+        } else {
+            None
+        };
+        let own = RankStep {
+            report,
+            strains,
+            breach,
+        };
+        reports.send(comm, own, seen)?;
         let mut decision = if alone {
             decide(&writer, 0)
         } else {

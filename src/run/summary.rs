@@ -23,7 +23,7 @@ pub const FEATURES: &[&str] = if cfg!(feature = "mpi") { &["mpi"] } else { &[] }
 /// What may keep cloth from crossing bodies.
 pub(super) const UNCROSS_BODIES: &str = "take a shorter time.step, cloth whose edges are no longer than those of the body's triangles, or more room between bodies";
 /// Strain beyond the limit that is warned of.
-const STRAIN_SLACK: f64 = 0.02;
+pub(super) const STRAIN_SLACK: f64 = 0.02;
 
 pub(super) fn partition_record(world: &World, ranks: usize) -> Result<PartitionRecord, RunError> {
     let ownership = Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
@@ -276,13 +276,21 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
             let beyond = 100.0 * last.beyond_limit;
             format!("a cloth was stretched by {beyond:.1} % beyond its limit")
         };
-        let mend = match scene.time.shortest {
-            None => "take a shorter time.step, or a time.shortest to which steps may be cut",
-            Some(_) => "take a shorter time.shortest",
-        };
-        let pins = pins_move(scene)
-            .then_some(", unless its pins go farther than it reaches or faster than it can follow");
-        warnings.push(format!("{reached}: {mend}{}", pins.unwrap_or_default()));
+        warnings.push(match &last.breach {
+            Some(told) => format!("{reached}: {told}"),
+            None => {
+                let mend = match scene.time.shortest {
+                    None => {
+                        "take a shorter time.step, or a time.shortest to which steps may be cut"
+                    }
+                    Some(_) => "take a shorter time.shortest",
+                };
+                let pins = pins_move(scene).then_some(
+                    ", unless its pins go farther than it reaches or faster than it can follow",
+                );
+                format!("{reached}: {mend}{}", pins.unwrap_or_default())
+            }
+        });
     }
     if last.pierced > 0 {
         warnings.push(format!(

@@ -14,7 +14,7 @@ use crate::output::{
     AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter,
     OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
 };
-use crate::step::{Simulation, State, StepReport, World};
+use crate::step::{Breach, Simulation, State, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
@@ -47,6 +47,8 @@ pub(super) struct Writer<'w> {
     deepest: f64,
     strain: f64,
     beyond_limit: f64,
+    /// The first breach of a limit of strain since the run began or went on.
+    breach: Option<Breach>,
     audit: Option<FrameAudit>,
 }
 
@@ -111,6 +113,7 @@ impl<'w> Writer<'w> {
                 .unwrap_or(f64::NEG_INFINITY),
             strain: header.map_or(0.0, |header| header.strain),
             beyond_limit: header.map_or(0.0, |header| beyond_limit(world, header)),
+            breach: None,
             audit: options.audit.map(|_| FrameAudit::default()),
         })
     }
@@ -129,6 +132,15 @@ impl<'w> Writer<'w> {
 
     /// One step has been taken, of which this was seen and ranks have reported that.
     pub(super) fn step(&mut self, seen: &Seen, ranks: &[RankStep]) -> Result<(), OutputError> {
+        if self.breach.is_none() {
+            let told = ranks.iter().filter_map(|rank| rank.breach.clone());
+            self.breach = told.reduce(Breach::worse);
+            if let Some(breach) = &self.breach {
+                let told = &breach.told;
+                self.progress
+                    .warn(&format!("strain goes beyond its limit, {told}"));
+            }
+        }
         let row = row(self.world, seen, ranks);
         self.strain = self.strain.max(row.max_strain);
         let beyond = ranks.iter().map(|rank| rank.strains.beyond);
@@ -269,6 +281,7 @@ impl<'w> Writer<'w> {
             deepest: self.deepest,
             strain: self.strain,
             beyond_limit: self.beyond_limit,
+            breach: self.breach.map(|breach| breach.told),
         }
     }
 }

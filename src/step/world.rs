@@ -372,6 +372,13 @@ impl World {
         pairs.sum()
     }
 
+    /// The distance of a point from each body at this time, in m; negative inside.
+    pub(super) fn gaps(&self, p: DVec3, time: f64) -> Vec<f64> {
+        let bodies = self.solids.iter().zip(&self.body_motions);
+        let gaps = bodies.map(|(solid, motion)| solid.gap(motion.at(time).undo(p)));
+        gaps.collect()
+    }
+
     /// How deep the deepest of some points is inside a body at this time, in m; negative if all are outside all of them.
     #[must_use]
     pub fn deepest(&self, points: &[DVec3], time: f64) -> f64 {
