@@ -7,6 +7,7 @@
 
 mod audit;
 mod compare;
+mod crossings;
 mod failures;
 mod place;
 mod report;
