@@ -12,6 +12,7 @@ mod failures;
 mod place;
 mod report;
 mod restart;
+mod sizes;
 mod study;
 mod trace;
 
