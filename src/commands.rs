@@ -32,18 +32,13 @@ pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result
         drop(writeln!(io::stderr(), "note: {note}"));
     }
     let mut text = scene.echo();
-    for (index, (cloth, pieces)) in scene.cloths.iter().zip(world.pieces()).enumerate() {
+    for (index, cloth) in scene.cloths.iter().enumerate() {
+        let bends = world.model().bending(index);
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "# cloth `{}` {}\n# cloth `{}`: {} {}, {} coincident vertices",
-            cloth.name,
-            world.model().bending(index),
-            cloth.name,
-            pieces.count,
-            if pieces.count == 1 { "piece" } else { "pieces" },
-            pieces.coincident
-        );
+        let _ = writeln!(text, "# cloth `{}` {bends}", cloth.name);
+    }
+    for sizes in world.sizes() {
+        let _ = writeln!(text, "# {sizes}");
     }
     say(text)
 }
@@ -224,15 +219,19 @@ pub(crate) fn audit_run(run: &Path, strict: bool) -> Result<(), Failure> {
     let mut text = format!("{audit}\n");
     for frame in &audit.crossing {
         // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "step {:>6}: {} pairs, {}",
-            frame.step, frame.pairs, frame.file
-        );
+        let _ = writeln!(text, "step {:>6}: {}, {}", frame.step, frame, frame.file);
     }
     say(text)?;
     if strict && !audit.crossing.is_empty() {
-        let message = format!("the cloth of {} crosses itself", run.display());
+        let message = format!(
+            "the cloth of {} crosses {}",
+            run.display(),
+            if audit.has_crossed_bodies() {
+                "bodies"
+            } else {
+                "itself"
+            }
+        );
         return Err(Failure { code: 4, message });
     }
     Ok(())

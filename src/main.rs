@@ -379,14 +379,15 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
     );
     format!(
         "\n{phases}\n{balance}\n\
-         State: {depth} in any frame, strain at most {strain:.2} %, {crossings} crossing pairs in the \
-         last state\n{audit}\
+         State: {depth} in any frame, strain at most {strain:.2} %, crossing pairs in the last state: \
+         {crossings} of cloth and cloth, {pierced} of cloth and bodies\n{audit}\
          Wrote {out}: run.json history.csv{frames}\n\
          {steps} steps of {vertices} vertices in {seconds:.1} s{resumed}\n{trace}",
         phases = summary.phases,
         balance = summary.balance,
         strain = 100.0 * summary.strain,
         crossings = summary.crossings,
+        pierced = summary.pierced,
         out = options.out.display(),
         frames = match summary.frames {
             0 => String::new(),

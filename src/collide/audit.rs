@@ -1,116 +1,283 @@
-//! Counting crossings: edges of the cloth that pass through its triangles.
+//! Counting crossings: edges that pass through triangles, of cloth with itself and of cloth with bodies.
 //!
-//! A frame without crossings is one in which cloth does not cut through itself. On which side of a plane a point lies is
-//! the sign of a determinant, which is told exactly \[She97\]: first with an error bound, and where that leaves a doubt
-//! with as many digits as it takes. So a crossing is one whatever the rounding, for the positions that a frame holds.
-//! Features that only touch do not cross.
+//! A frame without crossings is one in which cloth cuts neither through itself nor through a body made of triangles. On
+//! which side of a plane a point lies is the sign of a determinant, which is told exactly \[She97\]: first with an error
+//! bound, and where that leaves a doubt with as many digits as it takes. So a crossing is one whatever the rounding, for
+//! the positions that a frame holds. Features that only touch do not cross.
 //!
 //! * \[She97\] Shewchuk: Adaptive precision floating-point arithmetic and fast robust geometric predicates.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use glam::DVec3;
 
+use super::body::{Analytic, BodySurface};
+use super::body_motion::Pose;
 use super::bvh::{Bvh, Node};
 use super::kdop::Kdop18;
 use super::surface::Surface;
 
-/// The triangles that take part in crossings, ascending: those that are crossed, and those that the edges belong to.
-#[must_use]
-pub fn offenders(triangles: &[[u32; 3]], found: &[([u32; 2], u32)]) -> Vec<u32> {
-    let edges: BTreeSet<[u32; 2]> = found.iter().map(|(edge, _)| *edge).collect();
-    let crossed: BTreeSet<u32> = found.iter().map(|(_, triangle)| *triangle).collect();
-    let has = |t: &[u32; 3]| {
-        (0..3).any(|k| {
-            let (a, b) = (t[k], t[(k + 1) % 3]);
-            edges.contains(&[a.min(b), a.max(b)])
-        })
-    };
-    let takes_part = |(index, t): &(u32, &[u32; 3])| crossed.contains(index) || has(t);
-    (0..)
-        .zip(triangles)
-        .filter(takes_part)
-        .map(|(index, _)| index)
-        .collect()
+/// An edge (its two vertices) and a triangle (its number) that cross.
+pub type Crossing = ([u32; 2], u32);
+
+/// Triangles where they are at one time, with a tree over them.
+#[derive(Clone, Debug)]
+pub struct Skin<'a> {
+    surface: Cow<'a, Surface>,
+    tree: Cow<'a, Bvh>,
+    x: Cow<'a, [DVec3]>,
+    /// Volumes of the tree's nodes.
+    volumes: Vec<Kdop18>,
 }
 
-/// Pairs of an edge (its two vertices) and a triangle (its number) that cross and share no vertex.
-#[must_use]
-pub fn crossings(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<([u32; 2], u32)> {
-    let surface = Surface::new(triangles, x.len());
-    let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
-    let tree = Bvh::build((0..).zip(triangles).map(|(i, t)| (i, center(t))).collect());
-    let mut volumes = Vec::new();
-    tree.refit(
-        |t| Kdop18::around(&triangles[t as usize].map(|v| x[v as usize]), 0.0),
-        &mut volumes,
-    );
-    let mut found = Vec::new();
-    let mut stack = if tree.is_empty() {
-        vec![]
-    } else {
-        vec![(0, 0)]
-    };
-    while let Some((a, b)) = stack.pop() {
-        let mut push = |a: u32, b: u32| {
-            if a == b || volumes[a as usize].overlaps(&volumes[b as usize]) {
-                stack.push((a, b));
+/// A body at one time, as audits see it.
+#[derive(Clone, Debug)]
+pub enum Audited<'a> {
+    /// Its triangles there.
+    Triangles(Skin<'a>),
+    /// The formula of a body without triangles, and where it is.
+    Formula(Analytic, Pose),
+}
+
+/// What is found of cloth and a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// Pairs of the cloth, which is the first, and of the triangles of the body.
+    Crossing(Between),
+    /// Vertices of the cloth inside a body that has no triangles, ascending.
+    Inside(Vec<u32>),
+}
+
+impl Audited<'_> {
+    /// What crosses the body of cloth, or is inside it.
+    #[must_use]
+    pub fn meet(&self, cloth: &Skin<'_>) -> Met {
+        match self {
+            Self::Triangles(skin) => Met::Crossing(cloth.crossings_with(skin)),
+            Self::Formula(formula, pose) => {
+                let vertices = (0..).zip(cloth.positions());
+                let inside = vertices.filter(|(_, x)| formula.distance(pose.undo(**x)).0 < 0.0);
+                Met::Inside(inside.map(|(vertex, _)| vertex).collect())
             }
-        };
-        match (tree.node(a), tree.node(b)) {
-            (Node::Inner(first), _) if a == b => {
-                push(first, first);
-                push(first + 1, first + 1);
-                push(first, first + 1);
-            }
-            (Node::Inner(first), _) => {
-                push(first, b);
-                push(first + 1, b);
-            }
-            (Node::Leaf(_), Node::Inner(first)) => {
-                push(a, first);
-                push(a, first + 1);
-            }
-            (Node::Leaf(s), Node::Leaf(t)) if s != t => {
-                for (owner, face) in [(s, t), (t, s)] {
-                    for edge in surface.owned_edges(owner) {
-                        let ends = surface.edges()[edge as usize];
-                        if crosses(x, ends, triangles[face as usize]) {
-                            found.push((ends, face));
-                        }
-                    }
-                }
-            }
-            _ => {}
         }
     }
-    found.sort_unstable();
-    found
 }
 
-/// How many pairs of an edge of one surface and a triangle of another cross: of cloth and a body, of which no vertex need be inside the other.
+/// What crosses of two surfaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Between {
+    /// Edges of the first that pass through triangles of the second, ascending.
+    pub through_second: Vec<Crossing>,
+    /// Edges of the second that pass through triangles of the first, ascending.
+    pub through_first: Vec<Crossing>,
+}
+
+impl Between {
+    /// How many pairs there are.
+    #[must_use]
+    pub fn pairs(&self) -> usize {
+        self.through_second.len() + self.through_first.len()
+    }
+
+    /// Adds what takes part of the first surface.
+    pub fn mark_first(&self, part: &mut Part) {
+        part.mark(&self.through_second, &self.through_first);
+    }
+
+    /// Adds what takes part of the second surface.
+    pub fn mark_second(&self, part: &mut Part) {
+        part.mark(&self.through_first, &self.through_second);
+    }
+}
+
+/// What of one surface takes part in crossings: edges, triangles, and vertices inside bodies.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    edges: BTreeSet<[u32; 2]>,
+    crossed: BTreeSet<u32>,
+    vertices: BTreeSet<u32>,
+}
+
+impl Part {
+    /// Adds what takes part in the crossings of a surface with itself.
+    pub fn mark_own(&mut self, found: &[Crossing]) {
+        self.mark(found, found);
+    }
+
+    /// Adds vertices.
+    pub fn mark_vertices(&mut self, vertices: &[u32]) {
+        self.vertices.extend(vertices);
+    }
+
+    fn mark(&mut self, edges: &[Crossing], crossed: &[Crossing]) {
+        self.edges.extend(edges.iter().map(|(edge, _)| *edge));
+        (self.crossed).extend(crossed.iter().map(|(_, triangle)| *triangle));
+    }
+
+    /// Whether a triangle takes part: it is crossed, or an edge or a vertex of it takes part.
+    #[must_use]
+    pub fn has(&self, number: u32, corners: &[u32; 3]) -> bool {
+        let crosses = |k: usize| {
+            let (a, b) = (corners[k], corners[(k + 1) % 3]);
+            self.edges.contains(&[a.min(b), a.max(b)])
+        };
+        self.crossed.contains(&number)
+            || (0..3).any(crosses)
+            || corners.iter().any(|v| self.vertices.contains(v))
+    }
+}
+
+impl<'a> Skin<'a> {
+    /// Triangles with their vertices at `x` (m).
+    #[must_use]
+    pub fn new(x: &'a [DVec3], triangles: &[[u32; 3]]) -> Self {
+        let center = |t: &[u32; 3]| t.iter().map(|&v| x[v as usize]).sum::<DVec3>() / 3.0;
+        let items = (0..).zip(triangles).map(|(i, t)| (i, center(t)));
+        let tree = Cow::Owned(Bvh::build(items.collect()));
+        let surface = Cow::Owned(Surface::new(triangles, x.len()));
+        Self::with(surface, tree, Cow::Borrowed(x))
+    }
+
+    /// A body where a pose puts it, with the tree that it has for contacts.
+    #[must_use]
+    pub fn of_body(body: &'a BodySurface, pose: &Pose) -> Self {
+        let moved = body.positions.iter().map(|&p| pose.apply(p));
+        let x = Cow::Owned(moved.collect());
+        Self::with(Cow::Borrowed(&body.surface), Cow::Borrowed(&body.tree), x)
+    }
+
+    /// The same with its vertices at `x` (m).
+    #[must_use]
+    pub fn of_body_at(body: &'a BodySurface, x: &'a [DVec3]) -> Self {
+        let (surface, tree) = (Cow::Borrowed(&body.surface), Cow::Borrowed(&body.tree));
+        Self::with(surface, tree, Cow::Borrowed(x))
+    }
+
+    fn with(surface: Cow<'a, Surface>, tree: Cow<'a, Bvh>, x: Cow<'a, [DVec3]>) -> Self {
+        let mut volumes = Vec::new();
+        let corners = |t: u32| surface.triangles()[t as usize].map(|v| x[v as usize]);
+        tree.refit(|t| Kdop18::around(&corners(t), 0.0), &mut volumes);
+        Self {
+            surface,
+            tree,
+            x,
+            volumes,
+        }
+    }
+
+    /// Where its vertices are, in m.
+    #[must_use]
+    pub fn positions(&self) -> &[DVec3] {
+        &self.x
+    }
+
+    /// Its triangles.
+    #[must_use]
+    pub fn triangles(&self) -> &[[u32; 3]] {
+        self.surface.triangles()
+    }
+
+    /// Pairs of an edge and a triangle that cross and share no vertex, ascending.
+    #[must_use]
+    pub fn crossings(&self) -> Vec<Crossing> {
+        let mut found = Vec::new();
+        let mut stack = Vec::new();
+        stack.extend((!self.tree.is_empty()).then_some((0, 0)));
+        while let Some((a, b)) = stack.pop() {
+            let mut push = |a: u32, b: u32| {
+                if a == b || self.volumes[a as usize].overlaps(&self.volumes[b as usize]) {
+                    stack.push((a, b));
+                }
+            };
+            match (self.tree.node(a), self.tree.node(b)) {
+                (Node::Inner(first), _) if a == b => {
+                    push(first, first);
+                    push(first + 1, first + 1);
+                    push(first, first + 1);
+                }
+                (Node::Inner(first), _) => {
+                    push(first, b);
+                    push(first + 1, b);
+                }
+                (Node::Leaf(_), Node::Inner(first)) => {
+                    push(a, first);
+                    push(a, first + 1);
+                }
+                (Node::Leaf(s), Node::Leaf(t)) if s != t => {
+                    for (owner, face) in [(s, t), (t, s)] {
+                        let corners = self.triangles()[face as usize];
+                        let apart = |ends: &[u32; 2]| !ends.iter().any(|v| corners.contains(v));
+                        self.pierce(owner, (self, face), apart, &mut found);
+                    }
+                }
+                _ => {}
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Pairs of an edge of one and a triangle of the other that cross.
+    #[must_use]
+    pub fn crossings_with(&self, other: &Skin<'_>) -> Between {
+        let mut between = Between::default();
+        let mut stack = Vec::new();
+        if !self.tree.is_empty() && !other.tree.is_empty() {
+            stack.push((0, 0));
+        }
+        while let Some((a, b)) = stack.pop() {
+            if !self.volumes[a as usize].overlaps(&other.volumes[b as usize]) {
+                continue;
+            }
+            match (self.tree.node(a), other.tree.node(b)) {
+                (Node::Inner(first), Node::Inner(second)) => {
+                    let pairs = [(0, 0), (0, 1), (1, 0), (1, 1)];
+                    stack.extend(pairs.map(|(i, j)| (first + i, second + j)));
+                }
+                (Node::Inner(first), Node::Leaf(_)) => stack.extend([(first, b), (first + 1, b)]),
+                (Node::Leaf(_), Node::Inner(second)) => {
+                    stack.extend([(a, second), (a, second + 1)]);
+                }
+                (Node::Leaf(s), Node::Leaf(t)) => {
+                    let any = |_: &[u32; 2]| true;
+                    self.pierce(s, (other, t), any, &mut between.through_second);
+                    other.pierce(t, (self, s), any, &mut between.through_first);
+                }
+            }
+        }
+        between.through_second.sort_unstable();
+        between.through_first.sort_unstable();
+        between
+    }
+
+    /// Appends the edges that a triangle owns, of those asked for, which pass through a face of a surface.
+    fn pierce(
+        &self,
+        owner: u32,
+        (of, face): (&Skin<'_>, u32),
+        asked_for: impl Fn(&[u32; 2]) -> bool,
+        found: &mut Vec<Crossing>,
+    ) {
+        let corners = of.triangles()[face as usize].map(|v| of.x[v as usize]);
+        let edges = self.surface.owned_edges(owner);
+        let edges = edges.map(|edge| self.surface.edges()[edge as usize]);
+        for ends in edges.filter(asked_for) {
+            if passes_through(ends.map(|v| self.x[v as usize]), corners) {
+                found.push((ends, face));
+            }
+        }
+    }
+}
+
+/// Pairs of an edge and a triangle of one surface that cross and share no vertex.
 #[must_use]
-pub fn crossings_between(
-    (x, triangles): (&[DVec3], &[[u32; 3]]),
-    (other_x, others): (&[DVec3], &[[u32; 3]]),
-) -> usize {
-    // Side by side, the other one's vertices behind.
-    let first = x.len() as u32;
-    let moved = others.iter().map(|t| t.map(|v| v + first));
-    let both: Vec<[u32; 3]> = triangles.iter().copied().chain(moved).collect();
-    let found = crossings(&[x, other_x].concat(), &both);
-    let between =
-        |(edge, face): &&([u32; 2], u32)| (edge[0] < first) != ((*face as usize) < triangles.len());
-    found.iter().filter(between).count()
+pub fn crossings(x: &[DVec3], triangles: &[[u32; 3]]) -> Vec<Crossing> {
+    Skin::new(x, triangles).crossings()
 }
 
 /// Whether a segment passes through the inside of a triangle.
-fn crosses(x: &[DVec3], ends: [u32; 2], corners: [u32; 3]) -> bool {
-    if ends.iter().any(|v| corners.contains(v)) {
-        return false;
-    }
-    let [p, q] = ends.map(|v| x[v as usize]);
-    let [a, b, c] = corners.map(|v| x[v as usize]);
+fn passes_through([p, q]: [DVec3; 2], [a, b, c]: [DVec3; 3]) -> bool {
     let (above, below) = (side(a, b, c, p), side(a, b, c, q));
     if !(above > 0.0 && below < 0.0 || above < 0.0 && below > 0.0) {
         return false;
@@ -120,7 +287,7 @@ fn crosses(x: &[DVec3], ends: [u32; 2], corners: [u32; 3]) -> bool {
 }
 
 /// A number with the sign of the determinant of `b - a`, `c - a` and `d - a`, or its negative for all points alike.
-fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
+pub(super) fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
     let [a, b, c, d] = [a, b, c, d].map(|DVec3 { x, y, z }| robust::Coord3D { x, y, z });
     robust::orient3d(a, b, c, d)
 }
@@ -129,7 +296,9 @@ fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::body_motion::BodyMotion;
     use super::*;
+    use crate::mesh::{TriMesh, grid, icosphere};
 
     #[test]
     fn a_needle_through_a_triangle_is_found_and_one_beside_it_is_not() {
@@ -142,18 +311,19 @@ mod tests {
             DVec3::new(5.0, 5.0, 0.5),
         ];
         let triangles = [[0, 1, 2], [3, 4, 5]];
+        let found = crossings(&x, &triangles);
         // The far edge of the second triangle passes beside the first, the near one through it.
-        assert_eq!(
-            crossings(&x, &triangles)
-                .iter()
-                .filter(|c| c.0 == [3, 4])
-                .count(),
-            1
+        assert_eq!(found.iter().filter(|c| c.0 == [3, 4]).count(), 1);
+        let mut part = Part::default();
+        part.mark_own(&found);
+        assert!(part.has(0, &triangles[0]) && part.has(1, &triangles[1]));
+        let (sheet, needle) = (
+            Skin::new(&x[..3], &triangles[..1]),
+            Skin::new(&x[3..], &[[0, 1, 2]]),
         );
-        assert_eq!(offenders(&triangles, &crossings(&x, &triangles)), [0, 1]);
-        let needle = (&x[3..], &[[0, 1, 2]][..]);
-        let between = crossings_between((&x[..3], &triangles[..1]), needle);
-        assert_eq!(between, crossings(&x, &triangles).len());
+        let between = sheet.crossings_with(&needle);
+        assert_eq!(between.pairs(), found.len());
+        assert!(between.through_first.contains(&([0, 1], 0)));
         for p in &mut x[3..] {
             p.x += 3.0;
         }
@@ -174,18 +344,25 @@ mod tests {
         side([a, b, c, p]) * side([a, b, c, q]) < 0 && (turns == [1, 1, 1] || turns == [-1, -1, -1])
     }
 
+    /// Whole coordinates, which may be far from the origin, exactly and as positions.
+    fn placed(points: &[(i32, i32, i32)], far: u32) -> (Vec<[i128; 3]>, Vec<DVec3>) {
+        // Small whole numbers touch and coincide often; far from the origin f64 alone would err.
+        let shift = [0, 1 << 20, 1 << 48][far as usize];
+        let exact: Vec<[i128; 3]> = points
+            .iter()
+            .map(|&(x, y, z)| [i128::from(x) + shift, i128::from(y) - shift, i128::from(z)])
+            .collect();
+        let float = |p: &[i128; 3]| DVec3::from_array(p.map(|c| c as f64));
+        let x = exact.iter().map(float).collect();
+        (exact, x)
+    }
+
     proptest! {
         #[test]
         fn crossings_are_those_of_exact_arithmetic(
             points in prop::collection::vec((-3i32..4, -3i32..4, -3i32..4), 18), far in 0u32..3,
         ) {
-            // Small whole numbers touch and coincide often; far from the origin f64 alone would err.
-            let shift = [0, 1 << 20, 1 << 48][far as usize];
-            let exact: Vec<[i128; 3]> = points
-                .iter()
-                .map(|&(x, y, z)| [i128::from(x) + shift, i128::from(y) - shift, i128::from(z)])
-                .collect();
-            let x: Vec<DVec3> = exact.iter().map(|p| DVec3::from_array(p.map(|c| c as f64))).collect();
+            let (exact, x) = placed(&points, far);
             let triangles: Vec<[u32; 3]> = (0..6).map(|t| [3 * t, 3 * t + 1, 3 * t + 2]).collect();
             let mut expected = Vec::new();
             for (face, t) in (0..).zip(&triangles) {
@@ -199,6 +376,72 @@ mod tests {
             }
             expected.sort_unstable();
             prop_assert_eq!(crossings(&x, &triangles), expected);
+        }
+
+        #[test]
+        fn crossings_of_two_surfaces_are_those_of_exact_arithmetic(
+            points in prop::collection::vec((-3i32..4, -3i32..4, -3i32..4), 24), far in 0u32..3, first in 1usize..7,
+        ) {
+            let (exact, x) = placed(&points, far);
+            let all: Vec<[u32; 3]> = (0..8).map(|t| [3 * t, 3 * t + 1, 3 * t + 2]).collect();
+            let (one, two) = (&all[..first], &all[first..]);
+            let pairs = |edges: &[[u32; 3]], faces: &[[u32; 3]], shift: [u32; 2]| {
+                let mut found = Vec::new();
+                for (face, t) in (0..).zip(faces) {
+                    for s in edges {
+                        for ends in [[s[0], s[1]], [s[1], s[2]], [s[0], s[2]]] {
+                            if crosses_exactly(&exact, ends, *t) {
+                                found.push((ends.map(|v| v - shift[0]), face));
+                            }
+                        }
+                    }
+                }
+                found.sort_unstable();
+                found
+            };
+            let cut = 3 * first as u32;
+            let expected = Between {
+                through_second: pairs(one, two, [0, cut]),
+                through_first: pairs(two, one, [cut, 0]),
+            };
+            let moved: Vec<[u32; 3]> = two.iter().map(|t| t.map(|v| v - cut)).collect();
+            let (head, tail) = x.split_at(cut as usize);
+            let (one, two) = (Skin::new(head, one), Skin::new(tail, &moved));
+            prop_assert_eq!(one.crossings_with(&two), expected);
+        }
+
+        /// A sheet through a ball that turns, whose tree is that of its contacts, against all pairs.
+        #[test]
+        fn cloth_and_a_body_that_moves_cross_as_all_pairs_do(
+            height in -0.12f64..0.12, tilt in -1.0f64..1.0, time in 0.0f64..3.0,
+        ) {
+            let mut sheet = grid([0.3, 0.3], [9, 9], DVec3::ZERO, DVec3::ZERO).unwrap();
+            sheet.transform(1.0, DVec3::new(tilt, 0.2, 0.1), DVec3::Z * height);
+            let ball = icosphere(DVec3::ZERO, 0.1, 0.05).unwrap();
+            let body = BodySurface::new(&ball, 0.006);
+            let pose = BodyMotion::constant(DVec3::new(0.01, 0.02, -0.03)).at(time);
+            let moved = TriMesh {
+                positions: ball.positions.iter().map(|&p| pose.apply(p)).collect(),
+                triangles: ball.triangles.clone(),
+            };
+            let all = |edges: &TriMesh, faces: &TriMesh| {
+                let mut found = Vec::new();
+                for ends in edges.edges() {
+                    for (face, t) in (0..).zip(&faces.triangles) {
+                        let segment = ends.map(|v| edges.positions[v as usize]);
+                        if passes_through(segment, faces.corners(*t)) {
+                            found.push((ends, face));
+                        }
+                    }
+                }
+                found
+            };
+            let expected = Between {
+                through_second: all(&sheet, &moved),
+                through_first: all(&moved, &sheet),
+            };
+            let skin = Skin::new(&sheet.positions, &sheet.triangles);
+            prop_assert_eq!(skin.crossings_with(&Skin::of_body(&body, &pose)), expected);
         }
     }
 }

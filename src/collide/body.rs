@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use glam::{DMat3, DVec3};
+use serde::{Deserialize, Serialize};
 
 use super::body_motion::Sweep;
 use super::bvh::Bvh;
@@ -51,7 +52,7 @@ pub struct BodySurface {
 }
 
 /// A body given by its signed distance.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Analytic {
     /// A ball.
     Sphere {
@@ -126,6 +127,12 @@ impl BodySurface {
             radius: 0.5 * reach,
             resting: Arc::default(),
         }
+    }
+
+    /// Whether it has these triangles.
+    #[must_use]
+    pub fn is_of(&self, triangles: &[[u32; 3]]) -> bool {
+        self.surface.triangles() == triangles
     }
 
     /// Whether a point in direction `normal` from a point on the border of a face, given by its weights,

@@ -1,15 +1,12 @@
 //! How deep a point lies inside a body: what starts are refused by and frames are judged by.
 //!
 //! Apart from the code that finds contacts, so that it can judge it. A formula where a body has one; for
-//! any closed mesh the winding number, a sum of solid angles [van Oosterom & Strackee 1983], and inside
-//! the distance to the nearest triangle.
-//!
-//! * [van Oosterom & Strackee 1983] The solid angle of a plane triangle.
+//! any closed mesh what it encloses (`enclosed`), and inside the distance to the nearest triangle.
 
 use glam::DVec3;
 
 use super::body::Analytic;
-use super::closest::on_triangle;
+use super::enclosed::Enclosed;
 use crate::mesh::TriMesh;
 use crate::scene::{Body, Shape, Surface};
 
@@ -28,14 +25,7 @@ pub enum Solid {
         radius: f64,
     },
     /// What a closed mesh encloses.
-    Mesh {
-        /// The mesh, in m.
-        mesh: TriMesh,
-        /// Its corners' least coordinates in m.
-        low: DVec3,
-        /// And their greatest.
-        high: DVec3,
-    },
+    Mesh(Box<Enclosed>),
 }
 
 impl Solid {
@@ -53,14 +43,7 @@ impl Solid {
                 }
             }
             (Some(formula), _) => Self::Formula(formula),
-            (None, _) => {
-                let corners = mesh.positions.iter();
-                Self::Mesh {
-                    mesh: mesh.clone(),
-                    low: corners.clone().fold(DVec3::INFINITY, |low, &p| low.min(p)),
-                    high: corners.fold(DVec3::NEG_INFINITY, |high, &p| high.max(p)),
-                }
-            }
+            (None, _) => Self::Mesh(Box::new(Enclosed::new(mesh))),
         }
     }
 
@@ -82,34 +65,19 @@ impl Solid {
                     -height
                 }
             }
-            Self::Mesh { mesh, low, high } => {
-                let boxed = p.cmpge(*low).all() && p.cmple(*high).all();
-                if !boxed || winding_number(mesh, p) < 0.5 {
-                    return f64::NEG_INFINITY;
-                }
-                let x = |v: u32| mesh.positions[v as usize];
-                let distances = mesh.triangles.iter().map(|&[a, b, c]| {
-                    let (a, b, c) = (x(a), x(b), x(c));
-                    let w = on_triangle(p, a, b, c);
-                    p.distance(a * w[0] + b * w[1] + c * w[2])
-                });
-                distances.fold(f64::INFINITY, f64::min)
-            }
+            Self::Mesh(enclosed) if enclosed.contains(p) => enclosed.distance(p),
+            Self::Mesh(_) => f64::NEG_INFINITY,
         }
     }
-}
 
-/// How often a closed mesh winds around a point: 1 inside, 0 outside.
-fn winding_number(mesh: &TriMesh, p: DVec3) -> f64 {
-    let x = |v: u32| mesh.positions[v as usize] - p;
-    let angles = mesh.triangles.iter().map(|&[a, b, c]| {
-        let (a, b, c) = (x(a), x(b), x(c));
-        let (la, lb, lc) = (a.length(), b.length(), c.length());
-        let volume = a.dot(b.cross(c));
-        let scale = la * lb * lc + a.dot(b) * lc + b.dot(c) * la + c.dot(a) * lb;
-        2.0 * libm::atan2(volume, scale)
-    });
-    angles.sum::<f64>() / (4.0 * std::f64::consts::PI)
+    /// The distance of a point from the surface in m, negative inside; infinite beside a square of triangles.
+    #[must_use]
+    pub fn gap(&self, p: DVec3) -> f64 {
+        match self {
+            Self::Mesh(enclosed) if !enclosed.contains(p) => enclosed.distance(p),
+            _ => -self.depth(p),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -118,14 +86,7 @@ mod tests {
     use crate::mesh::{cuboid, icosphere};
 
     fn enclosed(mesh: TriMesh) -> Solid {
-        let corners = mesh.positions.clone();
-        Solid::Mesh {
-            mesh,
-            low: corners.iter().fold(DVec3::INFINITY, |low, &p| low.min(p)),
-            high: corners
-                .iter()
-                .fold(DVec3::NEG_INFINITY, |high, &p| high.max(p)),
-        }
+        Solid::Mesh(Box::new(Enclosed::new(&mesh)))
     }
 
     #[test]
@@ -147,6 +108,7 @@ mod tests {
             } else {
                 assert!(depth < 0.0, "{p}: {depth} {gap}");
             }
+            assert!((cube.gap(p) - gap).abs() < 1e-12, "{p}: {gap}");
         }
         let ball = enclosed(icosphere(DVec3::ZERO, 1.0, 0.1).unwrap());
         assert!((ball.depth(DVec3::ZERO) - 1.0).abs() < 0.01);

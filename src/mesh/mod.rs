@@ -12,6 +12,7 @@
 //! | `read`, `obj`, `ply`, `stl`, `polygon` | files, whose bytes are not trusted |
 //! | `check` | what a cloth and what a body must be |
 //! | `pieces` | what hangs together in a mesh |
+//! | `sizes` | how large it is |
 //! | `build` | scene objects to meshes |
 
 mod build;
@@ -26,6 +27,7 @@ mod polygon;
 mod read;
 mod rotation;
 mod shirt;
+mod sizes;
 mod solids;
 mod stl;
 
@@ -40,6 +42,7 @@ pub use pieces::Pieces;
 pub use read::{is_readable_format, read_mesh};
 pub(crate) use rotation::{orientation, rotation_matrix, turn};
 pub use shirt::shirt;
+pub use sizes::{Sizes, mass};
 pub use solids::{capsule, cuboid, icosphere};
 
 use crate::scene::Axis;

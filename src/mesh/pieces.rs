@@ -2,6 +2,8 @@
 
 use glam::DVec3;
 
+use super::sizes::root;
+
 /// The pieces of a cloth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pieces {
@@ -54,16 +56,6 @@ impl Pieces {
         }
         pieces
     }
-}
-
-/// The vertex that stands for the piece of `v`; ways to it get shorter.
-fn root(toward: &mut [u32], mut v: u32) -> u32 {
-    while toward[v as usize] != v {
-        let next = toward[toward[v as usize] as usize];
-        toward[v as usize] = next;
-        v = next;
-    }
-    v
 }
 
 #[cfg(test)]

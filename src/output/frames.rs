@@ -44,7 +44,7 @@ impl FrameSeries {
             still: Vec::new(),
         };
         for (number, (name, mesh)) in still.iter().enumerate() {
-            let file = format!("frames/still-{number}-{}.vtp", file_stem(name));
+            let file = still_file(number, name);
             write_vtp(run, &file, &body(mesh, None))?;
             series.still.push(file);
         }
@@ -79,7 +79,7 @@ impl FrameSeries {
             cloth,
             moving,
         } = frame;
-        let file = format!("frames/cloth.{step:06}.vtp");
+        let file = cloth_file(step);
         write_vtp(
             &self.run,
             &file,
@@ -90,7 +90,7 @@ impl FrameSeries {
         )?;
         let mut files = vec![file];
         for (number, (name, mesh)) in moving.iter().enumerate() {
-            let file = format!("frames/moving-{number}-{}.{step:06}.vtp", file_stem(name));
+            let file = moving_file(number, name, step);
             write_vtp(&self.run, &file, &body(mesh, Some(time)))?;
             files.push(file);
         }
@@ -105,6 +105,21 @@ impl FrameSeries {
     pub fn frames(&self) -> usize {
         self.collection.frames()
     }
+}
+
+/// The file of the cloth after so many steps.
+pub(super) fn cloth_file(step: u64) -> String {
+    format!("frames/cloth.{step:06}.vtp")
+}
+
+/// The file of a body at rest, the `number`-th of those.
+pub(super) fn still_file(number: usize, name: &str) -> String {
+    format!("frames/still-{number}-{}.vtp", file_stem(name))
+}
+
+/// The file of a body that moves, the `number`-th of those, after so many steps.
+pub(super) fn moving_file(number: usize, name: &str, step: u64) -> String {
+    format!("frames/moving-{number}-{}.{step:06}.vtp", file_stem(name))
 }
 
 fn body(mesh: &TriMesh, time: Option<f64>) -> PolyData<'_> {

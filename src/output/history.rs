@@ -80,6 +80,19 @@ history_row! {
     stop: Sufficed,
     /// Wall time of moving vertices and sharing the new state in s, slowest rank. Empty in steps of earlier programs.
     share_s: f64,
+    /// Passes of corrections, in each of which the rows of strain limits are made anew; 12 in a part at most: then
+    /// these rows had not settled.
+    passes: u32,
+    /// Rounds of impulses in all of them.
+    rounds: u32,
+    /// Passes that ended after `contact.iterations` rounds with impulses that had not settled.
+    unsettled: u32,
+    /// The change of its rate in m/s that the worst of their rows still asked for; 0 if all settled.
+    unsettled_rate: f64,
+    /// Vertices that had to be kept out of bodies after that.
+    clamped: u64,
+    /// Parts that were taken although they failed, for none may be shorter.
+    rough: u32,
 }
 
 /// A value as a cell of the file.
@@ -260,8 +273,8 @@ mod tests {
             fs::read_to_string(run.file("history.csv")).unwrap(),
             "step,time_s,cg_iterations,cg_residual,contacts,constraints,impulses,tasks,splits,\
              steals,tests,physics_s,collide_s,solve_s,response_s,max_speed,max_strain,kinetic_J,\
-             systems,parts,halvings,stop,share_s\n\
-             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0\n"
+             systems,parts,halvings,stop,share_s,passes,rounds,unsettled,unsettled_rate,clamped,rough\n\
+             1,0.02,0,8.25e-7,0,0,0,0,0,0,12,0.0,0.0,0.0,0.0,0.0,0.0,0.0,0,0,0,none,0.0,0,0,0,0.0,0,0\n"
         );
     }
 
@@ -299,9 +312,22 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[..2], [HistoryRow::header().trim_end(), "1,0.02,"]);
         assert!(
-            lines[2].starts_with("2,") && lines[2].ends_with(",none,0.0"),
+            lines[2].starts_with("2,") && lines[2].ends_with(",none,0.0,0,0,0,0.0,0,0"),
             "{text}"
         );
+    }
+
+    /// The page has a table of them, in their order, a line each.
+    #[test]
+    fn the_book_lists_the_columns_that_are_written() {
+        let page = include_str!("../../docs/src/formats.md");
+        let (_, table) = page
+            .split_once("| column | unit | what |\n|---|---|---|\n")
+            .unwrap();
+        let lines = table.lines().take_while(|line| line.starts_with('|'));
+        let name = |line: &'static str| line.strip_prefix("| `")?.split_once('`');
+        let listed: Vec<&str> = lines.map(|line| name(line).unwrap().0).collect();
+        assert_eq!(listed, HistoryRow::COLUMNS);
     }
 
     #[test]

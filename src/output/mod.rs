@@ -35,7 +35,7 @@ mod vtp_read;
 pub use checkpoint::Checkpoint;
 pub use directory::{RunDirectory, write_whole};
 pub use error::OutputError;
-pub use frame_audit::{CrossingFrame, FrameAudit};
+pub use frame_audit::{AuditedFrame, CrossedBody, CrossingFrame, FrameAudit};
 pub use frames::{Frame, FrameSeries};
 pub use history::{HistoryRow, HistoryWriter};
 pub use matrix_market::write_system;
@@ -43,10 +43,10 @@ pub use picture::{Camera, Drawing, Item, Picture, weave};
 pub use progress::Progress;
 pub use pvd::Collection;
 pub use run_json::{
-    BalanceRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord,
-    RunRecord, SceneRecord, TraceRecord,
+    BalanceRecord, BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord,
+    ResultRecord, RunRecord, SceneRecord, TraceRecord,
 };
 pub use state_hash::{StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};
-pub use vtp_read::{read_integers, read_points, read_triangles};
+pub use vtp_read::{read_integers, read_points, read_time, read_triangles};

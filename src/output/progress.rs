@@ -111,6 +111,17 @@ impl Progress {
         }
     }
 
+    /// Tells at once, on stderr, what cannot wait for the end.
+    pub fn warn(&self, warning: &str) {
+        let tell = || drop(writeln!(io::stderr(), "warning: {warning}"));
+        match &self.sink {
+            Sink::Bar(bar) => bar.suspend(tell),
+            // There is nobody else to tell.
+            Sink::Lines(_) => tell(),
+            Sink::Nothing => {}
+        }
+    }
+
     /// Takes the bar away, before anything else is printed.
     pub fn finish(&mut self) {
         if let Sink::Bar(bar) = &self.sink {

@@ -8,11 +8,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use weft_report::{Efficiency, Phase as PhaseRecord};
 use weft_runtime::trace::Sharing;
 
 use super::{FrameAudit, OutputError, RunDirectory, StateHash};
+use crate::collide::BodyMotion;
+use crate::collide::body::Analytic;
+use crate::scene::{Body, Motion, Surface};
 use crate::step::Stops;
 
 /// Everything about a run.
@@ -31,6 +35,9 @@ pub struct RunRecord {
     pub command: Vec<String>,
     /// The scene.
     pub scene: SceneRecord,
+    /// Its bodies, in its order. Runs of earlier programs do not tell.
+    #[serde(default)]
+    pub bodies: Option<Vec<BodyRecord>>,
     /// Seed of everything random.
     pub seed: u64,
     /// Quality of the partition.
@@ -61,7 +68,7 @@ pub struct RunRecord {
     /// The step of the checkpoint from which the run went on; what is measured is of the time since.
     #[serde(default)]
     pub resumed_from: Option<u64>,
-    /// Where the cloth of its frames crosses itself, if they were audited; of the frames since it went on.
+    /// Where the cloth of its frames crosses itself or bodies, if they were audited; of the frames since it went on.
     #[serde(default)]
     pub audit: Option<FrameAudit>,
     /// The trace, if there is one.
@@ -137,6 +144,48 @@ pub struct SceneRecord {
     pub path: Option<String>,
     /// SHA-256 of its text in hexadecimal.
     pub sha256: String,
+}
+
+/// A body, as far as audits of frames have to know it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BodyRecord {
+    /// Its name.
+    pub name: String,
+    /// Its formula where it is placed, in m, if that is what cloth collides with; of others the triangles are in frames.
+    pub formula: Option<Analytic>,
+    /// Its velocity in m/s; zero for a body at rest, or one with a motion.
+    pub velocity: DVec3,
+    /// Where it goes, if it does not keep its velocity.
+    pub motion: Option<Motion>,
+}
+
+impl BodyRecord {
+    /// Of a body of the scene.
+    #[must_use]
+    pub fn new(body: &Body) -> Self {
+        let formula = match body.surface {
+            Surface::Analytic => Analytic::new(&body.shape),
+            Surface::Triangles { .. } => None,
+        };
+        Self {
+            name: body.name.clone(),
+            formula,
+            velocity: body.velocity,
+            motion: body.motion.clone(),
+        }
+    }
+
+    /// Whether it stays where it is placed: its triangles are written once.
+    #[must_use]
+    pub fn is_still(&self) -> bool {
+        self.velocity == DVec3::ZERO && self.motion.is_none()
+    }
+
+    /// How it moves.
+    #[must_use]
+    pub fn way(&self) -> BodyMotion {
+        BodyMotion::of(self.velocity, self.motion.as_ref())
+    }
 }
 
 /// Quality of the partition.
@@ -271,6 +320,7 @@ impl RunRecord {
             machine,
             command,
             scene,
+            bodies: None,
             seed,
             partition: None,
             loop_s: None,

@@ -1,4 +1,4 @@
-//! Reads back the vertices, triangles and their integers of a frame that [`write_vtp`](super::write_vtp) wrote: what
+//! Reads back the time, the vertices, triangles and their integers of a frame that [`write_vtp`](super::write_vtp) wrote: what
 //! comparing, auditing and reporting runs need.
 //!
 //! Not here: other arrays, and files of other programs.
@@ -39,6 +39,17 @@ pub fn read_triangles(path: &Path) -> Result<TriMesh, OutputError> {
             positions,
             triangles,
         })
+    })
+}
+
+/// The time of a frame in s.
+///
+/// # Errors
+/// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no frame of ours with a time, or not all of it.
+pub fn read_time(path: &Path) -> Result<f64, OutputError> {
+    read(path, |file| {
+        let (bytes, _) = block(file, "<FieldData>", ARRAY, "NumberOfPoints")?;
+        Some(f64::from_le_bytes(bytes.try_into().ok()?))
     })
 }
 
@@ -156,6 +167,7 @@ mod tests {
         assert_eq!(read_integers(&path, "patch").unwrap(), [7]);
         assert_eq!(read_integers(&path, "owner").unwrap(), [3]);
         assert!(read_integers(&path, "velocity").is_err());
+        assert_eq!(read_time(&path).unwrap(), 0.5);
         let whole = fs::read(&path).unwrap();
         for length in [0, 100, whole.len() / 2, whole.len() - 150] {
             fs::write(&path, &whole[..length]).unwrap();

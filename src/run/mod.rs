@@ -45,7 +45,7 @@ use self::reports::{RankStep, Reports};
 pub use self::resume::{Resume, read_state};
 pub use self::stop::{Cause, Stop};
 pub use self::summary::FEATURES;
-use self::summary::{complete, partition_record, record, summarise};
+use self::summary::{STRAIN_SLACK, UNCROSS_BODIES, complete, partition_record, record, summarise};
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
@@ -108,7 +108,7 @@ pub struct RunOptions {
     pub trace: Option<TraceSteps>,
     /// Whether to record shape and cost of tests, and of which steps if not of the last.
     pub record: Option<Option<TraceSteps>>,
-    /// Whether frames are looked at for cloth that crosses itself.
+    /// Whether frames are looked at for cloth that crosses itself or bodies.
     pub audit: Option<Audit>,
     /// How to show progress: a bar, lines, or nothing.
     pub progress: Show,
@@ -120,7 +120,7 @@ pub struct RunOptions {
     pub mpi: Option<String>,
 }
 
-/// What is done about cloth that crosses itself in a frame.
+/// What is done about cloth that crosses itself or a body in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audit {
     /// It is told.
@@ -166,6 +166,8 @@ pub struct RunSummary {
     pub strain: f64,
     /// Pairs of an edge and a triangle of the cloth that cross in the last state.
     pub crossings: usize,
+    /// Those of cloth and bodies.
+    pub pierced: usize,
     /// How steps were cut.
     pub cuts: Cuts,
     /// Why linear solves went no further.
@@ -243,8 +245,12 @@ impl RunSummary {
     #[must_use]
     pub fn audit_failure(&self, options: &RunOptions) -> Option<String> {
         let audit = (self.audit.as_ref()).filter(|_| options.audit == Some(Audit::Strict))?;
-        (!audit.crossing.is_empty())
-            .then(|| format!("{audit}; take a shorter time.step or a larger contact.thickness"))
+        let advice = if audit.has_crossed_bodies() {
+            UNCROSS_BODIES
+        } else {
+            "take a shorter time.step or a larger contact.thickness"
+        };
+        (!audit.crossing.is_empty()).then(|| format!("{audit}; {advice}"))
     }
 }
 
@@ -318,6 +324,8 @@ struct Last {
     deepest: f64,
     strain: f64,
     beyond_limit: f64,
+    /// How strain came to be beyond a limit.
+    breach: Option<String>,
 }
 
 /// Simulates a scene from start to end.
@@ -472,6 +480,9 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
             None => world.scene().time.overshoot(),
             Some(_) => None,
         };
+        for sizes in world.sizes() {
+            drop(writeln!(io::stderr(), "note: {sizes}"));
+        }
         for note in uneven.into_iter().chain(overshoot) {
             drop(writeln!(io::stderr(), "note: {note}"));
         }
@@ -598,6 +609,7 @@ fn rank_loop(
         frame(&mut writer, &simulation, &mut watch, comm)?;
     }
     let mut reports = Reports::default();
+    let mut has_told = false;
     let alone = comm.size() == 1;
     while simulation.step() < steps && totals.stopped.is_none() {
         let step = simulation.step() + 1;
@@ -662,7 +674,17 @@ fn rank_loop(
         reports.write(comm, writer.as_mut())?;
         let elapsed = comm.now().saturating_sub(begin);
         let seen = (writer.as_ref()).map(|writer| writer.see(&simulation, elapsed));
-        reports.send(comm, RankStep { report, strains }, seen)?;
+        let breach = if strains.beyond > STRAIN_SLACK && !std::mem::replace(&mut has_told, true) {
+            simulation.breach(&strains)
+        } else {
+            None
+        };
+        let own = RankStep {
+            report,
+            strains,
+            breach,
+        };
+        reports.send(comm, own, seen)?;
         let mut decision = if alone {
             decide(&writer, 0)
         } else {

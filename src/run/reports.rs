@@ -9,7 +9,7 @@ use weft_runtime::wire;
 
 use super::writer::{Seen, Writer};
 use super::{RunError, malformed};
-use crate::step::{StepReport, Strains};
+use crate::step::{Breach, StepReport, Strains};
 
 const TAG: Tag = Tag(0x40);
 
@@ -18,6 +18,8 @@ const TAG: Tag = Tag(0x40);
 pub(super) struct RankStep {
     pub(super) report: StepReport,
     pub(super) strains: Strains,
+    /// What the rank tells of strain beyond a limit, once.
+    pub(super) breach: Option<Breach>,
 }
 
 /// What of the last step is still to be written, on rank 0; others have nothing.

@@ -11,7 +11,7 @@ use super::between::BETWEEN;
 use super::resume::changed;
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
 use crate::output::{
-    MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
+    BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
     SceneRecord, TRACE, TraceRecord,
 };
 use crate::report::{Balance, Phase, PhaseTable};
@@ -20,8 +20,10 @@ use crate::step::{PHASES, StepError, World};
 
 /// Optional parts that were built in.
 pub const FEATURES: &[&str] = if cfg!(feature = "mpi") { &["mpi"] } else { &[] };
+/// What may keep cloth from crossing bodies.
+pub(super) const UNCROSS_BODIES: &str = "take a shorter time.step, cloth whose edges are no longer than those of the body's triangles, or more room between bodies";
 /// Strain beyond the limit that is warned of.
-const STRAIN_SLACK: f64 = 0.02;
+pub(super) const STRAIN_SLACK: f64 = 0.02;
 
 pub(super) fn partition_record(world: &World, ranks: usize) -> Result<PartitionRecord, RunError> {
     let ownership = Ownership::new(world.tree(), ranks).map_err(StepError::from)?;
@@ -61,6 +63,7 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
         scene_record,
         seed,
     );
+    record.bodies = Some(scene.bodies.iter().map(BodyRecord::new).collect());
     record.partition = Some(quality);
     record.sharing = Some((&scene.balance.policy).into());
     record.run = identity(&record.command);
@@ -151,6 +154,7 @@ pub(super) fn summarise(
         deepest: (!world.scene().bodies.is_empty()).then_some(last.deepest),
         strain: last.strain,
         crossings: last.crossings,
+        pierced: last.pierced,
         audit: last.audit,
         resumed_from: start.checkpoint.as_ref().map(|c| c.header.step),
         stopped: ranks.iter().find_map(|rank| rank.stopped),
@@ -272,19 +276,27 @@ fn warnings(world: &World, last: &Last) -> Vec<String> {
             let beyond = 100.0 * last.beyond_limit;
             format!("a cloth was stretched by {beyond:.1} % beyond its limit")
         };
-        let mend = match scene.time.shortest {
-            None => "take a shorter time.step, or a time.shortest to which steps may be cut",
-            Some(_) => "take a shorter time.shortest",
-        };
-        let pins = pins_move(scene)
-            .then_some(", unless its pins go farther than it reaches or faster than it can follow");
-        warnings.push(format!("{reached}: {mend}{}", pins.unwrap_or_default()));
+        warnings.push(match &last.breach {
+            Some(told) => format!("{reached}: {told}"),
+            None => {
+                let mend = match scene.time.shortest {
+                    None => {
+                        "take a shorter time.step, or a time.shortest to which steps may be cut"
+                    }
+                    Some(_) => "take a shorter time.shortest",
+                };
+                let pins = pins_move(scene).then_some(
+                    ", unless its pins go farther than it reaches or faster than it can follow",
+                );
+                format!("{reached}: {mend}{}", pins.unwrap_or_default())
+            }
+        });
     }
     if last.pierced > 0 {
         warnings.push(format!(
-            "{} pairs of an edge and a triangle of cloth and bodies cross in the last state, so that one is through the other: take a \
-             shorter time.step",
-            last.pierced
+            "{} pairs of an edge and a triangle of cloth and bodies cross in the last state, so that one is through the other: {}",
+            last.pierced,
+            UNCROSS_BODIES
         ));
     }
     if last.crossings > 0 {

@@ -7,14 +7,14 @@ use glam::DVec3;
 
 use super::reports::RankStep;
 use super::{Last, RunOptions, Show, Start};
-use crate::collide::audit::crossings;
+use crate::collide::audit::Skin;
 use crate::mesh::TriMesh;
 use crate::output::checkpoint::Header;
 use crate::output::{
-    Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter, OutputError,
-    Picture, PolyData, Progress, RunDirectory, Values, state_hash,
+    AuditedFrame, Checkpoint, DataArray, Frame, FrameAudit, FrameSeries, HistoryRow, HistoryWriter,
+    OutputError, Picture, PolyData, Progress, RunDirectory, Values, state_hash,
 };
-use crate::step::{Simulation, State, StepReport, World};
+use crate::step::{Breach, Simulation, State, StepReport, World};
 
 /// A frame is due at a step that is no more than this before its time, in s.
 const SAME_TIME: f64 = 1e-9;
@@ -47,6 +47,8 @@ pub(super) struct Writer<'w> {
     deepest: f64,
     strain: f64,
     beyond_limit: f64,
+    /// The first breach of a limit of strain since the run began or went on.
+    breach: Option<Breach>,
     audit: Option<FrameAudit>,
 }
 
@@ -111,6 +113,7 @@ impl<'w> Writer<'w> {
                 .unwrap_or(f64::NEG_INFINITY),
             strain: header.map_or(0.0, |header| header.strain),
             beyond_limit: header.map_or(0.0, |header| beyond_limit(world, header)),
+            breach: None,
             audit: options.audit.map(|_| FrameAudit::default()),
         })
     }
@@ -129,6 +132,15 @@ impl<'w> Writer<'w> {
 
     /// One step has been taken, of which this was seen and ranks have reported that.
     pub(super) fn step(&mut self, seen: &Seen, ranks: &[RankStep]) -> Result<(), OutputError> {
+        if self.breach.is_none() {
+            let told = ranks.iter().filter_map(|rank| rank.breach.clone());
+            self.breach = told.reduce(Breach::worse);
+            if let Some(breach) = &self.breach {
+                let told = &breach.told;
+                self.progress
+                    .warn(&format!("strain goes beyond its limit, {told}"));
+            }
+        }
         let row = row(self.world, seen, ranks);
         self.strain = self.strain.max(row.max_strain);
         let beyond = ranks.iter().map(|rank| rank.strains.beyond);
@@ -184,16 +196,18 @@ impl<'w> Writer<'w> {
         let output = &self.world.scene().output;
         self.next_frame = (simulation.time() / output.interval + 1e-9).floor() as u64 + 1;
         let time = simulation.time();
-        let depths = simulation
-            .positions()
-            .iter()
-            .map(|&x| self.world.depth(x, time));
-        self.deepest = depths.fold(self.deepest, f64::max);
+        let deepest = self.world.deepest(simulation.positions(), time);
+        self.deepest = self.deepest.max(deepest);
         let x = self.world.original_order(simulation.positions());
         let moving = self.world.moved_bodies(time);
         self.write_frame(simulation, &x, &moving)?;
         if let Some(audit) = &mut self.audit {
-            audit.look(&self.directory, simulation.step(), &x, &self.triangles)?;
+            let frame = AuditedFrame {
+                step: simulation.step(),
+                cloth: Skin::new(&x, &self.triangles),
+                bodies: Some(self.world.audited_bodies(time)),
+            };
+            audit.look(&self.directory, &frame)?;
         }
         self.frames += usize::from(self.series.is_some());
         Ok(())
@@ -260,13 +274,14 @@ impl<'w> Writer<'w> {
         Last {
             hash: state_hash(simulation.step(), &x, &v),
             steps: simulation.step(),
-            crossings: crossings(&x, &self.triangles).len(),
+            crossings: Skin::new(&x, &self.triangles).crossings().len(),
             pierced: (self.world).crossings_with_bodies(simulation.positions(), simulation.time()),
             audit: self.audit,
             frames: self.frames,
             deepest: self.deepest,
             strain: self.strain,
             beyond_limit: self.beyond_limit,
+            breach: self.breach.map(|breach| breach.told),
         }
     }
 }
@@ -327,5 +342,11 @@ fn row(world: &World, seen: &Seen, ranks: &[RankStep]) -> HistoryRow {
         halvings: first.halvings,
         stop: first.sufficed,
         share_s: slowest(4),
+        passes: first.passes,
+        rounds: first.rounds,
+        unsettled: first.unsettled,
+        unsettled_rate: first.lacking,
+        clamped: total(&|r| r.clamped),
+        rough: first.rough,
     }
 }

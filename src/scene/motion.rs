@@ -6,13 +6,14 @@
 use std::f64::consts::{PI, TAU};
 
 use glam::{DQuat, DVec3};
+use serde::{Deserialize, Serialize};
 
 use super::quantity::{Dimension, Number};
 use super::reader::{Range, Table};
 use crate::mesh::{orientation, turn};
 
 /// Where a body goes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Motion {
     /// The point in m, of the body where it is placed, about which it turns.
     pub center: DVec3,
@@ -25,7 +26,7 @@ pub struct Motion {
 }
 
 /// Where a body is at a time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Keyframe {
     /// In s, from 0.
     pub time: f64,
@@ -36,7 +37,7 @@ pub struct Keyframe {
 }
 
 /// How a body comes to be turned as it is at a keyframe.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Turn {
     /// On the shortest way from the keyframe before, to angles about x, y, z in rad, in this order, from how it was placed.
     To(DVec3),
@@ -45,7 +46,7 @@ pub enum Turn {
 }
 
 /// How a body gets from one keyframe to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interpolation {
     /// With constant velocity.
     Linear,

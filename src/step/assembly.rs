@@ -57,13 +57,18 @@ pub struct Strains {
     pub largest: f64,
     /// The most by which one is larger than what its cloth bears; zero if none is.
     pub beyond: f64,
+    /// The triangle of which that is, in the numbering of the patch tree: the first of all.
+    pub worst: Option<u32>,
 }
 
 impl Strains {
     /// Adds those of other triangles.
     pub fn add(&mut self, other: Self) {
         self.largest = self.largest.max(other.largest);
-        self.beyond = self.beyond.max(other.beyond);
+        let same = other.beyond == self.beyond && other.worst.is_some_and(|t| Some(t) < self.worst);
+        if other.beyond > self.beyond || same {
+            (self.beyond, self.worst) = (other.beyond, other.worst);
+        }
     }
 }
 
@@ -231,6 +236,7 @@ impl Assembly {
                     found.add(Strains {
                         largest: strain,
                         beyond: strain - limit,
+                        worst: Some(index),
                     });
                 }
             },

@@ -10,6 +10,8 @@ impl World {
     #[must_use]
     pub fn cautions(&self) -> Vec<String> {
         let mut cautions = self.unstable_cloths();
+        cautions.extend(self.odd_sizes());
+        cautions.extend(self.far_pins());
         cautions.extend(self.doubled_vertices());
         cautions.extend(self.uneven_bending());
         cautions.extend(self.stretch_of_bending());

@@ -63,8 +63,8 @@ pub(super) struct Correcting<'a> {
     pub(super) prices: Option<(&'a Prices, f64)>,
 }
 
-/// Rows that pushed in the first pass, of those whose first vertex the rank owns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Rows that pushed in the first pass, of those whose first vertex the rank owns, and what it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Pushed {
     pub(super) contacts: u64,
     pub(super) triangles: u64,
@@ -73,6 +73,9 @@ pub(super) struct Pushed {
     pub(super) passes: u32,
     pub(super) rounds: u32,
     pub(super) looks: u32,
+    /// Passes that ended with rows that had not settled, and by how much the worst of these still asked for another rate, in m/s.
+    pub(super) unsettled: u32,
+    pub(super) lacking: f64,
     /// Time spent in rounds.
     pub(super) rounds_time: Duration,
 }
@@ -148,6 +151,7 @@ impl Corrections {
             let impulses = &mut self.impulses;
             let mut before = f64::INFINITY;
             let mut at_once = false;
+            let mut has_settled = false;
             for round in 1..=settings.iterations {
                 exchange.refresh(comm, impulses)?;
                 let worst = impulses.round();
@@ -159,6 +163,7 @@ impl Corrections {
                     pushed.looks += 1;
                     let worst = all_reduce(comm, worst, f64::max)?;
                     if worst <= settled {
+                        has_settled = true;
                         at_once = round == LOOK_EVERY;
                         break;
                     }
@@ -169,6 +174,13 @@ impl Corrections {
                 }
             }
             pushed.rounds_time += comm.now().saturating_sub(began);
+            if !has_settled {
+                pushed.unsettled += 1;
+                // What the last look saw; nobody has looked if there may be fewer rounds than that takes.
+                pushed.lacking = pushed
+                    .lacking
+                    .max(if before.is_finite() { before } else { 0.0 });
+            }
             for (slot, &vertex) in self.impulses.vertices().iter().enumerate() {
                 if owned.contains(&(vertex as usize)) {
                     v[vertex as usize - owned.start] = self.impulses.velocity(slot);

@@ -20,7 +20,8 @@
 //! | `strain_limit`, `edges` | cloth that stretches too far or too fast |
 //! | `share` | the new state for every rank, and the next system meanwhile |
 //! | `state` | the state for checkpoints |
-//! | `caution` | what is allowed and likely a mistake |
+//! | `caution`, `sizes` | what is allowed and likely a mistake, how large things are |
+//! | `breach` | why strain goes beyond its limit |
 //! | `recording` | what a step tests and costs, for studies |
 //! | `error`, `fault`, `report` | what is said of a step |
 
@@ -28,6 +29,7 @@ mod around;
 mod assembly;
 mod bending;
 pub mod body_response;
+mod breach;
 mod caution;
 mod contact_post;
 mod contacts;
@@ -57,6 +59,7 @@ mod row;
 mod row_exchange;
 mod share;
 mod simulation;
+mod sizes;
 mod state;
 mod strain_limit;
 mod strand;
@@ -68,6 +71,7 @@ mod triangles;
 mod world;
 
 pub use assembly::Strains;
+pub use breach::Breach;
 pub use error::{GaveUp, Named, StepError};
 pub use recording::{Tested, header};
 pub use report::{PHASES, StepReport, Stops, Sufficed};

@@ -445,6 +445,8 @@ impl<'w> Simulation<'w> {
         report.rate_limited = pushed.edges;
         report.rounds += pushed.rounds;
         report.looks += pushed.looks;
+        report.unsettled += pushed.unsettled;
+        report.lacking = report.lacking.max(pushed.lacking);
         report.passes += pushed.passes;
         report.rounds_time += pushed.rounds_time;
         let context = self.context();

@@ -122,6 +122,10 @@ pub struct StepReport {
     pub rounds: u32,
     /// Rounds after which ranks asked each other how far they are.
     pub looks: u32,
+    /// Passes that ended after `contact.iterations` rounds with rows that had not settled, the same on all ranks.
+    pub unsettled: u32,
+    /// The change of rate in m/s that the worst row of these still asked for when ranks looked last, the same on all ranks.
+    pub lacking: f64,
     /// Time spent in rounds.
     pub rounds_time: Duration,
     /// What its workers did; its trace is that of the last part.
@@ -158,6 +162,8 @@ impl StepReport {
         self.passes += part.passes;
         self.rounds += part.rounds;
         self.looks += part.looks;
+        self.unsettled += part.unsettled;
+        self.lacking = self.lacking.max(part.lacking);
         self.rounds_time += part.rounds_time;
         self.residual = part.residual;
         self.sufficed = part.sufficed;

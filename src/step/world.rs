@@ -6,7 +6,7 @@ use thiserror::Error;
 use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
 
 use super::pins::Pins;
-use crate::collide::audit::{crossings, crossings_between};
+use crate::collide::audit::{Audited, Met, Skin, crossings};
 use crate::collide::body::{Analytic, BodySurface};
 use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
@@ -133,6 +133,7 @@ impl World {
         let at_start: Vec<TriMesh> = (body_motions.iter().zip(&body_meshes))
             .map(|(motion, mesh)| moved(motion, mesh, 0.0))
             .collect();
+        let skins: Vec<Skin<'_>> = at_start.iter().map(skin).collect();
         let mut model = ClothModel::default();
         let (mut held, mut velocities) = (Vec::new(), Vec::new());
         let mut pins_before = 0;
@@ -140,12 +141,7 @@ impl World {
             let mesh = build_cloth(cloth)?;
             model.add(&cloth.name, &mesh, &cloth.material, warp(cloth))?;
             let pin_of = pins_of_vertices(&mesh, cloth)?;
-            check_start(
-                scene,
-                (&solids, &body_motions, &at_start),
-                &cloth.name,
-                &mesh,
-            )?;
+            check_start(scene, (&solids, &body_motions, &skins), &cloth.name, &mesh)?;
             for pin in pin_of {
                 let vertex = velocities.len() as u32;
                 velocities.push(pin.map_or(cloth.velocity, |pin| {
@@ -347,26 +343,52 @@ impl World {
             .collect()
     }
 
+    /// What audits see of each body at a time in s, with its name.
+    #[must_use]
+    pub fn audited_bodies(&self, time: f64) -> Vec<(&str, Audited<'_>)> {
+        let poses = self.body_motions.iter().map(|motion| motion.at(time));
+        let audited = self
+            .bodies
+            .iter()
+            .zip(poses)
+            .map(|(body, pose)| match body {
+                Body::Triangles(surface) => Audited::Triangles(Skin::of_body(surface, &pose)),
+                Body::Analytic(formula) => Audited::Formula(*formula, pose),
+            });
+        let names = self.scene.bodies.iter().map(|body| body.name.as_str());
+        names.zip(audited).collect()
+    }
+
     /// How many pairs of an edge and a triangle of cloth and bodies made of triangles cross at this time, for positions of the cloth's
     /// vertices in m, in the numbering of the patch tree.
     #[must_use]
     pub fn crossings_with_bodies(&self, x: &[DVec3], time: f64) -> usize {
-        let moved = self.moved_bodies(time);
-        let bodies = self.scene.bodies.iter().enumerate();
-        let of_triangles =
-            bodies.filter(|(_, body)| matches!(body.surface, Surface::Triangles { .. }));
-        let mesh = |index: usize| {
-            let moved = moved.iter().find(|(of, _)| *of == index);
-            moved.map_or(&self.body_meshes[index], |(_, mesh)| mesh)
-        };
-        let crossing = of_triangles.map(|(index, _)| {
-            let body = mesh(index);
-            crossings_between(
-                (x, self.model.triangles()),
-                (&body.positions, &body.triangles),
-            )
+        let cloth = Skin::new(x, self.model.triangles());
+        let bodies = self.audited_bodies(time).into_iter();
+        let pairs = bodies.map(|(_, body)| match body.meet(&cloth) {
+            Met::Crossing(between) => between.pairs(),
+            Met::Inside(_) => 0,
         });
-        crossing.sum()
+        pairs.sum()
+    }
+
+    /// The distance of a point from each body at this time, in m; negative inside.
+    pub(super) fn gaps(&self, p: DVec3, time: f64) -> Vec<f64> {
+        let bodies = self.solids.iter().zip(&self.body_motions);
+        let gaps = bodies.map(|(solid, motion)| solid.gap(motion.at(time).undo(p)));
+        gaps.collect()
+    }
+
+    /// How deep the deepest of some points is inside a body at this time, in m; negative if all are outside all of them.
+    #[must_use]
+    pub fn deepest(&self, points: &[DVec3], time: f64) -> f64 {
+        let poses = self.body_motions.iter().map(|motion| motion.at(time));
+        let bodies: Vec<_> = self.solids.iter().zip(poses).collect();
+        let depths = points.iter().flat_map(|&p| {
+            let of_bodies = bodies.iter();
+            of_bodies.map(move |(solid, pose)| solid.depth(pose.undo(p)))
+        });
+        depths.fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// How deep a point is inside a body at this time, in m; negative outside all of them.
@@ -454,10 +476,15 @@ fn moved(motion: &BodyMotion, placed: &TriMesh, time: f64) -> TriMesh {
     mesh
 }
 
+/// A mesh as audits see it.
+fn skin(mesh: &TriMesh) -> Skin<'_> {
+    Skin::new(&mesh.positions, &mesh.triangles)
+}
+
 /// Refuses cloth that starts inside a body, or across its surface.
 fn check_start(
     scene: &Scene,
-    (solids, motions, meshes): (&[Solid], &[BodyMotion], &[TriMesh]),
+    (solids, motions, skins): (&[Solid], &[BodyMotion], &[Skin<'_>]),
     cloth: &str,
     mesh: &TriMesh,
 ) -> Result<(), WorldError> {
@@ -478,9 +505,10 @@ fn check_start(
             }
         }
     }
-    for (body, other) in scene.bodies.iter().zip(meshes) {
+    let own = skin(mesh);
+    for (body, other) in scene.bodies.iter().zip(skins) {
         let pairs = match body.surface {
-            Surface::Triangles { .. } => across(mesh, other),
+            Surface::Triangles { .. } => own.crossings_with(other).pairs(),
             Surface::Analytic => 0,
         };
         if pairs > 0 {
@@ -492,11 +520,6 @@ fn check_start(
         }
     }
     Ok(())
-}
-
-/// Pairs of an edge and a triangle of two meshes that cross.
-fn across(a: &TriMesh, b: &TriMesh) -> usize {
-    crossings_between((&a.positions, &a.triangles), (&b.positions, &b.triangles))
 }
 
 /// Refuses cloths that start crossing each other or themselves.

@@ -70,3 +70,118 @@ fn crossings_are_counted_written_and_failures_if_strict() {
     hash_of(&clean);
     assert!(place.weft("audit c --strict").status.success());
 }
+
+/// A sheet that lies still, a block that is driven up through it, one that rests below, and a ball with a formula that comes along.
+const DRIVEN: &str = r#"
+gravity = [0, 0, 0]
+[time]
+step = "2 ms"
+end = "40 ms"
+[contact]
+thickness = "1 mm"
+[[cloth]]
+grid = { size = "0.2 m", vertices = 9 }
+pins = [{ min = [-1, -1, -1], max = [1, 1, 1] }]
+material = { density = "0.15 kg/m2", stretch = "1000 N/m", bending = "1e-4 N m" }
+[[body]]
+name = "rock"
+shape = "box"
+center = [0.011, 0.013, -0.3]
+size = [0.1, 0.1, 0.1]
+[[body]]
+name = "ball"
+shape = "sphere"
+center = [-0.07, -0.07, -0.053]
+radius = "3 cm"
+surface = "analytic"
+velocity = [0, 0, 1]
+[[body]]
+name = "block"
+shape = "box"
+center = [0.033, 0.031, -0.048]
+size = [0.05, 0.05, 0.05]
+velocity = [0, 0, 1]
+[partition]
+patches = 4
+[output]
+interval = "10 ms"
+pictures = false
+"#;
+
+/// All vertices are held: whatever comes is let through, and where bodies were in a frame the frames know.
+#[test]
+fn cloth_that_bodies_go_through_is_told_by_body_where_they_are_in_each_frame() {
+    let place = Place::new();
+    fs::write(place.path("driven.toml"), DRIVEN).unwrap();
+    let told = place.weft("run driven.toml --ranks 2 --out a --audit");
+    hash_of(&told);
+    let text = String::from_utf8(told.stdout).unwrap();
+    assert!(text.contains(" of cloth and cloth, "), "{text}");
+    assert!(text.contains(" pairs of cloth and body `block`"), "{text}");
+    let audit = &record(&place.path("a"))["audit"];
+    assert_eq!((&audit["frames"], &audit["bodies"]), (&5.into(), &3.into()));
+    let crossing = audit["crossing"].as_array().unwrap();
+    // The tops of block and ball are 23 mm below at first, and come after 23 ms.
+    let steps: Vec<u64> = crossing
+        .iter()
+        .map(|f| f["step"].as_u64().unwrap())
+        .collect();
+    assert_eq!(steps, [15, 20]);
+    for frame in crossing {
+        assert_eq!(frame["pairs"], 0, "{frame}");
+        let bodies = frame["bodies"].as_array().unwrap();
+        let names: Vec<&str> = bodies.iter().map(|b| b["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["ball", "block"]);
+        let [ball, block] = &bodies[..] else {
+            panic!("{frame}")
+        };
+        assert!(
+            ball["pairs"] == 0 && ball["inside"].as_u64() > Some(0),
+            "{frame}"
+        );
+        assert!(
+            block["pairs"].as_u64() > Some(0) && block["inside"] == 0,
+            "{frame}"
+        );
+    }
+
+    let strict = place.weft("run driven.toml --ranks 1 --out b --quiet --audit=strict");
+    assert_eq!(strict.status.code(), Some(4));
+    let message = String::from_utf8(strict.stderr).unwrap();
+    assert!(message.contains("more room between bodies"), "{message}");
+    let of_strict = record(&place.path("b"));
+    assert_eq!(
+        (&of_strict["exit"], &of_strict["audit"]),
+        (&4.into(), audit)
+    );
+
+    // Afterwards the same is found, from the frames and what the record says of bodies.
+    let before = fs::read(place.path("a/frames/crossings.000020.vtp")).unwrap();
+    fs::remove_file(place.path("a/frames/crossings.000020.vtp")).unwrap();
+    let found = place.weft("audit a --strict");
+    assert_eq!(found.status.code(), Some(4));
+    let text = String::from_utf8(found.stdout).unwrap();
+    let line = crossing[1]["bodies"][1]["pairs"].as_u64().unwrap();
+    assert!(
+        text.contains(&format!("{line} pairs of cloth and body `block`")),
+        "{text}"
+    );
+    assert!(
+        String::from_utf8(found.stderr)
+            .unwrap()
+            .contains("the cloth of a crosses bodies")
+    );
+    assert_eq!(
+        fs::read(place.path("a/frames/crossings.000020.vtp")).unwrap(),
+        before
+    );
+
+    // What is missing is named, and nothing is changed.
+    fs::remove_file(place.path("a/frames/moving-1-block.000020.vtp")).unwrap();
+    fs::write(place.path("a/frames/crossings.000020.vtp"), "kept").unwrap();
+    let (code, message) = place.fails("audit a");
+    assert_eq!(code, 5);
+    assert!(message.contains("moving-1-block.000020.vtp"), "{message}");
+    let kept = fs::read_to_string(place.path("a/frames/crossings.000020.vtp")).unwrap();
+    assert_eq!(kept, "kept");
+}

@@ -8,10 +8,12 @@
 mod audit;
 mod book;
 mod compare;
+mod crossings;
 mod failures;
 mod place;
 mod report;
 mod restart;
+mod sizes;
 mod study;
 mod trace;
 
@@ -387,10 +389,9 @@ fn pieces_that_are_not_sewn_are_told() {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let check = place.weft("check small.toml");
     let told = text(check.stdout);
-    assert!(
-        told.ends_with("# cloth `napkin`: 2 pieces, 4 coincident vertices\n"),
-        "{told}"
-    );
+    let sizes = "# cloth `napkin`: 2 x 1 x 0 m, 8 vertices, 4 triangles, edges of 1 to 1.414 m, 2 borders, 2 pieces, 4 coincident \
+                 vertices, 300 g\n";
+    assert!(told.contains(sizes), "{told}");
     assert!(text(check.stderr).contains("`napkin` has 2 pieces, and 4 vertices"));
     let run = text(
         place
@@ -407,7 +408,7 @@ fn pieces_that_are_not_sewn_are_told() {
         "# cloth `napkin` bends by hinges, 1.00 to 1.00 times as stiff as its material says";
     assert!(sewn.contains(bends), "{sewn}");
     assert!(
-        sewn.ends_with(": 1 piece, 0 coincident vertices\n"),
+        sewn.contains(" 1 border, 1 piece, 0 coincident vertices, 13.5 g\n"),
         "{sewn}"
     );
 }
