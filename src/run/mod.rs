@@ -264,7 +264,7 @@ impl RunError {
                 ..
             }) => 101,
             Self::Step(_) => 4,
-            Self::Record(_) => 4,
+            Self::Record(_) | Self::Comm(CommError::Unsendable { .. }) => 4,
             Self::Output(_) | Self::RecordFile(_) => 5,
             Self::Launch(
                 LaunchError::NoRanks | LaunchError::Options(_) | LaunchError::TooMany { .. },
@@ -615,7 +615,8 @@ fn rank_loop(
         };
         if !alone {
             let own = wire::encode(&decide(&writer, 1));
-            simulation.say(own.map_err(malformed(comm.rank()))?);
+            let unsendable = CommError::unsendable(comm.rank(), "what is to follow a step");
+            simulation.say(own.map_err(unsendable)?);
         }
         if let Some(recorder) = &mut recorder {
             recorder.before(&mut simulation, &thread_time)?;
@@ -740,7 +741,7 @@ fn resume(
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
     let state = start.and_then(|start| start.checkpoint.as_ref());
-    let state: State = broadcast(comm, state.map(|checkpoint| &checkpoint.state))?;
+    let state = State::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
     Ok(simulation.restore(&state)?)
 }
 
@@ -749,7 +750,8 @@ fn gather<T: Serialize + DeserializeOwned>(
     comm: &mut dyn Comm,
     own: &T,
 ) -> Result<Option<Vec<T>>, CommError> {
-    let own = wire::encode(own).map_err(malformed(comm.rank()))?;
+    let own = wire::encode(own);
+    let own = own.map_err(CommError::unsendable(comm.rank(), "what it did in the run"))?;
     let Some(gathered) = comm.gather(Rank(0), own)? else {
         return Ok(None);
     };
@@ -764,7 +766,11 @@ fn broadcast<T: Serialize + DeserializeOwned>(
     own: Option<&T>,
 ) -> Result<T, CommError> {
     let own = own.map_or_else(|| Ok(Vec::new()), wire::encode);
-    let bytes = comm.broadcast(Rank(0), own.map_err(malformed(comm.rank()))?)?;
+    let own = own.map_err(CommError::unsendable(
+        comm.rank(),
+        "what all ranks are to know",
+    ))?;
+    let bytes = comm.broadcast(Rank(0), own)?;
     wire::decode(&bytes).map_err(malformed(Rank(0)))
 }
 
