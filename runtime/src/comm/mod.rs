@@ -13,6 +13,7 @@
 mod clocks;
 mod collectives;
 mod mailbox;
+mod names;
 mod results;
 pub mod solo;
 pub mod threads;
@@ -21,6 +22,7 @@ pub mod virtual_time;
 pub use clocks::{ClockMap, ClockReading, read_clocks};
 pub use collectives::{Collectives, GATHER_FACTOR, POSTED_UP_TO, all_reduce, collective_name};
 pub use mailbox::Mailbox;
+pub use names::name_ranks;
 
 use std::time::Duration;
 
