@@ -149,6 +149,13 @@ fails 101 'rank 0 on .*panicked.*lost the thread' 3 "$failures" panic 0
 fails 101 'rank 2 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-thread 2
 fails 101 'rank 1 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-thread-of-a-busy-rank 1
 fails 4 'rank [02] on .*rank 1 (returned without taking part|ended while)' 3 "$failures" absent-from-a-scope 1
+passes 20 3 "$failures" program here
+[ "$(grep -c '^met 3' "$out/stdout")" = 3 ] || fail "ranks of one program did not meet"
+fails 3 '3 ranks: ranks do not run the same build: ranks 1 and 2 run there where rank 0 runs here' \
+    1 "$failures" program here : -n 2 "$failures" program there
+fails 5 '3 ranks: rank 1 on .*: cannot read the program' \
+    1 "$failures" program here : -n 1 "$failures" unable 0 : -n 1 "$failures" program there
+fails 5 '3 ranks: rank 0 on .*: cannot read the program' 3 "$failures" unable 0
 run 20 3 "$failures" left-without-a-word 1
 [ "$code" = 9 ] || fail "exit code $code of a rank that left without a word, not 9"
 [ "$mpi" = openmpi ] || exit 0
@@ -265,7 +272,7 @@ fails 5 'rank 0 on .*file' 3 "$weft" "${quick[@]}" --out "$out/file"
 fails 2 'rank 0 on .*--ranks 5, but the launcher started 3' 3 "$weft" "${quick[@]}" --ranks 5
 fails 2 'started by an MPI launcher' 3 "$weft" "${quick[@]}" --comm threads
 fails 2 'unexpected argument' 3 "$weft" run --no-such-option
-fails 2 '--network is of ranks in virtual time' 3 "$weft" "${quick[@]}" --network gigabit
+fails 2 'rank 0 on .*--network is of ranks in virtual time' 3 "$weft" "${quick[@]}" --network gigabit
 code=0
 PMI_SIZE=3 PMI_RANK=0 timeout 20 "$weft" "${quick[@]}" --out "$out/f" 2>"$out/stderr" || code=$?
 [ "$code" = 2 ] && grep -q 'do not find each other' "$out/stderr" ||
