@@ -1,5 +1,6 @@
 //! Cloth on distributed memory.
 
+pub mod build_identity;
 pub mod collide;
 pub mod mesh;
 pub mod output;

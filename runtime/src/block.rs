@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use crate::comm::Rank;
+use crate::wire::Size;
 
 /// The bytes of a block, shared by all who read it on a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -150,6 +151,19 @@ pub enum BlockError {
         /// The version that is published.
         current: u32,
     },
+    /// Published with more bytes than others would read.
+    #[error(
+        "{name} cannot be published: it is {} long, and a block has at most {}; publish it as several blocks",
+        Size(*bytes), Size(*limit)
+    )]
+    TooLong {
+        /// What was to be published.
+        name: BlockName,
+        /// Its length in bytes.
+        bytes: u64,
+        /// The most that a block may have.
+        limit: u64,
+    },
 }
 
 impl BlockError {
@@ -162,7 +176,8 @@ impl BlockError {
             | Self::Early { name, .. }
             | Self::HomeLost { name }
             | Self::Nowhere { name, .. }
-            | Self::Republished { name, .. } => name,
+            | Self::Republished { name, .. }
+            | Self::TooLong { name, .. } => name,
         }
     }
 }

@@ -130,7 +130,7 @@ impl<E: ?Sized> Erased<E> for Broken {
         None
     }
 
-    fn encode(&self, _rank: Rank) -> Result<Vec<u8>, TaskError> {
+    fn encode(&self, _rank: Rank, _longest: usize) -> Result<Vec<u8>, TaskError> {
         Err(self.0.clone())
     }
 
@@ -151,20 +151,21 @@ impl<E: ?Sized> Erased<E> for Broken {
     }
 }
 
-/// Makes the tasks and results of a message into bytes.
+/// Makes the tasks and results of a message into bytes, of which each may have at most `longest`.
 pub(crate) fn pack<E: ?Sized>(
     message: Message<Cargo<E>, Outcome>,
     registry: &Registry<E>,
     rank: Rank,
+    longest: usize,
 ) -> Message<Parcel, Receipt> {
     let task = |cargo: Cargo<E>| {
-        let body = cargo.body.encode(rank).map(Bytes::from);
+        let body = cargo.body.encode(rank, longest).map(Bytes::from);
         let kind = cargo.kind;
         Ok::<_, std::convert::Infallible>(Parcel { kind, body })
     };
     let result = |outcome: Outcome| {
         let value = outcome.value.and_then(|value| {
-            let bytes = registry.encode_output(outcome.kind, &value);
+            let bytes = registry.encode_output(outcome.kind, &value, longest);
             bytes.map(Bytes::from).map_err(|(task, what)| {
                 let cause = Failure::Unsendable(what);
                 Box::new(TaskError { task, rank, cause })

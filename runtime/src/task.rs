@@ -33,7 +33,7 @@ pub enum Step<O> {
 
 /// A piece of work that can run on any rank; `E` is the environment it runs in.
 pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
-    /// Its name in registries, errors and traces.
+    /// Its name in registries, errors and traces. No other kind in the same registry has it.
     const NAME: &'static str;
     /// Its results; a task may give several, see [`Context::emit`].
     type Output: Serialize + DeserializeOwned + Send + 'static;
@@ -100,8 +100,8 @@ pub(crate) trait Erased<E: ?Sized>: Send {
     /// Runs a slice; true when done.
     fn run(&mut self, env: &E, desk: Desk<'_, E>) -> bool;
     fn split(&mut self, how: Split) -> Option<Box<dyn Erased<E>>>;
-    /// Its bytes, on that rank.
-    fn encode(&self, rank: Rank) -> Result<Vec<u8>, TaskError>;
+    /// Its bytes, on that rank, if there are at most so many.
+    fn encode(&self, rank: Rank, longest: usize) -> Result<Vec<u8>, TaskError>;
     fn needs(&self) -> Vec<BlockName>;
     fn detail(&self) -> Detail;
     fn type_of(&self) -> TypeId;
@@ -304,11 +304,11 @@ impl<E: ?Sized, T: Task<E>> Erased<E> for T {
         Task::split(self, how).map(|piece| Box::new(piece) as Box<dyn Erased<E>>)
     }
 
-    fn encode(&self, rank: Rank) -> Result<Vec<u8>, TaskError> {
-        wire::encode(self).map_err(|what| TaskError {
+    fn encode(&self, rank: Rank, longest: usize) -> Result<Vec<u8>, TaskError> {
+        wire::encode_within(self, longest).map_err(|why| TaskError {
             task: T::NAME.to_owned(),
             rank,
-            cause: Failure::Unsendable(what),
+            cause: Failure::Unsendable(why.to_string()),
         })
     }
 
@@ -371,7 +371,7 @@ pub(crate) struct Kind<E: ?Sized> {
     pub(crate) name: &'static str,
     task: TypeId,
     pub(crate) decode: Decode<E>,
-    pub(crate) encode_output: fn(&Value) -> Result<Vec<u8>, String>,
+    pub(crate) encode_output: fn(&Value, usize) -> Result<Vec<u8>, String>,
     pub(crate) decode_output: fn(&[u8]) -> Result<Value, String>,
 }
 
@@ -396,16 +396,19 @@ impl<E: ?Sized> Registry<E> {
         Self::default()
     }
 
-    /// Adds a kind of task.
+    /// Adds a kind of task. A scope refuses a registry in which two kinds have one name
+    /// ([`ScopeError::SameName`](crate::ScopeError::SameName)).
     #[must_use]
     pub fn with<T: Task<E>>(mut self) -> Self {
         self.kinds.push(Kind {
             name: T::NAME,
             task: TypeId::of::<T>(),
             decode: |bytes| Ok(Box::new(wire::decode::<T>(bytes)?)),
-            encode_output: |value| {
+            encode_output: |value, longest| {
                 let value = value.downcast_ref::<T::Output>();
-                wire::encode(value.ok_or("a result of another kind of task")?)
+                let value = value.ok_or("a result of another kind of task")?;
+                let bytes = wire::encode_within(value, longest);
+                bytes.map_err(|why| format!("its result cannot travel: {why}"))
             },
             decode_output: |bytes| Ok(Box::new(wire::decode::<T::Output>(bytes)?)),
         });
@@ -432,13 +435,21 @@ impl<E: ?Sized> Registry<E> {
         kind.ok_or_else(|| format!("no kind of task has number {number}"))
     }
 
-    /// The bytes of a task's result; the error is the task's name and a sentence.
+    /// A name that two kinds have, if any do.
+    pub(crate) fn ambiguous(&self) -> Option<&'static str> {
+        let mut names = self.names().enumerate();
+        let twice = names.find(|&(at, name)| self.names().take(at).any(|other| other == name));
+        twice.map(|(_, name)| name)
+    }
+
+    /// The bytes of a task's result, if there are at most so many; the error is the task's name and a sentence.
     pub(crate) fn encode_output(
         &self,
         kind: u16,
         value: &Value,
+        longest: usize,
     ) -> Result<Vec<u8>, (String, String)> {
         let kind = self.kind(kind).map_err(|what| (String::new(), what))?;
-        (kind.encode_output)(value).map_err(|what| (kind.name.to_owned(), what))
+        (kind.encode_output)(value, longest).map_err(|what| (kind.name.to_owned(), what))
     }
 }

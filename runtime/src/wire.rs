@@ -1,13 +1,18 @@
 //! Bytes on the wire: one format, in one place.
 //!
 //! bincode 2 in its legacy configuration (fixed-size little-endian integers), behind a version byte.
-//! Decoding is bounded: a hostile length is an error, not an allocation. The bytes of each message are
-//! pinned by a test, so that a change of crate or of an enum's order cannot pass unseen.
+//! Decoding is bounded: a hostile length is an error, not an allocation. What is longer than that bound is
+//! refused by who would send it. The bytes of each message are pinned by a test, so that a change of crate or
+//! of an enum's order cannot pass unseen.
+
+use std::fmt;
+use std::io;
 
 use bincode::config;
-use bincode::error::{DecodeError, EncodeError};
+use bincode::error::DecodeError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use thiserror::Error;
 
 use crate::comm::threads::panic_message;
 use crate::panics::catch;
@@ -16,22 +21,99 @@ use crate::panics::catch;
 const VERSION: u8 = 6;
 /// Room for most messages, in bytes.
 const USUAL: usize = 128;
-/// Largest message that is decoded, in bytes.
-const LIMIT: usize = 1 << 30;
+/// Longest value that is encoded and decoded, in bytes without the first one.
+pub const LIMIT: usize = 1 << 30;
+
+/// Why a value cannot be sent.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum EncodeError {
+    /// It cannot be serialised; a sentence says why.
+    #[error("{0}")]
+    Unserialisable(String),
+    /// Nobody would read so much.
+    #[error("it is {} long, and ranks read no more than {} at once", Size(*bytes), Size(*limit))]
+    TooLong {
+        /// Its length in bytes.
+        bytes: u64,
+        /// The most that is read.
+        limit: u64,
+    },
+}
+
+/// A number of bytes, for people: in the largest unit of which there is one, and exactly.
+pub(crate) struct Size(pub(crate) u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(bytes) = *self;
+        for (unit, length) in [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)] {
+            let count = bytes as f64 / length;
+            if count >= 1.0 {
+                return write!(f, "{count:.1} {unit} ({bytes} bytes)");
+            }
+        }
+        write!(f, "{bytes} bytes")
+    }
+}
 
 /// Encodes a value.
 ///
 /// # Errors
-/// A sentence: the value cannot be serialised.
-pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::with_capacity(USUAL);
-    bytes.push(VERSION);
-    guarded(|| bincode::serde::encode_into_std_write(value, &mut bytes, config::legacy()))?
-        .map_err(|error| match error {
-            EncodeError::OtherString(what) => what,
-            other => other.to_string(),
+/// The value cannot be serialised, or is longer than [`LIMIT`].
+pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, EncodeError> {
+    encode_within(value, LIMIT)
+}
+
+/// Encodes a value of at most so many bytes.
+///
+/// # Errors
+/// The value cannot be serialised, or is longer.
+pub fn encode_within<T: Serialize>(value: &T, limit: usize) -> Result<Vec<u8>, EncodeError> {
+    let mut bounded = Bounded {
+        bytes: Vec::with_capacity(USUAL),
+        written: 0,
+        limit,
+    };
+    bounded.bytes.push(VERSION);
+    guarded(|| bincode::serde::encode_into_std_write(value, &mut bounded, config::legacy()))
+        .map_err(EncodeError::Unserialisable)?
+        .map_err(|error| {
+            EncodeError::Unserialisable(match error {
+                bincode::error::EncodeError::OtherString(what) => what,
+                other => other.to_string(),
+            })
         })?;
-    Ok(bytes)
+    if bounded.written > limit {
+        return Err(EncodeError::TooLong {
+            bytes: bounded.written as u64,
+            limit: limit as u64,
+        });
+    }
+    Ok(bounded.bytes)
+}
+
+/// Takes bytes up to a limit, and counts those beyond it.
+struct Bounded {
+    bytes: Vec<u8>,
+    written: usize,
+    limit: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.written = self.written.saturating_add(bytes.len());
+        if self.written <= self.limit {
+            self.bytes.extend_from_slice(bytes);
+        } else {
+            // Nobody gets it any more; only its length is told.
+            self.bytes = Vec::new();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Decodes a whole message.
@@ -39,6 +121,11 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
 /// # Errors
 /// A sentence: these are not the bytes of such a value.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    decode_within::<T, LIMIT>(bytes)
+}
+
+/// Decodes a value of at most so many bytes.
+fn decode_within<T: DeserializeOwned, const LIMIT: usize>(bytes: &[u8]) -> Result<T, String> {
     let Some((&VERSION, rest)) = bytes.split_first() else {
         let version = bytes
             .first()
@@ -68,7 +155,7 @@ pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::{BlockError, BlockName};
+    use crate::block::{BlockError, BlockName, Bytes};
     use crate::comm::Rank;
     use crate::scheduler::GroupId;
     use crate::scheduler::message::{BlockMessage, Bundle, Census, GroupCount, Message, Word};
@@ -224,5 +311,52 @@ mod tests {
         let mut huge = vec![VERSION, 1, 0, 0, 0];
         huge.extend(u64::MAX.to_le_bytes());
         assert!(decode::<Letter>(&huge).is_err());
+    }
+
+    #[test]
+    fn what_is_sent_is_what_is_read_to_the_last_byte() {
+        const LIMIT: usize = 1000;
+        // A length of eight bytes stands before each.
+        let bytes = |length: usize| Bytes::from(vec![7; length - 8]);
+        let letters = |length: usize| "x".repeat(length - 8);
+        let numbers = |length: usize| vec![0.5_f64; (length - 8) / 8];
+        let sent = |value: &dyn Fn(usize) -> Result<Vec<u8>, EncodeError>| {
+            (value(LIMIT).unwrap(), value(LIMIT + 8).unwrap_err())
+        };
+        let too_long = EncodeError::TooLong {
+            bytes: LIMIT as u64 + 8,
+            limit: LIMIT as u64,
+        };
+        let (whole, refused) = sent(&|length| encode_within(&bytes(length), LIMIT));
+        assert_eq!(refused, too_long);
+        assert_eq!(whole.len(), LIMIT + 1);
+        assert_eq!(decode_within::<Bytes, LIMIT>(&whole).unwrap(), bytes(LIMIT));
+        let (whole, refused) = sent(&|length| encode_within(&letters(length), LIMIT));
+        assert_eq!(refused, too_long);
+        assert_eq!(
+            decode_within::<String, LIMIT>(&whole).unwrap(),
+            letters(LIMIT)
+        );
+        let (whole, refused) = sent(&|length| encode_within(&numbers(length), LIMIT));
+        assert_eq!(refused, too_long);
+        assert_eq!(
+            decode_within::<Vec<f64>, LIMIT>(&whole).unwrap(),
+            numbers(LIMIT)
+        );
+        // Who sends more all the same is not read.
+        let longer = encode(&letters(LIMIT + 1)).unwrap();
+        assert!(decode_within::<String, LIMIT>(&longer).is_err());
+    }
+
+    #[test]
+    fn a_size_is_told_in_a_unit_and_exactly() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (999, "999 bytes"),
+            (1_500, "1.5 kB (1500 bytes)"),
+            (1 << 30, "1.1 GB (1073741824 bytes)"),
+        ] {
+            assert_eq!(Size(bytes).to_string(), text);
+        }
     }
 }

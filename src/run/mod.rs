@@ -3,6 +3,7 @@
 //! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need. All that
 //! decides the trajectory is below it, in [`crate::step`].
 
+mod alike;
 mod between;
 mod cuts;
 mod modelled;
@@ -33,6 +34,7 @@ use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, thread_time, wire};
 use weft_study::record::RecordError;
 use weft_study::shape::ShapeError;
 
+pub use self::alike::{Differences, Given, compare};
 use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, by_pass, run_modelled};
@@ -235,6 +237,9 @@ pub enum RunError {
         /// The last step of the run.
         steps: u64,
     },
+    /// Ranks were given different options, scenes or meshes.
+    #[error(transparent)]
+    Differ(#[from] Differences),
     /// This function starts all ranks, but those of MPI are started by its launcher.
     #[error("ranks that are MPI processes are started by mpirun or srun")]
     NotHere,
@@ -263,14 +268,18 @@ impl RunError {
             | Self::NothingToTrace { .. }
             | Self::RecordRanks
             | Self::NotHere => 2,
-            Self::World(_) | Self::OtherScene { .. } | Self::Step(StepError::Partition(_)) => 3,
+            Self::Differ(differences) if differences.of_options() => 2,
+            Self::Differ(_)
+            | Self::World(_)
+            | Self::OtherScene { .. }
+            | Self::Step(StepError::Partition(_)) => 3,
             // A task that panicked is an error in the program.
             Self::Step(StepError::Detect {
                 source: ScopeError::Task(_),
                 ..
             }) => 101,
             Self::Step(_) => 4,
-            Self::Record(_) => 4,
+            Self::Record(_) | Self::Comm(CommError::Unsendable { .. }) => 4,
             Self::Output(_) | Self::RecordFile(_) => 5,
             Self::Launch(
                 LaunchError::NoRanks | LaunchError::Options(_) | LaunchError::TooMany { .. },
@@ -389,8 +398,8 @@ fn conclude(
 
 /// Takes this rank's part in a run whose ranks were started by somebody else; rank 0 gets the summary.
 ///
-/// Collective: every rank calls it, with a world built from the same scene and with the same options. Rank 0
-/// writes the outputs.
+/// Collective: every rank calls it, with a world built from the same scene and with the same options, which they
+/// compare first. Rank 0 writes the outputs.
 ///
 /// # Errors
 /// What went wrong on this rank, or that another failed ([`RunError::is_echo`]). The record in the output
@@ -400,14 +409,50 @@ pub fn run_rank(
     options: &RunOptions,
     comm: &mut dyn Comm,
 ) -> Result<Option<RunSummary>, RunError> {
-    check_trace(world.scene(), options)?;
-    let started = match comm.rank() {
-        Rank(0) => Some(begin(world, options)?),
-        _ => None,
-    };
-    let start = started.as_ref().map(|(start, _)| start);
-    let ended = rank_loop(world, options, start, comm)?;
-    Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
+    AgreedRun::of(world, options, comm)?.take_part(comm)
+}
+
+/// A run that all ranks were given alike.
+#[derive(Debug)]
+pub struct AgreedRun<'a> {
+    world: &'a World,
+    options: &'a RunOptions,
+}
+
+impl<'a> AgreedRun<'a> {
+    /// Makes sure that all ranks were given the same. Collective: the outcome is the same on all of them, and nothing was written.
+    ///
+    /// # Errors
+    /// [`RunError::Differ`], or messages failed.
+    pub fn of(
+        world: &'a World,
+        options: &'a RunOptions,
+        comm: &mut dyn Comm,
+    ) -> Result<Self, RunError> {
+        if comm.size() > 1 {
+            // The directory of the outputs, unless it was given, follows from the scene.
+            let mut given = alike::of_world(world);
+            given.extend(alike::of_options(options));
+            compare(&given, comm)?;
+        }
+        Ok(Self { world, options })
+    }
+
+    /// Takes this rank's part in it; see [`run_rank`].
+    ///
+    /// # Errors
+    /// As [`run_rank`].
+    pub fn take_part(self, comm: &mut dyn Comm) -> Result<Option<RunSummary>, RunError> {
+        let Self { world, options } = self;
+        check_trace(world.scene(), options)?;
+        let started = match comm.rank() {
+            Rank(0) => Some(begin(world, options)?),
+            _ => None,
+        };
+        let start = started.as_ref().map(|(start, _)| start);
+        let ended = rank_loop(world, options, start, comm)?;
+        Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
+    }
 }
 
 /// Makes sure that the steps to be traced are steps of the run.
@@ -627,7 +672,8 @@ fn rank_loop(
         };
         if !alone {
             let own = wire::encode(&decide(&writer, 1));
-            simulation.say(own.map_err(malformed(comm.rank()))?);
+            let unsendable = CommError::unsendable(comm.rank(), "what is to follow a step");
+            simulation.say(own.map_err(unsendable)?);
         }
         if let Some(recorder) = &mut recorder {
             recorder.before(&mut simulation, &thread_time)?;
@@ -762,7 +808,7 @@ fn resume(
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
     let state = start.and_then(|start| start.checkpoint.as_ref());
-    let state: State = broadcast(comm, state.map(|checkpoint| &checkpoint.state))?;
+    let state = State::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
     Ok(simulation.restore(&state)?)
 }
 
@@ -771,7 +817,8 @@ fn gather<T: Serialize + DeserializeOwned>(
     comm: &mut dyn Comm,
     own: &T,
 ) -> Result<Option<Vec<T>>, CommError> {
-    let own = wire::encode(own).map_err(malformed(comm.rank()))?;
+    let own = wire::encode(own);
+    let own = own.map_err(CommError::unsendable(comm.rank(), "what it did in the run"))?;
     let Some(gathered) = comm.gather(Rank(0), own)? else {
         return Ok(None);
     };
@@ -786,7 +833,11 @@ fn broadcast<T: Serialize + DeserializeOwned>(
     own: Option<&T>,
 ) -> Result<T, CommError> {
     let own = own.map_or_else(|| Ok(Vec::new()), wire::encode);
-    let bytes = comm.broadcast(Rank(0), own.map_err(malformed(comm.rank()))?)?;
+    let own = own.map_err(CommError::unsendable(
+        comm.rank(),
+        "what all ranks are to know",
+    ))?;
+    let bytes = comm.broadcast(Rank(0), own)?;
     wire::decode(&bytes).map_err(malformed(Rank(0)))
 }
 

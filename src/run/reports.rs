@@ -37,7 +37,8 @@ impl Reports {
         match seen {
             Some(seen) => self.0 = Some((seen, own)),
             None => {
-                let bytes = wire::encode(&own).map_err(malformed(comm.rank()))?;
+                let unsendable = CommError::unsendable(comm.rank(), "its report of a step");
+                let bytes = wire::encode(&own).map_err(unsendable)?;
                 comm.send(Rank(0), TAG, bytes)?;
             }
         }

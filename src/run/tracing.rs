@@ -13,7 +13,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weft_report::advice;
 use weft_runtime::comm::{
-    ClockMap, ClockReading, Collectives as _, Comm, Rank, Tag, collective_name, read_clocks,
+    ClockMap, ClockReading, Collectives as _, Comm, CommError, Rank, Tag, collective_name,
+    read_clocks,
 };
 use weft_runtime::trace::{Analysis, Deafness, Sample, Span, SpanKind, Timeline, Trace};
 use weft_runtime::wire;
@@ -294,7 +295,8 @@ impl Tracer {
     ) -> Result<Option<(TraceSummary, Traces)>, RunError> {
         self.end_outputs(comm);
         self.timeline.clock = ClockMap::new(self.start, read_clocks(comm)?);
-        let own = wire::encode(&self.timeline).map_err(super::malformed(comm.rank()))?;
+        let own = wire::encode(&self.timeline);
+        let own = own.map_err(CommError::unsendable(comm.rank(), "its trace"))?;
         drop(self);
         let gathered = comm.gather(Rank(0), own)?;
         let Some(encoded) = gathered else {

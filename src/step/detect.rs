@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weft_partition::Ownership;
-use weft_runtime::comm::{Comm, Rank};
+use weft_runtime::comm::{Comm, CommError, Rank};
 use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
@@ -307,7 +307,8 @@ pub(super) fn detect(
     let several = comm.size() > 1;
     let news = several.then(|| placing.news(me, &options.policy)).flatten();
     let tells = news.as_ref().map(wire::encode).transpose();
-    let tells = tells.map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
+    let unsendable = CommError::unsendable(comm.rank(), "what its tests cost");
+    let tells = tells.map_err(unsendable)?;
     let (told, early_time) = share_geometry(
         comm,
         (snapshot, geometry),

@@ -38,7 +38,8 @@ pub(super) fn agree_and_hear(
     }
     let malformed = |from| move |what| CommError::Malformed { from, what };
     let own = wire::encode(&(own.map(|fault| (fault.key, fault.vertex)), said));
-    let all = comm.allgather(own.map_err(malformed(comm.rank()))?)?;
+    let unsendable = CommError::unsendable(comm.rank(), "what it says in a step");
+    let all = comm.allgather(own.map_err(unsendable)?)?;
     let mut named: Option<Fault> = None;
     let mut heard = Vec::with_capacity(all.len());
     for (from, bytes) in (0..).map(Rank).zip(&all) {

@@ -13,6 +13,7 @@
 mod clocks;
 mod collectives;
 mod mailbox;
+mod names;
 mod results;
 pub mod solo;
 pub mod threads;
@@ -21,11 +22,14 @@ pub mod virtual_time;
 pub use clocks::{ClockMap, ClockReading, read_clocks};
 pub use collectives::{Collectives, GATHER_FACTOR, POSTED_UP_TO, all_reduce, collective_name};
 pub use mailbox::Mailbox;
+pub use names::name_ranks;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::wire::EncodeError;
 
 /// A rank: an MPI process, a thread that plays one, or the only one there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -88,6 +92,16 @@ pub enum CommError {
     /// Every rank waits for a message and none is under way: this job would never end.
     #[error("every rank waits for a message of another, and none is under way")]
     Stuck,
+    /// Something that this rank was to send cannot be sent.
+    #[error("rank {} cannot send {what}: {why}", rank.0)]
+    Unsendable {
+        /// The rank that was to send it.
+        rank: Rank,
+        /// What it is, with its size where that matters.
+        what: String,
+        /// What is wrong with it.
+        why: EncodeError,
+    },
     /// A message arrived that its receiver cannot read.
     #[error("rank {} sent a message that cannot be read: {what}", from.0)]
     Malformed {
@@ -96,6 +110,17 @@ pub enum CommError {
         /// What was wrong with it.
         what: String,
     },
+}
+
+impl CommError {
+    /// What is said of something that a rank cannot send.
+    pub fn unsendable(rank: Rank, what: impl Into<String>) -> impl FnOnce(EncodeError) -> Self {
+        move |why| Self::Unsendable {
+            rank,
+            what: what.into(),
+            why,
+        }
+    }
 }
 
 /// Point-to-point messages and a clock: all that a driver must provide.

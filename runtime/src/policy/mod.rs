@@ -11,6 +11,8 @@ pub mod victims;
 
 use std::time::Duration;
 
+use crate::wire;
+
 pub use self::interval::{Interval, Pace};
 pub use self::split::{SPLITS, Split, SplitRule};
 pub use self::victims::{VICTIMS, VictimRule, VictimState, Victims};
@@ -207,6 +209,22 @@ pub struct ScopeOptions {
     pub trace: Option<usize>,
     /// If nothing moves for so long, what is live on this rank is told on standard error.
     pub watch: Option<Duration>,
+    /// Longest message that this rank sends, in bytes; at most [`wire::LIMIT`], which is what others read. Tasks,
+    /// results and blocks that do not fit into one are refused where they would be sent.
+    pub longest: usize,
+}
+
+impl ScopeOptions {
+    /// The longest message.
+    pub(crate) fn longest_message(&self) -> usize {
+        self.longest.min(wire::LIMIT)
+    }
+
+    /// The longest task, result or block: there must be room in a message for what stands around it.
+    pub(crate) fn longest_part(&self) -> usize {
+        let longest = self.longest_message();
+        longest - longest / 64
+    }
 }
 
 impl Default for ScopeOptions {
@@ -221,6 +239,7 @@ impl Default for ScopeOptions {
             recover: false,
             trace: None,
             watch: Some(Duration::from_secs(30)),
+            longest: wire::LIMIT,
         }
     }
 }

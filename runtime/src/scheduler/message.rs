@@ -138,6 +138,26 @@ impl Census {
 }
 
 impl<T, R> Message<T, R> {
+    /// What it is, for people.
+    pub(crate) fn for_people(&self) -> String {
+        let tasks = |bundles: &[Bundle<T>]| bundles.iter().map(|b| b.tasks.len()).sum::<usize>();
+        match self {
+            Self::StealAnswer(bundles) => format!("an answer with {} stolen tasks", tasks(bundles)),
+            Self::Gift(bundles) => format!("a gift of {} tasks", tasks(bundles)),
+            Self::Results(results) => format!("{} results", results.len()),
+            Self::Returned { results, .. } => {
+                format!("{} results of stolen tasks", results.len())
+            }
+            Self::Report(_, _, results) => {
+                format!("a report of a wave with {} results", results.len())
+            }
+            Self::Farewell(word) => format!("a farewell with {} letters", word.items.len()),
+            Self::Letters(items) => format!("{} letters of tasks", items.len()),
+            Self::Block(BlockMessage::Delivery { name, .. }) => name.to_string(),
+            _ => "a short message".to_owned(),
+        }
+    }
+
     /// The same message with its tasks and results in another form.
     ///
     /// # Errors

@@ -402,19 +402,33 @@ impl Waves {
     }
 
     fn who_waits(&self, census: &Census) -> String {
-        let waits = census.groups.iter().enumerate().filter_map(|(g, count)| {
-            let ranks = count.waiting - census.ended;
-            (ranks > 0).then(|| format!("{ranks} in that of group {g}"))
-        });
-        let waits: Vec<String> = waits.collect();
+        let waiting = self.ranks - census.ended;
+        let groups = (0..).zip(&census.groups);
+        // Who has ended its body counts as one that waits in each group that it has made.
+        let beside = groups.map(|(g, count)| (g, count.waiting.saturating_sub(census.ended)));
+        let waits: Vec<(u32, u32)> = beside.filter(|&(_, ranks)| ranks > 0).collect();
         let ended = match census.ended {
             0 => String::new(),
             bodies => format!(", and the bodies of {bodies} have ended"),
         };
+        if waits.iter().map(|&(_, ranks)| ranks).sum::<u32>() == waiting {
+            let waits = waits.iter();
+            let waits = waits.map(|(g, ranks)| format!("{ranks} in that of group {g}"));
+            let waits: Vec<String> = waits.collect();
+            return format!(
+                "of {waiting} ranks that wait in joins, {}{ended}",
+                waits.join(", ")
+            );
+        }
+        // Then some had ended before they made groups in which others wait: how many have made which is not known here.
+        let open = (0..)
+            .zip(&census.groups)
+            .filter(|&(g, count)| count.waiting > 0 && !self.is_group_exhausted(g));
+        let open: Vec<String> = open.map(|(g, _)| g.to_string()).collect();
         format!(
-            "of {} ranks that wait in joins, {}{ended}",
-            self.ranks - census.ended,
-            waits.join(", "),
+            "{waiting} of {} ranks wait in joins, of groups among {}{ended}, some of which had not made these groups",
+            self.ranks,
+            open.join(", ")
         )
     }
 
@@ -541,6 +555,59 @@ mod tests {
                 let tops = below.children().filter(|&top| is_below(rank, top));
                 assert_eq!(tops.count(), 1);
             }
+        }
+    }
+
+    /// A rank that waits in this group, and others whose bodies have ended and had made so many groups.
+    fn census_of(waits_in: Option<usize>, ended: &[usize]) -> Census {
+        let mut census = Census::default();
+        let ended = ended.iter().map(|&made| (None, made));
+        let waiting = waits_in.map(|group| (Some(group), group + 1));
+        for (waits, made) in waiting.into_iter().chain(ended) {
+            let counts = |g| waits.is_none_or(|waits| waits == g);
+            let groups = (0..made).map(|g| GroupCount {
+                waiting: u32::from(counts(g)),
+                ..GroupCount::default()
+            });
+            census.add(&Census {
+                groups: groups.collect(),
+                ended: u32::from(waits.is_none()),
+                stuck: 1,
+                ..Census::default()
+            });
+        }
+        census
+    }
+
+    /// Bodies that end before they make groups in which others wait do not count as ones that wait in them.
+    #[test]
+    fn who_waits_is_told_also_where_others_have_made_fewer_groups() {
+        for (waits_in, ended, told) in [
+            (
+                0,
+                &[1][..],
+                "of 1 ranks that wait in joins, 1 in that of group 0, and the bodies of 1 have ended",
+            ),
+            (
+                0,
+                &[0],
+                "1 of 2 ranks wait in joins, of groups among 0, and the bodies of 1 have ended, some of which had not made \
+                 these groups",
+            ),
+            (
+                1,
+                &[2, 1, 0],
+                "1 of 4 ranks wait in joins, of groups among 0, 1, and the bodies of 3 have ended, some of which had not made \
+                 these groups",
+            ),
+        ] {
+            let census = census_of(Some(waits_in), ended);
+            let mut root = Waves::new(Rank(0), 1 + ended.len() as u32);
+            for _ in &census.groups {
+                root.group();
+            }
+            assert!(root.is_stuck(&census));
+            assert_eq!(root.who_waits(&census), told);
         }
     }
 

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::{Arc, atomic};
 use std::time::Duration;
 
-use crate::block::{BlockName, Bytes};
+use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::{Comm, Rank, Tag};
 use crate::crew::{Crew, Hired, Started};
 use crate::group::Group;
@@ -56,6 +56,8 @@ pub struct Scope<'a, E: ?Sized> {
     how: Split,
     slice: u32,
     batch: u32,
+    /// Most bytes of a message, and of a task, a result or a block in one.
+    longest: [usize; 2],
     /// Time this thread has spent in joins of tasks.
     away: Duration,
     hands: Vec<Hand<E>>,
@@ -153,7 +155,8 @@ fn run<'a, E: ?Sized + Sync>(
         1 if !options.progress_thread => None,
         _ => (!comm.has_threads()).then_some(ScopeError::NoThreads),
     };
-    if let Some(error) = refused {
+    let ambiguous = || registry.ambiguous().map(ScopeError::SameName);
+    if let Some(error) = refused.or_else(ambiguous) {
         comm.abort(&error.to_string());
         return Err(error);
     }
@@ -162,7 +165,7 @@ fn run<'a, E: ?Sized + Sync>(
     comm.tolerate_deaths(options.recover);
     let rank = comm.rank();
     let names = registry.names().collect::<Vec<_>>().join(", ");
-    let introductions = Introductions::new(comm.size(), names, options.recover)
+    let introductions = Introductions::new((rank, comm.size()), names, options.recover)
         .inspect_err(|error| comm.abort(&error.to_string()))?;
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
@@ -223,6 +226,7 @@ fn run<'a, E: ?Sized + Sync>(
             how: options.policy.split,
             slice: options.slice.max(1),
             batch: 1,
+            longest: [options.longest_message(), options.longest_part()],
             away: Duration::ZERO,
             hands,
             turn: 0,
@@ -431,14 +435,25 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     /// it waits there, or later, for something it has not published is refused.
     ///
     /// # Errors
-    /// This version, or a newer one, was published before.
+    /// This version, or a newer one, was published before, or the block is longer than a message may be.
     pub fn publish(
         &mut self,
         id: u64,
         version: u32,
         bytes: impl Into<Bytes>,
     ) -> Result<BlockName, ScopeError> {
-        let name = self.scheduler.publish(id, version, bytes.into())?;
+        let bytes = bytes.into();
+        let [_, limit] = self.longest;
+        if bytes.len() > limit {
+            let home = self.comm.rank();
+            let error = BlockError::TooLong {
+                name: BlockName { home, id, version },
+                bytes: bytes.len() as u64,
+                limit: limit as u64,
+            };
+            return Err(error.into());
+        }
+        let name = self.scheduler.publish(id, version, bytes)?;
         self.flush()?;
         Ok(name)
     }

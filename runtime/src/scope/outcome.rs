@@ -22,9 +22,8 @@ pub enum ScopeError {
     Task(#[from] TaskError),
     /// Ranks know different kinds of tasks: they run different programs.
     #[error(
-        "rank {} registered the tasks [{theirs}], rank {} registered [{ours}]; run the same program on \
-         every rank",
-        other.0, rank.0
+        "rank {} registered {}, rank {} registered {}; run the same program on every rank",
+        other.0, registered(theirs), rank.0, registered(ours)
     )]
     Registries {
         /// The rank that noticed.
@@ -36,6 +35,9 @@ pub enum ScopeError {
         /// What that rank registered.
         theirs: String,
     },
+    /// Two kinds of task have one name, and errors and traces could not tell them apart.
+    #[error("two kinds of task in the registry are named `{0}`; give each a name of its own")]
+    SameName(&'static str),
     /// A task of a kind that was not registered.
     #[error(
         "task `{task}`, forked on rank {} by {}, is not registered; add `.with::<…>()` to the registry",
@@ -109,6 +111,15 @@ pub enum ScopeError {
     /// What the body had to say.
     #[error("{0}")]
     Body(String),
+}
+
+/// The names of tasks, for people.
+fn registered(names: &str) -> String {
+    if names.is_empty() {
+        "no tasks".to_owned()
+    } else {
+        format!("the tasks [{names}]")
+    }
 }
 
 /// What a rank did in a scope.

@@ -29,9 +29,13 @@ pub(super) struct Introductions {
 }
 
 impl Introductions {
-    pub(super) fn new(ranks: usize, names: String, recover: bool) -> Result<Self, ScopeError> {
-        let word = wire::encode(&(recover, names))
-            .map_err(|what| ScopeError::Body(format!("a message cannot be encoded: {what}")))?;
+    pub(super) fn new(
+        (me, ranks): (Rank, usize),
+        names: String,
+        recover: bool,
+    ) -> Result<Self, ScopeError> {
+        let word = wire::encode(&(recover, names));
+        let word = word.map_err(CommError::unsendable(me, "which tasks it has registered"))?;
         Ok(Self {
             word,
             told: vec![false; ranks],

@@ -235,7 +235,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Sends what the scheduler wants sent.
     pub(super) fn flush(&mut self) -> Result<(), ScopeError> {
         while let Some((to, message)) = self.scheduler.outgoing() {
-            let message = parcel::pack(message, self.registry, self.comm.rank());
+            let rank = self.comm.rank();
+            let message = parcel::pack(message, self.registry, rank, self.longest[1]);
             match &message {
                 Message::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
                 Message::StealAnswer(bundles) | Message::Gift(bundles) => {
@@ -260,8 +261,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 }
                 _ => {}
             }
-            let bytes = wire::encode(&message)
-                .map_err(|what| ScopeError::Body(format!("a message cannot be encoded: {what}")))?;
+            let bytes = wire::encode_within(&message, self.longest[0]);
+            let bytes = bytes.map_err(|why| {
+                let what = format!("{} to rank {}", message.for_people(), to.0);
+                CommError::unsendable(rank, what)(why)
+            })?;
             let bytes = match self.introductions.before(to) {
                 Some(mut all) => {
                     all.extend(bytes);

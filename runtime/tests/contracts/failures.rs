@@ -445,6 +445,37 @@ fn groups_joined_in_different_orders_are_an_error() {
     }
 }
 
+/// Rank 0 joins a group; the others' bodies end before they have made one.
+#[test]
+fn a_group_that_others_never_make_is_an_error_that_says_so() {
+    let registry = Registry::new().with::<Letter>();
+    let body = |s: &mut Scope<'_, ()>| {
+        if s.rank() == Rank(0) {
+            let group = s.group::<()>();
+            while s.join(&group)?.is_some() {}
+        }
+        Ok(())
+    };
+    let told = |ranks: usize| {
+        let who = format!(
+            "1 of {ranks} ranks wait in joins, of groups among 0, and the bodies of {} have ended, some of which had not made \
+             these groups",
+            ranks - 1
+        );
+        move |rank: Rank, error: &ScopeError| {
+            rank == Rank(0) && *error == ScopeError::Stuck(who.clone())
+        }
+    };
+    for (ranks, n) in [(2, 1), (3, 2), (6, 1)] {
+        let ended = on_threads(ranks, &workers(n), &registry, || (), body);
+        only_one_knows(&ended, told(ranks));
+    }
+    for seed in 0..5 {
+        let ended = on_virtual(7, &rough(seed), &seeded(seed), &registry, || (), body);
+        only_one_knows(&ended.results, told(7));
+    }
+}
+
 /// Where no task goes from rank to rank, each may find out by itself.
 #[test]
 fn ranks_whose_tasks_stay_find_out_that_nobody_can_go_on() {

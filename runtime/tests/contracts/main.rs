@@ -10,6 +10,7 @@ mod deaths;
 mod failures;
 mod known_answers;
 mod letters;
+mod limits;
 mod nested;
 mod own_policy;
 mod scope;

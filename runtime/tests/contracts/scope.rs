@@ -433,6 +433,63 @@ fn ranks_with_different_registries_refuse_to_start() {
     }
 }
 
+/// Another kind under the name of [`Other`].
+#[derive(Serialize, Deserialize)]
+struct Twin;
+
+impl Task<u32> for Twin {
+    const NAME: &'static str = Other::NAME;
+    type Output = ();
+
+    fn run(&mut self, _env: &u32, _cx: &mut Context<'_, u32, ()>) -> Step<()> {
+        Step::Done(())
+    }
+}
+
+#[test]
+fn two_kinds_of_task_of_one_name_are_refused() {
+    let ambiguous = || {
+        Registry::new()
+            .with::<Other>()
+            .with::<Count>()
+            .with::<Twin>()
+    };
+    let begin = |comm: &mut dyn Comm, registry: &Registry<u32>| {
+        scope(comm, registry, &5, &ScopeOptions::default(), |_| Ok(())).map(|_| ())
+    };
+    let error = begin(&mut Solo::new(), &ambiguous()).unwrap_err();
+    assert_eq!(error, ScopeError::SameName("other"));
+    assert!(error.to_string().contains("named `other`"), "{error}");
+    let twice = Registry::new().with::<Count>().with::<Count>();
+    let error = begin(&mut Solo::new(), &twice).unwrap_err();
+    assert_eq!(error, ScopeError::SameName("count"));
+    // One such rank ends the scope for all.
+    let outcomes = launch(3, |comm| {
+        let registry = match comm.rank() {
+            Rank(2) => ambiguous(),
+            _ => Registry::new().with::<Other>().with::<Count>(),
+        };
+        begin(comm, &registry)
+    });
+    let outcomes = outcomes.unwrap();
+    assert_eq!(outcomes[2], Err(ScopeError::SameName("other")));
+    assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+}
+
+#[test]
+fn a_rank_that_registered_nothing_is_said_to_have_no_tasks() {
+    let error = ScopeError::Registries {
+        rank: Rank(0),
+        other: Rank(1),
+        ours: "count".to_owned(),
+        theirs: String::new(),
+    };
+    assert_eq!(
+        error.to_string(),
+        "rank 1 registered no tasks, rank 0 registered the tasks [count]; run the same program on every rank"
+    );
+}
+
 #[test]
 fn tasks_that_are_not_registered_are_refused() {
     let registry = Registry::new().with::<Count>();

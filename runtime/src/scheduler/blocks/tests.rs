@@ -225,7 +225,9 @@ impl Network {
             BlockError::Stale { current, .. } => assert!(current > block.version && has(current)),
             BlockError::HomeLost { .. } => assert!(!self.alive[block.home.index()]),
             BlockError::Nowhere { .. } => assert!(home.is_none()),
-            BlockError::Republished { .. } => panic!("nobody published"),
+            BlockError::Republished { .. } | BlockError::TooLong { .. } => {
+                panic!("nobody published")
+            }
         }
     }
 

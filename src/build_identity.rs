@@ -1,0 +1,147 @@
+//! Which build of the program runs. The trajectory is promised for one binary, so ranks and checkpoints are compared by
+//! the binary itself, and not by a version that a changed source tree keeps.
+//!
+//! Goes in: nothing but the file of the running executable. Comes out: its SHA-256, beside version and commit, which
+//! are for people. Shared libraries that the executable loads are not looked at.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+/// The executable of this process on Linux. It can also be opened after the file was replaced, as by a new build.
+const RUNNING: &str = "/proc/self/exe";
+/// The file is read in pieces of so many bytes.
+const PIECE: usize = 1 << 16;
+/// So many digits of the digest tell builds apart for people.
+const SHOWN: usize = 16;
+
+/// A build of the program. Two processes with equal identities run the same binary.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BuildIdentity {
+    /// Version of the package.
+    pub version: String,
+    /// Commit of the source tree, which release builds note.
+    pub commit: Option<String>,
+    /// SHA-256 of the executable file, in hexadecimal.
+    pub binary: String,
+}
+
+/// The running executable cannot be read, so that nobody knows which build it is.
+#[derive(Debug, Error)]
+#[error(
+    "cannot read {}, the program that runs, to tell its build from others: {source}; give its users the right to read it",
+    path.display()
+)]
+pub struct UnknownBuild {
+    /// The executable.
+    pub path: PathBuf,
+    /// What the system says.
+    pub source: io::Error,
+}
+
+impl BuildIdentity {
+    /// The build that this process runs. The executable is read once in the life of a process.
+    ///
+    /// # Errors
+    /// The executable cannot be read.
+    pub fn of_this_process() -> Result<&'static Self, UnknownBuild> {
+        static THIS: OnceLock<BuildIdentity> = OnceLock::new();
+        if let Some(known) = THIS.get() {
+            return Ok(known);
+        }
+        let path = if Path::new(RUNNING).exists() {
+            PathBuf::from(RUNNING)
+        } else {
+            std::env::current_exe().map_err(|source| UnknownBuild {
+                path: PathBuf::from(std::env::args_os().next().unwrap_or_default()),
+                source,
+            })?
+        };
+        let binary = match File::open(&path).and_then(digest) {
+            Ok(binary) => binary,
+            Err(source) => {
+                // People know it by its own name.
+                let path = std::env::current_exe().unwrap_or(path);
+                return Err(UnknownBuild { path, source });
+            }
+        };
+        Ok(THIS.get_or_init(|| Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("WEFT_COMMIT").map(str::to_owned),
+            binary,
+        }))
+    }
+}
+
+impl fmt::Display for BuildIdentity {
+    /// Version, commit where it is known, and the first digits of the digest.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "weft {}", self.version)?;
+        if let Some(commit) = &self.commit {
+            write!(f, ", commit {commit}")?;
+        }
+        let shown = self.binary.get(..SHOWN).unwrap_or(&self.binary);
+        write!(f, ", binary {shown}")
+    }
+}
+
+/// SHA-256 of all bytes, in hexadecimal.
+fn digest(mut from: impl Read) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match from.read(&mut piece) {
+            Ok(0) => break,
+            Ok(length) => digest.update(&piece[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let digest = digest.finalize();
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_is_the_digest_of_the_executable_file() {
+        let this = BuildIdentity::of_this_process().unwrap();
+        let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(this.binary, digest(&file[..]).unwrap());
+        assert_eq!(this.version, env!("CARGO_PKG_VERSION"));
+        let longer = [&file[..], &[0]].concat();
+        assert_ne!(this.binary, digest(&longer[..]).unwrap());
+    }
+
+    #[test]
+    fn digests_are_those_of_fips_180() {
+        let of = |bytes: &[u8]| digest(bytes).unwrap();
+        assert!(of(b"").starts_with("e3b0c44298fc1c14"));
+        assert!(of(b"abc").starts_with("ba7816bf8f01cfea"));
+        let long = vec![b'a'; 1_000_000];
+        assert!(of(&long).starts_with("cdc76e5c9914fb92"));
+    }
+
+    #[test]
+    fn people_see_version_commit_and_the_first_digits() {
+        let mut build = BuildIdentity {
+            version: "1.2.3".to_owned(),
+            commit: None,
+            binary: "0123456789abcdef0123".to_owned(),
+        };
+        assert_eq!(build.to_string(), "weft 1.2.3, binary 0123456789abcdef");
+        build.commit = Some("c0ffee".to_owned());
+        assert_eq!(
+            build.to_string(),
+            "weft 1.2.3, commit c0ffee, binary 0123456789abcdef"
+        );
+    }
+}
