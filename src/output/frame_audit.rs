@@ -1,6 +1,5 @@
 //! The audit of a frame: crossings counted, and what crosses written beside it.
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use glam::DVec3;
@@ -45,14 +44,8 @@ impl FrameAudit {
         let found = crossings(x, triangles);
         self.frames += 1;
         if found.is_empty() {
-            // One that an earlier run has left would be taken for this one's.
-            let path = run.file(&file);
-            return match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    Err(OutputError::write(&path)(error))
-                }
-                _ => Ok(()),
-            };
+            // One that an earlier look has left would be taken for this one's.
+            return run.remove(&file);
         }
         let numbers = offenders(triangles, &found);
         let part: Vec<[u32; 3]> = numbers.iter().map(|&t| triangles[t as usize]).collect();
@@ -156,11 +149,14 @@ mod tests {
         assert_eq!((audit.frames, audit.pairs()), (2, 2));
         let part = read_triangles(&run.file(&audit.crossing[0].file)).unwrap();
         assert_eq!(part.triangles, triangles[..2]);
-        std::fs::write(run.file("frames/crossings.000007.vtp"), "old").unwrap();
-        let record = r#"{"program":{"name":"weftwork"},"schema":1}"#;
-        std::fs::write(run.file(RunDirectory::RECORD), record).unwrap();
+        run.write("frames/crossings.000007.vtp", |out| out.write_all(b"old"))
+            .unwrap();
+        let busy = FrameAudit::of_run(root.path()).unwrap_err();
+        assert!(matches!(busy, OutputError::Busy { .. }), "{busy}");
+        drop(run);
         assert_eq!(FrameAudit::of_run(root.path()).unwrap(), audit);
-        assert!(!run.file("frames/crossings.000007.vtp").exists());
+        let old = root.path().join("frames/crossings.000007.vtp");
+        assert!(!old.exists());
         let said = "2 crossing pairs in 1 of 2 frames, most after step 3";
         assert!(audit.to_string().contains(said), "{audit}");
     }

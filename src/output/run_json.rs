@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use weft_report::{Efficiency, Phase as PhaseRecord};
 use weft_runtime::trace::Sharing;
 
-use super::{FrameAudit, OutputError, RunDirectory, StateHash};
+use super::{BuildId, FrameAudit, HistoryMark, OutputError, RunDirectory, StateHash};
 use crate::step::Stops;
 
 /// Everything about a run.
@@ -67,6 +67,10 @@ pub struct RunRecord {
     /// The trace, if there is one.
     #[serde(default)]
     pub trace: Option<TraceRecord>,
+    /// What the history was when the record was written: of the steps that the run went on from where it starts, of all
+    /// at its end. Runs of earlier programs do not say.
+    #[serde(default)]
+    pub history: Option<HistoryMark>,
     /// Why the run stopped, in order, before its end.
     #[serde(default)]
     pub stopped: Option<String>,
@@ -90,15 +94,22 @@ pub struct ProgramRecord {
     pub profile: String,
     /// Optional parts that were built in.
     pub features: Vec<String>,
+    /// The commit that it was built from; only release builds know theirs.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// SHA-256 of the executable file. Runs of earlier programs do not say.
+    #[serde(default)]
+    pub executable: Option<String>,
 }
 
 impl ProgramRecord {
     /// This program, as it was built, with these optional parts.
     #[must_use]
     pub fn this(features: &[&str]) -> Self {
+        let build = BuildId::this();
         Self {
             name: env!("CARGO_PKG_NAME").to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: build.version.clone(),
             profile: if cfg!(debug_assertions) {
                 "debug"
             } else {
@@ -106,6 +117,8 @@ impl ProgramRecord {
             }
             .to_owned(),
             features: features.iter().map(ToString::to_string).collect(),
+            commit: build.commit.clone(),
+            executable: build.executable.clone(),
         }
     }
 }
@@ -137,6 +150,9 @@ pub struct SceneRecord {
     pub path: Option<String>,
     /// SHA-256 of its text in hexadecimal.
     pub sha256: String,
+    /// SHA-256 of all keys on which the trajectory depends, as they are in force. Runs of earlier programs do not say.
+    #[serde(default)]
+    pub trajectory: Option<String>,
 }
 
 /// Quality of the partition.
@@ -285,6 +301,7 @@ impl RunRecord {
             resumed_from: None,
             audit: None,
             trace: None,
+            history: None,
             stopped: None,
             warnings: Vec::new(),
             error: None,
@@ -355,6 +372,7 @@ mod tests {
             name: "drape".to_owned(),
             path: Some("scenes/drape.toml".to_owned()),
             sha256: "5f2c".to_owned(),
+            trajectory: None,
         };
         let command = vec![
             "weft".to_owned(),
@@ -377,6 +395,7 @@ mod tests {
         assert_eq!(json["machine"]["hosts"]["n01"][1], 1);
         assert_eq!(json["scene"]["sha256"], "5f2c");
         // Which is what makes the directory ours.
+        drop(run);
         RunDirectory::reopen(root.path()).unwrap();
     }
 
