@@ -238,12 +238,12 @@ pub(crate) struct RunArguments {
     /// Directory for the outputs [default: runs/NAME].
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
-    /// Goes on from the newest checkpoint in the output directory, or from this one; with =auto it starts if there is none
-    /// to go on from. (A file of that name is ./auto.)
+    /// Goes on from the newest checkpoint in the output directory, or from this one; with =auto it
+    /// starts if there is none to go on from. (A file of that name is ./auto.)
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, require_equals = true)]
     pub(crate) resume: Option<Option<PathBuf>>,
-    /// Replaces the run that is in the output directory: removes the files that it lists as its own, and no others. Without
-    /// this, a directory with a run is refused.
+    /// Replaces the run that is in the output directory: removes the files that it lists as its
+    /// own, and no others. Without this, a directory with a run is refused.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) overwrite: bool,
     /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGUSR1 and Ctrl-C do soon.

@@ -19,7 +19,8 @@ pub struct BuildId {
     /// The commit that it was built from; only release builds know theirs.
     #[serde(default)]
     pub commit: Option<String>,
-    /// SHA-256 of the executable file, in hexadecimal. It says exactly whether two builds are the same.
+    /// SHA-256 of the executable file, in hexadecimal. It says exactly whether two builds are the
+    /// same.
     #[serde(default)]
     pub executable: Option<String>,
 }

@@ -118,11 +118,13 @@ impl Checkpoint {
         format!("state.{step:06}.ckpt")
     }
 
-    /// Writes it into the run's directory, then removes all others of the run but the newest before it.
+    /// Writes it into the run's directory, then removes all others of the run but the newest before
+    /// it.
     ///
     /// # Errors
-    /// [`OutputError::Inconsistent`] if header and state do not fit; [`OutputError::Write`]. Others are
-    /// only removed when this one is on the disk under its name, and so is what was written before it.
+    /// [`OutputError::Inconsistent`] if header and state do not fit; [`OutputError::Write`]. Others
+    /// are only removed when this one is on the disk under its name, and so is what was written
+    /// before it.
     pub fn write(&self, run: &RunDirectory) -> Result<PathBuf, OutputError> {
         let path = run.file(&Self::file(self.header.step));
         let inconsistent = |what: String| OutputError::Inconsistent {
@@ -194,8 +196,8 @@ impl Checkpoint {
     /// Reads a checkpoint.
     ///
     /// # Errors
-    /// [`OutputError::Read`]; [`OutputError::Malformed`] for one that was made by another version of the layout;
-    /// [`OutputError::Damaged`] for a file that is no checkpoint or not any more.
+    /// [`OutputError::Read`]; [`OutputError::Malformed`] for one that was made by another version
+    /// of the layout; [`OutputError::Damaged`] for a file that is no checkpoint or not any more.
     pub fn read(path: &Path) -> Result<Self, OutputError> {
         let read = |source| OutputError::Read {
             path: path.to_owned(),
@@ -318,7 +320,8 @@ impl Checkpoint {
         Ok(all.pop().map(|(_, path)| path))
     }
 
-    /// The files in a directory that are checkpoints by their names, newest first, with the steps in these.
+    /// The files in a directory that are checkpoints by their names, newest first, with the steps
+    /// in these.
     ///
     /// # Errors
     /// [`OutputError::Read`].
@@ -377,7 +380,8 @@ fn all(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OutputError> {
     Ok(found)
 }
 
-/// Whether a file of so many bytes, read up to behind its prefix, ends with the sum of all before, as one of any layout does.
+/// Whether a file of so many bytes, read up to behind its prefix, ends with the sum of all before,
+/// as one of any layout does.
 fn is_summed(prefix: &[u8], file: File, length: u64) -> io::Result<bool> {
     let Some(body) = length.checked_sub((prefix.len() + SUM) as u64) else {
         return Ok(false);

@@ -1,4 +1,5 @@
-//! The directory of a run: looked at before anything in it is changed, and then held by one run alone.
+//! The directory of a run: looked at before anything in it is changed, and then held by one run
+//! alone.
 //!
 //! | found | [`Place::create`] | [`Place::overwrite`] | [`Place::reopen`] |
 //! |---|---|---|---|
@@ -7,8 +8,9 @@
 //! | the run of a program that kept no list of its files | refused | refused | kept |
 //! | another non-empty directory, or a file | refused | refused | refused |
 //!
-//! Whoever writes there holds the lock ([`Lock`]). Which files are a run's own is listed ([`Manifest`]): no other is ever
-//! replaced or removed, nothing is removed recursively, and no link is followed below the directory.
+//! Whoever writes there holds the lock ([`Lock`]). Which files are a run's own is listed
+//! ([`Manifest`]): no other is ever replaced or removed, nothing is removed recursively, and no
+//! link is followed below the directory.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -48,7 +50,8 @@ impl Place {
     ///
     /// # Errors
     /// [`OutputError::NotADirectory`]; [`OutputError::Busy`] if another run is at work in it;
-    /// [`OutputError::Malformed`] if its list of files is none; [`OutputError::Read`], [`OutputError::Write`].
+    /// [`OutputError::Malformed`] if its list of files is none; [`OutputError::Read`],
+    /// [`OutputError::Write`].
     pub fn look(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
         let path = path.into();
         match fs::metadata(&path) {
@@ -83,7 +86,8 @@ impl Place {
     /// Takes the directory for a new run; makes it, with its parents, if it is not there.
     ///
     /// # Errors
-    /// [`OutputError::Occupied`], [`OutputError::NotARun`]; [`OutputError::Busy`], [`OutputError::Write`].
+    /// [`OutputError::Occupied`], [`OutputError::NotARun`]; [`OutputError::Busy`],
+    /// [`OutputError::Write`].
     pub fn create(self) -> Result<RunDirectory, OutputError> {
         self.refuse_what_is_there()?;
         let place = self.held()?;
@@ -92,8 +96,8 @@ impl Place {
         place.begin(BTreeSet::new())
     }
 
-    /// Takes the directory for a new run, and removes what an earlier one lists as its own. Nothing is removed
-    /// unless all of that can be told from what is somebody else's.
+    /// Takes the directory for a new run, and removes what an earlier one lists as its own. Nothing
+    /// is removed unless all of that can be told from what is somebody else's.
     ///
     /// # Errors
     /// [`OutputError::NoList`], [`OutputError::NotPlain`]; as [`Self::create`].
@@ -120,8 +124,8 @@ impl Place {
     /// Takes the directory of a run to go on with it; keeps what is there.
     ///
     /// # Errors
-    /// [`OutputError::NothingToResume`] if there is no run; [`OutputError::NotPlain`] if links are where its folders
-    /// were; as [`Self::create`].
+    /// [`OutputError::NothingToResume`] if there is no run; [`OutputError::NotPlain`] if links are
+    /// where its folders were; as [`Self::create`].
     pub fn reopen(self) -> Result<RunDirectory, OutputError> {
         if !self.holds_run() {
             return Err(OutputError::NothingToResume { path: self.path });
@@ -186,7 +190,8 @@ impl Place {
         }
     }
 
-    /// Makes the directory if it is not there, and locks it if that has not been done; then it is looked at again.
+    /// Makes the directory if it is not there, and locks it if that has not been done; then it is
+    /// looked at again.
     fn held(mut self) -> Result<Self, OutputError> {
         if self.lock.is_none() {
             fs::create_dir_all(&self.path).map_err(OutputError::write(&self.path))?;
@@ -286,7 +291,8 @@ impl RunDirectory {
     /// is still there.
     ///
     /// # Errors
-    /// [`OutputError::Write`] naming the file, whatever `fill` or the system says; [`OutputError::InTheWay`].
+    /// [`OutputError::Write`] naming the file, whatever `fill` or the system says;
+    /// [`OutputError::InTheWay`].
     pub fn write(
         &self,
         name: &str,
@@ -435,7 +441,8 @@ fn no_folder(path: PathBuf) -> OutputError {
     OutputError::NotPlain { path, what }
 }
 
-/// The files of a list that are there, the record last, and the temporary files that were left: all that a run has made.
+/// The files of a list that are there, the record last, and the temporary files that were left: all
+/// that a run has made.
 fn removable(directory: &Path, listed: &Listed) -> Result<Vec<PathBuf>, OutputError> {
     check_folders(directory)?;
     let mut gone = leftovers(directory, listed)?;

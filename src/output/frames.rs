@@ -51,8 +51,8 @@ impl FrameSeries {
         Ok(series)
     }
 
-    /// Continues the series of an earlier run after `time` in s; its later frames are forgotten, and so are those whose
-    /// files are gone. If the collection itself is gone, a new one begins.
+    /// Continues the series of an earlier run after `time` in s; its later frames are forgotten,
+    /// and so are those whose files are gone. If the collection itself is gone, a new one begins.
     ///
     /// # Errors
     /// As [`Self::create`] and [`Collection::read`].

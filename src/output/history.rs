@@ -4,8 +4,9 @@
 //! are written with as many digits as they need to be read back exactly. Columns may be added at the
 //! end; those that are there keep their name, unit and place.
 //!
-//! A checkpoint knows what the file was when it was written ([`HistoryMark`]). A run that goes on from it cuts the file to
-//! that; of one that has been damaged since it keeps the whole lines and says what is missing.
+//! A checkpoint knows what the file was when it was written ([`HistoryMark`]). A run that goes on
+//! from it cuts the file to that; of one that has been damaged since it keeps the whole lines and
+//! says what is missing.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -199,13 +200,15 @@ impl HistoryWriter {
         Self::with(run, &HistoryRow::header(), after)
     }
 
-    /// Continues the file of an earlier run after `step`, where it was as `mark` says, if that is known. Later lines are
-    /// dropped.
+    /// Continues the file of an earlier run after `step`, where it was as `mark` says, if that is
+    /// known. Later lines are dropped.
     ///
-    /// Lines of an earlier program, which knew only the first columns, have empty cells in the others.
+    /// Lines of an earlier program, which knew only the first columns, have empty cells in the
+    /// others.
     ///
     /// # Errors
-    /// [`OutputError::Read`]; [`OutputError::Malformed`] if the columns are others; [`OutputError::Write`].
+    /// [`OutputError::Read`]; [`OutputError::Malformed`] if the columns are others;
+    /// [`OutputError::Write`].
     pub fn resume(
         run: &RunDirectory,
         step: u64,
@@ -215,7 +218,8 @@ impl HistoryWriter {
         Self::with(run, &kept.text, kept.after)
     }
 
-    /// What the history in a directory lacks or has too much for [`Self::resume`], each a sentence. Nothing is changed.
+    /// What the history in a directory lacks or has too much for [`Self::resume`], each a sentence.
+    /// Nothing is changed.
     ///
     /// # Errors
     /// [`OutputError::Read`], [`OutputError::Malformed`] as there.
@@ -298,7 +302,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Of the bytes of a history, if there is one. The error says why it is none that can be gone on with.
+    /// Of the bytes of a history, if there is one. The error says why it is none that can be gone
+    /// on with.
     fn of(bytes: Option<&[u8]>, step: u64, mark: Option<&HistoryMark>) -> Result<Self, String> {
         let known = mark.map(|mark| mark.after);
         let Some(bytes) = bytes else {
@@ -510,7 +515,8 @@ mod tests {
         }
     }
 
-    /// Whatever has happened to a file since the checkpoint after step 3: it is cut to that, or what it lacks is told.
+    /// Whatever has happened to a file since the checkpoint after step 3: it is cut to that, or
+    /// what it lacks is told.
     #[test]
     fn a_history_is_cut_to_its_checkpoint_or_what_it_lacks_is_told() {
         let root = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
 //! The lock of a run's directory: no second run writes there while one does.
 //!
-//! The system holds it for the process that has it and lets go of it when that ends, however it ends. So a lock file that a
-//! killed process has left does not block. The file says which process holds the lock, and is never removed.
+//! The system holds it for the process that has it and lets go of it when that ends, however it
+//! ends. So a lock file that a killed process has left does not block. The file says which process
+//! holds the lock, and is never removed.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -28,7 +29,8 @@ impl Lock {
     /// Takes the lock of a directory if it has a lock file; nothing is written.
     ///
     /// # Errors
-    /// [`OutputError::Busy`] if another process, or another run of this one, holds it; [`OutputError::Write`].
+    /// [`OutputError::Busy`] if another process, or another run of this one, holds it;
+    /// [`OutputError::Write`].
     pub(super) fn existing(directory: &Path) -> Result<Option<Self>, OutputError> {
         let path = directory.join(Self::FILE);
         match open_plain(File::options().read(true).write(true), &path) {
@@ -91,7 +93,8 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.signed && self.unknown.is_none() {
-            // Nobody holds it from now on. What a killed process leaves there is no more than a wrong name.
+            // Nobody holds it from now on. What a killed process leaves there is no more than a
+            // wrong name.
             drop(self.file.set_len(0));
         }
     }

@@ -1,7 +1,8 @@
 //! `run.files`: which files of a directory are a run's own.
 //!
-//! Each file is listed before it is made, and the list is synced before that: so what is not listed is somebody else's, also
-//! after a run was killed. Only what is listed is ever replaced or removed.
+//! Each file is listed before it is made, and the list is synced before that: so what is not listed
+//! is somebody else's, also after a run was killed. Only what is listed is ever replaced or
+//! removed.
 //!
 //! | line | says |
 //! |---|---|
@@ -9,7 +10,8 @@
 //! | `temporary .weft-XXXXXXXXXXXXXXXX-` | so begin the names of temporary files |
 //! | `file NAME` | a file of the run, with `/` between folder and name |
 //!
-//! A last line without an end was not written completely, and the file that it was to name was not made.
+//! A last line without an end was not written completely, and the file that it was to name was not
+//! made.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -42,7 +44,8 @@ impl Listed {
     /// Reads the list in a directory; `None` if there is none.
     ///
     /// # Errors
-    /// [`OutputError::Read`]; [`OutputError::Malformed`] if a line is none of a list or names what no run writes.
+    /// [`OutputError::Read`]; [`OutputError::Malformed`] if a line is none of a list or names what
+    /// no run writes.
     pub(super) fn read(directory: &Path) -> Result<Option<Self>, OutputError> {
         let path = directory.join(Manifest::FILE);
         let Some(bytes) = read_plain(&path).map_err(OutputError::read(&path))? else {
@@ -82,7 +85,8 @@ impl Listed {
         Ok(Some(listed))
     }
 
-    /// What the run of a program that kept no list has left in a directory, by the names of the files.
+    /// What the run of a program that kept no list has left in a directory, by the names of the
+    /// files.
     ///
     /// # Errors
     /// [`OutputError::Read`].
@@ -145,7 +149,8 @@ impl Manifest {
             })
         };
         let mut manifest = write().map_err(OutputError::write(&path))?;
-        // Reports may be written while nobody else may add to the list, so theirs is in it from the start.
+        // Reports may be written while nobody else may add to the list, so theirs is in it from the
+        // start.
         let page = directory.join(PAGE);
         if fs::symlink_metadata(&page).is_err() {
             manifest.add(PAGE).map_err(OutputError::write(&page))?;
@@ -181,7 +186,8 @@ impl Manifest {
     }
 }
 
-/// The names in a folder of a run's directory; none if there is no such folder, or a link in its place.
+/// The names in a folder of a run's directory; none if there is no such folder, or a link in its
+/// place.
 pub(super) fn names(directory: &Path, folder: Option<&str>) -> Result<Vec<String>, OutputError> {
     let path: PathBuf = folder.map_or_else(|| directory.to_owned(), |name| directory.join(name));
     if folder.is_some() && !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {

@@ -1,10 +1,12 @@
-//! Files that are neither links nor anything else than files: only these are read, written or removed as a run's own.
+//! Files that are neither links nor anything else than files: only these are read, written or
+//! removed as a run's own.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// What is wrong with a path that leads to something else than a file, if that is so. `None` also if nothing is there.
+/// What is wrong with a path that leads to something else than a file, if that is so. `None` also
+/// if nothing is there.
 pub(super) fn is_other(path: &Path) -> io::Result<Option<&'static str>> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => Ok(None),

@@ -67,7 +67,8 @@ impl Collection {
         Ok(())
     }
 
-    /// Reads a collection that [`Self::write`] wrote, to continue a run; `None` if there is no such file.
+    /// Reads a collection that [`Self::write`] wrote, to continue a run; `None` if there is no such
+    /// file.
     ///
     /// # Errors
     /// [`OutputError::Read`]; [`OutputError::Malformed`] with the line if it is not one of ours.

@@ -67,8 +67,8 @@ pub struct RunRecord {
     /// The trace, if there is one.
     #[serde(default)]
     pub trace: Option<TraceRecord>,
-    /// What the history was when the record was written: of the steps that the run went on from where it starts, of all
-    /// at its end. Runs of earlier programs do not say.
+    /// What the history was when the record was written: of the steps that the run went on from
+    /// where it starts, of all at its end. Runs of earlier programs do not say.
     #[serde(default)]
     pub history: Option<HistoryMark>,
     /// Why the run stopped, in order, before its end.
@@ -150,7 +150,8 @@ pub struct SceneRecord {
     pub path: Option<String>,
     /// SHA-256 of its text in hexadecimal.
     pub sha256: String,
-    /// SHA-256 of all keys on which the trajectory depends, as they are in force. Runs of earlier programs do not say.
+    /// SHA-256 of all keys on which the trajectory depends, as they are in force. Runs of earlier
+    /// programs do not say.
     #[serde(default)]
     pub trajectory: Option<String>,
 }

@@ -1,7 +1,8 @@
-//! Files that appear whole: written under a temporary name beside their place, synced, then renamed into it.
+//! Files that appear whole: written under a temporary name beside their place, synced, then renamed
+//! into it.
 //!
-//! A temporary file is made exclusively and under a name that nobody can predict. So nothing that is there is written
-//! to, and no link that somebody has put there is followed.
+//! A temporary file is made exclusively and under a name that nobody can predict. So nothing that
+//! is there is written to, and no link that somebody has put there is followed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -14,10 +15,11 @@ use super::OutputError;
 /// Ends the names of temporary files.
 pub(super) const PARTIAL: &str = ".partial";
 
-/// Writes a file that somebody has named: under a temporary name beside it, which is then renamed into place.
+/// Writes a file that somebody has named: under a temporary name beside it, which is then renamed
+/// into place.
 ///
-/// A link stays one, and what it leads to is replaced. What is no file, such as a pipe or `/dev/null`, is written to and
-/// stays what it is.
+/// A link stays one, and what it leads to is replaced. What is no file, such as a pipe or
+/// `/dev/null`, is written to and stays what it is.
 ///
 /// # Errors
 /// [`OutputError::Write`] naming the file. An older file of that name is still there then.
@@ -39,8 +41,9 @@ pub fn write_whole(
     attempt().map_err(OutputError::write(path))
 }
 
-/// Writes a temporary file whose name begins so and renames it to `place`, where it takes the place of a file or a link.
-/// Answers the file, open at its end. On failure the temporary file is removed.
+/// Writes a temporary file whose name begins so and renames it to `place`, where it takes the place
+/// of a file or a link. Answers the file, open at its end. On failure the temporary file is
+/// removed.
 pub(super) fn replace(
     place: &Path,
     prefix: &str,
@@ -99,7 +102,8 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A page that is asked for in `/dev/stdout`, or behind a link, is not to take the place of that.
+    /// A page that is asked for in `/dev/stdout`, or behind a link, is not to take the place of
+    /// that.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_is_no_file_is_written_to_and_a_link_stays_one() {

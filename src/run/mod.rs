@@ -104,7 +104,8 @@ pub struct RunOptions {
     pub out: PathBuf,
     /// What to go on from, if not from the start.
     pub resume: Option<Resume>,
-    /// Whether a run that is in the directory is replaced, if it is not gone on with: else it is refused.
+    /// Whether a run that is in the directory is replaced, if it is not gone on with: else it is
+    /// refused.
     pub overwrite: bool,
     /// Asks to stop early.
     pub stop: Stop,
@@ -126,7 +127,8 @@ pub struct RunOptions {
     pub begun: Begun,
 }
 
-/// The outputs that a process has begun, of a run whose ranks were started by somebody else. Clones know the same.
+/// The outputs that a process has begun, of a run whose ranks were started by somebody else. Clones
+/// know the same.
 #[derive(Clone, Debug, Default)]
 pub struct Begun(Arc<Mutex<Option<(RunDirectory, RunRecord)>>>);
 
@@ -440,8 +442,9 @@ fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
     }
 }
 
-/// Writes into the record of the run that [`run_rank`] has begun here with these options that it has failed. If none was
-/// begun, as where the directory of another run was refused, nothing is written.
+/// Writes into the record of the run that [`run_rank`] has begun here with these options that it
+/// has failed. If none was begun, as where the directory of another run was refused, nothing is
+/// written.
 ///
 /// # Errors
 /// It cannot be written.
@@ -462,7 +465,8 @@ struct Start {
     checkpoint: Option<Checkpoint>,
     /// Whether the outputs of an earlier run in the directory are continued.
     in_place: bool,
-    /// What is to be known of the scene, and of what the run goes on from, before there is a result.
+    /// What is to be known of the scene, and of what the run goes on from, before there is a
+    /// result.
     cautions: Vec<String>,
 }
 

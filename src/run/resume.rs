@@ -21,7 +21,8 @@ use crate::step::World;
 pub enum Resume {
     /// The newest checkpoint in the output directory, which must be that of an earlier run.
     Newest,
-    /// The newest checkpoint in the output directory, if there is one to go on from; else the run starts.
+    /// The newest checkpoint in the output directory, if there is one to go on from; else the run
+    /// starts.
     Auto,
     /// This checkpoint. Outputs in its own directory are continued, in another one they begin there.
     From(PathBuf),
@@ -48,8 +49,8 @@ struct Found {
     damage: Option<OutputError>,
 }
 
-/// Opens the directory of the outputs, and reads the state to go on from if the run is to. Nothing has been changed on
-/// the disk if this is refused.
+/// Opens the directory of the outputs, and reads the state to go on from if the run is to. Nothing
+/// has been changed on the disk if this is refused.
 pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunError> {
     let out = &options.out;
     let place = Place::look(out)?;
@@ -150,8 +151,8 @@ fn newest(out: &Path, world: &World) -> Result<Option<Found>, RunError> {
     damage.map_or(Ok(None), |damage| Err(damage.into()))
 }
 
-/// Whether the run in a directory is one of this scene that was killed or has failed: one that left no checkpoint has
-/// then nothing that the next attempt would not make again.
+/// Whether the run in a directory is one of this scene that was killed or has failed: one that left
+/// no checkpoint has then nothing that the next attempt would not make again.
 fn is_unfinished(out: &Path, world: &World) -> bool {
     RunRecord::read(out).is_ok_and(|record| {
         record.exit != Some(0) && record.scene.trajectory == Some(trajectory(world.scene()))

@@ -77,7 +77,8 @@ pub fn prepare(out: &Path, of: &[&str]) -> Result<(), DirectoryError> {
 /// As [`prepare`]; no other study works in the directory while the answer is there.
 ///
 /// # Errors
-/// As [`prepare`]; [`DirectoryError::Busy`]. A file system that knows no locks claims nothing, and says nothing.
+/// As [`prepare`]; [`DirectoryError::Busy`]. A file system that knows no locks claims nothing, and
+/// says nothing.
 pub fn claim(out: &Path, of: &[&str]) -> Result<Claim, DirectoryError> {
     judge(out, &named_once(of))?;
     fs::create_dir_all(out).map_err(io_error(out))?;
@@ -141,7 +142,8 @@ pub struct Claim {
     _locked: File,
 }
 
-/// Makes a temporary file beside a file that it is to become: exclusively, and under a name that nobody can predict.
+/// Makes a temporary file beside a file that it is to become: exclusively, and under a name that
+/// nobody can predict.
 pub(crate) fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)?;

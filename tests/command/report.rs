@@ -191,7 +191,8 @@ fn runs_stand_side_by_side_and_text_alone_writes_nothing() {
     assert!(place.path("report.html").exists());
 }
 
-/// The trace cannot be written: all that was measured is written and printed, and what is on the disk of the trace is used.
+/// The trace cannot be written: all that was measured is written and printed, and what is on the
+/// disk of the trace is used.
 #[test]
 fn what_cannot_be_written_at_the_end_takes_nothing_that_was_measured() {
     for (in_the_way, has_trace) in [("trace.json", true), ("trace/rank-00001.bin", false)] {

@@ -1,4 +1,5 @@
-//! Directories of runs: no run destroys another or a person's file, one run at a time, and a run that goes on knows what from.
+//! Directories of runs: no run destroys another or a person's file, one run at a time, and a run
+//! that goes on knows what from.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +17,8 @@ const RUN: &str = "run small.toml --quiet --ranks 1 --set output.pictures=false 
 const OFTEN: &str = "run small.toml --quiet --ranks 1 --set output.pictures=false \
                      --set output.checkpoint_interval=0 --out";
 
-/// All files below a folder with what is in them, and links with where they lead. What a lock file says is left out.
+/// All files below a folder with what is in them, and links with where they lead. What a lock file
+/// says is left out.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -35,7 +37,8 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// A command that must be refused with this code, with these words in one message, and without changing anything.
+/// A command that must be refused with this code, with these words in one message, and without
+/// changing anything.
 #[track_caller]
 fn refused(place: &Place, arguments: &str, expected: i32, words: &[&str]) -> String {
     let before = contents(&place.path("."));
@@ -747,7 +750,8 @@ impl Random {
     }
 }
 
-/// Killed sixty times, before and amid its steps and writes, on other ranks each time: at the end nothing tells of it.
+/// Killed sixty times, before and amid its steps and writes, on other ranks each time: at the end
+/// nothing tells of it.
 #[test]
 fn a_run_that_is_killed_over_and_over_ends_as_one_that_was_not() {
     const KILLS: u32 = 60;
@@ -761,7 +765,8 @@ fn a_run_that_is_killed_over_and_over_ends_as_one_that_was_not() {
         let ranks = 1 + random.below(3);
         let began = newest();
         let mut child = start(&place, &format!("{common} --until 3600 --ranks {ranks}"));
-        // So many steps, and then so many looks: within the next one, or within what is written after it.
+        // So many steps, and then so many looks: within the next one, or within what is written
+        // after it.
         let more = random.below(3);
         for _ in 0..2000 {
             if newest() >= began + more {
