@@ -22,8 +22,9 @@ pub enum OutputError {
     },
     /// The output directory holds a run, which nobody has asked to replace.
     #[error(
-        "{} holds a run of {scene}, {steps} steps of it: {}",
+        "{} holds a run of {scene}, {steps} step{} of it: {}",
         path.display(),
+        if *steps == 1 { "" } else { "s" },
         if *listed {
             "go on with --resume, choose another --out, or replace it with --overwrite"
         } else {

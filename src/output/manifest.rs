@@ -74,8 +74,8 @@ impl Listed {
                 }
                 _ => {
                     return Err(malformed(format!(
-                        "line {} is `{}`, which names no file that a run writes; see who has changed this list, and \
-                         remove the directory or choose another --out",
+                        "line {} is `{}`, which names no file that a run writes; see who has changed this list: \
+                         without it --resume goes on, but --overwrite cannot tell the run's files from others",
                         number + 1,
                         line.escape_debug()
                     )));

@@ -129,7 +129,7 @@ fn a_directory_with_a_run_is_refused_and_the_ways_on_are_named() {
         &place,
         first,
         5,
-        &["runs/small holds a run of scene `small`, 1 steps"],
+        &["runs/small holds a run of scene `small`, 1 step of it"],
     );
 
     for both in [
