@@ -18,18 +18,20 @@ use thiserror::Error;
 const RUNNING: &str = "/proc/self/exe";
 /// The file is read in pieces of so many bytes.
 const PIECE: usize = 1 << 16;
-/// So many digits of the digest tell builds apart for people.
+/// So many digits of a digest or a commit are shown.
 const SHOWN: usize = 16;
 
-/// A build of the program. Two processes with equal identities run the same binary.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A build of the program, as it says of itself or as a file that it wrote says of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildIdentity {
     /// Version of the package.
     pub version: String,
-    /// Commit of the source tree, which release builds note.
+    /// Commit of the source tree, which only release builds know.
+    #[serde(default)]
     pub commit: Option<String>,
-    /// SHA-256 of the executable file, in hexadecimal.
-    pub binary: String,
+    /// SHA-256 of the executable file, in hexadecimal. It says exactly whether two builds are one.
+    #[serde(default)]
+    pub executable: Option<String>,
 }
 
 /// The running executable cannot be read, so that nobody knows which build it is.
@@ -63,31 +65,49 @@ impl BuildIdentity {
                 source,
             })?
         };
-        let binary = match File::open(&path).and_then(digest) {
-            Ok(binary) => binary,
+        match File::open(&path).and_then(digest) {
+            Ok(sum) => Ok(THIS.get_or_init(|| Self::with(Some(sum)))),
             Err(source) => {
                 // People know it by its own name.
                 let path = std::env::current_exe().unwrap_or(path);
-                return Err(UnknownBuild { path, source });
+                Err(UnknownBuild { path, source })
             }
-        };
-        Ok(THIS.get_or_init(|| Self {
+        }
+    }
+
+    /// The build that this process runs, without a digest where the executable cannot be read.
+    #[must_use]
+    pub fn as_far_as_known() -> Self {
+        Self::of_this_process().map_or_else(|_| Self::with(None), Clone::clone)
+    }
+
+    fn with(executable: Option<String>) -> Self {
+        Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: option_env!("WEFT_COMMIT").map(str::to_owned),
-            binary,
-        }))
+            executable,
+        }
+    }
+
+    /// Whether this is surely the same build as another.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.executable.is_some() && self.executable == other.executable
     }
 }
 
 impl fmt::Display for BuildIdentity {
     /// Version, commit where it is known, and the first digits of the digest.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "weft {}", self.version)?;
+        let shown = |text: &str| text.chars().take(SHOWN).collect::<String>();
+        write!(f, "weft {}", self.version.escape_debug())?;
         if let Some(commit) = &self.commit {
-            write!(f, ", commit {commit}")?;
+            write!(f, ", commit {}", shown(commit).escape_debug())?;
         }
-        let shown = self.binary.get(..SHOWN).unwrap_or(&self.binary);
-        write!(f, ", binary {shown}")
+        match &self.executable {
+            Some(sum) => write!(f, ", executable {}", shown(sum).escape_debug()),
+            None => f.write_str(", of an executable that is not known"),
+        }
     }
 }
 
@@ -115,10 +135,10 @@ mod tests {
     fn the_build_is_the_digest_of_the_executable_file() {
         let this = BuildIdentity::of_this_process().unwrap();
         let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(this.binary, digest(&file[..]).unwrap());
+        assert_eq!(this.executable, Some(digest(&file[..]).unwrap()));
         assert_eq!(this.version, env!("CARGO_PKG_VERSION"));
         let longer = [&file[..], &[0]].concat();
-        assert_ne!(this.binary, digest(&longer[..]).unwrap());
+        assert_ne!(this.executable, Some(digest(&longer[..]).unwrap()));
     }
 
     #[test]
@@ -135,13 +155,25 @@ mod tests {
         let mut build = BuildIdentity {
             version: "1.2.3".to_owned(),
             commit: None,
-            binary: "0123456789abcdef0123".to_owned(),
+            executable: Some("0123456789abcdef0123".to_owned()),
         };
-        assert_eq!(build.to_string(), "weft 1.2.3, binary 0123456789abcdef");
+        assert_eq!(build.to_string(), "weft 1.2.3, executable 0123456789abcdef");
         build.commit = Some("c0ffee".to_owned());
         assert_eq!(
             build.to_string(),
-            "weft 1.2.3, commit c0ffee, binary 0123456789abcdef"
+            "weft 1.2.3, commit c0ffee, executable 0123456789abcdef"
         );
+    }
+
+    #[test]
+    fn builds_that_are_not_known_may_be_others() {
+        let this = BuildIdentity::as_far_as_known();
+        assert!(this.is(&this));
+        let unknown = BuildIdentity {
+            executable: None,
+            ..this.clone()
+        };
+        assert!(!unknown.is(&unknown) && !this.is(&unknown));
+        assert!(unknown.to_string().contains("not known"));
     }
 }

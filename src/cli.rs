@@ -21,6 +21,7 @@ Examples:
   weft run scenes/drape-free.toml --set cloth.material.bending=1e-3 --no-steal
   mpirun -n 4 weft run scenes/drape-floor.toml --threads 2     (built with --features mpi)
   weft run scenes/drape-floor.toml --out runs/floor --resume    (goes on where that run stopped)
+  weft run scenes/drape-floor.toml --out runs/floor --overwrite (replaces that run)
   weft check my-scene.toml
   weft compare runs/floor runs/floor-on-16-ranks
   weft audit runs/floor
@@ -236,9 +237,14 @@ pub(crate) struct RunArguments {
     /// Directory for the outputs [default: runs/NAME].
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
-    /// Goes on from the newest checkpoint in the output directory, or from this one.
+    /// Goes on from the newest checkpoint in the output directory, or from this one; with =auto it
+    /// starts if there is none to go on from. (A file of that name is ./auto.)
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, require_equals = true)]
     pub(crate) resume: Option<Option<PathBuf>>,
+    /// Replaces the run that is in the output directory: removes the files that it lists as its
+    /// own, and no others. Without this, a directory with a run is refused.
+    #[arg(long, conflicts_with = "resume")]
+    pub(crate) overwrite: bool,
     /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C do soon.
     #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
     pub(crate) max_hours: Option<Duration>,

@@ -257,6 +257,12 @@ pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
             (None, [run]) => run.join("report.html"),
             (None, _) => PathBuf::from("report.html"),
         };
+        if arguments.out.is_none() && page.is_symlink() {
+            let page = page.display();
+            let message =
+                format!("{page} is a link, which is not followed; name a place with --out");
+            return Err(failed(message));
+        }
         write_whole(&page, |out| report.write_page(out))
             .map_err(|error| failed(format!("{error}; name another place with --out")))?;
         // Writing to a String cannot fail.

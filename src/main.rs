@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use weft_runtime::comm::virtual_time::Network;
-use weftwork::run::{Audit, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run};
+use weftwork::run::{
+    Audit, Begun, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run,
+};
 use weftwork::scene::Scene;
 use weftwork::scene::load::MOST_STEPS;
 
@@ -289,8 +291,12 @@ fn run_options(
             .out
             .clone()
             .unwrap_or_else(|| Path::new("runs").join(&scene.name)),
-        resume: (arguments.resume.clone())
-            .map(|checkpoint| checkpoint.map_or(Resume::Newest, Resume::From)),
+        resume: (arguments.resume.clone()).map(|checkpoint| match checkpoint {
+            None => Resume::Newest,
+            Some(word) if word == Path::new("auto") => Resume::Auto,
+            Some(checkpoint) => Resume::From(checkpoint),
+        }),
+        overwrite: arguments.overwrite,
         stop,
         trace: arguments.trace,
         record: arguments.record,
@@ -308,6 +314,7 @@ fn run_options(
         command: std::env::args().collect(),
         hosts: Vec::new(),
         mpi: None,
+        begun: Begun::default(),
     }
 }
 
@@ -330,9 +337,15 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     }
     if let Some(cause) = summary.stopped {
         let step = summary.steps;
+        let how = match (&options.resume, options.overwrite) {
+            (Some(Resume::Newest | Resume::Auto), _) => "the same command",
+            (Some(Resume::From(_)), _) => "the same command with a plain --resume",
+            (None, true) => "the same command with --resume in place of --overwrite",
+            (None, false) => "the same command with --resume",
+        };
         drop(writeln!(
             io::stderr(),
-            "stopped by {cause} after step {step}; the same command with --resume goes on from there"
+            "stopped by {cause} after step {step}; {how} goes on from there"
         ));
     }
     let report = if options.progress == Show::Nothing {

@@ -94,7 +94,7 @@ pub(crate) fn run_scene(
         },
         |failure| {
             // If the record cannot be written either, the message has to do.
-            drop(note_failure(&options.out, failure.code, &failure.message));
+            drop(note_failure(&options, failure.code, &failure.message));
         },
     );
     summary.map_or(Ok(()), |summary| conclude(&summary, &options))

@@ -78,7 +78,7 @@ for h in $(seq $hosts); do
     grep -q "\"host$h\": \[" "$out/run/run.json" || fail "run.json does not name host$h"
 done
 code=0
-across -n 6 target/mpi/weft run scenes/quick.toml --out "$out/run" "${quiet[@]}" \
+across -n 6 target/mpi/weft run scenes/quick.toml --out "$out/run" --overwrite "${quiet[@]}" \
     --set solver.max_iterations=1 --set solver.tolerance=1e-12 >"$out/stdout" 2>"$out/stderr" || code=$?
 [ "$code" = 4 ] || fail "exit code $code of a failure across hosts, not 4"
 [ "$(grep -c '^error: rank . on host' "$out/stderr")" = 1 ] || {

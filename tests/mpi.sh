@@ -175,12 +175,12 @@ quiet=(--quiet --set output.frames=false --set output.pictures=false)
 same_state() {
     local scene=$1 hash
     shift
-    "$weft" run "$scene" --ranks 2 --out "$out/threads" "${quiet[@]}" "$@" >"$out/alone"
+    "$weft" run "$scene" --ranks 2 --out "$out/threads" --overwrite "${quiet[@]}" "$@" >"$out/alone"
     hash=$(hash_of "$out/alone")
     [ -n "$hash" ] || fail "no state hash from $scene"
     while read -r n options; do
         # shellcheck disable=SC2086
-        passes 300 "$n" "$weft" run "$scene" --out "$out/mpi" "${quiet[@]}" "$@" $options
+        passes 300 "$n" "$weft" run "$scene" --out "$out/mpi" --overwrite "${quiet[@]}" "$@" $options
         if [ "$(cat "$out/stdout")" != "state hash $hash" ]; then
             cat "$out/stdout" "$out/stderr" >&2
             fail "$scene on $n ranks $options: not the hash $hash of the threads driver, or not one line"
@@ -241,10 +241,18 @@ diff "$out/alone" "$out/stdout" || fail "a run that went on after step $last has
 passes 60 2 "$weft" run scenes/quick.toml --out "$out/short" "${quiet[@]}" --until 1000 --max-hours 0.0005
 grep -q '^stopped by the time limit' "$out/stderr" || fail "--max-hours did not stop the run"
 
+# One script for the first job and for all that follow.
+for steps in 20 40; do
+    passes 60 3 "$weft" run scenes/quick.toml --out "$out/auto" "${quiet[@]}" --steps "$steps" --resume=auto
+done
+diff <("$weft" run scenes/quick.toml --ranks 1 --out "$out/whole" --overwrite "${quiet[@]}" --steps 40) "$out/stdout" ||
+    fail "a run with --resume=auto has another state"
+grep -q '"resumed_from": 20' "$out/auto/run.json" || fail "--resume=auto did not go on"
+
 say "traces of MPI ranks, by one clock"
 passes 120 3 "$weft" run scenes/quick.toml --out "$out/traced" "${quiet[@]}" --steps 40 --trace
 diff <(echo "state hash $(hash_of "$out/stdout")") \
-    <("$weft" run scenes/quick.toml --ranks 1 --out "$out/whole" "${quiet[@]}" --steps 40) || fail "a traced run has another state"
+    <("$weft" run scenes/quick.toml --ranks 1 --out "$out/whole" --overwrite "${quiet[@]}" --steps 40) || fail "a traced run has another state"
 [ "$(grep -c '"process_name"' "$out/traced/trace.json")" = 3 ] || fail "not three processes in the trace"
 WEFT_TRACED_RUN=$out/traced cargo test --locked --test command -q from_elsewhere
 grep -o '"clock_[a-z_]*":[^"{}]*' "$out/traced/trace.json" | head -9 | tail -3 | sed 's/^/  rank 2: /'
@@ -262,11 +270,15 @@ fails 4 'rank [0-2] on .*step 1: no convergence' \
 grep -q '"exit": 4' "$out/f/run.json" || fail "run.json does not tell of the failure"
 # Each value is one that a scene may have; together they are more than a double holds.
 fails 4 'rank [0-2] on .*step 1: .*NaN.* vertex [0-9]+ of patch [0-9]+' \
-    3 "$weft" "${quick[@]}" --out "$out/f" --set cloth.material.stretch=1e12 --set 'cloth.velocity=[0,0,-1e12]' \
+    3 "$weft" "${quick[@]}" --out "$out/f" --overwrite --set cloth.material.stretch=1e12 --set 'cloth.velocity=[0,0,-1e12]' \
     --set cloth.material.damping_stiffness=1e12 --set time.step=1e12 --set time.end=1e12
 fails 5 'rank 0 on .*no checkpoint' 3 "$weft" "${quick[@]}" --out "$out/none" --resume
+# What holds another run is refused, and that run's record stays as it was.
+cp "$out/long/run.json" "$out/before.json"
 fails 3 'rank 0 on .*another scene' \
     3 "$weft" "${quick[@]}" --out "$out/long" --resume --set time.step=3ms
+fails 5 'rank 0 on .*holds a run of scene .quick., [0-9]+ steps.*--overwrite' 3 "$weft" "${quick[@]}" --out "$out/long"
+cmp "$out/before.json" "$out/long/run.json" || fail "a run that was refused has changed the record of another"
 touch "$out/file"
 fails 5 'rank 0 on .*file' 3 "$weft" "${quick[@]}" --out "$out/file"
 fails 2 'rank 0 on .*--ranks 5, but the launcher started 3' 3 "$weft" "${quick[@]}" --ranks 5

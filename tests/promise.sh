@@ -14,7 +14,7 @@ trap 'rm -rf "$out"' EXIT
 first=
 while read -r options; do
     # shellcheck disable=SC2086
-    line=$("$weft" run "$scene" --quiet --out "$out/run" --set output.frames=false \
+    line=$("$weft" run "$scene" --quiet --out "$out/run" --overwrite --set output.frames=false \
         --set output.pictures=false "$@" $options | grep '^state hash')
     hash=${line##* }
     echo "$hash  $scene $options"

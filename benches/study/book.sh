@@ -198,7 +198,7 @@ stage_replay() {
             [ -e "$out/virtual-$policy-$turn/run.json" ] || {
                 rm -rf "${out:?}/virtual-$policy-$turn"
                 "$weft" run "${run[@]}" --comm virtual --network hdr-infiniband --steps "${at#*..}" --quiet --set output.frames=false \
-                    --set output.pictures=false --set output.checkpoints=false --out "$out/virtual.new" >/dev/null
+                    --set output.pictures=false --set output.checkpoints=false --out "$out/virtual.new" --overwrite >/dev/null
                 mv "$out/virtual.new" "$out/virtual-$policy-$turn"
             }
         done
@@ -223,7 +223,7 @@ stage_exams() {
 stage_pictures() {
     local last
     if [ ! -e "$out/floor/run.json" ]; then
-        "$weft" run scenes/drape-floor.toml "${floor[@]}" --set output.frames=false --set output.checkpoints=false --out "$out/floor.new" >"$out/floor.txt"
+        "$weft" run scenes/drape-floor.toml "${floor[@]}" --set output.frames=false --set output.checkpoints=false --out "$out/floor.new" --overwrite >"$out/floor.txt"
         mv "$out/floor.new" "$out/floor"
     fi
     last=("$out"/floor/pictures/*.png)
@@ -239,7 +239,7 @@ stage_report() {
         [ -e "$out/$policy/one-sided/run.json" ] || {
             rm -rf "${out:?}/$policy"
             "$weft" run scenes/one-sided.toml --ranks 4 --comm virtual --network hdr-infiniband --trace "${report[@]}" \
-                --policy "$policy" --quiet --out "$out/$policy.new/one-sided"
+                --policy "$policy" --quiet --out "$out/$policy.new/one-sided" --overwrite
             mv "$out/$policy.new" "$out/$policy"
         }
     done
@@ -263,6 +263,8 @@ stage_report() {
 side_by_side() { # COUNT
     local core run runs=()
     for ((core = 0; core < $1; core++)); do
+        # Of a turn that was interrupted.
+        rm -rf "$out/cores-$core"
         "${MPIRUN:-mpirun}" --bind-to none -n 1 taskset -c "$core" "$weft" run scenes/drape-floor.toml "${on_cores[@]}" --quiet --out "$out/cores-$core" >/dev/null &
         runs+=($!)
     done
@@ -293,7 +295,7 @@ measure_cores() {
     local plain=(--set output.frames=false --set output.pictures=false) on_cores
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     if [ ! -e "$start/run.json" ]; then
-        "$weft" run scenes/drape-floor.toml "${cut[@]}" "${plain[@]}" --steps 600 --quiet --out "$start.new" >/dev/null
+        "$weft" run scenes/drape-floor.toml "${cut[@]}" "${plain[@]}" --steps 600 --quiet --out "$start.new" --overwrite >/dev/null
         mv "$start.new" "$start"
     fi
     on_cores=("${cut[@]}" "${plain[@]}" --set output.checkpoints=false --resume="$start/state.000600.ckpt" --steps 700)

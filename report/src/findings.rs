@@ -226,7 +226,7 @@ fn traced_again(run: &Run) -> String {
     let mut words = Vec::new();
     while let Some(word) = command.next() {
         match word.split('=').next().unwrap_or_default() {
-            "--trace" | "--record" | "--resume" | "--quiet" | "-q" => {}
+            "--trace" | "--record" | "--resume" | "--overwrite" | "--quiet" | "-q" => {}
             // Beside the run, not in its place.
             "--out" if word == "--out" => drop(command.next()),
             "--out" => {}

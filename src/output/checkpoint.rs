@@ -26,7 +26,9 @@ use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{OutputError, RunDirectory};
+use super::plain::open_plain;
+use super::{HistoryMark, OutputError, RunDirectory};
+use crate::build_identity::BuildIdentity;
 use crate::step::body_response::VertexState;
 use crate::step::{Past, State};
 
@@ -60,6 +62,15 @@ pub struct Checkpoint {
 pub struct Header {
     /// Version of the program that wrote it.
     pub program: String,
+    /// The commit that this program was built from, if it knew; earlier programs do not say.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// SHA-256 of its executable file; earlier programs do not say.
+    #[serde(default)]
+    pub executable: Option<String>,
+    /// What the history was when this was written; earlier programs do not say.
+    #[serde(default)]
+    pub history: Option<HistoryMark>,
     /// Steps taken.
     pub step: u64,
     /// Simulated time in s.
@@ -89,6 +100,18 @@ pub struct Header {
     pub past_s: Option<f64>,
 }
 
+impl Header {
+    /// The build of the program that wrote it.
+    #[must_use]
+    pub fn build(&self) -> BuildIdentity {
+        BuildIdentity {
+            version: self.program.clone(),
+            commit: self.commit.clone(),
+            executable: self.executable.clone(),
+        }
+    }
+}
+
 impl Checkpoint {
     /// The file of the checkpoint after so many steps, in the run's directory.
     #[must_use]
@@ -96,11 +119,13 @@ impl Checkpoint {
         format!("state.{step:06}.ckpt")
     }
 
-    /// Writes it into the run's directory, then removes all but the two newest.
+    /// Writes it into the run's directory, then removes all others of the run but the newest before
+    /// it.
     ///
     /// # Errors
-    /// [`OutputError::Inconsistent`] if header and state do not fit; [`OutputError::Write`]. Older ones are
-    /// only removed when this one is in place.
+    /// [`OutputError::Inconsistent`] if header and state do not fit; [`OutputError::Write`]. Others
+    /// are only removed when this one is on the disk under its name, and so is what was written
+    /// before it.
     pub fn write(&self, run: &RunDirectory) -> Result<PathBuf, OutputError> {
         let path = run.file(&Self::file(self.header.step));
         let inconsistent = |what: String| OutputError::Inconsistent {
@@ -144,23 +169,42 @@ impl Checkpoint {
             }
             out.finish()
         })?;
-        for (_, older) in all(run.path())?.into_iter().rev().skip(2) {
-            fs::remove_file(&older).map_err(OutputError::write(&older))?;
+        run.sync()?;
+        let step = self.header.step;
+        let listed = run.listed();
+        let others = all(run.path())?.into_iter().map(|(of, _)| of);
+        let others: Vec<u64> = others
+            .filter(|&of| of != step && listed.contains(&Self::file(of)))
+            .collect();
+        let before = others.iter().copied().filter(|&of| of < step).max();
+        for of in others.into_iter().filter(|&of| Some(of) != before) {
+            run.remove(&Self::file(of))?;
         }
         Ok(path)
+    }
+
+    /// Removes the checkpoints of a run that are of a later step: it goes on from an earlier one.
+    ///
+    /// # Errors
+    /// [`OutputError::Read`], [`OutputError::Write`].
+    pub fn remove_after(run: &RunDirectory, step: u64) -> Result<(), OutputError> {
+        for (of, _) in all(run.path())?.into_iter().filter(|(of, _)| *of > step) {
+            run.remove(&Self::file(of))?;
+        }
+        Ok(())
     }
 
     /// Reads a checkpoint.
     ///
     /// # Errors
-    /// [`OutputError::Read`]; [`OutputError::Malformed`] for a file that is none, that was made by another
-    /// version of the layout, or that was damaged.
+    /// [`OutputError::Read`]; [`OutputError::Malformed`] for one that was made by another version
+    /// of the layout; [`OutputError::Damaged`] for a file that is no checkpoint or not any more.
     pub fn read(path: &Path) -> Result<Self, OutputError> {
         let read = |source| OutputError::Read {
             path: path.to_owned(),
             source,
         };
-        let malformed = |what: String| OutputError::Malformed {
+        let damaged = |what: String| OutputError::Damaged {
             path: path.to_owned(),
             what,
         };
@@ -168,7 +212,7 @@ impl Checkpoint {
         let there = file.metadata().map_err(read)?.len();
         let mut prefix = [0; PREFIX];
         if there < PREFIX as u64 {
-            return Err(malformed("it is not a checkpoint".to_owned()));
+            return Err(damaged("it is not a checkpoint".to_owned()));
         }
         file.read_exact(&mut prefix).map_err(read)?;
         let number = |at: usize| {
@@ -178,30 +222,34 @@ impl Checkpoint {
         };
         let (version, length) = (number(8), number(12));
         if prefix[..8] != MAGIC {
-            return Err(malformed("it is not a checkpoint".to_owned()));
+            return Err(damaged("it is not a checkpoint".to_owned()));
         }
         let Some(with_past) = VERSIONS.iter().position(|known| *known == version) else {
             let [plain, with_past] = VERSIONS;
-            return Err(malformed(format!(
-                "it is a checkpoint of layout {version}, and this program reads {plain} and {with_past}"
-            )));
+            if !is_summed(&prefix, file, there).map_err(read)? {
+                return Err(damaged(format!("it names a layout {version}")));
+            }
+            return Err(OutputError::Malformed {
+                path: path.to_owned(),
+                what: format!(
+                    "it is a checkpoint of layout {version}, and this program reads {plain} and {with_past}"
+                ),
+            });
         };
-        let ends_early = || malformed("it is damaged: its length is wrong".to_owned());
+        let ends_early = || damaged("its length is wrong".to_owned());
         if length > LONGEST_HEADER || u64::from(length) > there - PREFIX as u64 {
             return Err(ends_early());
         }
         let mut header_bytes = vec![0; length as usize];
         file.read_exact(&mut header_bytes).map_err(read)?;
         let header: Header = serde_json::from_slice(&header_bytes)
-            .map_err(|e| malformed(format!("it is damaged: its header: {e}")))?;
+            .map_err(|e| damaged(format!("its header: {e}")))?;
         // Nothing is allocated for what the file is too short to hold.
         let past_s = header.past_s;
         if past_s.is_some() != (with_past > 0)
             || past_s.is_some_and(|length| !(length.is_finite() && length > 0.0))
         {
-            return Err(malformed(
-                "it is damaged: the length of its last part".to_owned(),
-            ));
+            return Err(damaged("the length of its last part".to_owned()));
         }
         let per_vertex = PER_VERTEX + with_past as u64 * PER_PAST;
         let promised = header.vertices.checked_mul(per_vertex);
@@ -220,7 +268,7 @@ impl Checkpoint {
             hasher.update(bytes);
         }
         if hasher.finalize()[..] != *sum {
-            return Err(malformed("it is damaged: its sum is wrong".to_owned()));
+            return Err(damaged("its sum is wrong".to_owned()));
         }
 
         let n = header.vertices as usize;
@@ -244,7 +292,7 @@ impl Checkpoint {
             positions: vectors(positions),
             velocities: vectors(velocities),
             changes: [changes, changes_before].map(vectors),
-            contacts: contacts.ok_or_else(|| malformed("it has unknown contacts".to_owned()))?,
+            contacts: contacts.ok_or_else(|| damaged("it has unknown contacts".to_owned()))?,
             stride: header.stride,
             past,
         };
@@ -258,20 +306,9 @@ impl Checkpoint {
             .flatten()
             .all(|vector| vector.is_finite())
         {
-            return Err(malformed("a number in it is not finite".to_owned()));
+            return Err(damaged("a number in it is not finite".to_owned()));
         }
         Ok(Self { header, state })
-    }
-
-    /// The newest checkpoint in the directory of a run.
-    ///
-    /// # Errors
-    /// [`OutputError::NoCheckpoint`] if there is none; [`OutputError::Read`].
-    pub fn newest(directory: &Path) -> Result<PathBuf, OutputError> {
-        let newest = Self::newest_until(directory, u64::MAX)?;
-        newest.ok_or_else(|| OutputError::NoCheckpoint {
-            path: directory.to_owned(),
-        })
     }
 
     /// The newest checkpoint in a directory that is of this step or an earlier one, if there is any.
@@ -284,16 +321,48 @@ impl Checkpoint {
         Ok(all.pop().map(|(_, path)| path))
     }
 
-    /// Removes all checkpoints in a directory.
+    /// The files in a directory that are checkpoints by their names, newest first, with the steps
+    /// in these.
     ///
     /// # Errors
-    /// [`OutputError::Read`], [`OutputError::Write`].
+    /// [`OutputError::Read`].
+    pub fn all(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OutputError> {
+        let mut all = all(directory)?;
+        all.reverse();
+        Ok(all)
+    }
+
+    /// Whether a directory has a file that is a checkpoint by its name and its first bytes.
+    pub(super) fn any(directory: &Path) -> Result<bool, OutputError> {
+        let begins = |path: &Path| {
+            let mut magic = [0; MAGIC.len()];
+            let mut file = open_plain(File::options().read(true), path)?;
+            file.read_exact(&mut magic)?;
+            Ok::<_, io::Error>(magic == MAGIC)
+        };
+        // What cannot be read is not known to be one.
+        let mut all = all(directory)?.into_iter();
+        Ok(all.any(|(_, path)| begins(&path).unwrap_or(false)))
+    }
+
+    /// Removes all checkpoints of the run in a directory.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::reopen`]; [`OutputError::Read`], [`OutputError::Write`].
     pub fn remove_all(directory: &Path) -> Result<(), OutputError> {
-        for (_, path) in all(directory)? {
-            fs::remove_file(&path).map_err(OutputError::write(&path))?;
+        let run = RunDirectory::reopen(directory)?;
+        for (of, _) in all(directory)? {
+            run.remove(&Self::file(of))?;
         }
         Ok(())
     }
+}
+
+/// The step of a checkpoint with this file name, if it is that of one.
+pub(super) fn step_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("state.")?.strip_suffix(".ckpt")?;
+    let plain = digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|_| plain)
 }
 
 /// The checkpoints of a directory, oldest first.
@@ -305,15 +374,25 @@ fn all(directory: &Path) -> Result<Vec<(u64, PathBuf)>, OutputError> {
     };
     for entry in entries {
         let entry = entry.map_err(OutputError::read(directory))?;
-        let name = entry.file_name();
-        let step = name.to_str().and_then(|name| {
-            let digits = name.strip_prefix("state.")?.strip_suffix(".ckpt")?;
-            digits.parse().ok()
-        });
-        found.extend(step.map(|step: u64| (step, entry.path())));
+        let step = entry.file_name().to_str().and_then(step_of);
+        found.extend(step.map(|step| (step, entry.path())));
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// Whether a file of so many bytes, read up to behind its prefix, ends with the sum of all before,
+/// as one of any layout does.
+fn is_summed(prefix: &[u8], file: File, length: u64) -> io::Result<bool> {
+    let Some(body) = length.checked_sub((prefix.len() + SUM) as u64) else {
+        return Ok(false);
+    };
+    let mut summed = Summed::new(io::sink());
+    summed.write_all(prefix)?;
+    let mut file = io::BufReader::new(file);
+    io::copy(&mut (&mut file).take(body), &mut summed)?;
+    let mut sum = [0; SUM];
+    Ok(file.read_exact(&mut sum).is_ok() && summed.hasher.finalize()[..] == sum)
 }
 
 fn to_flags(contact: &VertexState) -> u8 {
@@ -389,6 +468,13 @@ mod tests {
         Checkpoint {
             header: Header {
                 program: "0.1.0".to_owned(),
+                commit: None,
+                executable: Some("00ff".to_owned()),
+                history: Some(HistoryMark {
+                    bytes: 7,
+                    sha256: "ff00".to_owned(),
+                    after: 0,
+                }),
                 step,
                 time_s: 0.25,
                 vertices: 2,
@@ -474,15 +560,71 @@ mod tests {
     #[test]
     fn the_two_newest_are_kept() {
         let (_root, run) = run();
-        let error = Checkpoint::newest(run.path()).unwrap_err();
-        assert!(matches!(error, OutputError::NoCheckpoint { .. }), "{error}");
+        assert_eq!(Checkpoint::all(run.path()).unwrap(), []);
         for step in [2, 999_999, 1_000_000] {
             checkpoint(step).write(&run).unwrap();
         }
         assert!(!run.file("state.000002.ckpt").exists());
         assert!(run.file("state.999999.ckpt").exists());
-        let newest = Checkpoint::newest(run.path()).unwrap();
-        assert_eq!(newest, run.file("state.1000000.ckpt"));
+        let all = Checkpoint::all(run.path()).unwrap();
+        let steps: Vec<u64> = all.iter().map(|(step, _)| *step).collect();
+        assert_eq!(steps, [1_000_000, 999_999]);
+        assert_eq!(all[0].1, run.file("state.1000000.ckpt"));
+    }
+
+    /// One that goes on from an earlier step has no use for later ones; a stranger's stay.
+    #[test]
+    fn later_ones_are_removed_and_a_stranger_s_are_kept() {
+        let (_root, run) = run();
+        fs::write(run.file("state.000001.ckpt"), "mine").unwrap();
+        fs::write(run.file("state.+3.ckpt"), "mine").unwrap();
+        for step in [2, 9] {
+            checkpoint(step).write(&run).unwrap();
+        }
+        checkpoint(4).write(&run).unwrap();
+        let steps = || {
+            let all = Checkpoint::all(run.path()).unwrap();
+            all.into_iter().map(|(step, _)| step).collect::<Vec<_>>()
+        };
+        assert_eq!(steps(), [4, 2, 1]);
+        Checkpoint::remove_after(&run, 2).unwrap();
+        assert_eq!(steps(), [2, 1]);
+        let directory = run.path().to_owned();
+        drop(run);
+        Checkpoint::remove_all(&directory).unwrap();
+        assert_eq!(Checkpoint::all(&directory).unwrap().len(), 1);
+    }
+
+    /// Headers of earlier programs know nothing of builds and histories.
+    #[test]
+    fn a_header_of_an_earlier_program_is_read() {
+        let mut header = serde_json::to_value(checkpoint(1).header).unwrap();
+        let fields = header.as_object_mut().unwrap();
+        for name in ["commit", "executable", "history"] {
+            assert!(fields.remove(name).is_some());
+        }
+        let header: Header = serde_json::from_value(header).unwrap();
+        assert_eq!((header.executable.as_ref(), &header.history), (None, &None));
+        assert!(!header.build().is(&header.build()));
+    }
+
+    /// Only a whole file of another layout is told as that.
+    #[test]
+    fn another_layout_is_told_from_damage() {
+        let (_root, run) = run();
+        let path = checkpoint(7).write(&run).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[8] = 9;
+        fs::write(&path, &bytes).unwrap();
+        let error = Checkpoint::read(&path).unwrap_err();
+        assert!(matches!(error, OutputError::Damaged { .. }), "{error}");
+        let end = bytes.len() - SUM;
+        let sum = Sha256::digest(&bytes[..end]);
+        bytes[end..].copy_from_slice(&sum);
+        fs::write(&path, &bytes).unwrap();
+        let error = Checkpoint::read(&path).unwrap_err();
+        assert!(matches!(error, OutputError::Malformed { .. }), "{error}");
+        assert!(error.to_string().contains("layout 9"), "{error}");
     }
 
     #[test]
@@ -494,7 +636,7 @@ mod tests {
             bad.write(&run),
             Err(OutputError::Inconsistent { .. })
         ));
-        assert!(Checkpoint::newest(run.path()).is_err());
+        assert_eq!(Checkpoint::all(run.path()).unwrap(), []);
     }
 
     /// With a right sum, so that it is the numbers that are refused.

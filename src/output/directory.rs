@@ -1,70 +1,263 @@
-//! The directory of a run: made or refused before any work starts, and files that appear whole.
+//! The directory of a run: looked at before anything in it is changed, and then held by one run
+//! alone.
 //!
-//! What happens to a path that exists:
+//! | found | [`Place::create`] | [`Place::overwrite`] | [`Place::reopen`] |
+//! |---|---|---|---|
+//! | nothing, or an empty directory | made | made | refused |
+//! | a run | refused | its files are removed, others stay | kept |
+//! | the run of a program that kept no list of its files | refused | refused | kept |
+//! | another non-empty directory, or a file | refused | refused | refused |
 //!
-//! | found | [`RunDirectory::create`] | [`RunDirectory::reopen`] |
-//! |---|---|---|
-//! | nothing, or an empty directory | made | refused |
-//! | a directory with our `run.json` | files of the earlier run are removed, others stay | kept |
-//! | another non-empty directory | refused | refused |
-//! | a file | refused | refused |
-//!
-//! Only names that a run writes are ever removed ([`is_own_file`]); nothing is removed recursively.
+//! Whoever writes there holds the lock ([`Lock`]). Which files are a run's own is listed
+//! ([`Manifest`]): no other is ever replaced or removed, nothing is removed recursively, and no
+//! link is followed below the directory.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::OutputError;
+use tempfile::NamedTempFile;
 
-/// The directory that receives all files of one run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use super::lock::Lock;
+use super::manifest::{FOLDERS, Listed, Manifest, is_own, names};
+use super::plain::{is_other, read_plain};
+use super::whole::{PARTIAL, replace, sync_folder, temporary};
+use super::{Checkpoint, HistoryWriter, OutputError};
+
+/// A directory that is to receive a run, before anything in it is changed.
+#[derive(Debug)]
+pub struct Place {
+    path: PathBuf,
+    lock: Option<Lock>,
+    found: Found,
+}
+
+/// What stands at the path asked for.
+#[derive(Debug)]
+enum Found {
+    /// Nothing that anybody would miss.
+    Nothing,
+    /// A run, and the list of its files if it kept one.
+    Run(Option<Listed>),
+    /// Files of somebody else.
+    Foreign,
+}
+
+impl Place {
+    /// Looks at a directory. If there is a run in it, it is locked from now on.
+    ///
+    /// # Errors
+    /// [`OutputError::NotADirectory`]; [`OutputError::Busy`] if another run is at work in it;
+    /// [`OutputError::Malformed`] if its list of files is none; [`OutputError::Read`],
+    /// [`OutputError::Write`].
+    pub fn look(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
+        let path = path.into();
+        match fs::metadata(&path) {
+            Ok(found) if !found.is_dir() => return Err(OutputError::NotADirectory { path }),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self {
+                    path,
+                    lock: None,
+                    found: Found::Nothing,
+                });
+            }
+            Err(error) => return Err(OutputError::write(&path)(error)),
+        }
+        let lock = Lock::existing(&path)?;
+        let found = find(&path)?;
+        Ok(Self { path, lock, found })
+    }
+
+    /// Whether there is nothing in it that anybody would miss.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        matches!(self.found, Found::Nothing)
+    }
+
+    /// Whether there is a run in it.
+    #[must_use]
+    pub fn holds_run(&self) -> bool {
+        matches!(self.found, Found::Run(_))
+    }
+
+    /// Takes the directory for a new run; makes it, with its parents, if it is not there.
+    ///
+    /// # Errors
+    /// [`OutputError::Occupied`], [`OutputError::NotARun`]; [`OutputError::Busy`],
+    /// [`OutputError::Write`].
+    pub fn create(self) -> Result<RunDirectory, OutputError> {
+        self.refuse_what_is_there()?;
+        let place = self.held()?;
+        // Somebody may have been faster.
+        place.refuse_what_is_there()?;
+        place.begin(BTreeSet::new())
+    }
+
+    /// Takes the directory for a new run, and removes what an earlier one lists as its own. Nothing
+    /// is removed unless all of that can be told from what is somebody else's.
+    ///
+    /// # Errors
+    /// [`OutputError::NoList`], [`OutputError::NotPlain`]; as [`Self::create`].
+    pub fn overwrite(self) -> Result<RunDirectory, OutputError> {
+        match self.found {
+            Found::Nothing | Found::Foreign => return self.create(),
+            Found::Run(None) => return Err(OutputError::NoList { path: self.path }),
+            Found::Run(Some(_)) => {}
+        }
+        let mut place = self.held()?;
+        let Found::Run(Some(listed)) = &place.found else {
+            return place.create();
+        };
+        let gone = removable(&place.path, listed)?;
+        let lock = place.lock.as_mut();
+        // Which also proves that the directory can be written.
+        lock.map_or(Ok(()), Lock::sign)?;
+        for path in gone {
+            fs::remove_file(&path).map_err(OutputError::write(&path))?;
+        }
+        place.begin(BTreeSet::new())
+    }
+
+    /// Takes the directory of a run to go on with it; keeps what is there.
+    ///
+    /// # Errors
+    /// [`OutputError::NothingToResume`] if there is no run; [`OutputError::NotPlain`] if links are
+    /// where its folders were; as [`Self::create`].
+    pub fn reopen(self) -> Result<RunDirectory, OutputError> {
+        if !self.holds_run() {
+            return Err(OutputError::NothingToResume { path: self.path });
+        }
+        let place = self.held()?;
+        let Found::Run(listed) = &place.found else {
+            return Err(OutputError::NothingToResume { path: place.path });
+        };
+        check_folders(&place.path)?;
+        let (files, adopted) = match listed {
+            Some(listed) => (listed.files.clone(), false),
+            None => (Listed::by_name(&place.path)?.files, true),
+        };
+        if let Some(listed) = listed {
+            for path in leftovers(&place.path, listed)? {
+                fs::remove_file(&path).map_err(OutputError::write(&path))?;
+            }
+        }
+        let path = place.path.clone();
+        let mut run = place.begin(files)?;
+        if adopted {
+            run.notices.push(format!(
+                "{} had no list of its files ({}), as runs of an earlier weft: those with names that a run gives are listed now",
+                path.display(),
+                Manifest::FILE
+            ));
+        }
+        Ok(run)
+    }
+
+    /// That there is a run which nobody has asked to replace.
+    #[must_use]
+    pub fn occupied(&self) -> OutputError {
+        let record = read_plain(&self.path.join(RunDirectory::RECORD));
+        let record = record.ok().flatten().unwrap_or_default();
+        let record: serde_json::Value = serde_json::from_slice(&record).unwrap_or_default();
+        let result = record["result"]["steps"].as_u64();
+        let steps = result.unwrap_or_else(|| {
+            let all = Checkpoint::all(&self.path).unwrap_or_default();
+            let newest = all.first().map(|(step, _)| *step);
+            let history = HistoryWriter::last_step(&self.path.join(HistoryWriter::FILE));
+            newest.max(history).unwrap_or_default()
+        });
+        OutputError::Occupied {
+            path: self.path.clone(),
+            scene: match record["scene"]["name"].as_str() {
+                Some(name) => format!("scene `{}`", name.escape_debug()),
+                None => "a scene that it does not name, for it has no run.json".to_owned(),
+            },
+            steps,
+            listed: matches!(self.found, Found::Run(Some(_))),
+        }
+    }
+
+    fn refuse_what_is_there(&self) -> Result<(), OutputError> {
+        match self.found {
+            Found::Nothing => Ok(()),
+            Found::Run(_) => Err(self.occupied()),
+            Found::Foreign => Err(OutputError::NotARun {
+                path: self.path.clone(),
+            }),
+        }
+    }
+
+    /// Makes the directory if it is not there, and locks it if that has not been done; then it is
+    /// looked at again.
+    fn held(mut self) -> Result<Self, OutputError> {
+        if self.lock.is_none() {
+            fs::create_dir_all(&self.path).map_err(OutputError::write(&self.path))?;
+            self.lock = Some(Lock::take(&self.path)?);
+            self.found = find(&self.path)?;
+        }
+        Ok(self)
+    }
+
+    /// The directory, with these files as the run's own.
+    fn begin(mut self, files: BTreeSet<String>) -> Result<RunDirectory, OutputError> {
+        check_folders(&self.path)?;
+        let mut lock = match self.lock.take() {
+            Some(lock) => lock,
+            None => Lock::take(&self.path)?,
+        };
+        lock.sign()?;
+        let manifest = Manifest::start(&self.path, files)?;
+        sync_folder(&self.path).map_err(OutputError::write(&self.path))?;
+        let prefix = manifest.prefix().to_owned();
+        Ok(RunDirectory {
+            path: self.path,
+            prefix,
+            notices: lock.warning().into_iter().collect(),
+            held: Arc::new(Held {
+                manifest: Mutex::new(manifest),
+                _lock: lock,
+            }),
+        })
+    }
+}
+
+/// The directory that receives all files of one run, and no other's while this or a clone is there.
+#[derive(Clone, Debug)]
 pub struct RunDirectory {
     path: PathBuf,
+    /// How names of temporary files begin.
+    prefix: String,
+    notices: Vec<String>,
+    held: Arc<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    manifest: Mutex<Manifest>,
+    _lock: Lock,
 }
 
 impl RunDirectory {
-    /// Name of the run's record, by which the directory of an earlier run is recognised.
+    /// Name of the run's record.
     pub const RECORD: &'static str = "run.json";
 
-    /// Makes the directory (and its parents), or takes over the one of an earlier run, and proves by
-    /// writing a file that it can be written.
+    /// Takes a directory for a new run, see [`Place::create`].
     ///
     /// # Errors
-    /// [`OutputError::NotADirectory`], [`OutputError::NotARun`], or [`OutputError::Write`] if the
-    /// directory cannot be made or written. An earlier run's files are only removed after the proof.
+    /// As [`Place::look`] and [`Place::create`].
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
-        let directory = Self { path: path.into() };
-        match directory.look()? {
-            Found::Nothing | Found::Empty => directory.prove_writable()?,
-            Found::EarlierRun => {
-                directory.prove_writable()?;
-                directory.remove_earlier_run()?;
-            }
-            Found::Foreign => {
-                return Err(OutputError::NotARun {
-                    path: directory.path,
-                });
-            }
-        }
-        Ok(directory)
+        Place::look(path)?.create()
     }
 
-    /// Opens the directory of an earlier run to continue it; keeps every file.
+    /// Takes the directory of a run to go on with it, see [`Place::reopen`].
     ///
     /// # Errors
-    /// [`OutputError::NothingToResume`] if there is no earlier run, otherwise as [`Self::create`].
+    /// As [`Place::look`] and [`Place::reopen`].
     pub fn reopen(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
-        let directory = Self { path: path.into() };
-        match directory.look()? {
-            Found::EarlierRun => directory.prove_writable()?,
-            _ => {
-                return Err(OutputError::NothingToResume {
-                    path: directory.path,
-                });
-            }
-        }
-        Ok(directory)
+        Place::look(path)?.reopen()
     }
 
     /// The directory.
@@ -73,202 +266,268 @@ impl RunDirectory {
         &self.path
     }
 
+    /// What its user must know of it, each a sentence.
+    #[must_use]
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
     /// The path of a file of this run; `name` is relative, with `/` between folders.
     #[must_use]
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
+    /// The names of all files that are the run's own, whether or not they are there.
+    #[must_use]
+    pub fn listed(&self) -> BTreeSet<String> {
+        self.manifest().listed().files.clone()
+    }
+
     /// Writes a file under a temporary name and renames it into place; makes its folder if needed.
     ///
-    /// The file is flushed to the disk before it is renamed, so that it is complete or absent also
+    /// The file is brought to the disk before it is renamed, so that it is complete or absent also
     /// after a power cut. On failure the temporary file is removed and an older file of the same name
     /// is still there.
     ///
     /// # Errors
-    /// [`OutputError::Write`] naming the file, whatever `fill` or the system says.
+    /// [`OutputError::Write`] naming the file, whatever `fill` or the system says;
+    /// [`OutputError::InTheWay`].
     pub fn write(
         &self,
         name: &str,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<PathBuf, OutputError> {
+        self.replace(name, fill)?;
+        Ok(self.file(name))
+    }
+
+    /// As [`Self::write`]; answers the file, open to append to it.
+    pub(super) fn replace(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<File, OutputError> {
+        let path = self.claim(name)?;
+        replace(&path, &self.prefix, fill).map_err(OutputError::write(&path))
+    }
+
+    /// A temporary file beside a file of this run, which it is to become, with the path of that.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn temporary(&self, name: &str) -> Result<(NamedTempFile, PathBuf), OutputError> {
+        let path = self.claim(name)?;
+        let folder = path.parent().unwrap_or(&self.path);
+        let file = temporary(folder, &self.prefix).map_err(OutputError::write(&path))?;
+        Ok((file, path))
+    }
+
+    /// Removes a file of this run, if it is there and a file.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn remove(&self, name: &str) -> Result<(), OutputError> {
         let path = self.file(name);
-        if let Some(folder) = path.parent().filter(|folder| *folder != self.path) {
-            // One level only: a lost run directory is an error, not something to make again.
-            if !folder.is_dir() {
-                fs::create_dir(folder).map_err(OutputError::write(&path))?;
-            }
+        let ours = self.manifest().listed().files.contains(name);
+        let plain = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        if ours && plain && self.folder_of(name)?.is_some() {
+            fs::remove_file(&path).map_err(OutputError::write(&path))?;
         }
-        write_whole(&path, fill)?;
+        Ok(())
+    }
+
+    /// Brings the names of the run's files to the disk.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn sync(&self) -> Result<(), OutputError> {
+        let folders = FOLDERS.map(|folder| self.file(folder));
+        let there = folders.iter().filter(|folder| folder.is_dir());
+        for folder in there.chain([&self.path]) {
+            sync_folder(folder).map_err(OutputError::write(folder))?;
+        }
+        Ok(())
+    }
+
+    /// Lists a file as the run's own, before it is made, and makes its folder.
+    fn claim(&self, name: &str) -> Result<PathBuf, OutputError> {
+        let path = self.file(name);
+        if !is_own(name) {
+            let what = "a run writes no file of that name".to_owned();
+            return Err(OutputError::Inconsistent { path, what });
+        }
+        if self.folder_of(name)?.is_none()
+            && let Some(folder) = path.parent()
+        {
+            // One level only: a lost run directory is an error, not something to make again.
+            fs::create_dir(folder).map_err(OutputError::write(&path))?;
+        }
+        let mut manifest = self.manifest();
+        if !manifest.listed().files.contains(name) {
+            if fs::symlink_metadata(&path).is_ok() {
+                return Err(OutputError::InTheWay { path });
+            }
+            manifest.add(name).map_err(OutputError::write(&path))?;
+        }
         Ok(path)
     }
 
-    fn look(&self) -> Result<Found, OutputError> {
-        match fs::metadata(&self.path) {
-            Ok(found) if !found.is_dir() => {
-                return Err(OutputError::NotADirectory {
-                    path: self.path.clone(),
-                });
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
-            Err(error) => return Err(OutputError::write(&self.path)(error)),
-        }
-        let mut empty = true;
-        for entry in fs::read_dir(&self.path).map_err(OutputError::read(&self.path))? {
-            let entry = entry.map_err(OutputError::read(&self.path))?;
-            empty &= is_partial(&entry.file_name().to_string_lossy());
-        }
-        Ok(match (empty, self.has_our_record()?) {
-            (true, _) => Found::Empty,
-            (false, true) => Found::EarlierRun,
-            (false, false) => Found::Foreign,
-        })
-    }
-
-    /// Whether `run.json` says that this program wrote it.
-    fn has_our_record(&self) -> Result<bool, OutputError> {
-        let path = self.file(Self::RECORD);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(
-                serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|record| {
-                    record["program"]["name"] == env!("CARGO_PKG_NAME") && record["schema"].is_u64()
-                }),
-            ),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(OutputError::read(&path)(error)),
-        }
-    }
-
-    fn prove_writable(&self) -> Result<(), OutputError> {
-        let probe = self.path.join(format!(".probe{PARTIAL}"));
-        let attempt = || {
-            fs::create_dir_all(&self.path)?;
-            fs::write(&probe, b"can this directory be written?\n")?;
-            fs::remove_file(&probe)
+    /// The folder that a file of the run lies in, if it is there.
+    fn folder_of(&self, name: &str) -> Result<Option<PathBuf>, OutputError> {
+        let Some((folder, _)) = name.split_once('/') else {
+            return Ok(Some(self.path.clone()));
         };
-        attempt().map_err(OutputError::write(&self.path))
+        let path = self.file(folder);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => Ok(Some(path)),
+            Ok(_) => Err(no_folder(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(OutputError::write(&self.file(name))(error)),
+        }
     }
 
-    /// Removes the record last: if this is interrupted, the directory is still recognised.
-    fn remove_earlier_run(&self) -> Result<(), OutputError> {
-        for folder in [".", "frames", "pictures", "trace"] {
-            let folder_path = if folder == "." {
-                self.path.clone()
-            } else {
-                self.file(folder)
-            };
-            let entries = match fs::read_dir(&folder_path) {
-                Ok(entries) => entries,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(OutputError::read(&folder_path)(error)),
-            };
-            for entry in entries {
-                let entry = entry.map_err(OutputError::read(&folder_path))?;
-                let name = entry.file_name();
-                let Some(name) = name.to_str() else { continue };
-                if name != Self::RECORD && is_own_file(folder, name) && !entry.path().is_dir() {
-                    fs::remove_file(entry.path()).map_err(OutputError::write(&entry.path()))?;
-                }
-            }
-        }
-        let record = self.file(Self::RECORD);
-        fs::remove_file(&record).map_err(OutputError::write(&record))
+    fn manifest(&self) -> MutexGuard<'_, Manifest> {
+        // A list is whole whoever has panicked.
+        let manifest = self.held.manifest.lock();
+        manifest.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes a file under a temporary name beside it and renames it into place, see [`RunDirectory::write`]. A link stays one, to what is written; what
-/// is no file, as a pipe or `/dev/null`, is written to and stays what it is.
-///
-/// # Errors
-/// [`OutputError::Write`] naming the file.
-pub fn write_whole(
-    path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), OutputError> {
-    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let partial = partial_name(&place);
-    let attempt = || {
-        if fs::metadata(&place).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-            let mut through = BufWriter::new(File::options().write(true).open(&place)?);
-            fill(&mut through)?;
-            return through.flush();
-        }
-        let mut file = BufWriter::new(File::create(&partial)?);
-        fill(&mut file)?;
-        file.into_inner()
-            .map_err(io::IntoInnerError::into_error)?
-            .sync_all()?;
-        fs::rename(&partial, &place)
-    };
-    attempt().map_err(|source| {
-        // The first failure is the one to report; that the rest cannot be cleared adds nothing.
-        let _ = fs::remove_file(&partial);
-        OutputError::Write {
-            path: path.to_owned(),
-            source,
-        }
+/// Looks what there is in a directory.
+fn find(path: &Path) -> Result<Found, OutputError> {
+    let listed = Listed::read(path)?;
+    let there = |name: &String| fs::symlink_metadata(path.join(name)).is_ok();
+    if listed
+        .as_ref()
+        .is_some_and(|listed| listed.files.iter().any(there))
+        || has_our_record(path)?
+        || Checkpoint::any(path)?
+    {
+        return Ok(Found::Run(listed));
+    }
+    let mut names = names(path, None)?.into_iter();
+    let is_nothing =
+        |name: &str| name == Lock::FILE || name.starts_with('.') && name.ends_with(PARTIAL);
+    Ok(if listed.is_some() || names.all(|name| is_nothing(&name)) {
+        Found::Nothing
+    } else {
+        Found::Foreign
     })
 }
 
-/// What stands at the path asked for.
-enum Found {
-    Nothing,
-    Empty,
-    EarlierRun,
-    Foreign,
+/// Whether `run.json` says that this program wrote it.
+fn has_our_record(directory: &Path) -> Result<bool, OutputError> {
+    let path = directory.join(RunDirectory::RECORD);
+    let bytes = read_plain(&path).map_err(OutputError::read(&path))?;
+    let record = bytes.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+    Ok(record.is_some_and(|record| {
+        record["program"]["name"] == env!("CARGO_PKG_NAME") && record["schema"].is_u64()
+    }))
 }
 
-/// Ends the temporary names.
-const PARTIAL: &str = ".partial";
-
-fn partial_name(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}{PARTIAL}"))
-}
-
-fn is_partial(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(PARTIAL)
-}
-
-/// Whether a run writes files of this name; only these are replaced by a later run.
-fn is_own_file(folder: &str, name: &str) -> bool {
-    is_partial(name)
-        || match folder {
-            "." => {
-                matches!(
-                    name,
-                    RunDirectory::RECORD
-                        | "history.csv"
-                        | "frames.pvd"
-                        | "trace.json"
-                        | "record.weftrec"
-                        | "report.html"
-                ) || (name.starts_with("state.") && name.ends_with(".ckpt"))
-            }
-            "frames" => name.ends_with(".vtp"),
-            "pictures" => name.ends_with(".png"),
-            "trace" => name.starts_with("rank-"),
-            _ => false,
+/// Makes sure that what has the names of a run's folders is no link.
+fn check_folders(directory: &Path) -> Result<(), OutputError> {
+    for folder in FOLDERS.map(|folder| directory.join(folder)) {
+        if fs::symlink_metadata(&folder).is_ok_and(|found| !found.is_dir()) {
+            return Err(no_folder(folder));
         }
+    }
+    Ok(())
+}
+
+fn no_folder(path: PathBuf) -> OutputError {
+    let what = "it is a link or a file, where a run has a folder";
+    OutputError::NotPlain { path, what }
+}
+
+/// The files of a list that are there, the record last, and the temporary files that were left: all
+/// that a run has made.
+fn removable(directory: &Path, listed: &Listed) -> Result<Vec<PathBuf>, OutputError> {
+    check_folders(directory)?;
+    let mut gone = leftovers(directory, listed)?;
+    let record = RunDirectory::RECORD;
+    let others = listed.files.iter().filter(|name| *name != record);
+    // If this is interrupted, the directory is still one with a run.
+    let last = listed.files.get(record);
+    for path in others.chain(last).map(|name| directory.join(name)) {
+        if let Some(what) = is_other(&path).map_err(OutputError::read(&path))? {
+            return Err(OutputError::NotPlain { path, what });
+        }
+        if path.exists() {
+            gone.push(path);
+        }
+    }
+    Ok(gone)
+}
+
+/// The temporary files that a killed process has left.
+fn leftovers(directory: &Path, listed: &Listed) -> Result<Vec<PathBuf>, OutputError> {
+    let mut left = Vec::new();
+    for folder in [None].into_iter().chain(FOLDERS.map(Some)) {
+        for name in names(directory, folder)? {
+            let path = folder.map_or_else(|| directory.to_owned(), |folder| directory.join(folder));
+            let path = path.join(&name);
+            let plain = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+            if listed.is_temporary(&name) && plain {
+                left.push(path);
+            }
+        }
+    }
+    Ok(left)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const OUR_RECORD: &str = r#"{"schema": 1, "program": {"name": "weftwork"}}"#;
+    const OUR_RECORD: &str =
+        r#"{"schema": 1, "program": {"name": "weftwork"}, "scene": {"name": "floor"}}"#;
+
+    fn overwrite(path: &Path) -> Result<RunDirectory, OutputError> {
+        Place::look(path)?.overwrite()
+    }
+
+    /// All files below a directory, with what is in them, but for the lock.
+    fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            if fs::symlink_metadata(&path).unwrap().is_dir() {
+                all.extend(contents(&path));
+            } else if !path.ends_with(Lock::FILE) {
+                let bytes = fs::read(&path).unwrap();
+                all.push((path, bytes));
+            }
+        }
+        all.sort();
+        all
+    }
+
+    /// What a run leaves: a record, a frame and a checkpoint.
+    fn earlier_run(path: &Path) {
+        let run = RunDirectory::create(path).unwrap();
+        for (name, text) in [
+            ("run.json", OUR_RECORD),
+            ("history.csv", "step\n1\n2\n"),
+            ("state.000002.ckpt", "x"),
+            ("frames/cloth.000001.vtp", "x"),
+            ("pictures/000001.png", "x"),
+        ] {
+            run.write(name, |out| out.write_all(text.as_bytes()))
+                .unwrap();
+        }
+    }
 
     #[test]
     fn directory_and_parents_are_made() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path().join("a/b")).unwrap();
         assert!(run.path().is_dir());
-        assert_eq!(
-            fs::read_dir(run.path()).unwrap().count(),
-            0,
-            "the proof left something"
-        );
+        let names = names(run.path(), None).unwrap();
+        let own = [Lock::FILE, Manifest::FILE].map(str::to_owned);
+        assert_eq!(BTreeSet::from_iter(names), own.into());
+        assert_eq!(run.notices(), [""; 0]);
     }
 
     #[test]
@@ -284,29 +543,6 @@ mod tests {
         let error = RunDirectory::create(path.join("below")).unwrap_err();
         assert!(matches!(error, OutputError::Write { .. }), "{error}");
         assert_eq!(fs::read_to_string(path).unwrap(), "mine");
-    }
-
-    /// A page that is asked for in `/dev/stdout`, or behind a link, is not to take the place of that.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn what_is_no_file_is_written_to_and_a_link_stays_one() {
-        use std::os::fd::AsRawFd as _;
-
-        let root = tempfile::tempdir().unwrap();
-        let (target, link) = (root.path().join("target"), root.path().join("link"));
-        fs::write(&target, "old").unwrap();
-        std::os::unix::fs::symlink(&target, &link).unwrap();
-        write_whole(&link, |out| out.write_all(b"new")).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
-        let (mut from, to) = io::pipe().unwrap();
-        let pipe = format!("/proc/self/fd/{}", to.as_raw_fd());
-        write_whole(pipe.as_ref(), |out| out.write_all(b"new")).unwrap();
-        drop(to);
-        let mut read = String::new();
-        io::Read::read_to_string(&mut from, &mut read).unwrap();
-        assert_eq!(read, "new");
     }
 
     /// `/proc` refuses new entries to everybody, also to root, whom permission bits do not stop.
@@ -325,104 +561,258 @@ mod tests {
         let error = RunDirectory::create(root.path()).unwrap_err();
         assert!(matches!(error, OutputError::NotARun { .. }), "{error}");
 
-        // A run.json of another program does not make it ours.
+        // Neither a run.json of another program makes it ours, nor a file with a checkpoint's name.
+        fs::write(root.path().join("state.000001.ckpt"), "mine").unwrap();
         for record in [
             "{}",
             "not json",
             r#"{"schema": 1, "program": {"name": "other"}}"#,
         ] {
             fs::write(root.path().join("run.json"), record).unwrap();
-            let error = RunDirectory::create(root.path()).unwrap_err();
-            assert!(
-                matches!(error, OutputError::NotARun { .. }),
-                "{record}: {error}"
-            );
+            for refusal in [RunDirectory::create(root.path()), overwrite(root.path())] {
+                let error = refusal.unwrap_err();
+                assert!(
+                    matches!(error, OutputError::NotARun { .. }),
+                    "{record}: {error}"
+                );
+            }
         }
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
     }
 
     #[test]
-    fn earlier_run_is_replaced_and_strangers_stay() {
+    fn a_run_is_refused_and_replaced_only_when_asked_and_strangers_stay() {
+        let root = tempfile::tempdir().unwrap();
+        earlier_run(root.path());
+        let strangers = [
+            "notes.txt",
+            "frames/cloth.000009.vtp",
+            "pictures/mine.png",
+            "state.000009.ckpt",
+            ".notes.swp.partial",
+        ];
+        for name in strangers {
+            fs::write(root.path().join(name), "mine").unwrap();
+        }
+        let before = contents(root.path());
+        let error = RunDirectory::create(root.path()).unwrap_err();
+        assert!(matches!(error, OutputError::Occupied { .. }), "{error}");
+        let said = error.to_string();
+        for words in [
+            "scene `floor`",
+            "--resume",
+            "--out",
+            "--overwrite",
+            "9 steps",
+        ] {
+            assert!(said.contains(words), "no {words:?} in {said}");
+        }
+        assert_eq!(contents(root.path()), before);
+
+        let run = overwrite(root.path()).unwrap();
+        let mut left: Vec<PathBuf> = contents(root.path()).into_iter().map(|of| of.0).collect();
+        left.retain(|path| !path.ends_with(Manifest::FILE));
+        let mut expected = strangers.map(|name| root.path().join(name));
+        expected.sort();
+        assert_eq!(left, expected);
+        // Nor is a stranger's file written to by the run that comes next.
+        let error = run.write("frames/cloth.000009.vtp", |out| out.write_all(b"x"));
+        assert!(
+            matches!(error, Err(OutputError::InTheWay { .. })),
+            "{error:?}"
+        );
+        run.write("frames/cloth.000001.vtp", |out| out.write_all(b"x"))
+            .unwrap();
+    }
+
+    /// As a program left it that kept no list.
+    #[test]
+    fn a_run_without_a_list_is_continued_but_not_replaced() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("frames")).unwrap();
-        let own = [
-            "history.csv",
-            "frames.pvd",
-            "state.000010.ckpt",
-            "frames/cloth.000001.vtp",
-        ];
-        let strangers = ["notes.txt", "frames/readme.md"];
-        for name in own.iter().chain(&strangers) {
-            fs::write(root.path().join(name), "x").unwrap();
+        for (name, text) in [
+            ("run.json", OUR_RECORD),
+            ("frames/cloth.000001.vtp", "x"),
+            ("notes.txt", "mine"),
+        ] {
+            fs::write(root.path().join(name), text).unwrap();
         }
-        fs::write(root.path().join("run.json"), OUR_RECORD).unwrap();
+        let before = contents(root.path());
+        let error = overwrite(root.path()).unwrap_err();
+        assert!(matches!(error, OutputError::NoList { .. }), "{error}");
+        let error = RunDirectory::create(root.path()).unwrap_err();
+        assert!(error.to_string().contains("no list"), "{error}");
+        assert_eq!(contents(root.path()), before);
+        assert!(!root.path().join(Lock::FILE).exists());
 
-        RunDirectory::create(root.path()).unwrap();
-        for name in own.iter().chain(&["run.json"]) {
-            assert!(!root.path().join(name).exists(), "{name} is still there");
-        }
-        for name in strangers {
-            assert!(root.path().join(name).exists(), "{name} was removed");
-        }
+        let run = RunDirectory::reopen(root.path()).unwrap();
+        assert!(run.notices()[0].contains("no list"), "{:?}", run.notices());
+        let listed = ["frames/cloth.000001.vtp", "report.html", "run.json"].map(str::to_owned);
+        assert_eq!(run.listed(), listed.into());
+        drop(run);
+        overwrite(root.path()).unwrap();
+        assert!(root.path().join("notes.txt").exists() && !root.path().join("run.json").exists());
     }
 
     #[test]
-    fn reopening_keeps_everything_and_needs_a_run() {
+    fn a_list_that_was_tampered_with_removes_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        earlier_run(&out);
+        fs::write(root.path().join("mine.vtp"), "mine").unwrap();
+        fs::create_dir(out.join("frames/dir.vtp")).unwrap();
+        let list = fs::read_to_string(out.join(Manifest::FILE)).unwrap();
+        for line in [
+            "frames/../../mine.vtp".to_owned(),
+            root.path().join("mine.vtp").display().to_string(),
+            "frames/dir.vtp".to_owned(),
+        ] {
+            fs::write(out.join(Manifest::FILE), format!("{list}file {line}\n")).unwrap();
+            let before = contents(root.path());
+            let error = overwrite(&out).unwrap_err();
+            let name = if line.contains("dir") {
+                "dir.vtp"
+            } else {
+                "run.files"
+            };
+            assert!(error.to_string().contains(name), "{error}");
+            assert_eq!(contents(root.path()), before);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_is_a_link_loses_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let (out, other) = (root.path().join("out"), root.path().join("other"));
+        earlier_run(&out);
+        fs::rename(out.join("frames"), &other).unwrap();
+        std::os::unix::fs::symlink(&other, out.join("frames")).unwrap();
+        let before = contents(&other);
+        for refusal in [overwrite(&out), RunDirectory::reopen(&out)] {
+            let error = refusal.unwrap_err();
+            assert!(matches!(error, OutputError::NotPlain { .. }), "{error}");
+            assert!(error.to_string().contains("out/frames"), "{error}");
+        }
+        assert_eq!(contents(&other), before);
+        assert!(out.join("run.json").exists());
+        // Nor is written through a link that comes later.
+        fs::remove_file(out.join("frames")).unwrap();
+        let run = overwrite(&out).unwrap();
+        std::os::unix::fs::symlink(&other, out.join("frames")).unwrap();
+        let error = run.write("frames/cloth.000001.vtp", |out| out.write_all(b"new"));
+        assert!(
+            matches!(error, Err(OutputError::NotPlain { .. })),
+            "{error:?}"
+        );
+        assert_eq!(contents(&other), before);
+    }
+
+    /// A link in the place of a file is replaced, not what it leads to.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_a_link_is_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        let run = RunDirectory::create(&out).unwrap();
+        run.write("history.csv", |out| out.write_all(b"x")).unwrap();
+        fs::write(root.path().join("mine"), "mine").unwrap();
+        fs::remove_file(out.join("history.csv")).unwrap();
+        std::os::unix::fs::symlink("../mine", out.join("history.csv")).unwrap();
+        run.remove("history.csv").unwrap();
+        run.write("history.csv", |out| out.write_all(b"new"))
+            .unwrap();
+        assert_eq!(fs::read(root.path().join("mine")).unwrap(), b"mine");
+        assert!(
+            fs::symlink_metadata(out.join("history.csv"))
+                .unwrap()
+                .is_file()
+        );
+    }
+
+    #[test]
+    fn reopening_keeps_everything_but_what_a_kill_left_and_needs_a_run() {
         let root = tempfile::tempdir().unwrap();
         let error = RunDirectory::reopen(root.path()).unwrap_err();
         assert!(
             matches!(error, OutputError::NothingToResume { .. }),
             "{error}"
         );
-        fs::write(root.path().join("run.json"), OUR_RECORD).unwrap();
-        fs::write(root.path().join("state.000010.ckpt"), "x").unwrap();
-        RunDirectory::reopen(root.path()).unwrap();
-        assert!(root.path().join("state.000010.ckpt").exists());
+        earlier_run(root.path());
+        let files = fs::read_to_string(root.path().join(Manifest::FILE)).unwrap();
+        let prefix = files
+            .lines()
+            .find_map(|line| line.strip_prefix("temporary "));
+        let left = format!("frames/{}abc{PARTIAL}", prefix.unwrap());
+        fs::write(root.path().join(&left), "half").unwrap();
+        let run = RunDirectory::reopen(root.path()).unwrap();
+        assert!(!root.path().join(&left).exists());
+        assert!(root.path().join("state.000002.ckpt").exists());
+        assert!(run.listed().contains("state.000002.ckpt"));
+    }
+
+    #[test]
+    fn one_run_at_a_time() {
+        let root = tempfile::tempdir().unwrap();
+        let out = root.path().join("out");
+        let run = RunDirectory::create(&out).unwrap();
+        run.write("run.json", |file| file.write_all(OUR_RECORD.as_bytes()))
+            .unwrap();
+        for refusal in [
+            RunDirectory::create(&out),
+            RunDirectory::reopen(&out),
+            overwrite(&out),
+        ] {
+            let error = refusal.unwrap_err();
+            assert!(matches!(error, OutputError::Busy { .. }), "{error}");
+        }
+        let clone = run.clone();
+        drop(run);
+        assert!(matches!(overwrite(&out), Err(OutputError::Busy { .. })));
+        drop(clone);
+        overwrite(&out).unwrap();
     }
 
     #[test]
     fn failed_write_leaves_the_older_file_and_no_rest() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
-        run.write("a.txt", |out| out.write_all(b"old")).unwrap();
+        run.write("trace.json", |out| out.write_all(b"old"))
+            .unwrap();
+        let before = contents(root.path());
         let error = run
-            .write("a.txt", |out| {
+            .write("trace.json", |out| {
                 out.write_all(b"half")?;
-                Err(io::Error::other("interrupted"))
+                Err(io::ErrorKind::StorageFull.into())
             })
-            .unwrap_err();
-        assert!(error.to_string().contains("a.txt"), "{error}");
-        assert_eq!(fs::read_to_string(run.file("a.txt")).unwrap(), "old");
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
-    }
-
-    /// The temporary name is made to lead to a device that is always full.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn full_disk_is_an_error_naming_the_file() {
-        let root = tempfile::tempdir().unwrap();
-        let run = RunDirectory::create(root.path()).unwrap();
-        std::os::unix::fs::symlink("/dev/full", run.file(".a.bin.partial")).unwrap();
-        let error = run
-            .write("a.bin", |out| out.write_all(&[0; 100_000]))
             .unwrap_err();
         let OutputError::Write { path, source } = error else {
             panic!("{error}")
         };
-        assert_eq!(path, run.file("a.bin"));
+        assert_eq!(path, run.file("trace.json"));
         assert_eq!(source.kind(), io::ErrorKind::StorageFull);
-        assert!(!run.file("a.bin").exists());
+        assert_eq!(contents(root.path()), before);
     }
 
     #[test]
     fn lost_directory_is_an_error_naming_the_file() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path().join("run")).unwrap();
-        fs::remove_dir(run.path()).unwrap();
+        fs::remove_dir_all(run.path()).unwrap();
         for name in ["run.json", "frames/a.vtp"] {
             let error = run.write(name, |out| out.write_all(b"x")).unwrap_err();
             assert!(matches!(&error, OutputError::Write { path, .. } if *path == run.file(name)));
         }
         assert!(!run.path().exists());
+    }
+
+    #[test]
+    fn names_that_no_run_gives_are_not_written() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        for name in ["../a.vtp", "thesis.tex", "frames/a/b.vtp", "/a.vtp"] {
+            let error = run.write(name, |out| out.write_all(b"x")).unwrap_err();
+            assert!(matches!(error, OutputError::Inconsistent { .. }), "{error}");
+        }
     }
 }

@@ -12,13 +12,85 @@ use thiserror::Error;
 pub enum OutputError {
     /// The output directory holds files of somebody else.
     #[error(
-        "{} is not empty and is not the directory of an earlier run (it has no run.json of ours); \
-         choose another --out or empty it",
+        "{} is not empty and is not the directory of an earlier run (it has neither a run.json nor a checkpoint of \
+         ours); choose another --out or empty it",
         path.display()
     )]
     NotARun {
         /// The directory asked for.
         path: PathBuf,
+    },
+    /// The output directory holds a run, which nobody has asked to replace.
+    #[error(
+        "{} holds a run of {scene}, {steps} step{} of it: {}",
+        path.display(),
+        if *steps == 1 { "" } else { "s" },
+        if *listed {
+            "go on with --resume, choose another --out, or replace it with --overwrite"
+        } else {
+            "go on with --resume, or choose another --out; there is no list of its files (run.files), for an earlier \
+             weft wrote it, so --overwrite cannot tell them from yours: to replace it, remove the directory first"
+        }
+    )]
+    Occupied {
+        /// The directory asked for.
+        path: PathBuf,
+        /// Its scene, in words.
+        scene: String,
+        /// The steps that it holds.
+        steps: u64,
+        /// Whether its files are listed.
+        listed: bool,
+    },
+    /// The run in the output directory is to be replaced, and keeps no list of its files.
+    #[error(
+        "{} holds a run without a list of its files (run.files), for an earlier weft wrote it: --overwrite cannot tell \
+         them from yours; remove the directory, or choose another --out",
+        path.display()
+    )]
+    NoList {
+        /// The directory asked for.
+        path: PathBuf,
+    },
+    /// Another run is at work in the output directory.
+    #[error(
+        "another run is at work in {}: {holder}; wait for its end, or choose another --out",
+        path.display()
+    )]
+    Busy {
+        /// The directory asked for.
+        path: PathBuf,
+        /// Which process and host it is of.
+        holder: String,
+    },
+    /// What is there is not what a run writes: a link, or a directory in the place of a file.
+    #[error(
+        "{}: {what}; runs follow no links in their directory, so nothing was written or removed there: move it away, or \
+         choose another --out",
+        path.display()
+    )]
+    NotPlain {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A file that the run has to write is there already, and is not its own.
+    #[error(
+        "{} is in the way: it is not a file of this run (run.files lists them); move it away, or choose another --out",
+        path.display()
+    )]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of an earlier run was damaged.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
     },
     /// The output directory exists and is something else.
     #[error("{} exists and is not a directory; choose another --out", path.display())]
@@ -27,7 +99,10 @@ pub enum OutputError {
         path: PathBuf,
     },
     /// There is no earlier run to continue.
-    #[error("{} holds no earlier run to continue (no run.json of ours)", path.display())]
+    #[error(
+        "{} holds no earlier run to continue (neither a run.json nor a checkpoint of ours)",
+        path.display()
+    )]
     NothingToResume {
         /// The directory asked for.
         path: PathBuf,

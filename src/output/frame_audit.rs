@@ -5,7 +5,6 @@
 //! no triangles: of it the vertices of cloth are counted that are inside.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -240,15 +239,6 @@ fn file_of(step: u64) -> String {
     format!("frames/crossings.{step:06}.vtp")
 }
 
-/// Removes the file of a frame in which nothing crosses: one that an earlier run has left would be taken for this one's.
-fn remove_old(run: &RunDirectory, step: u64) -> Result<(), OutputError> {
-    let path = run.file(&file_of(step));
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(OutputError::write(&path)(error)),
-        _ => Ok(()),
-    }
-}
-
 impl FrameAudit {
     /// Looks at a frame, and writes the triangles that take part in crossings to `frames/crossings.STEP.vtp`.
     ///
@@ -286,7 +276,8 @@ impl FrameAudit {
         {
             frame.write(run, found)
         } else {
-            remove_old(run, frame.step)
+            // One that an earlier look has left would be taken for this one's.
+            run.remove(&file_of(frame.step))
         }
     }
 
@@ -306,7 +297,7 @@ impl FrameAudit {
             if audit.crossing.iter().any(|frame| frame.step == step) {
                 frames.read(step, |frame| frame.write(&run, &frame.find()))??;
             } else {
-                remove_old(&run, step)?;
+                run.remove(&file_of(step))?;
             }
         }
         Ok(audit)
@@ -536,11 +527,16 @@ mod tests {
         let part = read_triangles(&path).unwrap();
         assert_eq!(part.triangles, TRIANGLES[..2]);
         assert_eq!(read_integers(&path, "crosses").unwrap(), [1, 1]);
-        std::fs::write(run.file("frames/crossings.000007.vtp"), "old").unwrap();
+        run.write("frames/crossings.000007.vtp", |out| out.write_all(b"old"))
+            .unwrap();
+        let busy = FrameAudit::of_run(root.path()).unwrap_err();
+        assert!(matches!(busy, OutputError::Busy { .. }), "{busy}");
         // As an earlier program has left it.
         write_record(&run, None);
+        drop(run);
         assert_eq!(FrameAudit::of_run(root.path()).unwrap(), audit);
-        assert!(!run.file("frames/crossings.000007.vtp").exists());
+        let old = root.path().join("frames/crossings.000007.vtp");
+        assert!(!old.exists());
         let said = "2 crossing pairs in 1 of 2 frames, most after step 3";
         assert!(audit.to_string().contains(said), "{audit}");
     }
@@ -580,6 +576,7 @@ mod tests {
             let mesh = cube(0.75 - 0.125 * step as f64);
             write_frame(&run, step, &format!("moving-1-box.{step:06}.vtp"), &mesh);
         }
+        drop(run);
         let audit = FrameAudit::of_run(root.path()).unwrap();
         assert_eq!((audit.frames, audit.bodies), (2, Some(3)));
         let [frame] = &audit.crossing[..] else {

@@ -51,7 +51,8 @@ impl FrameSeries {
         Ok(series)
     }
 
-    /// Continues the series of an earlier run after `time` in s; its later frames are forgotten.
+    /// Continues the series of an earlier run after `time` in s; its later frames are forgotten,
+    /// and so are those whose files are gone. If the collection itself is gone, a new one begins.
     ///
     /// # Errors
     /// As [`Self::create`] and [`Collection::read`].
@@ -60,11 +61,14 @@ impl FrameSeries {
         still: &[(&str, &TriMesh)],
         time: f64,
     ) -> Result<Self, OutputError> {
-        let mut collection = Collection::read(run, Self::COLLECTION)?;
+        let created = Self::create(run, still)?;
+        let collection = Collection::read(&run.file(Self::COLLECTION))?;
+        let mut collection = collection.unwrap_or_default();
         collection.truncate_after(time);
+        collection.keep_existing(run);
         Ok(Self {
             collection,
-            ..Self::create(run, still)?
+            ..created
         })
     }
 
@@ -214,6 +218,12 @@ mod tests {
         assert_eq!(resumed.frames(), 3);
         write(&mut resumed, 3).unwrap();
         assert_eq!(resumed.collection, series.collection);
+        fs::remove_file(run.file("frames/cloth.000001.vtp")).unwrap();
+        let resumed = FrameSeries::resume(&run, &[], 1.0).unwrap();
+        assert_eq!(resumed.frames(), 2);
+        fs::remove_file(run.file("frames.pvd")).unwrap();
+        let resumed = FrameSeries::resume(&run, &[], 1.0).unwrap();
+        assert_eq!(resumed.frames(), 0);
     }
 
     /// A frame that fails is not in the collection, and the collection of before is intact.

@@ -3,11 +3,21 @@
 //! Lines are handed to the system one at a time, so a run that is killed leaves complete lines. Reals
 //! are written with as many digits as they need to be read back exactly. Columns may be added at the
 //! end; those that are there keep their name, unit and place.
+//!
+//! A checkpoint knows what the file was when it was written ([`HistoryMark`]). A run that goes on
+//! from it cuts the file to that; of one that has been damaged since it keeps the whole lines and
+//! says what is missing.
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::plain::read_plain;
 use super::{OutputError, RunDirectory};
 use crate::step::Sufficed;
 
@@ -149,6 +159,35 @@ impl HistoryRow {
     }
 }
 
+/// What a history was at some moment: its first lines, by their length and checksum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryMark {
+    /// Length in bytes.
+    pub bytes: u64,
+    /// SHA-256 of so many bytes, in hexadecimal.
+    pub sha256: String,
+    /// The step after which it begins: 0, unless the run began with a checkpoint from elsewhere.
+    pub after: u64,
+}
+
+impl HistoryMark {
+    fn of(text: &Sha256, bytes: u64, after: u64) -> Self {
+        let sum = text.clone().finalize();
+        Self {
+            bytes,
+            sha256: sum.iter().map(|byte| format!("{byte:02x}")).collect(),
+            after,
+        }
+    }
+
+    /// The part of a history that it is of, if that has not been changed.
+    fn part<'t>(&self, history: &'t [u8]) -> Option<&'t [u8]> {
+        let part = history.get(..usize::try_from(self.bytes).ok()?)?;
+        let found = Self::of(&Sha256::new_with_prefix(part), self.bytes, self.after);
+        (found == *self).then_some(part)
+    }
+}
+
 /// Appends to `history.csv`.
 #[derive(Debug)]
 pub struct HistoryWriter {
@@ -156,75 +195,80 @@ pub struct HistoryWriter {
     path: PathBuf,
     /// Of the whole lines, in bytes.
     length: u64,
+    /// The whole lines, summed up.
+    sum: Sha256,
+    /// The step after which it begins.
+    after: u64,
 }
 
 impl HistoryWriter {
     /// Name of the file.
     pub const FILE: &'static str = "history.csv";
 
-    /// Starts the file with its header.
+    /// Starts the file of a run that begins after this step with its header.
     ///
     /// # Errors
-    /// [`OutputError::Write`].
-    pub fn create(run: &RunDirectory) -> Result<Self, OutputError> {
-        let path = run.file(Self::FILE);
-        let file = File::create(&path).map_err(OutputError::write(&path))?;
-        let mut writer = Self {
-            file,
-            path,
-            length: 0,
-        };
-        writer.append(&HistoryRow::header())?;
-        Ok(writer)
+    /// [`OutputError::Write`], [`OutputError::InTheWay`].
+    pub fn create(run: &RunDirectory, after: u64) -> Result<Self, OutputError> {
+        Self::with(run, &HistoryRow::header(), after)
     }
 
-    /// Continues the file of an earlier run after `step`: later lines, and a last line that is not
-    /// complete, are dropped. Lines of an earlier program, which knew only the first columns, have empty cells
-    /// in the others.
+    /// Continues the file of an earlier run after `step`, where it was as `mark` says, if that is
+    /// known. Later lines are dropped.
+    ///
+    /// Lines of an earlier program, which knew only the first columns, have empty cells in the
+    /// others.
     ///
     /// # Errors
-    /// [`OutputError::Read`]; [`OutputError::Malformed`] if the columns are others or a line has no
-    /// step; [`OutputError::Write`].
-    pub fn resume(run: &RunDirectory, step: u64) -> Result<Self, OutputError> {
-        let path = run.file(Self::FILE);
-        let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
-        let malformed = |what: String| OutputError::Malformed {
-            path: path.clone(),
-            what,
-        };
-        let known = text.split_once('\n').and_then(|(header, rows)| {
-            let columns: Vec<&str> = header.split(',').collect();
-            let missing = HistoryRow::COLUMNS.strip_prefix(&columns[..])?.len();
-            Some((rows, missing))
-        });
-        let Some((rows, missing)) = known else {
-            return Err(malformed(
-                "its columns are not those of this version".to_owned(),
-            ));
-        };
-        let empty = ",".repeat(missing);
-        let mut kept = HistoryRow::header();
-        for (number, line) in rows.split_inclusive('\n').enumerate() {
-            let Some(line) = line.strip_suffix('\n') else {
-                break;
-            };
-            let first = line.split(',').next().unwrap_or_default();
-            let done: u64 = first
-                .parse()
-                .map_err(|_| malformed(format!("line {} has no step number", number + 2)))?;
-            if done <= step {
-                kept += line;
-                kept += &empty;
-                kept.push('\n');
-            }
-        }
-        run.write(Self::FILE, |out| out.write_all(kept.as_bytes()))?;
-        let file = File::options()
-            .append(true)
-            .open(&path)
-            .map_err(OutputError::write(&path))?;
-        let length = kept.len() as u64;
-        Ok(Self { file, path, length })
+    /// [`OutputError::Read`]; [`OutputError::Malformed`] if the columns are others;
+    /// [`OutputError::Write`].
+    pub fn resume(
+        run: &RunDirectory,
+        step: u64,
+        mark: Option<&HistoryMark>,
+    ) -> Result<Self, OutputError> {
+        let kept = Self::kept(run.path(), step, mark)?;
+        Self::with(run, &kept.text, kept.after)
+    }
+
+    /// What the history in a directory lacks or has too much for [`Self::resume`], each a sentence.
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    /// [`OutputError::Read`], [`OutputError::Malformed`] as there.
+    pub fn look(
+        directory: &Path,
+        step: u64,
+        mark: Option<&HistoryMark>,
+    ) -> Result<Vec<String>, OutputError> {
+        Self::kept(directory, step, mark).map(|kept| kept.notices)
+    }
+
+    /// The last step that a file has a whole line of.
+    pub(super) fn last_step(path: &Path) -> Option<u64> {
+        let bytes = read_plain(path).ok()??;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.split_inclusive('\n').rev();
+        let mut steps =
+            lines.filter_map(|line| line.strip_suffix('\n')?.split(',').next()?.parse().ok());
+        steps.next()
+    }
+
+    /// What is kept of a history.
+    fn kept(directory: &Path, step: u64, mark: Option<&HistoryMark>) -> Result<Kept, OutputError> {
+        let path = directory.join(Self::FILE);
+        let bytes = read_plain(&path).map_err(OutputError::read(&path))?;
+        Kept::of(bytes.as_deref(), step, mark).map_err(|what| OutputError::Malformed { path, what })
+    }
+
+    fn with(run: &RunDirectory, text: &str, after: u64) -> Result<Self, OutputError> {
+        Ok(Self {
+            file: run.replace(Self::FILE, |out| out.write_all(text.as_bytes()))?,
+            path: run.file(Self::FILE),
+            length: text.len() as u64,
+            sum: Sha256::new_with_prefix(text),
+            after,
+        })
     }
 
     /// Appends the line of one step.
@@ -235,10 +279,27 @@ impl HistoryWriter {
         self.append(&row.line())
     }
 
+    /// What the file is now.
+    #[must_use]
+    pub fn mark(&self) -> HistoryMark {
+        HistoryMark::of(&self.sum, self.length, self.after)
+    }
+
+    /// Brings the file to the disk.
+    ///
+    /// # Errors
+    /// [`OutputError::Write`].
+    pub fn sync(&self) -> Result<(), OutputError> {
+        (self.file.sync_data()).map_err(OutputError::write(&self.path))
+    }
+
     fn append(&mut self, line: &str) -> Result<(), OutputError> {
         let written = self.file.write_all(line.as_bytes());
         match written {
-            Ok(()) => self.length += line.len() as u64,
+            Ok(()) => {
+                self.length += line.len() as u64;
+                self.sum.update(line);
+            }
             // What there was room for of the line is taken back; if that fails too, the first error says why.
             Err(_) => drop(self.file.set_len(self.length)),
         }
@@ -246,9 +307,136 @@ impl HistoryWriter {
     }
 }
 
+/// What is kept of a history, up to a step.
+struct Kept {
+    text: String,
+    after: u64,
+    notices: Vec<String>,
+}
+
+impl Kept {
+    /// Of the bytes of a history, if there is one. The error says why it is none that can be gone
+    /// on with.
+    fn of(bytes: Option<&[u8]>, step: u64, mark: Option<&HistoryMark>) -> Result<Self, String> {
+        let known = mark.map(|mark| mark.after);
+        let Some(bytes) = bytes else {
+            let missing = missing(known.unwrap_or(0) + 1..=step, &BTreeMap::new());
+            let told = missing.map(|steps| format!("history.csv is missing, and {steps} with it"));
+            return Ok(Self {
+                text: HistoryRow::header(),
+                after: known.unwrap_or(0),
+                notices: told.into_iter().collect(),
+            });
+        };
+        let unchanged = mark.and_then(|mark| mark.part(bytes));
+        let text = String::from_utf8_lossy(unchanged.unwrap_or(bytes));
+        let mut lines = text.split_inclusive('\n');
+        let columns: Vec<&str> = match lines.next().and_then(|line| line.strip_suffix('\n')) {
+            Some(header) => header.split(',').collect(),
+            // Nothing of it has come to the disk.
+            None => HistoryRow::COLUMNS.to_vec(),
+        };
+        let Some(new) = HistoryRow::COLUMNS.strip_prefix(&columns[..]) else {
+            return Err(
+                "its columns are not those of this version; put its first line right, or move it away to go on without it"
+                    .to_owned(),
+            );
+        };
+        // Each step once, and in order: also where the lines of a file were doubled.
+        let mut rows = BTreeMap::new();
+        let mut unreadable = 0;
+        for line in lines {
+            let line = line
+                .strip_suffix('\n')
+                .filter(|line| is_row(line, &columns));
+            match line.and_then(|line| Some((line.split(',').next()?.parse().ok()?, line))) {
+                Some((of, line)) if of <= step => drop(rows.entry(of).or_insert(line)),
+                Some(_) => {}
+                None => unreadable += 1,
+            }
+        }
+        let before = rows
+            .keys()
+            .next()
+            .map(|first: &u64| first.saturating_sub(1));
+        let after = known.or(before).unwrap_or(0);
+        let join = |empty: &str, header: &str| {
+            let rows = rows.values().flat_map(|row| [row, empty, "\n"]);
+            [header].into_iter().chain(rows).collect::<String>()
+        };
+        let mut kept = Self {
+            text: join(&",".repeat(new.len()), &HistoryRow::header()),
+            after,
+            notices: Vec::new(),
+        };
+        if unchanged.is_some() {
+            return Ok(kept);
+        }
+        let as_before = join("", &format!("{}\n", columns.join(",")));
+        if mark.is_some_and(|mark| mark.part(as_before.as_bytes()).is_some()) {
+            let what = "history.csv had lines that are not the run's, and was put right";
+            kept.notices.push(what.to_owned());
+            return Ok(kept);
+        }
+        let missing = missing(after + 1..=step, &rows);
+        // Without a mark, a last line without an end is what a kill leaves.
+        if mark.is_some() || missing.is_some() {
+            let lines = match unreadable {
+                0 => String::new(),
+                1 => "; a line that cannot be read was dropped".to_owned(),
+                lines => format!("; {lines} lines that cannot be read were dropped"),
+            };
+            let lacks = missing.map_or_else(
+                || "has a line for each step, but not those that were written".to_owned(),
+                |steps| format!("lacks {steps}"),
+            );
+            kept.notices.push(format!(
+                "history.csv was damaged or changed since the checkpoint: it {lacks}{lines}"
+            ));
+        }
+        Ok(kept)
+    }
+}
+
+/// Whether a line has a cell for each of these columns, and numbers where there are numbers.
+fn is_row(line: &str, columns: &[&str]) -> bool {
+    let cells: Vec<&str> = line.split(',').collect();
+    let is_cell = |(cell, column): (&&str, &&str)| {
+        cell.is_empty() || *column == "stop" || cell.parse::<f64>().is_ok()
+    };
+    cells.len() == columns.len() && cells.iter().zip(columns).all(is_cell)
+}
+
+/// Which of these steps have no row, in words; `None` if all have one.
+fn missing(steps: RangeInclusive<u64>, rows: &BTreeMap<u64, &str>) -> Option<String> {
+    /// So many gaps are told.
+    const TOLD: usize = 3;
+    let (mut next, last) = steps.into_inner();
+    let mut gaps = Vec::new();
+    for &step in rows.keys().chain([&(last + 1)]) {
+        if step > next {
+            gaps.push((next, step - 1));
+        }
+        next = next.max(step + 1);
+    }
+    if gaps.is_empty() {
+        return None;
+    }
+    let told = gaps.iter().take(TOLD).map(|(from, to)| match to - from {
+        0 => format!("step {from}"),
+        _ => format!("steps {from} to {to}"),
+    });
+    let more = gaps.len().saturating_sub(TOLD);
+    let told = told.collect::<Vec<_>>().join(", ");
+    Some(match more {
+        0 => told,
+        more => format!("{told} and others in {more} more places"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::fs;
 
     use super::*;
 
@@ -266,7 +454,7 @@ mod tests {
     fn header_and_lines_are_the_documented_ones() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
-        let mut history = HistoryWriter::create(&run).unwrap();
+        let mut history = HistoryWriter::create(&run, 0).unwrap();
         history.write(&row(1)).unwrap();
         // Read while the writer is still open: nothing waits in a buffer.
         assert_eq!(
@@ -282,13 +470,15 @@ mod tests {
     fn resumed_history_has_each_step_once() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
-        let mut history = HistoryWriter::create(&run).unwrap();
+        let mut history = HistoryWriter::create(&run, 0).unwrap();
         for step in 1..=5 {
             history.write(&row(step)).unwrap();
         }
         history.append("6,0.0").unwrap();
         drop(history);
-        let mut history = HistoryWriter::resume(&run, 3).unwrap();
+        let notices = HistoryWriter::look(run.path(), 3, None).unwrap();
+        assert_eq!(notices, [""; 0]);
+        let mut history = HistoryWriter::resume(&run, 3, None).unwrap();
         history.write(&row(4)).unwrap();
         let text = fs::read_to_string(run.file("history.csv")).unwrap();
         let steps: Vec<&str> = text
@@ -304,13 +494,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let columns = HistoryRow::COLUMNS.len() - 1;
-        let old = HistoryRow::COLUMNS[..columns].join(",") + "\n1,0.02\n2,0.04\n3,";
+        let row_of = |step: u64| format!("{step}{}\n", ",0".repeat(columns - 1));
+        let old = HistoryRow::COLUMNS[..columns].join(",") + "\n" + &row_of(1) + &row_of(2) + "3,";
+        drop(HistoryWriter::create(&run, 0).unwrap());
         fs::write(run.file("history.csv"), old).unwrap();
-        let mut history = HistoryWriter::resume(&run, 1).unwrap();
+        let mut history = HistoryWriter::resume(&run, 1, None).unwrap();
         history.write(&row(2)).unwrap();
         let text = fs::read_to_string(run.file("history.csv")).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[..2], [HistoryRow::header().trim_end(), "1,0.02,"]);
+        let first = row_of(1).trim_end().to_owned() + ",";
+        assert_eq!(lines[..2], [HistoryRow::header().trim_end(), &first]);
         assert!(
             lines[2].starts_with("2,") && lines[2].ends_with(",none,0.0,0,0,0,0.0,0,0"),
             "{text}"
@@ -334,26 +527,129 @@ mod tests {
     fn foreign_history_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
-        for text in ["a,b\n1,2\n".to_owned(), HistoryRow::header() + "x,1\n"] {
+        drop(HistoryWriter::create(&run, 0).unwrap());
+        for text in ["a,b\n1,2\n", "step,time\n"] {
             fs::write(run.file("history.csv"), text).unwrap();
-            let error = HistoryWriter::resume(&run, 3).unwrap_err();
-            assert!(matches!(error, OutputError::Malformed { .. }), "{error}");
+            for outcome in [
+                HistoryWriter::resume(&run, 3, None).map(drop),
+                HistoryWriter::look(run.path(), 3, None).map(drop),
+            ] {
+                let error = outcome.unwrap_err();
+                assert!(matches!(error, OutputError::Malformed { .. }), "{error}");
+            }
+            assert_eq!(fs::read_to_string(run.file("history.csv")).unwrap(), text);
         }
     }
 
-    #[cfg(target_os = "linux")]
+    /// Whatever has happened to a file since the checkpoint after step 3: it is cut to that, or
+    /// what it lacks is told.
     #[test]
-    fn full_disk_is_an_error_naming_the_file() {
+    fn a_history_is_cut_to_its_checkpoint_or_what_it_lacks_is_told() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
-        std::os::unix::fs::symlink("/dev/full", run.file("history.csv")).unwrap();
-        let error = HistoryWriter::create(&run).unwrap_err();
-        let OutputError::Write { path, source } = error else {
-            panic!("{error}")
-        };
-        assert_eq!(
-            (path, source.kind()),
-            (run.file("history.csv"), io::ErrorKind::StorageFull)
+        let mut history = HistoryWriter::create(&run, 0).unwrap();
+        for step in 1..=3 {
+            history.write(&row(step)).unwrap();
+        }
+        let mark = history.mark();
+        let whole = fs::read_to_string(run.file("history.csv")).unwrap();
+        assert_eq!(mark.bytes, whole.len() as u64);
+        let header = HistoryRow::header();
+        let rows = [1, 2, 3].map(|step| row(step).line());
+        let [one, two, three] = &rows;
+        let later = row(4).line();
+        let half = &three[..three.len() / 2];
+        let no_number = three.replace("8.25e-7", "8.25e-x");
+        let other = three.replace("8.25e-7", "8.25e-8");
+        let lacks = |what: &str| Some(format!("lacks {what}"));
+        let right = || Some("was put right".to_owned());
+        let cases = [
+            (whole.clone(), &rows[..], None),
+            (whole.clone() + &later, &rows, None),
+            (whole.clone() + &later + "5,0.", &rows, None),
+            (whole.clone() + &whole, &rows, None),
+            (
+                format!("{header}{one}{one}{two}{two}{three}{three}"),
+                &rows,
+                right(),
+            ),
+            (format!("{header}{two}{one}{three}"), &rows, right()),
+            (format!("{header}{one}{half}\n{two}{three}"), &rows, right()),
+            (format!("{header}{one}{two}"), &rows[..2], lacks("step 3")),
+            (
+                format!("{header}{one}{two}{half}"),
+                &rows[..2],
+                lacks("step 3; a line"),
+            ),
+            (
+                format!("{header}{one}{two}{no_number}"),
+                &rows[..2],
+                lacks("step 3; a line"),
+            ),
+            (
+                format!("{header}{three}{later}"),
+                &rows[2..],
+                lacks("steps 1 to 2"),
+            ),
+            (header.clone(), &[], lacks("steps 1 to 3")),
+            (String::new(), &[], lacks("steps 1 to 3")),
+            (
+                format!("{header}{one}{two}{other}"),
+                &[one.clone(), two.clone(), other.clone()],
+                Some("not those".to_owned()),
+            ),
+        ];
+        for (text, kept, told) in cases {
+            fs::write(run.file("history.csv"), &text).unwrap();
+            let notices = HistoryWriter::look(run.path(), 3, Some(&mark)).unwrap();
+            assert_eq!(fs::read_to_string(run.file("history.csv")).unwrap(), text);
+            let history = HistoryWriter::resume(&run, 3, Some(&mark)).unwrap();
+            let now = fs::read_to_string(run.file("history.csv")).unwrap();
+            assert_eq!(now, header.clone() + &kept.concat(), "{text}");
+            assert_eq!(
+                notices.len(),
+                usize::from(told.is_some()),
+                "{text}{notices:?}"
+            );
+            let told = told.unwrap_or_default();
+            assert!(notices.concat().contains(&told), "{text}{notices:?}");
+            assert_eq!(history.mark() == mark, now == whole);
+        }
+        fs::remove_file(run.file("history.csv")).unwrap();
+        let notices = HistoryWriter::look(run.path(), 3, Some(&mark)).unwrap();
+        assert!(
+            notices[0].contains("is missing, and steps 1 to 3"),
+            "{notices:?}"
         );
+    }
+
+    /// A run that began elsewhere lacks nothing of what was before.
+    #[test]
+    fn a_history_that_begins_later_is_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDirectory::create(root.path()).unwrap();
+        let mut history = HistoryWriter::create(&run, 7).unwrap();
+        history.write(&row(8)).unwrap();
+        history.write(&row(9)).unwrap();
+        let mark = history.mark();
+        let doubled = HistoryRow::header() + &row(8).line() + &row(8).line();
+        for (mark, told) in [(Some(&mark), "lacks step 9"), (None, "lacks step 9")] {
+            fs::write(run.file("history.csv"), &doubled).unwrap();
+            let notices = HistoryWriter::look(run.path(), 9, mark).unwrap();
+            let history = HistoryWriter::resume(&run, 9, mark).unwrap();
+            assert!(notices[0].contains(told), "{notices:?}");
+            assert_eq!(history.mark().after, 7);
+        }
+    }
+
+    #[test]
+    fn the_last_step_is_that_of_a_whole_line() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("history.csv");
+        assert_eq!(HistoryWriter::last_step(&path), None);
+        for (text, last) in [("", None), ("step,\n", None), ("step,\n1,\n2,\n3", Some(2))] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(HistoryWriter::last_step(&path), last);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::OutputError;
-use super::directory::write_whole;
+use super::whole::write_whole;
 use crate::solve::Prefiltered;
 
 /// Writes `A.mtx` (symmetric, lower triangle) and `b.mtx` (a column) into a directory that exists.

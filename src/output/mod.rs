@@ -2,6 +2,7 @@
 //!
 //! | file | by | when |
 //! |---|---|---|
+//! | `run.lock`, `run.files` | [`RunDirectory`] | before all others; each file is listed before it is made |
 //! | `run.json` | [`RunRecord`] | at the start (`"exit": null`) and at the end |
 //! | `history.csv` | [`HistoryWriter`] | one line per step |
 //! | `frames.pvd`, `frames/*.vtp` | [`FrameSeries`] | per frame; opens in ParaView |
@@ -22,8 +23,11 @@ mod error;
 mod frame_audit;
 mod frames;
 mod history;
+mod lock;
+mod manifest;
 mod matrix_market;
 pub mod picture;
+mod plain;
 mod progress;
 mod pvd;
 mod run_json;
@@ -31,13 +35,15 @@ mod state_hash;
 mod trace;
 mod vtp;
 mod vtp_read;
+mod whole;
 
 pub use checkpoint::Checkpoint;
-pub use directory::{RunDirectory, write_whole};
+pub use directory::{Place, RunDirectory};
 pub use error::OutputError;
 pub use frame_audit::{AuditedFrame, CrossedBody, CrossingFrame, FrameAudit};
 pub use frames::{Frame, FrameSeries};
-pub use history::{HistoryRow, HistoryWriter};
+pub use history::{HistoryMark, HistoryRow, HistoryWriter};
+pub(crate) use lock::this_host;
 pub use matrix_market::write_system;
 pub use picture::{Camera, Drawing, Item, Picture, weave};
 pub use progress::Progress;
@@ -50,3 +56,4 @@ pub use state_hash::{StateHash, state_hash};
 pub use trace::{TRACE, read_rank_trace, write_rank_trace, write_trace};
 pub use vtp::{DataArray, PolyData, Values, write_vtp};
 pub use vtp_read::{read_integers, read_points, read_time, read_triangles};
+pub use whole::write_whole;

@@ -3,8 +3,9 @@
 //! The whole file is replaced after every frame, so that the run can be watched while it goes on and
 //! an interrupted run has a collection that names exactly the frames that exist.
 
-use std::fs;
+use std::path::Path;
 
+use super::plain::read_plain;
 use super::vtp::escape;
 use super::{OutputError, RunDirectory};
 
@@ -43,6 +44,11 @@ impl Collection {
         self.entries.retain(|entry| entry.time <= time);
     }
 
+    /// Forgets entries whose files are not there, of which a viewer would find nothing.
+    pub fn keep_existing(&mut self, run: &RunDirectory) {
+        self.entries.retain(|entry| run.file(&entry.file).is_file());
+    }
+
     /// Writes the collection to the file `name` of the run.
     ///
     /// # Errors
@@ -61,18 +67,21 @@ impl Collection {
         Ok(())
     }
 
-    /// Reads a collection that [`Self::write`] wrote, to continue a run.
+    /// Reads a collection that [`Self::write`] wrote, to continue a run; `None` if there is no such
+    /// file.
     ///
     /// # Errors
     /// [`OutputError::Read`]; [`OutputError::Malformed`] with the line if it is not one of ours.
-    pub fn read(run: &RunDirectory, name: &str) -> Result<Self, OutputError> {
-        let path = run.file(name);
-        let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
+    pub fn read(path: &Path) -> Result<Option<Self>, OutputError> {
+        let Some(bytes) = read_plain(path).map_err(OutputError::read(path))? else {
+            return Ok(None);
+        };
+        let text = String::from_utf8_lossy(&bytes);
         let mut collection = Self::default();
         for (number, line) in text.lines().enumerate() {
             if line.starts_with("<DataSet ") {
                 let entry = parse_entry(line).ok_or_else(|| OutputError::Malformed {
-                    path: path.clone(),
+                    path: path.to_owned(),
                     what: format!("line {} is not an entry of ours", number + 1),
                 })?;
                 collection.entries.push(entry);
@@ -80,11 +89,11 @@ impl Collection {
         }
         if !text.trim_end().ends_with("</VTKFile>") {
             return Err(OutputError::Malformed {
-                path,
+                path: path.to_owned(),
                 what: "its end is missing".to_owned(),
             });
         }
-        Ok(collection)
+        Ok(Some(collection))
     }
 }
 
@@ -105,6 +114,8 @@ fn parse_entry(line: &str) -> Option<Entry> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -137,10 +148,14 @@ mod tests {
             collection.add(0.1 * f64::from(frame), 1, "frames/body.vtp");
         }
         collection.write(&run, "frames.pvd").unwrap();
-        let mut back = Collection::read(&run, "frames.pvd").unwrap();
+        let mut back = Collection::read(&run.file("frames.pvd")).unwrap().unwrap();
         assert_eq!(back, collection);
         back.truncate_after(0.15);
         assert_eq!(back.frames(), 2);
+        run.write("frames/1.vtp", |_| Ok(())).unwrap();
+        back.keep_existing(&run);
+        assert_eq!(back.frames(), 1);
+        assert_eq!(Collection::read(&run.file("none.pvd")).unwrap(), None);
     }
 
     #[test]
@@ -158,7 +173,7 @@ mod tests {
             ),
         ] {
             fs::write(run.file("frames.pvd"), text).unwrap();
-            let error = Collection::read(&run, "frames.pvd").unwrap_err();
+            let error = Collection::read(&run.file("frames.pvd")).unwrap_err();
             assert!(error.to_string().contains(word), "{error}");
         }
     }

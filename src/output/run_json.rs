@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use weft_report::{Efficiency, Phase as PhaseRecord};
 use weft_runtime::trace::Sharing;
 
-use super::{FrameAudit, OutputError, RunDirectory, StateHash};
+use super::{FrameAudit, HistoryMark, OutputError, RunDirectory, StateHash};
+use crate::build_identity::BuildIdentity;
 use crate::collide::BodyMotion;
 use crate::collide::body::Analytic;
 use crate::scene::{Body, Motion, Surface};
@@ -74,6 +75,10 @@ pub struct RunRecord {
     /// The trace, if there is one.
     #[serde(default)]
     pub trace: Option<TraceRecord>,
+    /// What the history was when the record was written: of the steps that the run went on from
+    /// where it starts, of all at its end. Runs of earlier programs do not say.
+    #[serde(default)]
+    pub history: Option<HistoryMark>,
     /// Why the run stopped, in order, before its end.
     #[serde(default)]
     pub stopped: Option<String>,
@@ -97,15 +102,22 @@ pub struct ProgramRecord {
     pub profile: String,
     /// Optional parts that were built in.
     pub features: Vec<String>,
+    /// The commit that it was built from; only release builds know theirs.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// SHA-256 of the executable file. Runs of earlier programs do not say.
+    #[serde(default)]
+    pub executable: Option<String>,
 }
 
 impl ProgramRecord {
     /// This program, as it was built, with these optional parts.
     #[must_use]
     pub fn this(features: &[&str]) -> Self {
+        let build = BuildIdentity::as_far_as_known();
         Self {
             name: env!("CARGO_PKG_NAME").to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: build.version.clone(),
             profile: if cfg!(debug_assertions) {
                 "debug"
             } else {
@@ -113,6 +125,8 @@ impl ProgramRecord {
             }
             .to_owned(),
             features: features.iter().map(ToString::to_string).collect(),
+            commit: build.commit.clone(),
+            executable: build.executable.clone(),
         }
     }
 }
@@ -144,6 +158,10 @@ pub struct SceneRecord {
     pub path: Option<String>,
     /// SHA-256 of its text in hexadecimal.
     pub sha256: String,
+    /// SHA-256 of all keys on which the trajectory depends, as they are in force. Runs of earlier
+    /// programs do not say.
+    #[serde(default)]
+    pub trajectory: Option<String>,
 }
 
 /// A body, as far as audits of frames have to know it.
@@ -335,6 +353,7 @@ impl RunRecord {
             resumed_from: None,
             audit: None,
             trace: None,
+            history: None,
             stopped: None,
             warnings: Vec::new(),
             error: None,
@@ -405,6 +424,7 @@ mod tests {
             name: "drape".to_owned(),
             path: Some("scenes/drape.toml".to_owned()),
             sha256: "5f2c".to_owned(),
+            trajectory: None,
         };
         let command = vec![
             "weft".to_owned(),
@@ -427,6 +447,7 @@ mod tests {
         assert_eq!(json["machine"]["hosts"]["n01"][1], 1);
         assert_eq!(json["scene"]["sha256"], "5f2c");
         // Which is what makes the directory ours.
+        drop(run);
         RunDirectory::reopen(root.path()).unwrap();
     }
 

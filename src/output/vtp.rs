@@ -401,8 +401,8 @@ mod tests {
             cell_arrays: Vec::new(),
             time: None,
         };
-        write_vtp(&run, "a.vtp", &empty).unwrap();
-        let (_, arrays) = decode(&fs::read(run.file("a.vtp")).unwrap());
+        write_vtp(&run, "frames/a.vtp", &empty).unwrap();
+        let (_, arrays) = decode(&fs::read(run.file("frames/a.vtp")).unwrap());
         assert!(arrays["Points"].2.is_empty() && !arrays.contains_key("TimeValue"));
     }
 
@@ -411,7 +411,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let run = RunDirectory::create(root.path()).unwrap();
         let refused = |data: PolyData<'_>, word: &str| {
-            let error = write_vtp(&run, "a.vtp", &data).unwrap_err();
+            let error = write_vtp(&run, "frames/a.vtp", &data).unwrap_err();
             assert!(matches!(error, OutputError::Inconsistent { .. }), "{error}");
             assert!(error.to_string().contains(word), "{error}");
         };
@@ -452,6 +452,6 @@ mod tests {
             },
             "two arrays",
         );
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+        assert!(!run.file("frames").exists());
     }
 }

@@ -155,8 +155,8 @@ mod tests {
             ],
             time: Some(0.5),
         };
-        write_vtp(&run, "a.vtp", &data).unwrap();
-        let path = run.file("a.vtp");
+        write_vtp(&run, "frames/a.vtp", &data).unwrap();
+        let path = run.file("frames/a.vtp");
         let bits = |points: &[DVec3]| {
             points
                 .iter()

@@ -223,7 +223,9 @@ pub(super) fn of_options(options: &RunOptions) -> Vec<Given> {
         audit,
         // Whoever is asked to stop says so to the others.
         stop: _,
-        // Rank 0 alone shows and writes these.
+        overwrite,
+        // Rank 0 alone shows, writes and keeps these.
+        begun: _,
         progress: _,
         command: _,
         hosts: _,
@@ -237,6 +239,7 @@ pub(super) fn of_options(options: &RunOptions) -> Vec<Given> {
         Given::option("--steps", steps.as_ref()),
         Given::option("--out", Some(out.display())),
         resume_given(resume.as_ref()),
+        Given::flag("--overwrite", *overwrite),
         Given::said("--trace", trace.map(|steps| format!("--trace={steps}"))),
         Given::said(
             "--record",
@@ -261,6 +264,7 @@ fn resume_given(resume: Option<&Resume>) -> Given {
         "--resume",
         resume.map(|resume| match resume {
             Resume::Newest => "--resume".to_owned(),
+            Resume::Auto => "--resume=auto".to_owned(),
             Resume::From(path) => format!("--resume={}", path.display()),
         }),
     )

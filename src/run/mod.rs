@@ -20,7 +20,8 @@ mod waits;
 mod writer;
 
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
@@ -52,7 +53,8 @@ pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
 use crate::output::{
-    Checkpoint, FrameAudit, OutputError, RankRecord, RunDirectory, RunRecord, StateHash,
+    Checkpoint, FrameAudit, HistoryMark, OutputError, RankRecord, RunDirectory, RunRecord,
+    StateHash,
 };
 use crate::report::{Balance, PhaseTable};
 use crate::scene::Scene;
@@ -104,6 +106,9 @@ pub struct RunOptions {
     pub out: PathBuf,
     /// What to go on from, if not from the start.
     pub resume: Option<Resume>,
+    /// Whether a run that is in the directory is replaced, if it is not gone on with: else it is
+    /// refused.
+    pub overwrite: bool,
     /// Asks to stop early.
     pub stop: Stop,
     /// Steps to trace.
@@ -120,6 +125,19 @@ pub struct RunOptions {
     pub hosts: Vec<String>,
     /// What the MPI library says about itself, if there is one.
     pub mpi: Option<String>,
+    /// What has been begun, for [`note_failure`].
+    pub begun: Begun,
+}
+
+/// The outputs that a process has begun, of a run whose ranks were started by somebody else. Clones
+/// know the same.
+#[derive(Clone, Debug, Default)]
+pub struct Begun(Arc<Mutex<Option<(RunDirectory, RunRecord)>>>);
+
+impl Begun {
+    fn set(&self, begun: Option<(RunDirectory, RunRecord)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = begun;
+    }
 }
 
 /// What is done about cloth that crosses itself or a body in a frame.
@@ -323,6 +341,7 @@ struct RankTotals {
 /// What rank 0 keeps of the end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Last {
+    history: HistoryMark,
     hash: StateHash,
     steps: u64,
     crossings: usize,
@@ -358,6 +377,7 @@ pub fn run(scene: &Scene, options: &RunOptions) -> Result<RunSummary, RunError> 
         Ok(ended) => Ok(conclude(&world, options, &start, record, ended)),
         Err(error) => {
             record.fail(error.exit_code(), error.to_string());
+            record.history = None;
             // What failed first is told.
             drop(record.write(&start.directory));
             Err(error)
@@ -375,6 +395,8 @@ fn conclude(
 ) -> RunSummary {
     let mut summary = summarise(world, options, start, &ended.ranks);
     complete(&mut record, &summary, options);
+    let last = ended.ranks.iter().find_map(|rank| rank.last.as_ref());
+    record.history = last.map(|last| last.history.clone());
     let write = |record: &mut RunRecord| {
         if let Some(traces) = ended.traces {
             let exit = record.exit.take();
@@ -420,7 +442,8 @@ pub struct AgreedRun<'a> {
 }
 
 impl<'a> AgreedRun<'a> {
-    /// Makes sure that all ranks were given the same. Collective: the outcome is the same on all of them, and nothing was written.
+    /// Makes sure that all ranks were given the same. Collective: the outcome is the same on all of
+    /// them, and nothing was written.
     ///
     /// # Errors
     /// [`RunError::Differ`], or messages failed.
@@ -449,8 +472,13 @@ impl<'a> AgreedRun<'a> {
             Rank(0) => Some(begin(world, options)?),
             _ => None,
         };
+        let begun = started
+            .as_ref()
+            .map(|(start, record)| (start.directory.clone(), record.clone()));
+        options.begun.set(begun);
         let start = started.as_ref().map(|(start, _)| start);
         let ended = rank_loop(world, options, start, comm)?;
+        options.begun.set(None);
         Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
     }
 }
@@ -468,14 +496,20 @@ fn check_trace(scene: &Scene, options: &RunOptions) -> Result<(), RunError> {
     }
 }
 
-/// Writes into the record of a run that it has failed.
+/// Writes into the record of the run that [`run_rank`] has begun here with these options that it
+/// has failed. If none was begun, as where the directory of another run was refused, nothing is
+/// written.
 ///
 /// # Errors
-/// There is no record of a run, or it cannot be written.
-pub fn note_failure(out: &Path, exit: u8, message: &str) -> Result<(), OutputError> {
-    let mut record = RunRecord::read(out)?;
-    record.fail(exit, message);
-    record.write(&RunDirectory::reopen(out)?)
+/// It cannot be written.
+pub fn note_failure(options: &RunOptions, exit: u8, message: &str) -> Result<(), OutputError> {
+    let begun = options.begun.0.lock();
+    let begun = begun.unwrap_or_else(PoisonError::into_inner).clone();
+    begun.map_or(Ok(()), |(directory, mut record)| {
+        record.fail(exit, message);
+        record.history = None;
+        record.write(&directory)
+    })
 }
 
 /// What rank 0 begins with.
@@ -483,28 +517,22 @@ struct Start {
     directory: RunDirectory,
     /// The state to go on from.
     checkpoint: Option<Checkpoint>,
-    /// What is to be known of the scene before there is a result.
+    /// Whether the outputs of an earlier run in the directory are continued.
+    in_place: bool,
+    /// What is to be known of the scene, and of what the run goes on from, before there is a
+    /// result.
     cautions: Vec<String>,
 }
 
 /// Opens the outputs: what is written before the first step.
 fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunError> {
     let quality = partition_record(world, options.ranks)?;
-    let cautions = world.cautions();
-    let start = match &options.resume {
-        None => Start {
-            directory: RunDirectory::create(&options.out)?,
-            checkpoint: None,
-            cautions,
-        },
-        Some(resume) => {
-            let (directory, checkpoint) = resume::open(resume, &options.out, world)?;
-            Start {
-                directory,
-                checkpoint: Some(checkpoint),
-                cautions,
-            }
-        }
+    let opened = resume::open(options, world)?;
+    let start = Start {
+        directory: opened.directory,
+        checkpoint: opened.checkpoint,
+        in_place: opened.in_place,
+        cautions: opened.notices.into_iter().chain(world.cautions()).collect(),
     };
     let vertices = world.model().masses().len();
     let uneven = uneven(
@@ -514,7 +542,11 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
         quality.imbalance,
     );
     let mut record = record(world.scene(), options, quality);
-    record.resumed_from = start.checkpoint.as_ref().map(|c| c.header.step);
+    let header = start.checkpoint.as_ref().map(|c| &c.header);
+    record.resumed_from = header.map(|header| header.step);
+    let header = header.filter(|_| start.in_place);
+    record.history = header.and_then(|header| header.history.clone());
+    record.warnings.clone_from(&start.cautions);
     record.write(&start.directory)?;
     if options.progress != Show::Nothing {
         for caution in &start.cautions {
@@ -807,6 +839,11 @@ fn resume(
     start: Option<&Start>,
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
+    // Whether there is a checkpoint only the first rank knows.
+    let own = start.map(|start| start.checkpoint.is_some());
+    if !broadcast(comm, own)? {
+        return Ok(());
+    }
     let state = start.and_then(|start| start.checkpoint.as_ref());
     let state = State::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
     Ok(simulation.restore(&state)?)
@@ -828,11 +865,11 @@ fn gather<T: Serialize + DeserializeOwned>(
 }
 
 /// Rank 0's value, on all. Collective; only rank 0 has one.
-fn broadcast<T: Serialize + DeserializeOwned>(
+fn broadcast<T: DeserializeOwned>(
     comm: &mut dyn Comm,
-    own: Option<&T>,
+    own: Option<impl Serialize>,
 ) -> Result<T, CommError> {
-    let own = own.map_or_else(|| Ok(Vec::new()), wire::encode);
+    let own = own.map_or_else(|| Ok(Vec::new()), |own| wire::encode(&own));
     let own = own.map_err(CommError::unsendable(
         comm.rank(),
         "what all ranks are to know",

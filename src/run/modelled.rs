@@ -147,7 +147,7 @@ mod tests {
     use weft_study::replay::{Left, replay};
 
     use super::*;
-    use crate::run::{Driver, RECORD_FILE, RunOptions, Show, Stop, TraceSteps, run};
+    use crate::run::{Begun, Driver, RECORD_FILE, RunOptions, Show, Stop, TraceSteps, run};
     use crate::scene::Scene;
 
     /// A replay's collision phase takes what that of the whole run takes, within this share of it: whose contacts a part of a
@@ -212,6 +212,7 @@ mod tests {
             steps: Some(steps.1),
             out: folder.join("run"),
             resume: None,
+            overwrite: true,
             stop: Stop::before(None),
             trace: None,
             record: Some(Some(TraceSteps::between(steps.0, steps.1))),
@@ -220,6 +221,7 @@ mod tests {
             command: Vec::new(),
             hosts: Vec::new(),
             mpi: None,
+            begun: Begun::default(),
         };
         run(scene, &options).unwrap();
         Record::open(&folder.join("run").join(RECORD_FILE)).unwrap()

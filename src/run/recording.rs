@@ -72,10 +72,11 @@ impl Recorder {
         wanted: Option<TraceSteps>,
         directory: &RunDirectory,
         (began, last): (u64, u64),
-    ) -> Result<Self, RecordError> {
+    ) -> Result<Self, RunError> {
+        let (temporary, path) = directory.temporary(RECORD_FILE)?;
         Ok(Self {
             steps: recorded(wanted, last),
-            writer: RecordWriter::create(&directory.file(RECORD_FILE), &header(world))?,
+            writer: RecordWriter::begin(temporary, &path, &header(world))?,
             tested: None,
             began,
             last,

@@ -5,9 +5,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::RunError;
+use sha2::{Digest as _, Sha256};
+
+use super::{RunError, RunOptions};
+use crate::build_identity::BuildIdentity;
 use crate::output::checkpoint::Header;
-use crate::output::{Checkpoint, RunDirectory};
+use crate::output::{
+    Checkpoint, Collection, FrameSeries, HistoryWriter, OutputError, Place, RunDirectory, RunRecord,
+};
+use crate::scene::Scene;
 use crate::step::World;
 
 /// What a run goes on from.
@@ -15,28 +21,203 @@ use crate::step::World;
 pub enum Resume {
     /// The newest checkpoint in the output directory, which must be that of an earlier run.
     Newest,
+    /// The newest checkpoint in the output directory, if there is one to go on from; else the run
+    /// starts.
+    Auto,
     /// This checkpoint. Outputs in its own directory are continued, in another one they begin there.
     From(PathBuf),
 }
 
-/// Reads the checkpoint to go on from and opens the directory of the outputs. Nothing there has been changed
-/// if this fails.
-pub(super) fn open(
-    resume: &Resume,
-    out: &Path,
+/// The directory of a run's outputs, taken for this run.
+pub(super) struct Opened {
+    pub(super) directory: RunDirectory,
+    /// The state to go on from.
+    pub(super) checkpoint: Option<Checkpoint>,
+    /// Whether the outputs in the directory are continued.
+    pub(super) in_place: bool,
+    /// What a reader of the result must know of that, each a sentence.
+    pub(super) notices: Vec<String>,
+}
+
+/// A state to go on from.
+struct Found {
+    checkpoint: Checkpoint,
+    path: PathBuf,
+    /// Whether it lies in the output directory.
+    in_place: bool,
+    /// Why it is not a newer one.
+    damage: Option<OutputError>,
+}
+
+/// Opens the directory of the outputs, and reads the state to go on from if the run is to. Nothing
+/// has been changed on the disk if this is refused.
+pub(super) fn open(options: &RunOptions, world: &World) -> Result<Opened, RunError> {
+    let out = &options.out;
+    let place = Place::look(out)?;
+    let found = match &options.resume {
+        None => None,
+        Some(Resume::From(path)) => Some(Found {
+            checkpoint: read_state(path, world)?,
+            path: path.clone(),
+            in_place: is_in(path, out),
+            damage: None,
+        }),
+        Some(Resume::Newest) => match newest(out, world)? {
+            None => return Err(OutputError::NoCheckpoint { path: out.clone() }.into()),
+            found => found,
+        },
+        Some(Resume::Auto) if place.holds_run() => newest(out, world)?,
+        Some(Resume::Auto) => None,
+    };
+    let found = match found {
+        Some(found) if found.in_place => return go_on(place, found, options, world),
+        found => found,
+    };
+    let again = options.resume == Some(Resume::Auto) && is_unfinished(out, world);
+    let directory = match options.overwrite || again {
+        true => place.overwrite()?,
+        false => place.create()?,
+    };
+    let mut notices = directory.notices().to_vec();
+    notices.extend(found.as_ref().and_then(other_build));
+    Ok(Opened {
+        directory,
+        checkpoint: found.map(|found| found.checkpoint),
+        in_place: false,
+        notices,
+    })
+}
+
+/// Opens the directory of a run to go on with it.
+fn go_on(
+    place: Place,
+    found: Found,
+    options: &RunOptions,
     world: &World,
-) -> Result<(RunDirectory, Checkpoint), RunError> {
-    let (path, in_place) = match resume {
-        Resume::Newest => (Checkpoint::newest(out)?, true),
-        Resume::From(path) => (path.clone(), is_in(path, out)),
+) -> Result<Opened, RunError> {
+    let header = &found.checkpoint.header;
+    let (out, mark) = (&options.out, header.history.as_ref());
+    // What cannot be continued is refused before anything is changed.
+    let of_history = HistoryWriter::look(out, header.step, mark)?;
+    if world.scene().output.frames {
+        Collection::read(&out.join(FrameSeries::COLLECTION))?;
+    }
+    let directory = place.reopen()?;
+    let mut notices = directory.notices().to_vec();
+    notices.extend((found.damage.as_ref()).map(|damage| {
+        let instead = found.path.display();
+        format!("{damage}; the run goes on from {instead} instead")
+    }));
+    notices.extend(other_build(&found));
+    notices.extend(of_history);
+    notices.extend(missing(&directory, header.step));
+    Checkpoint::remove_after(&directory, header.step)?;
+    Ok(Opened {
+        directory,
+        checkpoint: Some(found.checkpoint),
+        in_place: true,
+        notices,
+    })
+}
+
+/// The newest state in a directory that is not damaged; `None` if there is no checkpoint.
+fn newest(out: &Path, world: &World) -> Result<Option<Found>, RunError> {
+    let mut damage = None;
+    for (step, path) in Checkpoint::all(out)? {
+        let read = read_state(&path, world).and_then(|checkpoint| {
+            let of = checkpoint.header.step;
+            if of == step {
+                return Ok(checkpoint);
+            }
+            let what = format!("it is of step {of}, which is not the one in its name");
+            let path = path.clone();
+            Err(OutputError::Damaged { path, what }.into())
+        });
+        match read {
+            Ok(checkpoint) => {
+                return Ok(Some(Found {
+                    checkpoint,
+                    path,
+                    in_place: true,
+                    damage,
+                }));
+            }
+            Err(RunError::Output(error @ OutputError::Damaged { .. })) => {
+                damage.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    damage.map_or(Ok(None), |damage| Err(damage.into()))
+}
+
+/// Whether the run in a directory is one of this scene that was killed or has failed: one that left
+/// no checkpoint has then nothing that the next attempt would not make again.
+fn is_unfinished(out: &Path, world: &World) -> bool {
+    RunRecord::read(out).is_ok_and(|record| {
+        record.exit != Some(0) && record.scene.trajectory == Some(trajectory(world.scene()))
+    })
+}
+
+/// The checksum of all keys on which a scene's trajectory depends.
+pub(super) fn trajectory(scene: &Scene) -> String {
+    let digest = Sha256::digest(scene.echo_of_trajectory());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// That a state was written by another build than this one, if that may be so.
+fn other_build(found: &Found) -> Option<String> {
+    let (there, here) = (
+        found.checkpoint.header.build(),
+        BuildIdentity::as_far_as_known(),
+    );
+    (!here.is(&there)).then(|| {
+        format!(
+            "{} was written by another build than the one that goes on from it, and equal states are promised for one build \
+             only: there {there}; here {here}",
+            found.path.display()
+        )
+    })
+}
+
+/// Which files of frames before a step are gone, in words.
+fn missing(directory: &RunDirectory, step: u64) -> Option<String> {
+    /// So many are named.
+    const NAMED: usize = 4;
+    let is_due = |name: &String| match step_of_frame(name) {
+        Some(of) => of < step,
+        None => name == FrameSeries::COLLECTION,
     };
-    let checkpoint = read_state(&path, world)?;
-    let directory = if in_place {
-        RunDirectory::reopen(out)?
-    } else {
-        RunDirectory::create(out)?
+    let listed = directory.listed().into_iter().filter(is_due);
+    let gone: Vec<String> = listed
+        .filter(|name| !directory.file(name).is_file())
+        .collect();
+    let named = gone
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    let and_more = match gone.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
     };
-    Ok((directory, checkpoint))
+    (!gone.is_empty()).then(|| {
+        format!(
+            "files that the run wrote before step {step} are gone from {}: {named}{and_more}",
+            directory.path().display()
+        )
+    })
+}
+
+/// The step of a file of a frame.
+fn step_of_frame(name: &str) -> Option<u64> {
+    let (folder, file) = name.split_once('/')?;
+    if folder == "trace" || file.starts_with("crossings.") {
+        return None;
+    }
+    let stem = file.rsplit_once('.')?.0;
+    stem.rsplit('.').next()?.parse().ok()
 }
 
 /// Reads a checkpoint of this world.
@@ -45,10 +226,21 @@ pub(super) fn open(
 /// It cannot be read, is damaged, or is of another scene.
 pub fn read_state(path: &Path, world: &World) -> Result<Checkpoint, RunError> {
     let checkpoint = Checkpoint::read(path)?;
-    check(&checkpoint.header, world).map_err(|what| RunError::OtherScene {
+    let header = &checkpoint.header;
+    check(header, world).map_err(|what| RunError::OtherScene {
         path: path.to_owned(),
         what,
     })?;
+    let time = header.step as f64 * world.scene().time.step;
+    // As it was computed, but for what a last digit may lose in the text of a header.
+    if (header.time_s - time).abs() > 1e-12 * time {
+        let what = format!(
+            "its step {} and its time {} s do not belong together; that step ends at {time} s",
+            header.step, header.time_s
+        );
+        let path = path.to_owned();
+        return Err(OutputError::Damaged { path, what }.into());
+    }
     Ok(checkpoint)
 }
 

@@ -8,11 +8,11 @@ use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
 
 use super::between::BETWEEN;
-use super::resume::changed;
+use super::resume::{changed, trajectory};
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
 use crate::output::{
     BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
-    SceneRecord, TRACE, TraceRecord,
+    SceneRecord, TRACE, TraceRecord, this_host,
 };
 use crate::report::{Balance, Phase, PhaseTable};
 use crate::scene::Scene;
@@ -53,6 +53,7 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
         name: scene.name.clone(),
         path: scene.path.as_ref().map(|p| p.display().to_string()),
         sha256: scene.sha256.clone(),
+        trajectory: Some(trajectory(scene)),
     };
     let command = options.command.clone();
     let seed = scene.balance.seed;
@@ -93,12 +94,6 @@ fn hosts(options: &RunOptions) -> BTreeMap<String, Vec<u32>> {
         hosts.insert(this_host(), (0..options.ranks as u32).collect());
     }
     hosts
-}
-
-/// The name of the host that this process runs on.
-pub(super) fn this_host() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
-    host.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }
 
 pub(super) fn summarise(

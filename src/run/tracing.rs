@@ -20,7 +20,9 @@ use weft_runtime::trace::{Analysis, Deafness, Sample, Span, SpanKind, Timeline, 
 use weft_runtime::wire;
 
 use super::{RunError, RunOptions, waits};
-use crate::output::{OutputError, RunDirectory, RunRecord, write_rank_trace, write_trace};
+use crate::output::{
+    OutputError, RunDirectory, RunRecord, this_host, write_rank_trace, write_trace,
+};
 use crate::step::{PHASES, Simulation, StepError, StepReport, exchange_name};
 
 /// Most events of a rank, 24 bytes each.
@@ -200,7 +202,7 @@ impl Tracer {
         let mut timeline = Timeline::new(comm.rank(), kinds(), counters, room);
         timeline.host = match options.hosts.get(comm.rank().index()) {
             Some(host) => host.clone(),
-            None => super::summary::this_host(),
+            None => this_host(),
         };
         Ok(Some(Self {
             timeline,

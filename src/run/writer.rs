@@ -7,6 +7,7 @@ use glam::DVec3;
 
 use super::reports::RankStep;
 use super::{Last, RunOptions, Show, Start};
+use crate::build_identity::BuildIdentity;
 use crate::collide::audit::Skin;
 use crate::mesh::TriMesh;
 use crate::output::checkpoint::Header;
@@ -76,9 +77,8 @@ impl<'w> Writer<'w> {
             .map(|(body, mesh)| (body.name.as_str(), mesh))
             .collect();
         // What an earlier run in this directory has written is continued.
-        let earlier = |file: &str| header.filter(|_| directory.file(file).exists());
+        let earlier = header.filter(|_| start.in_place);
         let series = scene.output.frames.then(|| {
-            let earlier = earlier(FrameSeries::COLLECTION);
             earlier.map_or_else(
                 || FrameSeries::create(directory, &still),
                 |header| {
@@ -88,11 +88,11 @@ impl<'w> Writer<'w> {
                 },
             )
         });
-        let history = earlier(HistoryWriter::FILE).map_or_else(
-            || HistoryWriter::create(directory),
-            |header| HistoryWriter::resume(directory, header.step),
-        );
         let step = header.map_or(0, |header| header.step);
+        let history = earlier.map_or_else(
+            || HistoryWriter::create(directory, step),
+            |header| HistoryWriter::resume(directory, step, header.history.as_ref()),
+        );
         Ok(Self {
             world,
             directory: directory.clone(),
@@ -154,8 +154,14 @@ impl<'w> Writer<'w> {
     /// Writes the state, for a later run to go on from.
     pub(super) fn checkpoint(&self, state: State) -> Result<(), OutputError> {
         let scene = self.world.scene();
+        let build = BuildIdentity::as_far_as_known();
+        // What the checkpoint says of it is to be on the disk before.
+        self.history.sync()?;
         let header = Header {
-            program: env!("CARGO_PKG_VERSION").to_owned(),
+            program: build.version.clone(),
+            commit: build.commit.clone(),
+            executable: build.executable.clone(),
+            history: Some(self.history.mark()),
             step: state.step,
             time_s: state.step as f64 * scene.time.step,
             vertices: state.positions.len() as u64,
@@ -272,6 +278,7 @@ impl<'w> Writer<'w> {
         let x = self.world.original_order(simulation.positions());
         let v = self.world.original_order(simulation.velocities());
         Last {
+            history: self.history.mark(),
             hash: state_hash(simulation.step(), &x, &v),
             steps: simulation.step(),
             crossings: Skin::new(&x, &self.triangles).crossings().len(),

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use weft_study::directory::{DirectoryError, claim, prepare};
+use weft_study::directory::{DirectoryError, claim};
 use weft_study::plan::{Plan, parse_ranks};
 use weft_study::record::{Record, RecordError};
 use weft_study::sweep::{Progress, Replayed, Results, Source, SweepError, sweep};
@@ -100,13 +100,8 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         stop: Stop::default(),
     };
     // Before anything is recorded, too.
-    let claimed = || claim(&study.out).map_err(|error: DirectoryError| failed(error.into()));
-    let before = claimed()?;
-    prepare(&study.out, &families).map_err(|error: DirectoryError| failed(error.into()))?;
-    let _claim = match before {
-        None => claimed()?,
-        its => its,
-    };
+    let _claim =
+        claim(&study.out, &families).map_err(|error: DirectoryError| failed(error.into()))?;
     signals::ask(&study.stop).map_err(|error| Failure {
         code: 101,
         message: format!("cannot listen to signals: {error}"),

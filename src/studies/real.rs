@@ -1,12 +1,12 @@
 //! Points of a study that are runs on this machine, each a process or a job of several: `--real`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use weft_study::mixture::Mixture;
 use weft_study::plan::{Plan, Point};
 use weft_study::sweep::{Measured, Source, SweepError};
-use weftwork::output::RunRecord;
+use weftwork::output::{OutputError, Place, RunRecord};
 
 /// A scene that is run on this machine, each point a process or a job of several.
 pub(super) struct Real {
@@ -51,6 +51,8 @@ impl Source for Real {
     fn measure(&self, point: &Point, _: &Plan) -> Result<Measured, SweepError> {
         let failed = |what: String| SweepError::Run { what, code: 5 };
         let out = self.folder.join(point.name());
+        // An earlier run of this point was the study's own, and is of no use to it.
+        discard(&out).map_err(|error| failed(error.to_string()))?;
         let weft = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
         let mut words: Vec<String> = (self.launch.iter())
             .flat_map(|launch| launch.split_whitespace())
@@ -140,4 +142,13 @@ fn measured(record: &RunRecord) -> Option<Measured> {
         all.balance = [of.tasks, of.splits, of.steal_requests, of.steals, moved].map(Some);
     }
     Some(all)
+}
+
+/// Removes the run in a directory, if there is one.
+fn discard(out: &Path) -> Result<(), OutputError> {
+    let place = Place::look(out)?;
+    if place.holds_run() {
+        place.overwrite()?;
+    }
+    Ok(())
 }

@@ -10,8 +10,8 @@ use std::fs;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use weftwork::output::Checkpoint;
-use weftwork::run::{Driver, RECORD_FILE, Resume, RunOptions, Show, run};
+use weftwork::output::{Checkpoint, write_whole};
+use weftwork::run::{Begun, Driver, RECORD_FILE, Resume, RunOptions, Show, run};
 
 use super::Study;
 use super::subject::OfScene;
@@ -33,6 +33,8 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
         arguments.record,
         arguments.resume
     );
+    let write =
+        |note: &Path| write_whole(note, |out| out.write_all(what.as_bytes())).map_err(io_failure);
     let is_of = |note: &Path| fs::read_to_string(note).is_ok_and(|text| text == what);
     let (note, begun) = (
         folder.join("record.of"),
@@ -48,7 +50,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
         drop(writeln!(io::stderr(), "recording {name}{on}"));
     }
     fs::create_dir_all(&records).map_err(io_error(&records))?;
-    fs::write(&begun, &what).map_err(io_error(&begun))?;
+    write(&begun)?;
     remove(&note)?;
     let mut scene = of.scene.clone();
     // For whoever stops it, and for what stops without a word.
@@ -63,6 +65,8 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
         resume: goes_on
             .or_else(|| arguments.resume.clone())
             .map(Resume::From),
+        // An earlier recording here was the study's own, and is of no use to it.
+        overwrite: true,
         stop: study.stop.clone(),
         trace: None,
         record: Some(arguments.record),
@@ -75,6 +79,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
         command: std::env::args().collect(),
         hosts: Vec::new(),
         mpi: None,
+        begun: Begun::default(),
     };
     let summary = run(&scene, &options).map_err(|error| Failure {
         code: error.exit_code(),
@@ -90,7 +95,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
         return Err(study.stopped(&format!("after step {step}, recording {name}"), &from));
     }
     Checkpoint::remove_all(&folder).map_err(io_failure)?;
-    fs::write(&note, what).map_err(io_error(&note))?;
+    write(&note)?;
     remove(&begun)?;
     Ok(path)
 }

@@ -4,9 +4,10 @@
 //! directory if those that it finds there are its first ones.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use tempfile::{Builder, NamedTempFile};
 use thiserror::Error;
 
 /// The file that says so.
@@ -62,39 +63,77 @@ pub fn is_study(out: &Path) -> bool {
 /// # Errors
 /// [`DirectoryError`]. Nothing has been changed then.
 pub fn prepare(out: &Path, of: &[&str]) -> Result<(), DirectoryError> {
-    let mut here: Vec<&str> = Vec::new();
-    for scene in of {
-        // The same scene cut in several ways is one.
-        if !here.contains(scene) {
-            here.push(scene);
-        }
-    }
-    match scenes(out)? {
-        None => {
-            let is_empty = match fs::read_dir(out) {
-                Ok(mut entries) => entries.next().is_none(),
-                Err(error) if error.kind() == ErrorKind::NotFound => true,
-                Err(source) => return Err(io_error(out)(source)),
-            };
-            if !is_empty {
-                let path = out.to_owned();
-                return Err(DirectoryError::Foreign { path });
-            }
-        }
-        Some(there) if there.iter().zip(&here).any(|(a, b)| a != b) || there.len() > here.len() => {
-            return Err(DirectoryError::OtherScenes {
-                path: out.to_owned(),
-                there: there.join(", "),
-                here: here.join(", "),
-            });
-        }
-        Some(_) => {}
-    }
+    let here = named_once(of);
+    judge(out, &here)?;
     let points = out.join(POINTS);
     fs::create_dir_all(&points).map_err(io_error(&points))?;
     let path = out.join(OF);
+    // What is there is the beginning of this, so that the file is whole at any moment.
     let text = format!("{MAGIC}\n{}\n", here.join("\n"));
-    fs::write(&path, text).map_err(io_error(&path))
+    let written = open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(io_error(&path))
+}
+
+/// As [`prepare`]; no other study works in the directory while the answer is there.
+///
+/// # Errors
+/// As [`prepare`]; [`DirectoryError::Busy`]. A file system that knows no locks claims nothing, and
+/// says nothing.
+pub fn claim(out: &Path, of: &[&str]) -> Result<Claim, DirectoryError> {
+    judge(out, &named_once(of))?;
+    fs::create_dir_all(out).map_err(io_error(out))?;
+    let path = out.join(OF);
+    let file = open(&path).map_err(io_error(&path))?;
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        let path = out.to_owned();
+        return Err(DirectoryError::Busy { path });
+    }
+    // Another study may have said what it is of, meanwhile.
+    prepare(out, of)?;
+    Ok(Claim { _locked: file })
+}
+
+/// Whether the directory is one for a study of these scenes.
+fn judge(out: &Path, here: &[&str]) -> Result<(), DirectoryError> {
+    let Some(there) = scenes(out)? else {
+        let is_empty = match fs::read_dir(out) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == ErrorKind::NotFound => true,
+            Err(source) => return Err(io_error(out)(source)),
+        };
+        // A study that has just made the directory has said nothing yet.
+        if is_empty || fs::read(out.join(OF)).is_ok_and(|text| text.is_empty()) {
+            return Ok(());
+        }
+        let path = out.to_owned();
+        return Err(DirectoryError::Foreign { path });
+    };
+    if there.iter().zip(here).any(|(a, b)| a != b) || there.len() > here.len() {
+        return Err(DirectoryError::OtherScenes {
+            path: out.to_owned(),
+            there: there.join(", "),
+            here: here.join(", "),
+        });
+    }
+    Ok(())
+}
+
+/// The same scene cut in several ways is one.
+fn named_once<'s>(of: &[&'s str]) -> Vec<&'s str> {
+    let mut names = Vec::new();
+    for scene in of {
+        if !names.contains(scene) {
+            names.push(*scene);
+        }
+    }
+    names
+}
+
+/// Opens a file to read it and to write over it; makes it if it is not there.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path)
 }
 
 /// A directory that no other study works in while this is there.
@@ -103,25 +142,22 @@ pub struct Claim {
     _locked: File,
 }
 
-/// Claims the directory of a study; `None` if there is no study in it yet.
-///
-/// # Errors
-/// [`DirectoryError::Busy`]. A file system that knows no locks claims nothing, and says nothing.
-pub fn claim(out: &Path) -> Result<Option<Claim>, DirectoryError> {
-    let path = out.join(OF);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        Err(source) => return Err(io_error(&path)(source)),
+/// Makes a temporary file beside a file that it is to become: exclusively, and under a name that
+/// nobody can predict.
+pub(crate) fn temporary(path: &Path) -> io::Result<NamedTempFile> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let prefix = format!(".{name}.{:016x}-", u64::from_le_bytes(bytes));
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
     };
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(DirectoryError::Busy {
-            path: out.to_owned(),
-        }),
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(Claim { _locked: file })),
-    }
+    let mut builder = Builder::new();
+    builder.prefix(&prefix).suffix(".partial");
+    builder.make_in(folder, |path| {
+        File::options().write(true).create_new(true).open(path)
+    })
 }
 
 /// The scenes of the study in a directory; `None` if there is none.
@@ -181,15 +217,15 @@ mod tests {
     fn two_studies_at_once_are_one_too_many() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path();
-        assert!(claim(out).unwrap().is_none());
+        let first = claim(out, &["floor"]).unwrap();
+        // As its sweep does.
         prepare(out, &["floor"]).unwrap();
-        let first = claim(out).unwrap().unwrap();
-        // Also while it says whose it is again.
-        prepare(out, &["floor", "free"]).unwrap();
-        let error = claim(out).unwrap_err();
-        assert!(matches!(error, DirectoryError::Busy { .. }), "{error}");
+        for scenes in [&["floor"][..], &["floor", "free"]] {
+            let error = claim(out, scenes).unwrap_err();
+            assert!(matches!(error, DirectoryError::Busy { .. }), "{error}");
+        }
         drop(first);
-        assert!(claim(out).unwrap().is_some());
+        claim(out, &["floor", "free"]).unwrap();
     }
 
     #[test]

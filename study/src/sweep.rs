@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -369,12 +370,16 @@ fn read(folder: &Path, point: &Point) -> Result<Found, SweepError> {
 /// Writes a point's file under another name and renames it: it is whole or absent.
 fn write(folder: &Path, done: &Done) -> Result<(), SweepError> {
     let path = folder.join(done.point.name() + ".json");
-    let partial = path.with_extension("partial");
-    let text = serde_json::to_vec_pretty(done).map_err(std::io::Error::other);
-    let written = text
-        .and_then(|text| fs::write(&partial, text))
-        .and_then(|()| fs::rename(&partial, &path));
-    written.map_err(|source| SweepError::Io { path, source })
+    let write = || {
+        let text = serde_json::to_vec_pretty(done).map_err(std::io::Error::other)?;
+        let mut partial = directory::temporary(&path)?;
+        partial.write_all(&text)?;
+        partial.persist(&path).map_err(|error| error.error)
+    };
+    match write() {
+        Ok(_) => Ok(()),
+        Err(source) => Err(SweepError::Io { path, source }),
+    }
 }
 
 /// A record as a source: points are replays.

@@ -12,7 +12,8 @@ fn fails_alike(scene: &str, options: &str) -> String {
     let place = Place::with(scene);
     let mut first = None;
     for ranks in [1, 3] {
-        let (status, message) = place.fails(&format!("{RUN} --ranks {ranks} {options}"));
+        let (status, message) =
+            place.fails(&format!("{RUN} --overwrite --ranks {ranks} {options}"));
         assert_eq!(status, 4, "{message}");
         assert_eq!(&message, first.get_or_insert_with(|| message.clone()));
         let record = record(&place.path("out"));
@@ -165,7 +166,7 @@ fn a_run_that_may_cut_its_steps_goes_on() {
     let (status, message) = place.fails(&format!("{RUN} {few}"));
     assert_eq!(status, 4, "{message}");
     let cut = format!("{RUN} {few} --set time.shortest=0.5ms --set output.checkpoint_interval=0");
-    let output = place.weft(&format!("{cut} --ranks 3"));
+    let output = place.weft(&format!("{cut} --ranks 3 --overwrite"));
     let hash = hash_of(&output);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     names(&message, &["warning:", "steps were cut", "no convergence"]);
@@ -217,7 +218,9 @@ fn a_second_order_run_goes_on_to_the_same_state() {
     let whole = hash_of(&place.weft(&run));
     let part = run.replace("--out out", "--out part");
     for (steps, before, after) in [(1, 3, 1), (26, 1, 5)] {
-        place.weft(&format!("{part} --steps {steps} --ranks {before}"));
+        place.weft(&format!(
+            "{part} --overwrite --steps {steps} --ranks {before}"
+        ));
         let resumed = hash_of(&place.weft(&format!("{part} --resume --ranks {after}")));
         assert_eq!(resumed, whole, "after {steps} steps");
     }

@@ -13,6 +13,7 @@ mod failures;
 mod place;
 mod report;
 mod restart;
+mod runs;
 mod sizes;
 mod study;
 mod trace;
@@ -68,8 +69,9 @@ fn a_run_leaves_all_it_promises() {
 fn ranks_workers_seeds_and_policies_leave_the_same_hash() {
     let place = Place::new();
     let hash = |options: &str| {
-        let options =
-            format!("run small.toml --quiet --out out --set output.pictures=false {options}");
+        let options = format!(
+            "run small.toml --quiet --out out --overwrite --set output.pictures=false {options}"
+        );
         hash_of(&place.weft(&options))
     };
     let first = hash("--ranks 1");
@@ -100,7 +102,8 @@ fn a_policy_on_the_command_line_is_the_one_that_runs() {
         ("--policy every-other --split half", "half", true),
         ("--no-steal", "null", false),
     ] {
-        let run = format!("run small.toml --quiet --ranks 2 --steps 1 --out out {options}");
+        let run =
+            format!("run small.toml --quiet --ranks 2 --steps 1 --out out --overwrite {options}");
         hash_of(&place.weft(&run));
         let sharing = &record(&place.path("out"))["sharing"];
         let name = sharing["policy"].as_str().unwrap_or("null");
@@ -243,7 +246,7 @@ fn bad_input_is_named_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_stranger_s_directory_is_not_touched_and_an_earlier_run_s_is_replaced() {
+fn a_stranger_s_directory_is_not_touched() {
     let place = Place::new();
     fs::create_dir(place.path("mine")).unwrap();
     fs::write(place.path("mine/letter.txt"), "dear").unwrap();
@@ -253,11 +256,6 @@ fn a_stranger_s_directory_is_not_touched_and_an_earlier_run_s_is_replaced() {
         place.names("mine"),
         BTreeSet::from(["letter.txt".to_owned()])
     );
-
-    hash_of(&place.weft("run small.toml --quiet --out out"));
-    hash_of(&place.weft("run small.toml --quiet --out out --steps 10"));
-    assert_eq!(place.names("out/pictures").len(), 2);
-    assert_eq!(record(&place.path("out"))["result"]["steps"], 10);
 }
 
 #[test]
@@ -266,7 +264,7 @@ fn a_run_that_fails_says_where_and_records_it() {
     let few = "--set solver.max_iterations=1 --set solver.tolerance=1e-12";
     let mut first = None;
     for ranks in [1, 3] {
-        let run = format!("run small.toml --quiet --ranks {ranks} --out out {few}");
+        let run = format!("run small.toml --quiet --ranks {ranks} --out out --overwrite {few}");
         let (status, message) = place.fails(&run);
         assert_eq!(status, 4, "{message}");
         for word in ["step 1:", "vertex ", "patch ", " is of cloth `napkin`"] {
@@ -314,7 +312,7 @@ fn a_killed_run_leaves_whole_files_and_its_directory_can_be_used_again() {
             assert!(bytes.windows(4).any(|w| w == b"IEND"), "{name}");
         }
     }
-    hash_of(&place.weft("run small.toml --quiet --out out --steps 10"));
+    hash_of(&place.weft("run small.toml --quiet --out out --steps 10 --overwrite"));
     assert_eq!(place.names("out/pictures").len(), 2);
 }
 
@@ -322,7 +320,7 @@ fn a_killed_run_leaves_whole_files_and_its_directory_can_be_used_again() {
 fn a_run_is_not_lost_when_its_words_cannot_be_written() {
     let place = Place::new();
     let full = fs::OpenOptions::new().write(true).open("/dev/full");
-    let arguments = "run small.toml --steps 10 --out out";
+    let arguments = "run small.toml --steps 10 --out out --overwrite";
     let output = place
         .command(arguments)
         .stdout(full.unwrap())
@@ -422,10 +420,15 @@ fn an_end_between_steps_is_told() {
         "0.007 s, is no multiple of time.step, 0.004 s: the last of 2 steps ends at 0.008 s";
     let end = "--set time.end=7ms";
     assert!(told(&format!("check small.toml {end}")).contains(words));
-    assert!(told(&format!("run small.toml --out out {end}")).contains(words));
-    assert!(told("run small.toml --out out --until 0.007").contains(words));
-    assert!(!told("run small.toml --out out --set time.end=8ms").contains("multiple"));
-    assert!(!told(&format!("run small.toml --steps 1 --out out {end}")).contains("multiple"));
+    assert!(told(&format!("run small.toml --out out --overwrite {end}")).contains(words));
+    assert!(told("run small.toml --out out --overwrite --until 0.007").contains(words));
+    assert!(!told("run small.toml --out out --overwrite --set time.end=8ms").contains("multiple"));
+    assert!(
+        !told(&format!(
+            "run small.toml --steps 1 --out out --overwrite {end}"
+        ))
+        .contains("multiple")
+    );
 }
 
 /// Cloth inside a mesh, or through other cloth, is refused by `run` and by `check`.

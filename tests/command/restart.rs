@@ -94,7 +94,7 @@ pub(crate) fn signal(child: &Child, name: &str) {
 fn goes_on(place: &Place, options: &str) {
     let last = checkpoints(&place.path("long")).pop().unwrap();
     let to_the_end = format!("--steps {} --set output.frames=false", last + 20);
-    let whole = hash_of(&place.weft(&format!("{RUN} whole {to_the_end}")));
+    let whole = hash_of(&place.weft(&format!("{RUN} whole --overwrite {to_the_end}")));
     let resumed = hash_of(&place.weft(&format!("{RUN} long {to_the_end} --resume {options}")));
     assert_eq!(resumed, whole);
     assert_eq!(history(&place.path("long")), history(&place.path("whole")));
@@ -111,7 +111,7 @@ fn a_run_goes_on_to_the_same_state_from_any_step_on_any_ranks() {
         (26, "--ranks 8", "--ranks 2 --seed 9"),
         (39, "--ranks 2 --threads 2", "--comm virtual --ranks 5"),
     ] {
-        let part = place.weft(&format!("{RUN} part {before} --steps {steps}"));
+        let part = place.weft(&format!("{RUN} part --overwrite {before} --steps {steps}"));
         assert_ne!(hash_of(&part), whole);
         let resumed = hash_of(&place.weft(&format!("{RUN} part {after} --resume")));
         assert_eq!(resumed, whole, "after {steps} steps");
@@ -135,7 +135,7 @@ fn a_run_goes_on_amid_the_motion_of_a_body() {
         (13, "--ranks 1", "--ranks 5"),
         (29, "--ranks 3", "--ranks 1"),
     ] {
-        place.weft(&format!("{RUN} part {before} --steps {steps}"));
+        place.weft(&format!("{RUN} part --overwrite {before} --steps {steps}"));
         let resumed = hash_of(&place.weft(&format!("{RUN} part {after} --resume")));
         assert_eq!(resumed, whole, "after {steps} steps");
     }

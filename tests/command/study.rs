@@ -188,7 +188,7 @@ fn what_cannot_be_studied_is_refused() {
 #[test]
 fn the_study_that_a_report_suggests_compares_what_ran() {
     let place = Place::new();
-    let run = "--ranks 4 --comm virtual --steps 14 --quiet --set output.pictures=false --out out";
+    let run = "--ranks 4 --comm virtual --steps 14 --quiet --set output.pictures=false --out out --overwrite";
     for (options, name, network) in [
         (
             "--policy every-other --no-steal",

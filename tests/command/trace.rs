@@ -186,7 +186,7 @@ fn traces_hold_the_whole_run_and_leave_the_result_alone() {
         ("--ranks 3 --comm virtual", 3),
         ("--ranks 1", 1),
     ] {
-        let run = format!("run small.toml --quiet --out out --trace {options}");
+        let run = format!("run small.toml --quiet --out out --overwrite --trace {options}");
         assert_eq!(hash_of(&place.weft(&run)), hash, "{options}");
         let checked = check_run(&place.path("out"), ranks, steps);
         let waits = checked.slices.values().flatten();
@@ -214,8 +214,8 @@ fn chosen_steps_are_traced_and_others_are_not() {
         (&trace["first_step"], &trace["last_step"]),
         (&11.into(), &15.into())
     );
-    // A run without takes the earlier run's files away.
-    hash_of(&place.weft(&format!("{run} --quiet --steps 3")));
+    // A run without takes the earlier run's files away, if it may.
+    hash_of(&place.weft(&format!("{run} --quiet --steps 3 --overwrite")));
     assert!(!place.path("out/trace.json").exists());
     assert_eq!(place.names("out/trace"), BTreeSet::new());
     assert_eq!(record(&place.path("out"))["trace"], Value::Null);

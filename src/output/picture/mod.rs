@@ -15,7 +15,7 @@ use glam::{DVec3, Vec3};
 pub use camera::Camera;
 
 use self::raster::{Raster, Vertex};
-use super::directory::write_whole;
+use super::whole::write_whole;
 use super::{OutputError, RunDirectory};
 
 /// Samples per pixel along each side.

@@ -1,10 +1,10 @@
 //! Writing a record, a step at a time.
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use tempfile::NamedTempFile;
 use weft_runtime::wire;
 
 use super::{Against, End, Header, MAGIC, PIECE, RecordError, SUM, Step, Task, VERSION};
@@ -15,8 +15,7 @@ use crate::shape::write_number;
 #[derive(Debug)]
 pub struct RecordWriter {
     path: PathBuf,
-    partial: PathBuf,
-    file: BufWriter<File>,
+    file: BufWriter<NamedTempFile>,
     /// Of the steps that count.
     prices: Vec<Prices>,
     /// How many there are that lead to them.
@@ -24,21 +23,30 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Begins one.
+    /// Begins one, in a temporary file beside it.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn create(path: &Path, header: &Header) -> Result<Self, RecordError> {
-        let partial = path.with_extension("weftrec.partial");
-        let io = |source| RecordError::Io {
-            path: partial.clone(),
+        let temporary = crate::directory::temporary(path).map_err(|source| RecordError::Io {
+            path: path.to_owned(),
             source,
-        };
-        let file = BufWriter::new(File::create(&partial).map_err(io)?);
+        })?;
+        Self::begin(temporary, path, header)
+    }
+
+    /// Begins one in this temporary file, in the folder of the record.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn begin(
+        temporary: NamedTempFile,
+        path: &Path,
+        header: &Header,
+    ) -> Result<Self, RecordError> {
         let mut writer = Self {
             path: path.to_owned(),
-            partial,
-            file,
+            file: BufWriter::new(temporary),
             prices: Vec::new(),
             lead: 0,
         };
@@ -105,16 +113,16 @@ impl RecordWriter {
         };
         let bytes = self.encode(&end)?;
         self.piece(b'E', &bytes)?;
-        self.io(|file| {
-            file.flush()?;
-            file.get_ref().sync_all()
-        })?;
-        let rename = fs::rename(&self.partial, &self.path);
-        rename.map_err(|source| RecordError::Io {
-            path: self.path.clone(),
+        let Self { path, file, .. } = self;
+        let failed = |source| RecordError::Io {
+            path: path.clone(),
             source,
-        })?;
-        Ok(self.path)
+        };
+        let file = file.into_inner();
+        let file = file.map_err(|error| failed(error.into_error()))?;
+        file.as_file().sync_all().map_err(failed)?;
+        file.persist(&path).map_err(|error| failed(error.error))?;
+        Ok(path)
     }
 
     /// Takes back what was begun.
@@ -122,17 +130,15 @@ impl RecordWriter {
     /// # Errors
     /// The file cannot be removed.
     pub fn abandon(self) -> Result<(), RecordError> {
-        let Self { partial, file, .. } = self;
-        drop(file.into_parts());
-        fs::remove_file(&partial).map_err(|source| RecordError::Io {
-            path: partial,
-            source,
-        })
+        let Self { path, file, .. } = self;
+        let (file, _) = file.into_parts();
+        file.close()
+            .map_err(|source| RecordError::Io { path, source })
     }
 
     fn encode<T: serde::Serialize>(&self, value: &T) -> Result<Vec<u8>, RecordError> {
         wire::encode(value).map_err(|what| RecordError::Io {
-            path: self.partial.clone(),
+            path: self.path.clone(),
             source: io::Error::other(what),
         })
     }
@@ -149,10 +155,10 @@ impl RecordWriter {
 
     fn io(
         &mut self,
-        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+        write: impl FnOnce(&mut BufWriter<NamedTempFile>) -> io::Result<()>,
     ) -> Result<(), RecordError> {
         write(&mut self.file).map_err(|source| RecordError::Io {
-            path: self.partial.clone(),
+            path: self.path.clone(),
             source,
         })
     }
