@@ -1,9 +1,10 @@
 //! The commands that are no run: they look at a scene, at runs that were, or at the program itself.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use weft_io::Show as _;
 use weft_partition::PartitionError;
 use weft_report::{Report, Run};
 use weft_runtime::ScopeOptions;
@@ -18,17 +19,16 @@ use weftwork::step::{Simulation, State, StepError, World};
 use crate::cli::{PartitionArguments, ReportArguments};
 #[cfg(feature = "mpi")]
 use crate::under_mpi;
-use crate::{Failure, say};
+use crate::{Failure, say, tell};
 
 pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
     let world = build(&scene)?;
     for warning in scene.idle_keys().into_iter().chain(world.cautions()) {
-        // There is nobody else to tell.
-        drop(writeln!(io::stderr(), "warning: {warning}"));
+        tell("warning: ", warning);
     }
     if let Some(note) = scene.time.overshoot() {
-        drop(writeln!(io::stderr(), "note: {note}"));
+        tell("note: ", note);
     }
     let mut text = scene.echo();
     for (index, (cloth, pieces)) in scene.cloths.iter().zip(world.pieces()).enumerate() {
@@ -59,10 +59,7 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
             .extension()
             .is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
     {
-        let message = format!(
-            "--picture={}: pictures are PNG; call it .png",
-            file.display()
-        );
+        let message = format!("--picture={}: pictures are PNG; call it .png", file.shown());
         return Err(Failure { code: 2, message });
     }
     let state = state_of(&world, arguments.state.as_deref())?;
@@ -76,7 +73,7 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
     let patches = world.tree().patch_count() as u64;
     let imbalance = comparison.rows()[0].1.imbalance;
     if let Some(note) = uneven(parts as u64, vertices, patches, imbalance) {
-        drop(writeln!(io::stderr(), "note: {note}"));
+        tell("note: ", note);
     }
     let mut text = comparison.to_string();
     if let Some(file) = &arguments.picture {
@@ -92,7 +89,7 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
             message: error.to_string(),
         })?;
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "Wrote {}", file.display());
+        let _ = writeln!(text, "Wrote {}", file.shown());
     }
     say(text)
 }
@@ -127,10 +124,10 @@ pub(crate) fn write_linear_system(
     })?;
     say(format_args!(
         "Wrote {} ({} rows, {} entries of the lower triangle) and {}\n",
-        matrix.display(),
+        matrix.shown(),
         plain.rhs.len(),
         plain.entries.len(),
-        rhs.display(),
+        rhs.shown(),
     ))
 }
 
@@ -138,7 +135,7 @@ pub(crate) fn write_linear_system(
 fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|error| Failure {
         code: 5,
-        message: format!("{}: {error}", folder.display()),
+        message: format!("{}: {error}", folder.shown()),
     })
 }
 
@@ -211,7 +208,7 @@ pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result
     }
     Err(Failure {
         code: 6,
-        message: format!("{} and {} differ{verdict}", a.display(), b.display()),
+        message: format!("{} and {} differ{verdict}", a.shown(), b.shown()),
     })
 }
 
@@ -226,12 +223,14 @@ pub(crate) fn audit_run(run: &Path, strict: bool) -> Result<(), Failure> {
         let _ = writeln!(
             text,
             "step {:>6}: {} pairs, {}",
-            frame.step, frame.pairs, frame.file
+            frame.step,
+            frame.pairs,
+            frame.file.shown()
         );
     }
     say(text)?;
     if strict && !audit.crossing.is_empty() {
-        let message = format!("the cloth of {} crosses itself", run.display());
+        let message = format!("the cloth of {} crosses itself", run.shown());
         return Err(Failure { code: 4, message });
     }
     Ok(())
@@ -260,7 +259,7 @@ pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
         write_whole(&page, |out| report.write_page(out))
             .map_err(|error| failed(format!("{error}; name another place with --out")))?;
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "\nWrote {}: open it in a browser", page.display());
+        let _ = writeln!(text, "\nWrote {}: open it in a browser", page.shown());
     }
     say(text)
 }
@@ -270,7 +269,7 @@ pub(crate) fn list_scenes(folder: &Path) -> Result<(), Failure> {
         code: 5,
         message: format!(
             "cannot list {}: {e}; name a folder with scenes",
-            folder.display()
+            folder.shown()
         ),
     };
     let mut files: Vec<PathBuf> = Vec::new();
@@ -284,8 +283,11 @@ pub(crate) fn list_scenes(folder: &Path) -> Result<(), Failure> {
     let mut list = String::new();
     for path in files {
         let scene = Scene::load(&path, &[]);
-        let title = scene.map_or_else(|_| "(not valid; see `weft check`)".to_owned(), |s| s.title);
-        writeln!(list, "{:<28} {title}", path.display()).expect("strings take all that is written");
+        let title = scene.map_or_else(
+            |_| "(not valid; see `weft check`)".to_owned(),
+            |scene| scene.title.shown().to_string(),
+        );
+        writeln!(list, "{:<28} {title}", path.shown()).expect("strings take all that is written");
     }
     say(list)
 }

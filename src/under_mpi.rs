@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
+use weft_io::{Printable, Show as _};
 use weft_mpi::{Cores, Idle, Mpi, Options, WEFT_MPI_IDLE, roomy};
 use weft_runtime::comm::{Collectives as _, CommError, Rank};
 use weftwork::run::{Driver, note_failure, run_rank};
@@ -15,13 +16,13 @@ use weftwork::step::World;
 
 use crate::cli::RunArguments;
 use crate::launcher::Launcher;
-use crate::{Failure, announcement, conclude, prepare, run_options, say, stopping};
+use crate::{Failure, announcement, conclude, prepare, run_options, say, stopping, tell};
 
 impl From<Failure> for weft_mpi::Failure {
     fn from(failure: Failure) -> Self {
         Self {
             code: failure.code,
-            message: failure.message,
+            message: Printable(failure.message).to_string(),
             echo: false,
         }
     }
@@ -75,13 +76,13 @@ pub(crate) fn run_scene(
         drop(say(machine(&mpi)));
     }
     if first && let Some(warning) = crowded(&mpi, &cores, arguments) {
-        drop(writeln!(io::stderr(), "warning: {warning}"));
+        tell("warning: ", warning);
     }
     let summary = mpi.job(
         |comm| {
             run_rank(&world, &options, comm).map_err(|error| weft_mpi::Failure {
                 code: error.exit_code(),
-                message: error.to_string(),
+                message: Printable(&error).to_string(),
                 echo: error.is_echo(),
             })
         },
@@ -155,7 +156,7 @@ fn compare(mpi: &mut Mpi, arguments: &RunArguments, world: &World) -> Result<(),
         message: format!(
             "{}: this rank has read another scene than rank 0, or other files that it names; put them where \
              all hosts see the same",
-            arguments.scene.display()
+            arguments.scene.shown()
         ),
     })
 }

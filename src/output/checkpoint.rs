@@ -18,13 +18,14 @@
 //! All numbers are little-endian; the n vertices are in the order of the scene's own. A file is complete or
 //! absent, and what was damaged later is noticed by its sum.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use weft_io::open_regular;
 
 use super::{OutputError, RunDirectory};
 use crate::step::body_response::VertexState;
@@ -164,7 +165,7 @@ impl Checkpoint {
             path: path.to_owned(),
             what,
         };
-        let mut file = File::open(path).map_err(read)?;
+        let mut file = open_regular(path).map_err(read)?;
         let there = file.metadata().map_err(read)?.len();
         let mut prefix = [0; PREFIX];
         if there < PREFIX as u64 {

@@ -15,6 +15,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use weft_io::read_regular;
+
 use super::OutputError;
 
 /// The directory that receives all files of one run.
@@ -129,7 +131,7 @@ impl RunDirectory {
     /// Whether `run.json` says that this program wrote it.
     fn has_our_record(&self) -> Result<bool, OutputError> {
         let path = self.file(Self::RECORD);
-        match fs::read(&path) {
+        match read_regular(&path, LARGEST_RECORD) {
             Ok(bytes) => Ok(
                 serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|record| {
                     record["program"]["name"] == env!("CARGO_PKG_NAME") && record["schema"].is_u64()
@@ -218,6 +220,9 @@ enum Found {
     EarlierRun,
     Foreign,
 }
+
+/// Largest `run.json` in bytes that is looked at.
+const LARGEST_RECORD: u64 = 256 << 20;
 
 /// Ends the temporary names.
 const PARTIAL: &str = ".partial";

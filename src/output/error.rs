@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use weft_io::Show as _;
 
 /// Why an output could not be written; the command turns it into exit code 5.
 ///
@@ -14,20 +15,20 @@ pub enum OutputError {
     #[error(
         "{} is not empty and is not the directory of an earlier run (it has no run.json of ours); \
          choose another --out or empty it",
-        path.display()
+        path.shown()
     )]
     NotARun {
         /// The directory asked for.
         path: PathBuf,
     },
     /// The output directory exists and is something else.
-    #[error("{} exists and is not a directory; choose another --out", path.display())]
+    #[error("{} exists and is not a directory; choose another --out", path.shown())]
     NotADirectory {
         /// The path asked for.
         path: PathBuf,
     },
     /// There is no earlier run to continue.
-    #[error("{} holds no earlier run to continue (no run.json of ours)", path.display())]
+    #[error("{} holds no earlier run to continue (no run.json of ours)", path.shown())]
     NothingToResume {
         /// The directory asked for.
         path: PathBuf,
@@ -35,14 +36,14 @@ pub enum OutputError {
     /// There is no checkpoint to go on from.
     #[error(
         "{} holds no checkpoint to go on from (state.*.ckpt); start again without --resume",
-        path.display()
+        path.shown()
     )]
     NoCheckpoint {
         /// The directory of the run.
         path: PathBuf,
     },
     /// A file or directory could not be written: permission, a full disk, a lost directory.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}", path.shown())]
     Write {
         /// The file or directory, under its final name.
         path: PathBuf,
@@ -50,7 +51,7 @@ pub enum OutputError {
         source: io::Error,
     },
     /// A file of an earlier run could not be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.shown())]
     Read {
         /// The file.
         path: PathBuf,
@@ -58,7 +59,7 @@ pub enum OutputError {
         source: io::Error,
     },
     /// A file of an earlier run is not what its name says.
-    #[error("{} cannot be understood: {what}", path.display())]
+    #[error("{} cannot be understood: {}", path.shown(), what.shown())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -66,7 +67,7 @@ pub enum OutputError {
         what: String,
     },
     /// The data handed over do not fit together; nothing was written.
-    #[error("{} was not written: {what}", path.display())]
+    #[error("{} was not written: {what}", path.shown())]
     Inconsistent {
         /// The file that would have been written.
         path: PathBuf,

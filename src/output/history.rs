@@ -4,9 +4,11 @@
 //! are written with as many digits as they need to be read back exactly. Columns may be added at the
 //! end; those that are there keep their name, unit and place.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+
+use weft_io::read_text;
 
 use super::{OutputError, RunDirectory};
 use crate::step::Sufficed;
@@ -174,7 +176,7 @@ impl HistoryWriter {
     /// step; [`OutputError::Write`].
     pub fn resume(run: &RunDirectory, step: u64) -> Result<Self, OutputError> {
         let path = run.file(Self::FILE);
-        let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
+        let text = read_text(&path, u64::MAX).map_err(OutputError::read(&path))?;
         let malformed = |what: String| OutputError::Malformed {
             path: path.clone(),
             what,
@@ -235,7 +237,7 @@ impl HistoryWriter {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
+    use std::{fs, io};
 
     use super::*;
 

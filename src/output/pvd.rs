@@ -3,7 +3,7 @@
 //! The whole file is replaced after every frame, so that the run can be watched while it goes on and
 //! an interrupted run has a collection that names exactly the frames that exist.
 
-use std::fs;
+use weft_io::read_text;
 
 use super::vtp::escape;
 use super::{OutputError, RunDirectory};
@@ -67,7 +67,7 @@ impl Collection {
     /// [`OutputError::Read`]; [`OutputError::Malformed`] with the line if it is not one of ours.
     pub fn read(run: &RunDirectory, name: &str) -> Result<Self, OutputError> {
         let path = run.file(name);
-        let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
+        let text = read_text(&path, u64::MAX).map_err(OutputError::read(&path))?;
         let mut collection = Self::default();
         for (number, line) in text.lines().enumerate() {
             if line.starts_with("<DataSet ") {
@@ -105,6 +105,8 @@ fn parse_entry(line: &str) -> Option<Entry> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

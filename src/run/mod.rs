@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_io::{Printable, Show as _};
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
@@ -197,7 +198,7 @@ pub enum RunError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// A checkpoint of another scene.
-    #[error("cannot go on from {}, a state of another scene: {what}", path.display())]
+    #[error("cannot go on from {}, a state of another scene: {}", path.shown(), what.shown())]
     OtherScene {
         /// The checkpoint.
         path: PathBuf,
@@ -466,14 +467,14 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
     if options.progress != Show::Nothing {
         for caution in &start.cautions {
             // There is nobody else to tell.
-            drop(writeln!(io::stderr(), "warning: {caution}"));
+            drop(writeln!(io::stderr(), "warning: {}", Printable(caution)));
         }
         let overshoot = match options.steps {
             None => world.scene().time.overshoot(),
             Some(_) => None,
         };
         for note in uneven.into_iter().chain(overshoot) {
-            drop(writeln!(io::stderr(), "note: {note}"));
+            drop(writeln!(io::stderr(), "note: {}", Printable(&note)));
         }
     }
     Ok((start, record))

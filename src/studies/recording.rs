@@ -7,15 +7,16 @@
 //! | `records/NAME/record.of` | of what `record.weftrec` beside it is; written last |
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use weft_io::{Show as _, read_text};
 use weftwork::output::Checkpoint;
 use weftwork::run::{Driver, RECORD_FILE, Resume, RunOptions, Show, run};
 
 use super::Study;
 use super::subject::OfScene;
-use crate::Failure;
+use crate::{Failure, command_line, tell};
 
 /// The record of a scene in the study's directory; made, unless it is there and of the same run.
 ///
@@ -33,7 +34,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
         arguments.record,
         arguments.resume
     );
-    let is_of = |note: &Path| fs::read_to_string(note).is_ok_and(|text| text == what);
+    let is_of = |note: &Path| read_text(note, u64::MAX).is_ok_and(|text| text == what);
     let (note, begun) = (
         folder.join("record.of"),
         records.join(format!("{name}.begun")),
@@ -45,7 +46,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
     let goes_on = if is_of(&begun) { stopped_at()? } else { None };
     if !arguments.quiet {
         let on = if goes_on.is_some() { ", going on" } else { "" };
-        drop(writeln!(io::stderr(), "recording {name}{on}"));
+        tell("recording ", format_args!("{name}{on}"));
     }
     fs::create_dir_all(&records).map_err(io_error(&records))?;
     fs::write(&begun, &what).map_err(io_error(&begun))?;
@@ -72,7 +73,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
         } else {
             Show::Lines
         },
-        command: std::env::args().collect(),
+        command: command_line(),
         hosts: Vec::new(),
         mpi: None,
     };
@@ -107,7 +108,7 @@ fn remove(path: &Path) -> Result<(), Failure> {
 }
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |source| io_failure(format_args!("{}: {source}", path.display()))
+    move |source| io_failure(format_args!("{}: {source}", path.shown()))
 }
 
 fn io_failure(error: impl std::fmt::Display) -> Failure {

@@ -8,6 +8,8 @@
 mod audit;
 mod compare;
 mod failures;
+mod inputs;
+mod mutated;
 mod place;
 mod report;
 mod restart;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
+use weft_io::open_regular;
 use weft_runtime::wire;
 
 use super::{
@@ -45,7 +46,7 @@ impl Record {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(path).map_err(io)?;
+        let file = open_regular(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
         let mut record = Self {
             path: path.to_owned(),
