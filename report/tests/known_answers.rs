@@ -9,7 +9,8 @@ use weft_report::{
     Digest, Division, Findings, Histogram, Phase, Report, Run, Tracks, Use, patches, sizes, steals,
     stolen,
 };
-use weft_runtime::trace::{Timeline, What};
+use weft_runtime::Policy;
+use weft_runtime::trace::{Sharing, Timeline, What};
 
 use self::made::{ALLGATHER, COLLIDE, EXCHANGE, SOLVE, STEP, empty, scope, span, two_ranks};
 
@@ -803,10 +804,29 @@ fn a_hostile_record_reaches_neither_shell_nor_terminal() {
     run.record.command = ["weft", "run", "--network", "a;b", "--set=-x=1", path]
         .map(str::to_owned)
         .to_vec();
-    run.record.sharing.as_mut().unwrap().policy = Some("$(reboot)".to_owned());
-    let digest = Digest::of(&run);
-    let mut findings = Findings::of(&run, &digest);
-    findings.policy.at_fault = true;
+    run.record.sharing = Some(Sharing {
+        policy: Some("$(reboot)".to_owned()),
+        ..Sharing::from(&Policy::PAPER)
+    });
+    run.record.ranks[0].tasks_s = 9.0;
+    let findings = Findings::of(&run, &Digest::of(&run));
+    assert!(findings.policy.at_fault, "{findings:?}");
+    let study = command(&findings).unwrap();
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            &format!("weft() {{ printf '<%s>' \"$@\"; }}; {study}"),
+        ])
+        .output()
+        .unwrap();
+    let words = String::from_utf8(output.stdout).unwrap();
+    let begin = format!("<study><./{path}><--set=-x=1><--record>");
+    assert!(words.starts_with(&begin), "{study}: {words}");
+    let policies = "<--policy><$(reboot),static,every-other,forecast,forecast-static>";
+    assert!(
+        words.ends_with(&format!("{policies}<--network><a;b>")),
+        "{study}: {words}"
+    );
     let text = Report::new(vec![run.clone()]).text();
     for letter in ['\u{1b}', '\u{202e}', '\u{9b}'] {
         assert!(!text.contains(letter), "{text}");
