@@ -55,13 +55,10 @@ impl Show for Path {
     }
 }
 
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if f.width().is_some() || f.precision().is_some() {
-            return f.pad(&self.to_string());
-        }
+impl Shown<'_> {
+    fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
         let mut filter = Filter {
-            out: f,
+            out,
             before: ' ',
             lines: false,
         };
@@ -72,6 +69,17 @@ impl fmt::Display for Shown<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.width().is_none() && f.precision().is_none() {
+            return self.write(f);
+        }
+        let mut whole = String::new();
+        self.write(&mut whole)?;
+        f.pad(&whole)
     }
 }
 
