@@ -167,7 +167,7 @@ impl Run {
             return;
         };
         let last = self.history.last().map_or(0, |row| u64::from(row.step));
-        let follows = |pair: &[Row]| pair[1].step == pair[0].step + 1;
+        let follows = |pair: &[Row]| pair[0].step.checked_add(1) == Some(pair[1].step);
         let gaps = self
             .history
             .windows(2)

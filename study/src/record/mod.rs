@@ -13,6 +13,7 @@
 //!
 //! Writing and reading hold one step at a time. Bytes that somebody else has made or damaged are refused, not believed.
 
+mod check;
 mod read;
 mod write;
 
@@ -289,7 +290,8 @@ impl Header {
         if !self.coarse.iter().enumerate().all(later) {
             return Err("a coarse unknown of a patch or beside one that does not exist".to_owned());
         }
-        check_borders(&self.borders, patches)
+        check_borders(&self.borders, patches)?;
+        check::header(self)
     }
 }
 
