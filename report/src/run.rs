@@ -248,7 +248,8 @@ impl Run {
 
     /// Keeps of a trace that ran out of room what all ranks have whole, so that nothing is counted that only some of them tell.
     fn leave_out_gaps(&mut self) {
-        let dropped: u64 = self.timelines.iter().map(Timeline::dropped_in_all).sum();
+        let dropped = self.timelines.iter().map(Timeline::dropped_in_all);
+        let dropped = dropped.fold(0, u64::saturating_add);
         if dropped == 0 {
             return;
         }
@@ -375,6 +376,10 @@ fn read_timeline(bytes: &[u8], rank: usize, run: &str) -> Result<Timeline, Strin
     }
     if timeline.rank.index() != rank {
         return Err(format!("it is of rank {}", timeline.rank.0));
+    }
+    let workers = timeline.scopes.iter().map(|(_, trace)| trace.workers);
+    if workers.max() > Some(MOST_WORKERS) {
+        return Err("it tells of more workers than a rank can have".to_owned());
     }
     make_safe(&mut timeline);
     timeline.align();

@@ -169,9 +169,9 @@ fn side(a: DVec2, b: DVec2, c: DVec2) -> f64 {
     (b - a).perp_dot(c - a)
 }
 
-/// Lengths beyond which products of them are out of range.
-const TINY: f64 = 1e-100;
-const HUGE: f64 = 1e100;
+/// Lengths beyond which products of four are out of range.
+const TINY: f64 = 1e-60;
+const HUGE: f64 = 1e60;
 
 /// Corners of a face.
 pub(super) const MOST_CORNERS: usize = 128;

@@ -502,7 +502,11 @@ fn damaged_files_are_refused_or_read_and_nothing_else() {
         for number in 0..kind.many {
             let bytes = (kind.damage)(&whole, &mut random);
             fs::write(&path, &bytes).unwrap();
-            if let Some(fault) = look(kind.read, &path) {
+            // It stays there if this process ends with it.
+            let last = keep(&bytes, &format!("last-{}", kind.file.replace('/', "-")));
+            let fault = look(kind.read, &path);
+            fs::remove_file(last).unwrap();
+            if let Some(fault) = fault {
                 let name = format!("{number}-{}", kind.file.replace('/', "-"));
                 faults.push(format!(
                     "{fault}: {}",
