@@ -169,7 +169,7 @@ fn run(
         .env("OMPI_MCA_hwloc_base_binding_policy", "none")
         .stdout(Stdio::null());
     if let Some(from) = from {
-        command.arg(format!("--resume={}", from.display()));
+        command.arg(format!("--resume={}", from.to_string_lossy()));
     }
     let status = command.status();
     let status = status.unwrap_or_else(|error| panic!("{launcher} does not start: {error}"));

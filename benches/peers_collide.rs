@@ -38,6 +38,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use glam::DVec3;
+use weft_io::Show as _;
 use weftwork::collide::body::BodySurface;
 use weftwork::collide::candidates::{self, Tree};
 use weftwork::collide::contact::PairKind;
@@ -409,7 +410,7 @@ impl Peer {
         let target = root.join("target/peers");
         let made = |mut command: Command, program: PathBuf| {
             let output = command.output();
-            let output = output.map_err(|e| format!("{}: {e}", command.get_program().display()))?;
+            let output = output.map_err(|e| format!("{}: {e}", command.get_program().shown()))?;
             if output.status.success() {
                 Ok(vec![program.into_os_string()])
             } else {
@@ -498,7 +499,7 @@ impl Peer {
         command.args([runs.to_string(), h.to_string()]).args(more);
         let output = command
             .output()
-            .map_err(|e| format!("{}: {e}", words[0].display()))?;
+            .map_err(|e| format!("{}: {e}", words[0].shown()))?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
         }
@@ -583,7 +584,7 @@ fn main() -> ExitCode {
         let scene = Scene::new(side, cuts);
         let directory = tempfile::tempdir().expect("a temporary directory");
         if let Err(error) = scene.write(directory.path()) {
-            eprintln!("{}: {error}", directory.path().display());
+            eprintln!("{}: {error}", directory.path().shown());
             return ExitCode::FAILURE;
         }
         let runs = (1_000_000 / (side * side)).clamp(2, 10) as u32;

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use glam::DVec3;
 use memmap2::MmapMut;
+use weft_io::Show as _;
 use weft_partition::HaloPlan;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Collectives, Comm, Tag, threads};
@@ -236,7 +237,7 @@ fn main() -> ExitCode {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let world = cloth::cloth(side);
         if let Err(error) = write(&world, directory.path()) {
-            eprintln!("{}: {error}", directory.path().display());
+            eprintln!("{}: {error}", directory.path().shown());
             return ExitCode::FAILURE;
         }
         for ranks in [1, 2] {

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use glam::DVec3;
+use weft_io::Show as _;
 use weft_partition::{Aggregates, HaloPlan, Ownership, PatchTree};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Tag, solo::Solo};
@@ -112,12 +113,12 @@ impl Problem<'_> {
     /// The residual of a peer's solution.
     fn residual(&self, file: &str) -> Result<f64, String> {
         let path = self.directory.join(file);
-        let bytes = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let bytes = fs::read(&path).map_err(|e| format!("{}: {e}", path.shown()))?;
         let number = |at: &[u8; 8]| f64::from_le_bytes(*at);
         let numbers: Vec<f64> = bytes.as_chunks::<8>().0.iter().map(number).collect();
         let (x, _) = numbers.as_chunks::<3>();
         if x.len() != self.system.rhs.len() {
-            return Err(format!("{}: {} vertices", path.display(), x.len()));
+            return Err(format!("{}: {} vertices", path.shown(), x.len()));
         }
         let x: Vec<DVec3> = (self.order.iter())
             .map(|&vertex| DVec3::from(x[vertex as usize]))
@@ -254,7 +255,7 @@ fn faer(program: &Path, problem: &Problem<'_>) -> Result<Way, String> {
         .arg(problem.directory)
         .arg("2")
         .output()
-        .map_err(|e| format!("{}: {e}", program.display()))?;
+        .map_err(|e| format!("{}: {e}", program.shown()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let figure = |what: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(what));
@@ -370,7 +371,7 @@ fn main() -> ExitCode {
         // Row by row: factors of PETSc are better in that order than in ours.
         let order = world.tree().new_to_old();
         if let Err(error) = export(&system, order, directory) {
-            eprintln!("{}: {error}", directory.display());
+            eprintln!("{}: {error}", directory.shown());
             return ExitCode::FAILURE;
         }
         let mut x = vec![DVec3::ZERO; system.rhs.len()];

@@ -8,11 +8,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 use weft_runtime::POLICIES;
 use weft_runtime::policy::{SPLITS, VICTIMS};
 use weftwork::run::TraceSteps;
+use weftwork::scene::parse_time;
 
 /// Cloth on distributed memory: collision tests that ranks steal from each other.
 #[derive(Parser)]
 #[command(
     version,
+    bin_name = "weft",
     arg_required_else_help = true,
     after_help = "\
 Examples:
@@ -231,8 +233,8 @@ pub(crate) struct RunArguments {
     /// Takes so many steps, counted from time 0, instead of running to the scene's end.
     #[arg(long, conflicts_with = "until")]
     pub(crate) steps: Option<u64>,
-    /// Runs to this time in seconds instead of the scene's end.
-    #[arg(long)]
+    /// Runs to this time instead of the scene's end, in seconds or with a unit, as in "1/480 s".
+    #[arg(long, value_name = "TIME", value_parser = parse_until)]
     pub(crate) until: Option<f64>,
     /// Directory for the outputs [default: runs/NAME].
     #[arg(long)]
@@ -245,7 +247,8 @@ pub(crate) struct RunArguments {
     /// own, and no others. Without this, a directory with a run is refused.
     #[arg(long, conflicts_with = "resume")]
     pub(crate) overwrite: bool,
-    /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C do soon.
+    /// Stops before so many hours are over, or a time with a unit such as "90 min", with a checkpoint; as SIGTERM, SIGHUP,
+    /// SIGUSR1 and Ctrl-C do soon.
     #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
     pub(crate) max_hours: Option<Duration>,
     /// Writes trace.json for ui.perfetto.dev, of all steps or of steps FROM to TO, both included.
@@ -326,9 +329,17 @@ pub(crate) fn names(table: impl Iterator<Item = &'static str>) -> PossibleValues
 }
 
 fn parse_hours(text: &str) -> Result<Duration, String> {
-    let hours: Option<f64> = text.parse().ok().filter(|&hours| hours > 0.0);
-    let time = hours.and_then(|hours| Duration::try_from_secs_f64(3600.0 * hours).ok());
-    time.ok_or_else(|| "wants a number of hours above zero, such as 0.5".to_owned())
+    let wants = "wants a number of hours above zero, such as 0.5, or a time such as \"30 min\"";
+    let time = parse_time(text, 3600.0).map_err(|error| format!("{error}; it {wants}"))?;
+    let time = Some(time).filter(|&time| time > 0.0);
+    let time = time.and_then(|time| Duration::try_from_secs_f64(time).ok());
+    time.ok_or_else(|| wants.to_owned())
+}
+
+/// A time in s. Whether a run can end there is looked at once its scene is known.
+fn parse_until(text: &str) -> Result<f64, String> {
+    // Numbers that end no run are told with those that are too large.
+    (text.parse().ok()).map_or_else(|| parse_time(text, 1.0), Ok)
 }
 
 fn parse_tolerance(text: &str) -> Result<f64, String> {

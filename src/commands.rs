@@ -1,9 +1,10 @@
 //! The commands that are no run: they look at a scene, at runs that were, or at the program itself.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use weft_io::Show as _;
 use weft_partition::PartitionError;
 use weft_report::{Report, Run};
 use weft_runtime::ScopeOptions;
@@ -19,17 +20,16 @@ use weftwork::step::{Simulation, State, StepError, World};
 use crate::cli::{PartitionArguments, ReportArguments};
 #[cfg(feature = "mpi")]
 use crate::under_mpi;
-use crate::{Failure, say};
+use crate::{Failure, say, tell};
 
 pub(crate) fn check_scene(path: &Path, overrides: &[(String, String)]) -> Result<(), Failure> {
     let scene = load(path, overrides)?;
     let world = build(&scene)?;
     for warning in scene.idle_keys().into_iter().chain(world.cautions()) {
-        // There is nobody else to tell.
-        drop(writeln!(io::stderr(), "warning: {warning}"));
+        tell("warning: ", warning);
     }
     if let Some(note) = scene.time.overshoot() {
-        drop(writeln!(io::stderr(), "note: {note}"));
+        tell("note: ", note);
     }
     let mut text = scene.echo();
     for (index, cloth) in scene.cloths.iter().enumerate() {
@@ -55,10 +55,7 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
             .extension()
             .is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
     {
-        let message = format!(
-            "--picture={}: pictures are PNG; call it .png",
-            file.display()
-        );
+        let message = format!("--picture={}: pictures are PNG; call it .png", file.shown());
         return Err(Failure { code: 2, message });
     }
     let state = state_of(&world, arguments.state.as_deref())?;
@@ -72,7 +69,7 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
     let patches = world.tree().patch_count() as u64;
     let imbalance = comparison.rows()[0].1.imbalance;
     if let Some(note) = uneven(parts as u64, vertices, patches, imbalance) {
-        drop(writeln!(io::stderr(), "note: {note}"));
+        tell("note: ", note);
     }
     let mut text = comparison.to_string();
     if let Some(file) = &arguments.picture {
@@ -88,7 +85,7 @@ pub(crate) fn show_partition(arguments: &PartitionArguments) -> Result<(), Failu
             message: error.to_string(),
         })?;
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "Wrote {}", file.display());
+        let _ = writeln!(text, "Wrote {}", file.shown());
     }
     say(text)
 }
@@ -123,10 +120,10 @@ pub(crate) fn write_linear_system(
     })?;
     say(format_args!(
         "Wrote {} ({} rows, {} entries of the lower triangle) and {}\n",
-        matrix.display(),
+        matrix.shown(),
         plain.rhs.len(),
         plain.entries.len(),
-        rhs.display(),
+        rhs.shown(),
     ))
 }
 
@@ -134,7 +131,7 @@ pub(crate) fn write_linear_system(
 fn make_folder(folder: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(|error| Failure {
         code: 5,
-        message: format!("{}: {error}", folder.display()),
+        message: format!("{}: {error}", folder.shown()),
     })
 }
 
@@ -207,7 +204,7 @@ pub(crate) fn compare_runs(a: &Path, b: &Path, tolerance: Option<f64>) -> Result
     }
     Err(Failure {
         code: 6,
-        message: format!("{} and {} differ{verdict}", a.display(), b.display()),
+        message: format!("{} and {} differ{verdict}", a.shown(), b.shown()),
     })
 }
 
@@ -219,13 +216,19 @@ pub(crate) fn audit_run(run: &Path, strict: bool) -> Result<(), Failure> {
     let mut text = format!("{audit}\n");
     for frame in &audit.crossing {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "step {:>6}: {}, {}", frame.step, frame, frame.file);
+        let _ = writeln!(
+            text,
+            "step {:>6}: {}, {}",
+            frame.step,
+            frame,
+            frame.file.shown()
+        );
     }
     say(text)?;
     if strict && !audit.crossing.is_empty() {
         let message = format!(
             "the cloth of {} crosses {}",
-            run.display(),
+            run.shown(),
             if audit.has_crossed_bodies() {
                 "bodies"
             } else {
@@ -266,7 +269,7 @@ pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
         write_whole(&page, |out| report.write_page(out))
             .map_err(|error| failed(format!("{error}; name another place with --out")))?;
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "\nWrote {}: open it in a browser", page.display());
+        let _ = writeln!(text, "\nWrote {}: open it in a browser", page.shown());
     }
     say(text)
 }
@@ -288,7 +291,7 @@ pub(crate) fn list_scenes(folder: Option<&Path>) -> Result<(), Failure> {
         code: 5,
         message: format!(
             "cannot list {}: {e}; name a folder with scenes",
-            folder.display()
+            folder.shown()
         ),
     };
     let mut files: Vec<PathBuf> = Vec::new();
@@ -300,7 +303,7 @@ pub(crate) fn list_scenes(folder: Option<&Path>) -> Result<(), Failure> {
     }
     files.sort();
     for path in files {
-        line(&path.display(), Scene::load(&path, &[]));
+        line(&path.shown(), Scene::load(&path, &[]));
     }
     say(list)
 }

@@ -16,6 +16,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser as _;
+use clap::error::ContextValue;
+use weft_io::{Printable, Show as _};
 use weft_runtime::comm::virtual_time::Network;
 use weftwork::run::{
     Audit, Begun, Driver, Resume, RunOptions, RunSummary, Show, Stop, TraceSummary, run,
@@ -61,7 +63,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(1);
             if speaks {
-                drop(error.print());
+                tell_usage(error);
             } else if code != 0 {
                 let text = error.to_string();
                 let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
@@ -97,8 +99,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if speaks && !failure.message.is_empty() {
-                // There is nobody else to tell.
-                drop(writeln!(io::stderr(), "error: {}", failure.message));
+                tell("error: ", &failure.message);
             } else if launcher.is_some() {
                 let_another_speak();
             }
@@ -311,7 +312,7 @@ fn run_options(
         } else {
             Show::Lines
         },
-        command: std::env::args().collect(),
+        command: command_line(),
         hosts: Vec::new(),
         mpi: None,
         begun: Begun::default(),
@@ -332,8 +333,7 @@ fn stopping(arguments: &RunArguments, began: Instant) -> Result<Stop, Failure> {
 /// Says what came of a run.
 fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     for warning in &summary.warnings {
-        // There is nobody else to tell.
-        drop(writeln!(io::stderr(), "warning: {warning}"));
+        tell("warning: ", warning);
     }
     if let Some(cause) = summary.stopped {
         let step = summary.steps;
@@ -343,10 +343,10 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
             (None, true) => "the same command with --resume in place of --overwrite",
             (None, false) => "the same command with --resume",
         };
-        drop(writeln!(
-            io::stderr(),
-            "stopped by {cause} after step {step}; {how} goes on from there"
-        ));
+        tell(
+            "stopped by ",
+            format_args!("{cause} after step {step}; {how} goes on from there"),
+        );
     }
     let report = if options.progress == Show::Nothing {
         String::new()
@@ -358,15 +358,47 @@ fn conclude(summary: &RunSummary, options: &RunOptions) -> Result<(), Failure> {
     let crosses = summary.audit_failure(options).map(failed(4));
     let unwritten = summary.unwritten.clone().map(failed(5));
     if let (Some(_), Some(unwritten)) = (&crosses, &unwritten) {
-        drop(writeln!(io::stderr(), "error: {}", unwritten.message));
+        tell("error: ", &unwritten.message);
     }
     crosses.or(unwritten).map_or(Ok(()), Err)
 }
 
-/// Writes to standard output. A reader that has gone, as `head` goes, is not an error.
+/// Writes a line to standard error: what kind of line it is, and its text, in which nothing acts on a terminal.
+fn tell(kind: &str, text: impl fmt::Display) {
+    // There is nobody else to tell.
+    drop(writeln!(io::stderr(), "{kind}{}", Printable(text)));
+}
+
+/// Says what is wrong with the command line, or what was asked of it: help, or the version.
+fn tell_usage(mut error: clap::Error) {
+    if !error.use_stderr() {
+        drop(error.print());
+        return;
+    }
+    // Words of the command line stand in it as they are.
+    let texts = error.context().filter_map(|(kind, value)| match value {
+        ContextValue::String(text) => Some((kind, text.shown().to_string())),
+        _ => None,
+    });
+    for (kind, text) in texts.collect::<Vec<_>>() {
+        error.insert(kind, ContextValue::String(text));
+    }
+    let text = error.render().to_string();
+    tell("", text.trim_end());
+}
+
+/// The words of the command line, program first, for the record of a run. What is no UTF-8 is lost: JSON is text.
+fn command_line() -> Vec<String> {
+    let words = std::env::args_os();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Writes to standard output what acts on no terminal. A reader that has gone, as `head` goes, is not an error.
 fn say(text: impl fmt::Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match write!(out, "{text}").and_then(|()| out.flush()) {
+    match write!(out, "{}", Printable(text)).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure {
             code: 5,
             message: format!("cannot write to standard output: {error}"),
@@ -398,7 +430,7 @@ fn announcement(scene: &Scene, options: &RunOptions) -> String {
         } else {
             "off"
         },
-        out = options.out.display(),
+        out = options.out.shown(),
     )
 }
 
@@ -418,7 +450,7 @@ fn report(summary: &RunSummary, options: &RunOptions) -> String {
         strain = 100.0 * summary.strain,
         crossings = summary.crossings,
         pierced = summary.pierced,
-        out = options.out.display(),
+        out = options.out.shown(),
         frames = match summary.frames {
             0 => String::new(),
             frames => format!(" and {frames} frames"),

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use weft_io::{Show as _, read_regular};
 use weft_study::chart;
 use weft_study::tables::Row;
 use weftwork::output::write_whole;
@@ -28,7 +29,7 @@ impl Plots {
             #[serde(default)]
             plots: Plots,
         }
-        let study = fs::read(out.join("study.json")).ok();
+        let study = read_regular(&out.join("study.json"), u64::MAX).ok();
         let study = study.and_then(|bytes| serde_json::from_slice::<Study>(&bytes).ok());
         study.map(|study| study.plots).unwrap_or_default()
     }
@@ -41,7 +42,7 @@ impl Plots {
                 let path = out.join(format!("{name}.png"));
                 Failure {
                     code: 5,
-                    message: format!("{}: {source}", path.display()),
+                    message: format!("{}: {source}", path.shown()),
                 }
             })?;
             let svg = drawing.svg().into_bytes();
@@ -75,7 +76,7 @@ impl Plots {
                 continue;
             }
             let path = out.join(name);
-            let is_ours = fs::read(&path).is_ok_and(|bytes| sha256(&bytes) == *hash);
+            let is_ours = read_regular(&path, u64::MAX).is_ok_and(|bytes| sha256(&bytes) == *hash);
             // What cannot be removed stays: it does no more harm than before.
             gone += usize::from(is_ours && fs::remove_file(&path).is_ok());
         }

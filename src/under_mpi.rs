@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use weft_io::{Printable, Show as _};
 use weft_mpi::{Cores, Idle, Mpi, Options, StartError, WEFT_MPI_IDLE, roomy};
 use weft_runtime::comm::Rank;
 use weftwork::build_identity::BuildIdentity;
@@ -17,13 +18,15 @@ use weftwork::step::World;
 
 use crate::cli::{AuditChoice, RunArguments};
 use crate::launcher::Launcher;
-use crate::{Failure, announcement, check_options, conclude, prepare, run_options, say, stopping};
+use crate::{
+    Failure, announcement, check_options, conclude, prepare, run_options, say, stopping, tell,
+};
 
 impl From<Failure> for weft_mpi::Failure {
     fn from(failure: Failure) -> Self {
         Self {
             code: failure.code,
-            message: failure.message,
+            message: Printable(failure.message).to_string(),
             echo: false,
         }
     }
@@ -82,13 +85,13 @@ pub(crate) fn run_scene(
         drop(say(machine(&mpi)));
     }
     if first && let Some(warning) = crowded(&mpi, &cores, arguments) {
-        drop(writeln!(io::stderr(), "warning: {warning}"));
+        tell("warning: ", warning);
     }
     let summary = mpi.job(
         |comm| {
             agreed.take_part(comm).map_err(|error| weft_mpi::Failure {
                 code: error.exit_code(),
-                message: error.to_string(),
+                message: Printable(&error).to_string(),
                 echo: error.is_echo(),
             })
         },

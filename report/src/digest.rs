@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use weft_io::Show as _;
 use weft_runtime::POLICIES;
 use weft_runtime::trace::{Analysis, Sharing, Timeline, Trace};
 
@@ -173,10 +174,8 @@ impl Digest {
 /// The last part of a directory's path, or all of it.
 fn name(run: &Run) -> String {
     let last = run.path.file_name();
-    last.map_or_else(
-        || run.path.display().to_string(),
-        |name| name.to_string_lossy().into_owned(),
-    )
+    let name = last.unwrap_or(run.path.as_os_str());
+    name.shown().to_string()
 }
 
 fn counts(run: &Run) -> Counts {

@@ -4,7 +4,10 @@
 //! A newcomer reads these first. Each names the numbers that it rests on; where nothing stands out it says so, for a
 //! report that always finds somebody to blame is none.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
+
+use weft_io::{shell_path, shell_word};
 
 use crate::advice::advice;
 use crate::digest::{Digest, IN_TASKS, SHARED, Traced};
@@ -12,7 +15,7 @@ use crate::division::{Parts, Use};
 use crate::format::{count, list, many, percent, seconds};
 use crate::record::Row;
 use crate::run::Run;
-use crate::suggestion::{Ranks, Suggestion, quoted, scene, window};
+use crate::suggestion::{Ranks, Suggestion, is_whole, scene, window};
 use crate::table::OTHER;
 
 /// Efficiency from which on there is nothing to mend.
@@ -50,10 +53,23 @@ pub struct Findings {
     pub patch: Finding,
     /// How ranks share work.
     pub policy: Finding,
-    /// What to do next: sentences.
-    pub next: Vec<String>,
-    /// A command line that puts it to the test.
+    /// What to do next.
+    pub next: Vec<Next>,
+}
+
+/// Something to do next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Next {
+    /// What, in a sentence.
+    pub say: String,
+    /// A command that does it, with its words as a POSIX shell takes them.
     pub command: Option<String>,
+}
+
+impl From<String> for Next {
+    fn from(say: String) -> Self {
+        Self { say, command: None }
+    }
 }
 
 impl Findings {
@@ -139,8 +155,10 @@ impl Findings {
                 "write less often (`output.interval`), and leave out pictures (`--set output.pictures=false`)"
             }
         };
-        self.next
-            .insert(0, format!("For what goes by between steps: {picture}."));
+        self.next.insert(
+            0,
+            format!("For what goes by between steps: {picture}.").into(),
+        );
     }
 
     fn next(&mut self, run: &Run, digest: &Digest) {
@@ -152,20 +170,18 @@ impl Findings {
         let written = digest.between.iter().filter(|part| part.name != "history");
         let written: f64 = written.map(|part| part.avg_s).sum();
         if outputs > MINOR && written > MINOR * digest.loop_s {
-            self.next.push(format!(
+            let say = format!(
                 "Ranks waited for outputs to be written for {} of the time: leave pictures out with `--set \
                  output.pictures=false`, or write less often (`output.interval`).",
                 percent(outputs)
-            ));
+            );
+            self.next.push(say.into());
         }
         if digest.traced.is_none() && run.ranks() > 1 {
-            self.next.push(format!(
-                "Trace some steps to see patches and causes: `{}`.",
-                traced_again(run)
-            ));
+            self.next.push(traced_again(run));
         }
         if run.ranks() < 2 {
-            self.next.push(on_several(run));
+            self.next.push(on_several(run).into());
             return;
         }
         let (suggestion, what) = if self.policy.at_fault {
@@ -190,9 +206,12 @@ impl Findings {
         } else {
             return;
         };
-        self.next.extend(suggestion.notes);
-        self.next.push(what);
-        self.command = Some(suggestion.command);
+        self.next
+            .extend(suggestion.notes.into_iter().map(Next::from));
+        self.next.push(Next {
+            say: what,
+            command: Some(suggestion.command),
+        });
     }
 }
 
@@ -218,33 +237,53 @@ fn on_several(run: &Run) -> String {
 }
 
 /// The command of a run again, with a trace of the steps around the one with the most tests.
-fn traced_again(run: &Run) -> String {
+fn traced_again(run: &Run) -> Next {
     const MANY: u32 = 50;
     let last = run.history.last().map_or(MANY, |row| row.step);
     let (from, to) = window(run, (1, last.max(1)), MANY);
-    let mut command = run.record.command.iter().skip(1);
+    let (scene, note) = scene(run);
     let mut words = Vec::new();
-    while let Some(word) = command.next() {
-        match word.split('=').next().unwrap_or_default() {
-            "--trace" | "--record" | "--resume" | "--overwrite" | "--quiet" | "-q" => {}
-            // Beside the run, not in its place.
-            "--out" if word == "--out" => drop(command.next()),
-            "--out" => {}
-            _ => words.push(quoted(word)),
+    let mut has_ranks = false;
+    // The words behind `run`, or none if something else has made the run.
+    let mut command = run.record.command.iter().skip(1);
+    if command.next().is_some_and(|word| word == "run") {
+        while let Some(word) = command.next() {
+            match word.split('=').next().unwrap_or_default() {
+                "--trace" | "--record" | "--resume" | "--overwrite" | "--quiet" | "-q" => {}
+                // Beside the run, not in its place.
+                "--out" if word == "--out" => drop(command.next()),
+                "--out" => {}
+                // Not all of it is known.
+                _ if !is_whole(word) => words.push(scene.clone()),
+                option => {
+                    has_ranks |= option == "--ranks";
+                    words.push(shell_word(word.as_ref()));
+                }
+            }
         }
     }
     if words.is_empty() {
-        words = vec!["run".to_owned(), scene(run)];
+        words = vec![scene];
     }
-    let ranks = match words.iter().any(|word| word.starts_with("--ranks")) {
-        true => String::new(),
-        false => format!(" --ranks {}", run.ranks()),
-    };
-    let out = quoted(&format!("{}-traced", run.path.display()));
-    format!(
-        "weft {}{ranks} --trace={from}..{to} --out {out}",
-        words.join(" ")
-    )
+    let mut out = OsString::from("traced");
+    if run.path.file_name().is_some() {
+        // Without a slash at the end.
+        out = run.path.components().as_path().as_os_str().to_owned();
+        out.push("-traced");
+    }
+    let mut added = vec![format!("--trace={from}..{to}")];
+    added.extend(["--out".to_owned(), shell_path(out.as_ref())]);
+    if !has_ranks {
+        added.insert(0, format!("--ranks {}", run.ranks()));
+    }
+    // Behind `--` they would be no options.
+    let end = words.iter().position(|word| word == "--");
+    let end = end.unwrap_or(words.len());
+    words.splice(end..end, added);
+    Next {
+        say: format!("Trace some steps to see patches and causes{note}:"),
+        command: Some(format!("weft run {}", words.join(" "))),
+    }
 }
 
 fn phase_of_trace(traced: &Traced) -> Finding {

@@ -8,6 +8,8 @@
 
 use std::io::{self, Write};
 
+use weft_io::Show as _;
+
 mod advice;
 mod cloth;
 mod digest;
@@ -30,7 +32,7 @@ pub use cloth::Cloth;
 pub use digest::{Counts, Digest, Traced};
 pub use division::{Division, Parts, Use};
 pub use error::ReportError;
-pub use findings::{Finding, Findings};
+pub use findings::{Finding, Findings, Next};
 pub use record::{
     Balance, EFFICIENCY_OF, Efficiency, Machine, Outcome, Partition, Phase, Rank, Record, Row,
     Scene, TraceRecord,
@@ -64,7 +66,7 @@ impl Report {
             .collect();
         for (run, digest, _) in &mut runs {
             if names.iter().filter(|name| **name == digest.name).count() > 1 {
-                digest.name = run.path.display().to_string();
+                digest.name = run.path.shown().to_string();
             }
         }
         Self { runs }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use weft_io::Show as _;
 use weft_runtime::trace::Sharing;
 
 /// The record of a run.
@@ -57,6 +58,31 @@ pub struct Record {
     pub error: Option<String>,
     /// Exit code; `None` for a run that goes on or was killed.
     pub exit: Option<u8>,
+}
+
+impl Record {
+    /// Makes all that is shown of it such that it can be. The command and the scene's path stay as they are: they become words of
+    /// commands, which are quoted.
+    pub(crate) fn make_safe(&mut self) {
+        let phases = self.phases.iter_mut().chain(&mut self.between);
+        let of_phases = phases.map(|phase| &mut phase.name);
+        let texts = [&mut self.scene.name, &mut self.machine.comm];
+        let texts = texts.into_iter().chain(&mut self.warnings);
+        let texts = texts.chain(&mut self.error).chain(of_phases);
+        let of_result = self.result.iter_mut().map(|result| &mut result.hash);
+        for text in texts.chain(of_result) {
+            *text = text.shown().to_string();
+        }
+        self.sharing.iter_mut().for_each(make_safe);
+    }
+}
+
+/// Makes its names such that they can be shown.
+pub(crate) fn make_safe(sharing: &mut Sharing) {
+    let names = [&mut sharing.split, &mut sharing.victims];
+    for name in names.into_iter().chain(&mut sharing.policy) {
+        *name = name.shown().to_string();
+    }
 }
 
 /// What a run ran on.

@@ -4,9 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use weft_io::{Show as _, read_regular, read_text};
 use weft_runtime::trace::{Span, Timeline};
 
-use crate::record::{Record, Row};
+use crate::record::{self, Record, Row};
 use crate::trace_file::read_trace_file;
 use crate::{Cloth, ReportError};
 
@@ -37,7 +39,7 @@ impl Run {
     /// [`ReportError`]: no run's directory, or a file in it that cannot be read or understood.
     pub fn read(directory: &Path) -> Result<Self, ReportError> {
         let path = directory.join("run.json");
-        let bytes = match fs::read(&path) {
+        let bytes = match read_regular(&path, LARGEST_RECORD) {
             Ok(bytes) => bytes,
             Err(error)
                 if matches!(
@@ -55,7 +57,8 @@ impl Run {
             }
             Err(source) => return Err(ReportError::Read { path, source }),
         };
-        let record = read_record(&bytes).map_err(|what| ReportError::Record { path, what })?;
+        let mut record = read_record(&bytes).map_err(|what| ReportError::Record { path, what })?;
+        record.make_safe();
         let history = read_history(&directory.join("history.csv"))?;
         let mut run = Self {
             path: directory.to_owned(),
@@ -164,7 +167,7 @@ impl Run {
             return;
         };
         let last = self.history.last().map_or(0, |row| u64::from(row.step));
-        let follows = |pair: &[Row]| pair[1].step == pair[0].step + 1;
+        let follows = |pair: &[Row]| pair[0].step.checked_add(1) == Some(pair[1].step);
         let gaps = self
             .history
             .windows(2)
@@ -220,7 +223,7 @@ impl Run {
         let mut missing = 0;
         for rank in 0..ranks {
             let path = self.path.join(format!("trace/rank-{rank:05}.bin"));
-            match fs::read(&path) {
+            match read_regular(&path, u64::MAX) {
                 Ok(bytes) => {
                     let timeline = read_timeline(&bytes, rank, &self.record.run)
                         .map_err(|what| ReportError::Trace { path, what })?;
@@ -245,7 +248,8 @@ impl Run {
 
     /// Keeps of a trace that ran out of room what all ranks have whole, so that nothing is counted that only some of them tell.
     fn leave_out_gaps(&mut self) {
-        let dropped: u64 = self.timelines.iter().map(Timeline::dropped_in_all).sum();
+        let dropped = self.timelines.iter().map(Timeline::dropped_in_all);
+        let dropped = dropped.fold(0, u64::saturating_add);
         if dropped == 0 {
             return;
         }
@@ -287,21 +291,39 @@ const LATEST: u64 = 1 << 60;
 const MOST_RANKS: u32 = 1 << 20;
 /// More workers than this has no rank: traces number them with 16 bits.
 const MOST_WORKERS: usize = 1 << 16;
-/// More patches than this are no partition.
-const MOST_PATCHES: usize = 1 << 24;
+/// More patches than this has no scene.
+const MOST_PATCHES: usize = 1 << 20;
+/// Largest record in bytes: a rank takes some 600.
+const LARGEST_RECORD: u64 = 256 << 20;
 
 fn read_record(bytes: &[u8]) -> Result<Record, String> {
-    let value: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if value["program"]["name"] != "weftwork" {
-        return Err("it does not say that weftwork wrote it".to_owned());
+    // All else may mean something else elsewhere.
+    #[derive(Deserialize)]
+    struct Program {
+        name: String,
     }
-    match value["schema"].as_u64() {
+    #[derive(Deserialize)]
+    struct Head {
+        program: Option<Program>,
+        schema: Option<u64>,
+    }
+    let foreign = || "it does not say that weftwork wrote it".to_owned();
+    let head: Head = serde_json::from_slice(bytes).map_err(|error| match error.is_data() {
+        true => foreign(),
+        false => error.to_string(),
+    })?;
+    if head
+        .program
+        .is_none_or(|program| program.name != "weftwork")
+    {
+        return Err(foreign());
+    }
+    match head.schema {
         Some(1) => {}
         Some(schema) => return Err(format!("schema {schema}, this version knows 1")),
         None => return Err("it has no \"schema\"".to_owned()),
     }
-    let record: Record = serde_json::from_value(value).map_err(|error| error.to_string())?;
+    let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     match record.machine.ranks {
         1..=MOST_RANKS => Ok(record),
         ranks => Err(format!("a run on {ranks} ranks")),
@@ -309,7 +331,7 @@ fn read_record(bytes: &[u8]) -> Result<Record, String> {
 }
 
 fn read_history(path: &Path) -> Result<Vec<Row>, ReportError> {
-    match fs::read_to_string(path) {
+    match read_text(path, u64::MAX) {
         Ok(text) => Row::read_all(&text).map_err(|what| ReportError::History {
             path: path.to_owned(),
             what,
@@ -331,6 +353,22 @@ fn end_of_step(timeline: &Timeline, step: u64) -> Option<u64> {
     timeline.spans.iter().find(is_step).map(|span| span.end)
 }
 
+/// Makes all of its names such that they can be shown.
+fn make_safe(timeline: &mut Timeline) {
+    let of_kinds = timeline.kinds.iter_mut();
+    let of_kinds = of_kinds.flat_map(|kind| [&mut kind.name, &mut kind.detail]);
+    let names = of_kinds.chain(&mut timeline.counters);
+    for name in names.chain([&mut timeline.host]) {
+        *name = name.shown().to_string();
+    }
+    for (_, trace) in &mut timeline.scopes {
+        for kind in &mut trace.kinds {
+            *kind = kind.shown().to_string();
+        }
+        trace.sharing.iter_mut().for_each(record::make_safe);
+    }
+}
+
 fn read_timeline(bytes: &[u8], rank: usize, run: &str) -> Result<Timeline, String> {
     let (of, mut timeline) = read_trace_file(bytes)?;
     if of != run {
@@ -339,6 +377,11 @@ fn read_timeline(bytes: &[u8], rank: usize, run: &str) -> Result<Timeline, Strin
     if timeline.rank.index() != rank {
         return Err(format!("it is of rank {}", timeline.rank.0));
     }
+    let workers = timeline.scopes.iter().map(|(_, trace)| trace.workers);
+    if workers.max() > Some(MOST_WORKERS) {
+        return Err("it tells of more workers than a rank can have".to_owned());
+    }
+    make_safe(&mut timeline);
     timeline.align();
     let spans = timeline.spans.iter().map(|span| span.begin.max(span.end));
     let scopes = timeline.scopes.iter().flat_map(|(_, trace)| &trace.events);

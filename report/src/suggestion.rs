@@ -3,8 +3,10 @@
 //! It says all that bears on its result: which steps are recorded and how the run gets there, the network, the policies. So it puts to
 //! the test what the report has seen, and nothing else.
 
+use std::path::Path;
 use std::time::Duration;
 
+use weft_io::{shell_path, shell_word};
 use weft_runtime::POLICIES;
 use weft_runtime::trace::Sharing;
 
@@ -79,12 +81,18 @@ impl Suggestion {
         let steps = recorded(run, digest).map_or_else(String::new, |(from, to)| {
             format!(" --record {from}..{to} --steps {to}")
         });
+        let (scene, note) = scene(run);
+        if !note.is_empty() {
+            notes.push(format!(
+                "The command below names the scene as `{UNKNOWN}`{note}."
+            ));
+        }
         Self {
             command: format!(
-                "weft study {}{}{steps} --ranks {ranks} --policy {} --network {network}",
-                scene(run),
+                "weft study {scene}{}{steps} --ranks {ranks} --policy {} --network {}",
                 overrides(run),
-                policies.join(",")
+                shell_word(policies.join(",").as_ref()),
+                shell_word(network.as_ref()),
             ),
             notes,
         }
@@ -198,19 +206,27 @@ pub(crate) fn window(run: &Run, (first, last): (u32, u32), many: u32) -> (u32, u
     (to - (many - 1), to)
 }
 
-/// The scene's file, as a word of a command.
-pub(crate) fn scene(run: &Run) -> String {
-    quoted(run.record.scene.path.as_deref().unwrap_or("SCENE"))
+/// The scene's file, as a word of a command; and what there is to add if it is not known, else nothing.
+pub(crate) fn scene(run: &Run) -> (String, &'static str) {
+    match run.record.scene.path.as_deref() {
+        Some(path) if is_whole(path) => (shell_path(Path::new(path)), ""),
+        Some(_) => (
+            UNKNOWN.to_owned(),
+            ", whose path is no text in UTF-8, so that run.json does not hold all of it: put it in the place of `SCENE`",
+        ),
+        None => (
+            UNKNOWN.to_owned(),
+            ", whose path run.json does not hold: put it in the place of `SCENE`",
+        ),
+    }
 }
 
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_=.,:/+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+/// What stands for a scene whose path is not known.
+const UNKNOWN: &str = "SCENE";
+
+/// Whether a word of a record is all that it was: what was no UTF-8 has left a mark.
+pub(crate) fn is_whole(word: &str) -> bool {
+    !word.contains(char::REPLACEMENT_CHARACTER)
 }
 
 /// The values that the command of a run has for an option, in their order.
@@ -232,7 +248,11 @@ fn overrides(run: &Run) -> String {
     let values = values(run, "--set").into_iter();
     values
         .filter(|value| !value.trim_start().starts_with("balance"))
-        .map(|value| format!(" --set {}", quoted(value)))
+        .map(|value| {
+            // One that begins with a dash would be an option.
+            let dash = if value.starts_with('-') { "=" } else { " " };
+            format!(" --set{dash}{}", shell_word(value.as_ref()))
+        })
         .collect()
 }
 

@@ -32,10 +32,10 @@ pub(crate) fn one(run: &Run, digest: &Digest, findings: &Findings) -> String {
         let _ = writeln!(text, "  {what:<7} {}. {}", finding.answer, finding.why);
     }
     for next in &findings.next {
-        let _ = writeln!(text, "  next    {next}");
-    }
-    if let Some(command) = &findings.command {
-        let _ = writeln!(text, "          {command}");
+        let _ = writeln!(text, "  next    {}", next.say);
+        if let Some(command) = &next.command {
+            let _ = writeln!(text, "          {command}");
+        }
     }
     if !digest.phases.is_empty() {
         text.push('\n');

@@ -9,7 +9,8 @@ use weft_report::{
     Digest, Division, Findings, Histogram, Phase, Report, Run, Tracks, Use, patches, sizes, steals,
     stolen,
 };
-use weft_runtime::trace::{Timeline, What};
+use weft_runtime::Policy;
+use weft_runtime::trace::{Sharing, Timeline, What};
 
 use self::made::{ALLGATHER, COLLIDE, EXCHANGE, SOLVE, STEP, empty, scope, span, two_ranks};
 
@@ -173,7 +174,7 @@ fn what_lies_between_steps_is_named_and_explained() {
         );
     }
     assert!(
-        findings.next[0].contains("output.pictures=false"),
+        findings.next[0].say.contains("output.pictures=false"),
         "{findings:?}"
     );
     let report = Report::new(vec![run]);
@@ -373,16 +374,27 @@ fn the_one_that_is_to_blame_is_named() {
     assert_eq!(findings.policy.answer, "paper");
     assert!(findings.policy.at_fault, "{findings:?}");
     assert_eq!(
-        findings.command.as_deref(),
+        command(&findings),
         Some(
             "weft study made.toml --set 'time.end=1 s' --record 1..10 --steps 10 --ranks 4 \
              --policy paper,static,every-other,forecast,forecast-static --network hdr-infiniband"
         )
     );
     // A run on threads has no network that is known: what stands for it is said.
-    let next = findings.next.join(" ");
+    let next = said(&findings);
     assert!(next.contains("`hdr-infiniband` stands for it"), "{next}");
     assert!(next.ends_with("only times change:"), "{next}");
+}
+
+/// What is to be done next, in words.
+fn said(findings: &Findings) -> String {
+    let said = findings.next.iter().map(|next| next.say.as_str());
+    said.collect::<Vec<_>>().join(" ")
+}
+
+/// The last command that is suggested.
+fn command(findings: &Findings) -> Option<&str> {
+    findings.next.last()?.command.as_deref()
 }
 
 /// Rank 0 owns all tests in each of these, which take a tenth of a step; that is told, but patches are to blame only where others
@@ -581,7 +593,7 @@ fn nobody_is_blamed_without_cause() {
     for finding in [&findings.phase, &findings.patch, &findings.policy] {
         assert!(!finding.at_fault, "{finding:?}");
     }
-    assert_eq!(findings.command, None);
+    assert_eq!(command(&findings), None);
 }
 
 /// Who has shared with nobody is told to take as many ranks as there are cores and patches for, or as many as one likes in virtual time.
@@ -591,7 +603,7 @@ fn one_rank_is_told_of_as_many_as_there_are_cores() {
     let mut next = |cores, patches| {
         run.record.machine.cores = cores;
         run.record.partition = patches;
-        Findings::of(&run, &digest).next.join(" ")
+        said(&Findings::of(&run, &digest))
     };
     let patches = |patches| Some(weft_report::Partition { patches });
     let two = next(Some(2), patches(8));
@@ -623,7 +635,7 @@ fn a_study_of_ranks_goes_beyond_those_of_the_run() {
         run.record.partition = patches.map(|patches| weft_report::Partition { patches });
         let findings = Findings::of(&run, &digest);
         assert_eq!(findings.phase.answer, "solve");
-        let command = findings.command.unwrap();
+        let command = command(&findings).unwrap();
         assert!(
             command.contains(&format!(
                 " --record 7..7 --steps 7 --ranks {ranks} --policy "
@@ -631,7 +643,7 @@ fn a_study_of_ranks_goes_beyond_those_of_the_run() {
             "{command}"
         );
         // Policies share tests, of which this phase has none.
-        let next = findings.next.join(" ");
+        let next = said(&findings);
         assert!(next.contains("another one will not mend `solve`"), "{next}");
     }
 }
@@ -739,4 +751,99 @@ fn any_what() -> impl Strategy<Value = What> {
         1 => any::<u16>().prop_map(|worker| What::TaskEnd { worker, units: u32::MAX }),
         1 => (0..3_u32, any::<u32>()).prop_map(|(victim, tasks)| What::Got { victim, tasks }),
     ]
+}
+
+/// Whatever a record says, what a report suggests are words that a shell takes as they were, and what it shows acts on nothing.
+#[test]
+fn a_hostile_record_reaches_neither_shell_nor_terminal() {
+    let (mut run, _) = digest(&two_ranks());
+    run.timelines.clear();
+    let path = "-a b'$(id)\n\u{1b}[2J\u{202e}.toml";
+    run.record.scene.path = Some(path.to_owned());
+    let words = [
+        "weft",
+        "run",
+        "--set",
+        "title=\"`id`\"",
+        "--out",
+        "x",
+        "--",
+        path,
+    ];
+    run.record.command = words.map(str::to_owned).to_vec();
+    run.path = "runs/-it's\u{9b}".into();
+    let findings = Findings::of(&run, &Digest::of(&run));
+    let again = findings.next[0].command.as_deref().unwrap();
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            &format!("weft() {{ printf '<%s>' \"$@\"; }}; {again}"),
+        ])
+        .output()
+        .unwrap();
+    let expected = [
+        "run",
+        "--set",
+        "title=\"`id`\"",
+        "--ranks",
+        "2",
+        "--trace=1..7",
+        "--out",
+        "runs/-it's\u{9b}-traced",
+        "--",
+        path,
+    ];
+    let expected: String = expected.iter().map(|word| format!("<{word}>")).collect();
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        expected,
+        "{again}"
+    );
+
+    run.record.machine.comm = "virtual".to_owned();
+    run.record.command = ["weft", "run", "--network", "a;b", "--set=-x=1", path]
+        .map(str::to_owned)
+        .to_vec();
+    run.record.sharing = Some(Sharing {
+        policy: Some("$(reboot)".to_owned()),
+        ..Sharing::from(&Policy::PAPER)
+    });
+    run.record.ranks[0].tasks_s = 9.0;
+    let findings = Findings::of(&run, &Digest::of(&run));
+    assert!(findings.policy.at_fault, "{findings:?}");
+    let study = command(&findings).unwrap();
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            &format!("weft() {{ printf '<%s>' \"$@\"; }}; {study}"),
+        ])
+        .output()
+        .unwrap();
+    let words = String::from_utf8(output.stdout).unwrap();
+    let begin = format!("<study><./{path}><--set=-x=1><--record>");
+    assert!(words.starts_with(&begin), "{study}: {words}");
+    let policies = "<--policy><$(reboot),static,every-other,forecast,forecast-static>";
+    assert!(
+        words.ends_with(&format!("{policies}<--network><a;b>")),
+        "{study}: {words}"
+    );
+    let text = Report::new(vec![run.clone()]).text();
+    for letter in ['\u{1b}', '\u{202e}', '\u{9b}'] {
+        assert!(!text.contains(letter), "{text}");
+        let mut page = Vec::new();
+        Report::new(vec![run.clone()])
+            .write_page(&mut page)
+            .unwrap();
+        assert!(!String::from_utf8(page).unwrap().contains(letter));
+    }
+    // A path of which the record has not all is not made up.
+    run.record.scene.path = Some("a\u{fffd}.toml".to_owned());
+    run.record.command[5] = "a\u{fffd}.toml".to_owned();
+    let findings = Findings::of(&run, &Digest::of(&run));
+    let again = &findings.next[0];
+    assert!(again.say.contains("in the place of `SCENE`"), "{again:?}");
+    assert!(
+        again.command.as_deref().unwrap().contains(" SCENE "),
+        "{again:?}"
+    );
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use glam::DVec3;
+use weft_io::Show as _;
 
 use super::{
     MeshError, TriMesh, capsule, check_body, check_cloth, cuboid, grid, icosphere, plane,
@@ -143,7 +144,7 @@ pub fn build_body(body: &Body) -> Result<TriMesh, MeshError> {
 
 fn in_file(path: &Path, reason: MeshError) -> MeshError {
     MeshError::Object {
-        object: path.display().to_string(),
+        object: path.shown().to_string(),
         reason: Box::new(reason),
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use thiserror::Error;
+use weft_io::Show as _;
 
 /// Why a mesh was refused. The command ends with exit code 3 on any of these.
 ///
@@ -19,7 +20,7 @@ pub enum MeshError {
         reason: Box<Self>,
     },
     /// The file cannot be read.
-    #[error("cannot read {}: {reason}", path.display())]
+    #[error("cannot read {}: {reason}", path.shown())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -27,12 +28,12 @@ pub enum MeshError {
         reason: std::io::Error,
     },
     /// The file is not what its name says.
-    #[error("{}{}: {message}", path.display(), at_line(*line))]
+    #[error("{}{}: {message}", path.shown(), Behind(*place))]
     Format {
         /// The file.
         path: PathBuf,
-        /// The line, from 1, where the format has lines.
-        line: Option<usize>,
+        /// Where in it, unless it is the whole of it.
+        place: Option<FilePlace>,
         /// What is wrong.
         message: String,
     },
@@ -136,6 +137,24 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-fn at_line(line: Option<usize>) -> String {
-    line.map_or(String::new(), |line| format!(":{line}"))
+/// A place in a mesh file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilePlace {
+    /// A line of text, counted from 1.
+    Line(usize),
+    /// A byte, counted from 0, of a file that has no lines.
+    Byte(usize),
+}
+
+/// A place as it stands behind the name of its file: `:12`, or `, byte 84`.
+struct Behind(Option<FilePlace>);
+
+impl fmt::Display for Behind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => Ok(()),
+            Some(FilePlace::Line(line)) => write!(f, ":{line}"),
+            Some(FilePlace::Byte(byte)) => write!(f, ", byte {byte}"),
+        }
+    }
 }

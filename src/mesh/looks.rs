@@ -20,6 +20,13 @@ pub(super) fn no_ply(bytes: &[u8]) -> Problem {
     Problem::new(format!("it is no {kind}; {}", looks(bytes)))
 }
 
+/// What to say of a file that is neither kind of STL.
+pub(super) fn no_stl(bytes: &[u8]) -> Problem {
+    let kind =
+        "STL, which is text that begins with `solid`, or binary with 84 bytes before its triangles";
+    Problem::new(format!("it is no {kind}; {}", looks(bytes)))
+}
+
 /// What there is instead.
 fn looks(bytes: &[u8]) -> String {
     let head = &bytes[..bytes.len().min(LOOKED_AT)];
@@ -44,8 +51,7 @@ fn looks(bytes: &[u8]) -> String {
         text && !bytes.iter().any(|&b| b < b' ' && !b.is_ascii_whitespace())
     };
     if is_text(head) || !ending.is_empty() {
-        let line = String::from_utf8_lossy(line);
-        format!("its first line is `{}`{ending}", short(&line))
+        format!("its first line is `{}`{ending}", short(line))
     } else {
         format!("it is binary, {} bytes", bytes.len())
     }

@@ -9,7 +9,7 @@
 //! | `shirt` | a garment: front and back, sewn together |
 //! | `solids` | closed surfaces: sphere, box, capsule |
 //! | `rotation` | angles to matrices and quaternions |
-//! | `read`, `obj`, `ply`, `stl`, `polygon` | files, whose bytes are not trusted |
+//! | `read`, `obj`, `ply`, `ply_header`, `stl`, `polygon` | files, whose bytes are not trusted |
 //! | `check` | what a cloth and what a body must be |
 //! | `pieces` | what hangs together in a mesh |
 //! | `sizes` | how large it is |
@@ -23,6 +23,7 @@ mod looks;
 mod obj;
 mod pieces;
 mod ply;
+mod ply_header;
 mod polygon;
 mod read;
 mod rotation;
@@ -35,7 +36,7 @@ use glam::DVec3;
 
 pub use build::{build_body, build_cloth, warp};
 pub use check::{check_body, check_cloth, check_spacing};
-pub use error::{Fault, FaultKind, MeshError};
+pub use error::{Fault, FaultKind, FilePlace, MeshError};
 pub use grid::{grid, plane};
 pub use obj::write_obj;
 pub use pieces::Pieces;

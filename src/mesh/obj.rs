@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use glam::DVec3;
 
 use super::looks::without_faces;
-use super::polygon::triangulate;
-use super::read::{Problem, short};
+use super::polygon::{MOST_CORNERS, too_many_corners, triangulate};
+use super::read::{BYTE_ORDER_MARK, Problem, coordinate, short};
 use super::{MAX_TRIANGLES, MAX_VERTICES, TriMesh};
 
 /// Writes positions in the shortest digits that read back to the same bits.
@@ -28,44 +28,48 @@ pub fn write_obj(mesh: &TriMesh, out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads all `v` and `f` lines; other lines (normals, groups, materials, lines, points) are skipped. What has no
-/// `f` lines is refused, by what it looks like.
+/// Reads all `v` and `f` statements; others (normals, groups, materials, lines, points) are skipped. What has no
+/// faces is refused, by what it looks like.
 pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let mut words = Words::of(text);
     let mut mesh = TriMesh::default();
     // Faces may name vertices that come later: they are cut when all are known.
     let mut corners: Vec<u32> = Vec::new();
     let mut faces: Vec<(usize, usize)> = Vec::new();
-    for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
-        let number = index + 1;
-        let line = line.trim_ascii();
-        let Some((keyword, rest)) = split_keyword(line) else {
-            continue;
-        };
-        if !matches!(keyword, b"v" | b"f") {
-            continue;
+    loop {
+        match words.next() {
+            Some(b"v") => {
+                if mesh.positions.len() == MAX_VERTICES {
+                    let message = format!("more than {MAX_VERTICES} vertices");
+                    return Err(Problem::at(words.line, message));
+                }
+                mesh.positions.push(position(&mut words)?);
+            }
+            Some(b"f") => {
+                if faces.len() == MAX_TRIANGLES {
+                    let message = format!("more than {MAX_TRIANGLES} triangles");
+                    return Err(Problem::at(words.line, message));
+                }
+                let (line, first) = (words.line, corners.len());
+                let known = mesh.positions.len();
+                while let Some(token) = words.next() {
+                    if corners.len() - first == MOST_CORNERS {
+                        return Err(Problem::at(line, too_many_corners()));
+                    }
+                    let corner = corner(token, known);
+                    corners.push(corner.map_err(|message| Problem::at(words.line, message))?);
+                }
+                faces.push((line, corners.len()));
+            }
+            _ => {}
         }
-        let Ok(rest) = std::str::from_utf8(rest) else {
-            return Err(Problem::at(number, "not a text in UTF-8"));
-        };
-        if keyword == b"v" {
-            if mesh.positions.len() == MAX_VERTICES {
-                return Err(Problem::at(
-                    number,
-                    format!("more than {MAX_VERTICES} vertices"),
-                ));
-            }
-            mesh.positions
-                .push(position(rest).map_err(|message| Problem::at(number, message))?);
-        } else {
-            let known = mesh.positions.len();
-            for token in rest.split_ascii_whitespace() {
-                corners.push(corner(token, known).map_err(|message| Problem::at(number, message))?);
-            }
-            faces.push((number, corners.len()));
+        if !words.next_statement() {
+            break;
         }
     }
     if faces.is_empty() {
-        return Err(without_faces(bytes, mesh.positions.len()));
+        return Err(without_faces(text, mesh.positions.len()));
     }
     let mut start = 0;
     for (line, end) in faces {
@@ -80,7 +84,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
                 format!("`{token}` names no vertex, there are {count}"),
             ));
         }
-        triangulate(face, &mesh.positions, &mut mesh.triangles)
+        let repeated = |vertex: u32| format!("vertex `{}`", u64::from(vertex) + 1);
+        triangulate(face, &mesh.positions, repeated, &mut mesh.triangles)
             .map_err(|message| Problem::at(line, message))?;
         if mesh.triangles.len() > MAX_TRIANGLES {
             return Err(Problem::at(
@@ -92,32 +97,114 @@ pub(super) fn read(bytes: &[u8]) -> Result<TriMesh, Problem> {
     Ok(mesh)
 }
 
-fn split_keyword(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = line.iter().position(u8::is_ascii_whitespace)?;
-    Some((&line[..end], &line[end..]))
+/// The words of a file, statement by statement.
+///
+/// A statement ends with its line, unless a `\` at the end joins the next one to it; `#` begins a comment, which ends with its
+/// line whatever it ends with: comments name folders, and no vertex is to be lost for one. Lines end with `\n`, `\r\n` or `\r`.
+struct Words<'a> {
+    rest: &'a [u8],
+    /// The line of the last word, from 1.
+    line: usize,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a [u8]) -> Self {
+        Self {
+            rest: text,
+            line: 1,
+        }
+    }
+
+    /// The next word of this statement.
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            self.skip_blanks();
+            match self.rest.first()? {
+                b'\n' | b'\r' | b'#' => return None,
+                b'\\' if line_end(&self.rest[1..]) == Some(0) => {
+                    // The file ends with it.
+                    self.rest = &[];
+                    return None;
+                }
+                b'\\' => {
+                    if let Some(end) = line_end(&self.rest[1..]) {
+                        self.rest = &self.rest[1 + end..];
+                        self.line += 1;
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            let end = self.word_end();
+            let (word, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            return Some(word);
+        }
+    }
+
+    /// Goes to the next statement; whether there is one.
+    fn next_statement(&mut self) -> bool {
+        while self.next().is_some() {}
+        let end = self.rest.iter().position(|&b| b == b'\n' || b == b'\r');
+        let Some(end) = end else {
+            self.rest = &[];
+            return false;
+        };
+        let is_pair = self.rest[end..].starts_with(b"\r\n");
+        self.rest = &self.rest[end + 1 + usize::from(is_pair)..];
+        self.line += 1;
+        true
+    }
+
+    fn skip_blanks(&mut self) {
+        let blanks = self.rest.iter().take_while(|&&byte| is_blank(byte));
+        self.rest = &self.rest[blanks.count()..];
+    }
+
+    fn word_end(&self) -> usize {
+        let ends = |at: usize| match self.rest[at] {
+            b'\n' | b'\r' | b'#' => true,
+            b'\\' => at > 0 && line_end(&self.rest[at + 1..]).is_some(),
+            byte => is_blank(byte),
+        };
+        let end = (0..self.rest.len()).find(|&at| ends(at));
+        end.unwrap_or(self.rest.len())
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\x0b' | b'\x0c')
+}
+
+/// How many bytes there are to the next line, if only blanks are left on this one; 0 if the file ends with it.
+fn line_end(rest: &[u8]) -> Option<usize> {
+    let blanks = rest.iter().take_while(|&&byte| is_blank(byte)).count();
+    match rest[blanks..] {
+        [] => Some(0),
+        [b'\r', b'\n', ..] => Some(blanks + 2),
+        [b'\r' | b'\n', ..] => Some(blanks + 1),
+        _ => None,
+    }
 }
 
 /// `x y z`, of which more (a weight, a colour) is skipped.
-fn position(text: &str) -> Result<DVec3, String> {
-    let mut numbers = text.split_ascii_whitespace().map(|token| {
-        token
-            .parse::<f64>()
-            .map_err(|_| format!("`{}` is no number", short(token)))
-    });
+fn position(words: &mut Words<'_>) -> Result<DVec3, Problem> {
     let mut next = || {
-        numbers
-            .next()
-            .unwrap_or_else(|| Err("a vertex needs x, y and z".to_owned()))
+        let Some(token) = words.next() else {
+            return Err(Problem::at(words.line, "a vertex needs x, y and z"));
+        };
+        coordinate(token).map_err(|message| Problem::at(words.line, message))
     };
     Ok(DVec3::new(next()?, next()?, next()?))
 }
 
 /// The vertex of `7`, `7/1`, `7//2`, `7/1/2`, counted from 1, or from the last one if negative.
-fn corner(token: &str, known: usize) -> Result<u32, String> {
-    let vertex = token.split('/').next().unwrap_or_default();
+fn corner(token: &[u8], known: usize) -> Result<u32, String> {
+    let vertex = token.split(|&byte| byte == b'/').next();
+    let vertex = vertex.and_then(|vertex| std::str::from_utf8(vertex).ok());
     let number: i64 = vertex
-        .parse()
-        .map_err(|_| format!("`{}` is no vertex number", short(token)))?;
+        .and_then(|vertex| vertex.parse().ok())
+        .ok_or_else(|| format!("`{}` is no vertex number", short(token)))?;
     let known = i64::try_from(known).unwrap_or(i64::MAX);
     let index = if number < 0 {
         known.checked_add(number)
@@ -226,5 +313,61 @@ mod tests {
             error(&format!("{v}f 1 2")),
             Problem::at(4, "a face with 2 corners")
         );
+        // Words that stand alone on their line are no less a vertex and a face.
+        assert_eq!(error("v\n"), Problem::at(1, "a vertex needs x, y and z"));
+        assert_eq!(
+            error(&format!("{v}f")),
+            Problem::at(4, "a face with 0 corners")
+        );
+        assert_eq!(
+            error(&format!("{v}f 1 2 -2")),
+            Problem::at(4, "a face that has vertex `2` twice")
+        );
+        let many = " 1".repeat(MOST_CORNERS + 1);
+        assert_eq!(
+            error(&format!("{v}f{many}")),
+            Problem::at(4, too_many_corners())
+        );
+        // Of a joined line, the one where it stands.
+        assert_eq!(
+            error(&format!("{v}f 1 2 \\\n 9 \\\n x")),
+            Problem::at(6, "`x` is no vertex number")
+        );
+        assert_eq!(
+            error("v 0 0 \u{1b}[2J\n"),
+            Problem::at(1, "`\\u{1b}[2J` is no number")
+        );
+    }
+
+    /// Also of a vertex in a polygon, before that is cut.
+    #[test]
+    fn a_coordinate_that_is_not_finite_is_named_with_its_line() {
+        for token in ["nan", "-inf", "infinity", "1e400"] {
+            let text = format!("v 0 0 0\nv 1 0 0\nv 1 {token} 0\nv 0 1 0\nf 1 2 3 4\n");
+            assert_eq!(
+                read(text.as_bytes()).unwrap_err(),
+                Problem::at(3, format!("`{token}` is no finite number"))
+            );
+        }
+    }
+
+    #[test]
+    fn lines_are_joined_comments_are_none_and_any_line_end_will_do() {
+        let plain = b"v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3 4\n";
+        let mesh = read(plain).unwrap();
+        for text in [
+            "v 0 0 0\nv 1 \\\n0 0\nv 1 1 0\nv 0 1 0\nf 1 2 \\\n 3\\\n4",
+            "v 0 0 0\nv 1 0 0 # x\nv 1 1 0#y\nv 0 1 0\nf 1 2 3 4 # a quad\n",
+            "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1/1 2/1 \\ \r\n3/1 4/1 #",
+            "# from C:\\models\\\nv 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3 4",
+            "\u{feff}v 0 0 0\nv\t1 0 0\n\n  v 1 1 0\nv 0 1 0\n\tf 1 2\t3 4\\",
+            "v 0 0 0\rv 1 0 0\rv 1 1 0\rv 0 1 0\rf 1 2 3 4\r",
+            "g a \\\nb\nv 0 0 0\r\nv 1 0 0\r\nv 1 1 0\r\nv 0 1 0\r\nf 1 2 3 4\r\n",
+        ] {
+            assert_eq!(read(text.as_bytes()).as_ref(), Ok(&mesh), "{text}");
+        }
+        // A `\` within a line joins nothing.
+        let error = read(b"v 0 0 0\nf 1 \\ 2\n").unwrap_err();
+        assert_eq!(error, Problem::at(2, "`\\` is no vertex number"));
     }
 }

@@ -1,9 +1,10 @@
 //! Mesh files: which reader, and how much of a file is read at most.
 
-use std::io::Read as _;
 use std::path::Path;
 
-use super::{MeshError, TriMesh, obj, ply, stl};
+use weft_io::{Show as _, read_regular};
+
+use super::{FilePlace, MeshError, TriMesh, obj, ply, stl};
 
 /// Whether the name ends in `.obj`, `.ply` or `.stl`.
 pub fn is_readable_format(path: &Path) -> bool {
@@ -17,8 +18,7 @@ pub fn is_readable_format(path: &Path) -> bool {
 /// read. The mesh is not checked: see [`super::check_cloth`] and [`super::check_body`].
 ///
 /// # Errors
-/// [`MeshError::Unreadable`], [`MeshError::Format`] with the line or element,
-/// [`MeshError::TooLarge`].
+/// [`MeshError::Unreadable`], also of what is no regular file; [`MeshError::Format`] with the line or byte.
 pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
     let unreadable = |reason| MeshError::Unreadable {
         path: path.to_owned(),
@@ -26,7 +26,7 @@ pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
     };
     let malformed = |problem: Problem| MeshError::Format {
         path: path.to_owned(),
-        line: problem.line,
+        place: problem.place,
         message: problem.message,
     };
     let Some(format) = format(path) else {
@@ -34,20 +34,11 @@ pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
             "its name ends in none of .obj, .ply, .stl",
         )));
     };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    file.take(LARGEST_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    if bytes.len() as u64 > LARGEST_FILE {
-        return Err(malformed(Problem::new(format!(
-            "larger than {LARGEST_FILE} bytes"
-        ))));
-    }
+    let bytes = read_regular(path, LARGEST_FILE).map_err(unreadable)?;
     match format {
         Format::Obj => obj::read(&bytes),
         Format::Ply => ply::read(&bytes),
-        Format::Stl => stl::read(bytes),
+        Format::Stl => stl::read(&bytes),
     }
     .map_err(malformed)
 }
@@ -55,40 +46,78 @@ pub fn read_mesh(path: &Path) -> Result<TriMesh, MeshError> {
 /// What is wrong with the bytes of a file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Problem {
-    pub(super) line: Option<usize>,
+    pub(super) place: Option<FilePlace>,
     pub(super) message: String,
 }
 
 impl Problem {
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
-            line: None,
+            place: None,
             message: message.into(),
         }
     }
 
     pub(super) fn at(line: usize, message: impl Into<String>) -> Self {
         Self {
-            line: Some(line),
+            place: Some(FilePlace::Line(line)),
+            message: message.into(),
+        }
+    }
+
+    pub(super) fn at_byte(byte: usize, message: impl Into<String>) -> Self {
+        Self {
+            place: Some(FilePlace::Byte(byte)),
             message: message.into(),
         }
     }
 }
 
-/// Text from a file or a crate, on one line and cut to a length that fits a message.
-pub(super) fn short(text: &str) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let clean: String = one_line
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(LONGEST_SHOWN)
-        .collect();
-    if clean.len() < one_line.len() {
-        format!("{clean}...")
+/// Text from a file on one line, safe to show, and cut to a length that fits a message.
+pub(super) fn short(text: &[u8]) -> String {
+    let text = text.trim_ascii();
+    let head = &text[..text.len().min(LONGEST_SHOWN)];
+    let head = String::from_utf8_lossy(head);
+    if text.len() > LONGEST_SHOWN {
+        // The cut may have gone through a letter.
+        format!("{}...", head.trim_end_matches('\u{fffd}').shown())
     } else {
-        clean
+        head.shown().to_string()
     }
 }
+
+/// A number of a file as a coordinate.
+///
+/// # Errors
+/// A sentence: it is no number, or no finite one.
+pub(super) fn coordinate(token: &[u8]) -> Result<f64, String> {
+    let number = std::str::from_utf8(token)
+        .ok()
+        .and_then(|token| token.parse::<f64>().ok());
+    finite(number, token)
+}
+
+/// A number of a file that is kept in 32 bits, as a coordinate.
+///
+/// # Errors
+/// As [`coordinate`].
+pub(super) fn short_coordinate(token: &[u8]) -> Result<f64, String> {
+    let number = std::str::from_utf8(token)
+        .ok()
+        .and_then(|token| token.parse::<f32>().ok());
+    finite(number.map(f64::from), token)
+}
+
+fn finite(number: Option<f64>, token: &[u8]) -> Result<f64, String> {
+    match number {
+        Some(number) if number.is_finite() => Ok(number),
+        Some(_) => Err(format!("`{}` is no finite number", short(token))),
+        None => Err(format!("`{}` is no number", short(token))),
+    }
+}
+
+/// What stands before the text in files of some editors.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[derive(Clone, Copy)]
 enum Format {
@@ -112,7 +141,7 @@ fn format(path: &Path) -> Option<Format> {
 /// Largest file in bytes: about as many triangles as a mesh may have.
 const LARGEST_FILE: u64 = 2 << 30;
 
-/// Characters of foreign text shown in a message.
+/// Bytes of foreign text shown in a message.
 const LONGEST_SHOWN: usize = 160;
 
 #[cfg(test)]
@@ -137,12 +166,12 @@ mod tests {
         let error = read_mesh(&path).unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("{}:2: `2` names no vertex, there are 1", path.display())
+            format!("{}:2: `2` names no vertex, there are 1", path.shown())
         );
         let missing = folder.path().join("none.stl");
         let error = read_mesh(&missing).unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("cannot read {}: ", missing.display())),
+            error.starts_with(&format!("cannot read {}: ", missing.shown())),
             "{error}"
         );
         let error = read_mesh(Path::new("a.fbx")).unwrap_err().to_string();
@@ -178,11 +207,7 @@ mod tests {
     }
 
     fn read_all(bytes: &[u8]) -> usize {
-        let results = [
-            obj::read(bytes),
-            ply::read(bytes),
-            stl::read(bytes.to_vec()),
-        ];
+        let results = [obj::read(bytes), ply::read(bytes), stl::read(bytes)];
         results.iter().filter(|result| result.is_ok()).count()
     }
 
@@ -192,8 +217,8 @@ mod tests {
         assert!(obj::read(&seeds[0]).unwrap().triangles.len() == 3);
         assert!(ply::read(&seeds[1]).unwrap().triangles == [[0, 1, 2]]);
         assert_eq!(ply::read(&seeds[1]), ply::read(&seeds[2]));
-        assert!(stl::read(seeds[3].clone()).unwrap().triangles == [[0, 1, 2]]);
-        assert!(stl::read(seeds[4].clone()).unwrap().positions.len() == 1);
+        assert!(stl::read(&seeds[3]).unwrap().triangles == [[0, 1, 2]]);
+        assert!(stl::read(&seeds[4]).unwrap().positions.len() == 1);
     }
 
     proptest! {

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use weft_io::open_regular;
 
 use super::plain::open_plain;
 use super::{HistoryMark, OutputError, RunDirectory};
@@ -208,7 +209,7 @@ impl Checkpoint {
             path: path.to_owned(),
             what,
         };
-        let mut file = File::open(path).map_err(read)?;
+        let mut file = open_regular(path).map_err(read)?;
         let there = file.metadata().map_err(read)?.len();
         let mut prefix = [0; PREFIX];
         if there < PREFIX as u64 {

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use weft_io::Show as _;
 
 /// Why an output could not be written; the command turns it into exit code 5.
 ///
@@ -14,7 +15,7 @@ pub enum OutputError {
     #[error(
         "{} is not empty and is not the directory of an earlier run (it has neither a run.json nor a checkpoint of \
          ours); choose another --out or empty it",
-        path.display()
+        path.shown()
     )]
     NotARun {
         /// The directory asked for.
@@ -93,7 +94,7 @@ pub enum OutputError {
         what: String,
     },
     /// The output directory exists and is something else.
-    #[error("{} exists and is not a directory; choose another --out", path.display())]
+    #[error("{} exists and is not a directory; choose another --out", path.shown())]
     NotADirectory {
         /// The path asked for.
         path: PathBuf,
@@ -101,7 +102,7 @@ pub enum OutputError {
     /// There is no earlier run to continue.
     #[error(
         "{} holds no earlier run to continue (neither a run.json nor a checkpoint of ours)",
-        path.display()
+        path.shown()
     )]
     NothingToResume {
         /// The directory asked for.
@@ -110,14 +111,14 @@ pub enum OutputError {
     /// There is no checkpoint to go on from.
     #[error(
         "{} holds no checkpoint to go on from (state.*.ckpt); start again without --resume",
-        path.display()
+        path.shown()
     )]
     NoCheckpoint {
         /// The directory of the run.
         path: PathBuf,
     },
     /// A file or directory could not be written: permission, a full disk, a lost directory.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}", path.shown())]
     Write {
         /// The file or directory, under its final name.
         path: PathBuf,
@@ -125,7 +126,7 @@ pub enum OutputError {
         source: io::Error,
     },
     /// A file of an earlier run could not be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.shown())]
     Read {
         /// The file.
         path: PathBuf,
@@ -133,7 +134,7 @@ pub enum OutputError {
         source: io::Error,
     },
     /// A file of an earlier run is not what its name says.
-    #[error("{} cannot be understood: {what}", path.display())]
+    #[error("{} cannot be understood: {}", path.shown(), what.shown())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -141,7 +142,7 @@ pub enum OutputError {
         what: String,
     },
     /// The data handed over do not fit together; nothing was written.
-    #[error("{} was not written: {what}", path.display())]
+    #[error("{} was not written: {what}", path.shown())]
     Inconsistent {
         /// The file that would have been written.
         path: PathBuf,

@@ -590,7 +590,7 @@ mod tests {
         assert_eq!((frame.bodies[0].pairs, frame.bodies[0].inside), (0, 1));
         // Four edges of the box, one of them with the diagonals of its sides, pass through the triangle.
         assert!(frame.bodies[1].pairs >= 4, "{frame:?}");
-        let path = run.file(&frame.file);
+        let path = root.path().join(&frame.file);
         let [crosses, bodies] = ["crosses", "body"].map(|name| read_integers(&path, name).unwrap());
         assert_eq!((crosses[0], bodies[0]), (2, 0));
         assert!(bodies.len() > 4 && bodies[1..].iter().all(|body| *body == 3));

@@ -5,11 +5,11 @@
 //! schema, a changed meaning makes it 2. Numbers that are not finite are written as `null`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
+use weft_io::read_regular;
 use weft_report::{Efficiency, Phase as PhaseRecord};
 use weft_runtime::trace::Sharing;
 
@@ -321,6 +321,8 @@ pub struct ResultRecord {
 impl RunRecord {
     /// The layout written by this version.
     pub const SCHEMA: u32 = 1;
+    /// Largest file that is read, in bytes: a rank takes some 600, and scenes have at most 65,536.
+    const LARGEST: u64 = 256 << 20;
 
     /// The record of a run that starts.
     #[must_use]
@@ -386,14 +388,22 @@ impl RunRecord {
     /// schema.
     pub fn read(directory: &Path) -> Result<Self, OutputError> {
         let path = directory.join(RunDirectory::RECORD);
-        let bytes = fs::read(&path).map_err(OutputError::read(&path))?;
+        let bytes = read_regular(&path, Self::LARGEST).map_err(OutputError::read(&path))?;
         let malformed = |what: String| OutputError::Malformed {
             path: path.clone(),
             what,
         };
-        let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))?;
-        match value["schema"].as_u64() {
+        // The rest may mean something else in a later schema.
+        #[derive(Deserialize)]
+        struct Head {
+            #[serde(default)]
+            schema: Option<u64>,
+        }
+        let head: Head = match serde_json::from_slice(&bytes) {
+            Err(error) if error.is_data() => return Err(malformed("no \"schema\"".to_owned())),
+            head => head.map_err(|error| malformed(error.to_string()))?,
+        };
+        match head.schema {
             Some(schema) if schema == u64::from(Self::SCHEMA) => {}
             Some(schema) => {
                 let known = Self::SCHEMA;
@@ -403,12 +413,14 @@ impl RunRecord {
             }
             None => return Err(malformed("no \"schema\"".to_owned())),
         }
-        serde_json::from_value(value).map_err(|error| malformed(error.to_string()))
+        serde_json::from_slice(&bytes).map_err(|error| malformed(error.to_string()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn started() -> RunRecord {

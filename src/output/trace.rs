@@ -4,10 +4,10 @@
 //! [`Timeline`] in the runtime's wire format, with times by its own clock and with what is known of that clock. From these the
 //! merged file can be made again.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use weft_io::read_regular;
 use weft_report::{read_trace_file, write_trace_file};
 use weft_runtime::comm::Rank;
 use weft_runtime::trace::{Timeline, write_timelines};
@@ -37,7 +37,7 @@ pub fn write_rank_trace(
 /// # Errors
 /// [`OutputError::Read`]; [`OutputError::Malformed`] if it is no trace of a rank.
 pub fn read_rank_trace(path: &Path) -> Result<Timeline, OutputError> {
-    let bytes = fs::read(path).map_err(OutputError::read(path))?;
+    let bytes = read_regular(path, u64::MAX).map_err(OutputError::read(path))?;
     let malformed = |what: String| OutputError::Malformed {
         path: path.to_owned(),
         what,
@@ -58,6 +58,8 @@ pub fn write_trace(run: &RunDirectory, timelines: &[Timeline]) -> Result<PathBuf
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use weft_runtime::wire;
 
     use super::*;

@@ -3,10 +3,10 @@
 //!
 //! Not here: other arrays, and files of other programs.
 
-use std::fs;
 use std::path::Path;
 
 use glam::DVec3;
+use weft_io::read_regular;
 
 use super::OutputError;
 use crate::mesh::TriMesh;
@@ -71,7 +71,7 @@ pub fn read_integers(path: &Path, name: &str) -> Result<Vec<u32>, OutputError> {
 }
 
 fn read<T>(path: &Path, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, OutputError> {
-    let file = fs::read(path).map_err(OutputError::read(path))?;
+    let file = read_regular(path, u64::MAX).map_err(OutputError::read(path))?;
     parse(&file).ok_or_else(|| OutputError::Malformed {
         path: path.to_owned(),
         what: "it is no frame that weft wrote, or not all of it".to_owned(),
@@ -124,6 +124,8 @@ fn attribute<T: std::str::FromStr>(element: &str, name: &str) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::{DataArray, PolyData, RunDirectory, Values, write_vtp};
     use super::*;
 

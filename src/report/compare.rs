@@ -10,6 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use glam::DVec3;
+use weft_io::{Show as _, read_text};
 
 use crate::output::{HistoryRow, HistoryWriter, OutputError, RunRecord, read_points};
 
@@ -51,12 +52,7 @@ pub fn compare(a: &Path, b: &Path) -> Result<Comparison, OutputError> {
 }
 
 fn read_record(run: &Path) -> Result<RunRecord, OutputError> {
-    let path = run.join("run.json");
-    let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
-    serde_json::from_str(&text).map_err(|error| OutputError::Malformed {
-        path,
-        what: error.to_string(),
-    })
+    RunRecord::read(run)
 }
 
 /// `history.csv` as it is.
@@ -67,8 +63,12 @@ struct History {
 
 fn read_history(run: &Path) -> Result<History, OutputError> {
     let path = run.join(HistoryWriter::FILE);
-    let text = fs::read_to_string(&path).map_err(OutputError::read(&path))?;
-    let cells = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let text = read_text(&path, u64::MAX).map_err(OutputError::read(&path))?;
+    // What differs is shown.
+    let cells = |line: &str| {
+        let cells = line.split(',').map(|cell| cell.shown().to_string());
+        cells.collect::<Vec<_>>()
+    };
     // A killed run may leave a part of a line.
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
     let mut lines = complete.lines().filter(|line| !line.starts_with('#'));
@@ -89,8 +89,11 @@ fn read_history(run: &Path) -> Result<History, OutputError> {
 impl Comparison {
     fn records(&mut self, a: &RunRecord, b: &RunRecord) {
         if a.scene.sha256 != b.scene.sha256 {
-            self.differs
-                .push(format!("scene: {} and {}", a.scene.name, b.scene.name));
+            self.differs.push(format!(
+                "scene: {} and {}",
+                a.scene.name.shown(),
+                b.scene.name.shown()
+            ));
         }
         match (&a.result, &b.result) {
             (Some(a), Some(b)) => {
@@ -229,7 +232,9 @@ fn frames_of(run: &Path) -> Result<BTreeSet<String>, OutputError> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(&folder).map_err(OutputError::read(&folder))? {
         let name = entry.map_err(OutputError::read(&folder))?.file_name();
-        let name = name.to_string_lossy().into_owned();
+        let Ok(name) = name.into_string() else {
+            continue;
+        };
         if name.starts_with("cloth.") && name.ends_with(".vtp") {
             names.insert(name);
         }

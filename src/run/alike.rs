@@ -332,7 +332,7 @@ mod tests {
     use weft_runtime::comm::virtual_time::{self, VirtualOptions};
 
     use super::*;
-    use crate::run::{Driver, Show, Stop, run_rank};
+    use crate::run::{Begun, Driver, Show, Stop, run_rank};
     use crate::scene::Scene;
 
     fn steps(count: Option<u64>) -> Given {
@@ -442,6 +442,8 @@ mod tests {
             steps: Some(2),
             out: out.to_owned(),
             resume: None,
+            overwrite: false,
+            begun: Begun::default(),
             stop: Stop::default(),
             trace: None,
             record: None,
@@ -463,7 +465,7 @@ mod tests {
     #[test]
     fn ranks_that_take_part_in_other_runs_end_before_anything_is_written() {
         type Change = fn(&mut RunOptions);
-        let changes: [(Change, &str); 9] = [
+        let changes: [(Change, &str); 11] = [
             (
                 |o| o.steps = Some(3),
                 "--steps 3 where ranks 0 and 2 have --steps 2",
@@ -482,6 +484,8 @@ mod tests {
                 |o| o.resume = Some(Resume::Newest),
                 "--resume where ranks 0 and 2 have no --resume",
             ),
+            (|o| o.resume = Some(Resume::Auto), "--resume=auto where"),
+            (|o| o.overwrite = true, "--overwrite where"),
             (|o| o.trace = "1..".parse().ok(), "--trace=1.. where"),
             (|o| o.audit = Some(Audit::Strict), "--audit=strict where"),
             (|o| o.record = Some(None), "--record where"),

@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_io::{Printable, Show as _};
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{LaunchError, launch};
 use weft_runtime::comm::virtual_time::{self, Computation, Network, VirtualOptions};
@@ -219,7 +220,7 @@ pub enum RunError {
     #[error(transparent)]
     Output(#[from] OutputError),
     /// A checkpoint of another scene.
-    #[error("cannot go on from {}, a state of another scene: {what}", path.display())]
+    #[error("cannot go on from {}, a state of another scene: {}", path.shown(), what.shown())]
     OtherScene {
         /// The checkpoint.
         path: PathBuf,
@@ -551,7 +552,7 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
     if options.progress != Show::Nothing {
         for caution in &start.cautions {
             // There is nobody else to tell.
-            drop(writeln!(io::stderr(), "warning: {caution}"));
+            drop(writeln!(io::stderr(), "warning: {}", Printable(caution)));
         }
         let overshoot = match options.steps {
             None => world.scene().time.overshoot(),
@@ -561,7 +562,7 @@ fn begin(world: &World, options: &RunOptions) -> Result<(Start, RunRecord), RunE
             drop(writeln!(io::stderr(), "note: {sizes}"));
         }
         for note in uneven.into_iter().chain(overshoot) {
-            drop(writeln!(io::stderr(), "note: {note}"));
+            drop(writeln!(io::stderr(), "note: {}", Printable(&note)));
         }
     }
     Ok((start, record))

@@ -51,7 +51,8 @@ pub(super) fn record(scene: &Scene, options: &RunOptions, quality: PartitionReco
     };
     let scene_record = SceneRecord {
         name: scene.name.clone(),
-        path: scene.path.as_ref().map(|p| p.display().to_string()),
+        // What is no UTF-8 is lost: JSON is text.
+        path: (scene.path.as_ref()).map(|path| path.to_string_lossy().into_owned()),
         sha256: scene.sha256.clone(),
         trajectory: Some(trajectory(scene)),
     };

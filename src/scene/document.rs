@@ -152,7 +152,11 @@ impl Node {
                     })
                     .node)
             }
-            other => Err(format!("`{path}` is {}, it has no keys", other.kind())),
+            other => Err(format!(
+                "`{}` is {}, it has no keys",
+                Short(path),
+                other.kind()
+            )),
         }
     }
 
@@ -195,6 +199,7 @@ fn element_index(elements: &[Node], part: &str, path: &str) -> Result<Option<usi
             1 => "it has only element 0".to_owned(),
             _ => format!("its elements are 0 to {}", count - 1),
         };
+        let (path, part) = (Short(path), Short(part));
         return Err(format!("`{path}` has no element {part}; {range}"));
     }
     if let Some(index) = elements
@@ -207,7 +212,7 @@ fn element_index(elements: &[Node], part: &str, path: &str) -> Result<Option<usi
         return Ok(None);
     }
     let hint = did_you_mean(nearest(part, elements.iter().filter_map(Node::name)));
-    let part = Short(part);
+    let (path, part) = (Short(path), Short(part));
     Err(format!(
         "`{path}` has {count} elements; name one by index or name, not `{part}`{hint}"
     ))

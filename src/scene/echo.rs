@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use glam::DVec3;
+use weft_io::Show as _;
 use weft_runtime::Interval;
 
 use super::{
@@ -414,7 +415,15 @@ fn vector(v: DVec3) -> String {
     format!("[{:?}, {:?}, {:?}]", v.x, v.y, v.z)
 }
 
-/// A TOML text with its quotes.
+/// A TOML text with its quotes. What is not safe to show is written in ASCII, with TOML's own escapes: it is read again as it was.
 fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
+    if text.shown().to_string() == text {
+        return toml::Value::from(text).to_string();
+    }
+    let letters = text.chars().map(|letter| match letter {
+        '"' | '\\' => format!("\\{letter}"),
+        ' '..='~' => letter.to_string(),
+        _ => format!("\\U{:08X}", u32::from(letter)),
+    });
+    format!("\"{}\"", letters.collect::<String>())
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use weft_io::Show as _;
 
 /// Why a scene was refused. The command ends with exit code 3 on any of these.
 ///
@@ -11,7 +12,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum SceneError {
     /// There is no such file.
-    #[error("no scene file at {}{}", path.display(), did_you_mean(nearest.as_deref()))]
+    #[error("no scene file at {}{}", path.shown(), did_you_mean(nearest.as_deref()))]
     Missing {
         /// The path that was tried.
         path: PathBuf,
@@ -19,7 +20,7 @@ pub enum SceneError {
         nearest: Option<String>,
     },
     /// The file is there and cannot be read.
-    #[error("cannot read {}: {reason}", path.display())]
+    #[error("cannot read {}: {reason}", path.shown())]
     Unreadable {
         /// The path that was tried.
         path: PathBuf,
@@ -85,7 +86,7 @@ impl fmt::Display for Place {
         match self {
             Self::Text { path, line, column } => {
                 match path {
-                    Some(path) => write!(f, "{}:{line}", path.display())?,
+                    Some(path) => write!(f, "{}:{line}", path.shown())?,
                     None => write!(f, "scene:{line}")?,
                 }
                 column.map_or(Ok(()), |column| write!(f, ":{column}"))
@@ -113,7 +114,9 @@ impl fmt::Display for Listed<'_> {
 
 /// `; did you mean `x`?`, or nothing.
 pub(super) fn did_you_mean(name: Option<&str>) -> String {
-    name.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+    name.map_or(String::new(), |name| {
+        format!("; did you mean `{}`?", name.shown())
+    })
 }
 
 /// The name in the folder of `path` that is most like its own name.

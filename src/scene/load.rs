@@ -39,7 +39,7 @@ impl Scene {
                 reason,
             },
         };
-        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let file = weft_io::open_regular(path).map_err(unreadable)?;
         let mut bytes = Vec::new();
         file.take(LONGEST_TEXT as u64 + 1)
             .read_to_end(&mut bytes)

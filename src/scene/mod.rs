@@ -55,6 +55,7 @@ pub use error::{Place, Problem, SceneError};
 pub use fabrics::Fabric;
 pub use motion::{Interpolation, Keyframe, Motion, Turn};
 use quantity::Number;
+pub use quantity::parse_time;
 
 /// A checked scene.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use glam::DVec3;
@@ -16,6 +17,7 @@ use super::{
     Axis, Body, Cloth, ClothSource, Held, Keyframe, Material, Motion, Pin, Shape, Slide, Surface,
     defaults,
 };
+use weft_io::{Show as _, open_regular};
 
 /// What the reading of one object needs to know of the rest of the scene.
 #[derive(Debug)]
@@ -471,13 +473,16 @@ fn file(table: &Table<'_>, key: &'static str, folder: Option<&Path>) -> PathBuf 
             format!("`{}` is no .obj, .ply or .stl file", Short(text)),
         );
     } else if path.is_dir() {
-        table.note(
-            key,
-            format!("{} is a directory, not a file", path.display()),
-        );
-    } else if !path.is_file() {
-        let hint = did_you_mean(nearest_file(&path).as_deref());
-        table.note(key, format!("no file at {}{hint}", path.display()));
+        table.note(key, format!("{} is a directory, not a file", path.shown()));
+    } else if let Err(error) = open_regular(&path) {
+        let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+        let message = if is_absent {
+            let hint = did_you_mean(nearest_file(&path).as_deref());
+            format!("no file at {}{hint}", path.shown())
+        } else {
+            format!("cannot read {}: {error}", path.shown())
+        };
+        table.note(key, message);
     }
     path
 }

@@ -3,6 +3,8 @@
 //! In: a text such as `"0.15 kg/m2"`. Out: its value in SI units and its [`Dimension`], the exponents
 //! of metre, kilogram, second and radian. The reader compares that with what a key wants.
 //!
+//! A number may be a fraction: `"1/480 s"` is one division of two numbers that are exact.
+//!
 //! A unit is a product of factors separated by spaces, `*` or `·`; `/` divides by the one factor
 //! after it (`"J/kg/K"`-style chains divide by each); exponents are `m2`, `m^2`, `m²`, `m-2`.
 //! Conversions are one multiplication or division by an exact number, so that `"5 ms"` and `0.005`
@@ -10,6 +12,8 @@
 
 use std::f64::consts::PI;
 use std::fmt;
+
+use weft_io::Show as _;
 
 use super::nearest::nearest;
 
@@ -108,7 +112,7 @@ impl fmt::Display for Dimension {
 }
 
 impl Quantity {
-    /// Reads `"<number> <unit>"`; without a unit it is a plain number.
+    /// Reads `"<number> <unit>"`, where the number may be a fraction; without a unit it is a plain number.
     ///
     /// # Errors
     /// A sentence that says what is wrong, without naming the key.
@@ -118,9 +122,16 @@ impl Quantity {
         let Ok(mut value) = number.parse::<f64>() else {
             return Err(format!("`{}` does not begin with a number", Short(text)));
         };
+        let (divisor, unit) = split_divisor(unit).map_err(|divisor| {
+            format!(
+                "`{}` is divided by `{}`, which is no number above zero",
+                Short(text),
+                Short(divisor)
+            )
+        })?;
         let mut dimension = Dimension::NUMBER;
         // Numerator and denominator are kept apart: both are exact for all but angles.
-        let (mut numerator, mut denominator) = (1.0, 1.0);
+        let (mut numerator, mut denominator) = (1.0, divisor);
         for (sign, factor) in factors(unit, text)? {
             let (symbol, power) = split_power(factor, text)?;
             if symbol == "1" && sign == 1 {
@@ -130,8 +141,9 @@ impl Quantity {
                 let hint = nearest(symbol, UNITS.iter().map(|u| u.symbol))
                     .map_or(String::new(), |near| format!(" (did you mean `{near}`?)"));
                 return Err(format!(
-                    "`{}` has an unknown unit `{symbol}`{hint}",
-                    Short(text)
+                    "`{}` has an unknown unit `{}`{hint}",
+                    Short(text),
+                    Short(symbol)
                 ));
             };
             let power = sign * power;
@@ -161,22 +173,15 @@ impl Quantity {
     }
 }
 
-/// Text from outside, cut to a length that fits a message.
+/// Text from outside, safe to show, cut to a length that fits a message.
 pub(super) struct Short<'a>(pub(super) &'a str);
 
 impl fmt::Display for Short<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, character) in self.0.chars().enumerate() {
-            if index == LONGEST_SHOWN {
-                return f.write_str("…");
-            }
-            if character.is_control() {
-                write!(f, "{}", character.escape_default())?;
-            } else {
-                write!(f, "{character}")?;
-            }
+        match self.0.char_indices().nth(LONGEST_SHOWN) {
+            Some((end, _)) => write!(f, "{}…", self.0[..end].shown()),
+            None => write!(f, "{}", self.0.shown()),
         }
-        Ok(())
     }
 }
 
@@ -232,6 +237,41 @@ fn split_number(text: &str) -> (&str, &str) {
     (&text[..end], text[end..].trim())
 }
 
+/// What a number is divided by if it is a fraction, else 1; and what comes after. `/s` is a unit, `/480` makes a fraction.
+///
+/// # Errors
+/// What is no number above zero. A sign belongs before the fraction.
+fn split_divisor(rest: &str) -> Result<(f64, &str), &str> {
+    let after = rest.strip_prefix('/').map(str::trim_start);
+    let Some(after) =
+        after.filter(|after| after.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+    else {
+        return Ok((1.0, rest));
+    };
+    let (number, unit) = split_number(after);
+    match number.parse::<f64>() {
+        Ok(divisor) if divisor.is_finite() && divisor > 0.0 => Ok((divisor, unit)),
+        _ => Err(if number.is_empty() { after } else { number }),
+    }
+}
+
+/// A time in s, as in `"5 ms"` or `"1/480 s"`; a number without a unit is one of `plain` s.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn parse_time(text: &str, plain: f64) -> Result<f64, String> {
+    let quantity = Quantity::parse(text)?;
+    match quantity.dimension {
+        Dimension::TIME => Ok(quantity.value),
+        Dimension::NUMBER if !text.contains('%') => Ok(quantity.value * plain),
+        other => Err(format!(
+            "`{}` is {other}, and a time is wanted, such as \"{}\"",
+            Short(text),
+            Dimension::TIME.example()
+        )),
+    }
+}
+
 /// Divides a unit into factors with the sign of their exponent.
 fn factors<'a>(unit: &'a str, text: &str) -> Result<Vec<(i8, &'a str)>, String> {
     let bad = || format!("`{}` has a malformed unit", Short(text));
@@ -285,6 +325,8 @@ fn split_power<'a>(factor: &'a str, text: &str) -> Result<(&'a str, i8), String>
     };
     let (symbol, power) = factor.split_at(start);
     match power.trim_start_matches('^').parse::<i8>() {
+        // A number is no unit.
+        _ if symbol.is_empty() => Err(format!("`{}` has a malformed unit", Short(text))),
         Ok(power) if (-9..=9).contains(&power) && power != 0 => Ok((symbol, power)),
         _ => Err(format!("`{}` has a malformed unit", Short(text))),
     }
@@ -353,6 +395,7 @@ const UNITS: &[Unit] = &[
     unit("µs", 1.0, 1e6, Dimension::TIME),
     unit("ns", 1.0, 1e9, Dimension::TIME),
     unit("min", 60.0, 1.0, Dimension::TIME),
+    unit("h", 3600.0, 1.0, Dimension::TIME),
     unit("Hz", 1.0, 1.0, Dimension::RATE),
     unit("kg", 1.0, 1.0, Dimension::MASS),
     unit("g", 1.0, 1e3, Dimension::MASS),
@@ -412,6 +455,66 @@ mod tests {
         reads("0.1 /s", 0.1, Dimension::RATE);
         reads("50 %", 0.5, Dimension::NUMBER);
         reads("3", 3.0, Dimension::NUMBER);
+    }
+
+    /// The nearest number to the fraction, in whatever unit: no step of the way there rounds.
+    #[test]
+    fn fractions_are_divided_once() {
+        for text in [
+            "1/480 s",
+            "1/480s",
+            "1 / 480 s",
+            "1000/480 ms",
+            "1e3/480 ms",
+        ] {
+            reads(text, 1.0 / 480.0, Dimension::TIME);
+        }
+        reads("1/60 min", 1.0, Dimension::TIME);
+        reads("1/3 ms", 1.0 / 3000.0, Dimension::TIME);
+        reads("-1/3 m", -1.0 / 3.0, Dimension::LENGTH);
+        reads("2/3", 2.0 / 3.0, Dimension::NUMBER);
+        reads("1/3 %", 1.0 / 300.0, Dimension::NUMBER);
+        reads("1/3 1/s", 1.0 / 3.0, Dimension::RATE);
+        reads("1/3 /s", 1.0 / 3.0, Dimension::RATE);
+        reads("1/3 kg/m2", 1.0 / 3.0, Dimension::AREA_DENSITY);
+        reads("1/2.5e1 s", 0.04, Dimension::TIME);
+        reads("0.1 1/s", 0.1, Dimension::RATE);
+        let error = |text| Quantity::parse(text).unwrap_err();
+        let zero = "`1/0 s` is divided by `0`, which is no number above zero";
+        assert_eq!(error("1/0 s"), zero);
+        assert!(error("1/1e999 s").contains("is divided by `1e999`"));
+        assert!(error("1/1.2.3 s").contains("is divided by `1.2.3`"));
+        assert!(error("1/. s").contains("is divided by `. s`"));
+        assert_eq!(error("1/-480 s"), "`1/-480 s` has a malformed unit");
+        assert_eq!(error("1/2/3 s"), "`1/2/3 s` has a malformed unit");
+        assert_eq!(error("1/ s/"), "`1/ s/` has a malformed unit");
+    }
+
+    #[test]
+    fn times_of_the_command_line_have_units_or_are_plain() {
+        assert_eq!(parse_time("1/480 s", 1.0), Ok(1.0 / 480.0));
+        assert_eq!(parse_time("250ms", 1.0), Ok(0.25));
+        assert_eq!(parse_time("0.5", 3600.0), Ok(1800.0));
+        assert_eq!(parse_time("1/4", 3600.0), Ok(900.0));
+        assert_eq!(parse_time("90 min", 3600.0), Ok(5400.0));
+        assert_eq!(parse_time("1.5h", 3600.0), Ok(5400.0));
+        let error = parse_time("2 kg", 1.0).unwrap_err();
+        assert_eq!(
+            error,
+            "`2 kg` is a mass, and a time is wanted, such as \"5 ms\""
+        );
+        assert!(parse_time("50 %", 1.0).is_err() && parse_time("", 1.0).is_err());
+    }
+
+    #[test]
+    fn what_is_shown_of_a_text_acts_on_nothing() {
+        let error = Quantity::parse("\u{1b}[2J\n\u{202e}").unwrap_err();
+        assert_eq!(
+            error,
+            "`\\u{1b}[2J\\n\\u{202e}` does not begin with a number"
+        );
+        let error = Quantity::parse("5 \u{9b}x").unwrap_err();
+        assert!(error.ends_with("unknown unit `\\u{9b}x`"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use glam::DVec3;
 use proptest::prelude::*;
+use weft_io::Show as _;
 
 use weft_runtime::{POLICIES, Policy, Split};
 
@@ -1009,7 +1010,7 @@ fn missing_and_unreadable_files_are_named() {
     let error = Scene::load(&at("drap.toml"), &[]).unwrap_err();
     let expected = format!(
         "no scene file at {}; did you mean `drape.toml`?",
-        at("drap.toml").display()
+        at("drap.toml").shown()
     );
     assert_eq!(error.to_string(), expected);
     let error = Scene::load(folder.path(), &[]).unwrap_err();
@@ -1033,8 +1034,8 @@ fn missing_and_unreadable_files_are_named() {
         .to_string();
     let expected = format!(
         "{}:2: cloth.mesh: no file at {}; did you mean `shirt.obj`?",
-        path.display(),
-        at("shrt.obj").display()
+        path.shown(),
+        at("shrt.obj").shown()
     );
     assert_eq!(error, expected);
     let error = Scene::parse(&cloth("shirt.fbx"), Some(&path), &[])

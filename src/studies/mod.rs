@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use weft_io::Show as _;
 use weft_study::directory::{DirectoryError, claim};
 use weft_study::plan::{Plan, parse_ranks};
 use weft_study::record::{Record, RecordError};
@@ -27,7 +28,7 @@ use self::recording::record;
 use self::subject::{OfScene, Subject, subjects};
 use crate::cli::StudyArguments;
 use crate::plots::Plots;
-use crate::{Failure, say, signals};
+use crate::{Failure, say, signals, tell};
 
 /// What is studied unless said.
 const RANKS: &str = "1..16";
@@ -162,7 +163,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
     if !arguments.quiet
         && let Some(text) = known_before(&results)
     {
-        drop(writeln!(io::stderr(), "{text}"));
+        tell("", text);
     }
     let rows = tables::rows(&plan, &results);
     let file = |name: &str, bytes: &[u8]| {
@@ -192,7 +193,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
     let gone = plots.remove_others(&study.out, &earlier);
     if !arguments.quiet && gone > 0 {
         let text = format!("{gone} files of plots of an earlier plan were removed");
-        drop(writeln!(io::stderr(), "{text}"));
+        tell("", text);
     }
     let mut text = tables::text(&rows, "collide");
     if !plan.collide_only {
@@ -201,7 +202,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
     say(format_args!(
         "{text}Wrote study.csv, study.json and {} plots (SVG and PNG) to {}\n",
         plots.count(),
-        study.out.display()
+        study.out.shown()
     ))
 }
 
@@ -313,11 +314,10 @@ impl Study<'_> {
     fn stopped(&self, at: &str, goes_on: &str) -> Failure {
         let cause = self.stop.cause();
         let by = cause.map_or_else(String::new, |cause| format!(" by {cause}"));
-        // There is nobody else to tell.
-        drop(writeln!(
-            io::stderr(),
-            "stopped{by} {at}; the same command {goes_on}"
-        ));
+        tell(
+            "stopped",
+            format_args!("{by} {at}; the same command {goes_on}"),
+        );
         let signal = match cause {
             Some(Cause::Signal(number)) => u8::try_from(number).unwrap_or(0),
             _ => 0,

@@ -1,8 +1,10 @@
 //! Points of a study that are runs on this machine, each a process or a job of several: `--real`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use weft_io::{Printable, Show as _};
 use weft_study::mixture::Mixture;
 use weft_study::plan::{Plan, Point};
 use weft_study::sweep::{Measured, Source, SweepError};
@@ -54,11 +56,13 @@ impl Source for Real {
         // An earlier run of this point was the study's own, and is of no use to it.
         discard(&out).map_err(|error| failed(error.to_string()))?;
         let weft = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-        let mut words: Vec<String> = (self.launch.iter())
+        let launch: Vec<String> = (self.launch.iter())
             .flat_map(|launch| launch.split_whitespace())
             .map(|word| word.replace("{}", &point.ranks.to_string()))
             .collect();
-        words.push(weft.display().to_string());
+        let words: Vec<OsString> = (launch.iter().map(OsString::from))
+            .chain([weft.into_os_string()])
+            .collect();
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
@@ -82,23 +86,25 @@ impl Source for Real {
             command.args(["--steps", &steps.to_string()]);
         }
         if let Some(checkpoint) = &self.resume {
-            command.arg(format!("--resume={}", checkpoint.display()));
+            let mut word = OsString::from("--resume=");
+            word.push(checkpoint);
+            command.arg(word);
         }
         let ended = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .output();
-        let ended = ended.map_err(|error| failed(format!("{}: {error}", words[0])))?;
+        let ended = ended.map_err(|error| failed(format!("{}: {error}", words[0].shown())))?;
         if !ended.status.success() {
             let code = ended.status.code().and_then(|code| u8::try_from(code).ok());
             let said = String::from_utf8_lossy(&ended.stderr);
             let said = match said.trim() {
                 "" => ", without a word".to_owned(),
-                words => format!(": {words}"),
+                words => format!(": {}", Printable(words)),
             };
-            let by = match words.split_last() {
-                Some((_, launch)) if !launch.is_empty() => format!(" by `{}`", launch.join(" ")),
-                _ => String::new(),
+            let by = match &launch[..] {
+                [] => String::new(),
+                launch => format!(" by `{}`", launch.join(" ").shown()),
             };
             return Err(SweepError::Run {
                 what: format!(
@@ -122,7 +128,7 @@ impl Source for Real {
                 code: 2,
             });
         }
-        measured(&record).ok_or_else(|| failed(format!("{} has no times", out.display())))
+        measured(&record).ok_or_else(|| failed(format!("{} has no times", out.shown())))
     }
 }
 

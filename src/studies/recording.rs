@@ -7,15 +7,16 @@
 //! | `records/NAME/record.of` | of what `record.weftrec` beside it is; written last |
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
+use weft_io::{Show as _, read_text};
 use weftwork::output::{Checkpoint, write_whole};
 use weftwork::run::{Begun, Driver, RECORD_FILE, Resume, RunOptions, Show, run};
 
 use super::Study;
 use super::subject::OfScene;
-use crate::Failure;
+use crate::{Failure, command_line, tell};
 
 /// The record of a scene in the study's directory; made, unless it is there and of the same run.
 ///
@@ -35,7 +36,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
     );
     let write =
         |note: &Path| write_whole(note, |out| out.write_all(what.as_bytes())).map_err(io_failure);
-    let is_of = |note: &Path| fs::read_to_string(note).is_ok_and(|text| text == what);
+    let is_of = |note: &Path| read_text(note, u64::MAX).is_ok_and(|text| text == what);
     let (note, begun) = (
         folder.join("record.of"),
         records.join(format!("{name}.begun")),
@@ -47,7 +48,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
     let goes_on = if is_of(&begun) { stopped_at()? } else { None };
     if !arguments.quiet {
         let on = if goes_on.is_some() { ", going on" } else { "" };
-        drop(writeln!(io::stderr(), "recording {name}{on}"));
+        tell("recording ", format_args!("{name}{on}"));
     }
     fs::create_dir_all(&records).map_err(io_error(&records))?;
     write(&begun)?;
@@ -76,7 +77,7 @@ pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure
         } else {
             Show::Lines
         },
-        command: std::env::args().collect(),
+        command: command_line(),
         hosts: Vec::new(),
         mpi: None,
         begun: Begun::default(),
@@ -112,7 +113,7 @@ fn remove(path: &Path) -> Result<(), Failure> {
 }
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> Failure {
-    move |source| io_failure(format_args!("{}: {source}", path.display()))
+    move |source| io_failure(format_args!("{}: {source}", path.shown()))
 }
 
 fn io_failure(error: impl std::fmt::Display) -> Failure {

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use weft_io::Show as _;
 use weft_study::directory::is_study;
 use weft_study::layout::LayoutError;
 use weft_study::plan::Plan;
@@ -92,7 +93,7 @@ pub(super) fn subjects(arguments: &StudyArguments, plan: &Plan) -> Result<Vec<Su
             if taken(&subjects, &of.name) {
                 let message = format!(
                     "{}: there is another `{}` in this study; call the file something else, or study them one after the other",
-                    input.display(),
+                    input.shown(),
                     of.name
                 );
                 return Err(Failure { code: 2, message });
@@ -121,12 +122,12 @@ fn record_of(arguments: &StudyArguments, input: &Path) -> Result<Option<PathBuf>
         let message = format!(
             "{}: --full, --real, --patches, --set, --steps, --record and --resume want a scene: a record knows neither \
              physics nor mesh",
-            input.display()
+            input.shown()
         );
         return Err(Failure { code: 2, message });
     }
     if input.is_dir() && !path.is_file() {
-        let shown = input.display();
+        let shown = input.shown();
         let message = if is_study(input) {
             format!(
                 "{shown} is the directory of a study; name its scene again, or one of the records in {shown}/records"

@@ -9,11 +9,14 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 use thiserror::Error;
+use weft_io::{Show as _, read_regular};
 
 /// The file that says so.
 pub const OF: &str = "study.of";
 /// Its first line.
 const MAGIC: &str = "weft study 1";
+/// Its largest size in bytes.
+const LARGEST_NOTE: u64 = 64 << 20;
 /// The folder of points.
 pub const POINTS: &str = "points";
 
@@ -21,7 +24,7 @@ pub const POINTS: &str = "points";
 #[derive(Debug, Error)]
 pub enum DirectoryError {
     /// It cannot be read or made.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", path.shown())]
     Io {
         /// The file.
         path: PathBuf,
@@ -29,19 +32,19 @@ pub enum DirectoryError {
         source: io::Error,
     },
     /// A directory that holds something else.
-    #[error("{} holds files, but no study; choose another --out", path.display())]
+    #[error("{} holds files, but no study; choose another --out", path.shown())]
     Foreign {
         /// The directory.
         path: PathBuf,
     },
     /// Another process makes a study in it at this moment.
-    #[error("another study is at work in {}; wait for its end, or choose another --out", path.display())]
+    #[error("another study is at work in {}; wait for its end, or choose another --out", path.shown())]
     Busy {
         /// The directory.
         path: PathBuf,
     },
     /// A study of other scenes, whose tables and plots would be lost.
-    #[error("{} holds a study of {there}, this one is of {here}; choose another --out, or remove that one", path.display())]
+    #[error("{} holds a study of {}, this one is of {here}; choose another --out, or remove that one", path.shown(), there.shown())]
     OtherScenes {
         /// The directory.
         path: PathBuf,
@@ -163,7 +166,7 @@ pub(crate) fn temporary(path: &Path) -> io::Result<NamedTempFile> {
 /// The scenes of the study in a directory; `None` if there is none.
 fn scenes(out: &Path) -> Result<Option<Vec<String>>, DirectoryError> {
     let path = out.join(OF);
-    let text = match fs::read(&path) {
+    let text = match read_regular(&path, LARGEST_NOTE) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);

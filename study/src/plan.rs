@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_io::Show as _;
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 
@@ -58,7 +59,7 @@ pub struct Point {
 pub enum PlanError {
     /// A list of numbers that is none.
     #[error(
-        "`{0}` is no number of ranks; give numbers from 1 on with commas between, as in 1,2,4, or 1..64 for powers of two"
+        "`{}` is no number of ranks; give numbers from 1 on with commas between, as in 1,2,4, or 1..64 for powers of two", .0.shown()
     )]
     Ranks(String),
     /// A machine that is no machine.
@@ -71,7 +72,7 @@ pub enum PlanError {
     #[error("no {0} to study")]
     Nothing(&'static str),
     /// A part of a policy that cannot be so.
-    #[error("`{value}` for `{key}`: wants {wants}")]
+    #[error("`{}` for `{key}`: wants {wants}", value.shown())]
     Value {
         /// The part.
         key: String,
@@ -81,7 +82,7 @@ pub enum PlanError {
         wants: &'static str,
     },
     /// A name that nothing has.
-    #[error("there is no {what} `{name}`{}; there are {known}", nearest.as_ref().map_or_else(String::new, |n| format!(", did you mean `{n}`?")))]
+    #[error("there is no {what} `{}`{}; there are {known}", name.shown(), nearest.as_ref().map_or_else(String::new, |n| format!(", did you mean `{n}`?")))]
     Unknown {
         /// What kind of thing.
         what: &'static str,

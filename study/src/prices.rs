@@ -206,33 +206,72 @@ impl Prices {
     /// On a machine that computes so many times slower.
     #[must_use]
     pub fn slower(mut self, times: f64) -> Self {
-        self.cloth = self.cloth.times(times);
-        self.body = self.body.times(times);
-        for price in [
-            &mut self.target,
-            &mut self.corner,
-            &mut self.begin,
-            &mut self.vertex,
-            &mut self.way,
-            &mut self.measure,
-            &mut self.node,
-            &mut self.touched,
-            &mut self.gradient,
-            &mut self.firmness,
-            &mut self.contact,
-            &mut self.forecast,
-            &mut self.shift,
-            &mut self.assemble,
-            &mut self.product,
-            &mut self.coarse_factor,
-            &mut self.coarse_solve,
-            &mut self.row,
-            &mut self.respond,
-            &mut self.share,
-        ] {
+        for price in self.all_mut() {
             *price *= times;
         }
         self
+    }
+
+    /// All of them.
+    pub(crate) fn all(mut self) -> Vec<f64> {
+        self.all_mut().map(|price| *price).to_vec()
+    }
+
+    fn all_mut(&mut self) -> [&mut f64; 28] {
+        let Self {
+            cloth,
+            body,
+            target,
+            corner,
+            begin,
+            vertex,
+            way,
+            measure,
+            node,
+            touched,
+            gradient,
+            firmness,
+            contact,
+            forecast,
+            shift,
+            assemble,
+            product,
+            coarse_factor,
+            coarse_solve,
+            row,
+            respond,
+            share,
+        } = self;
+        [
+            &mut cloth.volumes,
+            &mut cloth.leaf,
+            &mut cloth.near,
+            &mut cloth.contact,
+            &mut body.volumes,
+            &mut body.leaf,
+            &mut body.near,
+            &mut body.contact,
+            target,
+            corner,
+            begin,
+            vertex,
+            way,
+            measure,
+            node,
+            touched,
+            gradient,
+            firmness,
+            contact,
+            forecast,
+            shift,
+            assemble,
+            product,
+            coarse_factor,
+            coarse_solve,
+            row,
+            respond,
+            share,
+        ]
     }
 
     /// Taking in so many contacts beside others that are in order, in ns.

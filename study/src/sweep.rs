@@ -4,7 +4,6 @@
 //! was, and one whose plan has grown does what is new. Points are independent of each other and share the cores of this machine.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_io::{Show as _, read_regular};
 
 use crate::PHASES;
 use crate::bounds::bounds;
@@ -147,7 +147,7 @@ pub enum SweepError {
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     /// A file of a point.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", path.shown())]
     Io {
         /// The file.
         path: PathBuf,
@@ -350,6 +350,9 @@ pub fn sweep(
     })
 }
 
+/// Largest file of a point in bytes; they have some thousand.
+const LARGEST_POINT: u64 = 16 << 20;
+
 /// What there is of a point.
 enum Found {
     Nothing,
@@ -359,7 +362,7 @@ enum Found {
 
 fn read(folder: &Path, point: &Point) -> Result<Found, SweepError> {
     let path = folder.join(point.name() + ".json");
-    match fs::read(&path) {
+    match read_regular(&path, LARGEST_POINT) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes)
             .map_or(Found::Damaged, |done| Found::Done(Box::new(done)))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Found::Nothing),
@@ -409,7 +412,7 @@ impl Replayed {
             path: path.to_owned(),
             name: record.header().scene.clone(),
             family: record.header().scene.clone(),
-            title: record.header().title.clone(),
+            title: record.header().title.shown().to_string(),
             digest: record.digest().to_owned(),
             patches: record.header().patches.len(),
             vertices: record.header().vertices(),

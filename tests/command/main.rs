@@ -10,6 +10,8 @@ mod book;
 mod compare;
 mod crossings;
 mod failures;
+mod inputs;
+mod mutated;
 mod place;
 mod report;
 mod restart;

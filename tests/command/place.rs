@@ -1,6 +1,7 @@
 //! A folder with a scene in it, and the command run there.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -95,6 +96,12 @@ impl Place {
         let message = String::from_utf8(output.stderr).unwrap();
         assert!(!message.contains("panicked"), "{arguments}: {message}");
         (output.status.code().unwrap(), message)
+    }
+
+    /// Names that need not be text.
+    pub(crate) fn names_of_bytes(&self, folder: &str) -> Vec<OsString> {
+        let entries = fs::read_dir(self.path(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
     }
 
     pub(crate) fn names(&self, folder: &str) -> BTreeSet<String> {

@@ -10,6 +10,8 @@ mod static_parts;
 use std::fmt;
 use std::io::{self, Write};
 
+use weft_io::Printable;
+
 use self::static_parts::{bars, findings, histograms, patch_table, phase_table, tiles};
 use crate::digest::Digest;
 use crate::findings::Findings;
@@ -19,12 +21,12 @@ use crate::text::{balance, comparison, heading};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Text with what HTML takes for its own marked.
+/// Text with what HTML takes for its own marked, and what nobody would see as escapes.
 struct Escaped<'a>(&'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for letter in self.0.chars() {
+        for letter in Printable(self.0).to_string().chars() {
             match letter {
                 '&' => f.write_str("&amp;")?,
                 '<' => f.write_str("&lt;")?,

@@ -44,10 +44,10 @@ pub(super) fn findings(out: &mut dyn Write, number: usize, said: &Findings) -> i
         "<section id=\"next-{number}\" class=\"next\"><h2>What to try</h2>"
     )?;
     for next in &said.next {
-        writeln!(out, "<p>{}</p>", prose(next))?;
-    }
-    if let Some(command) = &said.command {
-        writeln!(out, "<pre><code>{}</code></pre>", Escaped(command))?;
+        writeln!(out, "<p>{}</p>", prose(&next.say))?;
+        if let Some(command) = &next.command {
+            writeln!(out, "<pre><code>{}</code></pre>", Escaped(command))?;
+        }
     }
     writeln!(out, "</section>")
 }

@@ -227,7 +227,9 @@ impl Trace {
             What::TaskBegin { worker, .. } => Some(usize::from(worker) + 1),
             _ => None,
         });
-        seen.max().unwrap_or(0).max(self.workers)
+        // Events number them with 16 bits.
+        let most = usize::from(u16::MAX) + 1;
+        seen.max().unwrap_or(0).max(self.workers.min(most))
     }
 }
 

@@ -160,7 +160,7 @@ impl Timeline {
     #[must_use]
     pub fn dropped_in_all(&self) -> u64 {
         let scopes = self.scopes.iter().map(|(_, trace)| trace.dropped);
-        self.dropped + scopes.sum::<u64>()
+        scopes.fold(self.dropped, u64::saturating_add)
     }
 
     /// The numbers of the first and the last scope that are whole on all ranks, with what happened around them; `None` if none is.

@@ -13,6 +13,7 @@
 //!
 //! Writing and reading hold one step at a time. Bytes that somebody else has made or damaged are refused, not believed.
 
+mod check;
 mod read;
 mod write;
 
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_io::Show as _;
 
 pub use self::read::Record;
 pub use self::write::RecordWriter;
@@ -34,6 +36,8 @@ const MAGIC: [u8; 7] = *b"WEFTREC";
 const VERSION: u8 = 9;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
+/// Longest name of a scene, in bytes, as scenes have it.
+const LONGEST_NAME: usize = 64;
 /// Bytes of a piece's sum.
 const SUM: usize = 8;
 /// Bytes of tasks after which a new piece begins.
@@ -260,6 +264,11 @@ impl Header {
 
     /// What is wrong with it, if anything; a sentence.
     fn check(&self) -> Result<(), String> {
+        // It becomes part of names of files.
+        let suits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        if self.scene.len() > LONGEST_NAME || !self.scene.bytes().all(suits) {
+            return Err("the name of its scene is none that a scene can have".to_owned());
+        }
         let patches = self.patches.len();
         if !patches.is_power_of_two() {
             return Err(format!("{patches} patches, which is no power of two"));
@@ -281,7 +290,8 @@ impl Header {
         if !self.coarse.iter().enumerate().all(later) {
             return Err("a coarse unknown of a patch or beside one that does not exist".to_owned());
         }
-        check_borders(&self.borders, patches)
+        check_borders(&self.borders, patches)?;
+        check::header(self)
     }
 }
 
@@ -299,7 +309,7 @@ fn check_borders(borders: &[Border], patches: usize) -> Result<(), String> {
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// It cannot be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", path.shown())]
     Io {
         /// The file.
         path: PathBuf,
@@ -307,13 +317,13 @@ pub enum RecordError {
         source: std::io::Error,
     },
     /// It is something else.
-    #[error("{} is no record of a run; make one with `weft run SCENE --record`", path.display())]
+    #[error("{} is no record of a run; make one with `weft run SCENE --record`", path.shown())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// Another version of the format.
-    #[error("{} has version {found} of the format, this program reads {VERSION}; record the run again", path.display())]
+    #[error("{} has version {found} of the format, this program reads {VERSION}; record the run again", path.shown())]
     Version {
         /// The file.
         path: PathBuf,
@@ -321,13 +331,13 @@ pub enum RecordError {
         found: u8,
     },
     /// It ends too early.
-    #[error("{} was cut off: the run that recorded it did not end; record it again", path.display())]
+    #[error("{} was cut off: the run that recorded it did not end; record it again", path.shown())]
     Truncated {
         /// The file.
         path: PathBuf,
     },
     /// There is more in the file than the record.
-    #[error("{} has {bytes} bytes after the end of the record: take them away, or record the run again", path.display())]
+    #[error("{} has {bytes} bytes after the end of the record: take them away, or record the run again", path.shown())]
     Longer {
         /// The file.
         path: PathBuf,
@@ -335,7 +345,7 @@ pub enum RecordError {
         bytes: u64,
     },
     /// It was changed, or never right.
-    #[error("{} is damaged: {what}; record the run again", path.display())]
+    #[error("{} is damaged: {}; record the run again", path.shown(), what.shown())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -343,7 +353,7 @@ pub enum RecordError {
         what: String,
     },
     /// Nothing was recorded.
-    #[error("{} holds no step: the run ended before the first that was to be recorded", path.display())]
+    #[error("{} holds no step: the run ended before the first that was to be recorded", path.shown())]
     Empty {
         /// The file.
         path: PathBuf,

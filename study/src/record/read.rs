@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
+use weft_io::open_regular;
 use weft_runtime::wire;
 
 use super::{
-    Against, End, Header, LARGEST, MAGIC, RecordError, Route, SUM, Step, Task, VERSION,
+    Against, End, Header, LARGEST, MAGIC, RecordError, Route, SUM, Step, Task, VERSION, check,
     check_borders,
 };
 use crate::forecast::Spent;
@@ -45,7 +46,7 @@ impl Record {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(path).map_err(io)?;
+        let file = open_regular(path).map_err(io)?;
         let size = file.metadata().map_err(io)?.len();
         let mut record = Self {
             path: path.to_owned(),
@@ -94,6 +95,7 @@ impl Record {
             .check()
             .map_err(|what| record.damaged(&what))?;
         record.end = record.read(*last)?;
+        check::prices(&record.end.prices).map_err(|what| record.damaged(&what))?;
         for piece in &pieces[1..pieces.len() - 1] {
             let leads = record.steps.is_empty();
             let last = record.steps.last_mut();
@@ -171,6 +173,7 @@ impl Record {
         let mut step: Step = self.read(pieces[0])?;
         let patches = self.header.patches.len();
         check_borders(&step.rows, patches).map_err(|what| self.damaged(&what))?;
+        check::step(&step, &self.header).map_err(|what| self.damaged(&what))?;
         let known = |spent: &Spent| exists(spent.patch, spent.against, &self.header);
         if !step.forecast.iter().all(known) {
             return Err(self.damaged("a forecast of a patch or body that does not exist"));
@@ -190,6 +193,7 @@ impl Record {
                 step.tasks.push(task);
             }
         }
+        check::tasks(&step, &self.header).map_err(|what| self.damaged(&what))?;
         Ok(step)
     }
 

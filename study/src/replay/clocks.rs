@@ -39,23 +39,26 @@ impl Clocks {
     /// Every rank computes.
     pub(super) fn compute(&mut self, time: impl Fn(usize) -> u64) {
         for (rank, now) in self.now.iter_mut().enumerate() {
-            *now += time(rank);
+            *now = now.saturating_add(time(rank));
         }
     }
 
     /// Sends a message; when it arrives.
     fn send(&mut self, from: usize, bytes: u64) -> u64 {
         let now = &mut self.now[from];
-        *now += Self::ns(self.link.overhead);
+        *now = now.saturating_add(Self::ns(self.link.overhead));
         let sent = (*now).max(self.free[from]);
         let transfer = (bytes as f64 * self.link.ns_per_byte) as u64;
         let leaving = (bytes.saturating_sub(1) as f64 * self.link.ns_per_byte) as u64;
-        self.free[from] = sent + leaving + Self::ns(self.link.gap);
-        sent + (Self::ns(self.link.latency) + transfer).max(1)
+        let gap = leaving.saturating_add(Self::ns(self.link.gap));
+        self.free[from] = sent.saturating_add(gap);
+        let way = Self::ns(self.link.latency).saturating_add(transfer);
+        sent.saturating_add(way.max(1))
     }
 
     fn take(&mut self, rank: usize, arrival: u64) {
-        self.now[rank] = self.now[rank].max(arrival) + Self::ns(self.link.overhead);
+        let now = self.now[rank].max(arrival);
+        self.now[rank] = now.saturating_add(Self::ns(self.link.overhead));
     }
 
     /// Runs something that only talks, and books its time as that.
@@ -126,7 +129,7 @@ impl Clocks {
                 if *now >= last {
                     break;
                 }
-                *now += time;
+                *now = now.saturating_add(*time);
             }
             *now - begin
         });

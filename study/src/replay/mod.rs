@@ -485,7 +485,7 @@ fn finish(
         begin.clone_from(&clocks.now);
     };
     // A phase's computing, on all ranks.
-    let sum = |time: &dyn Fn(usize) -> u64| (0..ranks).map(time).sum::<u64>();
+    let sum = |time: &dyn Fn(usize) -> u64| (0..ranks).map(time).fold(0, u64::saturating_add);
 
     let sort = |rank: usize| sorted_after(prices, unsorted[rank]);
     clocks.compute(sort);
