@@ -601,7 +601,11 @@ mod tests {
         );
 
         // What cannot be read leaves all as it was.
-        std::fs::write(run.file("frames/moving-1-box.000000.vtp"), "no frame").unwrap();
+        std::fs::write(
+            root.path().join("frames/moving-1-box.000000.vtp"),
+            "no frame",
+        )
+        .unwrap();
         std::fs::write(&path, "kept").unwrap();
         let error = FrameAudit::of_run(root.path()).unwrap_err().to_string();
         assert!(error.contains("moving-1-box.000000.vtp"), "{error}");
