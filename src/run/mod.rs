@@ -847,7 +847,7 @@ fn resume(
     }
     let state = start.and_then(|start| start.checkpoint.as_ref());
     let state = State::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
-    Ok(simulation.restore(&state)?)
+    state.map_or(Ok(()), |state| Ok(simulation.restore(&state)?))
 }
 
 /// One value of each rank, on rank 0. Collective.

@@ -169,11 +169,13 @@ impl Mpi {
         };
         let own = match unfit {
             None => own,
-            Some(error) => own.and(Err(Failure {
-                code: UNFIT,
-                message: error.to_string(),
-                echo: false,
-            })),
+            Some(error) => own.and_then(|_| {
+                Err(Failure {
+                    code: UNFIT,
+                    message: error.to_string(),
+                    echo: false,
+                })
+            }),
         };
         let rank = Rank(world.comm().rank() as u32);
         let said = own.as_ref().map(|(program, _)| *program);
