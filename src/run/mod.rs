@@ -840,11 +840,6 @@ fn resume(
     start: Option<&Start>,
     comm: &mut dyn Comm,
 ) -> Result<(), RunError> {
-    // Whether there is a checkpoint only the first rank knows.
-    let own = start.map(|start| start.checkpoint.is_some());
-    if !broadcast(comm, own)? {
-        return Ok(());
-    }
     let state = start.and_then(|start| start.checkpoint.as_ref());
     let state = State::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
     state.map_or(Ok(()), |state| Ok(simulation.restore(&state)?))
