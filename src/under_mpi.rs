@@ -192,6 +192,7 @@ fn given(arguments: &RunArguments) -> Vec<Given> {
         until,
         out,
         resume,
+        overwrite,
         max_hours,
         trace,
         record,
@@ -226,6 +227,7 @@ fn given(arguments: &RunArguments) -> Vec<Given> {
             "--resume",
             (resume.as_ref()).map(|from| from.as_ref().map(path)),
         ),
+        Given::flag("--overwrite", *overwrite),
         Given::option(
             "--max-hours",
             max_hours.map(|time| time.as_secs_f64() / 3600.0),
