@@ -62,11 +62,12 @@ pub(super) fn triangulate(
         ears.remove(k);
         let count = left.len();
         let beside = [(k + count - 1) % count, k % count];
-        for at in 0..count {
+        for (at, ear) in ears.iter_mut().enumerate() {
+            let corner = neighbours(&left, at);
             if beside.contains(&at) {
-                ears[at] = Ear::at(neighbours(&left, at), &left, &flat);
+                *ear = Ear::at(corner, &left, &flat);
             } else {
-                ears[at].forget(gone, neighbours(&left, at), &flat);
+                ear.forget(gone, corner, &flat);
             }
         }
     }

@@ -211,10 +211,10 @@ fn a_command_that_a_report_suggests_does_what_it_says() {
         .arg("runs of 'mine'")
         .output();
     let text = String::from_utf8(report.unwrap().stdout).unwrap();
-    let told = text
+    let mut told = text
         .lines()
         .skip_while(|line| !line.contains("Trace some steps"));
-    let command = told.skip(1).next().unwrap().trim();
+    let command = told.nth(1).unwrap().trim();
     let shell = format!("weft() {{ \"$WEFT\" \"$@\"; }}; {command}");
     let output = Command::new("sh")
         .args(["-c", &shell])

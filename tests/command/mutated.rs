@@ -32,6 +32,12 @@ const MOST_MEMORY: u64 = 2_000_000;
 struct Random(u64);
 
 impl Random {
+    /// One of several sequences: those of the seed in the environment, if there is one.
+    fn new(sequence: u64) -> Self {
+        let seed = std::env::var("WEFT_SEED").map_or(0, |seed| seed.parse().unwrap());
+        Self(seed << 8 | sequence)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -498,7 +504,7 @@ fn damaged_files_are_refused_or_read_and_nothing_else() {
         let path = place.path(kind.file);
         let whole = fs::read(&path).unwrap();
         assert_eq!(look(kind.read, &path), None, "{}", kind.file);
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         for number in 0..kind.many {
             let bytes = (kind.damage)(&whole, &mut random);
             fs::write(&path, &bytes).unwrap();
@@ -539,7 +545,7 @@ fn the_command_ends_by_its_table_whatever_it_reads() {
     for kind in KINDS {
         let path = place.path(kind.file);
         let whole = fs::read(&path).unwrap();
-        let mut random = Random(11);
+        let mut random = Random::new(11);
         for number in 0..MANY {
             let bytes = (kind.damage)(&whole, &mut random);
             for arguments in kind.commands {

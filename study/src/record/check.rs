@@ -197,7 +197,8 @@ mod tests {
             readers: vec![0],
             vertices,
         };
-        let changes: [&dyn Fn(&mut Header, &mut Step); 14] = [
+        type Change<'a> = &'a dyn Fn(&mut Header, &mut Step);
+        let changes: [Change<'_>; 14] = [
             &|header, _| header.patches[0].vertices = u32::MAX,
             &|header, _| header.patches[0].weight = u64::MAX >> 1,
             &|header, _| header.patches[0].reads.around = u32::MAX,
