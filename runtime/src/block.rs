@@ -120,15 +120,6 @@ pub enum BlockError {
         /// The version that is published.
         current: u32,
     },
-    /// The rank that published it is gone.
-    #[error(
-        "{name} is gone, for rank {} was lost; let another rank publish it and name that one",
-        name.home.0
-    )]
-    HomeLost {
-        /// What was asked for.
-        name: BlockName,
-    },
     /// There is no such rank.
     #[error(
         "{name} names a rank that does not exist, there are {ranks}; use the name that publishing returned"
@@ -174,7 +165,6 @@ impl BlockError {
             Self::Unpublished { name }
             | Self::Stale { name, .. }
             | Self::Early { name, .. }
-            | Self::HomeLost { name }
             | Self::Nowhere { name, .. }
             | Self::Republished { name, .. }
             | Self::TooLong { name, .. } => name,

@@ -6,7 +6,7 @@
 //! them, and give part of its work away when it is asked to *split*. Ranks that run idle steal tasks from
 //! others. A join ends when every task of the group, however many hyperforks deep and wherever it ran, has
 //! finished and all its results were taken. This is the model of DOTS as used by Thomaszewski and Blochinger
-//! (2006), section 4.2, with groups in tasks, cancellation, published blocks and recovery added.
+//! (2006), section 4.2, with groups in tasks, cancellation and published blocks added.
 //!
 //! # A program
 //!

@@ -104,7 +104,7 @@ impl<E: ?Sized> Work<Outcome> for Cargo<E> {
 }
 
 /// A task as it travels.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Parcel {
     kind: u16,
     body: Result<Bytes, TaskError>,
@@ -207,11 +207,7 @@ pub(crate) fn unpack<E: ?Sized>(
 }
 
 /// Makes one task of its bytes.
-pub(crate) fn open<E: ?Sized>(
-    parcel: Parcel,
-    registry: &Registry<E>,
-    rank: Rank,
-) -> Result<Cargo<E>, String> {
+fn open<E: ?Sized>(parcel: Parcel, registry: &Registry<E>, rank: Rank) -> Result<Cargo<E>, String> {
     let kind = registry.kind(parcel.kind)?;
     let unreadable = |what| TaskError {
         task: kind.name.to_owned(),

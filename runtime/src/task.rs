@@ -164,8 +164,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// Leaves a letter for a rank, whoever the home of this task is: it is in that rank's [report](crate::ScopeReport::letters) when the scope has ended.
     /// Small ones travel together, while tasks run, and rarely need a message of their own.
     ///
-    /// The scope ends with an error if there is no such rank, or if it [survives deaths](crate::ScopeOptions::recover): tasks may run
-    /// twice then.
+    /// The scope ends with an error if there is no such rank.
     pub fn post(&mut self, to: Rank, bytes: Vec<u8>) {
         self.desk.site.letters.push((to, bytes));
     }

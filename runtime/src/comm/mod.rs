@@ -81,7 +81,7 @@ pub enum CommError {
         /// The rank that waits.
         waiting: Rank,
     },
-    /// A rank died.
+    /// A rank died. What drivers know of that, they answer to every call from then on.
     #[error("rank {} died", rank.0)]
     Died {
         /// The rank that is gone.
@@ -146,8 +146,8 @@ pub trait Comm {
     /// # Errors
     /// The job was ended, there is no such rank, or it has left or died and sent nothing.
     fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError>;
-    /// Gives the processor away until a message may have arrived since the last wait or a death may be known, at most so long. Whoever
-    /// waits looks for what it waits for first, and after each wait: what it leaves where it is does not keep it awake.
+    /// Gives the processor away until a message may have arrived since the last wait, at most so long. Whoever waits looks
+    /// for what it waits for first, and after each wait: what it leaves where it is does not keep it awake.
     ///
     /// # Errors
     /// The job was ended.
@@ -163,17 +163,6 @@ pub trait Comm {
     /// The number of the node on which that rank runs. Ranks with equal numbers share a node.
     fn node_of(&self, rank: Rank) -> u32 {
         rank.0
-    }
-    /// Whether this rank goes on when others die. At first it does not: as soon as it knows of a death,
-    /// all its calls answer [`CommError::Died`]. While it does, what it sends to the dead is dropped, only
-    /// waiting for a message of theirs is an error, and [`Comm::deaths`] tells who they are. A rank that
-    /// returned has left; it is not dead.
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        let _ = tolerate;
-    }
-    /// Ranks of whose death this one has learnt, each told once since it began to tolerate deaths.
-    fn deaths(&mut self) -> Vec<Rank> {
-        Vec::new()
     }
     /// Whether it is known here that a rank has returned and that nothing it sent is still under way. Drivers
     /// that cannot know say no.

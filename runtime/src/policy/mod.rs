@@ -200,10 +200,6 @@ pub struct ScopeOptions {
     pub slice: u32,
     /// Most bytes of copies of other ranks' blocks that are kept beyond those that tasks wait for or use.
     pub cache_bytes: usize,
-    /// Whether the scope goes on when a rank dies: tasks that others had forked and it had stolen are run
-    /// again. What its own body had forked is lost. Results then come home only with the steal that they
-    /// came of, and every steal is answered for: it costs a message more.
-    pub recover: bool,
     /// Events to keep of what happens when, for [`ScopeReport::trace`](crate::ScopeReport::trace); `None`
     /// for no trace, 0 for one that only counts what it drops.
     pub trace: Option<usize>,
@@ -236,7 +232,6 @@ impl Default for ScopeOptions {
             seed: 0,
             slice: 128,
             cache_bytes: 256 << 20,
-            recover: false,
             trace: None,
             watch: Some(Duration::from_secs(30)),
             longest: wire::LIMIT,

@@ -16,8 +16,8 @@
 //! Old versions: a home refuses them as soon as it has a newer one; a copy elsewhere may still be handed out,
 //! as its bytes are those of the version that was asked for.
 //!
-//! Fetches have numbers because a reader asks again when a rank is lost on the way: then two answers may
-//! come, and an old refusal must not be taken for that of a newer fetch.
+//! Fetches have numbers because tasks of several groups may fetch one block: the first delivery serves them all, and
+//! the answers that still come must not be taken for those of a newer fetch.
 
 use std::collections::BTreeMap;
 
@@ -109,7 +109,7 @@ impl Body {
 /// Counts of what was done about blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockCounts {
-    /// Fetches sent, those that were sent again included.
+    /// Fetches sent.
     pub(crate) fetches: u64,
     /// Wants of what was here already.
     pub(crate) hits: u64,
@@ -148,12 +148,11 @@ pub(crate) struct Blocks<B> {
     uses: u64,
     /// Fetches without an answer. Of each group its own, as one may be refused and another served.
     fetching: BTreeMap<(BlockName, Base), Fetching>,
-    /// Fetches that were given up, whose answers may still come, or have been lost.
+    /// Fetches that were given up, whose answers may still come.
     superseded: BTreeMap<u64, BlockName>,
     next_number: u64,
     /// At home: fetches of what may still be published, with whom to answer.
     parked: BTreeMap<(BlockName, Base), Vec<Reader>>,
-    lost: Vec<Rank>,
     counts: BlockCounts,
 }
 
@@ -218,7 +217,6 @@ impl<B: Clone> Blocks<B> {
             superseded: BTreeMap::new(),
             next_number: 0,
             parked: BTreeMap::new(),
-            lost: Vec::new(),
             counts: BlockCounts::default(),
         }
     }
@@ -318,13 +316,8 @@ impl<B: Clone> Blocks<B> {
             let ranks = self.ranks;
             return Want::Refused(BlockError::Nowhere { name, ranks });
         }
-        // The hinted rank may have a copy, but if not, and if it does not know of the loss yet, it would pass
-        // the fetch on to nobody, and this rank would never hear of it.
-        if self.is_lost(name.home) {
-            return Want::Refused(BlockError::HomeLost { name });
-        }
         let via = hint
-            .filter(|&hint| hint != self.me && hint.0 < self.ranks && !self.is_lost(hint))
+            .filter(|&hint| hint != self.me && hint.0 < self.ranks)
             .unwrap_or(name.home);
         self.fetch(name, group, via, out);
         Want::Coming
@@ -425,39 +418,6 @@ impl<B: Clone> Blocks<B> {
         }
     }
 
-    /// A rank is gone. Every other rank must be told: none tells another.
-    ///
-    /// Fetches that went through it go to the home now, those of its own blocks are refused.
-    pub(crate) fn rank_lost(&mut self, rank: Rank, out: &mut Out<B>) -> Vec<Event> {
-        if rank == self.me || self.is_lost(rank) {
-            return Vec::new();
-        }
-        self.lost.push(rank);
-        for readers in self.parked.values_mut() {
-            readers.retain(|reader| !matches!(reader, Reader::Other(other, _) if *other == rank));
-        }
-        self.parked.retain(|_, readers| !readers.is_empty());
-
-        let concerned: Vec<_> = self
-            .fetching
-            .iter()
-            .filter(|((name, _), fetch)| name.home == rank || fetch.via == rank)
-            .map(|(&(name, group), fetch)| (name, group, fetch.number))
-            .collect();
-        let mut events = Vec::new();
-        for (name, group, number) in concerned {
-            self.superseded.insert(number, name);
-            if name.home == rank {
-                self.fetching.remove(&(name, group));
-                let why = BlockError::HomeLost { name };
-                events.push(Event::Refused(name, group, why));
-            } else {
-                self.fetch(name, group, name.home, out);
-            }
-        }
-        events
-    }
-
     /// Whether this rank waits for no block and keeps nobody waiting.
     ///
     /// Answers to fetches that were given up may still be on their way to it.
@@ -477,10 +437,6 @@ impl<B: Clone> Blocks<B> {
             id,
             version,
         }
-    }
-
-    fn is_lost(&self, rank: Rank) -> bool {
-        self.lost.contains(&rank)
     }
 
     /// What can be said of an own block to tasks of this group.
@@ -578,15 +534,10 @@ impl<B: Clone> Blocks<B> {
                 "a fetch of {name} passed on to another than its home"
             ));
         }
-        if self.is_lost(reader) {
-            return Ok(());
-        }
         let answer = if name.home == self.me {
             self.at_home(&name, group)
         } else if let Some(bytes) = self.copy(&name) {
             AtHome::Has(bytes)
-        } else if self.is_lost(name.home) {
-            AtHome::Never(BlockError::HomeLost { name })
         } else {
             self.counts.forwarded += 1;
             let fetch = BlockMessage::Fetch {

@@ -1,8 +1,7 @@
-//! Results on their way home: straight there, together with others, or with the lease of their task.
+//! Results on their way home, those for one rank together.
 
 use std::time::Duration;
 
-use super::ledger::{AccountId, Kept};
 use super::line::{GroupId, Line};
 use super::message::Message;
 use super::{Body, MAIL_INTERVAL_PER_RANK, MOST_MAIL, Scheduler, Ticket, Work};
@@ -12,13 +11,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// A running task produced a result for its home.
     pub fn produced(&mut self, ticket: &Ticket, result: R) {
         let group = ticket.line.group();
-        if self.options.recover {
-            if let Kept::Home(result) = self.ledger.keep(ticket.account, result) {
-                self.waves.given(&ticket.line);
-                self.deliver(&ticket.line, result);
-            }
-            return;
-        }
         self.waves.given(&ticket.line);
         if ticket.home == self.me {
             self.deliver(&ticket.line, result);
@@ -122,16 +114,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// A result came back with a lease of this account.
-    pub(super) fn came_back(&mut self, account: AccountId, result: R) {
-        if let Kept::Home(result) = self.ledger.keep(account, result)
-            && let Some(line) = self.ledger.line(account)
-        {
-            self.waves.given(&line);
-            self.deliver(&line, result);
-        }
-    }
-
     /// Tells victims whose leases are done.
     pub(super) fn report_closed(&mut self) {
         if !self.ledger.has_closed() {
@@ -144,7 +126,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             let message = Message::Returned {
                 lease: closed.lease,
                 sent: closed.sent,
-                results: closed.results,
             };
             self.outgoing.push_back((closed.victim, message));
         }

@@ -1,30 +1,25 @@
-//! Finding the end: which of three detectors a scope has, what they are told, and what they say.
+//! Finding the end: which of two detectors a scope has, what they are told, and what they say.
 //!
-//! Most scopes find out by [waves](super::waves) down and up a tree; those in which no task goes from rank to rank and few ranks are, by what each
-//! says to each other ([`super::farewells`]); those that survive deaths, by a [roll call](super::roll_call).
+//! Most scopes find out by [waves](super::waves) down and up a tree; those in which no task goes from rank to rank and
+//! few ranks are, by what each says to each other ([`super::farewells`]).
 
 use super::farewells::{self, Word};
 use super::message::Message;
-use super::roll_call::Call;
 use super::waves::{self, Signal};
 use super::{Body, GroupId, Line, Scheduler, Work};
 use crate::comm::{CommError, Rank};
-use crate::policy::{Policy, ScopeOptions};
+use crate::policy::Policy;
 
 /// The root of the tree of ranks.
 pub(super) const ROOT: Rank = Rank(0);
 
 /// Whether each rank says to each other what it has done with.
-pub(super) fn says_farewell(options: &ScopeOptions, ranks: u32) -> bool {
-    is_said_to_all(&options.policy, ranks as usize) && !options.recover
-}
-
-fn is_said_to_all(policy: &Policy, ranks: usize) -> bool {
+pub(super) fn is_said_to_all(policy: &Policy, ranks: usize) -> bool {
     !policy.steal && (2..=farewells::MOST).contains(&ranks)
 }
 
 /// How many messages must follow one another at the end of a scope, at least, from the last task's end on until all ranks know: one, or a wave's
-/// answers up the tree and its verdict down, from and to a rank at the bottom. Where deaths are not survived.
+/// answers up the tree and its verdict down, from and to a rank at the bottom.
 #[must_use]
 pub fn messages_to_end(policy: &Policy, ranks: usize) -> u32 {
     if is_said_to_all(policy, ranks) {
@@ -35,7 +30,7 @@ pub fn messages_to_end(policy: &Policy, ranks: usize) -> u32 {
 }
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// A task that runs here posts an item to a rank; dead ranks must not be survived, whose items would be lost.
+    /// A task that runs here posts an item to a rank.
     ///
     /// # Errors
     /// There is no such rank.
@@ -70,10 +65,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// The same of the group with this name.
     pub fn is_group_exhausted(&mut self, group: GroupId) -> bool {
         match group {
-            GroupId::Collective(group) => match (&self.roll_call, &self.farewells) {
-                (Some(roll_call), _) => roll_call.is_group_exhausted(group),
-                (None, Some(farewells)) => farewells.is_group_exhausted(group),
-                (None, None) => self.waves.is_group_exhausted(group),
+            GroupId::Collective(group) => match &self.farewells {
+                Some(farewells) => farewells.is_group_exhausted(group),
+                None => self.waves.is_group_exhausted(group),
             },
             group @ GroupId::Rooted { .. } => {
                 let done = self.ledger.is_exhausted(group);
@@ -92,7 +86,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// The ranks without which this one cannot find the end, where deaths are not survived: along the tree of waves, those below it
+    /// The ranks without which this one cannot find the end: along the tree of waves, those below it
     /// leave only after it knows, and the one above only after it has told; or those that have not said all.
     pub fn near(&self) -> Vec<Rank> {
         match &self.farewells {
@@ -113,17 +107,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Whether the scope is exhausted.
     pub(super) fn is_over(&self) -> bool {
-        match (&self.roll_call, &self.farewells) {
-            (Some(roll_call), _) => roll_call.is_exhausted(),
-            (None, Some(farewells)) => farewells.is_exhausted(),
-            (None, None) => self.waves.is_exhausted(),
+        match &self.farewells {
+            Some(farewells) => farewells.is_exhausted(),
+            None => self.waves.is_exhausted(),
         }
     }
 
     /// Where no task moves between ranks, the first wave is sent before rank 0 is passive.
     pub(super) fn ask_early(&mut self) {
-        let moves = self.options.policy.steal || self.options.recover;
-        if !moves && self.farewells.is_none() {
+        if !self.options.policy.steal && self.farewells.is_none() {
             self.waves.ask_early();
             self.send_signals();
         }
@@ -139,10 +131,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Groups that are not exhausted, or ranks that have not done with all.
     pub(super) fn end_for_people(&self) -> Vec<String> {
-        match (&self.roll_call, &self.farewells) {
-            (Some(_), _) => Vec::new(),
-            (None, Some(farewells)) => farewells.describe(),
-            (None, None) => self.waves.describe(),
+        match &self.farewells {
+            Some(farewells) => farewells.describe(),
+            None => self.waves.describe(),
         }
     }
 
@@ -158,9 +149,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         let letters = self.letters.rest();
         let letters = letters.map(|(to, items)| (to, Message::Letters(items)));
         self.outgoing.extend(letters);
-        if self.roll_call.is_some() {
-            self.answer_roll_call();
-        } else if self.farewells.is_none() {
+        if self.farewells.is_none() {
             self.answer_wave();
         }
     }
@@ -196,27 +185,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             };
             self.outgoing.push_back((to, Message::Farewell(word)));
         }
-    }
-
-    fn answer_roll_call(&mut self) {
-        let Some(roll_call) = &mut self.roll_call else {
-            return;
-        };
-        let (outgoing, ledger) = (&mut self.outgoing, &mut self.ledger);
-        let groups = match self.body {
-            Body::WaitsIn(GroupId::Collective(group)) => group..group + 1,
-            Body::Ended => 0..self.waves.made(),
-            _ => 0..0,
-        };
-        let quiet: Vec<u32> = groups
-            .filter(|&g| {
-                self.results[g as usize].is_empty() && ledger.is_idle(GroupId::Collective(g))
-            })
-            .collect();
-        let ended = self.body == Body::Ended && ledger.is_at_rest();
-        roll_call.rest(quiet.into_iter(), ended, &mut |to, call| {
-            outgoing.push_back((to, call.into_message()));
-        });
     }
 
     fn answer_wave(&mut self) {
@@ -259,15 +227,6 @@ impl Signal {
                 Message::Report(number, census, std::mem::take(carried))
             }
             Self::Exhausted(groups, all, posted) => Message::Exhausted(groups, all, posted),
-        }
-    }
-}
-
-impl Call {
-    pub(super) fn into_message<T, R>(self) -> Message<T, R> {
-        match self {
-            Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
-            Self::Exhausted(groups, all) => Message::Exhausted(groups, all, Vec::new()),
         }
     }
 }

@@ -4,14 +4,9 @@
 //! in its own *account* of the group, the thief opens an account for it. Children and pieces stay in their
 //! parent's account. When nothing is open in it any more, the thief says *returned* and closes it. So the
 //! accounts form a tree, and when the account at its root has nothing open, no task of the group is left
-//! anywhere. Results that went straight home are counted on the way up: home knows how many to expect.
-//!
-//! Where dead ranks are survived, tasks of every group are leased, and results come back with the lease
-//! instead of going home alone. Then a lease to a rank that died has left no trace, and can be run again
-//! [van Nieuwpoort et al. 2005]; leases that came from it are void, and so are those made of them.
+//! anywhere. Results that went home are counted on the way up: home knows how many to expect.
 //!
 //! * [Dijkstra & Scholten 1980] Termination detection for diffusing computations, Inf. Proc. Letters 11.
-//! * [van Nieuwpoort et al. 2005] Satin: simple and efficient Java-based grid programming, SCPE 6.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,18 +28,14 @@ enum Origin {
     Lease { victim: Rank, number: u64 },
 }
 
-#[derive(Debug)]
-#[cfg_attr(test, derive(Clone))]
-struct Account<R> {
+#[derive(Clone, Debug)]
+struct Account {
     line: Arc<Line>,
     origin: Origin,
     /// Tasks here, leases out, and groups that its tasks made and that are not exhausted.
     open: u64,
-    /// Results that went straight home.
+    /// Results that went home.
     sent: u64,
-    /// Results that wait to go back with the lease.
-    held: Vec<R>,
-    revoked: bool,
 }
 
 #[derive(Debug)]
@@ -70,7 +61,7 @@ struct Root<R> {
 }
 
 impl<R> Root<R> {
-    fn is_complete(&self, accounts: &[Option<Account<R>>]) -> bool {
+    fn is_complete(&self, accounts: &[Option<Account>]) -> bool {
         let open = accounts[self.account as usize]
             .as_ref()
             .map_or(0, |a| a.open);
@@ -79,35 +70,24 @@ impl<R> Root<R> {
 }
 
 /// An account that was closed: its victim must be told.
-#[derive(Debug)]
-#[cfg_attr(test, derive(Clone))]
-pub(super) struct Closed<R> {
+#[derive(Clone, Debug)]
+pub(super) struct Closed {
     pub(super) victim: Rank,
     pub(super) lease: u64,
     pub(super) sent: u64,
-    pub(super) results: Vec<R>,
-}
-
-/// What became of a result.
-#[derive(Debug)]
-pub(super) enum Kept<R> {
-    /// This is its home.
-    Home(R),
-    /// It waits for its lease, or was dropped with it.
-    Away,
 }
 
 /// All accounts of a rank.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Ledger<R> {
-    accounts: Vec<Option<Account<R>>>,
+    accounts: Vec<Option<Account>>,
     free: Vec<AccountId>,
     leases: BTreeMap<u64, Lease>,
     last_lease: u64,
     borrowed: BTreeMap<(Rank, u64), AccountId>,
     roots: BTreeMap<GroupId, Root<R>>,
-    closed: Vec<Closed<R>>,
+    closed: Vec<Closed>,
     sweep_at: usize,
     /// Results of groups that nobody will join, thrown away since this was last asked for.
     left_over: usize,
@@ -141,10 +121,6 @@ impl<R> Ledger<R> {
             self.sweep_at = (2 * self.roots.len()).max(FEWEST);
         }
         let account = self.open(line, Origin::Root, 0);
-        let revoked = self.is_revoked(under);
-        if let Some(account) = self.get(account) {
-            account.revoked = revoked;
-        }
         self.hire(under);
         let root = Root {
             account,
@@ -209,15 +185,15 @@ impl<R> Ledger<R> {
         Ok(account)
     }
 
-    /// A thief has done with a lease. `None` if the lease is void and what comes of it must be dropped.
+    /// A thief has done with a lease.
     pub(super) fn returned(
         &mut self,
         from: Rank,
         number: u64,
         sent: u64,
-    ) -> Result<Option<AccountId>, &'static str> {
+    ) -> Result<(), &'static str> {
         let Some(lease) = self.leases.get(&number) else {
-            return Ok(None);
+            return Err("the return of nothing that was lent");
         };
         if lease.thief != from {
             return Err("the return of a lease that another rank has");
@@ -234,32 +210,14 @@ impl<R> Ledger<R> {
         {
             root.expected += sent;
         }
-        Ok(Some(account))
-    }
-
-    /// Ends what [`Ledger::returned`] began, when its results are in their place.
-    pub(super) fn settle_return(&mut self, account: AccountId) {
         self.release(account);
+        Ok(())
     }
 
-    /// A result that goes straight home was produced in this account.
+    /// A result that goes to another rank was produced in this account.
     pub(super) fn sends(&mut self, account: AccountId) {
         if let Some(account) = self.get(account) {
             account.sent += 1;
-        }
-    }
-
-    /// A result that goes back with its lease.
-    pub(super) fn keep(&mut self, account: AccountId, result: R) -> Kept<R> {
-        match self.get(account) {
-            Some(account) if matches!(account.origin, Origin::Root) => Kept::Home(result),
-            Some(account) => {
-                if !account.revoked {
-                    account.held.push(result);
-                }
-                Kept::Away
-            }
-            None => Kept::Away,
         }
     }
 
@@ -296,25 +254,6 @@ impl<R> Ledger<R> {
             self.forget(group);
         }
         done
-    }
-
-    /// The group of an account.
-    pub(super) fn line(&self, account: AccountId) -> Option<Arc<Line>> {
-        let account = self.accounts.get(account as usize)?.as_ref()?;
-        Some(Arc::clone(&account.line))
-    }
-
-    /// Whether nothing is open in any account whose tasks the body forked.
-    pub(super) fn is_at_rest(&mut self) -> bool {
-        self.sweep();
-        let mut own = self.roots.values().filter(|root| root.under == NONE);
-        own.all(|root| root.is_complete(&self.accounts))
-    }
-
-    /// Whether nothing is open in a group at home.
-    pub(super) fn is_idle(&self, group: GroupId) -> bool {
-        let root = self.roots.get(&group);
-        root.is_none_or(|root| root.is_complete(&self.accounts))
     }
 
     /// The body has ended: it joins no group any more, even if it still holds some.
@@ -376,60 +315,8 @@ impl<R> Ledger<R> {
         Some(self.accounts[account as usize].as_ref()?.line.group())
     }
 
-    /// Makes a lease from that rank void, with the groups that its tasks made; returns the leases that were
-    /// made of all that, with their thieves.
-    ///
-    /// The groups must go too: the scope no longer waits for them, so ranks that have their tasks may leave,
-    /// and a task that waits for one would wait for ever.
-    pub(super) fn revoke(&mut self, victim: Rank, number: u64) -> Vec<(Rank, u64)> {
-        let mut told = Vec::new();
-        let mut void = Vec::from_iter(self.borrowed.remove(&(victim, number)));
-        while let Some(id) = void.pop() {
-            if let Some(account) = self.get(id) {
-                account.revoked = true;
-                account.held.clear();
-            }
-            let groups = self.roots.values().filter(|root| root.under == id);
-            void.extend(groups.map(|root| root.account));
-            let leases = self.leases.iter().filter(|(_, lease)| lease.account == id);
-            let leases: Vec<u64> = leases.map(|(&number, _)| number).collect();
-            for number in leases {
-                if let Some(lease) = self.leases.remove(&number) {
-                    told.push((lease.thief, number));
-                    self.release(id);
-                }
-            }
-        }
-        told
-    }
-
-    pub(super) fn is_revoked(&self, account: AccountId) -> bool {
-        let account = self.accounts.get(account as usize).and_then(Option::as_ref);
-        account.is_some_and(|a| a.revoked)
-    }
-
-    /// Leases that a rank has from here.
-    pub(super) fn lent_to(&self, thief: Rank) -> Vec<u64> {
-        let theirs = self.leases.iter().filter(|(_, l)| l.thief == thief);
-        theirs.map(|(&number, _)| number).collect()
-    }
-
-    /// Leases that this rank has from another.
-    pub(super) fn borrowed_from(&self, victim: Rank) -> Vec<u64> {
-        let range = self.borrowed.range((victim, 0)..=(victim, u64::MAX));
-        range.map(|(&(_, number), _)| number).collect()
-    }
-
-    /// Takes a lease back whose thief died: its tasks are in the account again, `tasks` of them.
-    pub(super) fn take_back(&mut self, number: u64, tasks: u64) -> Option<(AccountId, Arc<Line>)> {
-        let lease = self.leases.remove(&number)?;
-        let account = self.get(lease.account)?;
-        account.open = account.open + tasks - 1;
-        Some((lease.account, Arc::clone(&account.line)))
-    }
-
     /// Accounts that were closed since the last call.
-    pub(super) fn closed(&mut self) -> Vec<Closed<R>> {
+    pub(super) fn closed(&mut self) -> Vec<Closed> {
         std::mem::take(&mut self.closed)
     }
 
@@ -469,7 +356,7 @@ impl<R> Ledger<R> {
         roots.chain(lent).chain(borrowed).collect()
     }
 
-    fn get(&mut self, account: AccountId) -> Option<&mut Account<R>> {
+    fn get(&mut self, account: AccountId) -> Option<&mut Account> {
         self.accounts.get_mut(account as usize)?.as_mut()
     }
 
@@ -479,8 +366,6 @@ impl<R> Ledger<R> {
             origin,
             open,
             sent: 0,
-            held: Vec::new(),
-            revoked: false,
         });
         match self.free.pop() {
             Some(id) => {
@@ -502,15 +387,12 @@ impl<R> Ledger<R> {
         };
         if let Some(account) = self.accounts[id as usize].take() {
             self.free.push(id);
-            if !account.revoked {
-                self.borrowed.remove(&(victim, number));
-                self.closed.push(Closed {
-                    victim,
-                    lease: number,
-                    sent: account.sent,
-                    results: account.held,
-                });
-            }
+            self.borrowed.remove(&(victim, number));
+            self.closed.push(Closed {
+                victim,
+                lease: number,
+                sent: account.sent,
+            });
         }
     }
 

@@ -25,13 +25,9 @@ pub enum Message<T, R> {
     Returned {
         /// Its number, by the rank that gave it.
         lease: u64,
-        /// How many results were sent straight home.
+        /// How many results were sent home.
         sent: u64,
-        /// The results, if they come back the way the tasks went.
-        results: Vec<R>,
     },
-    /// A lease is void: its tasks are run elsewhere.
-    Revoked(u64),
     /// A collective group is cancelled; along a binomial tree with this rank at its root. Or, to its home, a
     /// rooted one is, by a task that ran elsewhere.
     Cancel(GroupId, Rank),
@@ -45,9 +41,6 @@ pub enum Message<T, R> {
     /// These groups are exhausted; and whether the whole scope is, and then to which ranks of the receiver's subtree how many items were
     /// posted.
     Exhausted(Vec<u32>, bool, Posted),
-    /// To the coordinator, where dead ranks are survived: in these groups nothing is left to do for this
-    /// rank; and whether its body has ended.
-    Quiet(Vec<u32>, bool),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
     /// Where no task goes from rank to rank: what the sender has done with.
@@ -145,9 +138,6 @@ impl<T, R> Message<T, R> {
             Self::StealAnswer(bundles) => format!("an answer with {} stolen tasks", tasks(bundles)),
             Self::Gift(bundles) => format!("a gift of {} tasks", tasks(bundles)),
             Self::Results(results) => format!("{} results", results.len()),
-            Self::Returned { results, .. } => {
-                format!("{} results of stolen tasks", results.len())
-            }
             Self::Report(_, _, results) => {
                 format!("a report of a wave with {} results", results.len())
             }
@@ -188,25 +178,15 @@ impl<T, R> Message<T, R> {
             Self::Report(number, census, results) => {
                 Message::Report(number, census, named(results, result)?)
             }
-            Self::Returned {
-                lease,
-                sent,
-                results,
-            } => Message::Returned {
-                lease,
-                sent,
-                results: results.into_iter().map(result).collect::<Result<_, E>>()?,
-            },
+            Self::Returned { lease, sent } => Message::Returned { lease, sent },
             Self::StealRequest(within) => Message::StealRequest(within),
             Self::Lifeline(within) => Message::Lifeline(within),
-            Self::Revoked(lease) => Message::Revoked(lease),
             Self::Cancel(group, root) => Message::Cancel(group, root),
             Self::CancelLease(lease) => Message::CancelLease(lease),
             Self::Wave(number) => Message::Wave(number),
             Self::Exhausted(groups, all, posted) => Message::Exhausted(groups, all, posted),
             Self::Farewell(word) => Message::Farewell(word),
             Self::Letters(items) => Message::Letters(items),
-            Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
             Self::Block(message) => Message::Block(message),
         })
     }

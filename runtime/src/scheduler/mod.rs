@@ -21,11 +21,10 @@ mod line;
 pub mod message;
 mod recall;
 mod requests;
-mod roll_call;
 mod sharing;
 mod waves;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +37,6 @@ use self::line::Lines;
 pub use self::line::{GroupId, Line};
 use self::message::Message;
 use self::requests::Requests;
-use self::roll_call::RollCall;
 use self::waves::Waves;
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
@@ -130,8 +128,6 @@ pub struct Counts {
     pub splits: u64,
     /// Tasks that were dropped because their group was cancelled.
     pub dropped: u64,
-    /// Tasks run again because a rank died that had them.
-    pub reruns: u64,
     /// Blocks fetched from other ranks, and served to them.
     pub fetches: u64,
     /// Blocks served to other ranks.
@@ -169,8 +165,7 @@ pub struct Scheduler<T, R> {
     results: Vec<VecDeque<R>>,
     ledger: Ledger<R>,
     waves: Waves,
-    /// In place of waves where dead ranks are survived, and where no task goes from rank to rank.
-    roll_call: Option<RollCall>,
+    /// In place of waves where no task goes from rank to rank.
     farewells: Option<Farewells>,
     letters: Letters,
     requests: Requests,
@@ -191,9 +186,6 @@ pub struct Scheduler<T, R> {
     body: Body,
     /// Some group was cancelled.
     cancelled: bool,
-    dead: BTreeSet<Rank>,
-    /// Leases whose thieves died.
-    reruns: VecDeque<u64>,
     last_split: Option<Duration>,
     /// A thief was sent away since the last split.
     thief_went_empty: bool,
@@ -232,8 +224,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             results: Vec::new(),
             ledger: Ledger::new(),
             waves: Waves::new(me, ranks),
-            roll_call: options.recover.then(|| RollCall::new(me, ranks)),
-            farewells: end::says_farewell(options, ranks).then(|| Farewells::new(me, ranks)),
+            farewells: end::is_said_to_all(&policy, ranks as usize)
+                .then(|| Farewells::new(me, ranks)),
             letters: Letters::default(),
             requests: Requests::new(victims, policy.steal_timeout),
             waiters: Vec::new(),
@@ -247,8 +239,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             clock: Duration::ZERO,
             body: Body::Active,
             cancelled: false,
-            dead: BTreeSet::new(),
-            reruns: VecDeque::new(),
             last_split: None,
             thief_went_empty: false,
             counts: Counts::default(),
@@ -267,7 +257,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// The ticket of tasks that are forked here into a group: by the body, or by the task of `parent`.
     pub fn ticket(&mut self, line: &Arc<Line>, parent: Option<&Ticket>) -> Ticket {
         let rooted = matches!(line.group(), GroupId::Rooted { .. });
-        let account = if rooted || self.options.recover {
+        let account = if rooted {
             self.lines.adopt(line);
             let under = parent.map_or(NONE, |ticket| ticket.account);
             self.ledger.root(line, under)
@@ -390,21 +380,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         message: Message<T, R>,
         now: Duration,
     ) -> Result<(), Violation> {
-        if self.dead.contains(&from) {
-            // It came too late: what it is about was settled without that rank.
-            return Ok(());
-        }
         self.handle(from, message, now)
             .map_err(|what| Violation { from, what })
     }
 
     fn handle(&mut self, from: Rank, message: Message<T, R>, now: Duration) -> Result<(), String> {
-        let is_void = self.dead.contains(&from)
-            && !matches!(message, Message::Exhausted(..) | Message::Cancel(..));
-        if is_void {
-            // It was on its way when its sender died.
-            return Ok(());
-        }
         match message {
             Message::StealRequest(within) => {
                 let tasks = self.give(from, within);
@@ -430,24 +410,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.accept(from, bundles)?;
             }
             Message::Results(results) => self.deliver_all(results)?,
-            Message::Returned {
-                lease,
-                sent,
-                results,
-            } => {
-                let account = self.ledger.returned(from, lease, sent)?;
-                if account.is_none() && !self.options.recover {
-                    return Err("the return of nothing that was lent".to_owned());
-                }
-                if let Some(account) = account {
-                    for result in results {
-                        self.came_back(account, result);
-                    }
-                    self.ledger.settle_return(account);
-                    self.report_closed();
-                }
+            Message::Returned { lease, sent } => {
+                self.ledger.returned(from, lease, sent)?;
+                self.report_closed();
             }
-            Message::Revoked(lease) => self.void(from, lease),
             Message::Cancel(group, root) => {
                 let known = match group {
                     GroupId::Collective(number) => self.is_near(number),
@@ -456,8 +422,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 if !known || root.0 >= self.ranks {
                     return Err("the end of a group that does not exist here".to_owned());
                 }
-                let spreads = matches!(group, GroupId::Collective(_)) && !self.options.recover;
-                if spreads {
+                if matches!(group, GroupId::Collective(_)) {
                     self.spread_cancel(group, root);
                 }
                 self.lines.cancel(group);
@@ -478,24 +443,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     self.carried.extend(results);
                 }
             }
-            Message::Exhausted(groups, all, posted) => match &mut self.roll_call {
-                None => self.waves.exhausted(from, &groups, all, posted)?,
-                Some(roll_call) => {
-                    let outgoing = &mut self.outgoing;
-                    roll_call.learn(&groups, all, &mut |to, call| {
-                        outgoing.push_back((to, call.into_message()));
-                    });
-                }
-            },
-            Message::Quiet(groups, ended) => {
-                let outgoing = &mut self.outgoing;
-                let roll_call = self.roll_call.as_mut();
-                roll_call.ok_or("a roll call that nobody holds")?.hear(
-                    from,
-                    &groups,
-                    ended,
-                    &mut |to, call| outgoing.push_back((to, call.into_message())),
-                );
+            Message::Exhausted(groups, all, posted) => {
+                self.waves.exhausted(from, &groups, all, posted)?;
             }
             Message::Farewell(word) => {
                 if !word.groups.iter().all(|&group| self.is_near(group)) {

@@ -145,17 +145,6 @@ impl Requests {
         })
     }
 
-    /// A rank died: it will answer nothing. How many requests that were.
-    pub(super) fn lose(&mut self, rank: Rank) -> u64 {
-        let before = self.open.len();
-        self.open.retain(|request| request.to != rank);
-        self.registered.retain(|&other| other != rank);
-        if let Some(victims) = &mut self.victims {
-            victims.lost(rank);
-        }
-        (before - self.open.len()) as u64
-    }
-
     /// When there is something to do again even if no message comes; `None` if never.
     pub(super) fn deadline(&self) -> Option<Duration> {
         let asks = self.registered.is_empty() && self.open.len() < MOST_OPEN;

@@ -83,9 +83,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. But not
     /// those that none may take: two ranks that wait in joins could keep what the other waits for.
     pub(super) fn give(&mut self, to: Rank, within: Option<GroupId>) -> Vec<Bundle<T>> {
-        if self.dead.contains(&to) {
-            return Vec::new();
-        }
         let fits = match within {
             None => self.pool.len(),
             Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),

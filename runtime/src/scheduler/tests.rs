@@ -6,6 +6,7 @@ mod exhaustive;
 mod random;
 mod world;
 
+use std::collections::BTreeSet;
 use std::panic;
 
 use proptest::prelude::*;
@@ -223,14 +224,12 @@ proptest! {
     fn nothing_is_lost_or_doubled_and_everybody_leaves(
         sizes in prop::collection::vec(0u32..120, 1..9),
         policy in prop::sample::select(POLICIES),
-        recover in any::<bool>(),
         timeout in 1u64..2000,
         seed in any::<u64>(),
     ) {
         let options = ScopeOptions {
             policy: Policy { steal_timeout: Duration::from_micros(timeout), ..policy.1 },
             seed,
-            recover,
             ..ScopeOptions::default()
         };
         Network::new(sizes.len() as u32, &options, seed).run(&sizes);
@@ -367,18 +366,13 @@ fn what_no_rank_would_send_is_refused() {
         Message::Gift(vec![lease]),
         Message::Results(vec![(far, 1)]),
         Message::Results(vec![(own, 1)]),
-        Message::Returned {
-            lease: 4,
-            sent: 0,
-            results: vec![],
-        },
+        Message::Returned { lease: 4, sent: 0 },
         Message::Cancel(far, Rank(0)),
         Message::Cancel(GROUP, Rank(99)),
         Message::Cancel(rooted(2, 3, None).group(), Rank(2)),
         Message::Wave(1),
         Message::Exhausted(vec![77], false, vec![]),
         Message::Farewell(message::Word::default()),
-        Message::Quiet(vec![0], false),
         Message::Report(1, message::Census::default(), vec![]),
     ];
     for letter in letters {
@@ -481,95 +475,11 @@ fn a_group_nobody_joins_still_ends() {
     assert!(machine.may_leave(), "{}", machine.describe());
 }
 
-/// It dies after it has told some that a group is exhausted, but not all: they hear it from the next one.
-#[test]
-fn the_coordinator_may_die() {
-    let options = ScopeOptions {
-        recover: true,
-        ..ScopeOptions::default()
-    };
-    let now = Duration::ZERO;
-    let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, &options)).collect();
-    for machine in &mut ranks {
-        let group = machine.group();
-        machine.waits_in(group.group());
-        machine.idle(now, Some(GROUP));
-    }
-    let verdict = || Message::Exhausted(vec![0], false, vec![]);
-    ranks[1].receive(Rank(0), verdict(), now).unwrap();
-    for from in [1, 2] {
-        ranks[from].lose(Rank(0));
-        while let Some((to, letter)) = ranks[from].outgoing() {
-            let sender = Rank(from as u32);
-            ranks[to.index()].receive(sender, letter, now).unwrap();
-        }
-    }
-    while let Some((to, letter)) = ranks[1].outgoing() {
-        ranks[to.index()].receive(Rank(1), letter, now).unwrap();
-    }
-    for machine in &mut ranks[1..] {
-        let line = Line::new(GROUP, None);
-        assert!(machine.is_exhausted(&line), "{}", machine.describe());
-    }
-}
-
-/// So are the groups that its tasks made: nobody waits for them any more, and those that do must not either.
-#[test]
-fn what_came_of_a_dead_victim_is_void() {
-    let options = ScopeOptions {
-        recover: true,
-        ..ScopeOptions::default()
-    };
-    let now = Duration::ZERO;
-    let task = |first| Range { first, size: 1 };
-    let mut machine = fresh(2, 3, &options);
-    machine.group();
-    machine.body_ended();
-    let mut stolen = bundle(vec![task(0)]);
-    (stolen[0].home, stolen[0].lease) = (Rank(1), 1);
-    machine
-        .receive(Rank(1), Message::Gift(stolen), now)
-        .unwrap();
-    let (outer, _) = machine.next_task(None).unwrap();
-    let group = rooted(2, 0, Some(outer.line()));
-    for first in 1..4 {
-        let ticket = machine.ticket(&group, Some(&outer));
-        machine.fork(ticket.clone(), task(first));
-    }
-    machine.begins_to_wait();
-    while machine.outgoing().is_some() {}
-    let request = Message::StealRequest(None);
-    machine.receive(Rank(0), request, now).unwrap();
-    let Some((Rank(0), Message::StealAnswer(lent))) = machine.outgoing() else {
-        panic!("a request is answered");
-    };
-    machine.lose(Rank(1));
-    let revoked = Message::Revoked(lent[0].lease);
-    let mut letters = std::iter::from_fn(|| machine.outgoing());
-    assert!(letters.any(|letter| letter == (Rank(0), revoked.clone())));
-    assert!(machine.next_task(None).is_none());
-    assert!(machine.is_exhausted(&group), "{}", machine.describe());
-    machine.ends_waiting();
-    // Nor does it make new ones.
-    let another = rooted(2, 1, Some(outer.line()));
-    let ticket = machine.ticket(&another, Some(&outer));
-    machine.fork(ticket.clone(), task(4));
-    assert!(machine.next_task(None).is_none());
-    assert!(machine.is_exhausted(&another));
-    machine.produced(&outer, 0);
-    machine.finished(&outer);
-    assert!(!machine.describe().contains("open for lease"));
-}
-
-/// Neither one that is set down after its group was cancelled, nor one whose thief dies.
+/// It is dropped if it is set down after its group was cancelled, and if its thief has it.
 #[test]
 fn a_cancelled_task_does_not_come_back() {
-    let options = ScopeOptions {
-        recover: true,
-        ..ScopeOptions::default()
-    };
     let task = Range { first: 0, size: 1 };
-    let mut machine = fresh(0, 2, &options);
+    let mut machine = fresh(0, 2, &ScopeOptions::default());
     let group = rooted(0, 0, None);
     let ticket = machine.ticket(&group, None);
     for _ in 0..3 {
@@ -584,9 +494,12 @@ fn a_cancelled_task_does_not_come_back() {
     machine.cancel(&group);
     machine.put_back(running, task);
     assert!(machine.next_task(None).is_none());
-    machine.lose(Rank(1));
-    let lease = machine.rerun().unwrap();
-    machine.restore(lease, Rank(0), lent[0].tasks.clone());
+    let lease = lent[0].lease;
+    let told = std::iter::from_fn(|| machine.outgoing()).collect::<Vec<_>>();
+    assert_eq!(told, [(Rank(1), Message::CancelLease(lease))]);
+    assert!(!machine.is_exhausted(&group), "{}", machine.describe());
+    let returned = Message::Returned { lease, sent: 0 };
+    machine.receive(Rank(1), returned, Duration::ZERO).unwrap();
     assert!(machine.next_task(None).is_none());
     assert!(machine.is_exhausted(&group), "{}", machine.describe());
 }
@@ -732,27 +645,6 @@ fn a_blocked_join_helps_only_its_own_line() {
     for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
         assert!(machine.is_exhausted(group), "{}", machine.describe());
     }
-}
-
-/// What it sent before it died may come after the news: nobody waits for it any more.
-#[test]
-fn a_late_letter_of_the_dead_is_ignored() {
-    let options = ScopeOptions {
-        recover: true,
-        ..ScopeOptions::default()
-    };
-    let now = Duration::ZERO;
-    let mut machine = fresh(0, 2, &options);
-    machine.group();
-    machine.waits_in(GROUP);
-    machine.idle(now, None);
-    machine.lose(Rank(1));
-    let mut tasks = bundle(vec![Range { first: 0, size: 1 }]);
-    tasks[0].lease = 1;
-    machine
-        .receive(Rank(1), Message::StealAnswer(tasks), now)
-        .unwrap();
-    assert!(machine.next_task(None).is_none());
 }
 
 /// Who waited for tasks of one group to be sent, and now wants those of another, says so.

@@ -250,9 +250,6 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         letters: impl Iterator<Item = (Rank, Vec<u8>)>,
     ) -> Result<(), ScopeError> {
         for (to, item) in letters {
-            if self.kept.is_some() {
-                return Err(ScopeError::Letters);
-            }
             self.scheduler.post_letter(to, item)?;
         }
         Ok(())

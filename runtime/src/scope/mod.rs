@@ -12,7 +12,7 @@ mod outcome;
 mod program;
 mod turn;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, atomic};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::{Comm, Rank, Tag};
 use crate::crew::{Crew, Hired, Started};
 use crate::group::Group;
-use crate::parcel::{Cargo, Job, Outcome, Parcel};
+use crate::parcel::{Cargo, Job, Outcome};
 use crate::policy::{ScopeOptions, Split};
 use crate::scheduler::{GroupId, Scheduler};
 use crate::sync::{AtomicBool, Ordering, Receiver, unbounded};
@@ -65,8 +65,6 @@ pub struct Scope<'a, E: ?Sized> {
     turn: usize,
     reports: Receiver<Report<E>>,
     numbers: Numbers,
-    /// What was lent, by lease, if it may have to be run again.
-    kept: Option<BTreeMap<u64, (Rank, Vec<Parcel>)>>,
     /// Why tasks were [stopped](Stopped).
     failure: Option<ScopeError>,
     pastime: Option<Pastime<'a>>,
@@ -162,10 +160,9 @@ fn run<'a, E: ?Sized + Sync>(
     }
     let begin = comm.now();
     let tag = open_tag(comm);
-    comm.tolerate_deaths(options.recover);
     let rank = comm.rank();
     let names = registry.names().collect::<Vec<_>>().join(", ");
-    let introductions = Introductions::new((rank, comm.size()), names, options.recover)
+    let introductions = Introductions::new((rank, comm.size()), &names)
         .inspect_err(|error| comm.abort(&error.to_string()))?;
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
@@ -232,7 +229,6 @@ fn run<'a, E: ?Sized + Sync>(
             turn: 0,
             reports,
             numbers,
-            kept: options.recover.then(BTreeMap::new),
             failure: None,
             pastime: None,
             recorder,
@@ -251,18 +247,10 @@ fn run<'a, E: ?Sized + Sync>(
             comm,
         };
         scope.note(What::ScopeBegin);
-        let begun = if options.recover {
-            scope.introduce()
-        } else {
-            Ok(())
-        };
-        let ended = begun
-            .and_then(|()| body(&mut scope))
-            .and_then(|()| scope.finish());
+        let ended = body(&mut scope).and_then(|()| scope.finish());
         outcome = match ended {
             Ok(()) => {
                 scope.note(What::ScopeEnd);
-                scope.comm.tolerate_deaths(false);
                 scope.comm.close(tag);
                 let mut report = scope.report;
                 report.count(scope.scheduler.counts());

@@ -68,27 +68,9 @@ pub enum ScopeError {
     /// A task was forked by a body that had closed the scope.
     #[error("task `{0}` was forked after this body had closed the scope: close it later")]
     Closed(&'static str),
-    /// A task posted a letter where dead ranks are survived.
-    #[error(
-        "a letter was posted in a scope that survives deaths, where it may be lost: give results instead, or leave `recover` off"
-    )]
-    Letters,
     /// A group of another scope, or one that a task made.
     #[error("{0} was not made by this scope's body: make a group in the scope it is used in")]
     Foreign(String),
-    /// Ranks were told different things of how to take part.
-    #[error(
-        "`recover` is {ours} on rank {} and {} on rank {}; give every rank the same options",
-        rank.0, !ours, other.0
-    )]
-    Options {
-        /// The rank that noticed.
-        rank: Rank,
-        /// The rank that differs.
-        other: Rank,
-        /// Whether this rank was to survive deaths.
-        ours: bool,
-    },
     /// A rank returned while this one is in a scope: it took no part, or this one takes part in one more.
     #[error(
         "rank {} returned without taking part in this scope; every rank must call scope equally often",
@@ -147,8 +129,6 @@ pub struct ScopeReport {
     pub tasks_out: u64,
     /// Tasks dropped here because their group was cancelled.
     pub dropped: u64,
-    /// Tasks run again because a rank died that had them.
-    pub reruns: u64,
     /// Blocks fetched from other ranks.
     pub fetches: u64,
     /// Blocks served to other ranks.
@@ -183,7 +163,6 @@ impl ScopeReport {
         self.tasks_in += other.tasks_in;
         self.tasks_out += other.tasks_out;
         self.dropped += other.dropped;
-        self.reruns += other.reruns;
         self.fetches += other.fetches;
         self.blocks_served += other.blocks_served;
         self.bytes += other.bytes;
@@ -206,7 +185,6 @@ impl ScopeReport {
         self.tasks_out = counts.tasks_out;
         self.splits = counts.splits;
         self.dropped = counts.dropped;
-        self.reruns = counts.reruns;
         self.fetches = counts.fetches;
         self.blocks_served = counts.blocks_served;
     }

@@ -54,7 +54,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         self.look_for_work(now, within);
         // In the tree of waves none leaves before those above it know the end, and tell it.
-        if self.kept.is_none() && !self.scheduler.may_leave() {
+        if !self.scheduler.may_leave() {
             let near = self.scheduler.near();
             if let Some(rank) = near.into_iter().find(|&rank| self.comm.has_left(rank)) {
                 return Err(ScopeError::Absent { rank });
@@ -121,9 +121,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         while let Some(message) = self.comm.try_recv(self.tag)? {
             let from = message.from;
             let rank = self.comm.rank();
-            let Some(bytes) = self.introductions.hear(rank, from, &message.bytes)? else {
-                continue;
-            };
+            let bytes = self.introductions.hear(rank, from, &message.bytes)?;
             let malformed = |what: String| CommError::Malformed { from, what };
             let message: Message<Parcel, Receipt> = wire::decode(bytes).map_err(malformed)?;
             let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
@@ -144,17 +142,6 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         if let Some(now) = silent_until {
             self.note_deafness(now, requests);
-        }
-        if self.kept.is_some() {
-            for rank in self.comm.deaths() {
-                // What it was just lent is kept as it is sent.
-                self.flush()?;
-                self.note(What::Died { rank: rank.0 });
-                self.scheduler.lose(rank);
-                // Some of what is ahead of workers may be of its leases.
-                self.take_back();
-                self.run_again()?;
-            }
         }
         Ok(progress)
     }
@@ -190,46 +177,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 true
             }
-            Message::Returned { lease, .. } => {
-                if let Some(kept) = &mut self.kept {
-                    kept.remove(lease);
-                }
-                true
-            }
             Message::Report(_, _, results) => !results.is_empty(),
             Message::Wave(_) | Message::Lifeline(_) => false,
             _ => true,
         }
-    }
-
-    /// Takes back what dead ranks had.
-    pub(super) fn run_again(&mut self) -> Result<(), ScopeError> {
-        while let Some(lease) = self.scheduler.rerun() {
-            let kept = self.kept.as_mut().and_then(|kept| kept.remove(&lease));
-            let Some((home, parcels)) = kept else {
-                continue;
-            };
-            let rank = self.comm.rank();
-            let tasks = parcels
-                .into_iter()
-                .map(|parcel| parcel::open(parcel, self.registry, rank))
-                .collect::<Result<_, _>>()
-                .map_err(|what| CommError::Malformed { from: rank, what })?;
-            self.scheduler.restore(lease, home, tasks);
-        }
-        Ok(())
-    }
-
-    /// Tells those beside this rank in the tree of the end, in which ranks that survive deaths send nothing, what it knows.
-    pub(super) fn introduce(&mut self) -> Result<(), ScopeError> {
-        let near = self.scheduler.near();
-        for to in near {
-            if let Some(word) = self.introductions.before(to) {
-                self.report.bytes += word.len() as u64;
-                self.comm.send(to, self.tag, word)?;
-            }
-        }
-        Ok(())
     }
 
     /// Sends what the scheduler wants sent.
@@ -246,18 +197,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                         Message::Gift(_) => What::Gifted { thief, tasks },
                         _ => What::Gave { thief, tasks },
                     });
-                    if let Some(kept) = &mut self.kept {
-                        kept.extend(bundles.iter().map(|b| (b.lease, (b.home, b.tasks.clone()))));
-                    }
                 }
                 Message::Results(results) => {
                     let count = results.len() as u32;
                     self.note(What::Results { to: to.0, count });
-                }
-                Message::Revoked(lease) => {
-                    if let Some(kept) = &mut self.kept {
-                        kept.remove(lease);
-                    }
                 }
                 _ => {}
             }

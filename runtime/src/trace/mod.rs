@@ -155,11 +155,6 @@ pub enum What {
     ScopeEnd,
     /// The rank learns that the whole scope is exhausted.
     Dry,
-    /// The rank learns that another one died.
-    Died {
-        /// The dead one.
-        rank: u32,
-    },
 }
 
 /// What a trace tells of a task beside its kind; see [`Task::detail`](crate::Task::detail).

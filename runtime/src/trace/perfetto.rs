@@ -421,9 +421,6 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
                 }
                 What::Cancelled => self.mark(messages, at, format_args!("cancelled"))?,
                 What::Dry => self.mark(messages, at, format_args!("dry"))?,
-                What::Died { rank: dead } => {
-                    self.mark(messages, at, format_args!("rank {dead} died"))?;
-                }
             }
             if event.what.is_of_messages(self.workers) {
                 messages_at = at;

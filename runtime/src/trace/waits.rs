@@ -79,14 +79,6 @@ impl Comm for Watched<'_> {
         self.comm.node_of(rank)
     }
 
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        self.comm.tolerate_deaths(tolerate);
-    }
-
-    fn deaths(&mut self) -> Vec<Rank> {
-        self.comm.deaths()
-    }
-
     fn has_left(&self, rank: Rank) -> bool {
         self.comm.has_left(rank)
     }

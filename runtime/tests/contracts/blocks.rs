@@ -72,10 +72,7 @@ fn a_block_is_fetched_once_by_each_rank_that_reads_it() {
     for seed in 0..16 {
         let ranks = 2 + 4 * seed as usize;
         let body = |s: &mut Scope<'_, ()>| read_all(s, 8, 3000);
-        let options = ScopeOptions {
-            recover: seed % 2 == 1,
-            ..seeded(seed)
-        };
+        let options = seeded(seed);
         let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body).results;
         let fetches = fetches(&ended);
         assert!(fetches.iter().all(|&n| n <= 8), "{fetches:?}");
@@ -250,7 +247,6 @@ fn newer_versions_replace_older_ones() {
     }
     for seed in 0..20 {
         let options = ScopeOptions {
-            recover: seed % 2 == 1,
             cache_bytes: 150 * (seed as usize % 3),
             ..seeded(seed)
         };

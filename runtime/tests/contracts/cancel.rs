@@ -113,11 +113,7 @@ fn the_first_that_is_found_ends_the_search_everywhere() {
             assert_eq!(found.iter().sum::<u64>(), SPACE / 3);
         }
         for seed in 0..12 {
-            let options = ScopeOptions {
-                // Home hears of what is found before all that was stolen with it has ended only without.
-                recover: cancels && seed % 2 == 1,
-                ..seeded(seed)
-            };
+            let options = seeded(seed);
             let ranks = [1, 2, 3, 8, 23, 64][(seed / 2) as usize];
             let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body).results;
             check(
@@ -261,11 +257,7 @@ fn running_tasks_are_told_on_every_rank_and_other_groups_go_on() {
         }
         let mut told = BTreeSet::new();
         for seed in 0..10 {
-            let options = ScopeOptions {
-                // The body hears of nothing before all that was stolen with it has ended.
-                recover: cancels && seed % 2 == 1,
-                ..seeded(seed)
-            };
+            let options = seeded(seed);
             let ranks = 8 + 3 * seed as usize;
             let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body).results;
             told.extend(values(ended).concat());
@@ -318,10 +310,7 @@ fn a_cancelled_group_takes_nothing_more() {
         values(ended);
     }
     for seed in 0..20 {
-        let options = ScopeOptions {
-            recover: seed % 2 == 1,
-            ..seeded(seed)
-        };
+        let options = seeded(seed);
         let ranks = 1 + 2 * seed as usize;
         values(on_virtual(ranks, &rough(seed), &options, &registry, || (), body).results);
     }

@@ -66,11 +66,8 @@ impl Comm for Limited<'_> {
     fn node_of(&self, rank: Rank) -> u32 {
         self.comm.node_of(rank)
     }
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        self.comm.tolerate_deaths(tolerate);
-    }
-    fn deaths(&mut self) -> Vec<Rank> {
-        self.comm.deaths()
+    fn has_left(&self, rank: Rank) -> bool {
+        self.comm.has_left(rank)
     }
     fn compute(&mut self, units: u64, took: Duration) -> Duration {
         self.comm.compute(units, took)

@@ -191,21 +191,12 @@ fn a_task_that_goes_wrong_is_an_error_of_its_join() {
         ResultRead,
         ResultReadWithPanic,
     ] {
-        for recover in [false, true] {
-            for seed in 0..4 {
-                let options = ScopeOptions {
-                    recover,
-                    ..seeded(seed)
-                };
-                let ranks = [3, 4, 9, 32][seed as usize];
-                let body = |s: &mut Scope<'_, ()>| post(s, when);
-                let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body);
-                check(
-                    when,
-                    ended.results,
-                    &format!("{ranks} ranks, recover {recover}"),
-                );
-            }
+        for seed in 0..4 {
+            let options = seeded(seed);
+            let ranks = [3, 4, 9, 32][seed as usize];
+            let body = |s: &mut Scope<'_, ()>| post(s, when);
+            let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body);
+            check(when, ended.results, &format!("{ranks} ranks"));
         }
     }
     for when in [Never, Runs, SaysNeeds] {
@@ -680,13 +671,8 @@ fn a_block_that_cannot_be_had_is_named() {
     }
     for seed in 0..10 {
         let ranks = 1 + 2 * seed as usize;
-        for recover in [false, true] {
-            let options = ScopeOptions {
-                recover,
-                ..seeded(seed)
-            };
-            check(on_virtual(ranks, &rough(seed), &options, &registry, || (), read).results);
-        }
+        let options = seeded(seed);
+        check(on_virtual(ranks, &rough(seed), &options, &registry, || (), read).results);
     }
 }
 
@@ -725,26 +711,6 @@ fn ranks_that_take_part_differently_end_the_job() {
     }) {
         assert_eq!(ended[1], Err(ScopeError::NoWorkers));
         assert!(ended.iter().all(Result::is_err), "{ended:?}");
-    }
-    // One that survives deaths, or one that does not.
-    let with = |recover, policy| ScopeOptions {
-        recover,
-        policy,
-        ..usual
-    };
-    for (who, policy) in (0..3).flat_map(|who| [(who, usual.policy), (who, Policy::STATIC)]) {
-        let [usual, recovers] = [false, true].map(|recover| with(recover, policy));
-        for (one, others) in [(&recovers, &usual), (&usual, &recovers)] {
-            for ended in everywhere(3, |comm| {
-                let differs = comm.rank().index() == who;
-                enters(comm, if differs { one } else { others })
-            }) {
-                assert!(ended.iter().all(Result::is_err), "{ended:?}");
-                let told =
-                    |e: &Result<(), ScopeError>| matches!(e, Err(ScopeError::Options { .. }));
-                assert!(ended.iter().any(told), "{ended:?}");
-            }
-        }
     }
 }
 
@@ -842,9 +808,8 @@ fn a_task_that_meddles_with_a_group_of_the_body_fails() {
 }
 
 #[test]
-fn those_that_survive_a_panic_keep_their_results() {
+fn those_that_return_beside_a_panic_keep_their_results() {
     let body = |comm: &mut dyn Comm| {
-        comm.tolerate_deaths(true);
         assert!(comm.rank() != Rank(1), "the roof fell in");
         comm.rank().index()
     };

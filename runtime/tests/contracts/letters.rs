@@ -241,7 +241,7 @@ fn small_letters_travel_together() {
 }
 
 #[test]
-fn letters_to_nobody_and_letters_that_may_be_lost_end_the_scope() {
+fn letters_to_nobody_end_the_scope() {
     #[derive(Serialize, Deserialize)]
     struct Wrong(u32);
     impl Task<()> for Wrong {
@@ -253,11 +253,8 @@ fn letters_to_nobody_and_letters_that_may_be_lost_end_the_scope() {
             Step::Done(())
         }
     }
-    let run = |to: u32, recover: bool| {
-        let options = ScopeOptions {
-            recover,
-            ..ScopeOptions::default()
-        };
+    let run = |to: u32| {
+        let options = ScopeOptions::default();
         let outcome = launch(2, |comm| {
             let registry = Registry::new().with::<Wrong>();
             let run = scope(comm, &registry, &(), &options, |s| {
@@ -276,7 +273,6 @@ fn letters_to_nobody_and_letters_that_may_be_lost_end_the_scope() {
         to: Rank(2),
         size: 2,
     });
-    assert!(run(2, false).contains(&Err(nobody)));
-    assert!(run(1, true).contains(&Err(ScopeError::Letters)));
-    assert_eq!(run(1, false), [Ok(0), Ok(2)]);
+    assert!(run(2).contains(&Err(nobody)));
+    assert_eq!(run(1), [Ok(0), Ok(2)]);
 }

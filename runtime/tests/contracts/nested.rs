@@ -73,7 +73,6 @@ fn fib_by_groups_is_fib_in_virtual_time() {
     for (name, policy, _) in POLICIES {
         for seed in 0..24 {
             let options = ScopeOptions {
-                recover: seed % 2 == 1,
                 policy: *policy,
                 ..seeded(seed)
             };
@@ -239,17 +238,12 @@ fn tasks_of_many_kinds_are_joined_stolen_and_split() {
         values(on_threads(ranks, &options, &registry(), || (), words));
     }
     for seed in 0..10 {
-        for recover in [false, true] {
-            let options = ScopeOptions {
-                recover,
-                ..seeded(seed)
-            };
-            let ended = on_virtual(7, &rough(seed), &options, &registry(), || (), words).results;
-            let stolen = total(&ended, |r| r.tasks_in);
-            let splits = total(&ended, |r| r.splits);
-            values(ended);
-            assert!(stolen > 0 && splits > 0, "{stolen} {splits}");
-        }
+        let options = seeded(seed);
+        let ended = on_virtual(7, &rough(seed), &options, &registry(), || (), words).results;
+        let stolen = total(&ended, |r| r.tasks_in);
+        let splits = total(&ended, |r| r.splits);
+        values(ended);
+        assert!(stolen > 0 && splits > 0, "{stolen} {splits}");
     }
 }
 
@@ -390,10 +384,7 @@ fn groups_that_nobody_joins_to_their_end_keep_nobody() {
         values(ended);
     }
     for seed in 0..20 {
-        let options = ScopeOptions {
-            recover: seed % 2 == 1,
-            ..seeded(seed)
-        };
+        let options = seeded(seed);
         let ranks = 1 + seed as usize;
         values(on_virtual(ranks, &rough(seed), &options, &registry, || (), carelessly).results);
     }
@@ -529,10 +520,7 @@ fn ranks_fork_into_groups_of_their_own_at_once() {
         values(on_threads(ranks, &options, &registry, || (), own_groups));
     }
     for seed in 0..30 {
-        let options = ScopeOptions {
-            recover: seed % 2 == 1,
-            ..seeded(seed)
-        };
+        let options = seeded(seed);
         let ranks = 2 + seed as usize;
         let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), own_groups).results;
         assert!(ranks < 4 || total(&ended, |r| r.tasks_in) > 0);

@@ -82,9 +82,8 @@ pub enum Fault {
         /// The most that is added.
         delay: Duration,
     },
-    /// A rank dies, if it has not ended before: it answers nothing any more, and after a while the others
-    /// are told. What that means to them is theirs to say, see [`Comm::tolerate_deaths`]. A rank dies once,
-    /// at the earliest time given.
+    /// A rank dies, if it has not ended before: it answers nothing any more, and after a while all calls of the others
+    /// answer [`CommError::Died`]. A rank dies once, at the earliest time given.
     Death {
         /// Which.
         rank: Rank,
@@ -161,9 +160,7 @@ impl<R> Outcome<R> {
 ///
 /// # Errors
 /// No ranks, more than memory has stacks for, options that make no sense, or a rank that panicked; the
-/// others then get [`CommError::Aborted`] from whatever they ask next. If the one that panicked tolerated
-/// deaths ([`Comm::tolerate_deaths`]), they learn of its death instead and those that tolerate it go on; the
-/// error comes when all have ended. What they then returned, [`launch_each`] tells.
+/// others then get [`CommError::Aborted`] from whatever they ask next. What they then returned, [`launch_each`] tells.
 pub fn launch<R: Send>(
     ranks: usize,
     options: &VirtualOptions,
@@ -181,8 +178,8 @@ pub fn launch<R: Send>(
     })
 }
 
-/// The same, with the results of those that returned beside the errors of those that panicked: for jobs that
-/// survive deaths.
+/// Runs `body` on every rank as [`launch`] does, and returns the results of those that returned beside the errors of
+/// those that panicked.
 ///
 /// # Errors
 /// No ranks, more than memory has stacks for, or options that make no sense.
@@ -399,7 +396,7 @@ impl VirtualComm<'_, '_> {
     fn fail(&mut self, message: &str) {
         let mut world = self.world.borrow_mut();
         world.account(self.rank);
-        world.fail(self.rank, &format!("it panicked: {message}"));
+        world.abort(self.rank, &format!("it panicked: {message}"));
     }
 
     fn suspend(&mut self) {
@@ -482,21 +479,6 @@ impl Comm for VirtualComm<'_, '_> {
 
     fn has_left(&self, rank: Rank) -> bool {
         self.world.borrow().has_left(self.rank, rank)
-    }
-
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        let mut world = self.world.borrow_mut();
-        world.tolerate_deaths(self.rank, tolerate);
-    }
-
-    fn deaths(&mut self) -> Vec<Rank> {
-        self.world.borrow_mut().account(self.rank);
-        if !self.world.borrow().has_deaths_for(self.rank) {
-            return Vec::new();
-        }
-        // One that is behind may still end before it dies; an error is for the next call.
-        drop(self.catch_up());
-        self.world.borrow_mut().take_deaths(self.rank)
     }
 
     fn abort(&mut self, reason: &str) {

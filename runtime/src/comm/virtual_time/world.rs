@@ -82,11 +82,6 @@ struct Place {
     dies_at: Time,
     /// When the others are told that it died; they share `deaths` of the world, by this time.
     death_told: Time,
-    tolerates_deaths: bool,
-    /// How many deaths, of those in the order in which they are told, it was woken for.
-    deaths_noticed: usize,
-    /// How many of those it has asked about.
-    deaths_taken: usize,
 }
 
 /// A rank dies, or has died, and its peers learn of it.
@@ -236,11 +231,7 @@ impl World {
         }
         let place = &mut self.places[rank.index()];
         place.clock = place.clock.max(self.turn);
-        let waited = matches!(place.state, State::Waits(_));
         place.state = State::Runs;
-        if waited {
-            self.notice_deaths(rank);
-        }
         self.restart();
     }
 
@@ -273,7 +264,7 @@ impl World {
         }
     }
 
-    /// A rank dies at that time, whatever was planned before.
+    /// A rank is to die at that time, whatever was planned before.
     fn plan_death(&mut self, rank: Rank, at: Time, told: Time) {
         self.forget_death(rank);
         let place = &mut self.places[rank.index()];
@@ -295,81 +286,13 @@ impl World {
             return;
         };
         self.deaths.remove(which);
-        for place in &mut self.places {
-            place.deaths_noticed -= usize::from(place.deaths_noticed > which);
-            place.deaths_taken -= usize::from(place.deaths_taken > which);
-        }
         // Some would have been woken for it.
-        self.enqueue_all();
-    }
-
-    /// A rank has panicked: it is dead if it tolerates deaths itself, else all is over.
-    pub(super) fn fail(&mut self, rank: Rank, reason: &str) {
-        let place = &self.places[rank.index()];
-        if !place.tolerates_deaths || self.is_dead(rank) {
-            self.abort(rank, reason);
-            return;
-        }
-        let at = place.clock;
-        self.note(|| format!("{at} {} dies: {reason}", rank.0));
-        // Not before one that somebody knows of.
-        let noticed = self.places.iter().map(|place| place.deaths_noticed).max();
-        let noticed = noticed.unwrap_or_default();
-        let newest = self.deaths[..noticed].last().map_or(0, |death| death.told);
-        self.plan_death(rank, at, newest.max(at + self.lookahead));
         self.enqueue_all();
     }
 
     fn is_dead(&self, rank: Rank) -> bool {
         let place = &self.places[rank.index()];
         place.clock >= place.dies_at
-    }
-
-    pub(super) fn tolerate_deaths(&mut self, rank: Rank, tolerate: bool) {
-        let place = &mut self.places[rank.index()];
-        if tolerate && !place.tolerates_deaths {
-            place.deaths_taken = 0;
-        }
-        place.tolerates_deaths = tolerate;
-    }
-
-    /// Whether there may be deaths that this rank has not asked about.
-    pub(super) fn has_deaths_for(&self, rank: Rank) -> bool {
-        let place = &self.places[rank.index()];
-        self.is_told(place.deaths_taken, place.clock)
-    }
-
-    /// The deaths that this rank knows of and has not asked about.
-    pub(super) fn take_deaths(&mut self, rank: Rank) -> Vec<Rank> {
-        if self.is_dead(rank) {
-            // The dead hear nothing.
-            return Vec::new();
-        }
-        self.notice_deaths(rank);
-        let place = &mut self.places[rank.index()];
-        let news = &self.deaths[place.deaths_taken..place.deaths_noticed];
-        place.deaths_taken = place.deaths_noticed;
-        news.iter().map(|death| death.rank).collect()
-    }
-
-    /// Whether there is news of a death that this rank was not woken for; from now on there is not.
-    fn notice_deaths(&mut self, rank: Rank) -> bool {
-        let Place {
-            clock,
-            deaths_noticed: before,
-            ..
-        } = self.places[rank.index()];
-        let mut noticed = before;
-        while self.is_told(noticed, clock) {
-            noticed += 1;
-        }
-        self.places[rank.index()].deaths_noticed = noticed;
-        noticed > before
-    }
-
-    /// Whether that death is known at this time.
-    fn is_told(&self, which: usize, at: Time) -> bool {
-        self.deaths.get(which).is_some_and(|d| d.told <= at)
     }
 
     pub(super) fn node_of(&self, rank: Rank) -> u32 {
@@ -452,7 +375,7 @@ impl World {
         let end = self.aborted.as_ref();
         let end = end.filter(|end| end.told_to(rank) <= place.clock);
         let death = self.deaths.first();
-        let death = death.filter(|d| !place.tolerates_deaths && d.told <= place.clock);
+        let death = death.filter(|death| death.told <= place.clock);
         // What was told first is what this rank goes on to say.
         match (end, death) {
             (Some(end), Some(death)) if end.told_to(rank) < death.told => Err(end.error.clone()),
@@ -593,12 +516,9 @@ impl World {
         self.places[rank.index()].mailbox.reopen(tag);
     }
 
-    /// Lets a rank wait for any message or news of a death, at most so long; false if there is one already.
+    /// Lets a rank wait for any message, at most so long; false if there is one already.
     pub(super) fn block(&mut self, rank: Rank, at_most: Duration) -> bool {
         self.collect(rank);
-        if self.notice_deaths(rank) {
-            return false;
-        }
         let place = &mut self.places[rank.index()];
         if place.mailbox.has_news() {
             return false;
@@ -672,13 +592,7 @@ impl World {
         let arrival = arrival.unwrap_or(Time::MAX);
         match place.state {
             State::Ready(at) => Some(at),
-            State::Waits(until) => {
-                let news = match self.deaths.get(place.deaths_noticed) {
-                    Some(death) => death.told.max(place.clock),
-                    None => Time::MAX,
-                };
-                Some(until.min(arrival).min(news).min(self.stops_at(rank)))
-            }
+            State::Waits(until) => Some(until.min(arrival).min(self.stops_at(rank))),
             State::Needs(from, _) => {
                 // That the other has ended matters once nothing is under way any more.
                 let known = if arrival < Time::MAX {
@@ -700,7 +614,7 @@ impl World {
         if let Some(end) = &self.aborted {
             at = at.min(end.told_to(Rank(rank)));
         }
-        if let Some(death) = self.deaths.first().filter(|_| !place.tolerates_deaths) {
+        if let Some(death) = self.deaths.first() {
             at = at.min(death.told);
         }
         at.max(place.clock)
@@ -794,9 +708,6 @@ impl Place {
             slowness: 1.0,
             dies_at: Time::MAX,
             death_told: Time::MAX,
-            tolerates_deaths: false,
-            deaths_noticed: 0,
-            deaths_taken: 0,
         }
     }
 }

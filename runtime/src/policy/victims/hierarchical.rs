@@ -68,11 +68,6 @@ impl VictimState for Levels {
 
     fn answered(&mut self, _from: Rank, _with_tasks: bool) {}
 
-    fn lost(&mut self, rank: Rank) {
-        self.near.lose(rank);
-        self.far.lose(rank);
-    }
-
     fn boxed_clone(&self) -> Box<dyn VictimState> {
         Box::new(self.clone())
     }

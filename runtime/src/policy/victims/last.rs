@@ -47,11 +47,6 @@ impl VictimState for Favourite {
         }
     }
 
-    fn lost(&mut self, rank: Rank) {
-        self.had_tasks = self.had_tasks.filter(|&favourite| favourite != rank);
-        self.others.lost(rank);
-    }
-
     fn boxed_clone(&self) -> Box<dyn VictimState> {
         Box::new(self.clone())
     }

@@ -2,8 +2,7 @@
 //! neighbours in a hypercube and goes quiet; whoever of them gets work sends it some.
 //!
 //! The neighbours of rank r are r xor 2^k, as far as they exist. A chain of neighbours leads from every rank
-//! to every other, as clearing the highest bit leads to rank 0. One that is lost is not replaced; a rank
-//! that has none left asks on.
+//! to every other, as clearing the highest bit leads to rank 0.
 //!
 //! * [Saraswat et al. 2011] Lifeline-based global load balancing.
 
@@ -47,11 +46,6 @@ impl VictimState for Quiet {
 
     fn answered(&mut self, from: Rank, with_tasks: bool) {
         self.others.answered(from, with_tasks);
-    }
-
-    fn lost(&mut self, rank: Rank) {
-        self.others.lost(rank);
-        self.neighbours.retain(|&neighbour| neighbour != rank);
     }
 
     fn lifelines(&self) -> &[Rank] {

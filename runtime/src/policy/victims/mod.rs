@@ -64,14 +64,11 @@ impl fmt::Debug for Place<'_> {
 /// The choice of victims of one rank in a scope.
 pub trait VictimState: Send + fmt::Debug {
     /// Whom to ask next, while these have not answered and have not timed out; `None` to wait for an answer
-    /// first, or because nobody is left. Never this rank, never one that was lost.
+    /// first. Never this rank.
     fn next(&mut self, open: &[Rank]) -> Option<Rank>;
 
     /// A request was answered, in time or late.
     fn answered(&mut self, from: Rank, with_tasks: bool);
-
-    /// A rank died.
-    fn lost(&mut self, rank: Rank);
 
     /// Ranks to register with after [`Self::refusals_before_lifelines`], instead of asking on: they send
     /// tasks once they have some. If there are none, it asks on.

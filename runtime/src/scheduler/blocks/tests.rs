@@ -1,4 +1,4 @@
-//! Blocks on a simulated network: ordered links, any order among them, ranks that are lost.
+//! Blocks on a simulated network: ordered links, any order among them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -40,9 +40,6 @@ struct Network {
     ranks: Vec<Machine>,
     links: Vec<VecDeque<Letter>>,
     random: u64,
-    alive: Vec<bool>,
-    /// Whom each rank still has to be told of.
-    untold: Vec<Vec<Rank>>,
     /// Wants that are coming.
     waiting: Vec<BTreeSet<(BlockName, Base)>>,
     published: BTreeSet<BlockName>,
@@ -63,8 +60,6 @@ impl Network {
                 .collect(),
             links: vec![VecDeque::new(); n * n],
             random: seed | 1,
-            alive: vec![true; n],
-            untold: vec![Vec::new(); n],
             waiting: vec![BTreeSet::new(); n],
             published: BTreeSet::new(),
             kept: vec![BTreeSet::new(); n],
@@ -84,10 +79,8 @@ impl Network {
     fn post(&mut self, from: usize, out: Vec<(Rank, Letter)>) {
         for (to, letter) in out {
             assert_ne!(to.index(), from, "a message to itself: {letter:?}");
-            if self.alive[to.index()] {
-                let n = self.ranks.len();
-                self.links[from * n + to.index()].push_back(letter);
-            }
+            let n = self.ranks.len();
+            self.links[from * n + to.index()].push_back(letter);
         }
     }
 
@@ -147,36 +140,6 @@ impl Network {
         true
     }
 
-    /// A rank goes, and with it the ends of what it had sent; others hear of it later.
-    fn lose(&mut self, rank: usize) {
-        let n = self.ranks.len();
-        self.alive[rank] = false;
-        self.waiting[rank].clear();
-        for other in 0..n {
-            self.links[other * n + rank].clear();
-            let sent = self.links[rank * n + other].len();
-            let kept = self.draw(sent + 1);
-            self.links[rank * n + other].truncate(kept);
-            if self.alive[other] {
-                self.untold[other].push(Rank(rank as u32));
-            }
-        }
-    }
-
-    fn tell(&mut self, rank: usize) -> bool {
-        let Some(lost) = self.untold[rank].pop() else {
-            return false;
-        };
-        if !self.alive[rank] {
-            return false;
-        }
-        let mut out = Vec::new();
-        let events = self.ranks[rank].rank_lost(lost, &mut out);
-        self.happened(rank, events);
-        self.post(rank, out);
-        true
-    }
-
     /// Each event must be about something that was waited for, and be right.
     fn happened(&mut self, rank: usize, events: Vec<Event>) {
         for event in events {
@@ -223,7 +186,6 @@ impl Network {
                 assert!(current < block.version && has(current) && waits());
             }
             BlockError::Stale { current, .. } => assert!(current > block.version && has(current)),
-            BlockError::HomeLost { .. } => assert!(!self.alive[block.home.index()]),
             BlockError::Nowhere { .. } => assert!(home.is_none()),
             BlockError::Republished { .. } | BlockError::TooLong { .. } => {
                 panic!("nobody published")
@@ -251,14 +213,9 @@ impl Network {
         assert!(machine.copied - fresh.unwrap_or(0) <= BOUND || idle == 0);
     }
 
-    fn step(&mut self, holds: &mut [Vec<BlockName>], may_lose: bool) {
+    fn step(&mut self, holds: &mut [Vec<BlockName>]) {
         let n = self.ranks.len();
         let rank = self.draw(n);
-        if !self.alive[rank] {
-            let to = self.draw(n);
-            self.deliver(rank, to);
-            return;
-        }
         match self.draw(10) {
             0 if self.ranks[rank].body == Body::Active => {
                 let (id, version) = (self.draw(IDS as usize) as u64, self.draw(4) as u32);
@@ -312,15 +269,6 @@ impl Network {
                 };
                 self.body_is(rank, body);
             }
-            5 => {
-                self.tell(rank);
-            }
-            6 if may_lose && self.draw(40) == 0 => {
-                let living = self.alive.iter().filter(|&&alive| alive).count();
-                if living > 1 {
-                    self.lose(rank);
-                }
-            }
             _ => {
                 let from = self.draw(n);
                 self.deliver(from, rank);
@@ -331,17 +279,12 @@ impl Network {
     /// All bodies end and all letters arrive.
     fn settle(&mut self) {
         let n = self.ranks.len();
-        for rank in (0..n).filter(|&rank| self.alive[rank]).collect::<Vec<_>>() {
+        for rank in 0..n {
             self.body_is(rank, Body::Ended);
         }
-        let busy = |net: &Self| {
-            net.links.iter().any(|link| !link.is_empty())
-                || (0..n).any(|rank| net.alive[rank] && !net.untold[rank].is_empty())
-        };
-        while busy(self) {
+        while self.links.iter().any(|link| !link.is_empty()) {
             let (from, to) = (self.draw(n), self.draw(n));
             self.deliver(from, to);
-            self.tell(to);
         }
     }
 }
@@ -354,21 +297,18 @@ proptest! {
         ranks in 1u32..6,
         seed: u64,
         steps in 50usize..1500,
-        may_lose: bool,
     ) {
         let mut net = Network::new(ranks, seed);
         let mut holds = vec![Vec::new(); ranks as usize];
         for _ in 0..steps {
-            net.step(&mut holds, may_lose);
+            net.step(&mut holds);
         }
         net.settle();
-        for rank in (0..ranks as usize).filter(|&rank| net.alive[rank]) {
+        for rank in 0..ranks as usize {
             prop_assert!(net.waiting[rank].is_empty(), "{:?}", net.waiting[rank]);
             let machine = &mut net.ranks[rank];
             prop_assert!(machine.is_quiet());
-            if !may_lose {
-                prop_assert!(machine.superseded.is_empty());
-            }
+            prop_assert!(machine.superseded.is_empty());
             machine.release(&holds[rank]);
             machine.trim();
             prop_assert!(machine.copied <= BOUND && machine.holds.is_empty());
@@ -519,37 +459,6 @@ fn groups_are_refused_apart() {
 }
 
 #[test]
-fn a_lost_hint_is_replaced_by_the_home() {
-    let mut net = Network::new(3, 1);
-    let block = net.publish(0, 0, 0).unwrap();
-    net.want(2, block, 0, Some(Rank(1)));
-    // It had passed the fetch on: two answers will come.
-    assert!(net.deliver(2, 1));
-    assert!(net.deliver(1, 0));
-    net.lose(1);
-    net.settle();
-    assert_eq!((net.arrived, net.refused), (1, 0));
-    assert_eq!(counts(&net, 2).fetches, 2);
-    assert_eq!(counts(&net, 0).served, 2);
-    assert!(net.ranks[2].superseded.is_empty());
-}
-
-#[test]
-fn blocks_of_a_lost_home_are_refused_unless_there_is_a_copy() {
-    let (mut net, block) = with_a_copy(3);
-    let other = net.publish(0, 0, 1).unwrap();
-    net.want(1, other, 0, None);
-    net.want(2, block, 0, Some(Rank(1)));
-    net.lose(0);
-    while net.tell(1) || net.tell(2) {}
-    assert_eq!(net.refused, 2);
-    assert_eq!(net.want(1, block, 0, None), Want::Here);
-    let why = BlockError::HomeLost { name: block };
-    assert_eq!(net.want(2, block, 0, Some(Rank(1))), Want::Refused(why));
-    net.settle();
-}
-
-#[test]
 fn the_least_recently_used_copy_goes_first_and_held_ones_stay() {
     let mut machine: Blocks<u8> = Blocks::new(Rank(1), 2, 30);
     let mut out = Vec::new();
@@ -624,7 +533,7 @@ fn what_no_rank_would_send_is_refused() {
     let asked = "an answer about block 2 of rank 0, version 1, nobody asked for";
     assert_eq!(receive(1, 0, delivery(0)), asked);
     assert_eq!(receive(2, 0, delivery(7)), asked);
-    let why = BlockError::HomeLost {
+    let why = BlockError::Unpublished {
         name: name(0, 0, 0),
     };
     let refusal = BlockMessage::Refusal {

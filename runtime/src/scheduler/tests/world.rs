@@ -1,4 +1,4 @@
-//! A scope in which every step is a choice: programs of bodies and tasks, links that keep their order, deaths.
+//! A scope in which every step is a choice: programs of bodies and tasks, and links that keep their order.
 //!
 //! Explorers choose the steps; the world checks after each that the scope keeps its promises.
 
@@ -124,9 +124,6 @@ pub(super) enum Step {
     /// A rank goes on with what it has to do. If it has nothing, it asks that victim, if it asks anybody;
     /// `true`: after so long that what it asked before is overdue.
     Turn(usize, Option<Rank>, bool),
-    Die(usize),
-    /// A rank hears of a death. What it had not received of the dead rank is lost.
-    Hear(usize, usize),
 }
 
 /// How much an explorer tries.
@@ -136,8 +133,6 @@ pub(super) struct Bounds<'a> {
     pub(super) asks: &'a [(usize, u32)],
     /// How many requests of a rank may be unanswered at once.
     pub(super) unanswered: usize,
-    /// Who may die; only one of them does.
-    pub(super) mortal: &'a [usize],
 }
 
 #[derive(Clone)]
@@ -160,7 +155,6 @@ struct Place {
     groups: BTreeMap<Name, Arc<Line>>,
     taken: BTreeMap<Name, BTreeSet<Id>>,
     made: u64,
-    kept: BTreeMap<u64, (Rank, Vec<Piece>)>,
     print: u64,
 }
 
@@ -168,7 +162,6 @@ pub(super) struct World<'a> {
     plan: &'a Plan,
     places: Vec<Rc<Place>>,
     links: Vec<VecDeque<Letter>>,
-    dead: BTreeSet<usize>,
     cancelled: BTreeSet<GroupId>,
     finished: BTreeSet<Id>,
     /// What was posted, and how often: to whom, from where, by which task.
@@ -212,12 +205,12 @@ impl Place {
                 machine.waiting,
                 &machine.results,
             ),
-            (&machine.ledger, &machine.roll_call, machine.waves.essence()),
+            (&machine.ledger, machine.waves.essence()),
             (&machine.farewells, machine.letters.essence()),
             (machine.requests.essence(), &machine.waiters, &machine.mail),
-            (machine.body, &machine.dead, machine.lines.cancelled()),
+            (machine.body, machine.lines.cancelled()),
             (self.deed, self.ended, self.left, &self.taken, self.made),
-            (self.kept.keys(), frames.collect::<Vec<_>>()),
+            frames.collect::<Vec<_>>(),
         );
         write!(hash, "{essence:?}").unwrap();
         hash.0.finish()
@@ -241,7 +234,6 @@ impl<'a> World<'a> {
                 groups,
                 taken: BTreeMap::new(),
                 made: 0,
-                kept: BTreeMap::new(),
                 print: 0,
             })
         });
@@ -249,7 +241,6 @@ impl<'a> World<'a> {
             plan,
             places: places.collect(),
             links: vec![VecDeque::new(); n * n],
-            dead: BTreeSet::new(),
             cancelled: BTreeSet::new(),
             finished: BTreeSet::new(),
             posted: BTreeMap::new(),
@@ -270,13 +261,11 @@ impl<'a> World<'a> {
             plan: self.plan,
             places: self.places.clone(),
             links: self.links.clone(),
-            dead: self.dead.clone(),
             cancelled: self.cancelled.clone(),
             finished: self.finished.clone(),
             posted: self.posted.clone(),
         };
-        let (Step::Deliver(_, rank) | Step::Turn(rank, ..) | Step::Die(rank) | Step::Hear(rank, _)) =
-            step;
+        let (Step::Deliver(_, rank) | Step::Turn(rank, ..)) = step;
         next.places[rank] = Rc::new(self.places[rank].copy());
         next.step(step);
         let place = own(&mut next.places, rank);
@@ -288,32 +277,20 @@ impl<'a> World<'a> {
         if (self.places.iter()).any(|place| place.machine.stuck().is_some()) {
             return true;
         }
-        let here = self.living();
-        here.into_iter().all(|rank| self.places[rank].left)
+        self.places.iter().all(|place| place.left)
     }
 
     pub(super) fn ranks(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether a rank is neither dead nor gone.
+    /// Whether a rank has not left.
     pub(super) fn is_here(&self, rank: usize) -> bool {
-        !self.places[rank].left && !self.dead.contains(&rank)
+        !self.places[rank].left
     }
 
     pub(super) fn may_deliver(&self, from: usize, to: usize) -> bool {
         !self.links[from * self.places.len() + to].is_empty()
-    }
-
-    /// Whether a rank may die: one other at least stays.
-    pub(super) fn may_die(&self, rank: usize) -> bool {
-        self.is_here(rank) && (0..self.ranks()).any(|other| other != rank && self.is_here(other))
-    }
-
-    /// Whether a rank does not know yet that another is dead.
-    pub(super) fn must_hear(&self, rank: usize, other: usize) -> bool {
-        let known = &self.places[rank].machine.dead;
-        self.is_here(rank) && self.dead.contains(&other) && !known.contains(&Rank(other as u32))
     }
 
     /// Time goes by.
@@ -323,27 +300,13 @@ impl<'a> World<'a> {
         }
     }
 
-    fn living(&self) -> Vec<usize> {
-        let all = 0..self.places.len();
-        all.filter(|rank| !self.dead.contains(rank)).collect()
-    }
-
     pub(super) fn describe(&self) -> String {
         let mut text = String::new();
-        for (rank, place) in self.places.iter().enumerate() {
+        for place in &self.places {
             let stack: Vec<Id> = place.stack.iter().map(|frame| frame.piece.id).collect();
             let (deed, left) = (place.deed, place.left);
             let about = place.machine.describe();
-            let fate = if self.dead.contains(&rank) {
-                "dead"
-            } else {
-                ""
-            };
-            writeln!(
-                text,
-                "{about}\n  stack {stack:?}, deed {deed}, left {left} {fate}"
-            )
-            .unwrap();
+            writeln!(text, "{about}\n  stack {stack:?}, deed {deed}, left {left}").unwrap();
         }
         for (at, link) in self.links.iter().enumerate().filter(|(_, l)| !l.is_empty()) {
             let n = self.places.len();
@@ -363,32 +326,16 @@ impl<'a> World<'a> {
                 }
             }
         }
-        for rank in self.living() {
+        for rank in (0..n).filter(|&rank| self.is_here(rank)) {
             let place = &self.places[rank];
-            if place.left {
-                continue;
-            }
-            for &dead in &self.dead {
-                if !place.machine.dead.contains(&Rank(dead as u32)) {
-                    steps.push(Step::Hear(rank, dead));
-                }
-            }
             steps.push(Step::Turn(rank, None, false));
             let unanswered = place.machine.requests.unanswered();
             if !self.is_busy(rank) && unanswered < bounds.unanswered {
                 let late = unanswered > 0;
                 let victims = bounds.asks.iter().filter(|(thief, _)| *thief == rank);
                 let victims = victims.map(|&(_, victim)| Rank(victim));
-                let living = victims.filter(|victim| !place.machine.dead.contains(victim));
-                steps.extend(living.map(|victim| Step::Turn(rank, Some(victim), late)));
+                steps.extend(victims.map(|victim| Step::Turn(rank, Some(victim), late)));
             }
-        }
-        if self.dead.is_empty() {
-            let mortal = bounds
-                .mortal
-                .iter()
-                .filter(|&&rank| !self.places[rank].left);
-            steps.extend(mortal.map(|&rank| Step::Die(rank)));
         }
         steps
     }
@@ -429,11 +376,7 @@ impl<'a> World<'a> {
                 let place = own(&mut self.places, to);
                 if let Some(letter) = letter
                     && !place.left
-                    && !self.dead.contains(&to)
                 {
-                    if let Message::Returned { lease, .. } = &letter {
-                        place.kept.remove(lease);
-                    }
                     let received = place.machine.receive(Rank(from as u32), letter, place.now);
                     received.unwrap();
                     self.post(to);
@@ -451,25 +394,6 @@ impl<'a> World<'a> {
                 CHOICE.set(None);
                 self.post(rank);
             }
-            Step::Die(rank) => {
-                self.dead.insert(rank);
-                for from in 0..self.places.len() {
-                    let n = self.places.len();
-                    self.links[from * n + rank].clear();
-                }
-            }
-            Step::Hear(rank, dead) => {
-                let n = self.places.len();
-                self.links[dead * n + rank].clear();
-                let place = own(&mut self.places, rank);
-                place.machine.lose(Rank(dead as u32));
-                while let Some(lease) = place.machine.rerun() {
-                    if let Some((home, tasks)) = place.kept.remove(&lease) {
-                        place.machine.restore(lease, home, tasks);
-                    }
-                }
-                self.post(rank);
-            }
         }
     }
 
@@ -477,21 +401,7 @@ impl<'a> World<'a> {
         let n = self.places.len();
         let place = own(&mut self.places, rank);
         while let Some((to, letter)) = place.machine.outgoing() {
-            match &letter {
-                Message::StealAnswer(bundles) | Message::Gift(bundles)
-                    if self.plan.options.recover =>
-                {
-                    let kept = bundles.iter().map(|b| (b.lease, (b.home, b.tasks.clone())));
-                    place.kept.extend(kept);
-                }
-                Message::Revoked(lease) => {
-                    place.kept.remove(lease);
-                }
-                _ => {}
-            }
-            if !self.dead.contains(&to.index()) {
-                self.links[rank * n + to.index()].push_back(letter);
-            }
+            self.links[rank * n + to.index()].push_back(letter);
         }
         for (to, place) in self.places.iter().enumerate() {
             if place.left {
@@ -518,12 +428,8 @@ impl<'a> World<'a> {
                     return;
                 }
                 if place.machine.is_exhausted(line) {
-                    let (line, missing) = (Arc::clone(line), missing.clone());
-                    let ledger = &place.machine.ledger;
-                    let mut stack = place.stack.iter();
-                    let void = self.cancelled.iter().any(|&group| line.is_within(group))
-                        || stack.any(|frame| ledger.is_revoked(frame.ticket.account));
-                    assert!(void || missing.is_empty(), "{missing:?} are lost");
+                    let cancelled = self.cancelled.iter().any(|&group| line.is_within(group));
+                    assert!(cancelled || missing.is_empty(), "{missing:?} are lost");
                     place.machine.ends_waiting();
                     if let Some(frame) = place.stack.last_mut() {
                         frame.waits = None;
@@ -675,24 +581,20 @@ impl<'a> World<'a> {
             machine.produced(&ticket, piece.id);
             machine.finished(&ticket);
             let first = self.finished.insert(piece.id);
-            let recover = self.plan.options.recover;
-            assert!(first || recover, "{} ran twice", piece.id);
+            assert!(first, "{} ran twice", piece.id);
         }
     }
 
     fn leave(&mut self, rank: usize) {
-        let living = self.living();
         let done = |r: usize| {
             let place = &self.places[r];
             let rest = self.plan.bodies[r].get(place.deed..).unwrap_or_default();
             let forks = rest.iter().any(|deed| matches!(deed, Deed::Fork(..)));
             place.ended || (self.plan.close && !forks)
         };
-        assert!(living.into_iter().all(done), "left early");
-        if !self.plan.options.recover {
-            let left: Vec<(GroupId, Id)> = self.tasks().collect();
-            assert!(left.is_empty(), "{left:?} are left");
-        }
+        assert!((0..self.places.len()).all(done), "left early");
+        let left: Vec<(GroupId, Id)> = self.tasks().collect();
+        assert!(left.is_empty(), "{left:?} are left");
         let letters = own(&mut self.places, rank).machine.letters();
         let letters: Vec<_> = letters
             .into_iter()
@@ -713,16 +615,13 @@ impl<'a> World<'a> {
 
     /// Whatever was forked into a group must have come to its end.
     fn check_exhausted(&self, rank: usize, name: Name, group: GroupId) {
-        let recover = self.plan.options.recover;
-        if !recover {
-            let mut left = self.tasks().filter(|(other, _)| *other == group);
-            assert_eq!(left.next(), None, "{group} is not exhausted");
-        }
+        let mut left = self.tasks().filter(|(other, _)| *other == group);
+        assert_eq!(left.next(), None, "{group} is not exhausted");
         if self.cancelled.contains(&group) {
             return;
         }
         let all = match name {
-            Name::Collective(_) => self.living(),
+            Name::Collective(_) => (0..self.places.len()).collect(),
             Name::Own(_) => vec![rank],
         };
         for rank in all {
@@ -761,9 +660,6 @@ impl<'a> World<'a> {
 
     /// What must hold in every state.
     pub(super) fn check(&self) {
-        if self.plan.options.recover {
-            return;
-        }
         let mut seen = BTreeSet::new();
         for (_, id) in self.tasks() {
             let once = seen.insert(id) && !self.finished.contains(&id);
@@ -801,8 +697,8 @@ impl<'a> World<'a> {
         }
         write!(
             hash,
-            "{:?}{:?}{:?}{:?}",
-            self.dead, self.cancelled, self.finished, self.posted
+            "{:?}{:?}{:?}",
+            self.cancelled, self.finished, self.posted
         )
         .unwrap();
         hash.0.finish()
@@ -849,8 +745,6 @@ impl VictimState for Chosen {
     }
 
     fn answered(&mut self, _from: Rank, _with_tasks: bool) {}
-
-    fn lost(&mut self, _rank: Rank) {}
 
     fn boxed_clone(&self) -> Box<dyn VictimState> {
         Box::new(self.clone())

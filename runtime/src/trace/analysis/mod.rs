@@ -202,8 +202,6 @@ pub struct Analysis {
     /// The longest time that a task kept its rank from answering others, if one did for long; of those that
     /// made somebody wait, if there are any.
     pub deafness: Option<Deafness>,
-    /// Ranks that died, as others noticed.
-    pub died: Vec<Rank>,
     /// How ranks shared work, if the traces say so.
     pub sharing: Option<Sharing>,
     /// Events that found no room in a trace; if there are any, idle time is overstated.
@@ -260,8 +258,6 @@ impl Analysis {
                 splittable: split.contains(&found.kind),
             }
         };
-        known.died.sort_unstable();
-        known.died.dedup();
         let mut analysis = Self {
             makespan: ns(end - begin),
             longest: known.longest.map(name),
@@ -282,7 +278,6 @@ impl Analysis {
                 }
             }),
             last_body: last_body.map(|(end, rank, _)| (rank, ns(end - last_task))),
-            died: known.died.into_iter().map(Rank).collect(),
             sharing: traces.iter().find_map(|trace| trace.sharing.clone()),
             dropped: traces
                 .iter()

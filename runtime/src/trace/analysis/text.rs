@@ -41,9 +41,6 @@ impl Analysis {
                 Count(self.dropped)
             )?;
         }
-        for rank in &self.died {
-            writeln!(f, "Rank {} died.", rank.0)?;
-        }
         if self.makespan.is_zero() {
             return f.write_str("Nothing happened.");
         }
