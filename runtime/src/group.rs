@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::scheduler::Line;
+use crate::scheduler::Ancestry;
 
 /// A thread group: tasks whose results, of type `O`, are joined together.
 ///
@@ -14,7 +14,7 @@ use crate::scheduler::Line;
 /// to the rank that made them. Tasks of both run anywhere. Results of a group that was dropped are dropped
 /// too; its tasks run all the same.
 pub struct Group<O> {
-    pub(crate) line: Arc<Line>,
+    pub(crate) ancestry: Arc<Ancestry>,
     /// The scope whose body made it, by a number that no other scope of this process has; none for groups of
     /// tasks.
     pub(crate) scope: Option<u64>,
@@ -22,9 +22,9 @@ pub struct Group<O> {
 }
 
 impl<O> Group<O> {
-    pub(crate) fn new(line: Arc<Line>, scope: Option<u64>) -> Self {
+    pub(crate) fn new(ancestry: Arc<Ancestry>, scope: Option<u64>) -> Self {
         Self {
-            line,
+            ancestry,
             scope,
             output: PhantomData,
         }
@@ -33,12 +33,12 @@ impl<O> Group<O> {
 
 impl<O> Drop for Group<O> {
     fn drop(&mut self) {
-        self.line.abandon();
+        self.ancestry.abandon();
     }
 }
 
 impl<O> fmt::Debug for Group<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.line)
+        write!(f, "{:?}", self.ancestry)
     }
 }

@@ -17,7 +17,7 @@ use crate::comm::Rank;
 use crate::group::Group;
 use crate::parcel::{Badge, Outcome};
 use crate::policy::Split;
-use crate::scheduler::{Line, Ticket};
+use crate::scheduler::{Ancestry, Ticket};
 use crate::sync::{AtomicBool, Ordering};
 use crate::trace::Detail;
 use crate::wire;
@@ -49,7 +49,7 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
         None
     }
 
-    /// Published blocks that must be here before it runs; it waits aside while others run. See
+    /// Published blocks that must be here before it runs; it is blocked while others run. See
     /// [`Context::block`].
     fn needs(&self) -> Vec<BlockName> {
         Vec::new()
@@ -83,12 +83,13 @@ pub(crate) struct Desk<'a, E: ?Sized> {
 /// What a worker does for the task that it runs.
 pub(crate) trait Host<E: ?Sized> {
     /// Makes a group for a task.
-    fn group(&mut self, parent: &Ticket) -> Arc<Line>;
+    fn group(&mut self, parent: &Ticket) -> Arc<Ancestry>;
     /// Hands over what the task has left so far and waits for a result of a group of its own; meanwhile the
     /// worker runs tasks of that group. Unwinds with [`Stopped`] if the scope cannot go on.
-    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome>;
+    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Ancestry>)
+    -> Option<Outcome>;
     /// Cancels a group.
-    fn cancel(&mut self, group: &Arc<Line>);
+    fn cancel(&mut self, group: &Arc<Ancestry>);
 }
 
 /// What tasks unwind with when their scope ends under them.
@@ -114,7 +115,7 @@ pub(crate) type Value = Box<dyn Any + Send>;
 pub(crate) type Found = Result<Value, Box<TaskError>>;
 
 /// A task that another has forked, into a group that it made or, if there is none, into its own.
-pub(crate) type Forked<E> = (Option<Arc<Line>>, Box<dyn Erased<E>>);
+pub(crate) type Forked<E> = (Option<Arc<Ancestry>>, Box<dyn Erased<E>>);
 
 /// What a slice leaves for the rank to pick up.
 pub(crate) struct Site<E: ?Sized> {
@@ -181,8 +182,8 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
 
     /// Panics, which makes it an error of the task, unless this task made the group.
     fn must_own<P>(&self, group: &Group<P>, does: &str) {
-        let own = self.desk.badge.ticket.line();
-        let parent = group.line.parent();
+        let own = self.desk.badge.ticket.ancestry();
+        let parent = group.ancestry.parent();
         assert!(
             parent.is_some_and(|parent| Arc::ptr_eq(parent, own)),
             "a task {does} a group that it did not make: make one with Context::group, or use hyperfork"
@@ -195,8 +196,8 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// If it made no such group; its home is told.
     pub fn fork<T: Task<E>>(&mut self, group: &Group<T::Output>, task: T) {
         self.must_own(group, "forks into");
-        let line = Some(Arc::clone(&group.line));
-        self.desk.site.forked.push((line, Box::new(task)));
+        let ancestry = Some(Arc::clone(&group.ancestry));
+        self.desk.site.forked.push((ancestry, Box::new(task)));
     }
 
     /// The next result of a group that this task made; `None` when all its tasks have finished, wherever they
@@ -212,7 +213,7 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     pub fn join<P: Send + 'static>(&mut self, group: &Group<P>) -> Option<Result<P, TaskError>> {
         self.must_own(group, "joins");
         let Desk { site, host, badge } = &mut self.desk;
-        let outcome = host.next(site, badge, &group.line)?;
+        let outcome = host.next(site, badge, &group.ancestry)?;
         Some(outcome.typed())
     }
 
@@ -222,20 +223,20 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
     /// If it made no such group; its home is told.
     pub fn cancel<P>(&mut self, group: &Group<P>) {
         self.must_own(group, "cancels");
-        self.desk.host.cancel(&group.line);
+        self.desk.host.cancel(&group.ancestry);
     }
 
     /// Cancels this task's own group, on all ranks: no task of it that waits in a pool is run any more.
     /// This one goes on until it returns.
     pub fn cancel_own_group(&mut self) {
-        self.desk.host.cancel(self.desk.badge.ticket.line());
+        self.desk.host.cancel(self.desk.badge.ticket.ancestry());
     }
 
     /// Whether this task's group was cancelled: what it finds is not wanted any more, and it had better
     /// return. One relaxed load for each group that it descends from.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.desk.badge.ticket.line().is_cancelled()
+        self.desk.badge.ticket.ancestry().is_cancelled()
     }
 
     /// A published block that this task [needs](Task::needs).

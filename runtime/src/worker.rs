@@ -16,7 +16,7 @@ use crate::comm::threads::panic_message;
 use crate::panics::catch;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
 use crate::policy::Split;
-use crate::scheduler::{GroupId, Line, Ticket};
+use crate::scheduler::{Ancestry, GroupId, Ticket};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv_soon};
 use crate::task::{Desk, Failure, Forked, Found, Host, Site, Stopped, TaskError};
 
@@ -25,9 +25,9 @@ pub(crate) enum Report<E: ?Sized> {
     /// What a slice left.
     Slice(usize, Slice<E>),
     /// Its task waits in a join of this group.
-    Waits(usize, Arc<Line>),
+    Waits(usize, Arc<Ancestry>),
     /// Its task cancels this group.
-    Cancel(Arc<Line>),
+    Cancel(Arc<Ancestry>),
 }
 
 /// What a rank tells a worker.
@@ -138,9 +138,9 @@ pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split, rank: Rank) -> Opti
 pub(crate) struct Numbers(Arc<AtomicU64>);
 
 impl Numbers {
-    pub(crate) fn group(&self, home: Rank, parent: Option<&Arc<Line>>) -> Arc<Line> {
+    pub(crate) fn group(&self, home: Rank, parent: Option<&Arc<Ancestry>>) -> Arc<Ancestry> {
         let number = self.0.fetch_add(1, Ordering::Relaxed);
-        Line::new(GroupId::Rooted { home, number }, parent.cloned())
+        Ancestry::new(GroupId::Rooted { home, number }, parent.cloned())
     }
 }
 
@@ -218,7 +218,7 @@ impl<E: ?Sized> Worker<'_, E> {
     /// The next task, unless it was cancelled: then the rank is about to take it back.
     fn next_ahead(&self) -> Option<Job<E>> {
         let mut ahead = lock(&self.ahead);
-        let wanted = |job: &Job<E>| !job.badge.ticket.line().is_cancelled();
+        let wanted = |job: &Job<E>| !job.badge.ticket.ancestry().is_cancelled();
         ahead
             .front()
             .is_some_and(wanted)
@@ -245,12 +245,17 @@ fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> Slice<
 }
 
 impl<E: ?Sized> Host<E> for Worker<'_, E> {
-    fn group(&mut self, parent: &Ticket) -> Arc<Line> {
-        self.numbers.group(self.rank, Some(parent.line()))
+    fn group(&mut self, parent: &Ticket) -> Arc<Ancestry> {
+        self.numbers.group(self.rank, Some(parent.ancestry()))
     }
 
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
-    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome> {
+    fn next(
+        &mut self,
+        site: &mut Site<E>,
+        badge: &Badge,
+        group: &Arc<Ancestry>,
+    ) -> Option<Outcome> {
         let (begin, away) = (Instant::now(), self.away);
         let slice = Report::Slice(self.index, leave(site, badge, begin));
         let waits = Report::Waits(self.index, Arc::clone(group));
@@ -270,7 +275,7 @@ impl<E: ?Sized> Host<E> for Worker<'_, E> {
         panic::resume_unwind(Box::new(Stopped))
     }
 
-    fn cancel(&mut self, group: &Arc<Line>) {
+    fn cancel(&mut self, group: &Arc<Ancestry>) {
         // If nobody listens any more the scope is over.
         drop(self.reports.send(Report::Cancel(Arc::clone(group))));
     }

@@ -2,7 +2,7 @@
 //!
 //! A pure state machine like the scheduler, which owns it: messages go in and out as values, `B` are the
 //! bytes, cheap to clone. Blocks need their own protocol because a task must not wait for bytes on a worker:
-//! it is set aside, others run, and an event says when to go on.
+//! it is blocked, others run, and an event says when to go on.
 //!
 //! A reader sends [`BlockMessage::Fetch`] to the rank its task was stolen from, which has probably read the
 //! block itself, or else to the block's home. A rank with a copy answers; one without passes the fetch on to

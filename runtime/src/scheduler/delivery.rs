@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::line::{GroupId, Line};
+use super::ancestry::{Ancestry, GroupId};
 use super::message::Message;
 use super::{Body, MAIL_INTERVAL_PER_RANK, MOST_MAIL, Scheduler, Ticket, Work};
 use crate::comm::Rank;
@@ -10,13 +10,13 @@ use crate::comm::Rank;
 impl<T: Work<R>, R> Scheduler<T, R> {
     /// A running task produced a result for its home.
     pub fn produced(&mut self, ticket: &Ticket, result: R) {
-        let group = ticket.line.group();
-        self.waves.given(&ticket.line);
+        let group = ticket.ancestry.group();
+        self.waves.given(&ticket.ancestry);
         if ticket.home == self.me {
-            self.deliver(&ticket.line, result);
+            self.deliver(&ticket.ancestry, result);
             return;
         }
-        self.ledger.sends(ticket.account);
+        self.leases.sends(ticket.account);
         if self.mail.is_empty() {
             self.mail_since = self.clock;
         }
@@ -27,13 +27,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// The oldest result for a join of this group.
-    pub fn next_result(&mut self, line: &Line) -> Option<R> {
-        let result = match line.group() {
+    pub fn next_result(&mut self, ancestry: &Ancestry) -> Option<R> {
+        let result = match ancestry.group() {
             GroupId::Collective(group) => self.results[group as usize].pop_front(),
-            group @ GroupId::Rooted { .. } => self.ledger.next_result(group),
+            group @ GroupId::Rooted { .. } => self.leases.next_result(group),
         };
         if result.is_some() {
-            self.waves.used(line, 1);
+            self.waves.used(ancestry, 1);
         }
         result
     }
@@ -72,12 +72,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// A result is home that was produced here; nobody will ask for it once its group is abandoned.
-    fn deliver(&mut self, line: &Line, result: R) {
-        match line.group() {
+    fn deliver(&mut self, ancestry: &Ancestry, result: R) {
+        match ancestry.group() {
             GroupId::Collective(group) => self.deliver_collective(group, result),
             group @ GroupId::Rooted { .. } => {
                 // A group that is not known any more is wanted by nobody.
-                if !matches!(self.ledger.deliver(group, result, false), Ok(None)) {
+                if !matches!(self.leases.deliver(group, result, false), Ok(None)) {
                     self.waves.rooted_used(1);
                 }
             }
@@ -97,7 +97,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
             GroupId::Collective(_) => return Err("a result of no group".to_owned()),
             GroupId::Rooted { .. } => {
-                if self.ledger.deliver(group, result, true)?.is_some() {
+                if self.leases.deliver(group, result, true)?.is_some() {
                     self.waves.rooted_used(1);
                 }
             }
@@ -107,8 +107,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     fn deliver_collective(&mut self, group: u32, result: R) {
         if self.body == Body::Ended {
-            let line = &self.collective[group as usize];
-            self.waves.used(line, 1);
+            let ancestry = &self.collective[group as usize];
+            self.waves.used(ancestry, 1);
         } else {
             self.results[group as usize].push_back(result);
         }
@@ -116,10 +116,10 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Tells victims whose leases are done.
     pub(super) fn report_closed(&mut self) {
-        if !self.ledger.has_closed() {
+        if !self.leases.has_closed() {
             return;
         }
-        for closed in self.ledger.closed() {
+        for closed in self.leases.closed() {
             if closed.sent > 0 {
                 self.post();
             }

@@ -6,7 +6,7 @@
 use super::farewells::{self, Word};
 use super::message::Message;
 use super::waves::{self, Signal};
-use super::{Body, GroupId, Line, Scheduler, Work};
+use super::{Ancestry, Body, GroupId, Scheduler, Work};
 use crate::comm::{CommError, Rank};
 use crate::policy::Policy;
 
@@ -58,8 +58,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// Whether every task of this group, wherever it ran, has finished and all results were taken.
-    pub fn is_exhausted(&mut self, line: &Line) -> bool {
-        self.is_group_exhausted(line.group())
+    pub fn is_exhausted(&mut self, ancestry: &Ancestry) -> bool {
+        self.is_group_exhausted(ancestry.group())
     }
 
     /// The same of the group with this name.
@@ -70,7 +70,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 None => self.waves.is_group_exhausted(group),
             },
             group @ GroupId::Rooted { .. } => {
-                let done = self.ledger.is_exhausted(group);
+                let done = self.leases.is_exhausted(group);
                 self.report_closed();
                 done
             }
@@ -139,8 +139,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Lets the detectors of the end go on, now that something may have become passive.
     pub fn settle(&mut self) {
-        self.ledger.sweep();
-        self.waves.rooted_used(self.ledger.left_over());
+        self.leases.sweep();
+        self.waves.rooted_used(self.leases.left_over());
         self.report_closed();
         if self.farewells.is_some() {
             self.say_farewell();
@@ -190,7 +190,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     fn answer_wave(&mut self) {
         let passive = match self.body {
             // A task may wait for a block of a rank that waits for this rank's verdict on another group.
-            Body::Ended => self.here_in_all == self.aside.len() as u64,
+            Body::Ended => self.here_in_all == self.blocked.len() as u64,
             Body::WaitsIn(GroupId::Collective(group)) => {
                 self.here[group as usize] == 0 && self.results[group as usize].is_empty()
             }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::ancestry::GroupId;
 pub use super::blocks::BlockMessage;
 pub use super::farewells::Word;
-pub use super::line::GroupId;
 use crate::block::Bytes;
 use crate::comm::Rank;
 

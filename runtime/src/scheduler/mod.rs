@@ -10,31 +10,31 @@
 //! [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them after every
 //! event. *Getters*: the rest. The protocol is written up in the crate's README.
 
-mod aside;
+mod ancestry;
+mod blocked;
 pub mod blocks;
+mod cancel;
 mod delivery;
 mod end;
 mod farewells;
-mod ledger;
+mod leases;
 mod letters;
-mod line;
 pub mod message;
-mod recall;
 mod requests;
-mod sharing;
+mod stealing;
 mod waves;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::ancestry::Ancestries;
+pub use self::ancestry::{Ancestry, GroupId};
 use self::blocks::{Base, Blocks, Body as Publisher};
 pub use self::end::messages_to_end;
 use self::farewells::Farewells;
-use self::ledger::{AccountId, Ledger, NONE};
+use self::leases::{AccountId, LeaseTable, NONE};
 use self::letters::Letters;
-use self::line::Lines;
-pub use self::line::{GroupId, Line};
 use self::message::Message;
 use self::requests::Requests;
 use self::waves::Waves;
@@ -65,7 +65,7 @@ pub trait Work<R> {
 /// What a rank knows of a task beside the task.
 #[derive(Clone, Debug)]
 pub struct Ticket {
-    line: Arc<Line>,
+    ancestry: Arc<Ancestry>,
     home: Rank,
     account: AccountId,
 }
@@ -73,8 +73,8 @@ pub struct Ticket {
 impl Ticket {
     /// The task's group.
     #[must_use]
-    pub fn line(&self) -> &Arc<Line> {
-        &self.line
+    pub fn ancestry(&self) -> &Arc<Ancestry> {
+        &self.ancestry
     }
 
     /// Where its results go.
@@ -152,18 +152,18 @@ pub struct Scheduler<T, R> {
     options: ScopeOptions,
     pool: VecDeque<Entry<T>>,
     /// Tasks whose blocks are on their way.
-    aside: Vec<Entry<T>>,
+    blocked: Vec<Entry<T>>,
     /// Tasks taken out of the pool that have not finished, and those of them that wait in a join.
     running: usize,
     waiting: usize,
     /// Tasks on this rank by the collective group they descend from, and all of them.
     here: Vec<u64>,
     here_in_all: u64,
-    lines: Lines,
-    collective: Vec<Arc<Line>>,
+    ancestries: Ancestries,
+    collective: Vec<Arc<Ancestry>>,
     /// Results for joins of collective groups.
     results: Vec<VecDeque<R>>,
-    ledger: Ledger<R>,
+    leases: LeaseTable<R>,
     waves: Waves,
     /// In place of waves where no task goes from rank to rank.
     farewells: Option<Farewells>,
@@ -214,15 +214,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             ranks,
             options: *options,
             pool: VecDeque::new(),
-            aside: Vec::new(),
+            blocked: Vec::new(),
             running: 0,
             waiting: 0,
             here: Vec::new(),
             here_in_all: 0,
-            lines: Lines::default(),
+            ancestries: Ancestries::default(),
             collective: Vec::new(),
             results: Vec::new(),
-            ledger: Ledger::new(),
+            leases: LeaseTable::new(),
             waves: Waves::new(me, ranks),
             farewells: end::is_said_to_all(&policy, ranks as usize)
                 .then(|| Farewells::new(me, ranks)),
@@ -248,24 +248,24 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     // ---- groups and tasks of this rank
 
     /// Makes a collective group; every rank makes its groups in the same order.
-    pub fn group(&mut self) -> Arc<Line> {
+    pub fn group(&mut self) -> Arc<Ancestry> {
         let number = self.waves.group();
         self.know(number);
         Arc::clone(&self.collective[number as usize])
     }
 
     /// The ticket of tasks that are forked here into a group: by the body, or by the task of `parent`.
-    pub fn ticket(&mut self, line: &Arc<Line>, parent: Option<&Ticket>) -> Ticket {
-        let rooted = matches!(line.group(), GroupId::Rooted { .. });
+    pub fn ticket(&mut self, ancestry: &Arc<Ancestry>, parent: Option<&Ticket>) -> Ticket {
+        let rooted = matches!(ancestry.group(), GroupId::Rooted { .. });
         let account = if rooted {
-            self.lines.adopt(line);
+            self.ancestries.adopt(ancestry);
             let under = parent.map_or(NONE, |ticket| ticket.account);
-            self.ledger.root(line, under)
+            self.leases.root(ancestry, under)
         } else {
             NONE
         };
         Ticket {
-            line: Arc::clone(line),
+            ancestry: Arc::clone(ancestry),
             home: self.me,
             account,
         }
@@ -287,9 +287,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.counts.dropped += 1;
             return;
         }
-        self.waves.given(&ticket.line);
-        self.ledger.hire(ticket.account);
-        self.enter(&ticket.line, 1);
+        self.waves.given(&ticket.ancestry);
+        self.leases.hire(ticket.account);
+        self.enter(&ticket.ancestry, 1);
         self.pool.push_back(Entry {
             shed,
             // While it waits nothing but tasks fork.
@@ -359,11 +359,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     pub fn body_ended(&mut self) {
         self.body = Body::Ended;
         self.waves.body_ended();
-        for line in self.collective.clone() {
-            line.abandon();
-            while self.next_result(&line).is_some() {}
+        for ancestry in self.collective.clone() {
+            ancestry.abandon();
+            while self.next_result(&ancestry).is_some() {}
         }
-        self.ledger.abandon_own();
+        self.leases.abandon_own();
         self.publisher_is(Publisher::Ended);
         self.settle();
     }
@@ -411,7 +411,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
             Message::Results(results) => self.deliver_all(results)?,
             Message::Returned { lease, sent } => {
-                self.ledger.returned(from, lease, sent)?;
+                self.leases.returned(from, lease, sent)?;
                 self.report_closed();
             }
             Message::Cancel(group, root) => {
@@ -425,12 +425,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 if matches!(group, GroupId::Collective(_)) {
                     self.spread_cancel(group, root);
                 }
-                self.lines.cancel(group);
+                self.ancestries.cancel(group);
                 self.drop_cancelled();
             }
             Message::CancelLease(lease) => {
-                if let Some(group) = self.ledger.borrowed(from, lease) {
-                    self.lines.cancel(group);
+                if let Some(group) = self.leases.borrowed(from, lease) {
+                    self.ancestries.cancel(group);
                     self.drop_cancelled();
                 }
             }
@@ -545,7 +545,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.outgoing.pop_front()
     }
 
-    /// How many tasks are here: in the pool, aside, running, or waiting in joins.
+    /// How many tasks are here: in the pool, blocked, running, or waiting in joins.
     #[must_use]
     pub fn tasks(&self) -> u64 {
         self.here_in_all
@@ -581,15 +581,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
              joins), {} requests unanswered",
             self.me.0,
             self.pool.len(),
-            self.aside.len(),
+            self.blocked.len(),
             self.running,
             self.waiting,
             self.requests.unanswered(),
         );
         let groups = self.end_for_people();
-        for line in groups.into_iter().chain(self.ledger.describe()) {
+        for said in groups.into_iter().chain(self.leases.describe()) {
             text.push_str("\n  ");
-            text.push_str(&line);
+            text.push_str(&said);
         }
         text
     }
@@ -606,9 +606,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.waves.know(group);
         for number in self.collective.len() as u32..=group {
             let id = GroupId::Collective(number);
-            let line = self.lines.resolve(&[id]);
+            let ancestry = self.ancestries.resolve(&[id]);
             self.collective
-                .push(line.unwrap_or_else(|| Line::new(id, None)));
+                .push(ancestry.unwrap_or_else(|| Ancestry::new(id, None)));
             self.results.push(VecDeque::new());
             self.here.push(0);
         }
@@ -619,26 +619,26 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         group < self.waves.made() + FORESIGHT
     }
 
-    fn enter(&mut self, line: &Line, tasks: u64) {
+    fn enter(&mut self, ancestry: &Ancestry, tasks: u64) {
         self.here_in_all += tasks;
-        if let Some(base) = line.base() {
+        if let Some(base) = ancestry.base() {
             self.here[base as usize] += tasks;
         }
     }
 
-    fn exit(&mut self, line: &Line, tasks: u64) {
+    fn exit(&mut self, ancestry: &Ancestry, tasks: u64) {
         self.here_in_all -= tasks;
-        if let Some(base) = line.base() {
+        if let Some(base) = ancestry.base() {
             self.here[base as usize] -= tasks;
         }
     }
 
     /// A task that was here is no more.
     fn gone(&mut self, ticket: &Ticket) {
-        self.waves.used(&ticket.line, 1);
-        self.exit(&ticket.line, 1);
+        self.waves.used(&ticket.ancestry, 1);
+        self.exit(&ticket.ancestry, 1);
         if ticket.account != NONE {
-            self.ledger.release(ticket.account);
+            self.leases.release(ticket.account);
             self.report_closed();
         }
     }
@@ -659,17 +659,17 @@ impl<T> Entry<T> {
     }
 
     fn base(&self) -> Base {
-        self.ticket.line.base().unwrap_or(0)
+        self.ticket.ancestry.base().unwrap_or(0)
     }
 
     fn is_within(&self, group: Option<GroupId>) -> bool {
-        group.is_none_or(|group| self.ticket.line.is_within(group))
+        group.is_none_or(|group| self.ticket.ancestry.is_within(group))
     }
 }
 
 impl Ticket {
     fn is_like(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.line, &other.line)
+        Arc::ptr_eq(&self.ancestry, &other.ancestry)
             && self.home == other.home
             && self.account == other.account
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::line::GroupId;
+use super::ancestry::GroupId;
 use crate::comm::Rank;
 use crate::policy::VictimState;
 

@@ -50,7 +50,7 @@ const GROUP: GroupId = GroupId::Collective(0);
 
 struct Network {
     ranks: Vec<Machine>,
-    groups: Vec<Arc<Line>>,
+    groups: Vec<Arc<Ancestry>>,
     /// Ordered links, as messages between two ranks keep their order.
     links: Vec<VecDeque<Letter>>,
     running: Vec<Vec<(Ticket, Range)>>,
@@ -305,7 +305,7 @@ fn a_request_under_way_keeps_nobody() {
     let mut ranks: Vec<Machine> = (0..2)
         .map(|r| fresh(r, 2, &ScopeOptions::default()))
         .collect();
-    let groups: Vec<Arc<Line>> = ranks.iter_mut().map(Machine::group).collect();
+    let groups: Vec<Arc<Ancestry>> = ranks.iter_mut().map(Machine::group).collect();
     let now = Duration::ZERO;
     for machine in &mut ranks {
         machine.waits_in(GROUP);
@@ -433,9 +433,9 @@ fn splits_keep_their_distance() {
 }
 
 /// A rooted group as a driver makes one: of a body, or of a task of `parent`.
-fn rooted(home: u32, number: u64, parent: Option<&Arc<Line>>) -> Arc<Line> {
+fn rooted(home: u32, number: u64, parent: Option<&Arc<Ancestry>>) -> Arc<Ancestry> {
     let home = Rank(home);
-    Line::new(GroupId::Rooted { home, number }, parent.cloned())
+    Ancestry::new(GroupId::Rooted { home, number }, parent.cloned())
 }
 
 /// A worker beside another begins at the other end of what the body forked, and takes the newest of what tasks did.
@@ -521,7 +521,7 @@ fn a_group_that_outlives_its_body_keeps_nobody() {
 }
 
 /// Three ranks, and tasks of a rooted group of rank 0 that rank 1 has stolen, and rank 2 from rank 1.
-fn thiefs_thief(options: &ScopeOptions) -> (Vec<Machine>, Arc<Line>) {
+fn thiefs_thief(options: &ScopeOptions) -> (Vec<Machine>, Arc<Ancestry>) {
     let now = Duration::ZERO;
     let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, options)).collect();
     let group = rooted(0, 0, None);
@@ -578,7 +578,7 @@ fn a_cancelled_lease_is_told_to_the_thiefs_thief() {
 fn a_thief_may_cancel_the_group_of_its_task() {
     let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
     let (ticket, _) = ranks[2].next_task(None).unwrap();
-    ranks[2].cancel(&Arc::clone(ticket.line()));
+    ranks[2].cancel(&Arc::clone(ticket.ancestry()));
     ranks[2].finished(&ticket);
     converse(&mut ranks);
     assert!(ranks.iter_mut().all(|m| m.next_task(None).is_none()));
@@ -588,19 +588,19 @@ fn a_thief_may_cancel_the_group_of_its_task() {
 /// Each of two ranks waits in a join and has what the other waits for: it may not run that, and so gives it
 /// away, though its worker has nothing else to do.
 #[test]
-fn a_blocked_join_helps_only_its_own_line() {
+fn a_blocked_join_helps_only_its_own_descendants() {
     let now = Duration::ZERO;
     let mut ranks: Vec<Machine> = (0..2)
         .map(|r| fresh(r, 2, &ScopeOptions::default()))
         .collect();
     let mut groups = Vec::new();
     for machine in &mut ranks {
-        let line = machine.group();
-        let ticket = machine.ticket(&line, None);
+        let ancestry = machine.group();
+        let ticket = machine.ticket(&ancestry, None);
         machine.fork(ticket.clone(), Range { first: 0, size: 1 });
         machine.body_ended();
         let (outer, _) = machine.next_task(None).unwrap();
-        let group = rooted(machine.me.0, 0, Some(&line));
+        let group = rooted(machine.me.0, 0, Some(&ancestry));
         let ticket = machine.ticket(&group, Some(&outer));
         for first in 1..3 {
             machine.fork(ticket.clone(), Range { first, size: 1 });
@@ -700,8 +700,8 @@ fn every_scenario_of_the_readme_is_a_test() {
     let readme = include_str!("../../README.md");
     let (_, rest) = readme.split_once("## Scenarios\n").unwrap();
     let scenarios = rest.split("\n## ").next().unwrap();
-    let bullets = scenarios.lines().filter(|line| line.starts_with("* "));
-    let heads = bullets.filter_map(|line| line.split_once(':'));
+    let bullets = scenarios.lines().filter(|text| text.starts_with("* "));
+    let heads = bullets.filter_map(|text| text.split_once(':'));
     let words = |head: &'static str| head.split('`').skip(1).step_by(2);
     let named: BTreeSet<&str> = heads
         .flat_map(|(head, _)| words(head))

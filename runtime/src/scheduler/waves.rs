@@ -14,11 +14,11 @@
 //! fork no more, the scope is: whoever hears of it leaves. The verdict on a group is followed at once by the next wave, as most bodies
 //! have little left to do then.
 //!
-//! Rooted groups are counted together here, for that end only; their own is found by the ledger.
+//! Rooted groups are counted together here, for that end only; their own end is found by the lease table.
 //!
 //! * [Mattern 1987] Algorithms for distributed termination detection, Distributed Computing 2.
 
-use super::line::Line;
+use super::ancestry::Ancestry;
 use super::message::{Census, GroupCount, Posted};
 use crate::comm::Rank;
 
@@ -113,12 +113,12 @@ impl Waves {
         self.exhausted.resize(count, false);
     }
 
-    pub(super) fn given(&mut self, line: &Line) {
-        self.count(line).given += 1;
+    pub(super) fn given(&mut self, ancestry: &Ancestry) {
+        self.count(ancestry).given += 1;
     }
 
-    pub(super) fn used(&mut self, line: &Line, count: u64) {
-        self.count(line).used += count;
+    pub(super) fn used(&mut self, ancestry: &Ancestry, count: u64) {
+        self.count(ancestry).used += count;
     }
 
     /// Tasks go to another rank.
@@ -136,8 +136,8 @@ impl Waves {
         self.expected
     }
 
-    fn count(&mut self, line: &Line) -> &mut GroupCount {
-        match line.group() {
+    fn count(&mut self, ancestry: &Ancestry) -> &mut GroupCount {
+        match ancestry.group() {
             super::GroupId::Collective(group) => &mut self.groups[group as usize],
             super::GroupId::Rooted { .. } => &mut self.rooted,
         }

@@ -10,7 +10,7 @@ use super::notes::end_of;
 use super::{Scope, ScopeError};
 use crate::comm::Rank;
 use crate::parcel::{Badge, Cargo, Job, Outcome};
-use crate::scheduler::{GroupId, Line, Ticket, Work as _};
+use crate::scheduler::{Ancestry, GroupId, Ticket, Work as _};
 use crate::sync::{AtomicBool, Ordering, Sender};
 use crate::task::{Erased, Host, Site, Stopped};
 use crate::trace::What;
@@ -46,7 +46,7 @@ impl<E: ?Sized> Hand<E> {
 
 pub(super) enum Frame {
     Runs,
-    WaitsIn(Arc<Line>),
+    WaitsIn(Arc<Ancestry>),
 }
 
 /// From when on this thread's time is counted, and how long it had waited in joins until then.
@@ -65,18 +65,24 @@ pub(super) struct Charged {
 }
 
 impl<E: ?Sized + Sync> Host<E> for Scope<'_, E> {
-    fn group(&mut self, parent: &Ticket) -> Arc<Line> {
-        self.numbers.group(self.comm.rank(), Some(parent.line()))
+    fn group(&mut self, parent: &Ticket) -> Arc<Ancestry> {
+        self.numbers
+            .group(self.comm.rank(), Some(parent.ancestry()))
     }
 
-    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome> {
+    fn next(
+        &mut self,
+        site: &mut Site<E>,
+        badge: &Badge,
+        group: &Arc<Ancestry>,
+    ) -> Option<Outcome> {
         self.wait_for(site, badge, group).unwrap_or_else(|error| {
             self.failure = Some(error);
             panic::resume_unwind(Box::new(Stopped))
         })
     }
 
-    fn cancel(&mut self, group: &Arc<Line>) {
+    fn cancel(&mut self, group: &Arc<Ancestry>) {
         self.note(What::Cancelled);
         self.scheduler.cancel(group);
         self.take_back();
@@ -234,8 +240,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn pick_up(&mut self, site: &mut Site<E>, badge: &Badge) -> Result<(), ScopeError> {
         self.report.work += site.charged;
         site.charged = 0;
-        for (line, task) in site.forked.drain(..) {
-            self.put(&badge.ticket, badge.kind, line, task)?;
+        for (ancestry, task) in site.forked.drain(..) {
+            self.put(&badge.ticket, badge.kind, ancestry, task)?;
         }
         for value in site.results.drain(..) {
             let kind = badge.kind;
@@ -260,17 +266,17 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         &mut self,
         parent: &Ticket,
         kind: u16,
-        line: Option<Arc<Line>>,
+        ancestry: Option<Arc<Ancestry>>,
         body: Box<dyn Erased<E>>,
     ) -> Result<(), ScopeError> {
         let cargo = self.cargo(body, Some(kind))?;
-        match line {
+        match ancestry {
             None => {
                 self.report.hyperforks += 1;
                 self.scheduler.fork(parent.clone(), cargo);
             }
-            Some(line) => {
-                let ticket = self.scheduler.ticket(&line, Some(parent));
+            Some(ancestry) => {
+                let ticket = self.scheduler.ticket(&ancestry, Some(parent));
                 self.scheduler.fork(ticket, cargo);
             }
         }
@@ -282,7 +288,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         &mut self,
         site: &mut Site<E>,
         badge: &Badge,
-        group: &Arc<Line>,
+        group: &Arc<Ancestry>,
     ) -> Result<Option<Outcome>, ScopeError> {
         let (begin, away) = (self.comm.now(), self.away);
         let charged = site.charged;
@@ -341,14 +347,14 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     });
                     job.map(Order::Run)
                 }
-                Some(Frame::WaitsIn(line)) => {
-                    let line = Arc::clone(line);
-                    if let Some(outcome) = self.scheduler.next_result(&line) {
+                Some(Frame::WaitsIn(ancestry)) => {
+                    let ancestry = Arc::clone(ancestry);
+                    if let Some(outcome) = self.scheduler.next_result(&ancestry) {
                         Some(Order::Joined(Some(outcome)))
-                    } else if self.scheduler.is_exhausted(&line) {
+                    } else if self.scheduler.is_exhausted(&ancestry) {
                         Some(Order::Joined(None))
                     } else {
-                        let task = self.scheduler.next_task(Some(line.group()));
+                        let task = self.scheduler.next_task(Some(ancestry.group()));
                         task.map(|(ticket, cargo)| Order::Run(self.job(ticket, cargo)))
                     }
                 }
@@ -440,7 +446,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn hear(&mut self, report: Report<E>) -> Result<(), ScopeError> {
         match report {
             Report::Slice(worker, slice) => self.take(worker, slice),
-            Report::Waits(worker, line) => {
+            Report::Waits(worker, ancestry) => {
                 self.scheduler.begins_to_wait();
                 self.note(What::WaitBegin {
                     worker: worker as u16,
@@ -448,14 +454,14 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 let now = self.comm.now();
                 let hand = worker - self.first_hand();
                 self.hands[hand].at = now;
-                self.hands[hand].frames.push(Frame::WaitsIn(line));
+                self.hands[hand].frames.push(Frame::WaitsIn(ancestry));
                 // Perhaps it is what the join waits for.
                 self.take_back_from(hand);
                 Ok(())
             }
-            Report::Cancel(line) => {
+            Report::Cancel(ancestry) => {
                 self.note(What::Cancelled);
-                self.scheduler.cancel(&line);
+                self.scheduler.cancel(&ancestry);
                 // Of the group, those that have not begun are dropped.
                 self.take_back();
                 Ok(())
@@ -467,8 +473,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn take(&mut self, worker: usize, slice: Slice<E>) -> Result<(), ScopeError> {
         self.report.busy[worker] += slice.busy;
         self.report.work += slice.charged;
-        for (line, task) in slice.forked {
-            self.put(&slice.ticket, slice.kind, line, task)?;
+        for (ancestry, task) in slice.forked {
+            self.put(&slice.ticket, slice.kind, ancestry, task)?;
         }
         // When it ended, not when this thread came to hear of it.
         let ended = self.comm.now().saturating_sub(slice.ended.elapsed());

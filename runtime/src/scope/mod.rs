@@ -294,8 +294,8 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
 
     /// Makes a group of this rank alone: only it forks into the group and joins it.
     pub fn rooted_group<O>(&mut self) -> Group<O> {
-        let line = self.numbers.group(self.comm.rank(), None);
-        Group::new(line, Some(self.number))
+        let ancestry = self.numbers.group(self.comm.rank(), None);
+        Group::new(ancestry, Some(self.number))
     }
 
     /// Puts a task into a group; its results, and those of all its descendants, come to this rank. A group
@@ -313,15 +313,15 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         if self.closed {
             return Err(ScopeError::Closed(T::NAME));
         }
-        let line = &group.line;
-        if let GroupId::Collective(_) = line.group()
-            && !line.is_cancelled()
-            && self.scheduler.is_exhausted(line)
+        let ancestry = &group.ancestry;
+        if let GroupId::Collective(_) = ancestry.group()
+            && !ancestry.is_cancelled()
+            && self.scheduler.is_exhausted(ancestry)
         {
             return Err(ScopeError::Exhausted(T::NAME));
         }
         let cargo = self.cargo(Box::new(task), None)?;
-        let ticket = self.scheduler.ticket(line, None);
+        let ticket = self.scheduler.ticket(ancestry, None);
         self.scheduler.fork(ticket, cargo);
         Ok(())
     }
@@ -340,25 +340,25 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         group: &Group<O>,
     ) -> Result<Option<Result<O, TaskError>>, ScopeError> {
         self.must_own(group)?;
-        let line = &group.line;
-        if let Some(outcome) = self.scheduler.next_result(line) {
+        let ancestry = &group.ancestry;
+        if let Some(outcome) = self.scheduler.next_result(ancestry) {
             return Ok(Some(outcome.typed()));
         }
         self.note(What::JoinBegin);
-        let within = line.group();
+        let within = ancestry.group();
         if let Some(job) = self
             .current
-            .take_if(|job| !job.badge.ticket.line().is_within(within))
+            .take_if(|job| !job.badge.ticket.ancestry().is_within(within))
         {
             self.put_back(job);
         }
         let joined = loop {
             self.scheduler.waits_in(within);
-            if self.scheduler.is_exhausted(line) {
+            if self.scheduler.is_exhausted(ancestry) {
                 break None;
             }
             self.turn(Some(within), false)?;
-            if let Some(outcome) = self.scheduler.next_result(line) {
+            if let Some(outcome) = self.scheduler.next_result(ancestry) {
                 break Some(outcome.typed());
             }
         };
@@ -376,7 +376,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     pub fn cancel<O>(&mut self, group: &Group<O>) -> Result<(), ScopeError> {
         self.must_own(group)?;
         self.note(What::Cancelled);
-        self.scheduler.cancel(&group.line);
+        self.scheduler.cancel(&group.ancestry);
         self.take_back();
         self.flush()
     }
@@ -450,7 +450,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         if group.scope == Some(self.number) {
             return Ok(());
         }
-        Err(ScopeError::Foreign(group.line.group().to_string()))
+        Err(ScopeError::Foreign(group.ancestry.group().to_string()))
     }
 
     /// This rank.

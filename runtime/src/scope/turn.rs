@@ -100,7 +100,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         } else {
             // Those that wait in a join of a task's group may need what others have of it.
             let waits = |hand: &Hand<E>| match hand.frames.last() {
-                Some(Frame::WaitsIn(line)) => Some(line.group()),
+                Some(Frame::WaitsIn(ancestry)) => Some(ancestry.group()),
                 _ => None,
             };
             self.turn = self.turn.wrapping_add(1);
@@ -154,7 +154,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 if self.scheduler.wants_split_on_request()
                     && let Some(mut job) = self.current.take()
                 {
-                    if within.is_none_or(|group| job.badge.ticket.line().is_within(group)) {
+                    if within.is_none_or(|group| job.badge.ticket.ancestry().is_within(group)) {
                         self.split_job(&mut job);
                     }
                     self.current = Some(job);

@@ -148,7 +148,7 @@ fn a_large_block_crosses_threads() {
 
 /// While blocks are under way, tasks that need none run.
 #[test]
-fn tasks_wait_aside_while_others_run() {
+fn tasks_are_blocked_while_others_run() {
     let registry = Registry::new().with::<Read>();
     // 1 MB takes 10 ms.
     let virtually = VirtualOptions {

@@ -140,7 +140,7 @@ struct Frame {
     ticket: Ticket,
     piece: Piece,
     /// The group it waits for, and what of it is still to come.
-    waits: Option<(Arc<Line>, BTreeSet<Id>)>,
+    waits: Option<(Arc<Ancestry>, BTreeSet<Id>)>,
 }
 
 #[derive(Clone)]
@@ -152,7 +152,7 @@ struct Place {
     deed: usize,
     ended: bool,
     left: bool,
-    groups: BTreeMap<Name, Arc<Line>>,
+    groups: BTreeMap<Name, Arc<Ancestry>>,
     taken: BTreeMap<Name, BTreeSet<Id>>,
     made: u64,
     print: u64,
@@ -174,20 +174,23 @@ fn own(places: &mut [Rc<Place>], rank: usize) -> &mut Place {
 }
 
 impl Place {
-    /// A copy that goes on by itself: lines are shared within a rank, and have state.
+    /// A copy that goes on by itself: groups are shared within a rank, and have state.
     fn copy(&self) -> Self {
         let mut place = self.clone();
         let mut copies = BTreeMap::new();
-        let mut other = |line: &mut Arc<Line>| *line = line.copy(&mut copies);
+        let mut other = |ancestry: &mut Arc<Ancestry>| *ancestry = ancestry.copy(&mut copies);
         let machine = &mut place.machine;
         let entries = machine.pool.iter_mut();
-        entries.for_each(|entry| other(&mut entry.ticket.line));
+        entries.for_each(|entry| other(&mut entry.ticket.ancestry));
         machine.collective.iter_mut().for_each(&mut other);
-        machine.ledger.relink(&mut other);
-        machine.lines.relink(&mut other);
+        machine.leases.relink(&mut other);
+        machine.ancestries.relink(&mut other);
         for frame in &mut place.stack {
-            other(&mut frame.ticket.line);
-            frame.waits.iter_mut().for_each(|(line, _)| other(line));
+            other(&mut frame.ticket.ancestry);
+            frame
+                .waits
+                .iter_mut()
+                .for_each(|(ancestry, _)| other(ancestry));
         }
         place.groups.values_mut().for_each(other);
         place
@@ -205,10 +208,10 @@ impl Place {
                 machine.waiting,
                 &machine.results,
             ),
-            (&machine.ledger, machine.waves.essence()),
+            (&machine.leases, machine.waves.essence()),
             (&machine.farewells, machine.letters.essence()),
             (machine.requests.essence(), &machine.waiters, &machine.mail),
-            (machine.body, machine.lines.cancelled()),
+            (machine.body, machine.ancestries.cancelled()),
             (self.deed, self.ended, self.left, &self.taken, self.made),
             frames.collect::<Vec<_>>(),
         );
@@ -359,7 +362,7 @@ impl<'a> World<'a> {
     fn within(&self, rank: usize) -> Option<GroupId> {
         let place = &self.places[rank];
         match place.stack.last() {
-            Some(Frame { waits, .. }) => waits.as_ref().map(|(line, _)| line.group()),
+            Some(Frame { waits, .. }) => waits.as_ref().map(|(ancestry, _)| ancestry.group()),
             None if place.ended => None,
             None => match self.plan.bodies[rank][place.deed] {
                 Deed::Join(name) | Deed::JoinOne(name) => Some(place.groups[&name].group()),
@@ -420,15 +423,18 @@ impl<'a> World<'a> {
                 return;
             }
             Some(Frame {
-                waits: Some((line, missing)),
+                waits: Some((ancestry, missing)),
                 ..
             }) => {
-                if let Some(result) = place.machine.next_result(line) {
+                if let Some(result) = place.machine.next_result(ancestry) {
                     assert!(missing.remove(&result), "{result} is doubled");
                     return;
                 }
-                if place.machine.is_exhausted(line) {
-                    let cancelled = self.cancelled.iter().any(|&group| line.is_within(group));
+                if place.machine.is_exhausted(ancestry) {
+                    let cancelled = self
+                        .cancelled
+                        .iter()
+                        .any(|&group| ancestry.is_within(group));
                     assert!(cancelled || missing.is_empty(), "{missing:?} are lost");
                     place.machine.ends_waiting();
                     if let Some(frame) = place.stack.last_mut() {
@@ -437,7 +443,7 @@ impl<'a> World<'a> {
                     }
                     return;
                 }
-                Some(line.group())
+                Some(ancestry.group())
             }
             None => {
                 if self.body(rank) {
@@ -482,38 +488,38 @@ impl<'a> World<'a> {
             | Deed::Cancel(name)
             | Deed::Drop(name)) = *deed;
             let made = &mut place.made;
-            let line = place.groups.entry(name).or_insert_with(|| {
+            let ancestry = place.groups.entry(name).or_insert_with(|| {
                 *made += 1;
                 rooted(rank as u32, *made - 1, None)
             });
-            let line = Arc::clone(line);
+            let ancestry = Arc::clone(ancestry);
             let mut done = true;
             match *deed {
                 Deed::Fork(_, id) => {
-                    let ticket = place.machine.ticket(&line, None);
+                    let ticket = place.machine.ticket(&ancestry, None);
                     place.machine.fork(ticket.clone(), Piece { id, stage: 0 });
                 }
                 Deed::Cancel(_) => {
-                    place.machine.cancel(&line);
-                    self.cancelled.insert(line.group());
+                    place.machine.cancel(&ancestry);
+                    self.cancelled.insert(ancestry.group());
                 }
-                Deed::Drop(_) => line.abandon(),
+                Deed::Drop(_) => ancestry.abandon(),
                 Deed::Join(_) | Deed::JoinOne(_) => {
                     done = matches!(deed, Deed::JoinOne(_));
-                    if let Some(result) = place.machine.next_result(&line) {
+                    if let Some(result) = place.machine.next_result(&ancestry) {
                         place.machine.goes_on();
                         let new = place.taken.entry(name).or_default().insert(result);
                         assert!(new, "{result} is doubled");
                         let forked = self.plan.forked(rank, name);
                         assert!(forked.contains(&result), "{result} is not from here");
                     } else {
-                        place.machine.waits_in(line.group());
-                        if !place.machine.is_exhausted(&line) {
+                        place.machine.waits_in(ancestry.group());
+                        if !place.machine.is_exhausted(&ancestry) {
                             return acted;
                         }
                         place.machine.goes_on();
                         done = true;
-                        self.check_exhausted(rank, name, line.group());
+                        self.check_exhausted(rank, name, ancestry.group());
                     }
                 }
             }
@@ -537,9 +543,9 @@ impl<'a> World<'a> {
                 }
                 Stage::SplitOff(id) => machine.split_off(&frame.ticket, new(id)),
                 Stage::CancelOwnGroup => {
-                    let line = Arc::clone(frame.ticket.line());
-                    machine.cancel(&line);
-                    self.cancelled.insert(line.group());
+                    let ancestry = Arc::clone(frame.ticket.ancestry());
+                    machine.cancel(&ancestry);
+                    self.cancelled.insert(ancestry.group());
                 }
                 Stage::Post(to) => {
                     let item = frame.piece.id.to_le_bytes().to_vec();
@@ -555,22 +561,22 @@ impl<'a> World<'a> {
                     return;
                 }
                 Stage::Join(ids) | Stage::JoinCancelled(ids) | Stage::Drop(ids) => {
-                    let line = rooted(rank as u32, place.made, Some(frame.ticket.line()));
+                    let ancestry = rooted(rank as u32, place.made, Some(frame.ticket.ancestry()));
                     place.made += 1;
                     for id in ids {
-                        let ticket = machine.ticket(&line, Some(&frame.ticket));
+                        let ticket = machine.ticket(&ancestry, Some(&frame.ticket));
                         machine.fork(ticket.clone(), new(id));
                     }
                     if let Stage::JoinCancelled(_) = stage {
-                        machine.cancel(&line);
-                        self.cancelled.insert(line.group());
+                        machine.cancel(&ancestry);
+                        self.cancelled.insert(ancestry.group());
                     }
                     if let Stage::Drop(_) = stage {
-                        line.abandon();
+                        ancestry.abandon();
                     } else {
                         machine.begins_to_wait();
                         let families = ids.iter().flat_map(|&id| self.plan.family(id));
-                        frame.waits = Some((line, families.collect()));
+                        frame.waits = Some((ancestry, families.collect()));
                         return;
                     }
                 }
@@ -639,9 +645,9 @@ impl<'a> World<'a> {
     fn tasks(&self) -> impl Iterator<Item = (GroupId, Id)> {
         let here = self.places.iter().flat_map(|place| {
             let pooled = place.machine.pool.iter();
-            let pooled = pooled.map(|entry| (entry.ticket.line.group(), entry.task.id));
+            let pooled = pooled.map(|entry| (entry.ticket.ancestry.group(), entry.task.id));
             let running = place.stack.iter();
-            pooled.chain(running.map(|frame| (frame.ticket.line.group(), frame.piece.id)))
+            pooled.chain(running.map(|frame| (frame.ticket.ancestry.group(), frame.piece.id)))
         });
         let bundles = self
             .links

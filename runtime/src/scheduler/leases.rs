@@ -11,10 +11,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::line::{GroupId, Line};
+use super::ancestry::{Ancestry, GroupId};
 use crate::comm::Rank;
 
-/// A place in the ledger.
+/// The number of an account in the lease table.
 pub(super) type AccountId = u32;
 /// Tasks that need no account.
 pub(super) const NONE: AccountId = AccountId::MAX;
@@ -30,7 +30,7 @@ enum Origin {
 
 #[derive(Clone, Debug)]
 struct Account {
-    line: Arc<Line>,
+    ancestry: Arc<Ancestry>,
     origin: Origin,
     /// Tasks here, leases out, and groups that its tasks made and that are not exhausted.
     open: u64,
@@ -80,7 +80,7 @@ pub(super) struct Closed {
 /// All accounts of a rank.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Ledger<R> {
+pub(super) struct LeaseTable<R> {
     accounts: Vec<Option<Account>>,
     free: Vec<AccountId>,
     leases: BTreeMap<u64, Lease>,
@@ -96,7 +96,7 @@ pub(super) struct Ledger<R> {
 /// Groups at home before abandoned ones are looked for.
 const FEWEST: usize = 64;
 
-impl<R> Ledger<R> {
+impl<R> LeaseTable<R> {
     pub(super) fn new() -> Self {
         Self {
             accounts: Vec::new(),
@@ -112,15 +112,15 @@ impl<R> Ledger<R> {
     }
 
     /// The account of a group whose home this is; made if there is none, by a task of account `under`.
-    pub(super) fn root(&mut self, line: &Arc<Line>, under: AccountId) -> AccountId {
-        if let Some(root) = self.roots.get(&line.group()) {
+    pub(super) fn root(&mut self, ancestry: &Arc<Ancestry>, under: AccountId) -> AccountId {
+        if let Some(root) = self.roots.get(&ancestry.group()) {
             return root.account;
         }
         if self.roots.len() >= self.sweep_at {
             self.sweep();
             self.sweep_at = (2 * self.roots.len()).max(FEWEST);
         }
-        let account = self.open(line, Origin::Root, 0);
+        let account = self.open(ancestry, Origin::Root, 0);
         self.hire(under);
         let root = Root {
             account,
@@ -129,7 +129,7 @@ impl<R> Ledger<R> {
             received: 0,
             results: VecDeque::new(),
         };
-        self.roots.insert(line.group(), root);
+        self.roots.insert(ancestry.group(), root);
         account
     }
 
@@ -169,7 +169,7 @@ impl<R> Ledger<R> {
     /// Opens an account for stolen tasks; [`NONE`] if the victim does not wait for them.
     pub(super) fn borrow(
         &mut self,
-        line: &Arc<Line>,
+        ancestry: &Arc<Ancestry>,
         victim: Rank,
         number: u64,
         tasks: u64,
@@ -180,7 +180,7 @@ impl<R> Ledger<R> {
         if tasks == 0 || self.borrowed.contains_key(&(victim, number)) {
             return Err("a lease without tasks, or given twice");
         }
-        let account = self.open(line, Origin::Lease { victim, number }, tasks);
+        let account = self.open(ancestry, Origin::Lease { victim, number }, tasks);
         self.borrowed.insert((victim, number), account);
         Ok(account)
     }
@@ -203,7 +203,7 @@ impl<R> Ledger<R> {
         let entry = self.get(account);
         let group = entry.map(|a| {
             a.sent += sent;
-            a.line.group()
+            a.ancestry.group()
         });
         if let Some(root) = group.and_then(|group| self.roots.get_mut(&group))
             && root.account == account
@@ -232,7 +232,7 @@ impl<R> Ledger<R> {
         let root = self.roots.get_mut(&group).ok_or("a result of no group")?;
         root.received += u64::from(travelled);
         let account = self.accounts[root.account as usize].as_ref();
-        if account.is_none_or(|a| a.line.is_abandoned()) {
+        if account.is_none_or(|a| a.ancestry.is_abandoned()) {
             return Ok(Some(result));
         }
         root.results.push_back(result);
@@ -260,9 +260,9 @@ impl<R> Ledger<R> {
     pub(super) fn abandon_own(&self) {
         for root in self.roots.values() {
             if let Some(account) = &self.accounts[root.account as usize]
-                && account.line.ancestors().count() == 1
+                && account.ancestry.ancestors().count() == 1
             {
-                account.line.abandon();
+                account.ancestry.abandon();
             }
         }
     }
@@ -272,7 +272,7 @@ impl<R> Ledger<R> {
         let mut gone = Vec::new();
         for (&group, root) in &mut self.roots {
             let account = self.accounts[root.account as usize].as_ref();
-            if account.is_none_or(|a| a.line.is_abandoned()) {
+            if account.is_none_or(|a| a.ancestry.is_abandoned()) {
                 self.left_over += root.results.len();
                 root.results.clear();
                 if root.is_complete(&self.accounts) {
@@ -292,7 +292,7 @@ impl<R> Ledger<R> {
     pub(super) fn thieves(&self, group: GroupId) -> impl Iterator<Item = Rank> {
         self.leases.values().filter_map(move |lease| {
             let account = self.accounts[lease.account as usize].as_ref()?;
-            account.line.is_within(group).then_some(lease.thief)
+            account.ancestry.is_within(group).then_some(lease.thief)
         })
     }
 
@@ -301,7 +301,7 @@ impl<R> Ledger<R> {
         let mut found = Vec::new();
         for (&number, lease) in &mut self.leases {
             let account = self.accounts[lease.account as usize].as_ref();
-            if !lease.told && account.is_some_and(|a| a.line.is_cancelled()) {
+            if !lease.told && account.is_some_and(|a| a.ancestry.is_cancelled()) {
                 lease.told = true;
                 found.push((lease.thief, number));
             }
@@ -312,7 +312,7 @@ impl<R> Ledger<R> {
     /// The group of a lease from that rank, if it is still open.
     pub(super) fn borrowed(&self, victim: Rank, number: u64) -> Option<GroupId> {
         let account = *self.borrowed.get(&(victim, number))?;
-        Some(self.accounts[account as usize].as_ref()?.line.group())
+        Some(self.accounts[account as usize].as_ref()?.ancestry.group())
     }
 
     /// Accounts that were closed since the last call.
@@ -324,11 +324,11 @@ impl<R> Ledger<R> {
         !self.closed.is_empty()
     }
 
-    /// Puts other lines in the place of these.
+    /// Puts other groups in the place of these.
     #[cfg(test)]
-    pub(super) fn relink(&mut self, other: &mut impl FnMut(&mut Arc<Line>)) {
+    pub(super) fn relink(&mut self, other: &mut impl FnMut(&mut Arc<Ancestry>)) {
         for account in self.accounts.iter_mut().flatten() {
-            other(&mut account.line);
+            other(&mut account.ancestry);
         }
     }
 
@@ -345,7 +345,7 @@ impl<R> Ledger<R> {
         });
         let lent = self.leases.iter().map(|(number, lease)| {
             let account = self.accounts[lease.account as usize].as_ref();
-            let group = account.map_or_else(String::new, |a| a.line.group().to_string());
+            let group = account.map_or_else(String::new, |a| a.ancestry.group().to_string());
             format!("lease {number} of {group} is with rank {}", lease.thief.0)
         });
         let borrowed = self.borrowed.iter().map(|((victim, number), account)| {
@@ -360,9 +360,9 @@ impl<R> Ledger<R> {
         self.accounts.get_mut(account as usize)?.as_mut()
     }
 
-    fn open(&mut self, line: &Arc<Line>, origin: Origin, open: u64) -> AccountId {
+    fn open(&mut self, ancestry: &Arc<Ancestry>, origin: Origin, open: u64) -> AccountId {
         let account = Some(Account {
-            line: Arc::clone(line),
+            ancestry: Arc::clone(ancestry),
             origin,
             open,
             sent: 0,

@@ -3,17 +3,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::line::{GroupId, Line};
+use super::ancestry::{Ancestry, GroupId};
 use super::message::Message;
 use super::{Scheduler, Ticket, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
     /// Cancels a group and all that descend from it: tasks in pools are dropped, running ones are told.
-    pub fn cancel(&mut self, line: &Arc<Line>) {
-        let group = line.group();
-        self.lines.adopt(line);
-        if !self.lines.cancel(group) {
+    pub fn cancel(&mut self, ancestry: &Arc<Ancestry>) {
+        let group = ancestry.group();
+        self.ancestries.adopt(ancestry);
+        if !self.ancestries.cancel(group) {
             return;
         }
         match group {
@@ -49,19 +49,19 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Drops what belongs to cancelled groups, and tells thieves of their leases.
     pub(super) fn drop_cancelled(&mut self) {
         self.cancelled = true;
-        for (thief, lease) in self.ledger.newly_cancelled() {
+        for (thief, lease) in self.leases.newly_cancelled() {
             self.outgoing
                 .push_back((thief, Message::CancelLease(lease)));
         }
         let (cancelled, kept) = std::mem::take(&mut self.pool)
             .into_iter()
-            .partition::<VecDeque<_>, _>(|entry| entry.ticket.line.is_cancelled());
+            .partition::<VecDeque<_>, _>(|entry| entry.ticket.ancestry.is_cancelled());
         self.pool = kept;
         let mut dropped = Vec::from(cancelled);
-        let (cancelled, kept) = std::mem::take(&mut self.aside)
+        let (cancelled, kept) = std::mem::take(&mut self.blocked)
             .into_iter()
-            .partition::<Vec<_>, _>(|entry| entry.ticket.line.is_cancelled());
-        self.aside = kept;
+            .partition::<Vec<_>, _>(|entry| entry.ticket.ancestry.is_cancelled());
+        self.blocked = kept;
         dropped.extend(cancelled);
         self.counts.dropped += dropped.len() as u64;
         for entry in dropped {
@@ -74,6 +74,6 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Whether tasks have no place in the pool, for their group is cancelled.
     pub(super) fn is_unwanted(&self, ticket: &Ticket) -> bool {
-        self.cancelled && ticket.line.is_cancelled()
+        self.cancelled && ticket.ancestry.is_cancelled()
     }
 }

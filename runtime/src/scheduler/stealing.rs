@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::line::{GroupId, Line};
+use super::ancestry::{Ancestry, GroupId};
 use super::message::{Bundle, Message};
 use super::{Entry, Scheduler, Ticket, Work};
 use crate::comm::Rank;
@@ -43,7 +43,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         let mut thieves = Vec::new();
         if let Some(group @ GroupId::Rooted { .. }) = within {
             // Tasks of this group are where they went from here, or nowhere.
-            thieves.extend(self.ledger.thieves(group));
+            thieves.extend(self.leases.thieves(group));
             if thieves.is_empty() {
                 return;
             }
@@ -121,13 +121,18 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             if entry.holds {
                 self.blocks.release(entry.task.needs());
             }
-            self.exit(&entry.ticket.line, 1);
+            self.exit(&entry.ticket.ancestry, 1);
             match bundles.last_mut() {
                 Some((ticket, bundle)) if ticket.is_like(&entry.ticket) => {
                     bundle.tasks.push(entry.task);
                 }
                 _ => {
-                    let path = entry.ticket.line.ancestors().map(Line::group).collect();
+                    let path = entry
+                        .ticket
+                        .ancestry
+                        .ancestors()
+                        .map(Ancestry::group)
+                        .collect();
                     let bundle = Bundle {
                         path,
                         home: entry.ticket.home,
@@ -140,7 +145,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
         let bundles = bundles.into_iter().map(|(ticket, mut bundle)| {
             bundle.lease = self
-                .ledger
+                .leases
                 .lend(ticket.account, to, bundle.tasks.len() as u64);
             bundle
         });
@@ -161,17 +166,17 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     self.know(number);
                 }
             }
-            let line = self.lines.resolve(&bundle.path);
-            let line = line.ok_or("a task of no group")?;
+            let ancestry = self.ancestries.resolve(&bundle.path);
+            let ancestry = ancestry.ok_or("a task of no group")?;
             let count = bundle.tasks.len() as u64;
-            let account = self.ledger.borrow(&line, from, bundle.lease, count)?;
+            let account = self.leases.borrow(&ancestry, from, bundle.lease, count)?;
             let ticket = Ticket {
-                line,
+                ancestry,
                 home: bundle.home,
                 account,
             };
             self.counts.tasks_in += count;
-            self.enter(&ticket.line, count);
+            self.enter(&ticket.ancestry, count);
             for task in bundle.tasks {
                 self.pool.push_back(Entry {
                     from: Some(from),

@@ -1,4 +1,4 @@
-//! Tasks and their blocks: a task whose blocks are on their way waits aside, and fails if they cannot be had.
+//! Tasks and their blocks: a task is blocked while its blocks are on their way, and fails if they cannot be had.
 
 use super::blocks::{Body as Publisher, Event, Want};
 use super::message::{BlockMessage, Message};
@@ -44,7 +44,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.outgoing.extend(messages);
     }
 
-    /// Gives an entry back if all blocks are here that its task needs. If not, it waits aside, or has failed.
+    /// Gives an entry back if all blocks are here that its task needs. If not, it is blocked, or has failed.
     pub(super) fn prepare(&mut self, mut entry: Entry<T>) -> Option<Entry<T>> {
         let needs = entry.task.needs().to_vec();
         if !entry.holds {
@@ -68,7 +68,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             return None;
         }
         if missing {
-            self.aside.push(entry);
+            self.blocked.push(entry);
             return None;
         }
         self.taken = needs;
@@ -91,13 +91,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 Event::Arrived(name) => (name, None, None),
                 Event::Refused(name, base, why) => (name, Some(*base), Some(why)),
             };
-            let (concerned, others) = std::mem::take(&mut self.aside)
+            let (concerned, others) = std::mem::take(&mut self.blocked)
                 .into_iter()
                 .partition::<Vec<_>, _>(|entry| {
                     base.is_none_or(|base| base == entry.base())
                         && entry.task.needs().contains(name)
                 });
-            self.aside = others;
+            self.blocked = others;
             for mut entry in concerned {
                 match why {
                     // It is looked at again before it runs.
