@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
-use crate::scheduler::message::Message;
+use crate::scheduler::message::SchedulerMessage;
 use crate::scheduler::{Ticket, Work};
 use crate::task::{Desk, Erased, Failure, Found, Registry, TaskError};
 use crate::trace::Detail;
@@ -153,11 +153,11 @@ impl<E: ?Sized> Erased<E> for Broken {
 
 /// Makes the tasks and results of a message into bytes, of which each may have at most `longest`.
 pub(crate) fn pack<E: ?Sized>(
-    message: Message<Cargo<E>, Outcome>,
+    message: SchedulerMessage<Cargo<E>, Outcome>,
     registry: &Registry<E>,
     rank: Rank,
     longest: usize,
-) -> Message<Parcel, Receipt> {
+) -> SchedulerMessage<Parcel, Receipt> {
     let task = |cargo: Cargo<E>| {
         let body = cargo.body.encode(rank, longest).map(Bytes::from);
         let kind = cargo.kind;
@@ -182,10 +182,10 @@ pub(crate) fn pack<E: ?Sized>(
 
 /// Makes the bytes of a message into tasks and results; the error is a sentence.
 pub(crate) fn unpack<E: ?Sized>(
-    message: Message<Parcel, Receipt>,
+    message: SchedulerMessage<Parcel, Receipt>,
     registry: &Registry<E>,
     rank: Rank,
-) -> Result<Message<Cargo<E>, Outcome>, String> {
+) -> Result<SchedulerMessage<Cargo<E>, Outcome>, String> {
     message.convert(
         |parcel| open(parcel, registry, rank),
         |receipt| {

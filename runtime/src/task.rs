@@ -125,7 +125,7 @@ pub(crate) struct Site<E: ?Sized> {
     pub(crate) charged: u64,
     pub(crate) results: Vec<Found>,
     pub(crate) forked: Vec<Forked<E>>,
-    pub(crate) letters: Vec<(Rank, Vec<u8>)>,
+    pub(crate) messages: Vec<(Rank, Vec<u8>)>,
     /// Raised while the rank would like running tasks to give something away.
     pub(crate) split_wanted: Arc<AtomicBool>,
 }
@@ -150,7 +150,7 @@ impl<E: ?Sized> Site<E> {
             charged: 0,
             results: Vec::new(),
             forked: Vec::new(),
-            letters: Vec::new(),
+            messages: Vec::new(),
             split_wanted,
         }
     }
@@ -162,12 +162,12 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         self.desk.site.results.push(Ok(Box::new(output)));
     }
 
-    /// Leaves a letter for a rank, whoever the home of this task is: it is in that rank's [report](crate::ScopeReport::letters) when the scope has ended.
+    /// Leaves a message for a rank, whoever the home of this task is: it is in that rank's [report](crate::ScopeReport::messages) when the scope has ended.
     /// Small ones travel together, while tasks run, and rarely need a message of their own.
     ///
     /// The scope ends with an error if there is no such rank.
     pub fn post(&mut self, to: Rank, bytes: Vec<u8>) {
-        self.desk.site.letters.push((to, bytes));
+        self.desk.site.messages.push((to, bytes));
     }
 
     /// Puts a child into this task's own group, wherever it runs; results go to the same home.

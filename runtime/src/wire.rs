@@ -158,9 +158,11 @@ mod tests {
     use crate::block::{BlockError, BlockName, Bytes};
     use crate::comm::Rank;
     use crate::scheduler::GroupId;
-    use crate::scheduler::message::{BlockMessage, Bundle, Census, GroupCount, Message, Word};
+    use crate::scheduler::message::{
+        BlockMessage, Bundle, Census, GroupCount, SchedulerMessage, Word,
+    };
 
-    type Letter = Message<u8, u8>;
+    type Message = SchedulerMessage<u8, u8>;
 
     #[test]
     fn the_bytes_of_every_message_are_what_they_were() {
@@ -195,7 +197,7 @@ mod tests {
             id: 2,
             version: 3,
         };
-        let golden: [(Letter, &str); 18] = [
+        let golden: [(Message, &str); 18] = [
             (Message::StealRequest(None), "06 .5"),
             (
                 Message::StealRequest(Some(rooted)),
@@ -240,7 +242,7 @@ mod tests {
                 "06 0c .3 01 .7 04 .3 01 .1 02 .7 01 .7 01 .7 03",
             ),
             (
-                Message::Letters(vec![vec![7, 8], vec![]]),
+                Message::Posted(vec![vec![7, 8], vec![]]),
                 "06 0d .3 02 .7 02 .7 07 08 .8",
             ),
             (
@@ -277,10 +279,10 @@ mod tests {
                 "06 0b .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
             ),
         ];
-        for (letter, golden) in golden {
-            let bytes = encode(&letter).unwrap();
-            assert_eq!(hex(&bytes), golden, "{letter:?}");
-            assert_eq!(decode::<Letter>(&bytes).unwrap(), letter);
+        for (message, golden) in golden {
+            let bytes = encode(&message).unwrap();
+            assert_eq!(hex(&bytes), golden, "{message:?}");
+            assert_eq!(decode::<Message>(&bytes).unwrap(), message);
         }
     }
 
@@ -298,13 +300,13 @@ mod tests {
 
     #[test]
     fn hostile_bytes_are_errors() {
-        assert!(decode::<Letter>(&[]).is_err());
-        assert!(decode::<Letter>(&[VERSION - 1, 7, 0, 0, 0]).is_err());
-        assert!(decode::<Letter>(&[VERSION, 10, 0, 0, 0, 0]).is_err());
-        assert!(decode::<Letter>(&[VERSION, 99, 0, 0, 0]).is_err());
+        assert!(decode::<Message>(&[]).is_err());
+        assert!(decode::<Message>(&[VERSION - 1, 7, 0, 0, 0]).is_err());
+        assert!(decode::<Message>(&[VERSION, 10, 0, 0, 0, 0]).is_err());
+        assert!(decode::<Message>(&[VERSION, 99, 0, 0, 0]).is_err());
         let mut huge = vec![VERSION, 1, 0, 0, 0];
         huge.extend(u64::MAX.to_le_bytes());
-        assert!(decode::<Letter>(&huge).is_err());
+        assert!(decode::<Message>(&huge).is_err());
     }
 
     #[test]
@@ -312,7 +314,7 @@ mod tests {
         const LIMIT: usize = 1000;
         // A length of eight bytes stands before each.
         let bytes = |length: usize| Bytes::from(vec![7; length - 8]);
-        let letters = |length: usize| "x".repeat(length - 8);
+        let text = |length: usize| "x".repeat(length - 8);
         let numbers = |length: usize| vec![0.5_f64; (length - 8) / 8];
         let sent = |value: &dyn Fn(usize) -> Result<Vec<u8>, EncodeError>| {
             (value(LIMIT).unwrap(), value(LIMIT + 8).unwrap_err())
@@ -325,12 +327,9 @@ mod tests {
         assert_eq!(refused, too_long);
         assert_eq!(whole.len(), LIMIT + 1);
         assert_eq!(decode_within::<Bytes, LIMIT>(&whole).unwrap(), bytes(LIMIT));
-        let (whole, refused) = sent(&|length| encode_within(&letters(length), LIMIT));
+        let (whole, refused) = sent(&|length| encode_within(&text(length), LIMIT));
         assert_eq!(refused, too_long);
-        assert_eq!(
-            decode_within::<String, LIMIT>(&whole).unwrap(),
-            letters(LIMIT)
-        );
+        assert_eq!(decode_within::<String, LIMIT>(&whole).unwrap(), text(LIMIT));
         let (whole, refused) = sent(&|length| encode_within(&numbers(length), LIMIT));
         assert_eq!(refused, too_long);
         assert_eq!(
@@ -338,7 +337,7 @@ mod tests {
             numbers(LIMIT)
         );
         // Who sends more all the same is not read.
-        let longer = encode(&letters(LIMIT + 1)).unwrap();
+        let longer = encode(&text(LIMIT + 1)).unwrap();
         assert!(decode_within::<String, LIMIT>(&longer).is_err());
     }
 

@@ -56,7 +56,7 @@ pub(crate) struct Slice<E: ?Sized> {
     pub(crate) kind: u16,
     pub(crate) results: Vec<Found>,
     pub(crate) forked: Vec<Forked<E>>,
-    pub(crate) letters: Vec<(Rank, Vec<u8>)>,
+    pub(crate) messages: Vec<(Rank, Vec<u8>)>,
     pub(crate) piece: Option<Cargo<E>>,
     pub(crate) done: bool,
     /// Whether the worker has taken up the next of the tasks that were ahead.
@@ -195,7 +195,7 @@ impl<E: ?Sized> Worker<'_, E> {
             busy += (ended - begin).saturating_sub(self.away - away);
             let done = ran == Ran::Done;
             let left =
-                !(site.results.is_empty() && site.forked.is_empty() && site.letters.is_empty());
+                !(site.results.is_empty() && site.forked.is_empty() && site.messages.is_empty());
             if done || piece.is_some() || left {
                 let mut slice = leave(&mut site, &job.badge, ended);
                 slice.piece = piece;
@@ -233,7 +233,7 @@ fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> Slice<
         kind: badge.kind,
         results: std::mem::take(&mut site.results),
         forked: std::mem::take(&mut site.forked),
-        letters: std::mem::take(&mut site.letters),
+        messages: std::mem::take(&mut site.messages),
         piece: None,
         done: false,
         goes_on: false,

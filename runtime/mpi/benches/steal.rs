@@ -36,7 +36,7 @@ const EVENTS: usize = 100_000;
 
 /// Shaped as what a thief sends and gets, which the runtime keeps to itself.
 #[derive(Serialize, Deserialize)]
-enum Letter {
+enum Message {
     Request(Option<u32>),
     Answer(Vec<Bundle>),
 }
@@ -54,18 +54,18 @@ fn serialisation() -> f64 {
     const TIMES: u32 = 2000;
     let begin = Instant::now();
     for _ in 0..TIMES {
-        let request = wire::encode(&Letter::Request(Some(1))).expect("it can be written");
-        black_box(wire::decode::<Letter>(black_box(&request))).expect("it can be read");
+        let request = wire::encode(&Message::Request(Some(1))).expect("it can be written");
+        black_box(wire::decode::<Message>(black_box(&request))).expect("it can be read");
         let task = wire::encode(black_box(&Feeder(1))).expect("it can be written");
-        let answer = Letter::Answer(vec![Bundle {
+        let answer = Message::Answer(vec![Bundle {
             path: vec![Some(1)],
             home: 0,
             lease: 0,
             tasks: vec![(0, Ok(task))],
         }]);
         let answer = wire::encode(&answer).expect("it can be written");
-        let answer = wire::decode::<Letter>(black_box(&answer)).expect("it can be read");
-        if let Letter::Answer(bundles) = answer {
+        let answer = wire::decode::<Message>(black_box(&answer)).expect("it can be read");
+        if let Message::Answer(bundles) = answer {
             for (_, task) in bundles.into_iter().flat_map(|bundle| bundle.tasks) {
                 let task = task.expect("it did not fail");
                 black_box(wire::decode::<Feeder>(&task)).expect("it can be read");

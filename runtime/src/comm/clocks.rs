@@ -229,7 +229,7 @@ mod tests {
     /// Reads clocks at both ends of a stretch in which every rank writes to every other, and takes down the
     /// true time now and then.
     fn session(inner: &mut dyn Comm, ahead: Duration, faster: i64) -> Session {
-        const LETTER: Tag = Tag(5);
+        const MESSAGE: Tag = Tag(5);
         let mut comm = Skewed {
             inner,
             ahead,
@@ -243,10 +243,10 @@ mod tests {
             truths.push((nanos(comm.show(truth)), nanos(truth)));
             for to in (0..size).map(Rank).filter(|&to| to != me) {
                 let sent = nanos(comm.now());
-                comm.send(to, LETTER, sent.to_le_bytes().to_vec()).unwrap();
+                comm.send(to, MESSAGE, sent.to_le_bytes().to_vec()).unwrap();
             }
             for from in (0..size).map(Rank).filter(|&from| from != me) {
-                let bytes = comm.recv_from(from, LETTER).unwrap();
+                let bytes = comm.recv_from(from, MESSAGE).unwrap();
                 seen.push(Seen {
                     from: from.index(),
                     to: me.index(),

@@ -1,7 +1,7 @@
 //! Tasks and their blocks: a task is blocked while its blocks are on their way, and fails if they cannot be had.
 
 use super::blocks::{Body as Publisher, Event, Want};
-use super::message::{BlockMessage, Message};
+use super::message::{BlockMessage, SchedulerMessage};
 use super::{Entry, Scheduler, Work};
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
@@ -40,7 +40,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     pub(super) fn send_blocks(&mut self, out: Vec<(Rank, BlockMessage<Bytes>)>) {
-        let messages = out.into_iter().map(|(to, m)| (to, Message::Block(m)));
+        let messages = out
+            .into_iter()
+            .map(|(to, m)| (to, SchedulerMessage::Block(m)));
         self.outgoing.extend(messages);
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::ancestry::{Ancestry, GroupId};
-use super::message::Message;
+use super::message::SchedulerMessage;
 use super::{Scheduler, Ticket, Work};
 use crate::comm::Rank;
 
@@ -20,7 +20,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             GroupId::Collective(_) => self.spread_cancel(group, self.me),
             // A task cancels its own group: home tells all others who have tasks of it.
             GroupId::Rooted { home, .. } if home != self.me => {
-                let message = Message::Cancel(group, self.me);
+                let message = SchedulerMessage::Cancel(group, self.me);
                 self.outgoing.push_back((home, message));
             }
             GroupId::Rooted { .. } => {}
@@ -31,7 +31,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Passes a cancellation on, along a binomial tree of ranks.
     pub(super) fn spread_cancel(&mut self, group: GroupId, root: Rank) {
         let n = self.ranks;
-        let message = || Message::Cancel(group, root);
+        let message = || SchedulerMessage::Cancel(group, root);
         let place = (self.me.0 + n - root.0) % n;
         let mut bit = 1;
         while bit < n && place & bit == 0 {
@@ -51,7 +51,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.cancelled = true;
         for (thief, lease) in self.leases.newly_cancelled() {
             self.outgoing
-                .push_back((thief, Message::CancelLease(lease)));
+                .push_back((thief, SchedulerMessage::CancelLease(lease)));
         }
         let (cancelled, kept) = std::mem::take(&mut self.pool)
             .into_iter()

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::ancestry::{Ancestry, GroupId};
-use super::message::Message;
-use super::{Body, MAIL_INTERVAL_PER_RANK, MOST_MAIL, Scheduler, Ticket, Work};
+use super::message::SchedulerMessage;
+use super::{Body, MOST_RESULTS, RESULTS_INTERVAL_PER_RANK, Scheduler, Ticket, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
@@ -17,12 +17,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             return;
         }
         self.leases.sends(ticket.account);
-        if self.mail.is_empty() {
-            self.mail_since = self.clock;
+        if self.unsent.is_empty() {
+            self.unsent_since = self.clock;
         }
-        self.mail.push((ticket.home, group, result));
-        if self.mail.len() >= MOST_MAIL {
-            self.post();
+        self.unsent.push((ticket.home, group, result));
+        if self.unsent.len() >= MOST_RESULTS {
+            self.send_results();
         }
     }
 
@@ -39,36 +39,38 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// Results that have waited long enough for company go home.
-    pub(super) fn post_if_due(&mut self) {
-        if !self.mail.is_empty() && self.clock >= self.mail_since + self.mail_interval() {
-            self.post();
+    pub(super) fn send_results_if_due(&mut self) {
+        if !self.unsent.is_empty() && self.clock >= self.unsent_since + self.results_interval() {
+            self.send_results();
         }
     }
 
     /// Sends all results home, those for one rank in one message: a rank to which thousands send would
     /// have nothing else to do.
-    pub(super) fn post(&mut self) {
+    pub(super) fn send_results(&mut self) {
         // Stable: results for one home keep their order.
-        self.mail.sort_by_key(|(home, _, _)| *home);
-        let mut letter: Option<(Rank, Vec<(GroupId, R)>)> = None;
-        for (home, group, result) in self.mail.drain(..) {
-            match &mut letter {
+        self.unsent.sort_by_key(|(home, _, _)| *home);
+        let mut message: Option<(Rank, Vec<(GroupId, R)>)> = None;
+        for (home, group, result) in self.unsent.drain(..) {
+            match &mut message {
                 Some((to, results)) if *to == home => results.push((group, result)),
                 _ => {
-                    if let Some((to, results)) = letter.replace((home, vec![(group, result)])) {
-                        self.outgoing.push_back((to, Message::Results(results)));
+                    if let Some((to, results)) = message.replace((home, vec![(group, result)])) {
+                        self.outgoing
+                            .push_back((to, SchedulerMessage::Results(results)));
                     }
                 }
             }
         }
-        if let Some((to, results)) = letter {
-            self.outgoing.push_back((to, Message::Results(results)));
+        if let Some((to, results)) = message {
+            self.outgoing
+                .push_back((to, SchedulerMessage::Results(results)));
         }
     }
 
     /// How long results wait: so that a home that takes one message a microsecond keeps up with all.
-    pub(super) fn mail_interval(&self) -> Duration {
-        MAIL_INTERVAL_PER_RANK * self.ranks
+    pub(super) fn results_interval(&self) -> Duration {
+        RESULTS_INTERVAL_PER_RANK * self.ranks
     }
 
     /// A result is home that was produced here; nobody will ask for it once its group is abandoned.
@@ -121,9 +123,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
         for closed in self.leases.closed() {
             if closed.sent > 0 {
-                self.post();
+                self.send_results();
             }
-            let message = Message::Returned {
+            let message = SchedulerMessage::Returned {
                 lease: closed.lease,
                 sent: closed.sent,
             };

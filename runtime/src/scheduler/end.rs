@@ -4,7 +4,7 @@
 //! few ranks are, by what each says to each other ([`super::farewells`]).
 
 use super::farewells::{self, Word};
-use super::message::Message;
+use super::message::SchedulerMessage;
 use super::waves::{self, Signal};
 use super::{Ancestry, Body, GroupId, Scheduler, Work};
 use crate::comm::{CommError, Rank};
@@ -34,27 +34,28 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     ///
     /// # Errors
     /// There is no such rank.
-    pub fn post_letter(&mut self, to: Rank, item: Vec<u8>) -> Result<(), CommError> {
+    pub fn post_message(&mut self, to: Rank, item: Vec<u8>) -> Result<(), CommError> {
         if to.0 >= self.ranks {
             let size = self.ranks as usize;
             return Err(CommError::NoSuchRank { to, size });
         }
         if to == self.me {
-            self.letters.keep(to, item);
-        } else if let Some(items) = self.letters.post(to, item) {
-            self.outgoing.push_back((to, Message::Letters(items)));
+            self.messages.keep(to, item);
+        } else if let Some(items) = self.messages.post(to, item) {
+            self.outgoing
+                .push_back((to, SchedulerMessage::Posted(items)));
         }
         Ok(())
     }
 
     /// What tasks have posted to this rank since this was asked last, sorted by sender, and of each in order; all of it once the rank may leave.
-    pub fn letters(&mut self) -> Vec<(Rank, Vec<u8>)> {
-        self.letters.take()
+    pub fn take_messages(&mut self) -> Vec<(Rank, Vec<u8>)> {
+        self.messages.take()
     }
 
     /// How many items have come from other ranks.
-    pub fn letters_here(&self) -> u64 {
-        self.letters.arrived()
+    pub fn messages_arrived(&self) -> u64 {
+        self.messages.arrived()
     }
 
     /// Whether every task of this group, wherever it ran, has finished and all results were taken.
@@ -95,14 +96,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// Whether this rank may leave the scope: no task of it is left anywhere, and all letters have come.
+    /// Whether this rank may leave the scope: no task of it is left anywhere, and all messages have come.
     #[must_use]
     pub fn may_leave(&self) -> bool {
         let expected = match &self.farewells {
             Some(farewells) => farewells.expected(),
             None => self.waves.expected(),
         };
-        self.is_over() && self.outgoing.is_empty() && self.letters.arrived() == expected
+        self.is_over() && self.outgoing.is_empty() && self.messages.arrived() == expected
     }
 
     /// Whether the scope is exhausted.
@@ -146,9 +147,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             self.say_farewell();
         }
         // Who has nothing to do has time for them.
-        let letters = self.letters.rest();
-        let letters = letters.map(|(to, items)| (to, Message::Letters(items)));
-        self.outgoing.extend(letters);
+        let messages = self.messages.rest();
+        let messages = messages.map(|(to, items)| (to, SchedulerMessage::Posted(items)));
+        self.outgoing.extend(messages);
         if self.farewells.is_none() {
             self.answer_wave();
         }
@@ -176,14 +177,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             return;
         };
         for to in (0..self.ranks).map(Rank).filter(|&to| to != self.me) {
-            let posted = if over { self.letters.posted_to(to) } else { 0 };
-            let items = self.letters.enclosed(to);
+            let posted = if over { self.messages.posted_to(to) } else { 0 };
+            let items = self.messages.enclosed(to);
             let word = Word {
                 posted,
                 items,
                 ..word.clone()
             };
-            self.outgoing.push_back((to, Message::Farewell(word)));
+            self.outgoing
+                .push_back((to, SchedulerMessage::Farewell(word)));
         }
     }
 
@@ -199,15 +201,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if passive && self.waves.is_asked() {
             // The end waits for these. Rank 0, often the home of most, gets them with the report.
             if self.me != ROOT {
-                let (root, others): (Vec<_>, _) = std::mem::take(&mut self.mail)
+                let (root, others): (Vec<_>, _) = std::mem::take(&mut self.unsent)
                     .into_iter()
                     .partition(|(home, _, _)| *home == ROOT);
-                self.mail = others;
+                self.unsent = others;
                 let results = root.into_iter().map(|(_, group, result)| (group, result));
                 self.carried.extend(results);
             }
-            self.post();
-            self.waves.posted(self.letters.posted());
+            self.send_results();
+            self.waves.posted(self.messages.posted());
         }
         let lying: u64 = self.results.iter().map(|lying| lying.len() as u64).sum();
         let passive = passive.then_some([lying, self.here_in_all]);
@@ -220,13 +222,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
 impl Signal {
     /// `carried`: results that go up the tree with a report.
-    fn into_message<T, R>(self, carried: &mut Vec<(GroupId, R)>) -> Message<T, R> {
+    fn into_message<T, R>(self, carried: &mut Vec<(GroupId, R)>) -> SchedulerMessage<T, R> {
         match self {
-            Self::Wave(number) => Message::Wave(number),
+            Self::Wave(number) => SchedulerMessage::Wave(number),
             Self::Report(number, census) => {
-                Message::Report(number, census, std::mem::take(carried))
+                SchedulerMessage::Report(number, census, std::mem::take(carried))
             }
-            Self::Exhausted(groups, all, posted) => Message::Exhausted(groups, all, posted),
+            Self::Exhausted(groups, all, posted) => {
+                SchedulerMessage::Exhausted(groups, all, posted)
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 //! accounts form a tree, and when the account at its root has nothing open, no task of the group is left
 //! anywhere. Results that went home are counted on the way up: home knows how many to expect.
 //!
-//! * [Dijkstra & Scholten 1980] Termination detection for diffusing computations, Inf. Proc. Letters 11.
+//! * [Dijkstra & Scholten 1980] Termination detection for diffusing computations, Inf. Proc. PostedMessages 11.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use crate::comm::Rank;
 
 /// A message of the protocol; see the crate's README for who sends what when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Message<T, R> {
+pub enum SchedulerMessage<T, R> {
     /// A thief asks for tasks: any, or those of one group and its descendants.
     StealRequest(Option<GroupId>),
     /// The answer to one request: tasks, or none.
@@ -40,17 +40,17 @@ pub enum Message<T, R> {
     Report(u32, Census, Vec<(GroupId, R)>),
     /// These groups are exhausted; and whether the whole scope is, and then to which ranks of the receiver's subtree how many items were
     /// posted.
-    Exhausted(Vec<u32>, bool, Posted),
+    Exhausted(Vec<u32>, bool, PostedCounts),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
     /// Where no task goes from rank to rank: what the sender has done with.
     Farewell(Word),
     /// Items that tasks have posted to the receiver.
-    Letters(Vec<Vec<u8>>),
+    Posted(Vec<Vec<u8>>),
 }
 
 /// Ranks, and how many items were posted to each; sorted, each once.
-pub type Posted = Vec<(u32, u64)>;
+pub type PostedCounts = Vec<(u32, u64)>;
 
 /// Tasks of one group that travel together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub struct Bundle<T> {
     pub path: Vec<GroupId>,
     /// Where results go.
     pub home: Rank,
-    /// The giver's number for what it waits to be [returned](Message::Returned); 0 if it does not wait.
+    /// The giver's number for what it waits to be [returned](SchedulerMessage::Returned); 0 if it does not wait.
     pub lease: u64,
     /// The tasks, oldest first.
     pub tasks: Vec<T>,
@@ -83,7 +83,7 @@ pub struct Census {
     /// Ranks from which a task has gone to another, or which have one.
     pub moved: u32,
     /// How many items their tasks have posted to which others.
-    pub posted: Posted,
+    pub posted: PostedCounts,
 }
 
 /// One group's counters. Each event that gives work counts as `given`, each that uses it up as `used`:
@@ -130,7 +130,7 @@ impl Census {
     }
 }
 
-impl<T, R> Message<T, R> {
+impl<T, R> SchedulerMessage<T, R> {
     /// What it is, for people.
     pub(crate) fn for_people(&self) -> String {
         let tasks = |bundles: &[Bundle<T>]| bundles.iter().map(|b| b.tasks.len()).sum::<usize>();
@@ -141,8 +141,8 @@ impl<T, R> Message<T, R> {
             Self::Report(_, _, results) => {
                 format!("a report of a wave with {} results", results.len())
             }
-            Self::Farewell(word) => format!("a farewell with {} letters", word.items.len()),
-            Self::Letters(items) => format!("{} letters of tasks", items.len()),
+            Self::Farewell(word) => format!("a farewell with {} posted messages", word.items.len()),
+            Self::Posted(items) => format!("{} posted messages", items.len()),
             Self::Block(BlockMessage::Delivery { name, .. }) => name.to_string(),
             _ => "a short message".to_owned(),
         }
@@ -156,7 +156,7 @@ impl<T, R> Message<T, R> {
         self,
         mut task: impl FnMut(T) -> Result<U, E>,
         result: impl FnMut(R) -> Result<S, E>,
-    ) -> Result<Message<U, S>, E> {
+    ) -> Result<SchedulerMessage<U, S>, E> {
         let mut bundles = |bundles: Vec<Bundle<T>>| -> Result<Vec<Bundle<U>>, E> {
             bundles
                 .into_iter()
@@ -172,28 +172,30 @@ impl<T, R> Message<T, R> {
                 .collect()
         };
         Ok(match self {
-            Self::StealAnswer(tasks) => Message::StealAnswer(bundles(tasks)?),
-            Self::Gift(tasks) => Message::Gift(bundles(tasks)?),
-            Self::Results(results) => Message::Results(named(results, result)?),
+            Self::StealAnswer(tasks) => SchedulerMessage::StealAnswer(bundles(tasks)?),
+            Self::Gift(tasks) => SchedulerMessage::Gift(bundles(tasks)?),
+            Self::Results(results) => SchedulerMessage::Results(named(results, result)?),
             Self::Report(number, census, results) => {
-                Message::Report(number, census, named(results, result)?)
+                SchedulerMessage::Report(number, census, named(results, result)?)
             }
-            Self::Returned { lease, sent } => Message::Returned { lease, sent },
-            Self::StealRequest(within) => Message::StealRequest(within),
-            Self::Lifeline(within) => Message::Lifeline(within),
-            Self::Cancel(group, root) => Message::Cancel(group, root),
-            Self::CancelLease(lease) => Message::CancelLease(lease),
-            Self::Wave(number) => Message::Wave(number),
-            Self::Exhausted(groups, all, posted) => Message::Exhausted(groups, all, posted),
-            Self::Farewell(word) => Message::Farewell(word),
-            Self::Letters(items) => Message::Letters(items),
-            Self::Block(message) => Message::Block(message),
+            Self::Returned { lease, sent } => SchedulerMessage::Returned { lease, sent },
+            Self::StealRequest(within) => SchedulerMessage::StealRequest(within),
+            Self::Lifeline(within) => SchedulerMessage::Lifeline(within),
+            Self::Cancel(group, root) => SchedulerMessage::Cancel(group, root),
+            Self::CancelLease(lease) => SchedulerMessage::CancelLease(lease),
+            Self::Wave(number) => SchedulerMessage::Wave(number),
+            Self::Exhausted(groups, all, posted) => {
+                SchedulerMessage::Exhausted(groups, all, posted)
+            }
+            Self::Farewell(word) => SchedulerMessage::Farewell(word),
+            Self::Posted(items) => SchedulerMessage::Posted(items),
+            Self::Block(message) => SchedulerMessage::Block(message),
         })
     }
 }
 
 /// Both together.
-fn merged(ours: &[(u32, u64)], theirs: &[(u32, u64)]) -> Posted {
+fn merged(ours: &[(u32, u64)], theirs: &[(u32, u64)]) -> PostedCounts {
     let mut all = [ours, theirs].concat();
     all.sort_unstable_by_key(|(rank, _)| *rank);
     all.dedup_by(|next, first| {

@@ -18,8 +18,8 @@ mod delivery;
 mod end;
 mod farewells;
 mod leases;
-mod letters;
 pub mod message;
+mod posted;
 mod requests;
 mod stealing;
 mod waves;
@@ -34,8 +34,8 @@ use self::blocks::{Base, Blocks, Body as Publisher};
 pub use self::end::messages_to_end;
 use self::farewells::Farewells;
 use self::leases::{AccountId, LeaseTable, NONE};
-use self::letters::Letters;
-use self::message::Message;
+use self::message::SchedulerMessage;
+use self::posted::PostedMessages;
 use self::requests::Requests;
 use self::waves::Waves;
 use crate::block::{BlockError, BlockName, Bytes};
@@ -45,8 +45,8 @@ use crate::policy::{Pace, ScopeOptions};
 
 /// Results for other homes are sent together: after so long for each rank of the job, or when they are so
 /// many.
-const MAIL_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
-const MOST_MAIL: usize = 256;
+const RESULTS_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
+const MOST_RESULTS: usize = 256;
 
 /// How many groups ahead of this rank another may be: each needs all ranks to have joined the one before.
 const FORESIGHT: u32 = 64;
@@ -167,7 +167,7 @@ pub struct Scheduler<T, R> {
     waves: Waves,
     /// In place of waves where no task goes from rank to rank.
     farewells: Option<Farewells>,
-    letters: Letters,
+    messages: PostedMessages,
     requests: Requests,
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
@@ -175,10 +175,10 @@ pub struct Scheduler<T, R> {
     /// Those that the last task needs that was taken: kept until the next is, for the driver gets them now.
     taken: Vec<BlockName>,
     pace: Box<dyn Pace>,
-    outgoing: VecDeque<(Rank, Message<T, R>)>,
+    outgoing: VecDeque<(Rank, SchedulerMessage<T, R>)>,
     /// Results for other homes, and since when the oldest waits.
-    mail: Vec<(Rank, GroupId, R)>,
-    mail_since: Duration,
+    unsent: Vec<(Rank, GroupId, R)>,
+    unsent_since: Duration,
     /// Results from other ranks for rank 0, that go there with this rank's report.
     carried: Vec<(GroupId, R)>,
     /// The latest time it was told.
@@ -226,15 +226,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             waves: Waves::new(me, ranks),
             farewells: end::is_said_to_all(&policy, ranks as usize)
                 .then(|| Farewells::new(me, ranks)),
-            letters: Letters::default(),
+            messages: PostedMessages::default(),
             requests: Requests::new(victims, policy.steal_timeout),
             waiters: Vec::new(),
             blocks: Blocks::new(me, ranks, options.cache_bytes),
             taken: Vec::new(),
             pace: policy.interval.start(),
             outgoing: VecDeque::new(),
-            mail: Vec::new(),
-            mail_since: Duration::ZERO,
+            unsent: Vec::new(),
+            unsent_since: Duration::ZERO,
             carried: Vec::new(),
             clock: Duration::ZERO,
             body: Body::Active,
@@ -377,21 +377,27 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     pub fn receive(
         &mut self,
         from: Rank,
-        message: Message<T, R>,
+        message: SchedulerMessage<T, R>,
         now: Duration,
     ) -> Result<(), Violation> {
         self.handle(from, message, now)
             .map_err(|what| Violation { from, what })
     }
 
-    fn handle(&mut self, from: Rank, message: Message<T, R>, now: Duration) -> Result<(), String> {
+    fn handle(
+        &mut self,
+        from: Rank,
+        message: SchedulerMessage<T, R>,
+        now: Duration,
+    ) -> Result<(), String> {
         match message {
-            Message::StealRequest(within) => {
+            SchedulerMessage::StealRequest(within) => {
                 let tasks = self.give(from, within);
                 self.thief_went_empty |= tasks.is_empty() && self.has_threads();
-                self.outgoing.push_back((from, Message::StealAnswer(tasks)));
+                self.outgoing
+                    .push_back((from, SchedulerMessage::StealAnswer(tasks)));
             }
-            Message::StealAnswer(bundles) => {
+            SchedulerMessage::StealAnswer(bundles) => {
                 let tasks = !bundles.is_empty();
                 let answered = self.requests.answered(from, now, tasks);
                 let answered = answered.ok_or("an answer nobody asked for")?;
@@ -401,20 +407,20 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.counts.refused += u64::from(!tasks);
                 self.accept(from, bundles)?;
             }
-            Message::Lifeline(within) => {
+            SchedulerMessage::Lifeline(within) => {
                 self.waiters.retain(|(waiter, _)| *waiter != from);
                 self.waiters.push((from, within));
             }
-            Message::Gift(bundles) => {
+            SchedulerMessage::Gift(bundles) => {
                 self.requests.gift();
                 self.accept(from, bundles)?;
             }
-            Message::Results(results) => self.deliver_all(results)?,
-            Message::Returned { lease, sent } => {
+            SchedulerMessage::Results(results) => self.deliver_all(results)?,
+            SchedulerMessage::Returned { lease, sent } => {
                 self.leases.returned(from, lease, sent)?;
                 self.report_closed();
             }
-            Message::Cancel(group, root) => {
+            SchedulerMessage::Cancel(group, root) => {
                 let known = match group {
                     GroupId::Collective(number) => self.is_near(number),
                     GroupId::Rooted { home, .. } => home == self.me,
@@ -428,14 +434,14 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.ancestries.cancel(group);
                 self.drop_cancelled();
             }
-            Message::CancelLease(lease) => {
+            SchedulerMessage::CancelLease(lease) => {
                 if let Some(group) = self.leases.borrowed(from, lease) {
                     self.ancestries.cancel(group);
                     self.drop_cancelled();
                 }
             }
-            Message::Wave(number) => self.waves.wave(from, number)?,
-            Message::Report(number, census, results) => {
+            SchedulerMessage::Wave(number) => self.waves.wave(from, number)?,
+            SchedulerMessage::Report(number, census, results) => {
                 self.waves.report(from, number, &census)?;
                 if self.me == end::ROOT {
                     self.deliver_all(results)?;
@@ -443,20 +449,20 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     self.carried.extend(results);
                 }
             }
-            Message::Exhausted(groups, all, posted) => {
+            SchedulerMessage::Exhausted(groups, all, posted) => {
                 self.waves.exhausted(from, &groups, all, posted)?;
             }
-            Message::Farewell(word) => {
+            SchedulerMessage::Farewell(word) => {
                 if !word.groups.iter().all(|&group| self.is_near(group)) {
                     return Err("a word of a group that does not exist here".to_owned());
                 }
                 let farewells = self.farewells.as_mut();
                 let farewells = farewells.ok_or("a word that only ranks say that do not steal")?;
                 farewells.hear(from, &word)?;
-                self.letters.receive(from, word.items);
+                self.messages.receive(from, word.items);
             }
-            Message::Letters(items) => self.letters.receive(from, items),
-            Message::Block(message) => {
+            SchedulerMessage::Posted(items) => self.messages.receive(from, items),
+            SchedulerMessage::Block(message) => {
                 let mut out = Vec::new();
                 let size = |bytes: &Bytes| bytes.len();
                 let events = self.blocks.receive(from, message, size, &mut out)?;
@@ -474,7 +480,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// tasks get what there is.
     pub fn tick(&mut self, now: Duration) {
         self.clock = now;
-        self.post_if_due();
+        self.send_results_if_due();
         self.serve_waiters();
     }
 
@@ -486,8 +492,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         } else {
             self.requests.deadline()
         };
-        let mail = (!self.mail.is_empty()).then(|| self.mail_since + self.mail_interval());
-        let deadline = request.into_iter().chain(mail).min()?;
+        let unsent = (!self.unsent.is_empty()).then(|| self.unsent_since + self.results_interval());
+        let deadline = request.into_iter().chain(unsent).min()?;
         Some(deadline.max(now))
     }
 
@@ -541,7 +547,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// The next message to send.
-    pub fn outgoing(&mut self) -> Option<(Rank, Message<T, R>)> {
+    pub fn outgoing(&mut self) -> Option<(Rank, SchedulerMessage<T, R>)> {
         self.outgoing.pop_front()
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::ancestry::{Ancestry, GroupId};
-use super::message::{Bundle, Message};
+use super::message::{Bundle, SchedulerMessage};
 use super::{Entry, Scheduler, Ticket, Work};
 use crate::comm::Rank;
 
@@ -52,12 +52,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         // Those who have what a rooted group waits for need not be among the lifelines.
         if thieves.is_empty() {
             for rank in self.requests.lifelines() {
-                self.outgoing.push_back((rank, Message::Lifeline(within)));
+                self.outgoing
+                    .push_back((rank, SchedulerMessage::Lifeline(within)));
             }
         }
         while let Some(victim) = self.requests.next(now, &thieves) {
             self.outgoing
-                .push_back((victim, Message::StealRequest(within)));
+                .push_back((victim, SchedulerMessage::StealRequest(within)));
             self.counts.requests += 1;
         }
     }
@@ -72,7 +73,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 waiter += 1;
             } else {
                 self.waiters.remove(waiter);
-                self.outgoing.push_back((rank, Message::Gift(tasks)));
+                self.outgoing
+                    .push_back((rank, SchedulerMessage::Gift(tasks)));
             }
         }
     }

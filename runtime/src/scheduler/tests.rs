@@ -17,7 +17,7 @@ use crate::policy::{POLICIES, Policy, Split};
 
 /// A task is a number of units of work; units above one are children to hyperfork.
 type Machine = Scheduler<Range, u32>;
-type Letter = Message<Range, u32>;
+type Message = SchedulerMessage<Range, u32>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Range {
@@ -52,7 +52,7 @@ struct Network {
     ranks: Vec<Machine>,
     groups: Vec<Arc<Ancestry>>,
     /// Ordered links, as messages between two ranks keep their order.
-    links: Vec<VecDeque<Letter>>,
+    links: Vec<VecDeque<Message>>,
     running: Vec<Vec<(Ticket, Range)>>,
     now: Duration,
     random: u64,
@@ -88,8 +88,8 @@ impl Network {
 
     fn post(&mut self, rank: usize) {
         let n = self.ranks.len();
-        while let Some((to, letter)) = self.ranks[rank].outgoing() {
-            self.links[rank * n + to.index()].push_back(letter);
+        while let Some((to, message)) = self.ranks[rank].outgoing() {
+            self.links[rank * n + to.index()].push_back(message);
         }
     }
 
@@ -101,10 +101,10 @@ impl Network {
         let acted = match self.draw(4) {
             0 => {
                 let from = self.draw(n);
-                let letter = self.links[from * n + rank].pop_front();
-                letter.is_some_and(|letter| {
+                let message = self.links[from * n + rank].pop_front();
+                message.is_some_and(|message| {
                     self.ranks[rank]
-                        .receive(Rank(from as u32), letter, self.now)
+                        .receive(Rank(from as u32), message, self.now)
                         .unwrap();
                     true
                 })
@@ -197,13 +197,13 @@ impl Network {
             assert!(machine.may_leave(), "{}", machine.describe());
         }
         // What is still under way carries nothing: the next scope need not see it.
-        for letter in self.links.iter().flatten() {
-            let idle = match letter {
+        for message in self.links.iter().flatten() {
+            let idle = match message {
                 Message::StealRequest(_) | Message::Lifeline(_) | Message::Exhausted(..) => true,
                 Message::StealAnswer(bundles) => bundles.is_empty(),
                 _ => false,
             };
-            assert!(idle, "{letter:?} outlived the scope");
+            assert!(idle, "{message:?} outlived the scope");
         }
         let mut first = 0;
         for (taken, &size) in self.taken.iter_mut().zip(sizes) {
@@ -318,13 +318,13 @@ fn a_request_under_way_keeps_nobody() {
         let mut moved = false;
         for from in 0..2 {
             ranks[from].idle(now, None);
-            while let Some((to, letter)) = ranks[from].outgoing() {
-                if matches!(letter, Message::StealRequest(_)) {
+            while let Some((to, message)) = ranks[from].outgoing() {
+                if matches!(message, Message::StealRequest(_)) {
                     continue;
                 }
                 moved = true;
                 ranks[to.index()]
-                    .receive(Rank(from as u32), letter, now)
+                    .receive(Rank(from as u32), message, now)
                     .unwrap();
             }
         }
@@ -358,7 +358,7 @@ fn what_no_rank_would_send_is_refused() {
         lease: 7,
         tasks: vec![],
     };
-    let letters = [
+    let messages = [
         Message::StealAnswer(vec![]),
         Message::Gift(bundle(vec![])).with_path(&[far]),
         Message::Gift(bundle(vec![])).with_path(&[GROUP, own]),
@@ -375,9 +375,9 @@ fn what_no_rank_would_send_is_refused() {
         Message::Farewell(message::Word::default()),
         Message::Report(1, message::Census::default(), vec![]),
     ];
-    for letter in letters {
-        let error = machine.receive(Rank(2), letter.clone(), now);
-        assert!(error.is_err(), "{letter:?}");
+    for message in messages {
+        let error = machine.receive(Rank(2), message.clone(), now);
+        assert!(error.is_err(), "{message:?}");
     }
 }
 
@@ -397,13 +397,13 @@ fn words_that_no_rank_would_say_are_refused() {
             ..message::Word::default()
         })
     };
-    let mut hear = |letter| machine.receive(Rank(1), letter, Duration::ZERO);
+    let mut hear = |message| machine.receive(Rank(1), message, Duration::ZERO);
     assert!(hear(word(&[u32::MAX, 0], false)).is_err());
     assert!(hear(word(&[0], true)).is_ok());
     assert!(hear(word(&[0], false)).is_err());
 }
 
-impl Letter {
+impl Message {
     /// The same tasks of another group.
     fn with_path(mut self, path: &[GroupId]) -> Self {
         if let Self::Gift(bundles) = &mut self {
@@ -554,11 +554,11 @@ fn converse(ranks: &mut [Machine]) {
     while !silent {
         silent = true;
         for from in 0..ranks.len() {
-            while let Some((to, letter)) = ranks[from].outgoing() {
+            while let Some((to, message)) = ranks[from].outgoing() {
                 silent = false;
                 let sender = Rank(from as u32);
                 let machine = &mut ranks[to.index()];
-                machine.receive(sender, letter, Duration::ZERO).unwrap();
+                machine.receive(sender, message, Duration::ZERO).unwrap();
             }
         }
     }
@@ -661,8 +661,8 @@ fn lifelines_are_told_what_is_wanted_now() {
         for turn in 0..20 {
             let now = Duration::from_millis(turn);
             machine.idle(now, within);
-            while let Some((to, letter)) = machine.outgoing() {
-                match letter {
+            while let Some((to, message)) = machine.outgoing() {
+                match message {
                     Message::StealRequest(_) => {
                         let answer = Message::StealAnswer(vec![]);
                         machine.receive(to, answer, now).unwrap();

@@ -19,7 +19,7 @@
 //! * [Mattern 1987] Algorithms for distributed termination detection, Distributed Computing 2.
 
 use super::ancestry::Ancestry;
-use super::message::{Census, GroupCount, Posted};
+use super::message::{Census, GroupCount, PostedCounts};
 use crate::comm::Rank;
 
 /// Children of a rank in the tree. A level costs a message's latency and, one after the other, as many
@@ -31,7 +31,7 @@ const ARITY: u32 = 4;
 pub(super) enum Signal {
     Wave(u32),
     Report(u32, Census),
-    Exhausted(Vec<u32>, bool, Posted),
+    Exhausted(Vec<u32>, bool, PostedCounts),
 }
 
 /// What a rank knows of the end.
@@ -47,7 +47,7 @@ pub(super) struct Waves {
     /// Whether a task has gone from here to another rank.
     moved: bool,
     /// How many items were posted here to which others; and to this rank, once all is exhausted.
-    posted: Posted,
+    posted: PostedCounts,
     expected: u64,
     made: u32,
     exhausted: Vec<bool>,
@@ -127,7 +127,7 @@ impl Waves {
     }
 
     /// So many items were posted here to others, before an answer.
-    pub(super) fn posted(&mut self, posted: Posted) {
+    pub(super) fn posted(&mut self, posted: PostedCounts) {
         self.posted = posted;
     }
 
@@ -217,7 +217,7 @@ impl Waves {
         from: Rank,
         groups: &[u32],
         all: bool,
-        posted: Posted,
+        posted: PostedCounts,
     ) -> Result<(), &'static str> {
         if Some(from) != self.parent() {
             return Err("a verdict from a rank that has none to give");
@@ -433,7 +433,12 @@ impl Waves {
     }
 
     /// `posted`: to all ranks of this one's subtree, if all is exhausted.
-    fn learn(&mut self, groups: &[u32], all: bool, mut posted: Posted) -> Result<(), &'static str> {
+    fn learn(
+        &mut self,
+        groups: &[u32],
+        all: bool,
+        mut posted: PostedCounts,
+    ) -> Result<(), &'static str> {
         if groups.iter().any(|&group| group >= self.made) {
             return Err("the end of a group that does not exist here");
         }

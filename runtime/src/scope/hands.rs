@@ -248,15 +248,15 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.scheduler
                 .produced(&badge.ticket, Outcome { kind, value });
         }
-        self.post_letters(site.letters.drain(..))
+        self.post_messages(site.messages.drain(..))
     }
 
-    fn post_letters(
+    fn post_messages(
         &mut self,
-        letters: impl Iterator<Item = (Rank, Vec<u8>)>,
+        messages: impl Iterator<Item = (Rank, Vec<u8>)>,
     ) -> Result<(), ScopeError> {
-        for (to, item) in letters {
-            self.scheduler.post_letter(to, item)?;
+        for (to, item) in messages {
+            self.scheduler.post_message(to, item)?;
         }
         Ok(())
     }
@@ -491,7 +491,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.scheduler
                 .produced(&slice.ticket, Outcome { kind, value });
         }
-        self.post_letters(slice.letters.into_iter())?;
+        self.post_messages(slice.messages.into_iter())?;
         if slice.done {
             self.report.tasks += 1;
             let hand = &mut self.hands[hand];

@@ -254,7 +254,7 @@ fn run<'a, E: ?Sized + Sync>(
                 scope.comm.close(tag);
                 let mut report = scope.report;
                 report.count(scope.scheduler.counts());
-                report.letters = scope.scheduler.letters();
+                report.messages = scope.scheduler.take_messages();
                 report.elapsed = scope.comm.now().saturating_sub(begin);
                 let kinds = registry.names().map(str::to_owned).collect();
                 report.trace = options.trace.is_some().then(|| {
@@ -389,8 +389,8 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         self.scheduler.closed();
     }
 
-    /// Says what this rank's body does while it waits, in joins and for the end, and no worker of it has anything to run: each time that tasks have run or letters have come since,
-    /// it is given the letters that have, sorted by sender, and of each in order; the [report](ScopeReport::letters) has the rest. Nobody is heard meanwhile, so it should take no
+    /// Says what this rank's body does while it waits, in joins and for the end, and no worker of it has anything to run: each time that tasks have run or messages have come since,
+    /// it is given the messages that have, sorted by sender, and of each in order; the [report](ScopeReport::messages) has the rest. Nobody is heard meanwhile, so it should take no
     /// longer than a task's slice does. Whether and when it is called depends on how ranks wait: it must do nothing that is collective.
     pub fn meanwhile(
         &mut self,
@@ -407,13 +407,13 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         let Some(pastime) = &mut self.pastime else {
             return Ok(false);
         };
-        let now = Some([self.report.tasks, self.scheduler.letters_here()]);
+        let now = Some([self.report.tasks, self.scheduler.messages_arrived()]);
         if pastime.seen == now {
             return Ok(false);
         }
         pastime.seen = now;
         let begin = self.comm.now();
-        (pastime.pass)(self.comm, self.scheduler.letters())?;
+        (pastime.pass)(self.comm, self.scheduler.take_messages())?;
         self.report.meanwhile += self.comm.now().saturating_sub(begin);
         Ok(true)
     }

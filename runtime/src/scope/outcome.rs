@@ -144,13 +144,13 @@ pub struct ScopeReport {
     /// What tasks have [posted](crate::Context::post) to this rank, with the ranks on which they ran: sorted by these, and of each in the order
     /// in which it was posted; without what was taken [meanwhile](crate::Scope::meanwhile).
     #[serde(skip)]
-    pub letters: Vec<(Rank, Vec<u8>)>,
+    pub messages: Vec<(Rank, Vec<u8>)>,
     /// What happened when, if [`ScopeOptions::trace`](crate::ScopeOptions::trace) asked for it.
     pub trace: Option<Trace>,
 }
 
 impl ScopeReport {
-    /// Adds what the same rank did in another scope, without letters and trace.
+    /// Adds what the same rank did in another scope, without messages and trace.
     pub fn add(&mut self, other: &Self) {
         self.tasks += other.tasks;
         self.hyperforks += other.hyperforks;

@@ -7,7 +7,7 @@ use super::{Scope, ScopeError};
 use crate::comm::{CommError, Rank};
 use crate::parcel::{self, Cargo, Outcome, Parcel, Receipt};
 use crate::scheduler::GroupId;
-use crate::scheduler::message::Message;
+use crate::scheduler::message::SchedulerMessage;
 use crate::sync::let_others;
 use crate::trace::What;
 use crate::wire;
@@ -123,11 +123,15 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let rank = self.comm.rank();
             let bytes = self.introductions.hear(rank, from, &message.bytes)?;
             let malformed = |what: String| CommError::Malformed { from, what };
-            let message: Message<Parcel, Receipt> = wire::decode(bytes).map_err(malformed)?;
+            let message: SchedulerMessage<Parcel, Receipt> =
+                wire::decode(bytes).map_err(malformed)?;
             let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
-            requests += u32::from(matches!(message, Message::StealRequest(_)));
+            requests += u32::from(matches!(message, SchedulerMessage::StealRequest(_)));
             progress |= self.sees(from, &message);
-            let cancels = matches!(message, Message::Cancel(..) | Message::CancelLease(_));
+            let cancels = matches!(
+                message,
+                SchedulerMessage::Cancel(..) | SchedulerMessage::CancelLease(_)
+            );
             let now = self.comm.now();
             self.scheduler
                 .receive(from, message, now)
@@ -147,9 +151,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// Looks at a message before the scheduler gets it; true if it is more than idle talk.
-    pub(super) fn sees(&mut self, from: Rank, message: &Message<Cargo<E>, Outcome>) -> bool {
+    pub(super) fn sees(
+        &mut self,
+        from: Rank,
+        message: &SchedulerMessage<Cargo<E>, Outcome>,
+    ) -> bool {
         match message {
-            Message::StealRequest(within) => {
+            SchedulerMessage::StealRequest(within) => {
                 // Split now what runs here, or the thief gets nothing.
                 if self.scheduler.wants_split_on_request()
                     && let Some(mut job) = self.current.take()
@@ -161,7 +169,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 }
                 false
             }
-            Message::StealAnswer(bundles) => {
+            SchedulerMessage::StealAnswer(bundles) => {
                 let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
                 self.note(What::Answered {
                     victim: from.0,
@@ -169,7 +177,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 tasks > 0
             }
-            Message::Gift(bundles) => {
+            SchedulerMessage::Gift(bundles) => {
                 let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
                 self.note(What::Got {
                     victim: from.0,
@@ -177,8 +185,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 true
             }
-            Message::Report(_, _, results) => !results.is_empty(),
-            Message::Wave(_) | Message::Lifeline(_) => false,
+            SchedulerMessage::Report(_, _, results) => !results.is_empty(),
+            SchedulerMessage::Wave(_) | SchedulerMessage::Lifeline(_) => false,
             _ => true,
         }
     }
@@ -189,16 +197,16 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let rank = self.comm.rank();
             let message = parcel::pack(message, self.registry, rank, self.longest[1]);
             match &message {
-                Message::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
-                Message::StealAnswer(bundles) | Message::Gift(bundles) => {
+                SchedulerMessage::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
+                SchedulerMessage::StealAnswer(bundles) | SchedulerMessage::Gift(bundles) => {
                     let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
                     let thief = to.0;
                     self.note(match &message {
-                        Message::Gift(_) => What::Gifted { thief, tasks },
+                        SchedulerMessage::Gift(_) => What::Gifted { thief, tasks },
                         _ => What::Gave { thief, tasks },
                     });
                 }
-                Message::Results(results) => {
+                SchedulerMessage::Results(results) => {
                     let count = results.len() as u32;
                     self.note(What::Results { to: to.0, count });
                 }

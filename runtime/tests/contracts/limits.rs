@@ -221,10 +221,7 @@ fn letters_that_are_too_long_end_the_scope_by_name() {
         let Err(ScopeError::Comm(CommError::Unsendable { rank, what, why })) = &end[1] else {
             panic!("{end:?}")
         };
-        assert_eq!(
-            (rank, &what[..]),
-            (&Rank(1), "1 letters of tasks to rank 0")
-        );
+        assert_eq!((rank, &what[..]), (&Rank(1), "1 posted messages to rank 0"));
         let EncodeError::TooLong { bytes, limit } = why else {
             panic!("{why:?}")
         };

@@ -9,7 +9,7 @@ use super::*;
 
 type Bytes = Arc<[u8]>;
 type Machine = Blocks<Bytes>;
-type Letter = BlockMessage<Bytes>;
+type Message = BlockMessage<Bytes>;
 
 const BOUND: usize = 40;
 const IDS: u64 = 3;
@@ -38,7 +38,7 @@ fn size_of(bytes: &Bytes) -> usize {
 #[derive(Debug)]
 struct Network {
     ranks: Vec<Machine>,
-    links: Vec<VecDeque<Letter>>,
+    links: Vec<VecDeque<Message>>,
     random: u64,
     /// Wants that are coming.
     waiting: Vec<BTreeSet<(BlockName, Base)>>,
@@ -76,11 +76,11 @@ impl Network {
         (self.random >> 20) as usize % below
     }
 
-    fn post(&mut self, from: usize, out: Vec<(Rank, Letter)>) {
-        for (to, letter) in out {
-            assert_ne!(to.index(), from, "a message to itself: {letter:?}");
+    fn post(&mut self, from: usize, out: Vec<(Rank, Message)>) {
+        for (to, message) in out {
+            assert_ne!(to.index(), from, "a message to itself: {message:?}");
             let n = self.ranks.len();
-            self.links[from * n + to.index()].push_back(letter);
+            self.links[from * n + to.index()].push_back(message);
         }
     }
 
@@ -125,15 +125,15 @@ impl Network {
         self.post(rank, out);
     }
 
-    /// The next letter of one link; false if there is none.
+    /// The next message of one link; false if there is none.
     fn deliver(&mut self, from: usize, to: usize) -> bool {
         let n = self.ranks.len();
-        let Some(letter) = self.links[from * n + to].pop_front() else {
+        let Some(message) = self.links[from * n + to].pop_front() else {
             return false;
         };
         let mut out = Vec::new();
         let events = self.ranks[to]
-            .receive(Rank(from as u32), letter, size_of, &mut out)
+            .receive(Rank(from as u32), message, size_of, &mut out)
             .unwrap();
         self.happened(to, events);
         self.post(to, out);
@@ -276,7 +276,7 @@ impl Network {
         }
     }
 
-    /// All bodies end and all letters arrive.
+    /// All bodies end and all messages arrive.
     fn settle(&mut self) {
         let n = self.ranks.len();
         for rank in 0..n {
@@ -519,9 +519,9 @@ fn a_replaced_block_stays_with_the_tasks_that_hold_it() {
 #[test]
 fn what_no_rank_would_send_is_refused() {
     let (mut net, block) = with_a_copy(3);
-    let mut receive = |rank: usize, from: u32, letter| {
+    let mut receive = |rank: usize, from: u32, message| {
         let mut out = Vec::new();
-        let outcome = net.ranks[rank].receive(Rank(from), letter, size_of, &mut out);
+        let outcome = net.ranks[rank].receive(Rank(from), message, size_of, &mut out);
         assert_eq!(out, []);
         outcome.unwrap_err()
     };

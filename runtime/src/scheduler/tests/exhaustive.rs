@@ -188,7 +188,7 @@ fn cancelled_by_a_task(home: usize) -> Plan {
 }
 
 /// Tasks of ranks 0 and 1, and the child of one, post to all, themselves too.
-fn letters() -> Plan {
+fn messages() -> Plan {
     let tasks = vec![
         vec![Stage::Post(2), Stage::Hyperfork(vec![2])],
         vec![Stage::Post(0), Stage::Post(2)],
@@ -263,13 +263,13 @@ fn bodies_that_fork_no_more() {
 
 /// All of them are there when a rank leaves, whoever ran what posted them.
 #[test]
-fn letters_come_before_the_end() {
+fn posted_messages_come_before_the_end() {
     let few = Bounds {
         asks: CHAIN,
         unanswered: 1,
     };
     let none = Bounds { asks: &[], ..few };
-    for plan in [letters(), closed(letters())] {
+    for plan in [messages(), closed(messages())] {
         explore(&plan, few);
         let states = explore(&unmoved(plan), none);
         assert!(states > 500, "only {states} states");

@@ -14,7 +14,7 @@ use crate::policy::victims::{VictimRule, VictimState, Victims};
 /// Tasks are known by their place in the plan; each produces its number as its result.
 pub(super) type Id = u16;
 type Machine = Scheduler<Piece, Id>;
-type Letter = Message<Piece, Id>;
+type Message = SchedulerMessage<Piece, Id>;
 
 /// A task, and how much of it was done before it was set down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ struct Place {
 pub(super) struct World<'a> {
     plan: &'a Plan,
     places: Vec<Rc<Place>>,
-    links: Vec<VecDeque<Letter>>,
+    links: Vec<VecDeque<Message>>,
     cancelled: BTreeSet<GroupId>,
     finished: BTreeSet<Id>,
     /// What was posted, and how often: to whom, from where, by which task.
@@ -209,8 +209,12 @@ impl Place {
                 &machine.results,
             ),
             (&machine.leases, machine.waves.essence()),
-            (&machine.farewells, machine.letters.essence()),
-            (machine.requests.essence(), &machine.waiters, &machine.mail),
+            (&machine.farewells, machine.messages.essence()),
+            (
+                machine.requests.essence(),
+                &machine.waiters,
+                &machine.unsent,
+            ),
             (machine.body, machine.ancestries.cancelled()),
             (self.deed, self.ended, self.left, &self.taken, self.made),
             frames.collect::<Vec<_>>(),
@@ -375,12 +379,12 @@ impl<'a> World<'a> {
         match step {
             Step::Deliver(from, to) => {
                 let n = self.places.len();
-                let letter = self.links[from * n + to].pop_front();
+                let message = self.links[from * n + to].pop_front();
                 let place = own(&mut self.places, to);
-                if let Some(letter) = letter
+                if let Some(message) = message
                     && !place.left
                 {
-                    let received = place.machine.receive(Rank(from as u32), letter, place.now);
+                    let received = place.machine.receive(Rank(from as u32), message, place.now);
                     received.unwrap();
                     self.post(to);
                 }
@@ -403,8 +407,8 @@ impl<'a> World<'a> {
     fn post(&mut self, rank: usize) {
         let n = self.places.len();
         let place = own(&mut self.places, rank);
-        while let Some((to, letter)) = place.machine.outgoing() {
-            self.links[rank * n + to.index()].push_back(letter);
+        while let Some((to, message)) = place.machine.outgoing() {
+            self.links[rank * n + to.index()].push_back(message);
         }
         for (to, place) in self.places.iter().enumerate() {
             if place.left {
@@ -549,7 +553,7 @@ impl<'a> World<'a> {
                 }
                 Stage::Post(to) => {
                     let item = frame.piece.id.to_le_bytes().to_vec();
-                    machine.post_letter(Rank(*to as u32), item).unwrap();
+                    machine.post_message(Rank(*to as u32), item).unwrap();
                     let posted = (*to, rank, frame.piece.id);
                     *self.posted.entry(posted).or_default() += 1;
                 }
@@ -601,19 +605,19 @@ impl<'a> World<'a> {
         assert!((0..self.places.len()).all(done), "left early");
         let left: Vec<(GroupId, Id)> = self.tasks().collect();
         assert!(left.is_empty(), "{left:?} are left");
-        let letters = own(&mut self.places, rank).machine.letters();
-        let letters: Vec<_> = letters
+        let messages = own(&mut self.places, rank).machine.take_messages();
+        let messages: Vec<_> = messages
             .into_iter()
             .map(|(from, item)| (rank, from.index(), Id::from_le_bytes([item[0], item[1]])))
             .collect();
-        assert!(letters.is_sorted_by_key(|(_, from, _)| *from));
+        assert!(messages.is_sorted_by_key(|(_, from, _)| *from));
         let mut come = BTreeMap::new();
-        for letter in letters {
-            *come.entry(letter).or_default() += 1;
+        for message in messages {
+            *come.entry(message).or_default() += 1;
         }
         let mut posted = self.posted.clone();
         posted.retain(|(to, ..), _| *to == rank);
-        assert_eq!(come, posted, "letters to {rank}");
+        assert_eq!(come, posted, "messages to {rank}");
         own(&mut self.places, rank).left = true;
         let n = self.places.len();
         (0..n).for_each(|from| self.links[from * n + rank].clear());
@@ -653,7 +657,7 @@ impl<'a> World<'a> {
             .links
             .iter()
             .flatten()
-            .filter_map(|letter| match letter {
+            .filter_map(|message| match message {
                 Message::StealAnswer(bundles) | Message::Gift(bundles) => Some(bundles),
                 _ => None,
             });
@@ -691,12 +695,12 @@ impl<'a> World<'a> {
         }
         for link in &self.links {
             hash.write_str("|").unwrap();
-            for letter in link {
-                match letter {
+            for message in link {
+                match message {
                     // Only one wave is under way at a time; its number does not matter.
                     Message::Wave(_) => write!(hash, "wave"),
                     Message::Report(_, census, results) => write!(hash, "{census:?}{results:?}"),
-                    _ => write!(hash, "{letter:?}"),
+                    _ => write!(hash, "{message:?}"),
                 }
                 .unwrap();
             }

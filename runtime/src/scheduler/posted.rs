@@ -1,4 +1,4 @@
-//! Letters: what tasks have to say to ranks that are no home of theirs. They lie there when the scope has ended.
+//! PostedMessages: what tasks have to say to ranks that are no home of theirs. They lie there when the scope has ended.
 //!
 //! What is posted to a rank waits for company, until it is worth a message or this rank has nothing to do. Nobody leaves a scope before all
 //! that was posted to him has come: how much that is, ranks find out with the end ([`super::end`]).
@@ -17,9 +17,9 @@ struct Waiting {
     bytes: usize,
 }
 
-/// A rank's letters, out and in.
+/// A rank's messages, out and in.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Letters {
+pub(super) struct PostedMessages {
     waiting: BTreeMap<Rank, Waiting>,
     /// How many items were posted here to each other rank.
     posted: BTreeMap<Rank, u64>,
@@ -28,7 +28,7 @@ pub(super) struct Letters {
     arrived: u64,
 }
 
-impl Letters {
+impl PostedMessages {
     /// An item for another rank; gives back what is to be sent there now.
     pub(super) fn post(&mut self, to: Rank, item: Vec<u8>) -> Option<Vec<Vec<u8>>> {
         *self.posted.entry(to).or_default() += 1;
