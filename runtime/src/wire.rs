@@ -159,7 +159,7 @@ mod tests {
     use crate::comm::Rank;
     use crate::scheduler::GroupId;
     use crate::scheduler::message::{
-        BlockMessage, Bundle, Census, GroupCount, SchedulerMessage, Word,
+        BlockMessage, Bundle, Census, DoneNotice, GroupCount, SchedulerMessage,
     };
 
     type Message = SchedulerMessage<u8, u8>;
@@ -232,7 +232,7 @@ mod tests {
                 "06 0a .3 01 .7 01 .3 01 01 .7 05 .3 03 .7",
             ),
             (
-                Message::Farewell(Word {
+                Message::Done(DoneNotice {
                     groups: vec![4],
                     waits: true,
                     over: false,

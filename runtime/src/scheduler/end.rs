@@ -1,9 +1,9 @@
 //! Finding the end: which of two detectors a scope has, what they are told, and what they say.
 //!
 //! Most scopes find out by [waves](super::waves) down and up a tree; those in which no task goes from rank to rank and
-//! few ranks are, by what each says to each other ([`super::farewells`]).
+//! few ranks are, by what each says to each other ([`super::all_to_all`]).
 
-use super::farewells::{self, Word};
+use super::all_to_all::{self, DoneNotice};
 use super::message::SchedulerMessage;
 use super::waves::{self, Signal};
 use super::{Ancestry, Body, GroupId, Scheduler, Work};
@@ -14,15 +14,15 @@ use crate::policy::Policy;
 pub(super) const ROOT: Rank = Rank(0);
 
 /// Whether each rank says to each other what it has done with.
-pub(super) fn is_said_to_all(policy: &Policy, ranks: usize) -> bool {
-    !policy.steal && (2..=farewells::MOST).contains(&ranks)
+pub(super) fn is_all_to_all(policy: &Policy, ranks: usize) -> bool {
+    !policy.steal && (2..=all_to_all::MOST).contains(&ranks)
 }
 
 /// How many messages must follow one another at the end of a scope, at least, from the last task's end on until all ranks know: one, or a wave's
 /// answers up the tree and its verdict down, from and to a rank at the bottom.
 #[must_use]
 pub fn messages_to_end(policy: &Policy, ranks: usize) -> u32 {
-    if is_said_to_all(policy, ranks) {
+    if is_all_to_all(policy, ranks) {
         1
     } else {
         2 * waves::depth(ranks)
@@ -66,8 +66,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// The same of the group with this name.
     pub fn is_group_exhausted(&mut self, group: GroupId) -> bool {
         match group {
-            GroupId::Collective(group) => match &self.farewells {
-                Some(farewells) => farewells.is_group_exhausted(group),
+            GroupId::Collective(group) => match &self.all_to_all {
+                Some(all_to_all) => all_to_all.is_group_exhausted(group),
                 None => self.waves.is_group_exhausted(group),
             },
             group @ GroupId::Rooted { .. } => {
@@ -81,8 +81,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Why no rank can go on, if this one has found that out, or of waves rank 0: bodies wait in joins for each other.
     #[must_use]
     pub fn stuck(&self) -> Option<String> {
-        match &self.farewells {
-            Some(farewells) => farewells.stuck(),
+        match &self.all_to_all {
+            Some(all_to_all) => all_to_all.stuck(),
             None => self.waves.stuck().map(str::to_owned),
         }
     }
@@ -90,8 +90,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// The ranks without which this one cannot find the end: along the tree of waves, those below it
     /// leave only after it knows, and the one above only after it has told; or those that have not said all.
     pub fn near(&self) -> Vec<Rank> {
-        match &self.farewells {
-            Some(farewells) => farewells.silent().collect(),
+        match &self.all_to_all {
+            Some(all_to_all) => all_to_all.unfinished().collect(),
             None => self.waves.near().collect(),
         }
     }
@@ -99,8 +99,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Whether this rank may leave the scope: no task of it is left anywhere, and all messages have come.
     #[must_use]
     pub fn may_leave(&self) -> bool {
-        let expected = match &self.farewells {
-            Some(farewells) => farewells.expected(),
+        let expected = match &self.all_to_all {
+            Some(all_to_all) => all_to_all.expected(),
             None => self.waves.expected(),
         };
         self.is_over() && self.outgoing.is_empty() && self.messages.arrived() == expected
@@ -108,15 +108,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Whether the scope is exhausted.
     pub(super) fn is_over(&self) -> bool {
-        match &self.farewells {
-            Some(farewells) => farewells.is_exhausted(),
+        match &self.all_to_all {
+            Some(all_to_all) => all_to_all.is_exhausted(),
             None => self.waves.is_exhausted(),
         }
     }
 
     /// Where no task moves between ranks, the first wave is sent before rank 0 is passive.
     pub(super) fn ask_early(&mut self) {
-        if !self.options.policy.steal && self.farewells.is_none() {
+        if !self.options.policy.steal && self.all_to_all.is_none() {
             self.waves.ask_early();
             self.send_signals();
         }
@@ -132,8 +132,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Groups that are not exhausted, or ranks that have not done with all.
     pub(super) fn end_for_people(&self) -> Vec<String> {
-        match &self.farewells {
-            Some(farewells) => farewells.describe(),
+        match &self.all_to_all {
+            Some(all_to_all) => all_to_all.describe(),
             None => self.waves.describe(),
         }
     }
@@ -143,20 +143,20 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.leases.sweep();
         self.waves.rooted_used(self.leases.left_over());
         self.report_closed();
-        if self.farewells.is_some() {
-            self.say_farewell();
+        if self.all_to_all.is_some() {
+            self.tell_done();
         }
         // Who has nothing to do has time for them.
         let messages = self.messages.rest();
         let messages = messages.map(|(to, items)| (to, SchedulerMessage::Posted(items)));
         self.outgoing.extend(messages);
-        if self.farewells.is_none() {
+        if self.all_to_all.is_none() {
             self.answer_wave();
         }
     }
 
-    fn say_farewell(&mut self) {
-        let Some(farewells) = &mut self.farewells else {
+    fn tell_done(&mut self) {
+        let Some(all_to_all) = &mut self.all_to_all else {
             return;
         };
         let (here, results) = (&self.here, &self.results);
@@ -173,19 +173,19 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             && results.iter().all(|results| results.is_empty())
             && self.waves.has_used_all_rooted();
         let over = nothing && (!waits || self.waves.is_closed());
-        let Some(word) = farewells.new_word(groups.filter(has_done), waits, over) else {
+        let Some(notice) = all_to_all.new_notice(groups.filter(has_done), waits, over) else {
             return;
         };
         for to in (0..self.ranks).map(Rank).filter(|&to| to != self.me) {
             let posted = if over { self.messages.posted_to(to) } else { 0 };
             let items = self.messages.enclosed(to);
-            let word = Word {
+            let notice = DoneNotice {
                 posted,
                 items,
-                ..word.clone()
+                ..notice.clone()
             };
             self.outgoing
-                .push_back((to, SchedulerMessage::Farewell(word)));
+                .push_back((to, SchedulerMessage::Done(notice)));
         }
     }
 

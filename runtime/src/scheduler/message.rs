@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::all_to_all::DoneNotice;
 pub use super::ancestry::GroupId;
 pub use super::blocks::BlockMessage;
-pub use super::farewells::Word;
 use crate::block::Bytes;
 use crate::comm::Rank;
 
@@ -44,7 +44,7 @@ pub enum SchedulerMessage<T, R> {
     /// About published blocks.
     Block(BlockMessage<Bytes>),
     /// Where no task goes from rank to rank: what the sender has done with.
-    Farewell(Word),
+    Done(DoneNotice),
     /// Items that tasks have posted to the receiver.
     Posted(Vec<Vec<u8>>),
 }
@@ -141,7 +141,10 @@ impl<T, R> SchedulerMessage<T, R> {
             Self::Report(_, _, results) => {
                 format!("a report of a wave with {} results", results.len())
             }
-            Self::Farewell(word) => format!("a farewell with {} posted messages", word.items.len()),
+            Self::Done(notice) => format!(
+                "a notice of the end with {} posted messages",
+                notice.items.len()
+            ),
             Self::Posted(items) => format!("{} posted messages", items.len()),
             Self::Block(BlockMessage::Delivery { name, .. }) => name.to_string(),
             _ => "a short message".to_owned(),
@@ -187,7 +190,7 @@ impl<T, R> SchedulerMessage<T, R> {
             Self::Exhausted(groups, all, posted) => {
                 SchedulerMessage::Exhausted(groups, all, posted)
             }
-            Self::Farewell(word) => SchedulerMessage::Farewell(word),
+            Self::Done(notice) => SchedulerMessage::Done(notice),
             Self::Posted(items) => SchedulerMessage::Posted(items),
             Self::Block(message) => SchedulerMessage::Block(message),
         })

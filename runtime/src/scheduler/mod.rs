@@ -10,13 +10,13 @@
 //! [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them after every
 //! event. *Getters*: the rest. The protocol is written up in the crate's README.
 
+mod all_to_all;
 mod ancestry;
 mod blocked;
 pub mod blocks;
 mod cancel;
 mod delivery;
 mod end;
-mod farewells;
 mod leases;
 pub mod message;
 mod posted;
@@ -28,11 +28,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::all_to_all::AllToAll;
 use self::ancestry::Ancestries;
 pub use self::ancestry::{Ancestry, GroupId};
 use self::blocks::{Base, Blocks, Body as Publisher};
 pub use self::end::messages_to_end;
-use self::farewells::Farewells;
 use self::leases::{AccountId, LeaseTable, NONE};
 use self::message::SchedulerMessage;
 use self::posted::PostedMessages;
@@ -166,7 +166,7 @@ pub struct Scheduler<T, R> {
     leases: LeaseTable<R>,
     waves: Waves,
     /// In place of waves where no task goes from rank to rank.
-    farewells: Option<Farewells>,
+    all_to_all: Option<AllToAll>,
     messages: PostedMessages,
     requests: Requests,
     /// Ranks that wait for tasks, and of which group.
@@ -224,8 +224,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             results: Vec::new(),
             leases: LeaseTable::new(),
             waves: Waves::new(me, ranks),
-            farewells: end::is_said_to_all(&policy, ranks as usize)
-                .then(|| Farewells::new(me, ranks)),
+            all_to_all: end::is_all_to_all(&policy, ranks as usize)
+                .then(|| AllToAll::new(me, ranks)),
             messages: PostedMessages::default(),
             requests: Requests::new(victims, policy.steal_timeout),
             waiters: Vec::new(),
@@ -452,14 +452,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             SchedulerMessage::Exhausted(groups, all, posted) => {
                 self.waves.exhausted(from, &groups, all, posted)?;
             }
-            SchedulerMessage::Farewell(word) => {
-                if !word.groups.iter().all(|&group| self.is_near(group)) {
-                    return Err("a word of a group that does not exist here".to_owned());
+            SchedulerMessage::Done(notice) => {
+                if !notice.groups.iter().all(|&group| self.is_near(group)) {
+                    return Err("a notice about a group that does not exist here".to_owned());
                 }
-                let farewells = self.farewells.as_mut();
-                let farewells = farewells.ok_or("a word that only ranks say that do not steal")?;
-                farewells.hear(from, &word)?;
-                self.messages.receive(from, word.items);
+                let all_to_all = self.all_to_all.as_mut();
+                let all_to_all =
+                    all_to_all.ok_or("a notice that only ranks send that do not steal")?;
+                all_to_all.hear(from, &notice)?;
+                self.messages.receive(from, notice.items);
             }
             SchedulerMessage::Posted(items) => self.messages.receive(from, items),
             SchedulerMessage::Block(message) => {

@@ -372,7 +372,7 @@ fn what_no_rank_would_send_is_refused() {
         Message::Cancel(rooted(2, 3, None).group(), Rank(2)),
         Message::Wave(1),
         Message::Exhausted(vec![77], false, vec![]),
-        Message::Farewell(message::Word::default()),
+        Message::Done(message::DoneNotice::default()),
         Message::Report(1, message::Census::default(), vec![]),
     ];
     for message in messages {
@@ -381,26 +381,26 @@ fn what_no_rank_would_send_is_refused() {
     }
 }
 
-/// Neither a group far ahead, wherever it stands in a word, nor anything behind the last word.
+/// Neither a group far ahead, wherever it stands in a notice, nor anything behind the last notice.
 #[test]
-fn words_that_no_rank_would_say_are_refused() {
+fn notices_that_no_rank_would_send_are_refused() {
     let still = ScopeOptions {
         policy: Policy::STATIC,
         ..ScopeOptions::default()
     };
     let mut machine = fresh(0, 3, &still);
     machine.group();
-    let word = |groups: &[u32], over| {
-        Message::Farewell(message::Word {
+    let notice = |groups: &[u32], over| {
+        Message::Done(message::DoneNotice {
             groups: groups.to_vec(),
             over,
-            ..message::Word::default()
+            ..message::DoneNotice::default()
         })
     };
     let mut hear = |message| machine.receive(Rank(1), message, Duration::ZERO);
-    assert!(hear(word(&[u32::MAX, 0], false)).is_err());
-    assert!(hear(word(&[0], true)).is_ok());
-    assert!(hear(word(&[0], false)).is_err());
+    assert!(hear(notice(&[u32::MAX, 0], false)).is_err());
+    assert!(hear(notice(&[0], true)).is_ok());
+    assert!(hear(notice(&[0], false)).is_err());
 }
 
 impl Message {

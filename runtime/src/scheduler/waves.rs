@@ -243,7 +243,7 @@ impl Waves {
     }
 
     /// Rank 0 sends the first wave, if it has not: where no task moves between ranks, what a rank reports when it is first passive is its last
-    /// word, and the wave need not start when rank 0 is.
+    /// notice, and the wave need not start when rank 0 is.
     pub(super) fn ask_early(&mut self) {
         if self.number == 0 {
             self.start_wave();

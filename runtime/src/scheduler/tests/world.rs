@@ -209,7 +209,7 @@ impl Place {
                 &machine.results,
             ),
             (&machine.leases, machine.waves.essence()),
-            (&machine.farewells, machine.messages.essence()),
+            (&machine.all_to_all, machine.messages.essence()),
             (
                 machine.requests.essence(),
                 &machine.waiters,

@@ -18,7 +18,7 @@ const _: () = assert!(MOST <= u64::BITS as usize);
 
 /// What a rank says to another when it has done with something.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
+pub struct DoneNotice {
     /// Groups with which it has done.
     pub groups: Vec<u32>,
     /// Whether its body waits in the last of these.
@@ -33,7 +33,7 @@ pub struct Word {
 
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Farewells {
+pub(super) struct AllToAll {
     me: Rank,
     ranks: u32,
     /// For each group, the ranks that have done with it; and those that have with all.
@@ -45,7 +45,7 @@ pub(super) struct Farewells {
     expected: u64,
 }
 
-impl Farewells {
+impl AllToAll {
     pub(super) fn new(me: Rank, ranks: u32) -> Self {
         Self {
             me,
@@ -72,12 +72,12 @@ impl Farewells {
     }
 
     /// What this rank has to say now, if it has done with these groups, in the last of which its body `waits`, and with all if `over`.
-    pub(super) fn new_word(
+    pub(super) fn new_notice(
         &mut self,
         groups: impl Iterator<Item = u32>,
         waits: bool,
         over: bool,
-    ) -> Option<Word> {
+    ) -> Option<DoneNotice> {
         let bit = 1 << self.me.0;
         if self.over & bit != 0 {
             return None;
@@ -87,45 +87,45 @@ impl Farewells {
         if groups.is_empty() && !over {
             return None;
         }
-        let word = Word {
+        let notice = DoneNotice {
             waits: waits && !groups.is_empty(),
             groups,
             over,
-            ..Word::default()
+            ..DoneNotice::default()
         };
-        self.note(self.me, &word);
-        Some(word)
+        self.note(self.me, &notice);
+        Some(notice)
     }
 
     /// What another rank says.
-    pub(super) fn hear(&mut self, from: Rank, word: &Word) -> Result<(), &'static str> {
+    pub(super) fn hear(&mut self, from: Rank, notice: &DoneNotice) -> Result<(), &'static str> {
         if self.over & 1 << from.0 != 0 {
-            return Err("a word after the last");
+            return Err("a notice after the last");
         }
-        self.note(from, word);
-        if word.over {
-            self.expected += word.posted;
+        self.note(from, notice);
+        if notice.over {
+            self.expected += notice.posted;
         }
         Ok(())
     }
 
-    fn note(&mut self, from: Rank, word: &Word) {
-        for &group in &word.groups {
+    fn note(&mut self, from: Rank, notice: &DoneNotice) {
+        for &group in &notice.groups {
             let known = self.done.len().max(group as usize + 1);
             self.done.resize(known, 0);
             self.done[group as usize] |= 1 << from.0;
         }
-        let waits_in = word.groups.last().filter(|_| word.waits);
+        let waits_in = notice.groups.last().filter(|_| notice.waits);
         if let Some(&group) = waits_in {
             self.waits_in[from.index()] = Some(group);
         }
-        if word.over {
+        if notice.over {
             self.over |= 1 << from.0;
         }
     }
 
     /// Those who have not said all.
-    pub(super) fn silent(&self) -> impl Iterator<Item = Rank> + use<> {
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = Rank> + use<> {
         let (over, me) = (self.over, self.me);
         let all = (0..self.ranks).map(Rank);
         all.filter(move |&rank| rank != me && over & 1 << rank.0 == 0)
@@ -159,7 +159,7 @@ impl Farewells {
 
     /// Who has not said all, for people.
     pub(super) fn describe(&self) -> Vec<String> {
-        let silent: Vec<String> = self.silent().map(|rank| rank.0.to_string()).collect();
+        let silent: Vec<String> = self.unfinished().map(|rank| rank.0.to_string()).collect();
         let silent = (!silent.is_empty())
             .then(|| format!("ranks that have not said all: {}", silent.join(", ")));
         silent.into_iter().collect()
