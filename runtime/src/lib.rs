@@ -100,7 +100,6 @@
 mod block;
 pub mod comm;
 mod cpu_time;
-mod crew;
 mod group;
 mod panics;
 mod parcel;
@@ -111,15 +110,16 @@ mod schedules;
 mod scope;
 mod sync;
 mod task;
+mod thread_provider;
 pub mod trace;
 pub mod wire;
 mod worker;
 
 pub use block::{BlockError, BlockName, Bytes};
 pub use cpu_time::thread_time;
-pub use crew::{Crew, Hired, Started};
 pub use group::Group;
 pub use panics::panic_is_caught;
 pub use policy::{Interval, POLICIES, Policy, ScopeOptions, Split, Victims};
 pub use scope::{Scope, ScopeError, ScopeReport, scope, scope_on};
 pub use task::{Context, Failure, Registry, Step, Task, TaskError};
+pub use thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};

@@ -6,11 +6,11 @@
 //! task that returns in time delays nobody; or, as a [progress thread](ScopeOptions::progress_thread), it runs
 //! none, and no task delays anybody.
 
-mod hands;
 mod notes;
 mod outcome;
 mod program;
 mod turn;
+mod workers;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,21 +19,21 @@ use std::time::Duration;
 
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::{Comm, Rank, Tag};
-use crate::crew::{Crew, Hired, Started};
 use crate::group::Group;
 use crate::parcel::{Cargo, Job, Outcome};
 use crate::policy::{ScopeOptions, Split};
 use crate::scheduler::{GroupId, Scheduler};
 use crate::sync::{AtomicBool, Ordering, Receiver, unbounded};
 use crate::task::{Erased, Registry, Site, Task, TaskError};
+use crate::thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};
 use crate::trace::{Recorder, What};
 use crate::worker::{Ahead, Numbers, Report, Worker};
 
 pub use outcome::{ScopeError, ScopeReport};
 
-use hands::Hand;
 use notes::{Heard, Watch};
 use program::{Introductions, open_tag};
+use workers::WorkerHandle;
 
 /// A rank's side of a scope.
 pub struct Scope<'a, E: ?Sized> {
@@ -60,8 +60,8 @@ pub struct Scope<'a, E: ?Sized> {
     longest: [usize; 2],
     /// Time this thread has spent in joins of tasks.
     away: Duration,
-    hands: Vec<Hand<E>>,
-    /// Turns through the hands that wait.
+    workers: Vec<WorkerHandle<E>>,
+    /// Turns through the workers that wait.
     turn: usize,
     reports: Receiver<Report<E>>,
     numbers: Numbers,
@@ -113,15 +113,15 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     options: &ScopeOptions,
     body: impl FnOnce(&mut Scope<'a, E>) -> Result<R, ScopeError>,
 ) -> Result<(R, ScopeReport), ScopeError> {
-    scope_on(&Started, comm, registry, env, options, body)
+    scope_on(&ScopedThreads, comm, registry, env, options, body)
 }
 
-/// The same with threads of the caller's for workers beside this one.
+/// Runs a [`scope`] whose workers beside the calling thread are threads of `provider`.
 ///
 /// # Errors
 /// As [`scope`].
 pub fn scope_on<'a, E: ?Sized + Sync, R>(
-    crew: &dyn Crew,
+    provider: &dyn ThreadProvider,
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
     env: &'a E,
@@ -130,7 +130,7 @@ pub fn scope_on<'a, E: ?Sized + Sync, R>(
 ) -> Result<(R, ScopeReport), ScopeError> {
     let mut value = None;
     let body = |scope: &mut Scope<'a, E>| body(scope).map(|of_body| value = Some(of_body));
-    let report = run(crew, comm, registry, env, options, Box::new(body))?;
+    let report = run(provider, comm, registry, env, options, Box::new(body))?;
     let Some(value) = value else {
         unreachable!("a scope that ended well has run its body")
     };
@@ -141,7 +141,7 @@ type Body<'a, 'b, E> = Box<dyn FnOnce(&mut Scope<'a, E>) -> Result<(), ScopeErro
 
 /// The scope, compiled once for all bodies.
 fn run<'a, E: ?Sized + Sync>(
-    crew: &dyn Crew,
+    provider: &dyn ThreadProvider,
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
     env: &'a E,
@@ -167,8 +167,8 @@ fn run<'a, E: ?Sized + Sync>(
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
     let numbers = Numbers::default();
-    let mut hands = Vec::new();
-    let mut workers: Vec<Hired<'_>> = Vec::new();
+    let mut workers = Vec::new();
+    let mut threads: Vec<WorkerThread<'_>> = Vec::new();
     for index in usize::from(!options.progress_thread)..options.workers {
         let split_wanted = Arc::new(AtomicBool::new(false));
         let (orders, inbox) = unbounded();
@@ -188,8 +188,11 @@ fn run<'a, E: ?Sized + Sync>(
             away: Duration::ZERO,
         };
         let name = format!("worker {index} of rank {}", rank.0);
-        workers.push((name, Box::new(move || worker.work())));
-        hands.push(Hand {
+        threads.push(WorkerThread {
+            name,
+            run: Box::new(move || worker.work()),
+        });
+        workers.push(WorkerHandle {
             orders,
             split_wanted,
             frames: Vec::new(),
@@ -225,7 +228,7 @@ fn run<'a, E: ?Sized + Sync>(
             batch: 1,
             longest: [options.longest_message(), options.longest_part()],
             away: Duration::ZERO,
-            hands,
+            workers,
             turn: 0,
             reports,
             numbers,
@@ -269,13 +272,13 @@ fn run<'a, E: ?Sized + Sync>(
             }
         };
     };
-    let hired = if workers.is_empty() {
+    let started = if threads.is_empty() {
         main();
         Ok(())
     } else {
-        crew.work(workers, Box::new(main))
+        provider.run(threads, Box::new(main))
     };
-    match hired {
+    match started {
         Ok(()) => outcome,
         Err(error) => {
             if let Some(comm) = comm {
@@ -368,7 +371,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     }
 
     /// Cancels a group, with all groups that its tasks made: tasks that wait in a pool are dropped on every
-    /// rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join goes on to hand
+    /// rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join goes on to handle
     /// out what was found, then ends.
     ///
     /// # Errors

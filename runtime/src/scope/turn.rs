@@ -1,8 +1,8 @@
-//! A turn of the main thread: messages, decisions, and then a batch of tasks or a nap.
+//! A turn of the main thread: messages, decisions, and then a batch of tasks or a back-off.
 
 use std::time::Duration;
 
-use super::hands::{Frame, Hand};
+use super::workers::{Frame, WorkerHandle};
 use super::{Scope, ScopeError};
 use crate::comm::{CommError, Rank};
 use crate::parcel::{self, Cargo, Outcome, Parcel, Receipt};
@@ -13,21 +13,21 @@ use crate::trace::What;
 use crate::wire;
 
 /// Longest time an idle rank sleeps before it looks around again.
-const NAP: Duration = Duration::from_micros(200);
+const LONGEST_BACK_OFF: Duration = Duration::from_micros(200);
 /// And the shortest.
-const SHORTEST_NAP: Duration = Duration::from_nanos(500);
+const SHORTEST_BACK_OFF: Duration = Duration::from_nanos(500);
 
 /// The same while its own workers are busy: their reports do not wake it.
-const SHORT_NAP: Duration = Duration::from_micros(10);
+const BUSY_BACK_OFF: Duration = Duration::from_micros(10);
 /// For so long after something was done it lets others run instead: what its workers do ends soon, or they would have been split.
 const SOON: Duration = Duration::from_micros(500);
 
 impl<E: ?Sized + Sync> Scope<'_, E> {
-    /// One round: messages, what other workers left, decisions, and a batch of tasks or a nap. This thread
+    /// One round: messages, what other workers left, decisions, and a batch of tasks or a back-off. This thread
     /// runs only tasks within that group; `nested`: for a task that waits.
     pub(super) fn turn(&mut self, within: Option<GroupId>, nested: bool) -> Result<(), ScopeError> {
         let mut progress = self.receive()?;
-        if !self.hands.is_empty() {
+        if !self.workers.is_empty() {
             while let Ok(report) = self.reports.try_recv() {
                 self.hear(report)?;
                 progress = true;
@@ -38,7 +38,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.note_pool(now);
         }
         self.scheduler.tick(now);
-        let anybody_busy = self.current.is_some() || self.hands.iter().any(Hand::is_busy);
+        let anybody_busy = self.current.is_some() || self.workers.iter().any(WorkerHandle::is_busy);
         if anybody_busy && self.scheduler.wants_split(now) {
             self.ask_for_splits();
         }
@@ -64,12 +64,12 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             return Err(ScopeError::Stuck(who));
         }
         self.flush()?;
-        // The last to look for work may have found that there is none: who waits for that does not nap.
+        // The last to look for work may have found that there is none: a join that waits for that does not back off.
         progress |= within.is_some_and(|group| self.scheduler.is_group_exhausted(group));
         if progress {
             self.watch.moved = now;
         } else if !self.scheduler.may_leave() {
-            let busy = self.hands.iter().any(Hand::is_busy);
+            let busy = self.workers.iter().any(WorkerHandle::is_busy);
             if !busy && !nested && self.pass_time()? {
                 return Ok(());
             }
@@ -79,12 +79,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 if now.saturating_sub(self.watch.moved) < SOON {
                     let_others();
                 } else {
-                    self.comm.wait(SHORT_NAP)?;
+                    self.comm.wait(BUSY_BACK_OFF)?;
                 }
             } else {
                 let deadline = self.scheduler.next_deadline(now);
-                let nap = deadline.map_or(NAP, |at| at.saturating_sub(now));
-                self.comm.wait(nap.clamp(SHORTEST_NAP, NAP))?;
+                let back_off = deadline.map_or(LONGEST_BACK_OFF, |at| at.saturating_sub(now));
+                self.comm
+                    .wait(back_off.clamp(SHORTEST_BACK_OFF, LONGEST_BACK_OFF))?;
             }
         }
         Ok(())
@@ -92,20 +93,20 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// Somebody here has nothing to do: asks for something that he may run.
     pub(super) fn look_for_work(&mut self, now: Duration, within: Option<GroupId>) {
-        let restless = self.hands.iter().any(|hand| hand.frames.is_empty());
+        let restless = self.workers.iter().any(|handle| handle.frames.is_empty());
         if restless {
             self.scheduler.idle(now, None);
         } else if self.works {
             self.scheduler.idle(now, within);
         } else {
             // Those that wait in a join of a task's group may need what others have of it.
-            let waits = |hand: &Hand<E>| match hand.frames.last() {
+            let waits = |handle: &WorkerHandle<E>| match handle.frames.last() {
                 Some(Frame::WaitsIn(ancestry)) => Some(ancestry.group()),
                 _ => None,
             };
             self.turn = self.turn.wrapping_add(1);
-            let from = self.turn % self.hands.len().max(1);
-            let (before, after) = self.hands.split_at(from);
+            let from = self.turn % self.workers.len().max(1);
+            let (before, after) = self.workers.split_at(from);
             match after.iter().chain(before).find_map(waits) {
                 Some(group) => self.scheduler.idle(now, Some(group)),
                 None => self.scheduler.settle(),

@@ -25,7 +25,7 @@ const MOST_AHEAD: usize = 2;
 const LEFT_FOR_EACH: usize = 2;
 
 /// A worker that is another thread, as the main thread sees it.
-pub(super) struct Hand<E: ?Sized> {
+pub(super) struct WorkerHandle<E: ?Sized> {
     pub(super) orders: Sender<Order<E>>,
     pub(super) split_wanted: Arc<AtomicBool>,
     /// Its tasks, the innermost last.
@@ -37,7 +37,7 @@ pub(super) struct Hand<E: ?Sized> {
     pub(super) at: Duration,
 }
 
-impl<E: ?Sized> Hand<E> {
+impl<E: ?Sized> WorkerHandle<E> {
     /// Whether it runs a task, rather than wait for one.
     pub(super) fn is_busy(&self) -> bool {
         matches!(self.frames.last(), Some(Frame::Runs))
@@ -321,25 +321,25 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// The number of the first worker that is another thread.
-    pub(super) fn first_hand(&self) -> usize {
+    pub(super) fn first_thread(&self) -> usize {
         usize::from(self.works)
     }
 
     /// Gives workers that are threads something to do; true if there was anything.
     pub(super) fn give_orders(&mut self) -> bool {
         let (mut any, mut idle) = (false, false);
-        for index in 0..self.hands.len() {
-            let order = match self.hands[index].frames.last() {
+        for index in 0..self.workers.len() {
+            let order = match self.workers[index].frames.last() {
                 Some(Frame::Runs) => {
                     self.give_ahead(index);
                     None
                 }
                 None => {
                     // It may have ended just before something was laid out for it.
-                    let hand = &mut self.hands[index];
-                    let ahead = take_first(&hand.ahead);
+                    let handle = &mut self.workers[index];
+                    let ahead = take_first(&handle.ahead);
                     if ahead.is_some() {
-                        hand.begins.pop_front();
+                        handle.begins.pop_front();
                     }
                     let job = ahead.or_else(|| {
                         let (ticket, cargo) = self.task_for(index)?;
@@ -360,29 +360,29 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 }
             };
             let now = self.comm.now();
-            let hand = &mut self.hands[index];
+            let handle = &mut self.workers[index];
             match &order {
                 None => {
-                    idle |= !hand.is_busy();
+                    idle |= !handle.is_busy();
                     continue;
                 }
                 Some(Order::Run(job)) => {
-                    hand.at = now;
-                    hand.frames.push(Frame::Runs);
-                    self.note_begin(index + self.first_hand(), job);
+                    handle.at = now;
+                    handle.frames.push(Frame::Runs);
+                    self.note_begin(index + self.first_thread(), job);
                 }
                 Some(Order::Joined(_)) => {
-                    hand.at = now;
-                    if let Some(Frame::WaitsIn(_)) = hand.frames.pop() {
+                    handle.at = now;
+                    if let Some(Frame::WaitsIn(_)) = handle.frames.pop() {
                         self.scheduler.ends_waiting();
                     }
-                    let worker = (index + self.first_hand()) as u16;
+                    let worker = (index + self.first_thread()) as u16;
                     self.note(What::WaitEnd { worker });
                 }
             }
             any = true;
             // A worker ends only when this channel does.
-            order.map(|order| self.hands[index].orders.send(order).is_ok());
+            order.map(|order| self.workers[index].orders.send(order).is_ok());
         }
         if idle || self.scheduler.pool_len() == 0 {
             self.take_back();
@@ -396,28 +396,29 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             // Tests of schedules have few tasks.
             1
         } else {
-            LEFT_FOR_EACH * (self.hands.len() + 1)
+            LEFT_FOR_EACH * (self.workers.len() + 1)
         };
         // Not within a join: only tasks of its group may run there. Nor while one waits, which may be for these.
-        let waits = |hand: &Hand<E>| matches!(hand.frames.last(), Some(Frame::WaitsIn(_)));
-        let none_waits = !self.hands.iter().any(waits);
+        let waits =
+            |handle: &WorkerHandle<E>| matches!(handle.frames.last(), Some(Frame::WaitsIn(_)));
+        let none_waits = !self.workers.iter().any(waits);
         while none_waits
-            && self.hands[index].frames.len() == 1
-            && lock(&self.hands[index].ahead).len() < MOST_AHEAD
+            && self.workers[index].frames.len() == 1
+            && lock(&self.workers[index].ahead).len() < MOST_AHEAD
             && self.scheduler.pool_len() > plenty
             && let Some((ticket, cargo)) = self.task_for(index)
         {
             let job = self.job(ticket, cargo);
-            let begin = self.begin_of(index + self.first_hand(), &job);
-            let hand = &mut self.hands[index];
-            hand.begins.push_back(begin);
-            lock(&hand.ahead).push_back(job);
+            let begin = self.begin_of(index + self.first_thread(), &job);
+            let handle = &mut self.workers[index];
+            handle.begins.push_back(begin);
+            lock(&handle.ahead).push_back(job);
         }
     }
 
     /// A task for a worker that is a thread: the first worker of a rank, be it a thread or the body's, takes the newest.
     fn task_for(&mut self, index: usize) -> Option<(Ticket, Cargo<E>)> {
-        if index + self.first_hand() == 0 {
+        if index + self.first_thread() == 0 {
             self.scheduler.next_task(None)
         } else {
             self.scheduler.far_task()
@@ -426,17 +427,17 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// Puts what is ahead of workers back into the pool, for whoever has nothing to run.
     pub(super) fn take_back(&mut self) {
-        for index in 0..self.hands.len() {
+        for index in 0..self.workers.len() {
             self.take_back_from(index);
         }
     }
 
     fn take_back_from(&mut self, index: usize) {
-        let hand = &mut self.hands[index];
-        let last = || lock(&hand.ahead).pop_back();
+        let handle = &mut self.workers[index];
+        let last = || lock(&handle.ahead).pop_back();
         let jobs: Vec<Job<E>> = iter::from_fn(last).collect();
         // The first may be of one that it has taken up.
-        hand.begins.truncate(hand.begins.len() - jobs.len());
+        handle.begins.truncate(handle.begins.len() - jobs.len());
         for job in jobs.into_iter().rev() {
             self.set_down(job);
         }
@@ -452,11 +453,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     worker: worker as u16,
                 });
                 let now = self.comm.now();
-                let hand = worker - self.first_hand();
-                self.hands[hand].at = now;
-                self.hands[hand].frames.push(Frame::WaitsIn(ancestry));
+                let handle = worker - self.first_thread();
+                self.workers[handle].at = now;
+                self.workers[handle].frames.push(Frame::WaitsIn(ancestry));
                 // Perhaps it is what the join waits for.
-                self.take_back_from(hand);
+                self.take_back_from(handle);
                 Ok(())
             }
             Report::Cancel(ancestry) => {
@@ -478,9 +479,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         // When it ended, not when this thread came to hear of it.
         let ended = self.comm.now().saturating_sub(slice.ended.elapsed());
-        let hand = worker - self.first_hand();
-        let at = ended.max(self.hands[hand].at);
-        self.hands[hand].at = at;
+        let handle = worker - self.first_thread();
+        let at = ended.max(self.workers[handle].at);
+        self.workers[handle].at = at;
         let worker = worker as u16;
         if let Some(piece) = slice.piece {
             self.recorder.record(at, What::Split { worker });
@@ -494,11 +495,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.post_messages(slice.messages.into_iter())?;
         if slice.done {
             self.report.tasks += 1;
-            let hand = &mut self.hands[hand];
-            hand.frames.pop();
-            let next = slice.goes_on.then(|| hand.begins.pop_front()).flatten();
+            let handle = &mut self.workers[handle];
+            handle.frames.pop();
+            let next = slice.goes_on.then(|| handle.begins.pop_front()).flatten();
             if slice.goes_on {
-                hand.frames.push(Frame::Runs);
+                handle.frames.push(Frame::Runs);
             }
             let end = end_of(usize::from(worker), slice.in_all);
             self.recorder.record(at, end);
@@ -514,8 +515,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn ask_for_splits(&self) {
         self.split_wanted
             .store(self.current.is_some(), Ordering::Relaxed);
-        for hand in self.hands.iter().filter(|hand| hand.is_busy()) {
-            hand.split_wanted.store(true, Ordering::Relaxed);
+        for handle in self.workers.iter().filter(|handle| handle.is_busy()) {
+            handle.split_wanted.store(true, Ordering::Relaxed);
         }
     }
 }
