@@ -1,7 +1,7 @@
 //! Names of published blocks, and why one cannot be had: what tasks and bodies see of them.
 //!
 //! A block is bytes that a rank *publishes* once for many tasks to read, wherever they run: it travels on
-//! demand, not with every task. How it gets there is decided in `scheduler::blocks`.
+//! demand, not with every task. How it gets there is decided in `scheduler::block_protocol`.
 
 use std::fmt;
 use std::ops::Deref;

@@ -21,9 +21,9 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv
 use crate::task::{Desk, Failure, Forked, Found, Host, Site, Stopped, TaskError};
 
 /// What a worker that is a thread tells its rank.
-pub(crate) enum Report<E: ?Sized> {
+pub(crate) enum WorkerReport<E: ?Sized> {
     /// What a slice left.
-    Slice(usize, Slice<E>),
+    Slice(usize, SliceReport<E>),
     /// Its task waits in a join of this group.
     Waits(usize, Arc<Ancestry>),
     /// Its task cancels this group.
@@ -51,7 +51,7 @@ pub(crate) fn lock<E: ?Sized>(ahead: &Ahead<E>) -> impl DerefMut<Target = VecDeq
 }
 
 /// What a slice left.
-pub(crate) struct Slice<E: ?Sized> {
+pub(crate) struct SliceReport<E: ?Sized> {
     pub(crate) ticket: Ticket,
     pub(crate) kind: u16,
     pub(crate) results: Vec<Found>,
@@ -153,7 +153,7 @@ pub(crate) struct Worker<'a, E: ?Sized> {
     pub(crate) env: &'a E,
     pub(crate) orders: Receiver<Order<E>>,
     pub(crate) ahead: Ahead<E>,
-    pub(crate) reports: Sender<Report<E>>,
+    pub(crate) reports: Sender<WorkerReport<E>>,
     pub(crate) split_wanted: Arc<AtomicBool>,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) numbers: Numbers,
@@ -203,7 +203,11 @@ impl<E: ?Sized> Worker<'_, E> {
                 let next = (done && goes_on).then(|| self.next_ahead()).flatten();
                 slice.goes_on = next.is_some();
                 slice.busy = std::mem::take(&mut busy);
-                if self.reports.send(Report::Slice(self.index, slice)).is_err() {
+                if self
+                    .reports
+                    .send(WorkerReport::Slice(self.index, slice))
+                    .is_err()
+                {
                     return false;
                 }
                 match next {
@@ -227,8 +231,8 @@ impl<E: ?Sized> Worker<'_, E> {
 }
 
 /// What a task has left so far.
-fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> Slice<E> {
-    Slice {
+fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> SliceReport<E> {
+    SliceReport {
         ticket: badge.ticket.clone(),
         kind: badge.kind,
         results: std::mem::take(&mut site.results),
@@ -257,8 +261,8 @@ impl<E: ?Sized> Host<E> for Worker<'_, E> {
         group: &Arc<Ancestry>,
     ) -> Option<Outcome> {
         let (begin, away) = (Instant::now(), self.away);
-        let slice = Report::Slice(self.index, leave(site, badge, begin));
-        let waits = Report::Waits(self.index, Arc::clone(group));
+        let slice = WorkerReport::Slice(self.index, leave(site, badge, begin));
+        let waits = WorkerReport::Waits(self.index, Arc::clone(group));
         let mut told = self.reports.send(slice).is_ok() && self.reports.send(waits).is_ok();
         while told {
             match recv_soon(&self.orders) {
@@ -277,6 +281,6 @@ impl<E: ?Sized> Host<E> for Worker<'_, E> {
 
     fn cancel(&mut self, group: &Arc<Ancestry>) {
         // If nobody listens any more the scope is over.
-        drop(self.reports.send(Report::Cancel(Arc::clone(group))));
+        drop(self.reports.send(WorkerReport::Cancel(Arc::clone(group))));
     }
 }

@@ -1,6 +1,6 @@
 //! Tasks and their blocks: a task is blocked while its blocks are on their way, and fails if they cannot be had.
 
-use super::blocks::{Body as Publisher, Event, Want};
+use super::block_protocol::{Event, Publisher, Want};
 use super::message::{BlockMessage, SchedulerMessage};
 use super::{Entry, Scheduler, Work};
 use crate::block::{BlockError, BlockName, Bytes};
@@ -34,7 +34,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// The body goes on, waits, or has ended: that decides which blocks it may still publish.
     pub(super) fn publisher_is(&mut self, body: Publisher) {
         let mut out = Vec::new();
-        let events = self.blocks.body_is(body, &mut out);
+        let events = self.blocks.publisher_is(body, &mut out);
         self.send_blocks(out);
         self.block_events(&events);
     }

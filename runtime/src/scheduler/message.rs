@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::all_to_all::DoneNotice;
 pub use super::ancestry::GroupId;
-pub use super::blocks::BlockMessage;
+pub use super::block_protocol::BlockMessage;
 use crate::block::Bytes;
 use crate::comm::Rank;
 

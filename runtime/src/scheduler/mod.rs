@@ -12,8 +12,8 @@
 
 mod all_to_all;
 mod ancestry;
+pub mod block_protocol;
 mod blocked;
-pub mod blocks;
 mod cancel;
 mod delivery;
 mod end;
@@ -31,7 +31,7 @@ use std::time::Duration;
 use self::all_to_all::AllToAll;
 use self::ancestry::Ancestries;
 pub use self::ancestry::{Ancestry, GroupId};
-use self::blocks::{Base, Blocks, Body as Publisher};
+use self::block_protocol::{Base, Blocks, Publisher};
 pub use self::end::messages_to_end;
 use self::leases::{AccountId, LeaseTable, NONE};
 use self::message::SchedulerMessage;

@@ -6,9 +6,10 @@
 //! task that returns in time delays nobody; or, as a [progress thread](ScopeOptions::progress_thread), it runs
 //! none, and no task delays anybody.
 
+mod error;
 mod notes;
-mod outcome;
 mod program;
+mod report;
 mod turn;
 mod workers;
 
@@ -27,9 +28,10 @@ use crate::sync::{AtomicBool, Ordering, Receiver, unbounded};
 use crate::task::{Erased, Registry, Site, Task, TaskError};
 use crate::thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};
 use crate::trace::{Recorder, What};
-use crate::worker::{Ahead, Numbers, Report, Worker};
+use crate::worker::{Ahead, Numbers, Worker, WorkerReport};
 
-pub use outcome::{ScopeError, ScopeReport};
+pub use error::ScopeError;
+pub use report::ScopeReport;
 
 use notes::{Heard, Watch};
 use program::{Introductions, open_tag};
@@ -63,7 +65,7 @@ pub struct Scope<'a, E: ?Sized> {
     workers: Vec<WorkerHandle<E>>,
     /// Turns through the workers that wait.
     turn: usize,
-    reports: Receiver<Report<E>>,
+    reports: Receiver<WorkerReport<E>>,
     numbers: Numbers,
     /// Why tasks were [stopped](Stopped).
     failure: Option<ScopeError>,

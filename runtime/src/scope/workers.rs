@@ -14,7 +14,9 @@ use crate::scheduler::{Ancestry, GroupId, Ticket, Work as _};
 use crate::sync::{AtomicBool, Ordering, Sender};
 use crate::task::{Erased, Host, Site, Stopped};
 use crate::trace::What;
-use crate::worker::{Ahead, Order, Ran, Report, Slice, lock, run_slice, split, take_first};
+use crate::worker::{
+    Ahead, Order, Ran, SliceReport, WorkerReport, lock, run_slice, split, take_first,
+};
 
 /// Most tasks that are run between two looks at messages, and how long that may take: with less than half
 /// of it the next batch is twice as large, with more than all of it half as large.
@@ -444,10 +446,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// What a worker that is a thread says.
-    pub(super) fn hear(&mut self, report: Report<E>) -> Result<(), ScopeError> {
+    pub(super) fn hear(&mut self, report: WorkerReport<E>) -> Result<(), ScopeError> {
         match report {
-            Report::Slice(worker, slice) => self.take(worker, slice),
-            Report::Waits(worker, ancestry) => {
+            WorkerReport::Slice(worker, slice) => self.take(worker, slice),
+            WorkerReport::Waits(worker, ancestry) => {
                 self.scheduler.begins_to_wait();
                 self.note(What::WaitBegin {
                     worker: worker as u16,
@@ -460,7 +462,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 self.take_back_from(handle);
                 Ok(())
             }
-            Report::Cancel(ancestry) => {
+            WorkerReport::Cancel(ancestry) => {
                 self.note(What::Cancelled);
                 self.scheduler.cancel(&ancestry);
                 // Of the group, those that have not begun are dropped.
@@ -471,7 +473,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// Hands what a slice of another thread left to the scheduler.
-    pub(super) fn take(&mut self, worker: usize, slice: Slice<E>) -> Result<(), ScopeError> {
+    pub(super) fn take(&mut self, worker: usize, slice: SliceReport<E>) -> Result<(), ScopeError> {
         self.report.busy[worker] += slice.busy;
         self.report.work += slice.charged;
         for (ancestry, task) in slice.forked {

@@ -66,7 +66,7 @@ impl Ord for Arrival {
 }
 
 #[derive(Debug)]
-struct Place {
+struct VirtualRank {
     clock: Time,
     state: State,
     /// An entry of the queue says this time; the end of time if none is known to.
@@ -122,7 +122,7 @@ pub(super) struct World {
     late: Option<(f64, Duration)>,
     stalls: Vec<(Rank, Time, Time)>,
     random: u64,
-    places: Vec<Place>,
+    places: Vec<VirtualRank>,
     /// When ranks go on; entries that a rank's state contradicts are stale.
     queue: BinaryHeap<Reverse<(Time, u32)>>,
     /// When the rank whose turn it is goes on.
@@ -154,7 +154,7 @@ impl World {
             late: None,
             stalls: Vec::new(),
             random: options.seed.wrapping_mul(2).wrapping_add(1),
-            places: (0..ranks).map(|_| Place::new()).collect(),
+            places: (0..ranks).map(|_| VirtualRank::new()).collect(),
             queue: (0..ranks as u32).map(|rank| Reverse((0, rank))).collect(),
             turn: 0,
             streams: BTreeMap::new(),
@@ -205,7 +205,7 @@ impl World {
     }
 
     pub(super) fn clocks(&self) -> Vec<Duration> {
-        let clock = |place: &Place| Duration::from_nanos(place.clock);
+        let clock = |place: &VirtualRank| Duration::from_nanos(place.clock);
         self.places.iter().map(clock).collect()
     }
 
@@ -695,7 +695,7 @@ impl World {
     }
 }
 
-impl Place {
+impl VirtualRank {
     fn new() -> Self {
         Self {
             clock: 0,

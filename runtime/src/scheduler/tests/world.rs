@@ -144,7 +144,7 @@ struct Frame {
 }
 
 #[derive(Clone)]
-struct Place {
+struct RankState {
     machine: Machine,
     now: Duration,
     stack: Vec<Frame>,
@@ -160,7 +160,7 @@ struct Place {
 
 pub(super) struct World<'a> {
     plan: &'a Plan,
-    places: Vec<Rc<Place>>,
+    places: Vec<Rc<RankState>>,
     links: Vec<VecDeque<Message>>,
     cancelled: BTreeSet<GroupId>,
     finished: BTreeSet<Id>,
@@ -169,11 +169,11 @@ pub(super) struct World<'a> {
 }
 
 /// A place that no other world has.
-fn own(places: &mut [Rc<Place>], rank: usize) -> &mut Place {
+fn own(places: &mut [Rc<RankState>], rank: usize) -> &mut RankState {
     Rc::get_mut(&mut places[rank]).expect("a step touches one rank")
 }
 
-impl Place {
+impl RankState {
     /// A copy that goes on by itself: groups are shared within a rank, and have state.
     fn copy(&self) -> Self {
         let mut place = self.clone();
@@ -231,7 +231,7 @@ impl<'a> World<'a> {
             let mut machine = Machine::new(Rank(rank), n as u32, &plan.options, &|rank| rank.0 / 2);
             let groups = (0..plan.groups).map(|g| (Name::Collective(g), machine.group()));
             let groups = groups.collect();
-            Rc::new(Place {
+            Rc::new(RankState {
                 machine,
                 now: Duration::ZERO,
                 stack: Vec::new(),
@@ -744,7 +744,7 @@ impl VictimRule for Chosen {
         "whom the test says, one at a time"
     }
 
-    fn start(&self, _place: &crate::policy::victims::Place<'_>) -> Box<dyn VictimState> {
+    fn start(&self, _place: &Place<'_>) -> Box<dyn VictimState> {
         Box::new(Self)
     }
 }

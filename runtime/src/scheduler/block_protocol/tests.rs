@@ -113,14 +113,14 @@ impl Network {
         want
     }
 
-    fn body_is(&mut self, rank: usize, body: Body) {
+    fn publisher_is(&mut self, rank: usize, body: Publisher) {
         let mut out = Vec::new();
         self.joined[rank] = match body {
-            Body::Active => self.joined[rank],
-            Body::Waits(group) => Some(group),
-            Body::Ended => Some(Base::MAX),
+            Publisher::Active => self.joined[rank],
+            Publisher::Waits(group) => Some(group),
+            Publisher::Ended => Some(Base::MAX),
         };
-        let events = self.ranks[rank].body_is(body, &mut out);
+        let events = self.ranks[rank].publisher_is(body, &mut out);
         self.happened(rank, events);
         self.post(rank, out);
     }
@@ -217,7 +217,7 @@ impl Network {
         let n = self.ranks.len();
         let rank = self.draw(n);
         match self.draw(10) {
-            0 if self.ranks[rank].body == Body::Active => {
+            0 if self.ranks[rank].body == Publisher::Active => {
                 let (id, version) = (self.draw(IDS as usize) as u64, self.draw(4) as u32);
                 let block = name(rank as u32, id, version);
                 let newest =
@@ -261,13 +261,13 @@ impl Network {
                 let body = self.ranks[rank].body;
                 let goes_on = self.draw(2) == 0;
                 let body = match body {
-                    Body::Active => Body::Waits(0),
+                    Publisher::Active => Publisher::Waits(0),
                     // Any of these may be the next thing it hears, or not.
-                    Body::Waits(0) if goes_on => Body::Active,
-                    Body::Waits(group) if group < 2 => Body::Waits(group + 1),
-                    _ => Body::Ended,
+                    Publisher::Waits(0) if goes_on => Publisher::Active,
+                    Publisher::Waits(group) if group < 2 => Publisher::Waits(group + 1),
+                    _ => Publisher::Ended,
                 };
-                self.body_is(rank, body);
+                self.publisher_is(rank, body);
             }
             _ => {
                 let from = self.draw(n);
@@ -280,7 +280,7 @@ impl Network {
     fn settle(&mut self) {
         let n = self.ranks.len();
         for rank in 0..n {
-            self.body_is(rank, Body::Ended);
+            self.publisher_is(rank, Publisher::Ended);
         }
         while self.links.iter().any(|link| !link.is_empty()) {
             let (from, to) = (self.draw(n), self.draw(n));
@@ -412,7 +412,7 @@ fn what_is_not_published_yet_is_waited_for_until_the_body_joins() {
     net.publish(0, 0, 0).unwrap();
     while net.deliver(0, 1) {}
     assert_eq!((net.arrived, net.refused), (2, 0));
-    net.body_is(0, Body::Waits(0));
+    net.publisher_is(0, Publisher::Waits(0));
     while net.deliver(0, 1) {}
     assert_eq!((net.arrived, net.refused), (2, 4));
     assert!(net.ranks.iter().all(Blocks::is_quiet));
@@ -432,7 +432,7 @@ fn a_home_that_is_behind_does_not_refuse_what_it_will_publish() {
     let mut net = Network::new(2, 1);
     let next = name(0, 0, 1);
     net.publish(0, 0, 0).unwrap();
-    net.body_is(0, Body::Waits(0));
+    net.publisher_is(0, Publisher::Waits(0));
     net.want(1, next, 1, None);
     while net.deliver(1, 0) {}
     assert_eq!(net.refused, 0);
@@ -449,7 +449,7 @@ fn groups_are_refused_apart() {
     net.want(1, block, 0, None);
     net.want(1, block, 1, None);
     while net.deliver(1, 0) {}
-    net.body_is(0, Body::Waits(0));
+    net.publisher_is(0, Publisher::Waits(0));
     while net.deliver(0, 1) {}
     assert_eq!((net.arrived, net.refused), (0, 1));
     assert_eq!(net.waiting[1], BTreeSet::from([(block, 1)]));

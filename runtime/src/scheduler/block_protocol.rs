@@ -85,7 +85,7 @@ pub(crate) enum Want {
 
 /// How far a rank's body is, which decides what it may still publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+pub(crate) enum Publisher {
     /// It runs.
     Active,
     /// It waits in the join of a group, or has left it and was not heard of since.
@@ -94,7 +94,7 @@ pub(crate) enum Body {
     Ended,
 }
 
-impl Body {
+impl Publisher {
     /// Whether it may publish something while tasks of this group wait for it.
     fn may_publish_for(self, group: Base) -> bool {
         match self {
@@ -131,7 +131,7 @@ pub(crate) struct Blocks<B> {
     me: Rank,
     ranks: u32,
     bound: usize,
-    body: Body,
+    body: Publisher,
     /// Own blocks by id, the newest version of each.
     published: BTreeMap<u64, Published<B>>,
     /// Copies of others' blocks; and of own ones that were replaced while a task held them.
@@ -205,7 +205,7 @@ impl<B: Clone> Blocks<B> {
             me,
             ranks,
             bound,
-            body: Body::Active,
+            body: Publisher::Active,
             published: BTreeMap::new(),
             copies: BTreeMap::new(),
             copied: 0,
@@ -260,7 +260,7 @@ impl<B: Clone> Blocks<B> {
     /// A body that has left a join need not be reported before it waits in the next: tasks of earlier groups,
     /// which alone could be refused wrongly, have ended then. One that took a result and goes on within
     /// the join should be.
-    pub(crate) fn body_is(&mut self, body: Body, out: &mut Out<B>) -> Vec<Event> {
+    pub(crate) fn publisher_is(&mut self, body: Publisher, out: &mut Out<B>) -> Vec<Event> {
         self.body = body;
         self.answer_parked(out)
     }
