@@ -99,11 +99,13 @@
 
 mod block;
 pub mod comm;
+mod context;
 mod cpu_time;
 mod group;
 mod panics;
-mod parcel;
+mod payload;
 pub mod policy;
+mod registry;
 pub mod scheduler;
 #[cfg(all(test, shuttle))]
 mod schedules;
@@ -116,10 +118,12 @@ pub mod wire;
 mod worker;
 
 pub use block::{BlockError, BlockName, Bytes};
+pub use context::Context;
 pub use cpu_time::thread_time;
 pub use group::Group;
 pub use panics::panic_is_caught;
 pub use policy::{Interval, POLICIES, Policy, ScopeOptions, Split, Victims};
+pub use registry::Registry;
 pub use scope::{Scope, ScopeError, ScopeReport, scope, scope_on};
-pub use task::{Context, Failure, Registry, Step, Task, TaskError};
+pub use task::{Failure, Step, Task, TaskError};
 pub use thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use crate::comm::Rank;
 use crate::comm::threads::panic_message;
+use crate::context::{Desk, Forked, GroupCalls, Stopped, WorkerContext};
 use crate::panics::catch;
-use crate::parcel::{Badge, Cargo, Job, Outcome};
+use crate::payload::{Badge, Job, Payload, TaskResult};
 use crate::policy::Split;
-use crate::scheduler::{Ancestry, GroupId, Ticket};
+use crate::scheduler::{Ancestry, GroupId, Membership};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv_soon};
-use crate::task::{Desk, Failure, Forked, Found, Host, Site, Stopped, TaskError};
+use crate::task::{Failure, Found, TaskError};
 
 /// What a worker that is a thread tells its rank.
 pub(crate) enum WorkerReport<E: ?Sized> {
@@ -34,7 +35,7 @@ pub(crate) enum WorkerReport<E: ?Sized> {
 pub(crate) enum Order<E: ?Sized> {
     Run(Job<E>),
     /// What the task's join waits for.
-    Joined(Option<Outcome>),
+    Joined(Option<TaskResult>),
 }
 
 /// What a worker runs next, without being told. Its rank lays tasks out behind the last one, and takes them back from there.
@@ -52,12 +53,12 @@ pub(crate) fn lock<E: ?Sized>(ahead: &Ahead<E>) -> impl DerefMut<Target = VecDeq
 
 /// What a slice left.
 pub(crate) struct SliceReport<E: ?Sized> {
-    pub(crate) ticket: Ticket,
+    pub(crate) membership: Membership,
     pub(crate) kind: u16,
     pub(crate) results: Vec<Found>,
     pub(crate) forked: Vec<Forked<E>>,
     pub(crate) messages: Vec<(Rank, Vec<u8>)>,
-    pub(crate) piece: Option<Cargo<E>>,
+    pub(crate) piece: Option<Payload<E>>,
     pub(crate) done: bool,
     /// Whether the worker has taken up the next of the tasks that were ahead.
     pub(crate) goes_on: bool,
@@ -83,8 +84,8 @@ pub(crate) enum Ran {
 pub(crate) fn run_slice<E: ?Sized>(
     job: &mut Job<E>,
     env: &E,
-    site: &mut Site<E>,
-    host: &mut dyn Host<E>,
+    site: &mut WorkerContext<E>,
+    host: &mut dyn GroupCalls<E>,
 ) -> Ran {
     let Job { badge, body } = job;
     let ran = match badge.failed.take() {
@@ -118,13 +119,13 @@ pub(crate) fn run_slice<E: ?Sized>(
 
 /// A piece of a task that is between two slices; `None` if it has too little to share. A panic is kept for
 /// the next slice.
-pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split, rank: Rank) -> Option<Cargo<E>> {
+pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split, rank: Rank) -> Option<Payload<E>> {
     if how.0.gives_nothing() {
         return None;
     }
     let kind = job.badge.kind;
     match catch(|| job.body.split(how)) {
-        Ok(piece) => piece.map(|body| Cargo::new(kind, body, rank)),
+        Ok(piece) => piece.map(|body| Payload::new(kind, body, rank)),
         Err(payload) => {
             let message = format!("while splitting: {}", panic_message(&*payload));
             job.badge.failed = Some(message);
@@ -177,7 +178,7 @@ impl<E: ?Sized> Worker<'_, E> {
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn run(&mut self, mut job: Job<E>, goes_on: bool) -> bool {
         let wanted = Arc::clone(&self.split_wanted);
-        let mut site = Site::new(self.rank, self.index, self.budget, wanted);
+        let mut site = WorkerContext::new(self.rank, self.index, self.budget, wanted);
         // Slices that left nothing are summed up into the next that did.
         let mut busy = Duration::ZERO;
         loop {
@@ -222,7 +223,7 @@ impl<E: ?Sized> Worker<'_, E> {
     /// The next task, unless it was cancelled: then the rank is about to take it back.
     fn next_ahead(&self) -> Option<Job<E>> {
         let mut ahead = lock(&self.ahead);
-        let wanted = |job: &Job<E>| !job.badge.ticket.ancestry().is_cancelled();
+        let wanted = |job: &Job<E>| !job.badge.membership.ancestry().is_cancelled();
         ahead
             .front()
             .is_some_and(wanted)
@@ -231,9 +232,9 @@ impl<E: ?Sized> Worker<'_, E> {
 }
 
 /// What a task has left so far.
-fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> SliceReport<E> {
+fn leave<E: ?Sized>(site: &mut WorkerContext<E>, badge: &Badge, ended: Instant) -> SliceReport<E> {
     SliceReport {
-        ticket: badge.ticket.clone(),
+        membership: badge.membership.clone(),
         kind: badge.kind,
         results: std::mem::take(&mut site.results),
         forked: std::mem::take(&mut site.forked),
@@ -248,18 +249,18 @@ fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> SliceR
     }
 }
 
-impl<E: ?Sized> Host<E> for Worker<'_, E> {
-    fn group(&mut self, parent: &Ticket) -> Arc<Ancestry> {
+impl<E: ?Sized> GroupCalls<E> for Worker<'_, E> {
+    fn group(&mut self, parent: &Membership) -> Arc<Ancestry> {
         self.numbers.group(self.rank, Some(parent.ancestry()))
     }
 
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn next(
         &mut self,
-        site: &mut Site<E>,
+        site: &mut WorkerContext<E>,
         badge: &Badge,
         group: &Arc<Ancestry>,
-    ) -> Option<Outcome> {
+    ) -> Option<TaskResult> {
         let (begin, away) = (Instant::now(), self.away);
         let slice = WorkerReport::Slice(self.index, leave(site, badge, begin));
         let waits = WorkerReport::Waits(self.index, Arc::clone(group));

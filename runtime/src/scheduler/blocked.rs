@@ -82,8 +82,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if entry.holds {
             self.blocks.release(entry.task.needs());
         }
-        self.produced(&entry.ticket, entry.task.refused(self.me, why));
-        self.gone(&entry.ticket);
+        self.produced(&entry.membership, entry.task.refused(self.me, why));
+        self.gone(&entry.membership);
     }
 
     /// Blocks came, or will not: tasks that waited for them go on, or fail.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ancestry::{Ancestry, GroupId};
 use super::message::SchedulerMessage;
-use super::{Scheduler, Ticket, Work};
+use super::{Membership, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
@@ -55,12 +55,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
         let (cancelled, kept) = std::mem::take(&mut self.pool)
             .into_iter()
-            .partition::<VecDeque<_>, _>(|entry| entry.ticket.ancestry.is_cancelled());
+            .partition::<VecDeque<_>, _>(|entry| entry.membership.ancestry.is_cancelled());
         self.pool = kept;
         let mut dropped = Vec::from(cancelled);
         let (cancelled, kept) = std::mem::take(&mut self.blocked)
             .into_iter()
-            .partition::<Vec<_>, _>(|entry| entry.ticket.ancestry.is_cancelled());
+            .partition::<Vec<_>, _>(|entry| entry.membership.ancestry.is_cancelled());
         self.blocked = kept;
         dropped.extend(cancelled);
         self.counts.dropped += dropped.len() as u64;
@@ -68,12 +68,12 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             if entry.holds {
                 self.blocks.release(entry.task.needs());
             }
-            self.gone(&entry.ticket);
+            self.gone(&entry.membership);
         }
     }
 
     /// Whether tasks have no place in the pool, for their group is cancelled.
-    pub(super) fn is_unwanted(&self, ticket: &Ticket) -> bool {
-        self.cancelled && ticket.ancestry.is_cancelled()
+    pub(super) fn is_unwanted(&self, membership: &Membership) -> bool {
+        self.cancelled && membership.ancestry.is_cancelled()
     }
 }

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use super::ancestry::{Ancestry, GroupId};
 use super::message::SchedulerMessage;
-use super::{Body, MOST_RESULTS, RESULTS_INTERVAL_PER_RANK, Scheduler, Ticket, Work};
+use super::{Body, MOST_RESULTS, Membership, RESULTS_INTERVAL_PER_RANK, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
     /// A running task produced a result for its home.
-    pub fn produced(&mut self, ticket: &Ticket, result: R) {
-        let group = ticket.ancestry.group();
-        self.waves.given(&ticket.ancestry);
-        if ticket.home == self.me {
-            self.deliver(&ticket.ancestry, result);
+    pub fn produced(&mut self, membership: &Membership, result: R) {
+        let group = membership.ancestry.group();
+        self.waves.given(&membership.ancestry);
+        if membership.home == self.me {
+            self.deliver(&membership.ancestry, result);
             return;
         }
-        self.leases.sends(ticket.account);
+        self.leases.sends(membership.account);
         if self.unsent.is_empty() {
             self.unsent_since = self.clock;
         }
-        self.unsent.push((ticket.home, group, result));
+        self.unsent.push((membership.home, group, result));
         if self.unsent.len() >= MOST_RESULTS {
             self.send_results();
         }

@@ -64,13 +64,13 @@ pub trait Work<R> {
 
 /// What a rank knows of a task beside the task.
 #[derive(Clone, Debug)]
-pub struct Ticket {
+pub struct Membership {
     ancestry: Arc<Ancestry>,
     home: Rank,
     account: AccountId,
 }
 
-impl Ticket {
+impl Membership {
     /// The task's group.
     #[must_use]
     pub fn ancestry(&self) -> &Arc<Ancestry> {
@@ -87,7 +87,7 @@ impl Ticket {
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 struct Entry<T> {
-    ticket: Ticket,
+    membership: Membership,
     task: T,
     /// It is a piece that a task here gave away.
     shed: bool,
@@ -254,17 +254,21 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Arc::clone(&self.collective[number as usize])
     }
 
-    /// The ticket of tasks that are forked here into a group: by the body, or by the task of `parent`.
-    pub fn ticket(&mut self, ancestry: &Arc<Ancestry>, parent: Option<&Ticket>) -> Ticket {
+    /// The membership of tasks that are forked here into a group: by the body, or by the task of `parent`.
+    pub fn membership(
+        &mut self,
+        ancestry: &Arc<Ancestry>,
+        parent: Option<&Membership>,
+    ) -> Membership {
         let rooted = matches!(ancestry.group(), GroupId::Rooted { .. });
         let account = if rooted {
             self.ancestries.adopt(ancestry);
-            let under = parent.map_or(NONE, |ticket| ticket.account);
+            let under = parent.map_or(NONE, |membership| membership.account);
             self.leases.root(ancestry, under)
         } else {
             NONE
         };
-        Ticket {
+        Membership {
             ancestry: Arc::clone(ancestry),
             home: self.me,
             account,
@@ -272,47 +276,47 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// The body forks, a running task forks or hyperforks.
-    pub fn fork(&mut self, ticket: Ticket, task: T) {
-        self.add(ticket, task, false);
+    pub fn fork(&mut self, membership: Membership, task: T) {
+        self.add(membership, task, false);
     }
 
     /// A running task gave a piece away.
-    pub fn split_off(&mut self, ticket: &Ticket, piece: T) {
+    pub fn split_off(&mut self, membership: &Membership, piece: T) {
         self.counts.splits += 1;
-        self.add(ticket.clone(), piece, true);
+        self.add(membership.clone(), piece, true);
     }
 
-    fn add(&mut self, ticket: Ticket, task: T, shed: bool) {
-        if self.is_unwanted(&ticket) {
+    fn add(&mut self, membership: Membership, task: T, shed: bool) {
+        if self.is_unwanted(&membership) {
             self.counts.dropped += 1;
             return;
         }
-        self.waves.given(&ticket.ancestry);
-        self.leases.hire(ticket.account);
-        self.enter(&ticket.ancestry, 1);
+        self.waves.given(&membership.ancestry);
+        self.leases.hire(membership.account);
+        self.enter(&membership.ancestry, 1);
         self.pool.push_back(Entry {
             shed,
             // While it waits nothing but tasks fork.
             of_body: self.body == Body::Active,
-            ..Entry::new(ticket, task)
+            ..Entry::new(membership, task)
         });
     }
 
     /// A running task has finished.
-    pub fn finished(&mut self, ticket: &Ticket) {
+    pub fn finished(&mut self, membership: &Membership) {
         self.running -= 1;
-        self.gone(ticket);
+        self.gone(membership);
     }
 
     /// A running task is set down before it has finished, to go on later, here or elsewhere.
-    pub fn put_back(&mut self, ticket: Ticket, task: T) {
+    pub fn put_back(&mut self, membership: Membership, task: T) {
         self.running -= 1;
-        if self.is_unwanted(&ticket) {
+        if self.is_unwanted(&membership) {
             self.counts.dropped += 1;
-            self.gone(&ticket);
+            self.gone(&membership);
             return;
         }
-        self.pool.push_back(Entry::new(ticket, task));
+        self.pool.push_back(Entry::new(membership, task));
     }
 
     /// A running task begins to wait in a join: its worker may run others meanwhile.
@@ -501,17 +505,17 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     // ---- out
 
     /// The newest task of the pool within a group and its descendants, for a worker that has none.
-    pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Ticket, T)> {
+    pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Membership, T)> {
         self.take(within, false)
     }
 
     /// The oldest task of the pool if the body forked it, else the newest, for a worker beside the one that takes the newest: bodies fork
     /// what reads the same one after the other, and so each worker's caches hold more of what it needs.
-    pub fn far_task(&mut self) -> Option<(Ticket, T)> {
+    pub fn far_task(&mut self) -> Option<(Membership, T)> {
         self.take(None, true)
     }
 
-    fn take(&mut self, within: Option<GroupId>, far: bool) -> Option<(Ticket, T)> {
+    fn take(&mut self, within: Option<GroupId>, far: bool) -> Option<(Membership, T)> {
         if !self.taken.is_empty() {
             self.blocks.release(&std::mem::take(&mut self.taken));
         }
@@ -543,7 +547,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.pace.piece_came_back();
             }
             self.running += 1;
-            return Some((entry.ticket, entry.task));
+            return Some((entry.membership, entry.task));
         }
     }
 
@@ -641,11 +645,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     }
 
     /// A task that was here is no more.
-    fn gone(&mut self, ticket: &Ticket) {
-        self.waves.used(&ticket.ancestry, 1);
-        self.exit(&ticket.ancestry, 1);
-        if ticket.account != NONE {
-            self.leases.release(ticket.account);
+    fn gone(&mut self, membership: &Membership) {
+        self.waves.used(&membership.ancestry, 1);
+        self.exit(&membership.ancestry, 1);
+        if membership.account != NONE {
+            self.leases.release(membership.account);
             self.report_closed();
         }
     }
@@ -653,9 +657,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
 impl<T> Entry<T> {
     /// A task as it comes to a pool.
-    fn new(ticket: Ticket, task: T) -> Self {
+    fn new(membership: Membership, task: T) -> Self {
         Self {
-            ticket,
+            membership,
             task,
             shed: false,
             of_body: false,
@@ -666,15 +670,15 @@ impl<T> Entry<T> {
     }
 
     fn base(&self) -> Base {
-        self.ticket.ancestry.base().unwrap_or(0)
+        self.membership.ancestry.base().unwrap_or(0)
     }
 
     fn is_within(&self, group: Option<GroupId>) -> bool {
-        group.is_none_or(|group| self.ticket.ancestry.is_within(group))
+        group.is_none_or(|group| self.membership.ancestry.is_within(group))
     }
 }
 
-impl Ticket {
+impl Membership {
     fn is_like(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.ancestry, &other.ancestry)
             && self.home == other.home

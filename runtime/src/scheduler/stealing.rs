@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ancestry::{Ancestry, GroupId};
 use super::message::{Bundle, SchedulerMessage};
-use super::{Entry, Scheduler, Ticket, Work};
+use super::{Entry, Membership, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
@@ -115,7 +115,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if !given.is_empty() {
             self.waves.moved();
         }
-        let mut bundles: Vec<(Ticket, Bundle<T>)> = Vec::new();
+        let mut bundles: Vec<(Membership, Bundle<T>)> = Vec::new();
         for entry in given {
             if entry.shed {
                 self.pace.piece_stolen();
@@ -123,32 +123,32 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             if entry.holds {
                 self.blocks.release(entry.task.needs());
             }
-            self.exit(&entry.ticket.ancestry, 1);
+            self.exit(&entry.membership.ancestry, 1);
             match bundles.last_mut() {
-                Some((ticket, bundle)) if ticket.is_like(&entry.ticket) => {
+                Some((membership, bundle)) if membership.is_like(&entry.membership) => {
                     bundle.tasks.push(entry.task);
                 }
                 _ => {
                     let path = entry
-                        .ticket
+                        .membership
                         .ancestry
                         .ancestors()
                         .map(Ancestry::group)
                         .collect();
                     let bundle = Bundle {
                         path,
-                        home: entry.ticket.home,
+                        home: entry.membership.home,
                         lease: 0,
                         tasks: vec![entry.task],
                     };
-                    bundles.push((entry.ticket, bundle));
+                    bundles.push((entry.membership, bundle));
                 }
             }
         }
-        let bundles = bundles.into_iter().map(|(ticket, mut bundle)| {
+        let bundles = bundles.into_iter().map(|(membership, mut bundle)| {
             bundle.lease = self
                 .leases
-                .lend(ticket.account, to, bundle.tasks.len() as u64);
+                .lend(membership.account, to, bundle.tasks.len() as u64);
             bundle
         });
         bundles.collect()
@@ -172,17 +172,17 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             let ancestry = ancestry.ok_or("a task of no group")?;
             let count = bundle.tasks.len() as u64;
             let account = self.leases.borrow(&ancestry, from, bundle.lease, count)?;
-            let ticket = Ticket {
+            let membership = Membership {
                 ancestry,
                 home: bundle.home,
                 account,
             };
             self.counts.tasks_in += count;
-            self.enter(&ticket.ancestry, count);
+            self.enter(&membership.ancestry, count);
             for task in bundle.tasks {
                 self.pool.push_back(Entry {
                     from: Some(from),
-                    ..Entry::new(ticket.clone(), task)
+                    ..Entry::new(membership.clone(), task)
                 });
             }
         }

@@ -53,7 +53,7 @@ struct Network {
     groups: Vec<Arc<Ancestry>>,
     /// Ordered links, as messages between two ranks keep their order.
     links: Vec<VecDeque<Message>>,
-    running: Vec<Vec<(Ticket, Range)>>,
+    running: Vec<Vec<(Membership, Range)>>,
     now: Duration,
     random: u64,
     /// How many tasks each rank has finished.
@@ -131,19 +131,19 @@ impl Network {
 
     /// A running task forks one half of what remains, or produces its number and ends.
     fn work(&mut self, rank: usize) -> bool {
-        let Some((ticket, task)) = self.running[rank].pop() else {
+        let Some((membership, task)) = self.running[rank].pop() else {
             return false;
         };
         let machine = &mut self.ranks[rank];
-        machine.produced(&ticket, task.first);
+        machine.produced(&membership, task.first);
         let rest = task.size - 1;
         let left = rest / 2;
         for (first, size) in [(task.first + 1, left), (task.first + 1 + left, rest - left)] {
             if size > 0 {
-                machine.fork(ticket.clone(), Range { first, size });
+                machine.fork(membership.clone(), Range { first, size });
             }
         }
-        machine.finished(&ticket);
+        machine.finished(&membership);
         self.finished[rank] += 1;
         true
     }
@@ -174,8 +174,8 @@ impl Network {
         let mut first = 0;
         for (rank, &size) in sizes.iter().enumerate() {
             if size > 0 {
-                let ticket = self.ranks[rank].ticket(&self.groups[rank], None);
-                self.ranks[rank].fork(ticket, Range { first, size });
+                let membership = self.ranks[rank].membership(&self.groups[rank], None);
+                self.ranks[rank].fork(membership, Range { first, size });
             }
             first += size;
         }
@@ -424,9 +424,9 @@ fn splits_keep_their_distance() {
     assert!(!machine.wants_split(at(49)));
     assert!(machine.wants_split(at(50)));
     let task = Range { first: 0, size: 1 };
-    let ticket = machine.ticket(&group, None);
-    machine.split_off(&ticket, task);
-    machine.split_off(&ticket, task);
+    let membership = machine.membership(&group, None);
+    machine.split_off(&membership, task);
+    machine.split_off(&membership, task);
     assert!(!machine.wants_split(at(500)));
     options.policy.split = Split::NEVER;
     assert!(!fresh(0, 2, &options).wants_split(at(0)));
@@ -443,14 +443,14 @@ fn rooted(home: u32, number: u64, parent: Option<&Arc<Ancestry>>) -> Arc<Ancestr
 fn a_worker_beside_begins_at_the_other_end() {
     let mut machine = fresh(0, 1, &ScopeOptions::default());
     let group = rooted(0, 0, None);
-    let ticket = machine.ticket(&group, None);
+    let membership = machine.membership(&group, None);
     let task = |first| Range { first, size: 1 };
     for first in 0..3 {
-        machine.fork(ticket.clone(), task(first));
+        machine.fork(membership.clone(), task(first));
     }
     machine.waits_in(group.group());
     for first in 3..5 {
-        machine.fork(ticket.clone(), task(first));
+        machine.fork(membership.clone(), task(first));
     }
     let mut far = || machine.far_task().map(|(_, task)| task.first);
     assert_eq!([far(), far(), far()], [Some(0), Some(1), Some(2)]);
@@ -463,11 +463,11 @@ fn a_group_nobody_joins_still_ends() {
     let mut machine = fresh(0, 1, &ScopeOptions::default());
     for number in 0..300 {
         let group = rooted(0, number, None);
-        let ticket = machine.ticket(&group, None);
-        machine.fork(ticket.clone(), Range { first: 0, size: 1 });
-        let (ticket, task) = machine.next_task(None).unwrap();
-        machine.produced(&ticket, task.first);
-        machine.finished(&ticket);
+        let membership = machine.membership(&group, None);
+        machine.fork(membership.clone(), Range { first: 0, size: 1 });
+        let (membership, task) = machine.next_task(None).unwrap();
+        machine.produced(&membership, task.first);
+        machine.finished(&membership);
         group.abandon();
     }
     machine.body_ended();
@@ -481,9 +481,9 @@ fn a_cancelled_task_does_not_come_back() {
     let task = Range { first: 0, size: 1 };
     let mut machine = fresh(0, 2, &ScopeOptions::default());
     let group = rooted(0, 0, None);
-    let ticket = machine.ticket(&group, None);
+    let membership = machine.membership(&group, None);
     for _ in 0..3 {
-        machine.fork(ticket.clone(), task);
+        machine.fork(membership.clone(), task);
     }
     let (running, _) = machine.next_task(None).unwrap();
     let request = Message::StealRequest(None);
@@ -509,11 +509,11 @@ fn a_cancelled_task_does_not_come_back() {
 fn a_group_that_outlives_its_body_keeps_nobody() {
     let mut machine = fresh(0, 1, &ScopeOptions::default());
     let group = rooted(0, 0, None);
-    let ticket = machine.ticket(&group, None);
-    machine.fork(ticket.clone(), Range { first: 0, size: 1 });
-    let (ticket, task) = machine.next_task(None).unwrap();
-    machine.produced(&ticket, task.first);
-    machine.finished(&ticket);
+    let membership = machine.membership(&group, None);
+    machine.fork(membership.clone(), Range { first: 0, size: 1 });
+    let (membership, task) = machine.next_task(None).unwrap();
+    machine.produced(&membership, task.first);
+    machine.finished(&membership);
     machine.body_ended();
     machine.idle(Duration::ZERO, None);
     assert!(machine.may_leave(), "{}", machine.describe());
@@ -525,9 +525,9 @@ fn thiefs_thief(options: &ScopeOptions) -> (Vec<Machine>, Arc<Ancestry>) {
     let now = Duration::ZERO;
     let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, options)).collect();
     let group = rooted(0, 0, None);
-    let ticket = ranks[0].ticket(&group, None);
+    let membership = ranks[0].membership(&group, None);
     for first in 0..7 {
-        ranks[0].fork(ticket.clone(), Range { first, size: 1 });
+        ranks[0].fork(membership.clone(), Range { first, size: 1 });
     }
     for machine in &mut ranks[1..] {
         machine.body_ended();
@@ -577,9 +577,9 @@ fn a_cancelled_lease_is_told_to_the_thiefs_thief() {
 #[test]
 fn a_thief_may_cancel_the_group_of_its_task() {
     let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
-    let (ticket, _) = ranks[2].next_task(None).unwrap();
-    ranks[2].cancel(&Arc::clone(ticket.ancestry()));
-    ranks[2].finished(&ticket);
+    let (membership, _) = ranks[2].next_task(None).unwrap();
+    ranks[2].cancel(&Arc::clone(membership.ancestry()));
+    ranks[2].finished(&membership);
     converse(&mut ranks);
     assert!(ranks.iter_mut().all(|m| m.next_task(None).is_none()));
     assert!(ranks[0].is_exhausted(&group), "{}", ranks[0].describe());
@@ -596,14 +596,14 @@ fn a_blocked_join_helps_only_its_own_descendants() {
     let mut groups = Vec::new();
     for machine in &mut ranks {
         let ancestry = machine.group();
-        let ticket = machine.ticket(&ancestry, None);
-        machine.fork(ticket.clone(), Range { first: 0, size: 1 });
+        let membership = machine.membership(&ancestry, None);
+        machine.fork(membership.clone(), Range { first: 0, size: 1 });
         machine.body_ended();
         let (outer, _) = machine.next_task(None).unwrap();
         let group = rooted(machine.me.0, 0, Some(&ancestry));
-        let ticket = machine.ticket(&group, Some(&outer));
+        let membership = machine.membership(&group, Some(&outer));
         for first in 1..3 {
-            machine.fork(ticket.clone(), Range { first, size: 1 });
+            machine.fork(membership.clone(), Range { first, size: 1 });
         }
         machine.begins_to_wait();
         groups.push((group, outer));
@@ -619,8 +619,8 @@ fn a_blocked_join_helps_only_its_own_descendants() {
             panic!("a request is answered");
         };
         lent.push(tasks);
-        let (ticket, _) = machine.next_task(Some(group.group())).unwrap();
-        machine.finished(&ticket);
+        let (membership, _) = machine.next_task(Some(group.group())).unwrap();
+        machine.finished(&membership);
     }
     for (from, bundles) in lent.into_iter().enumerate() {
         let sender = Rank(from as u32);
@@ -634,10 +634,10 @@ fn a_blocked_join_helps_only_its_own_descendants() {
     }
     converse(&mut ranks);
     for (machine, (group, outer)) in ranks.iter_mut().zip(&groups) {
-        let (ticket, _) = machine
+        let (membership, _) = machine
             .next_task(Some(group.group()))
             .expect("its own task");
-        machine.finished(&ticket);
+        machine.finished(&membership);
         machine.ends_waiting();
         machine.finished(outer);
     }

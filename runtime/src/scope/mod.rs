@@ -20,12 +20,14 @@ use std::time::Duration;
 
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::{Comm, Rank, Tag};
+use crate::context::WorkerContext;
 use crate::group::Group;
-use crate::parcel::{Cargo, Job, Outcome};
+use crate::payload::{Job, Payload, TaskResult};
 use crate::policy::{ScopeOptions, Split};
+use crate::registry::Registry;
 use crate::scheduler::{GroupId, Scheduler};
 use crate::sync::{AtomicBool, Ordering, Receiver, unbounded};
-use crate::task::{Erased, Registry, Site, Task, TaskError};
+use crate::task::{Erased, Task, TaskError};
 use crate::thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};
 use crate::trace::{Recorder, What};
 use crate::worker::{Ahead, Numbers, Worker, WorkerReport};
@@ -46,14 +48,14 @@ pub struct Scope<'a, E: ?Sized> {
     introductions: Introductions,
     registry: &'a Registry<E>,
     env: &'a E,
-    scheduler: Scheduler<Cargo<E>, Outcome>,
+    scheduler: Scheduler<Payload<E>, TaskResult>,
     /// Whether the body forks no more.
     closed: bool,
     /// Whether this thread is worker 0.
     works: bool,
     /// The task of this thread between two slices.
     current: Option<Job<E>>,
-    sites: Vec<Site<E>>,
+    sites: Vec<WorkerContext<E>>,
     split_wanted: Arc<AtomicBool>,
     how: Split,
     slice: u32,
@@ -325,9 +327,9 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         {
             return Err(ScopeError::Exhausted(T::NAME));
         }
-        let cargo = self.cargo(Box::new(task), None)?;
-        let ticket = self.scheduler.ticket(ancestry, None);
-        self.scheduler.fork(ticket, cargo);
+        let payload = self.payload(Box::new(task), None)?;
+        let membership = self.scheduler.membership(ancestry, None);
+        self.scheduler.fork(membership, payload);
         Ok(())
     }
 
@@ -353,7 +355,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         let within = ancestry.group();
         if let Some(job) = self
             .current
-            .take_if(|job| !job.badge.ticket.ancestry().is_within(within))
+            .take_if(|job| !job.badge.membership.ancestry().is_within(within))
         {
             self.put_back(job);
         }
@@ -480,14 +482,14 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     }
 
     /// A task that the body has forked, or a task of that kind.
-    fn cargo(&self, body: Box<dyn Erased<E>>, by: Option<u16>) -> Result<Cargo<E>, ScopeError> {
+    fn payload(&self, body: Box<dyn Erased<E>>, by: Option<u16>) -> Result<Payload<E>, ScopeError> {
         let kind = self.registry.kind_of(&*body);
         let kind = kind.ok_or_else(|| ScopeError::Unregistered {
             task: body.name(),
             rank: self.comm.rank(),
             by: by.and_then(|kind| self.registry.kind(kind).ok().map(|kind| kind.name)),
         })?;
-        Ok(Cargo::new(kind, body, self.comm.rank()))
+        Ok(Payload::new(kind, body, self.comm.rank()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use super::Scope;
-use crate::parcel::Job;
+use crate::payload::Job;
 use crate::trace::{Detail, What};
 use crate::wire;
 

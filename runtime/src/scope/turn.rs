@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::workers::{Frame, WorkerHandle};
 use super::{Scope, ScopeError};
 use crate::comm::{CommError, Rank};
-use crate::parcel::{self, Cargo, Outcome, Parcel, Receipt};
+use crate::payload::{self, EncodedResult, EncodedTask, Payload, TaskResult};
 use crate::scheduler::GroupId;
 use crate::scheduler::message::SchedulerMessage;
 use crate::sync::let_others;
@@ -124,9 +124,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let rank = self.comm.rank();
             let bytes = self.introductions.hear(rank, from, &message.bytes)?;
             let malformed = |what: String| CommError::Malformed { from, what };
-            let message: SchedulerMessage<Parcel, Receipt> =
+            let message: SchedulerMessage<EncodedTask, EncodedResult> =
                 wire::decode(bytes).map_err(malformed)?;
-            let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
+            let message = payload::unpack(message, self.registry, rank).map_err(malformed)?;
             requests += u32::from(matches!(message, SchedulerMessage::StealRequest(_)));
             progress |= self.sees(from, &message);
             let cancels = matches!(
@@ -155,7 +155,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn sees(
         &mut self,
         from: Rank,
-        message: &SchedulerMessage<Cargo<E>, Outcome>,
+        message: &SchedulerMessage<Payload<E>, TaskResult>,
     ) -> bool {
         match message {
             SchedulerMessage::StealRequest(within) => {
@@ -163,7 +163,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 if self.scheduler.wants_split_on_request()
                     && let Some(mut job) = self.current.take()
                 {
-                    if within.is_none_or(|group| job.badge.ticket.ancestry().is_within(group)) {
+                    if within.is_none_or(|group| job.badge.membership.ancestry().is_within(group)) {
                         self.split_job(&mut job);
                     }
                     self.current = Some(job);
@@ -196,7 +196,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn flush(&mut self) -> Result<(), ScopeError> {
         while let Some((to, message)) = self.scheduler.outgoing() {
             let rank = self.comm.rank();
-            let message = parcel::pack(message, self.registry, rank, self.longest[1]);
+            let message = payload::pack(message, self.registry, rank, self.longest[1]);
             match &message {
                 SchedulerMessage::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
                 SchedulerMessage::StealAnswer(bundles) | SchedulerMessage::Gift(bundles) => {

@@ -9,10 +9,11 @@ use std::{iter, panic};
 use super::notes::end_of;
 use super::{Scope, ScopeError};
 use crate::comm::Rank;
-use crate::parcel::{Badge, Cargo, Job, Outcome};
-use crate::scheduler::{Ancestry, GroupId, Ticket, Work as _};
+use crate::context::{GroupCalls, Stopped, WorkerContext};
+use crate::payload::{Badge, Job, Payload, TaskResult};
+use crate::scheduler::{Ancestry, GroupId, Membership, Work as _};
 use crate::sync::{AtomicBool, Ordering, Sender};
-use crate::task::{Erased, Host, Site, Stopped};
+use crate::task::Erased;
 use crate::trace::What;
 use crate::worker::{
     Ahead, Order, Ran, SliceReport, WorkerReport, lock, run_slice, split, take_first,
@@ -66,18 +67,18 @@ pub(super) struct Charged {
     done: bool,
 }
 
-impl<E: ?Sized + Sync> Host<E> for Scope<'_, E> {
-    fn group(&mut self, parent: &Ticket) -> Arc<Ancestry> {
+impl<E: ?Sized + Sync> GroupCalls<E> for Scope<'_, E> {
+    fn group(&mut self, parent: &Membership) -> Arc<Ancestry> {
         self.numbers
             .group(self.comm.rank(), Some(parent.ancestry()))
     }
 
     fn next(
         &mut self,
-        site: &mut Site<E>,
+        site: &mut WorkerContext<E>,
         badge: &Badge,
         group: &Arc<Ancestry>,
-    ) -> Option<Outcome> {
+    ) -> Option<TaskResult> {
         self.wait_for(site, badge, group).unwrap_or_else(|error| {
             self.failure = Some(error);
             panic::resume_unwind(Box::new(Stopped))
@@ -110,8 +111,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             let job = match self.current.take() {
                 Some(job) => job,
                 None => match self.scheduler.next_task(within) {
-                    Some((ticket, cargo)) => {
-                        let job = self.job(ticket, cargo);
+                    Some((membership, payload)) => {
+                        let job = self.job(membership, payload);
                         if recording {
                             let begin = self.begin_of(0, &job);
                             self.recorder.record(lap.begin, begin);
@@ -166,7 +167,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn slice(&mut self, mut job: Job<E>) -> Result<Charged, ScopeError> {
         let mut site = self.sites.pop().unwrap_or_else(|| {
             let wanted = Arc::clone(&self.split_wanted);
-            Site::new(self.comm.rank(), 0, self.slice, wanted)
+            WorkerContext::new(self.comm.rank(), 0, self.slice, wanted)
         });
         let env = self.env;
         let ran = run_slice(&mut job, env, &mut site, self);
@@ -185,7 +186,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.sites.push(site);
         if charged.done {
             self.report.tasks += 1;
-            self.scheduler.finished(&job.badge.ticket);
+            self.scheduler.finished(&job.badge.membership);
             return Ok(charged);
         }
         if self.split_wanted.load(Ordering::Relaxed) {
@@ -200,7 +201,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     pub(super) fn split_job(&mut self, job: &mut Job<E>) {
         if let Some(piece) = split(job, self.how, self.comm.rank()) {
             self.note(What::Split { worker: 0 });
-            self.scheduler.split_off(&job.badge.ticket, piece);
+            self.scheduler.split_off(&job.badge.membership, piece);
         }
     }
 
@@ -212,43 +213,47 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Puts a task that does not run into the pool.
     fn set_down(&mut self, job: Job<E>) {
         let (kind, rank) = (job.badge.kind, self.comm.rank());
-        let cargo = match job.badge.failed {
-            Some(why) => Cargo::failed(kind, job.body.name(), rank, why),
-            None => Cargo::new(kind, job.body, rank),
+        let payload = match job.badge.failed {
+            Some(why) => Payload::failed(kind, job.body.name(), rank, why),
+            None => Payload::new(kind, job.body, rank),
         };
-        self.scheduler.put_back(job.badge.ticket, cargo);
+        self.scheduler.put_back(job.badge.membership, payload);
     }
 
     /// Makes a task ready to run.
-    pub(super) fn job(&mut self, ticket: Ticket, cargo: Cargo<E>) -> Job<E> {
+    pub(super) fn job(&mut self, membership: Membership, payload: Payload<E>) -> Job<E> {
         let mut blocks = Vec::new();
-        for name in cargo.needs() {
+        for name in payload.needs() {
             // The scheduler has seen that it is here.
             blocks.extend(self.scheduler.block(name).map(|bytes| (*name, bytes)));
         }
         Job {
             badge: Badge {
-                ticket,
-                kind: cargo.kind,
+                membership,
+                kind: payload.kind,
                 blocks,
                 charged: Cell::default(),
                 failed: None,
             },
-            body: cargo.body,
+            body: payload.body,
         }
     }
 
     /// Hands what a task of this thread has left to the scheduler.
-    pub(super) fn pick_up(&mut self, site: &mut Site<E>, badge: &Badge) -> Result<(), ScopeError> {
+    pub(super) fn pick_up(
+        &mut self,
+        site: &mut WorkerContext<E>,
+        badge: &Badge,
+    ) -> Result<(), ScopeError> {
         self.report.work += site.charged;
         site.charged = 0;
         for (ancestry, task) in site.forked.drain(..) {
-            self.put(&badge.ticket, badge.kind, ancestry, task)?;
+            self.put(&badge.membership, badge.kind, ancestry, task)?;
         }
         for value in site.results.drain(..) {
             let kind = badge.kind;
             self.scheduler
-                .produced(&badge.ticket, Outcome { kind, value });
+                .produced(&badge.membership, TaskResult { kind, value });
         }
         self.post_messages(site.messages.drain(..))
     }
@@ -266,20 +271,20 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// Puts a task that another, of that kind, has forked into that one's group, or one that it made.
     pub(super) fn put(
         &mut self,
-        parent: &Ticket,
+        parent: &Membership,
         kind: u16,
         ancestry: Option<Arc<Ancestry>>,
         body: Box<dyn Erased<E>>,
     ) -> Result<(), ScopeError> {
-        let cargo = self.cargo(body, Some(kind))?;
+        let payload = self.payload(body, Some(kind))?;
         match ancestry {
             None => {
                 self.report.hyperforks += 1;
-                self.scheduler.fork(parent.clone(), cargo);
+                self.scheduler.fork(parent.clone(), payload);
             }
             Some(ancestry) => {
-                let ticket = self.scheduler.ticket(&ancestry, Some(parent));
-                self.scheduler.fork(ticket, cargo);
+                let membership = self.scheduler.membership(&ancestry, Some(parent));
+                self.scheduler.fork(membership, payload);
             }
         }
         Ok(())
@@ -288,10 +293,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     /// A task of this thread waits for a result of a group that it made.
     pub(super) fn wait_for(
         &mut self,
-        site: &mut Site<E>,
+        site: &mut WorkerContext<E>,
         badge: &Badge,
         group: &Arc<Ancestry>,
-    ) -> Result<Option<Outcome>, ScopeError> {
+    ) -> Result<Option<TaskResult>, ScopeError> {
         let (begin, away) = (self.comm.now(), self.away);
         let charged = site.charged;
         self.pick_up(site, badge)?;
@@ -344,8 +349,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                         handle.begins.pop_front();
                     }
                     let job = ahead.or_else(|| {
-                        let (ticket, cargo) = self.task_for(index)?;
-                        Some(self.job(ticket, cargo))
+                        let (membership, payload) = self.task_for(index)?;
+                        Some(self.job(membership, payload))
                     });
                     job.map(Order::Run)
                 }
@@ -357,7 +362,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                         Some(Order::Joined(None))
                     } else {
                         let task = self.scheduler.next_task(Some(ancestry.group()));
-                        task.map(|(ticket, cargo)| Order::Run(self.job(ticket, cargo)))
+                        task.map(|(membership, payload)| Order::Run(self.job(membership, payload)))
                     }
                 }
             };
@@ -408,9 +413,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             && self.workers[index].frames.len() == 1
             && lock(&self.workers[index].ahead).len() < MOST_AHEAD
             && self.scheduler.pool_len() > plenty
-            && let Some((ticket, cargo)) = self.task_for(index)
+            && let Some((membership, payload)) = self.task_for(index)
         {
-            let job = self.job(ticket, cargo);
+            let job = self.job(membership, payload);
             let begin = self.begin_of(index + self.first_thread(), &job);
             let handle = &mut self.workers[index];
             handle.begins.push_back(begin);
@@ -419,7 +424,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// A task for a worker that is a thread: the first worker of a rank, be it a thread or the body's, takes the newest.
-    fn task_for(&mut self, index: usize) -> Option<(Ticket, Cargo<E>)> {
+    fn task_for(&mut self, index: usize) -> Option<(Membership, Payload<E>)> {
         if index + self.first_thread() == 0 {
             self.scheduler.next_task(None)
         } else {
@@ -477,7 +482,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         self.report.busy[worker] += slice.busy;
         self.report.work += slice.charged;
         for (ancestry, task) in slice.forked {
-            self.put(&slice.ticket, slice.kind, ancestry, task)?;
+            self.put(&slice.membership, slice.kind, ancestry, task)?;
         }
         // When it ended, not when this thread came to hear of it.
         let ended = self.comm.now().saturating_sub(slice.ended.elapsed());
@@ -487,12 +492,12 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let worker = worker as u16;
         if let Some(piece) = slice.piece {
             self.recorder.record(at, What::Split { worker });
-            self.scheduler.split_off(&slice.ticket, piece);
+            self.scheduler.split_off(&slice.membership, piece);
         }
         for value in slice.results {
             let kind = slice.kind;
             self.scheduler
-                .produced(&slice.ticket, Outcome { kind, value });
+                .produced(&slice.membership, TaskResult { kind, value });
         }
         self.post_messages(slice.messages.into_iter())?;
         if slice.done {
@@ -508,7 +513,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             if let Some(begin) = next {
                 self.recorder.record(at, begin);
             }
-            self.scheduler.finished(&slice.ticket);
+            self.scheduler.finished(&slice.membership);
         }
         Ok(())
     }

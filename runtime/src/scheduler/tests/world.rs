@@ -137,7 +137,7 @@ pub(super) struct Bounds<'a> {
 
 #[derive(Clone)]
 struct Frame {
-    ticket: Ticket,
+    membership: Membership,
     piece: Piece,
     /// The group it waits for, and what of it is still to come.
     waits: Option<(Arc<Ancestry>, BTreeSet<Id>)>,
@@ -181,12 +181,12 @@ impl RankState {
         let mut other = |ancestry: &mut Arc<Ancestry>| *ancestry = ancestry.copy(&mut copies);
         let machine = &mut place.machine;
         let entries = machine.pool.iter_mut();
-        entries.for_each(|entry| other(&mut entry.ticket.ancestry));
+        entries.for_each(|entry| other(&mut entry.membership.ancestry));
         machine.collective.iter_mut().for_each(&mut other);
         machine.leases.relink(&mut other);
         machine.ancestries.relink(&mut other);
         for frame in &mut place.stack {
-            other(&mut frame.ticket.ancestry);
+            other(&mut frame.membership.ancestry);
             frame
                 .waits
                 .iter_mut()
@@ -200,7 +200,10 @@ impl RankState {
     fn fingerprint(&self) -> u64 {
         let mut hash = Hash::default();
         let machine = &self.machine;
-        let frames = self.stack.iter().map(|f| (&f.ticket, f.piece, &f.waits));
+        let frames = self
+            .stack
+            .iter()
+            .map(|f| (&f.membership, f.piece, &f.waits));
         let essence = (
             (
                 &machine.pool,
@@ -457,9 +460,9 @@ impl<'a> World<'a> {
             }
         };
         let place = own(&mut self.places, rank);
-        if let Some((ticket, piece)) = place.machine.next_task(within) {
+        if let Some((membership, piece)) = place.machine.next_task(within) {
             place.stack.push(Frame {
-                ticket,
+                membership,
                 piece,
                 waits: None,
             });
@@ -500,8 +503,10 @@ impl<'a> World<'a> {
             let mut done = true;
             match *deed {
                 Deed::Fork(_, id) => {
-                    let ticket = place.machine.ticket(&ancestry, None);
-                    place.machine.fork(ticket.clone(), Piece { id, stage: 0 });
+                    let membership = place.machine.membership(&ancestry, None);
+                    place
+                        .machine
+                        .fork(membership.clone(), Piece { id, stage: 0 });
                 }
                 Deed::Cancel(_) => {
                     place.machine.cancel(&ancestry);
@@ -543,11 +548,11 @@ impl<'a> World<'a> {
             match stage {
                 Stage::Hyperfork(ids) => {
                     ids.iter()
-                        .for_each(|id| machine.fork(frame.ticket.clone(), new(id)));
+                        .for_each(|id| machine.fork(frame.membership.clone(), new(id)));
                 }
-                Stage::SplitOff(id) => machine.split_off(&frame.ticket, new(id)),
+                Stage::SplitOff(id) => machine.split_off(&frame.membership, new(id)),
                 Stage::CancelOwnGroup => {
-                    let ancestry = Arc::clone(frame.ticket.ancestry());
+                    let ancestry = Arc::clone(frame.membership.ancestry());
                     machine.cancel(&ancestry);
                     self.cancelled.insert(ancestry.group());
                 }
@@ -560,16 +565,17 @@ impl<'a> World<'a> {
                 Stage::SetDown => {
                     if let Some(mut frame) = place.stack.pop() {
                         frame.piece.stage += 1;
-                        machine.put_back(frame.ticket, frame.piece);
+                        machine.put_back(frame.membership, frame.piece);
                     }
                     return;
                 }
                 Stage::Join(ids) | Stage::JoinCancelled(ids) | Stage::Drop(ids) => {
-                    let ancestry = rooted(rank as u32, place.made, Some(frame.ticket.ancestry()));
+                    let ancestry =
+                        rooted(rank as u32, place.made, Some(frame.membership.ancestry()));
                     place.made += 1;
                     for id in ids {
-                        let ticket = machine.ticket(&ancestry, Some(&frame.ticket));
-                        machine.fork(ticket.clone(), new(id));
+                        let membership = machine.membership(&ancestry, Some(&frame.membership));
+                        machine.fork(membership.clone(), new(id));
                     }
                     if let Stage::JoinCancelled(_) = stage {
                         machine.cancel(&ancestry);
@@ -587,9 +593,12 @@ impl<'a> World<'a> {
             }
             frame.piece.stage += 1;
         }
-        if let Some(Frame { ticket, piece, .. }) = place.stack.pop() {
-            machine.produced(&ticket, piece.id);
-            machine.finished(&ticket);
+        if let Some(Frame {
+            membership, piece, ..
+        }) = place.stack.pop()
+        {
+            machine.produced(&membership, piece.id);
+            machine.finished(&membership);
             let first = self.finished.insert(piece.id);
             assert!(first, "{} ran twice", piece.id);
         }
@@ -649,9 +658,9 @@ impl<'a> World<'a> {
     fn tasks(&self) -> impl Iterator<Item = (GroupId, Id)> {
         let here = self.places.iter().flat_map(|place| {
             let pooled = place.machine.pool.iter();
-            let pooled = pooled.map(|entry| (entry.ticket.ancestry.group(), entry.task.id));
+            let pooled = pooled.map(|entry| (entry.membership.ancestry.group(), entry.task.id));
             let running = place.stack.iter();
-            pooled.chain(running.map(|frame| (frame.ticket.ancestry.group(), frame.piece.id)))
+            pooled.chain(running.map(|frame| (frame.membership.ancestry.group(), frame.piece.id)))
         });
         let bundles = self
             .links

@@ -9,14 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
+use crate::context::Desk;
+use crate::registry::Registry;
 use crate::scheduler::message::SchedulerMessage;
-use crate::scheduler::{Ticket, Work};
-use crate::task::{Desk, Erased, Failure, Found, Registry, TaskError};
+use crate::scheduler::{Membership, Work};
+use crate::task::{Erased, Failure, Found, TaskError};
 use crate::trace::Detail;
 use crate::wire::guarded;
 
 /// A task in a pool.
-pub(crate) struct Cargo<E: ?Sized> {
+pub(crate) struct Payload<E: ?Sized> {
     /// Its kind's number in the registry.
     pub(crate) kind: u16,
     pub(crate) body: Box<dyn Erased<E>>,
@@ -24,7 +26,7 @@ pub(crate) struct Cargo<E: ?Sized> {
     needs: Option<Box<[BlockName]>>,
 }
 
-impl<E: ?Sized> Cargo<E> {
+impl<E: ?Sized> Payload<E> {
     /// A task as it comes to the pool of a rank.
     pub(crate) fn new(kind: u16, body: Box<dyn Erased<E>>, rank: Rank) -> Self {
         match guarded(|| body.needs()) {
@@ -57,7 +59,7 @@ impl<E: ?Sized> Cargo<E> {
 
 /// What a running task's rank knows of it.
 pub(crate) struct Badge {
-    pub(crate) ticket: Ticket,
+    pub(crate) membership: Membership,
     pub(crate) kind: u16,
     pub(crate) blocks: Vec<(BlockName, Bytes)>,
     /// Units that it charged here, in all its slices.
@@ -73,12 +75,12 @@ pub(crate) struct Job<E: ?Sized> {
 }
 
 /// A result on its home rank or on its way there.
-pub(crate) struct Outcome {
+pub(crate) struct TaskResult {
     pub(crate) kind: u16,
     pub(crate) value: Found,
 }
 
-impl Outcome {
+impl TaskResult {
     /// The result as its joiner wants it.
     pub(crate) fn typed<O: Send + 'static>(self) -> Result<O, TaskError> {
         let value = self.value.map_err(|error| *error)?.downcast::<O>();
@@ -86,13 +88,13 @@ impl Outcome {
     }
 }
 
-impl<E: ?Sized> Work<Outcome> for Cargo<E> {
+impl<E: ?Sized> Work<TaskResult> for Payload<E> {
     fn needs(&self) -> &[BlockName] {
         self.needs.as_deref().unwrap_or_default()
     }
 
-    fn refused(&self, rank: Rank, why: BlockError) -> Outcome {
-        Outcome {
+    fn refused(&self, rank: Rank, why: BlockError) -> TaskResult {
+        TaskResult {
             kind: self.kind,
             value: Err(Box::new(TaskError {
                 task: self.body.name().to_owned(),
@@ -105,14 +107,14 @@ impl<E: ?Sized> Work<Outcome> for Cargo<E> {
 
 /// A task as it travels.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Parcel {
+pub(crate) struct EncodedTask {
     kind: u16,
     body: Result<Bytes, TaskError>,
 }
 
 /// A result as it travels.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Receipt {
+pub(crate) struct EncodedResult {
     kind: u16,
     value: Result<Bytes, Box<TaskError>>,
 }
@@ -153,17 +155,17 @@ impl<E: ?Sized> Erased<E> for Broken {
 
 /// Makes the tasks and results of a message into bytes, of which each may have at most `longest`.
 pub(crate) fn pack<E: ?Sized>(
-    message: SchedulerMessage<Cargo<E>, Outcome>,
+    message: SchedulerMessage<Payload<E>, TaskResult>,
     registry: &Registry<E>,
     rank: Rank,
     longest: usize,
-) -> SchedulerMessage<Parcel, Receipt> {
-    let task = |cargo: Cargo<E>| {
-        let body = cargo.body.encode(rank, longest).map(Bytes::from);
-        let kind = cargo.kind;
-        Ok::<_, std::convert::Infallible>(Parcel { kind, body })
+) -> SchedulerMessage<EncodedTask, EncodedResult> {
+    let task = |payload: Payload<E>| {
+        let body = payload.body.encode(rank, longest).map(Bytes::from);
+        let kind = payload.kind;
+        Ok::<_, std::convert::Infallible>(EncodedTask { kind, body })
     };
-    let result = |outcome: Outcome| {
+    let result = |outcome: TaskResult| {
         let value = outcome.value.and_then(|value| {
             let bytes = registry.encode_output(outcome.kind, &value, longest);
             bytes.map(Bytes::from).map_err(|(task, what)| {
@@ -172,7 +174,7 @@ pub(crate) fn pack<E: ?Sized>(
             })
         });
         let kind = outcome.kind;
-        Ok(Receipt { kind, value })
+        Ok(EncodedResult { kind, value })
     };
     match message.convert(task, result) {
         Ok(message) => message,
@@ -182,14 +184,14 @@ pub(crate) fn pack<E: ?Sized>(
 
 /// Makes the bytes of a message into tasks and results; the error is a sentence.
 pub(crate) fn unpack<E: ?Sized>(
-    message: SchedulerMessage<Parcel, Receipt>,
+    message: SchedulerMessage<EncodedTask, EncodedResult>,
     registry: &Registry<E>,
     rank: Rank,
-) -> Result<SchedulerMessage<Cargo<E>, Outcome>, String> {
+) -> Result<SchedulerMessage<Payload<E>, TaskResult>, String> {
     message.convert(
-        |parcel| open(parcel, registry, rank),
-        |receipt| {
-            let kind = registry.kind(receipt.kind)?;
+        |encoded| open(encoded, registry, rank),
+        |encoded| {
+            let kind = registry.kind(encoded.kind)?;
             let unreadable = |what| {
                 Box::new(TaskError {
                     task: kind.name.to_owned(),
@@ -197,26 +199,30 @@ pub(crate) fn unpack<E: ?Sized>(
                     cause: Failure::Unreadable(what),
                 })
             };
-            let value = receipt
+            let value = encoded
                 .value
                 .and_then(|bytes| (kind.decode_output)(&bytes).map_err(unreadable));
-            let kind = receipt.kind;
-            Ok(Outcome { kind, value })
+            let kind = encoded.kind;
+            Ok(TaskResult { kind, value })
         },
     )
 }
 
 /// Makes one task of its bytes.
-fn open<E: ?Sized>(parcel: Parcel, registry: &Registry<E>, rank: Rank) -> Result<Cargo<E>, String> {
-    let kind = registry.kind(parcel.kind)?;
+fn open<E: ?Sized>(
+    encoded: EncodedTask,
+    registry: &Registry<E>,
+    rank: Rank,
+) -> Result<Payload<E>, String> {
+    let kind = registry.kind(encoded.kind)?;
     let unreadable = |what| TaskError {
         task: kind.name.to_owned(),
         rank,
         cause: Failure::Unreadable(what),
     };
-    let body = parcel
+    let body = encoded
         .body
         .and_then(|bytes| (kind.decode)(&bytes).map_err(unreadable));
     let body = body.unwrap_or_else(|error| Box::new(Broken(error)));
-    Ok(Cargo::new(parcel.kind, body, rank))
+    Ok(Payload::new(encoded.kind, body, rank))
 }
