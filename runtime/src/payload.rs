@@ -3,13 +3,11 @@
 //! A task that cannot be made into bytes, or be read by the rank that stole it, or say what it needs, fails
 //! like one that panicked: its home gets an error that names it, and everything else goes on.
 
-use std::cell::Cell;
-
 use serde::{Deserialize, Serialize};
 
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
-use crate::context::Desk;
+use crate::context::{GroupCalls, UntypedContext, WorkerContext};
 use crate::registry::Registry;
 use crate::scheduler::message::SchedulerMessage;
 use crate::scheduler::{Membership, Work};
@@ -17,61 +15,84 @@ use crate::task::{Erased, Failure, Found, TaskError};
 use crate::trace::Detail;
 use crate::wire::guarded;
 
-/// A task in a pool.
+/// A task as a rank holds it: in its pool, laid out for a worker, or running.
 pub(crate) struct Payload<E: ?Sized> {
-    /// Its kind's number in the registry.
+    /// The number of its kind in the registry.
     pub(crate) kind: u16,
     pub(crate) body: Box<dyn Erased<E>>,
-    /// What it said that it needs; most need nothing.
-    needs: Option<Box<[BlockName]>>,
+    /// Units that it has charged since a worker took it up.
+    pub(crate) charged: u64,
+    /// The blocks that it said it needs; most tasks need none.
+    needs: Option<Box<Needs>>,
 }
+
+/// The blocks that a task needs, and their bytes once a worker has taken the task up.
+struct Needs {
+    names: Vec<BlockName>,
+    blocks: Vec<(BlockName, Bytes)>,
+}
+
+/// A task that a worker runs or is about to run, with where it belongs.
+pub(crate) type Running<E> = (Membership, Payload<E>);
 
 impl<E: ?Sized> Payload<E> {
     /// A task as it comes to the pool of a rank.
     pub(crate) fn new(kind: u16, body: Box<dyn Erased<E>>, rank: Rank) -> Self {
-        match guarded(|| body.needs()) {
-            Ok(needs) => Self {
-                kind,
-                body,
-                needs: (!needs.is_empty()).then(|| needs.into()),
-            },
-            Err(what) => {
-                let why = format!("while saying what it needs: {what}");
-                Self::failed(kind, body.name(), rank, why)
+        let needs = guarded(|| body.needs());
+        let mut payload = Self {
+            kind,
+            body,
+            charged: 0,
+            needs: None,
+        };
+        match needs {
+            Ok(names) if names.is_empty() => {}
+            Ok(names) => {
+                let blocks = Vec::new();
+                payload.needs = Some(Box::new(Needs { names, blocks }));
             }
+            Err(what) => payload.fail(rank, format!("while saying what it needs: {what}")),
         }
+        payload
     }
 
-    /// In place of a task that panicked before it could run: its error.
-    pub(crate) fn failed(kind: u16, task: &str, rank: Rank, why: String) -> Self {
-        let error = TaskError {
-            task: task.to_owned(),
+    /// Puts an error in the place of a task that panicked while it did not run.
+    pub(crate) fn fail(&mut self, rank: Rank, why: String) {
+        self.body = Box::new(Broken(TaskError {
+            task: self.body.name().to_owned(),
             rank,
             cause: Failure::Panicked(why),
-        };
-        Self {
-            kind,
-            body: Box::new(Broken(error)),
-            needs: None,
+        }));
+    }
+
+    /// The same task as it comes back to the pool: it may need other blocks than before.
+    pub(crate) fn set_down(self, rank: Rank) -> Self {
+        Self::new(self.kind, self.body, rank)
+    }
+
+    /// Gets the blocks that it needs, all of which are here.
+    pub(crate) fn fetch(&mut self, mut get: impl FnMut(&BlockName) -> Option<Bytes>) {
+        if let Some(needs) = &mut self.needs {
+            let here = |name: &BlockName| get(name).map(|bytes| (*name, bytes));
+            needs.blocks = needs.names.iter().filter_map(here).collect();
         }
     }
-}
 
-/// What a running task's rank knows of it.
-pub(crate) struct Badge {
-    pub(crate) membership: Membership,
-    pub(crate) kind: u16,
-    pub(crate) blocks: Vec<(BlockName, Bytes)>,
-    /// Units that it charged here, in all its slices.
-    pub(crate) charged: Cell<u64>,
-    /// What a split panicked with.
-    pub(crate) failed: Option<String>,
-}
-
-/// A task that runs.
-pub(crate) struct Job<E: ?Sized> {
-    pub(crate) badge: Badge,
-    pub(crate) body: Box<dyn Erased<E>>,
+    /// Runs a slice of it on a worker; true when it is done.
+    pub(crate) fn run(
+        &mut self,
+        env: &E,
+        membership: &Membership,
+        worker: &mut WorkerContext<E>,
+        groups: &mut dyn GroupCalls<E>,
+    ) -> bool {
+        (worker.kind, worker.charged_in_all) = (self.kind, self.charged);
+        let blocks = self.needs.as_ref().map_or(&[][..], |needs| &needs.blocks);
+        let context = UntypedContext::new(worker, groups, membership, blocks);
+        let done = self.body.run(env, context);
+        self.charged = worker.charged_in_all;
+        done
+    }
 }
 
 /// A result on its home rank or on its way there.
@@ -90,7 +111,7 @@ impl TaskResult {
 
 impl<E: ?Sized> Work<TaskResult> for Payload<E> {
     fn needs(&self) -> &[BlockName] {
-        self.needs.as_deref().unwrap_or_default()
+        self.needs.as_ref().map_or(&[], |needs| &needs.names)
     }
 
     fn refused(&self, rank: Rank, why: BlockError) -> TaskResult {
@@ -123,8 +144,8 @@ pub(crate) struct EncodedResult {
 struct Broken(TaskError);
 
 impl<E: ?Sized> Erased<E> for Broken {
-    fn run(&mut self, _env: &E, desk: Desk<'_, E>) -> bool {
-        desk.site.results.push(Err(Box::new(self.0.clone())));
+    fn run(&mut self, _env: &E, mut context: UntypedContext<'_, E>) -> bool {
+        context.fail(self.0.clone());
         true
     }
 

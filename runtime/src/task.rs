@@ -4,7 +4,6 @@
 //! what it leaves behind between slices is its own state, so that it can be split, and sent to a thief.
 
 use std::any::{Any, TypeId};
-use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -12,7 +11,7 @@ use thiserror::Error;
 
 use crate::block::{BlockError, BlockName};
 use crate::comm::Rank;
-use crate::context::{Context, Desk};
+use crate::context::{Context, UntypedContext};
 use crate::policy::Split;
 use crate::trace::Detail;
 use crate::wire;
@@ -59,7 +58,7 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
 /// A task whose type is not known, and the results of one.
 pub(crate) trait Erased<E: ?Sized>: Send {
     /// Runs a slice; true when done.
-    fn run(&mut self, env: &E, desk: Desk<'_, E>) -> bool;
+    fn run(&mut self, env: &E, context: UntypedContext<'_, E>) -> bool;
     fn split(&mut self, how: Split) -> Option<Box<dyn Erased<E>>>;
     /// Its bytes, on that rank, if there are at most so many.
     fn encode(&self, rank: Rank, longest: usize) -> Result<Vec<u8>, TaskError>;
@@ -75,11 +74,8 @@ pub(crate) type Value = Box<dyn Any + Send>;
 pub(crate) type Found = Result<Value, Box<TaskError>>;
 
 impl<E: ?Sized, T: Task<E>> Erased<E> for T {
-    fn run(&mut self, env: &E, desk: Desk<'_, E>) -> bool {
-        let mut context = Context {
-            desk,
-            output: PhantomData,
-        };
+    fn run(&mut self, env: &E, context: UntypedContext<'_, E>) -> bool {
+        let mut context = context.typed();
         match Task::run(self, env, &mut context) {
             Step::Done(last) => {
                 context.emit(last);

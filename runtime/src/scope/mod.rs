@@ -22,7 +22,7 @@ use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::{Comm, Rank, Tag};
 use crate::context::WorkerContext;
 use crate::group::Group;
-use crate::payload::{Job, Payload, TaskResult};
+use crate::payload::{Payload, Running, TaskResult};
 use crate::policy::{ScopeOptions, Split};
 use crate::registry::Registry;
 use crate::scheduler::{GroupId, Scheduler};
@@ -54,8 +54,9 @@ pub struct Scope<'a, E: ?Sized> {
     /// Whether this thread is worker 0.
     works: bool,
     /// The task of this thread between two slices.
-    current: Option<Job<E>>,
-    sites: Vec<WorkerContext<E>>,
+    current: Option<Running<E>>,
+    /// Contexts of this thread that no task uses.
+    contexts: Vec<WorkerContext<E>>,
     split_wanted: Arc<AtomicBool>,
     how: Split,
     slice: u32,
@@ -225,7 +226,7 @@ fn run<'a, E: ?Sized + Sync>(
             closed: false,
             works: !options.progress_thread,
             current: None,
-            sites: Vec::new(),
+            contexts: Vec::new(),
             split_wanted: Arc::new(AtomicBool::new(false)),
             how: options.policy.split,
             slice: options.slice.max(1),
@@ -353,11 +354,9 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         }
         self.note(What::JoinBegin);
         let within = ancestry.group();
-        if let Some(job) = self
-            .current
-            .take_if(|job| !job.badge.membership.ancestry().is_within(within))
-        {
-            self.put_back(job);
+        let is_other = |(membership, _): &mut Running<E>| !membership.ancestry().is_within(within);
+        if let Some(running) = self.current.take_if(is_other) {
+            self.put_back(running);
         }
         let joined = loop {
             self.scheduler.waits_in(within);

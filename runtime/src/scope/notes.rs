@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use super::Scope;
-use crate::payload::Job;
+use crate::payload::Payload;
 use crate::trace::{Detail, What};
 use crate::wire;
 
@@ -40,22 +40,22 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// A task was taken up.
-    pub(super) fn note_begin(&mut self, worker: usize, job: &Job<E>) {
-        let begin = self.begin_of(worker, job);
+    pub(super) fn note_begin(&mut self, worker: usize, payload: &Payload<E>) {
+        let begin = self.begin_of(worker, payload);
         self.note(begin);
     }
 
     /// What the beginning of a task looks like.
-    pub(super) fn begin_of(&self, worker: usize, job: &Job<E>) -> What {
+    pub(super) fn begin_of(&self, worker: usize, payload: &Payload<E>) -> What {
         // What it says of itself is no reason to fail.
         let detail = if self.recorder.is_on() {
-            wire::guarded(|| job.body.detail()).unwrap_or_default()
+            wire::guarded(|| payload.body.detail()).unwrap_or_default()
         } else {
             Detail::default()
         };
         What::TaskBegin {
             worker: worker as u16,
-            kind: job.badge.kind,
+            kind: payload.kind,
             depth: detail.depth,
             of: detail.of,
         }

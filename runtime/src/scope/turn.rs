@@ -161,12 +161,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             SchedulerMessage::StealRequest(within) => {
                 // Split now what runs here, or the thief gets nothing.
                 if self.scheduler.wants_split_on_request()
-                    && let Some(mut job) = self.current.take()
+                    && let Some(mut running) = self.current.take()
                 {
-                    if within.is_none_or(|group| job.badge.membership.ancestry().is_within(group)) {
-                        self.split_job(&mut job);
+                    let ancestry = running.0.ancestry();
+                    if within.is_none_or(|group| ancestry.is_within(group)) {
+                        self.split_off(&mut running);
                     }
-                    self.current = Some(job);
+                    self.current = Some(running);
                 }
                 false
             }

@@ -1,6 +1,5 @@
 //! Tasks and those who run them: this thread between messages, and workers that are other threads.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +7,9 @@ use std::{iter, panic};
 
 use super::notes::end_of;
 use super::{Scope, ScopeError};
-use crate::comm::Rank;
-use crate::context::{GroupCalls, Stopped, WorkerContext};
-use crate::payload::{Badge, Job, Payload, TaskResult};
-use crate::scheduler::{Ancestry, GroupId, Membership, Work as _};
+use crate::context::{GroupCalls, SliceOutput, Stopped, WorkerContext};
+use crate::payload::{Running, TaskResult};
+use crate::scheduler::{Ancestry, GroupId, Membership};
 use crate::sync::{AtomicBool, Ordering, Sender};
 use crate::task::Erased;
 use crate::trace::What;
@@ -75,14 +73,15 @@ impl<E: ?Sized + Sync> GroupCalls<E> for Scope<'_, E> {
 
     fn next(
         &mut self,
-        site: &mut WorkerContext<E>,
-        badge: &Badge,
+        worker: &mut WorkerContext<E>,
+        membership: &Membership,
         group: &Arc<Ancestry>,
     ) -> Option<TaskResult> {
-        self.wait_for(site, badge, group).unwrap_or_else(|error| {
-            self.failure = Some(error);
-            panic::resume_unwind(Box::new(Stopped))
-        })
+        self.wait_for(worker, membership, group)
+            .unwrap_or_else(|error| {
+                self.failure = Some(error);
+                panic::resume_unwind(Box::new(Stopped))
+            })
     }
 
     fn cancel(&mut self, group: &Arc<Ancestry>) {
@@ -108,22 +107,22 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         let (mut units, mut tasks) = (0, 0);
         let mut busy = Duration::ZERO;
         while tasks < most && units < u64::from(self.slice) {
-            let job = match self.current.take() {
-                Some(job) => job,
+            let running = match self.current.take() {
+                Some(running) => running,
                 None => match self.scheduler.next_task(within) {
-                    Some((membership, payload)) => {
-                        let job = self.job(membership, payload);
+                    Some(task) => {
+                        let running = self.take_up(task);
                         if recording {
-                            let begin = self.begin_of(0, &job);
+                            let begin = self.begin_of(0, &running.1);
                             self.recorder.record(lap.begin, begin);
                         }
-                        job
+                        running
                     }
                     None => break,
                 },
             };
             tasks += 1;
-            let charged = self.slice(job)?;
+            let charged = self.slice(running)?;
             units += charged.units;
             if recording {
                 // Each by itself, though in one turn: the clock is read once a task.
@@ -164,112 +163,89 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// Runs a task for a slice.
-    pub(super) fn slice(&mut self, mut job: Job<E>) -> Result<Charged, ScopeError> {
-        let mut site = self.sites.pop().unwrap_or_else(|| {
+    pub(super) fn slice(&mut self, mut running: Running<E>) -> Result<Charged, ScopeError> {
+        let mut context = self.contexts.pop().unwrap_or_else(|| {
             let wanted = Arc::clone(&self.split_wanted);
             WorkerContext::new(self.comm.rank(), 0, self.slice, wanted)
         });
         let env = self.env;
-        let ran = run_slice(&mut job, env, &mut site, self);
+        let ran = run_slice(&mut running, env, &mut context, self);
         if ran == Ran::Stopped {
             let failure = self.failure.take();
             return Err(failure.unwrap_or_else(|| ScopeError::Body("its tasks stopped".to_owned())));
         }
-        let units = site.charged;
-        self.heard.ran = Some(job.badge.kind);
+        let (membership, payload) = &mut running;
+        self.heard.ran = Some(payload.kind);
         let charged = Charged {
-            units,
-            in_all: job.badge.charged.get(),
+            units: context.output.charged,
+            in_all: payload.charged,
             done: ran == Ran::Done,
         };
-        self.pick_up(&mut site, &job.badge)?;
-        self.sites.push(site);
+        self.pick_up(membership, payload.kind, &mut context.output)?;
+        self.contexts.push(context);
         if charged.done {
             self.report.tasks += 1;
-            self.scheduler.finished(&job.badge.membership);
+            self.scheduler.finished(membership);
             return Ok(charged);
         }
         if self.split_wanted.load(Ordering::Relaxed) {
             self.split_wanted.store(false, Ordering::Relaxed);
-            self.split_job(&mut job);
+            self.split_off(&mut running);
         }
-        self.current = Some(job);
+        self.current = Some(running);
         Ok(charged)
     }
 
     /// Splits a task that is between two slices.
-    pub(super) fn split_job(&mut self, job: &mut Job<E>) {
-        if let Some(piece) = split(job, self.how, self.comm.rank()) {
+    pub(super) fn split_off(&mut self, (membership, payload): &mut Running<E>) {
+        if let Some(piece) = split(payload, self.how, self.comm.rank()) {
             self.note(What::Split { worker: 0 });
-            self.scheduler.split_off(&job.badge.membership, piece);
+            self.scheduler.split_off(membership, piece);
         }
     }
 
-    pub(super) fn put_back(&mut self, job: Job<E>) {
-        self.note_end(0, job.badge.charged.get());
-        self.set_down(job);
+    /// Puts the task of this thread, which has begun, back into the pool.
+    pub(super) fn put_back(&mut self, running: Running<E>) {
+        self.note_end(0, running.1.charged);
+        self.set_down(running);
     }
 
     /// Puts a task that does not run into the pool.
-    fn set_down(&mut self, job: Job<E>) {
-        let (kind, rank) = (job.badge.kind, self.comm.rank());
-        let payload = match job.badge.failed {
-            Some(why) => Payload::failed(kind, job.body.name(), rank, why),
-            None => Payload::new(kind, job.body, rank),
-        };
-        self.scheduler.put_back(job.badge.membership, payload);
+    fn set_down(&mut self, (membership, payload): Running<E>) {
+        let payload = payload.set_down(self.comm.rank());
+        self.scheduler.put_back(membership, payload);
     }
 
-    /// Makes a task ready to run.
-    pub(super) fn job(&mut self, membership: Membership, payload: Payload<E>) -> Job<E> {
-        let mut blocks = Vec::new();
-        for name in payload.needs() {
-            // The scheduler has seen that it is here.
-            blocks.extend(self.scheduler.block(name).map(|bytes| (*name, bytes)));
-        }
-        Job {
-            badge: Badge {
-                membership,
-                kind: payload.kind,
-                blocks,
-                charged: Cell::default(),
-                failed: None,
-            },
-            body: payload.body,
-        }
+    /// Makes a task of the pool ready to run.
+    pub(super) fn take_up(&mut self, (membership, mut payload): Running<E>) -> Running<E> {
+        // The scheduler has seen that all its blocks are here.
+        payload.fetch(|name| self.scheduler.block(name));
+        (membership, payload)
     }
 
-    /// Hands what a task of this thread has left to the scheduler.
-    pub(super) fn pick_up(
+    /// Hands what a task of that kind has left to the scheduler.
+    fn pick_up(
         &mut self,
-        site: &mut WorkerContext<E>,
-        badge: &Badge,
+        membership: &Membership,
+        kind: u16,
+        output: &mut SliceOutput<E>,
     ) -> Result<(), ScopeError> {
-        self.report.work += site.charged;
-        site.charged = 0;
-        for (ancestry, task) in site.forked.drain(..) {
-            self.put(&badge.membership, badge.kind, ancestry, task)?;
+        self.report.work += std::mem::take(&mut output.charged);
+        for (group, task) in output.forked.drain(..) {
+            self.put(membership, kind, group, task)?;
         }
-        for value in site.results.drain(..) {
-            let kind = badge.kind;
-            self.scheduler
-                .produced(&badge.membership, TaskResult { kind, value });
+        for value in output.results.drain(..) {
+            let result = TaskResult { kind, value };
+            self.scheduler.produced(membership, result);
         }
-        self.post_messages(site.messages.drain(..))
-    }
-
-    fn post_messages(
-        &mut self,
-        messages: impl Iterator<Item = (Rank, Vec<u8>)>,
-    ) -> Result<(), ScopeError> {
-        for (to, item) in messages {
-            self.scheduler.post_message(to, item)?;
+        for (to, message) in output.posted.drain(..) {
+            self.scheduler.post_message(to, message)?;
         }
         Ok(())
     }
 
     /// Puts a task that another, of that kind, has forked into that one's group, or one that it made.
-    pub(super) fn put(
+    fn put(
         &mut self,
         parent: &Membership,
         kind: u16,
@@ -291,15 +267,15 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// A task of this thread waits for a result of a group that it made.
-    pub(super) fn wait_for(
+    fn wait_for(
         &mut self,
-        site: &mut WorkerContext<E>,
-        badge: &Badge,
+        worker: &mut WorkerContext<E>,
+        membership: &Membership,
         group: &Arc<Ancestry>,
     ) -> Result<Option<TaskResult>, ScopeError> {
         let (begin, away) = (self.comm.now(), self.away);
-        let charged = site.charged;
-        self.pick_up(site, badge)?;
+        let charged = worker.output.charged;
+        self.pick_up(membership, worker.kind, &mut worker.output)?;
         if charged > 0 {
             self.report.busy[0] += self.comm.compute(charged, Duration::ZERO);
         }
@@ -318,8 +294,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             }
         };
         self.scheduler.ends_waiting();
-        if let Some(job) = self.current.take() {
-            self.put_back(job);
+        if let Some(running) = self.current.take() {
+            self.put_back(running);
         }
         self.note(What::WaitEnd { worker: 0 });
         // What tasks that it ran meanwhile waited is within this.
@@ -348,11 +324,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     if ahead.is_some() {
                         handle.begins.pop_front();
                     }
-                    let job = ahead.or_else(|| {
-                        let (membership, payload) = self.task_for(index)?;
-                        Some(self.job(membership, payload))
+                    let running = ahead.or_else(|| {
+                        let task = self.task_for(index)?;
+                        Some(self.take_up(task))
                     });
-                    job.map(Order::Run)
+                    running.map(Order::Run)
                 }
                 Some(Frame::WaitsIn(ancestry)) => {
                     let ancestry = Arc::clone(ancestry);
@@ -362,7 +338,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                         Some(Order::Joined(None))
                     } else {
                         let task = self.scheduler.next_task(Some(ancestry.group()));
-                        task.map(|(membership, payload)| Order::Run(self.job(membership, payload)))
+                        task.map(|task| Order::Run(self.take_up(task)))
                     }
                 }
             };
@@ -373,10 +349,10 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                     idle |= !handle.is_busy();
                     continue;
                 }
-                Some(Order::Run(job)) => {
+                Some(Order::Run((_, payload))) => {
                     handle.at = now;
                     handle.frames.push(Frame::Runs);
-                    self.note_begin(index + self.first_thread(), job);
+                    self.note_begin(index + self.first_thread(), payload);
                 }
                 Some(Order::Joined(_)) => {
                     handle.at = now;
@@ -413,18 +389,18 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             && self.workers[index].frames.len() == 1
             && lock(&self.workers[index].ahead).len() < MOST_AHEAD
             && self.scheduler.pool_len() > plenty
-            && let Some((membership, payload)) = self.task_for(index)
+            && let Some(task) = self.task_for(index)
         {
-            let job = self.job(membership, payload);
-            let begin = self.begin_of(index + self.first_thread(), &job);
+            let running = self.take_up(task);
+            let begin = self.begin_of(index + self.first_thread(), &running.1);
             let handle = &mut self.workers[index];
             handle.begins.push_back(begin);
-            lock(&handle.ahead).push_back(job);
+            lock(&handle.ahead).push_back(running);
         }
     }
 
     /// A task for a worker that is a thread: the first worker of a rank, be it a thread or the body's, takes the newest.
-    fn task_for(&mut self, index: usize) -> Option<(Membership, Payload<E>)> {
+    fn task_for(&mut self, index: usize) -> Option<Running<E>> {
         if index + self.first_thread() == 0 {
             self.scheduler.next_task(None)
         } else {
@@ -442,11 +418,11 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     fn take_back_from(&mut self, index: usize) {
         let handle = &mut self.workers[index];
         let last = || lock(&handle.ahead).pop_back();
-        let jobs: Vec<Job<E>> = iter::from_fn(last).collect();
+        let tasks: Vec<Running<E>> = iter::from_fn(last).collect();
         // The first may be of one that it has taken up.
-        handle.begins.truncate(handle.begins.len() - jobs.len());
-        for job in jobs.into_iter().rev() {
-            self.set_down(job);
+        handle.begins.truncate(handle.begins.len() - tasks.len());
+        for running in tasks.into_iter().rev() {
+            self.set_down(running);
         }
     }
 
@@ -478,12 +454,9 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// Hands what a slice of another thread left to the scheduler.
-    pub(super) fn take(&mut self, worker: usize, slice: SliceReport<E>) -> Result<(), ScopeError> {
+    fn take(&mut self, worker: usize, mut slice: SliceReport<E>) -> Result<(), ScopeError> {
         self.report.busy[worker] += slice.busy;
-        self.report.work += slice.charged;
-        for (ancestry, task) in slice.forked {
-            self.put(&slice.membership, slice.kind, ancestry, task)?;
-        }
+        self.pick_up(&slice.membership, slice.kind, &mut slice.output)?;
         // When it ended, not when this thread came to hear of it.
         let ended = self.comm.now().saturating_sub(slice.ended.elapsed());
         let handle = worker - self.first_thread();
@@ -494,12 +467,6 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.recorder.record(at, What::Split { worker });
             self.scheduler.split_off(&slice.membership, piece);
         }
-        for value in slice.results {
-            let kind = slice.kind;
-            self.scheduler
-                .produced(&slice.membership, TaskResult { kind, value });
-        }
-        self.post_messages(slice.messages.into_iter())?;
         if slice.done {
             self.report.tasks += 1;
             let handle = &mut self.workers[handle];
@@ -508,7 +475,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             if slice.goes_on {
                 handle.frames.push(Frame::Runs);
             }
-            let end = end_of(usize::from(worker), slice.in_all);
+            let end = end_of(usize::from(worker), slice.charged_in_all);
             self.recorder.record(at, end);
             if let Some(begin) = next {
                 self.recorder.record(at, begin);
