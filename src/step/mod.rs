@@ -38,7 +38,6 @@ mod detect;
 mod edges;
 mod elements;
 mod error;
-mod fault;
 mod geometry;
 pub mod impulses;
 mod letter;
