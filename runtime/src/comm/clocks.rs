@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::comm::virtual_time::{self, Link, Network, VirtualOptions};
-    use crate::comm::{Collectives as _, Message, threads};
+    use crate::comm::{Collectives as _, CommWrapper, threads};
 
     /// A rank whose clock is not that of the others: it began at another time and runs faster.
     struct Skewed<'a> {
@@ -179,39 +179,17 @@ mod tests {
         }
     }
 
-    impl Comm for Skewed<'_> {
-        fn rank(&self) -> Rank {
-            self.inner.rank()
+    impl CommWrapper for Skewed<'_> {
+        fn inner(&self) -> &dyn Comm {
+            self.inner
         }
-        fn size(&self) -> usize {
-            self.inner.size()
+
+        fn inner_mut(&mut self) -> &mut dyn Comm {
+            self.inner
         }
-        fn now(&self) -> Duration {
+
+        fn wrapped_now(&self) -> Duration {
             self.show(self.inner.now())
-        }
-        fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
-            self.inner.send(to, tag, bytes)
-        }
-        fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
-            self.inner.try_recv(tag)
-        }
-        fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError> {
-            self.inner.recv_from(from, tag)
-        }
-        fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
-            self.inner.wait(at_most)
-        }
-        fn close(&mut self, tag: Tag) {
-            self.inner.close(tag);
-        }
-        fn reopen(&mut self, tag: Tag) {
-            self.inner.reopen(tag);
-        }
-        fn next_epoch(&mut self) -> u32 {
-            self.inner.next_epoch()
-        }
-        fn abort(&mut self, reason: &str) {
-            self.inner.abort(reason);
         }
     }
 

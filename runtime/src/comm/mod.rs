@@ -17,10 +17,12 @@ mod results;
 pub mod solo;
 pub mod threads;
 pub mod virtual_time;
+mod wrapper;
 
 pub use clocks::{ClockMap, ClockReading, read_clocks};
 pub use collectives::{Collectives, GATHER_FACTOR, POSTED_UP_TO, all_reduce, collective_name};
 pub use mailbox::Mailbox;
+pub use wrapper::CommWrapper;
 
 use std::time::Duration;
 

@@ -6,6 +6,7 @@
 
 pub mod interval;
 mod paper;
+mod rule;
 pub mod split;
 pub mod victims;
 

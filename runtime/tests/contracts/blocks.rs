@@ -1,6 +1,6 @@
 //! Published blocks: read on every rank, fetched once, bounded, replaced, waited for without standing still.
 
-use crate::common::{Ended, on_threads, on_virtual, rough, seeded, total, values};
+use crate::common::{Ended, on_threads, on_virtual, rough, seeded, threaded, total, values};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Rank;
 use weft_runtime::comm::virtual_time::{Link, Network, VirtualOptions};
@@ -86,19 +86,14 @@ fn a_block_is_fetched_once_by_each_rank_that_reads_it() {
         assert!(readers.len() > 1);
     }
     assert!(by_others > 0);
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (4, 1, false),
         (3, 3, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         let ended = on_threads(ranks, &options, &registry, || (), |s| read_all(s, 8, 3000));
         assert!(fetches(&ended).iter().all(|&n| n <= 8));
         values(ended);
@@ -231,18 +226,13 @@ fn newer_versions_replace_older_ones() {
         }
         Ok(())
     };
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (4, 2, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         values(on_threads(ranks, &options, &registry, || (), body));
     }
     for seed in 0..20 {
@@ -296,19 +286,14 @@ fn tasks_of_nested_and_rooted_groups_read_too() {
         }
         Ok(())
     };
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 2, false),
         (3, 1, false),
         (3, 2, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         values(on_threads(ranks, &options, &registry, || (), body));
     }
     for seed in 0..20 {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Ended, on_threads, on_virtual, rough, seeded, total, values};
+use crate::common::{Ended, on_threads, on_virtual, rough, seeded, threaded, total, values};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Rank;
-use weft_runtime::{Context, Registry, Scope, ScopeError, ScopeOptions, Step, Task};
+use weft_runtime::{Context, Registry, Scope, ScopeError, Step, Task};
 
 /// Looks for a number; the tasks that look for more of them than are left wait.
 #[derive(Clone, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ fn the_first_that_is_found_ends_the_search_everywhere() {
     let registry = Registry::new().with::<Search>();
     for (rooted, cancels) in [(false, false), (false, true), (true, false), (true, true)] {
         let body = |s: &mut Scope<'_, ()>| first_found(s, rooted, cancels);
-        for (ranks, workers, progress_thread) in [
+        for (ranks, options) in threaded([
             (1, 1, false),
             (2, 1, false),
             (4, 1, false),
@@ -103,12 +103,7 @@ fn the_first_that_is_found_ends_the_search_everywhere() {
             (1, 1, true),
             (3, 1, true),
             (2, 2, true),
-        ] {
-            let options = ScopeOptions {
-                workers,
-                progress_thread,
-                ..ScopeOptions::default()
-            };
+        ]) {
             let found = values(on_threads(ranks, &options, &registry, || (), body));
             assert_eq!(found.iter().sum::<u64>(), SPACE / 3);
         }
@@ -240,19 +235,14 @@ fn running_tasks_are_told_on_every_rank_and_other_groups_go_on() {
     let registry = Registry::new().with::<Endless>().with::<Search>();
     for (rooted, cancels) in [(false, false), (false, true), (true, false), (true, true)] {
         let body = |s: &mut Scope<'_, ()>| endless(s, rooted, cancels);
-        for (ranks, workers, progress_thread) in [
+        for (ranks, options) in threaded([
             (6, 1, false),
             (1, 7, false),
             (3, 3, false),
             (6, 1, true),
             (1, 7, true),
             (3, 3, true),
-        ] {
-            let options = ScopeOptions {
-                workers,
-                progress_thread,
-                ..ScopeOptions::default()
-            };
+        ]) {
             values(on_threads(ranks, &options, &registry, || (), body));
         }
         let mut told = BTreeSet::new();
@@ -292,19 +282,14 @@ fn a_cancelled_group_takes_nothing_more() {
         assert_eq!(s.join(&last)?, None);
         Ok(())
     };
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (4, 1, false),
         (2, 2, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         let ended = on_threads(ranks, &options, &registry, || (), body);
         assert!(total(&ended, |r| r.dropped) >= 6 * ranks as u64);
         values(ended);

@@ -2,7 +2,9 @@
 
 use std::sync::Mutex;
 
-use crate::common::{Ended, Limited, on_threads, on_virtual, rough, seeded, values, workers};
+use crate::common::{
+    Ended, Limited, on_threads, on_virtual, rough, seeded, threaded, values, workers,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{self, LaunchError};
@@ -200,19 +202,14 @@ fn a_task_that_goes_wrong_is_an_error_of_its_join() {
         }
     }
     for when in [Never, Runs, SaysNeeds] {
-        for (ranks, workers, progress_thread) in [
+        for (ranks, options) in threaded([
             (2, 1, false),
             (4, 1, false),
             (2, 3, false),
             (2, 1, true),
             (3, 1, true),
             (2, 2, true),
-        ] {
-            let options = ScopeOptions {
-                workers,
-                progress_thread,
-                ..ScopeOptions::default()
-            };
+        ]) {
             let body = |s: &mut Scope<'_, ()>| post(s, when);
             check(
                 when,
@@ -307,19 +304,14 @@ fn a_task_that_forks_an_unknown_kind_ends_the_scope() {
             while s.join(&group)?.is_some() {}
             Ok(())
         };
-        for (ranks, workers, progress_thread) in [
+        for (ranks, options) in threaded([
             (1, 1, false),
             (1, 3, false),
             (3, 2, false),
             (1, 1, true),
             (3, 1, true),
             (2, 2, true),
-        ] {
-            let options = ScopeOptions {
-                workers,
-                progress_thread,
-                ..ScopeOptions::default()
-            };
+        ]) {
             only_one_knows(&on_threads(ranks, &options, &registry, || (), body), is_it);
         }
         for seed in 0..10 {

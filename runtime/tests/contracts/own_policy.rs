@@ -78,10 +78,6 @@ impl VictimState for Turn {
             self.distance = (from.0 + self.ranks - self.me.0) % self.ranks - 1;
         }
     }
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
-    }
 }
 
 /// Counts the nodes of a tree; a node of height h has h children, of all heights below.

@@ -55,10 +55,6 @@ impl Pace for Adaptive {
     fn piece_came_back(&mut self) {
         self.interval = self.interval() * 2;
     }
-
-    fn boxed_clone(&self) -> Box<dyn Pace> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ mod weight;
 
 use std::fmt;
 
+use super::rule::value_of_a_rule;
+
 /// A split rule as a value; two are equal if their names are.
 #[derive(Clone, Copy)]
 pub struct Split(pub &'static dyn SplitRule);
@@ -95,24 +97,6 @@ impl Split {
     pub const HALF: Self = Self(&half::Half);
     /// Entries that are about half of the estimated work.
     pub const WEIGHT: Self = Self(&weight::Weight);
-
-    /// The rule of this name in [`SPLITS`].
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        SPLITS.iter().copied().find(|split| split.name() == name)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name()
-    }
-
-    /// A line about it.
-    #[must_use]
-    pub fn about(self) -> &'static str {
-        self.0.about()
-    }
 
     /// Whether it never gives anything, so that tasks need not be asked.
     #[must_use]
@@ -207,19 +191,7 @@ impl Default for Split {
     }
 }
 
-impl PartialEq for Split {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
-}
-
-impl Eq for Split {}
-
-impl fmt::Debug for Split {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+value_of_a_rule!(Split, SPLITS);
 
 #[cfg(test)]
 mod tests;

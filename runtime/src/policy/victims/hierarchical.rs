@@ -65,10 +65,4 @@ impl VictimState for Levels {
         }
         None
     }
-
-    fn answered(&mut self, _from: Rank, _with_tasks: bool) {}
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
-    }
 }

@@ -46,8 +46,4 @@ impl VictimState for Favourite {
             self.had_tasks = None;
         }
     }
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
-    }
 }

@@ -55,8 +55,4 @@ impl VictimState for Quiet {
     fn refusals_before_lifelines(&self) -> u32 {
         TRIES
     }
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
-    }
 }

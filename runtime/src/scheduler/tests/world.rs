@@ -762,10 +762,4 @@ impl VictimState for Chosen {
     fn next(&mut self, open: &[Rank]) -> Option<Rank> {
         if open.is_empty() { CHOICE.take() } else { None }
     }
-
-    fn answered(&mut self, _from: Rank, _with_tasks: bool) {}
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
-    }
 }
