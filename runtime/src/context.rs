@@ -68,8 +68,9 @@ impl<'a, E: ?Sized> UntypedContext<'a, E> {
 pub(crate) trait GroupCalls<E: ?Sized> {
     /// Makes a group for a task.
     fn group(&mut self, parent: &Membership) -> Arc<Ancestry>;
-    /// Hands over what the task has left so far, and waits for a result of a group that it made; meanwhile the worker
-    /// runs tasks of that group. Unwinds with [`Stopped`] if the scope cannot go on.
+    /// Hands over what the task has left so far, and waits for a result of a group that it made;
+    /// meanwhile the worker runs tasks of that group. Unwinds with [`Stopped`] if the scope cannot
+    /// go on.
     fn next(
         &mut self,
         worker: &mut WorkerContext<E>,
@@ -87,7 +88,8 @@ pub(crate) struct Stopped;
 /// A task that another has forked, into a group that it made or, if there is none, into its own.
 pub(crate) type Forked<E> = (Option<Arc<Ancestry>>, Box<dyn Erased<E>>);
 
-/// The context of a worker: what it knows of itself, and what the task that it runs has left so far.
+/// The context of a worker: what it knows of itself, and what the task that it runs has left so
+/// far.
 ///
 /// A worker whose task waits in a join needs another one for each task that it runs meanwhile.
 pub(crate) struct WorkerContext<E: ?Sized> {
@@ -161,8 +163,9 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         self.worker.output.results.push(Ok(Box::new(output)));
     }
 
-    /// Leaves a message for a rank, whoever the home of this task is: it is in that rank's [report](crate::ScopeReport::messages) when the scope has ended.
-    /// Small ones travel together, while tasks run, and rarely need a message of their own.
+    /// Leaves a message for a rank, whoever the home of this task is: it is in that rank's
+    /// [report](crate::ScopeReport::messages) when the scope has ended. Small ones travel together,
+    /// while tasks run, and rarely need a message of their own.
     ///
     /// The scope ends with an error if there is no such rank.
     pub fn post(&mut self, to: Rank, bytes: Vec<u8>) {
@@ -199,13 +202,15 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         self.worker.output.forked.push((ancestry, Box::new(task)));
     }
 
-    /// The next result of a group that this task made; `None` when all its tasks have finished, wherever they
-    /// ran, and all results were taken. While it waits, the worker runs tasks of that group and its
-    /// descendants, and no others; the task itself stays where it is and cannot be split.
+    /// The next result of a group that this task made; `None` when all its tasks have finished,
+    /// wherever they ran, and all results were taken. While it waits, the worker runs tasks of that
+    /// group and its descendants, and no others; the task itself stays where it is and cannot be
+    /// split.
     ///
-    /// Tasks that wait in joins are on the worker's stack, one on top of the other, and take some 2 KiB each
-    /// beside what they use themselves (in builds without optimisation several times as much): the 2 MiB of a
-    /// thread are good for some 800 levels of groups, the 1 MiB of a virtual rank for 400.
+    /// Tasks that wait in joins are on the worker's stack, one on top of the other, and take some 2
+    /// KiB each beside what they use themselves (in builds without optimisation several times as
+    /// much): the 2 MiB of a thread are good for some 800 levels of groups, the 1 MiB of a virtual
+    /// rank for 400.
     ///
     /// # Panics
     /// If this task made no such group; its home is told.
@@ -224,14 +229,14 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         self.groups.cancel(&group.ancestry);
     }
 
-    /// Cancels this task's own group, on all ranks: no task of it that waits in a pool is run any more.
-    /// This one goes on until it returns.
+    /// Cancels this task's own group, on all ranks: no task of it that waits in a pool is run any
+    /// more. This one goes on until it returns.
     pub fn cancel_own_group(&mut self) {
         self.groups.cancel(self.membership.ancestry());
     }
 
-    /// Whether this task's group was cancelled: what it finds is not wanted any more, and it had better
-    /// return. One relaxed load for each group that it descends from.
+    /// Whether this task's group was cancelled: what it finds is not wanted any more, and it had
+    /// better return. One relaxed load for each group that it descends from.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.membership.ancestry().is_cancelled()
@@ -250,8 +255,8 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         bytes.clone()
     }
 
-    /// Units of work after which to return [`Step::More`]: what is [charged](Self::charge) counts, so a loop
-    /// whose turns charge several units each is to take as many fewer turns.
+    /// Units of work after which to return [`Step::More`]: what is [charged](Self::charge) counts,
+    /// so a loop whose turns charge several units each is to take as many fewer turns.
     #[must_use]
     pub fn budget(&self) -> u32 {
         self.worker.budget
@@ -264,7 +269,8 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         worker.charged_in_all = worker.charged_in_all.saturating_add(units);
     }
 
-    /// Whether the rank would like this task to return early so that it can be split: one relaxed load.
+    /// Whether the rank would like this task to return early so that it can be split: one relaxed
+    /// load.
     #[must_use]
     pub fn split_wanted(&self) -> bool {
         self.worker.split_wanted.load(Ordering::Relaxed)

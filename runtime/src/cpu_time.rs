@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long the calling thread has been on a processor. Differences count; asking takes some hundred nanoseconds.
+/// How long the calling thread has been on a processor. Differences count; asking takes some
+/// hundred nanoseconds.
 #[must_use]
 pub fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);

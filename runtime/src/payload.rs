@@ -1,7 +1,8 @@
 //! Tasks and results: as a rank handles them, and as they travel.
 //!
-//! A task that cannot be made into bytes, or be read by the rank that stole it, or say what it needs, fails
-//! like one that panicked: its home gets an error that names it, and everything else goes on.
+//! A task that cannot be made into bytes, or be read by the rank that stole it, or say what it
+//! needs, fails like one that panicked: its home gets an error that names it, and everything else
+//! goes on.
 
 use serde::{Deserialize, Serialize};
 

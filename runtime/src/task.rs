@@ -1,7 +1,8 @@
 //! Tasks: what a user writes, and how the runtime handles kinds it does not know.
 //!
-//! A task is data. It runs in slices, in an environment that its rank provides and that it only reads;
-//! what it leaves behind between slices is its own state, so that it can be split, and sent to a thief.
+//! A task is data. It runs in slices, in an environment that its rank provides and that it only
+//! reads; what it leaves behind between slices is its own state, so that it can be split, and sent
+//! to a thief.
 
 use std::any::{Any, TypeId};
 
@@ -35,9 +36,9 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
     /// Works until it is done, or until it has charged about [`Context::budget`] units.
     fn run(&mut self, env: &E, cx: &mut Context<'_, E, Self::Output>) -> Step<Self::Output>;
 
-    /// Gives part of its work away as another task; `None` if it has too little to share. `how` chooses among
-    /// entries of a stack ([`Split::take_from`]); a task whose work is one range gives half of it whatever the
-    /// rule.
+    /// Gives part of its work away as another task; `None` if it has too little to share. `how`
+    /// chooses among entries of a stack ([`Split::take_from`]); a task whose work is one range
+    /// gives half of it whatever the rule.
     fn split(&mut self, how: Split) -> Option<Self> {
         let _ = how;
         None
@@ -49,7 +50,8 @@ pub trait Task<E: ?Sized>: Serialize + DeserializeOwned + Send + 'static {
         Vec::new()
     }
 
-    /// What a trace tells of it beside its name, when a worker takes it up. Only asked while one is recorded.
+    /// What a trace tells of it beside its name, when a worker takes it up. Only asked while one is
+    /// recorded.
     fn detail(&self) -> Detail {
         Detail::default()
     }

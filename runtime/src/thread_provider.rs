@@ -20,17 +20,19 @@ impl std::fmt::Debug for WorkerThread<'_> {
 
 /// A source of threads for the workers of a [scope](crate::scope) that are not its main thread.
 ///
-/// To start a thread takes as long as hundreds of small tasks. A program that opens a scope many times a second
-/// therefore implements this trait for threads that it keeps, and calls [`scope_on`](crate::scope_on).
+/// To start a thread takes as long as hundreds of small tasks. A program that opens a scope many
+/// times a second therefore implements this trait for threads that it keeps, and calls
+/// [`scope_on`](crate::scope_on).
 pub trait ThreadProvider {
-    /// Runs all of `workers` at once, each on a thread of its own, and `main` on the calling thread.
+    /// Runs all of `workers` at once, each on a thread of its own, and `main` on the calling
+    /// thread.
     ///
-    /// It returns when all have returned, as the workers do soon after `main`. A panic in one of them, or in `main`,
-    /// is resumed on the calling thread.
+    /// It returns when all have returned, as the workers do soon after `main`. A panic in one of
+    /// them, or in `main`, is resumed on the calling thread.
     ///
     /// # Errors
-    /// There are no threads for some of the workers. `main` has not run then, and is dropped, which ends the workers
-    /// that were started.
+    /// There are no threads for some of the workers. `main` has not run then, and is dropped, which
+    /// ends the workers that were started.
     fn run<'w>(
         &self,
         workers: Vec<WorkerThread<'w>>,

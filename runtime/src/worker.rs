@@ -1,9 +1,10 @@
 //! Running tasks: slice after slice, with what they leave handed to the rank.
 //!
-//! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads: they get
-//! orders over a channel, run a task to its end, and report over another channel what it leaves. So that they need not wait for
-//! the main thread after each task, some are laid out for them ahead, which the main thread may take back.
-//! A task that waits in a join of its own group keeps its thread, which runs tasks of that group meanwhile.
+//! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads:
+//! they get orders over a channel, run a task to its end, and report over another channel what it
+//! leaves. So that they need not wait for the main thread after each task, some are laid out for
+//! them ahead, which the main thread may take back. A task that waits in a join of its own group
+//! keeps its thread, which runs tasks of that group meanwhile.
 
 use std::collections::VecDeque;
 use std::ops::DerefMut;
@@ -38,7 +39,8 @@ pub(crate) enum Order<E: ?Sized> {
     Joined(Option<TaskResult>),
 }
 
-/// What a worker runs next, without being told. Its rank lays tasks out behind the last one, and takes them back from there.
+/// What a worker runs next, without being told. Its rank lays tasks out behind the last one, and
+/// takes them back from there.
 pub(crate) type Ahead<E> = Arc<Mutex<VecDeque<Running<E>>>>;
 
 /// Takes the first task that is ahead.
@@ -104,8 +106,8 @@ pub(crate) fn run_slice<E: ?Sized>(
     }
 }
 
-/// Takes a piece from a task that is between two slices; `None` if it has too little to share. After a panic the next
-/// slice ends the task with an error.
+/// Takes a piece from a task that is between two slices; `None` if it has too little to share.
+/// After a panic the next slice ends the task with an error.
 pub(crate) fn split<E: ?Sized>(
     payload: &mut Payload<E>,
     how: Split,
@@ -164,7 +166,8 @@ impl<E: ?Sized> Worker<'_, E> {
         }
     }
 
-    /// Runs a task to its end, and then, if the worker `goes_on`, those that are ahead; false if the scope ended before.
+    /// Runs a task to its end, and then, if the worker `goes_on`, those that are ahead; false if
+    /// the scope ended before.
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     fn run(&mut self, mut running: Running<E>, goes_on: bool) -> bool {
         let wanted = Arc::clone(&self.split_wanted);

@@ -1,13 +1,14 @@
 //! Agreement on which fault to name, when ranks have come upon different ones.
 //!
-//! Every rank offers the worst fault that it has found, or none, and all of them name the same one. So an error is the
-//! same on every rank, and leaves no rank waiting. Ranks that agree in every step tell each other then whatever else
-//! they have to say.
+//! Every rank offers the worst fault that it has found, or none, and all of them name the same one.
+//! So an error is the same on every rank, and leaves no rank waiting. Ranks that agree in every
+//! step tell each other then whatever else they have to say.
 
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank};
 use weft_runtime::wire;
 
-/// A place at which something is wrong. The least of all is named: by class, then by key, then by vertex.
+/// A place at which something is wrong. The least of all is named: by class, then by key, then by
+/// vertex.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Fault {
     /// The kind of the fault, where there are several.
@@ -39,12 +40,14 @@ impl Fault {
     }
 }
 
-/// Agrees on the fault to be named of those that ranks have found; `None` if there is none. Collective.
+/// Agrees on the fault to be named of those that ranks have found; `None` if there is none.
+/// Collective.
 pub(crate) fn agree(comm: &mut dyn Comm, own: Option<Fault>) -> Result<Option<Fault>, CommError> {
     agree_and_hear(comm, own, &[]).map(|(fault, _)| fault)
 }
 
-/// Agrees on a fault as [`agree`] does, and returns with it what each rank says, by rank. Collective.
+/// Agrees on a fault as [`agree`] does, and returns with it what each rank says, by rank.
+/// Collective.
 pub(crate) fn agree_and_hear(
     comm: &mut dyn Comm,
     own: Option<Fault>,

@@ -1,11 +1,11 @@
-//! What a steal takes over MPI, between two ranks: from the request's being sent to the answer's being read, and
-//! with all that follows, against a bare ping-pong of the same bytes, by turns in one process; and what of it
-//! goes into writing and reading the request, the answer and the task.
+//! What a steal takes over MPI, between two ranks: from the request's being sent to the answer's
+//! being read, and with all that follows, against a bare ping-pong of the same bytes, by turns in
+//! one process; and what of it goes into writing and reading the request, the answer and the task.
 //!
 //!     mpirun -n 2 target/release/deps/steal-…
 //!
-//! Rank 0 has one task, which is split for every request; rank 1 has what it gets. `runtime/benches/tasks.rs`
-//! measures the same where ranks are threads.
+//! Rank 0 has one task, which is split for every request; rank 1 has what it gets.
+//! `runtime/benches/tasks.rs` measures the same where ranks are threads.
 
 #![allow(
     clippy::print_stdout,
@@ -97,7 +97,8 @@ fn measure(comm: &mut dyn Comm) -> Result<(), CommError> {
     let mut bytes = 0;
     for _ in 0..ROUNDS {
         let steal = steals(comm);
-        // Each rank knows its own bytes and times: the thief's times count, and half of all bytes each way.
+        // Each rank knows its own bytes and times: the thief's times count, and half of all bytes
+        // each way.
         let told = comm.allgather((steal.bytes as u64).to_le_bytes().to_vec())?;
         let counts = told.iter().filter_map(|b| b.first_chunk());
         bytes = counts

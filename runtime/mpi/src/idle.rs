@@ -1,7 +1,8 @@
 //! What a rank does while it waits: spin, let others run, sleep.
 //!
-//! A blocking MPI call is never how a rank waits: it would keep the processor busy and leave other messages
-//! lying. A waiting rank polls, and between polls does what its [`Idle`] says, longer the longer it waits.
+//! A blocking MPI call is never how a rank waits: it would keep the processor busy and leave other
+//! messages lying. A waiting rank polls, and between polls does what its [`Idle`] says, longer the
+//! longer it waits.
 
 use std::fmt;
 use std::hint;
@@ -21,7 +22,8 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Polls all the time: for machines where every rank has its cores to itself, and nobody pays for power.
+    /// Polls all the time: for machines where every rank has its cores to itself, and nobody pays
+    /// for power.
     pub const SPIN: Self = Self {
         spins: u32::MAX,
         yields: Duration::ZERO,
@@ -33,8 +35,8 @@ impl Idle {
         yields: Duration::MAX,
         sleep: Duration::ZERO,
     };
-    /// Spins briefly, yields for as long as most answers take, then sleeps: also right with more ranks than
-    /// cores.
+    /// Spins briefly, yields for as long as most answers take, then sleeps: also right with more
+    /// ranks than cores.
     pub const SLEEP: Self = Self {
         spins: 64,
         yields: Duration::from_micros(200),
@@ -89,8 +91,8 @@ pub(crate) struct Backoff {
     sleep: Duration,
 }
 
-/// How much longer it yields for each byte of long messages under way: at 1 GB/s they are here before it sleeps,
-/// for moving them takes both ranks.
+/// How much longer it yields for each byte of long messages under way: at 1 GB/s they are here
+/// before it sleeps, for moving them takes both ranks.
 const NANOS_PER_BYTE: u64 = 1;
 /// The first sleep.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(20);

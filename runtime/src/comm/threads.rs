@@ -1,9 +1,9 @@
 //! Every rank a thread of this process.
 //!
-//! Messages are bytes, as between machines, and time is real. Each rank has one channel into which all
-//! others send; what it does not ask for yet waits in its mailbox. A rank that waits polls for a while, for
-//! the answer is often on its way and waking a thread takes longer, then blocks; it lets others run all
-//! along, so that more ranks than cores cost little.
+//! Messages are bytes, as between machines, and time is real. Each rank has one channel into which
+//! all others send; what it does not ask for yet waits in its mailbox. A rank that waits polls for
+//! a while, for the answer is often on its way and waking a thread takes longer, then blocks; it
+//! lets others run all along, so that more ranks than cores cost little.
 
 use std::any::Any;
 use std::hint;
@@ -20,8 +20,8 @@ use super::mailbox::Mailbox;
 use super::results::{Body, Results};
 use super::{Comm, CommError, Message, Rank, Tag, count_up};
 
-/// Polls before a waiting rank lets others run between its polls: where each rank has a core to itself, and
-/// where not.
+/// Polls before a waiting rank lets others run between its polls: where each rank has a core to
+/// itself, and where not.
 const SPINS_ALONE: u32 = 512;
 const SPINS_CROWDED: u32 = 16;
 /// How long it polls before it blocks: a few times what waking a thread takes.
@@ -87,8 +87,8 @@ struct ThreadComm {
 /// Runs `body` on every rank, each on a thread of its own, and returns what they returned, by rank.
 ///
 /// # Errors
-/// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`] from
-/// whatever they ask next. What they then returned, [`launch_each`] tells.
+/// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`]
+/// from whatever they ask next. What they then returned, [`launch_each`] tells.
 pub fn launch<R: Send>(
     ranks: usize,
     body: impl Fn(&mut dyn Comm) -> R + Sync,
@@ -96,8 +96,8 @@ pub fn launch<R: Send>(
     launch_each(ranks, body)?.into_iter().collect()
 }
 
-/// Runs `body` on every rank as [`launch`] does, and returns the results of those that returned beside the errors of
-/// those that panicked.
+/// Runs `body` on every rank as [`launch`] does, and returns the results of those that returned
+/// beside the errors of those that panicked.
 ///
 /// # Errors
 /// No ranks, or too many.

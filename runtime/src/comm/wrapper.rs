@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{Comm, CommError, Message, Rank, Tag};
 
-/// A wrapper of a [`Comm`] that changes some of its calls, for tests and for those who watch a program.
+/// A wrapper of a [`Comm`] that changes some of its calls, for tests and for those who watch a
+/// program.
 ///
 /// It says what it wraps, and overrides the calls that it changes; all others go to what it wraps.
 pub trait CommWrapper {

@@ -1,12 +1,16 @@
-//! Finding out that collective groups are exhausted where no task goes from rank to rank: each rank says to each other what it has done with.
+//! Finding out that collective groups are exhausted where no task goes from rank to rank: each rank
+//! says to each other what it has done with.
 //!
-//! A rank that waits in a group's join with nothing to take, and has no task of it, has nothing to do with the group any more, for nobody can send
-//! it any; nor with any group, if its body has ended or forks no more and no task or result is left. All know that one message's
-//! time after the last has said so, where the tree of [waves](super::waves) takes four, and with what it says comes what tasks have
-//! posted last. Beyond [`MOST`] ranks so many messages take longer than a tree's.
+//! A rank that waits in a group's join with nothing to take, and has no task of it, has nothing to
+//! do with the group any more, for nobody can send it any; nor with any group, if its body has
+//! ended or forks no more and no task or result is left. All know that one message's time after the
+//! last has said so, where the tree of [waves](super::waves) takes four, and with what it says
+//! comes what tasks have posted last. Beyond [`MOST`] ranks so many messages take longer than a
+//! tree's.
 //!
-//! No rank can go on if each has said all, or waits in a group that not all have done with. Nobody thinks so too early, though words may be on their
-//! way: the first to go on beyond its last word that is known here has heard only of words that are known here too.
+//! No rank can go on if each has said all, or waits in a group that not all have done with. Nobody
+//! thinks so too early, though words may be on their way: the first to go on beyond its last word
+//! that is known here has heard only of words that are known here too.
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +75,8 @@ impl AllToAll {
         self.expected
     }
 
-    /// What this rank has to say now, if it has done with these groups, in the last of which its body `waits`, and with all if `over`.
+    /// What this rank has to say now, if it has done with these groups, in the last of which its
+    /// body `waits`, and with all if `over`.
     pub(super) fn new_notice(
         &mut self,
         groups: impl Iterator<Item = u32>,

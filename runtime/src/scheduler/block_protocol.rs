@@ -1,23 +1,25 @@
-//! Published blocks on one rank: what it published, copies of what others did, and fetches under way.
+//! Published blocks on one rank: what it published, copies of what others did, and fetches under
+//! way.
 //!
-//! A pure state machine like the scheduler, which owns it: messages go in and out as values, `B` are the
-//! bytes, cheap to clone. Blocks need their own protocol because a task must not wait for bytes on a worker:
-//! it is blocked, others run, and an event says when to go on.
+//! A pure state machine like the scheduler, which owns it: messages go in and out as values, `B`
+//! are the bytes, cheap to clone. Blocks need their own protocol because a task must not wait for
+//! bytes on a worker: it is blocked, others run, and an event says when to go on.
 //!
-//! A reader sends [`BlockMessage::Fetch`] to the rank its task was stolen from, which has probably read the
-//! block itself, or else to the block's home. A rank with a copy answers; one without passes the fetch on to
-//! the home, which answers the reader. So a fetch takes three messages at most, and gets one answer.
+//! A reader sends [`BlockMessage::Fetch`] to the rank its task was stolen from, which has probably
+//! read the block itself, or else to the block's home. A rank with a copy answers; one without
+//! passes the fetch on to the home, which answers the reader. So a fetch takes three messages at
+//! most, and gets one answer.
 //!
-//! A home that has not published the block yet keeps the fetch until it does, unless it cannot: a body that
-//! waits in the join of a group publishes nothing before all tasks of the group have ended. That is why a
-//! fetch names the group of its task. A task of a *later* group is no reason to refuse, for its rank may
-//! only have heard sooner that the earlier group is exhausted.
+//! A home that has not published the block yet keeps the fetch until it does, unless it cannot: a
+//! body that waits in the join of a group publishes nothing before all tasks of the group have
+//! ended. That is why a fetch names the group of its task. A task of a *later* group is no reason
+//! to refuse, for its rank may only have heard sooner that the earlier group is exhausted.
 //!
-//! Old versions: a home refuses them as soon as it has a newer one; a copy elsewhere may still be handed out,
-//! as its bytes are those of the version that was asked for.
+//! Old versions: a home refuses them as soon as it has a newer one; a copy elsewhere may still be
+//! handed out, as its bytes are those of the version that was asked for.
 //!
-//! Fetches have numbers because tasks of several groups may fetch one block: the first delivery serves them all, and
-//! the answers that still come must not be taken for those of a newer fetch.
+//! Fetches have numbers because tasks of several groups may fetch one block: the first delivery
+//! serves them all, and the answers that still come must not be taken for those of a newer fetch.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +28,8 @@ use serde::{Deserialize, Serialize};
 use crate::block::{BlockError, BlockName};
 use crate::comm::Rank;
 
-/// The collective group that a task's group is or descends from, by its place; 0 if it does from none.
+/// The collective group that a task's group is or descends from, by its place; 0 if it does from
+/// none.
 pub type Base = u32;
 
 /// A message about blocks. `B` are a block's bytes, as they travel.
@@ -197,7 +200,8 @@ enum AtHome<B> {
 type Out<B> = Vec<(Rank, BlockMessage<B>)>;
 
 impl<B: Clone> Blocks<B> {
-    /// No blocks; copies of others' will take `bound` bytes at most, apart from those that are held.
+    /// No blocks; copies of others' will take `bound` bytes at most, apart from those that are
+    /// held.
     ///
     /// What running tasks read is not counted: they have clones of their own.
     pub(crate) fn new(me: Rank, ranks: u32, bound: usize) -> Self {
@@ -257,9 +261,9 @@ impl<B: Clone> Blocks<B> {
 
     /// The body goes on, waits or has ended: fetches that it can no longer serve are refused.
     ///
-    /// A body that has left a join need not be reported before it waits in the next: tasks of earlier groups,
-    /// which alone could be refused wrongly, have ended then. One that took a result and goes on within
-    /// the join should be.
+    /// A body that has left a join need not be reported before it waits in the next: tasks of
+    /// earlier groups, which alone could be refused wrongly, have ended then. One that took a
+    /// result and goes on within the join should be.
     pub(crate) fn publisher_is(&mut self, body: Publisher, out: &mut Out<B>) -> Vec<Event> {
         self.body = body;
         self.answer_parked(out)
@@ -267,8 +271,8 @@ impl<B: Clone> Blocks<B> {
 
     /// The bytes of a block that is here.
     ///
-    /// A copy that nobody holds is here from its arrival until the next [`Self::receive`] or [`Self::trim`]
-    /// in any case, and as long after as there is room.
+    /// A copy that nobody holds is here from its arrival until the next [`Self::receive`] or
+    /// [`Self::trim`] in any case, and as long after as there is room.
     pub(crate) fn get(&mut self, name: &BlockName) -> Option<B> {
         match self.published.get(&name.id) {
             Some(own) if name.home == self.me && own.version == name.version => {
@@ -280,8 +284,9 @@ impl<B: Clone> Blocks<B> {
 
     /// A task of this group wants a block; `hint` is the rank it was stolen from.
     ///
-    /// Hold it first: else what is here now may be dropped before the task runs. There is one fetch of a
-    /// block at a time (for each group), however many tasks want it; one event tells what came of it.
+    /// Hold it first: else what is here now may be dropped before the task runs. There is one fetch
+    /// of a block at a time (for each group), however many tasks want it; one event tells what came
+    /// of it.
     pub(crate) fn want(
         &mut self,
         name: BlockName,
@@ -323,8 +328,9 @@ impl<B: Clone> Blocks<B> {
         Want::Coming
     }
 
-    /// Keeps these blocks from being dropped once they are here, until they are released: while a task waits
-    /// for several, none may go before the last has come. Held blocks may exceed the bound.
+    /// Keeps these blocks from being dropped once they are here, until they are released: while a
+    /// task waits for several, none may go before the last has come. Held blocks may exceed the
+    /// bound.
     pub(crate) fn hold(&mut self, names: &[BlockName]) {
         for &name in names {
             *self.holds.entry(name).or_default() += 1;

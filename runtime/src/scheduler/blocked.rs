@@ -1,4 +1,5 @@
-//! Tasks and their blocks: a task is blocked while its blocks are on their way, and fails if they cannot be had.
+//! Tasks and their blocks: a task is blocked while its blocks are on their way, and fails if they
+//! cannot be had.
 
 use super::block_protocol::{Event, Publisher, Want};
 use super::message::{BlockMessage, SchedulerMessage};
@@ -46,7 +47,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.outgoing.extend(messages);
     }
 
-    /// Gives an entry back if all blocks are here that its task needs. If not, it is blocked, or has failed.
+    /// Gives an entry back if all blocks are here that its task needs. If not, it is blocked, or
+    /// has failed.
     pub(super) fn prepare(&mut self, mut entry: Entry<T>) -> Option<Entry<T>> {
         let needs = entry.task.needs().to_vec();
         if !entry.holds {

@@ -9,7 +9,8 @@ use super::{Membership, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// Cancels a group and all that descend from it: tasks in pools are dropped, running ones are told.
+    /// Cancels a group and all that descend from it: tasks in pools are dropped, running ones are
+    /// told.
     pub fn cancel(&mut self, ancestry: &Arc<Ancestry>) {
         let group = ancestry.group();
         self.ancestries.adopt(ancestry);

@@ -45,8 +45,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// Sends all results home, those for one rank in one message: a rank to which thousands send would
-    /// have nothing else to do.
+    /// Sends all results home, those for one rank in one message: a rank to which thousands send
+    /// would have nothing else to do.
     pub(super) fn send_results(&mut self) {
         // Stable: results for one home keep their order.
         self.unsent.sort_by_key(|(home, _, _)| *home);
@@ -68,7 +68,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// How long results wait: so that a home that takes one message a microsecond keeps up with all.
+    /// How long results wait: so that a home that takes one message a microsecond keeps up with
+    /// all.
     pub(super) fn results_interval(&self) -> Duration {
         RESULTS_INTERVAL_PER_RANK * self.ranks
     }

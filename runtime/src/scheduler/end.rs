@@ -1,7 +1,7 @@
 //! Finding the end: which of two detectors a scope has, what they are told, and what they say.
 //!
-//! Most scopes find out by [waves](super::waves) down and up a tree; those in which no task goes from rank to rank and
-//! few ranks are, by what each says to each other ([`super::all_to_all`]).
+//! Most scopes find out by [waves](super::waves) down and up a tree; those in which no task goes
+//! from rank to rank and few ranks are, by what each says to each other ([`super::all_to_all`]).
 
 use super::all_to_all::{self, DoneNotice};
 use super::message::SchedulerMessage;
@@ -18,8 +18,9 @@ pub(super) fn is_all_to_all(policy: &Policy, ranks: usize) -> bool {
     !policy.steal && (2..=all_to_all::MOST).contains(&ranks)
 }
 
-/// How many messages must follow one another at the end of a scope, at least, from the last task's end on until all ranks know: one, or a wave's
-/// answers up the tree and its verdict down, from and to a rank at the bottom.
+/// How many messages must follow one another at the end of a scope, at least, from the last task's
+/// end on until all ranks know: one, or a wave's answers up the tree and its verdict down, from and
+/// to a rank at the bottom.
 #[must_use]
 pub fn messages_to_end(policy: &Policy, ranks: usize) -> u32 {
     if is_all_to_all(policy, ranks) {
@@ -48,7 +49,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Ok(())
     }
 
-    /// What tasks have posted to this rank since this was asked last, sorted by sender, and of each in order; all of it once the rank may leave.
+    /// What tasks have posted to this rank since this was asked last, sorted by sender, and of each
+    /// in order; all of it once the rank may leave.
     pub fn take_messages(&mut self) -> Vec<(Rank, Vec<u8>)> {
         self.messages.take()
     }
@@ -78,7 +80,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// Why no rank can go on, if this one has found that out, or of waves rank 0: bodies wait in joins for each other.
+    /// Why no rank can go on, if this one has found that out, or of waves rank 0: bodies wait in
+    /// joins for each other.
     #[must_use]
     pub fn stuck(&self) -> Option<String> {
         match &self.all_to_all {
@@ -87,8 +90,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// The ranks without which this one cannot find the end: along the tree of waves, those below it
-    /// leave only after it knows, and the one above only after it has told; or those that have not said all.
+    /// The ranks without which this one cannot find the end: along the tree of waves, those below
+    /// it leave only after it knows, and the one above only after it has told; or those that have
+    /// not said all.
     pub fn near(&self) -> Vec<Rank> {
         match &self.all_to_all {
             Some(all_to_all) => all_to_all.unfinished().collect(),
@@ -96,7 +100,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// Whether this rank may leave the scope: no task of it is left anywhere, and all messages have come.
+    /// Whether this rank may leave the scope: no task of it is left anywhere, and all messages have
+    /// come.
     #[must_use]
     pub fn may_leave(&self) -> bool {
         let expected = match &self.all_to_all {
@@ -191,7 +196,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     fn answer_wave(&mut self) {
         let passive = match self.body {
-            // A task may wait for a block of a rank that waits for this rank's verdict on another group.
+            // A task may wait for a block of a rank that waits for this rank's verdict on another
+            // group.
             Body::Ended => self.here_in_all == self.blocked.len() as u64,
             Body::WaitsIn(GroupId::Collective(group)) => {
                 self.here[group as usize] == 0 && self.results[group as usize].is_empty()

@@ -1,12 +1,15 @@
-//! Who has tasks of whom, and until when: termination of rooted groups, after [Dijkstra & Scholten 1980].
+//! Who has tasks of whom, and until when: termination of rooted groups, after
+//! [Dijkstra & Scholten 1980].
 //!
-//! Tasks of a rooted group that are stolen together are a *lease*: the victim counts it among what is open
-//! in its own *account* of the group, the thief opens an account for it. Children and pieces stay in their
-//! parent's account. When nothing is open in it any more, the thief says *returned* and closes it. So the
-//! accounts form a tree, and when the account at its root has nothing open, no task of the group is left
-//! anywhere. Results that went home are counted on the way up: home knows how many to expect.
+//! Tasks of a rooted group that are stolen together are a *lease*: the victim counts it among what
+//! is open in its own *account* of the group, the thief opens an account for it. Children and
+//! pieces stay in their parent's account. When nothing is open in it any more, the thief says
+//! *returned* and closes it. So the accounts form a tree, and when the account at its root has
+//! nothing open, no task of the group is left anywhere. Results that went home are counted on the
+//! way up: home knows how many to expect.
 //!
-//! * [Dijkstra & Scholten 1980] Termination detection for diffusing computations, Inf. Proc. PostedMessages 11.
+//! * [Dijkstra & Scholten 1980] Termination detection for diffusing computations, Inf. Proc.
+//!   PostedMessages 11.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -111,7 +114,8 @@ impl<R> LeaseTable<R> {
         }
     }
 
-    /// The account of a group whose home this is; made if there is none, by a task of account `under`.
+    /// The account of a group whose home this is; made if there is none, by a task of account
+    /// `under`.
     pub(super) fn root(&mut self, ancestry: &Arc<Ancestry>, under: AccountId) -> AccountId {
         if let Some(root) = self.roots.get(&ancestry.group()) {
             return root.account;
@@ -221,8 +225,8 @@ impl<R> LeaseTable<R> {
         }
     }
 
-    /// A result is home, from here or (`travelled`) from another rank. Gives it back if nobody wants it;
-    /// an error if there is no such group.
+    /// A result is home, from here or (`travelled`) from another rank. Gives it back if nobody
+    /// wants it; an error if there is no such group.
     pub(super) fn deliver(
         &mut self,
         group: GroupId,

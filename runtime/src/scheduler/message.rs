@@ -28,18 +28,18 @@ pub enum SchedulerMessage<T, R> {
         /// How many results were sent home.
         sent: u64,
     },
-    /// A collective group is cancelled; along a binomial tree with this rank at its root. Or, to its home, a
-    /// rooted one is, by a task that ran elsewhere.
+    /// A collective group is cancelled; along a binomial tree with this rank at its root. Or, to
+    /// its home, a rooted one is, by a task that ran elsewhere.
     Cancel(GroupId, Rank),
     /// The group of this lease is cancelled.
     CancelLease(u64),
     /// Down the tree: report your counters when you are passive.
     Wave(u32),
-    /// Up the tree: the sums of a subtree, its ranks all passive, and results that were still on their way
-    /// from there to rank 0.
+    /// Up the tree: the sums of a subtree, its ranks all passive, and results that were still on
+    /// their way from there to rank 0.
     Report(u32, Census, Vec<(GroupId, R)>),
-    /// These groups are exhausted; and whether the whole scope is, and then to which ranks of the receiver's subtree how many items were
-    /// posted.
+    /// These groups are exhausted; and whether the whole scope is, and then to which ranks of the
+    /// receiver's subtree how many items were posted.
     Exhausted(Vec<u32>, bool, PostedCounts),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
@@ -59,7 +59,8 @@ pub struct Bundle<T> {
     pub path: Vec<GroupId>,
     /// Where results go.
     pub home: Rank,
-    /// The giver's number for what it waits to be [returned](SchedulerMessage::Returned); 0 if it does not wait.
+    /// The giver's number for what it waits to be [returned](SchedulerMessage::Returned); 0 if it
+    /// does not wait.
     pub lease: u64,
     /// The tasks, oldest first.
     pub tasks: Vec<T>,
@@ -86,8 +87,8 @@ pub struct Census {
     pub posted: PostedCounts,
 }
 
-/// One group's counters. Each event that gives work counts as `given`, each that uses it up as `used`:
-/// a fork and the end of its task, a result on its way home and its being taken.
+/// One group's counters. Each event that gives work counts as `given`, each that uses it up as
+/// `used`: a fork and the end of its task, a result on its way home and its being taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupCount {
     /// Tasks forked, hyperforked or split off, and results produced.

@@ -1,14 +1,14 @@
 //! The scheduler of one rank: a pure state machine. Events go in, actions come out.
 //!
-//! It holds the rank's task pool, decides whom to ask for work, answers thieves, asks running tasks to
-//! split, carries results home, fetches blocks, and finds out when groups are exhausted. It has no clock, no
-//! threads and no sockets: time is an argument, messages are values. Every driver, and every test, runs
-//! this code.
+//! It holds the rank's task pool, decides whom to ask for work, answers thieves, asks running tasks
+//! to split, carries results home, fetches blocks, and finds out when groups are exhausted. It has
+//! no clock, no threads and no sockets: time is an argument, messages are values. Every driver, and
+//! every test, runs this code.
 //!
 //! The methods are of three kinds. *In*: [`Scheduler::fork`], [`Scheduler::finished`],
-//! [`Scheduler::produced`], [`Scheduler::receive`], [`Scheduler::idle`] and what the body does. *Out*:
-//! [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them after every
-//! event. *Getters*: the rest. The protocol is written up in the crate's README.
+//! [`Scheduler::produced`], [`Scheduler::receive`], [`Scheduler::idle`] and what the body does.
+//! *Out*: [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them
+//! after every event. *Getters*: the rest. The protocol is written up in the crate's README.
 
 mod all_to_all;
 mod ancestry;
@@ -43,12 +43,13 @@ use crate::comm::Rank;
 use crate::policy::victims::Place;
 use crate::policy::{Pace, ScopeOptions};
 
-/// Results for other homes are sent together: after so long for each rank of the job, or when they are so
-/// many.
+/// Results for other homes are sent together: after so long for each rank of the job, or when they
+/// are so many.
 const RESULTS_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
 const MOST_RESULTS: usize = 256;
 
-/// How many groups ahead of this rank another may be: each needs all ranks to have joined the one before.
+/// How many groups ahead of this rank another may be: each needs all ranks to have joined the one
+/// before.
 const FORESIGHT: u32 = 64;
 
 /// What the scheduler asks of a task; `R` is a result.
@@ -172,7 +173,8 @@ pub struct Scheduler<T, R> {
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
     blocks: Blocks<Bytes>,
-    /// Those that the last task needs that was taken: kept until the next is, for the driver gets them now.
+    /// Those that the last task needs that was taken: kept until the next is, for the driver gets
+    /// them now.
     taken: Vec<BlockName>,
     pace: Box<dyn Pace>,
     outgoing: VecDeque<(Rank, SchedulerMessage<T, R>)>,
@@ -193,7 +195,8 @@ pub struct Scheduler<T, R> {
 }
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// The scheduler of `me` among `ranks` ranks, without groups; `node_of` says which ranks share a node.
+    /// The scheduler of `me` among `ranks` ranks, without groups; `node_of` says which ranks share
+    /// a node.
     #[must_use]
     pub fn new(
         me: Rank,
@@ -254,7 +257,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         Arc::clone(&self.collective[number as usize])
     }
 
-    /// The membership of tasks that are forked here into a group: by the body, or by the task of `parent`.
+    /// The membership of tasks that are forked here into a group: by the body, or by the task of
+    /// `parent`.
     pub fn membership(
         &mut self,
         ancestry: &Arc<Ancestry>,
@@ -481,8 +485,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     // ---- time
 
-    /// Time has passed: results that have waited long enough for company go home, and ranks that wait for
-    /// tasks get what there is.
+    /// Time has passed: results that have waited long enough for company go home, and ranks that
+    /// wait for tasks get what there is.
     pub fn tick(&mut self, now: Duration) {
         self.clock = now;
         self.send_results_if_due();
@@ -509,8 +513,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.take(within, false)
     }
 
-    /// The oldest task of the pool if the body forked it, else the newest, for a worker beside the one that takes the newest: bodies fork
-    /// what reads the same one after the other, and so each worker's caches hold more of what it needs.
+    /// The oldest task of the pool if the body forked it, else the newest, for a worker beside the
+    /// one that takes the newest: bodies fork what reads the same one after the other, and so each
+    /// worker's caches hold more of what it needs.
     pub fn far_task(&mut self) -> Option<(Membership, T)> {
         self.take(None, true)
     }

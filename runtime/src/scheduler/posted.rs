@@ -1,13 +1,16 @@
-//! PostedMessages: what tasks have to say to ranks that are no home of theirs. They lie there when the scope has ended.
+//! PostedMessages: what tasks have to say to ranks that are no home of theirs. They lie there when
+//! the scope has ended.
 //!
-//! What is posted to a rank waits for company, until it is worth a message or this rank has nothing to do. Nobody leaves a scope before all
-//! that was posted to him has come: how much that is, ranks find out with the end ([`super::end`]).
+//! What is posted to a rank waits for company, until it is worth a message or this rank has nothing
+//! to do. Nobody leaves a scope before all that was posted to him has come: how much that is, ranks
+//! find out with the end ([`super::end`]).
 
 use std::collections::BTreeMap;
 
 use crate::comm::Rank;
 
-/// Bytes that are worth a message: on networks of some µs, and some ns for each byte, they take longer than a message without any.
+/// Bytes that are worth a message: on networks of some µs, and some ns for each byte, they take
+/// longer than a message without any.
 const WORTH: usize = 1024;
 
 /// What is posted to one rank and waits here.

@@ -72,8 +72,8 @@ impl Requests {
         }
     }
 
-    /// Whom to ask now: one of `thieves`, who were given what is wanted, or whom the policy says. He has his
-    /// turn after all of them, for they may have given it to others.
+    /// Whom to ask now: one of `thieves`, who were given what is wanted, or whom the policy says.
+    /// He has his turn after all of them, for they may have given it to others.
     pub(super) fn next(&mut self, now: Duration, thieves: &[Rank]) -> Option<Rank> {
         let victims = self.victims.as_mut()?;
         if now < self.resume_at || !self.registered.is_empty() || self.open.len() >= MOST_OPEN {

@@ -8,14 +8,15 @@ use super::{Entry, Membership, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// Whether the task that runs on the thread that answers should be split for a thief first, which would
-    /// get nothing otherwise.
+    /// Whether the task that runs on the thread that answers should be split for a thief first,
+    /// which would get nothing otherwise.
     #[must_use]
     pub fn wants_split_on_request(&self) -> bool {
         self.options.policy.split_on_request && self.pool.len() <= self.reserved()
     }
 
-    /// Whether running tasks should give something away now; if so, the clock of splits starts anew.
+    /// Whether running tasks should give something away now; if so, the clock of splits starts
+    /// anew.
     pub fn wants_split(&mut self, now: Duration) -> bool {
         let policy = &self.options.policy;
         let low_water = policy.low_water.max(self.reserved());
@@ -34,7 +35,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         wanted
     }
 
-    /// A worker has nothing to do, for no task here is within that group: ask somebody, if it is time.
+    /// A worker has nothing to do, for no task here is within that group: ask somebody, if it is
+    /// time.
     pub fn idle(&mut self, now: Duration, within: Option<GroupId>) {
         self.settle();
         if self.is_over() || self.pool.iter().any(|e| e.is_within(within)) {
@@ -79,11 +81,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// What a thief gets of the tasks that the pool has for it: what the policy's split rule gives of as many
-    /// entries. The oldest tasks are the largest where tasks fork tasks: neither side should get them all.
+    /// What a thief gets of the tasks that the pool has for it: what the policy's split rule gives
+    /// of as many entries. The oldest tasks are the largest where tasks fork tasks: neither side
+    /// should get them all.
     ///
-    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. But not
-    /// those that none may take: two ranks that wait in joins could keep what the other waits for.
+    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and
+    /// fro. But not those that none may take: two ranks that wait in joins could keep what the
+    /// other waits for.
     pub(super) fn give(&mut self, to: Rank, within: Option<GroupId>) -> Vec<Bundle<T>> {
         let fits = match within {
             None => self.pool.len(),

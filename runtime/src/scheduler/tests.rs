@@ -261,7 +261,8 @@ fn without_stealing_no_request_is_sent() {
     assert!(network.ranks.iter().all(|m| m.counts().requests == 0));
 }
 
-/// A thief gave up waiting and asked another; the first answer still brings tasks, and they are run.
+/// A thief gave up waiting and asked another; the first answer still brings tasks, and they are
+/// run.
 #[test]
 fn late_work_is_accepted() {
     let mut thief = fresh(1, 3, &ScopeOptions::default());
@@ -299,7 +300,8 @@ fn late_work_is_accepted() {
     assert_eq!(thief.counts().late, late + 2);
 }
 
-/// A request is under way when the scope ends: nobody waits for its answer, and the answer brings nothing.
+/// A request is under way when the scope ends: nobody waits for its answer, and the answer brings
+/// nothing.
 #[test]
 fn a_request_under_way_keeps_nobody() {
     let mut ranks: Vec<Machine> = (0..2)
@@ -438,7 +440,8 @@ fn rooted(home: u32, number: u64, parent: Option<&Arc<Ancestry>>) -> Arc<Ancestr
     Ancestry::new(GroupId::Rooted { home, number }, parent.cloned())
 }
 
-/// A worker beside another begins at the other end of what the body forked, and takes the newest of what tasks did.
+/// A worker beside another begins at the other end of what the body forked, and takes the newest of
+/// what tasks did.
 #[test]
 fn a_worker_beside_begins_at_the_other_end() {
     let mut machine = fresh(0, 1, &ScopeOptions::default());
@@ -520,7 +523,8 @@ fn a_group_that_outlives_its_body_keeps_nobody() {
     drop(group);
 }
 
-/// Three ranks, and tasks of a rooted group of rank 0 that rank 1 has stolen, and rank 2 from rank 1.
+/// Three ranks, and tasks of a rooted group of rank 0 that rank 1 has stolen, and rank 2 from rank
+/// 1.
 fn thiefs_thief(options: &ScopeOptions) -> (Vec<Machine>, Arc<Ancestry>) {
     let now = Duration::ZERO;
     let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, options)).collect();
@@ -585,8 +589,8 @@ fn a_thief_may_cancel_the_group_of_its_task() {
     assert!(ranks[0].is_exhausted(&group), "{}", ranks[0].describe());
 }
 
-/// Each of two ranks waits in a join and has what the other waits for: it may not run that, and so gives it
-/// away, though its worker has nothing else to do.
+/// Each of two ranks waits in a join and has what the other waits for: it may not run that, and so
+/// gives it away, though its worker has nothing else to do.
 #[test]
 fn a_blocked_join_helps_only_its_own_descendants() {
     let now = Duration::ZERO;

@@ -55,7 +55,8 @@ pub enum ScopeError {
     /// The system gives no more threads.
     #[error("a worker could not be started: {0}; take fewer")]
     Workers(String),
-    /// A task was forked into a collective group of which every rank knows that nothing will come any more.
+    /// A task was forked into a collective group of which every rank knows that nothing will come
+    /// any more.
     #[error(
         "task `{0}` was forked into a group that was joined to its end; make another group for it"
     )]
@@ -66,7 +67,8 @@ pub enum ScopeError {
     /// A group of another scope, or one that a task made.
     #[error("{0} was not made by this scope's body: make a group in the scope it is used in")]
     Foreign(String),
-    /// A rank returned while this one is in a scope: it took no part, or this one takes part in one more.
+    /// A rank returned while this one is in a scope: it took no part, or this one takes part in one
+    /// more.
     #[error(
         "rank {} returned without taking part in this scope; every rank must call scope equally often",
         rank.0

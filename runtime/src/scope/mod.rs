@@ -1,10 +1,10 @@
 //! A scope: the stretch of a program in which ranks fork, join and steal together.
 //!
-//! This is the driver of a rank's [scheduler](crate::scheduler) over any [`Comm`]: it feeds it messages
-//! and what tasks leave behind, and carries out what it decides. The rank's main thread is the only one that
-//! sends and receives. It is also worker 0, and looks after messages between batches of its own tasks, so a
-//! task that returns in time delays nobody; or, as a [progress thread](ScopeOptions::progress_thread), it runs
-//! none, and no task delays anybody.
+//! This is the driver of a rank's [scheduler](crate::scheduler) over any [`Comm`]: it feeds it
+//! messages and what tasks leave behind, and carries out what it decides. The rank's main thread is
+//! the only one that sends and receives. It is also worker 0, and looks after messages between
+//! batches of its own tasks, so a task that returns in time delays nobody; or, as a
+//! [progress thread](ScopeOptions::progress_thread), it runs none, and no task delays anybody.
 
 mod error;
 mod notes;
@@ -88,7 +88,8 @@ struct Pastime<'a> {
 
 type Passing<'a> = dyn FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a;
 
-/// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that goes on.
+/// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that
+/// goes on.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -105,12 +106,12 @@ impl<E: ?Sized> fmt::Debug for Scope<'_, E> {
 
 /// Runs `body` on this rank while it works with all others on the tasks that any of them forks.
 ///
-/// Collective: every rank calls it, with the same registry. It returns when no task is left on any rank.
-/// Tasks run in `env`, which they only read. The second value says what this rank did.
+/// Collective: every rank calls it, with the same registry. It returns when no task is left on any
+/// rank. Tasks run in `env`, which they only read. The second value says what this rank did.
 ///
 /// # Errors
-/// Those of the body, of messages, and of ranks that do not fit together. The job is then ended on every
-/// rank, so that nobody waits.
+/// Those of the body, of messages, and of ranks that do not fit together. The job is then ended on
+/// every rank, so that nobody waits.
 pub fn scope<'a, E: ?Sized + Sync, R>(
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
@@ -306,12 +307,12 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         Group::new(ancestry, Some(self.number))
     }
 
-    /// Puts a task into a group; its results, and those of all its descendants, come to this rank. A group
-    /// that was cancelled takes tasks and drops them.
+    /// Puts a task into a group; its results, and those of all its descendants, come to this rank.
+    /// A group that was cancelled takes tasks and drops them.
     ///
     /// # Errors
-    /// The kind of task is not registered, a join of this collective group has answered `None`, or the scope was
-    /// [closed](Self::close).
+    /// The kind of task is not registered, a join of this collective group has answered `None`, or
+    /// the scope was [closed](Self::close).
     pub fn fork<T: Task<E>>(
         &mut self,
         group: &Group<T::Output>,
@@ -336,10 +337,10 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
 
     /// The next result of the group's tasks that were forked here, from whichever comes first.
     ///
-    /// While it waits, the rank runs and steals tasks of this group and its descendants; a result is handed
-    /// out as soon as the one that runs on this thread ends its slice and waits in no join. `None` means that
-    /// every task of the group has finished on every rank and all results were taken. A task that failed is
-    /// an inner `Err`.
+    /// While it waits, the rank runs and steals tasks of this group and its descendants; a result
+    /// is handed out as soon as the one that runs on this thread ends its slice and waits in no
+    /// join. `None` means that every task of the group has finished on every rank and all results
+    /// were taken. A task that failed is an inner `Err`.
     ///
     /// # Errors
     /// The scope cannot go on; see [`ScopeError`].
@@ -373,9 +374,9 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         Ok(joined)
     }
 
-    /// Cancels a group, with all groups that its tasks made: tasks that wait in a pool are dropped on every
-    /// rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join goes on to handle
-    /// out what was found, then ends.
+    /// Cancels a group, with all groups that its tasks made: tasks that wait in a pool are dropped
+    /// on every rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join
+    /// goes on to handle out what was found, then ends.
     ///
     /// # Errors
     /// The scope cannot go on.
@@ -387,17 +388,21 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         self.flush()
     }
 
-    /// Says that this rank's body forks no more; what tasks hyperfork is not meant, and joins go on as ever. Where all
-    /// bodies have said so and wait in a join of the last group that has anything, the end of that is the end of the scope: ranks then
-    /// need one agreement less before they leave.
+    /// Says that this rank's body forks no more; what tasks hyperfork is not meant, and joins go on
+    /// as ever. Where all bodies have said so and wait in a join of the last group that has
+    /// anything, the end of that is the end of the scope: ranks then need one agreement less before
+    /// they leave.
     pub fn close(&mut self) {
         self.closed = true;
         self.scheduler.closed();
     }
 
-    /// Says what this rank's body does while it waits, in joins and for the end, and no worker of it has anything to run: each time that tasks have run or messages have come since,
-    /// it is given the messages that have, sorted by sender, and of each in order; the [report](ScopeReport::messages) has the rest. Nobody is heard meanwhile, so it should take no
-    /// longer than a task's slice does. Whether and when it is called depends on how ranks wait: it must do nothing that is collective.
+    /// Says what this rank's body does while it waits, in joins and for the end, and no worker of
+    /// it has anything to run: each time that tasks have run or messages have come since, it is
+    /// given the messages that have, sorted by sender, and of each in order; the
+    /// [report](ScopeReport::messages) has the rest. Nobody is heard meanwhile, so it should take
+    /// no longer than a task's slice does. Whether and when it is called depends on how ranks wait:
+    /// it must do nothing that is collective.
     pub fn meanwhile(
         &mut self,
         pass: impl FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a,
@@ -424,12 +429,14 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         Ok(true)
     }
 
-    /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.
-    /// A newer version replaces an older one. To be called before this rank's next join: whoever asks while
-    /// it waits there, or later, for something it has not published is refused.
+    /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the
+    /// scope ends. A newer version replaces an older one. To be called before this rank's next
+    /// join: whoever asks while it waits there, or later, for something it has not published is
+    /// refused.
     ///
     /// # Errors
-    /// This version, or a newer one, was published before, or the block is longer than a message may be.
+    /// This version, or a newer one, was published before, or the block is longer than a message
+    /// may be.
     pub fn publish(
         &mut self,
         id: u64,

@@ -1,8 +1,8 @@
 //! The tag of a scope, and whether all ranks run the same program.
 //!
-//! Before the first message from one rank to another stands what it has registered, and none reads on that has
-//! registered something else. Nobody waits for that before its own tasks; and as ranks find the end together, along a
-//! tree, none ends a scope with one that differs.
+//! Before the first message from one rank to another stands what it has registered, and none reads
+//! on that has registered something else. Nobody waits for that before its own tasks; and as ranks
+//! find the end together, along a tree, none ends a scope with one that differs.
 
 use super::ScopeError;
 use crate::comm::{Comm, CommError, Rank, Tag};

@@ -45,8 +45,9 @@ pub struct ScopeReport {
     pub meanwhile: Duration,
     /// Time from start to end of the scope.
     pub elapsed: Duration,
-    /// What tasks have [posted](crate::Context::post) to this rank, with the ranks on which they ran: sorted by these, and of each in the order
-    /// in which it was posted; without what was taken [meanwhile](crate::Scope::meanwhile).
+    /// What tasks have [posted](crate::Context::post) to this rank, with the ranks on which they
+    /// ran: sorted by these, and of each in the order in which it was posted; without what was
+    /// taken [meanwhile](crate::Scope::meanwhile).
     #[serde(skip)]
     pub messages: Vec<(Rank, Vec<u8>)>,
     /// What happened when, if [`ScopeOptions::trace`](crate::ScopeOptions::trace) asked for it.

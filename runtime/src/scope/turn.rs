@@ -19,12 +19,13 @@ const SHORTEST_BACK_OFF: Duration = Duration::from_nanos(500);
 
 /// The same while its own workers are busy: their reports do not wake it.
 const BUSY_BACK_OFF: Duration = Duration::from_micros(10);
-/// For so long after something was done it lets others run instead: what its workers do ends soon, or they would have been split.
+/// For so long after something was done it lets others run instead: what its workers do ends soon,
+/// or they would have been split.
 const SOON: Duration = Duration::from_micros(500);
 
 impl<E: ?Sized + Sync> Scope<'_, E> {
-    /// One round: messages, what other workers left, decisions, and a batch of tasks or a back-off. This thread
-    /// runs only tasks within that group; `nested`: for a task that waits.
+    /// One round: messages, what other workers left, decisions, and a batch of tasks or a back-off.
+    /// This thread runs only tasks within that group; `nested`: for a task that waits.
     pub(super) fn turn(&mut self, within: Option<GroupId>, nested: bool) -> Result<(), ScopeError> {
         let mut progress = self.receive()?;
         if !self.workers.is_empty() {
@@ -64,7 +65,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             return Err(ScopeError::Stuck(who));
         }
         self.flush()?;
-        // The last to look for work may have found that there is none: a join that waits for that does not back off.
+        // The last to look for work may have found that there is none: a join that waits for that
+        // does not back off.
         progress |= within.is_some_and(|group| self.scheduler.is_group_exhausted(group));
         if progress {
             self.watch.moved = now;

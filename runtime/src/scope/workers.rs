@@ -17,11 +17,12 @@ use crate::worker::{
     Ahead, Order, Ran, SliceReport, WorkerReport, lock, run_slice, split, take_first,
 };
 
-/// Most tasks that are run between two looks at messages, and how long that may take: with less than half
-/// of it the next batch is twice as large, with more than all of it half as large.
+/// Most tasks that are run between two looks at messages, and how long that may take: with less
+/// than half of it the next batch is twice as large, with more than all of it half as large.
 const LARGEST_BATCH: u32 = 64;
 const BATCH_TIME: Duration = Duration::from_micros(8);
-/// Most tasks that a worker has ahead, and how many must be left in the pool for each when it gets one.
+/// Most tasks that a worker has ahead, and how many must be left in the pool for each when it gets
+/// one.
 const MOST_AHEAD: usize = 2;
 const LEFT_FOR_EACH: usize = 2;
 
@@ -31,7 +32,8 @@ pub(super) struct WorkerHandle<E: ?Sized> {
     pub(super) split_wanted: Arc<AtomicBool>,
     /// Its tasks, the innermost last.
     pub(super) frames: Vec<Frame>,
-    /// The tasks that it runs next, and what its trace will have of them and of the one that it may have taken from there last.
+    /// The tasks that it runs next, and what its trace will have of them and of the one that it may
+    /// have taken from there last.
     pub(super) ahead: Ahead<E>,
     pub(super) begins: VecDeque<What>,
     /// When something last happened there, as its trace has it.
@@ -150,7 +152,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Ok(true)
     }
 
-    /// How long this thread has worked since the lap began, which did so many units; the next begins.
+    /// How long this thread has worked since the lap began, which did so many units; the next
+    /// begins.
     fn ends_lap(&mut self, lap: &mut Lap, units: u64) -> Duration {
         let waited = self.away.saturating_sub(lap.away);
         let took = self.comm.now().saturating_sub(lap.begin + waited);
@@ -244,7 +247,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         Ok(())
     }
 
-    /// Puts a task that another, of that kind, has forked into that one's group, or one that it made.
+    /// Puts a task that another, of that kind, has forked into that one's group, or one that it
+    /// made.
     fn put(
         &mut self,
         parent: &Membership,
@@ -381,7 +385,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         } else {
             LEFT_FOR_EACH * (self.workers.len() + 1)
         };
-        // Not within a join: only tasks of its group may run there. Nor while one waits, which may be for these.
+        // Not within a join: only tasks of its group may run there. Nor while one waits, which may
+        // be for these.
         let waits =
             |handle: &WorkerHandle<E>| matches!(handle.frames.last(), Some(Frame::WaitsIn(_)));
         let none_waits = !self.workers.iter().any(waits);
@@ -399,7 +404,8 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
     }
 
-    /// A task for a worker that is a thread: the first worker of a rank, be it a thread or the body's, takes the newest.
+    /// A task for a worker that is a thread: the first worker of a rank, be it a thread or the
+    /// body's, takes the newest.
     fn task_for(&mut self, index: usize) -> Option<Running<E>> {
         if index + self.first_thread() == 0 {
             self.scheduler.next_task(None)

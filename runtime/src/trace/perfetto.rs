@@ -1,7 +1,7 @@
 //! Traces as pictures: the JSON trace-event format, which <https://ui.perfetto.dev> opens.
 //!
-//! Every rank is a process with a track for its main thread, one for each worker and one for messages. The
-//! bytes depend on the traces only, so that pictures of virtual time can be compared.
+//! Every rank is a process with a track for its main thread, one for each worker and one for
+//! messages. The bytes depend on the traces only, so that pictures of virtual time can be compared.
 
 mod timelines;
 
@@ -12,19 +12,21 @@ use std::io::{self, Write};
 pub use self::timelines::write_timelines;
 use super::{Detail, Event, Trace, What};
 
-/// The track of the main thread, where the body runs. Numbers start at 1: viewers take thread 0 of process 0 for the idle loop.
+/// The track of the main thread, where the body runs. Numbers start at 1: viewers take thread 0 of
+/// process 0 for the idle loop.
 const BODY: usize = 1;
 /// The track of worker 0.
 const WORKERS: usize = 2;
 
 /// Writes the traces of a scope's ranks for a viewer of traces.
 ///
-/// Tasks are slices named after their kind; where one waited in a join is a slice in it, and what its
-/// worker ran meanwhile a slice in that. Waits of the body are slices too. Arrows lead from a thief that
-/// asked to the rank that it asked, and from a victim that gave tasks to the thief that got them; splits,
-/// refusals, results, fetches and ends are marks; counters show how many workers are busy and how many tasks
-/// are in the pool. A slice among the messages shows where a task kept its rank from reading any. Times are
-/// in µs, to the ns. What has not ended ends with the trace. Give it a buffered writer.
+/// Tasks are slices named after their kind; where one waited in a join is a slice in it, and what
+/// its worker ran meanwhile a slice in that. Waits of the body are slices too. Arrows lead from a
+/// thief that asked to the rank that it asked, and from a victim that gave tasks to the thief that
+/// got them; splits, refusals, results, fetches and ends are marks; counters show how many workers
+/// are busy and how many tasks are in the pool. A slice among the messages shows where a task kept
+/// its rank from reading any. Times are in µs, to the ns. What has not ended ends with the trace.
+/// Give it a buffered writer.
 ///
 /// # Errors
 /// Those of writing.
@@ -110,8 +112,8 @@ impl End {
     }
 }
 
-/// Which begin of an arrow belongs to which end: between two ranks messages of a stream keep their order, so
-/// the n-th is the n-th.
+/// Which begin of an arrow belongs to which end: between two ranks messages of a stream keep their
+/// order, so the n-th is the n-th.
 struct Arrows {
     /// By sender and receiver: number of the first arrow, and how many have both ends.
     pairs: BTreeMap<(Stream, u32, u32), (u64, u64)>,
@@ -284,7 +286,8 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
         // Slices open on each track; arrows so far to and from each rank.
         let mut open = vec![Vec::new(); messages];
         let mut counts = Counts::default();
-        // How many are busy is written when time goes on: tasks that follow each other leave no dent.
+        // How many are busy is written when time goes on: tasks that follow each other leave no
+        // dent.
         let (mut busy, mut busy_written) = (0, None);
         let mut pool = 0;
         let events = trace.in_order();

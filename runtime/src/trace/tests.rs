@@ -1,4 +1,5 @@
-//! Traces made by hand, whose pictures and answers are known, and random ones, which must not do harm.
+//! Traces made by hand, whose pictures and answers are known, and random ones, which must not do
+//! harm.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -181,7 +182,8 @@ parts of it, or fork smaller tasks.";
     assert_eq!(analysis.to_string(), expected);
 }
 
-/// Rank 0 has ten tasks of 1 ms, one after the other, and the other ranks one each: it is not the last task that they wait for.
+/// Rank 0 has ten tasks of 1 ms, one after the other, and the other ranks one each: it is not the
+/// last task that they wait for.
 #[test]
 fn the_last_of_many_tasks_is_not_blamed_for_all_of_them() {
     let scope = |rank: u32, tasks: u64| {
@@ -562,7 +564,8 @@ fn picture(traces: &[Trace]) -> Vec<Value> {
     }
 }
 
-/// Checks what viewers rely on: ends follow begins on every track, arrows have two ends, time goes on.
+/// Checks what viewers rely on: ends follow begins on every track, arrows have two ends, time goes
+/// on.
 fn check(events: &[Value]) {
     let mut depth: HashMap<(u64, u64), u64> = HashMap::new();
     let mut clock: HashMap<(u64, u64, Option<&str>), f64> = HashMap::new();

@@ -1,8 +1,8 @@
-//! Waits for messages outside of scopes, seen from outside: a [`Comm`] that passes everything on and takes
-//! down how long [`Comm::recv_from`] took.
+//! Waits for messages outside of scopes, seen from outside: a [`Comm`] that passes everything on
+//! and takes down how long [`Comm::recv_from`] took.
 //!
-//! All collectives and exchanges of a data-parallel phase are built on that one call, so nothing in them
-//! has to know of traces, and without one nothing is in between.
+//! All collectives and exchanges of a data-parallel phase are built on that one call, so nothing in
+//! them has to know of traces, and without one nothing is in between.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ impl std::fmt::Debug for Watched<'_> {
 }
 
 impl<'a> Watched<'a> {
-    /// Tells `told` of every wait: the messages' tag, the rank that was waited for, when it began and ended.
+    /// Tells `told` of every wait: the messages' tag, the rank that was waited for, when it began
+    /// and ended.
     pub fn new(
         comm: &'a mut dyn Comm,
         told: &'a mut dyn FnMut(Tag, Rank, Duration, Duration),

@@ -1,7 +1,7 @@
 //! What every driver must do, as programs that every rank runs.
 //!
-//! `main.rs` runs them on the drivers of this crate, `weft-mpi` runs them under `mpirun`. A case ends on
-//! every rank, or panics.
+//! `main.rs` runs them on the drivers of this crate, `weft-mpi` runs them under `mpirun`. A case
+//! ends on every rank, or panics.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! One behaviour on every driver: the suite that a new driver has to pass. The cases that any driver can run
-//! are in `cases.rs`; those about ranks that panic need ranks that are threads of the test.
+//! One behaviour on every driver: the suite that a new driver has to pass. The cases that any
+//! driver can run are in `cases.rs`; those about ranks that panic need ranks that are threads of
+//! the test.
 
 mod cases;
 

@@ -1,4 +1,5 @@
-//! Published blocks: read on every rank, fetched once, bounded, replaced, waited for without standing still.
+//! Published blocks: read on every rank, fetched once, bounded, replaced, waited for without
+//! standing still.
 
 use crate::common::{Ended, on_threads, on_virtual, rough, seeded, threaded, total, values};
 use serde::{Deserialize, Serialize};
@@ -100,7 +101,8 @@ fn a_block_is_fetched_once_by_each_rank_that_reads_it() {
     }
 }
 
-/// With room for two blocks and tasks that need two of many, some are fetched again; never one a task.
+/// With room for two blocks and tasks that need two of many, some are fetched again; never one a
+/// task.
 #[test]
 fn what_is_kept_is_bounded() {
     let registry = Registry::new().with::<Read>();
@@ -274,7 +276,8 @@ fn tasks_of_nested_and_rooted_groups_read_too() {
         let name = s.publish(3, 1, vec![2; 50])?;
         for group in [&own, &group] {
             for home in (0..s.size() as u32).map(Rank) {
-                // Of rooted groups only own ones: others may wait elsewhere, and not publish any more.
+                // Of rooted groups only own ones: others may wait elsewhere, and not publish any
+                // more.
                 if home == name.home || s.rank() == Rank(0) {
                     let needs = vec![BlockName { home, ..name }];
                     s.fork(group, ReadsBelow(Read { needs, units: 500 }))?;

@@ -1,4 +1,5 @@
-//! What tests of scopes share: scopes on threads and in virtual time that end, if need be with an error.
+//! What tests of scopes share: scopes on threads and in virtual time that end, if need be with an
+//! error.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
@@ -115,8 +116,8 @@ pub(crate) fn values<R: std::fmt::Debug>(ended: Vec<Ended<R>>) -> Vec<R> {
     ended.into_iter().map(|e| e.unwrap().0).collect()
 }
 
-/// Options for ranks that are threads, each with so many ranks: (ranks, workers of each, whether it has a progress
-/// thread beside them).
+/// Options for ranks that are threads, each with so many ranks: (ranks, workers of each, whether it
+/// has a progress thread beside them).
 pub(crate) fn threaded<const N: usize>(
     cases: [(usize, usize, bool); N],
 ) -> impl Iterator<Item = (usize, ScopeOptions)> {

@@ -1,4 +1,5 @@
-//! What goes wrong is told with rank, task and cause, the scope ends on every rank, and nothing hangs.
+//! What goes wrong is told with rank, task and cause, the scope ends on every rank, and nothing
+//! hangs.
 
 use std::sync::Mutex;
 

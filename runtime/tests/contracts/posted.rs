@@ -12,7 +12,8 @@ use weft_runtime::{
     scope,
 };
 
-/// Posts each number of a range to the rank whose turn it is; the environment is how many there are, and how long messages are.
+/// Posts each number of a range to the rank whose turn it is; the environment is how many there
+/// are, and how long messages are.
 #[derive(Serialize, Deserialize)]
 struct Post {
     first: u32,
@@ -55,7 +56,8 @@ impl Task<(u32, usize)> for Post {
     }
 }
 
-/// Every rank forks the posting of so many numbers, rank 0 five times as many. Messages are read while ranks wait and after.
+/// Every rank forks the posting of so many numbers, rank 0 five times as many. Messages are read
+/// while ranks wait and after.
 fn post(
     comm: &mut dyn Comm,
     options: &ScopeOptions,
@@ -144,7 +146,8 @@ fn letters_find_their_way_among_many_ranks() {
     }
 }
 
-/// Of two ranks that post to each other, one has done long before: it reads what has come while it waits for the other, and is not called again for nothing.
+/// Of two ranks that post to each other, one has done long before: it reads what has come while it
+/// waits for the other, and is not called again for nothing.
 #[test]
 fn who_waits_reads_its_messages() {
     for policy in [Policy::EVERY_OTHER, Policy::STATIC] {

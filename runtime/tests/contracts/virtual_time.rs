@@ -408,8 +408,8 @@ fn thousands_of_ranks_meet() {
     assert_eq!(shared.results[0].as_ref().unwrap().0, sequential(16));
 }
 
-/// Groups made one after the other: a task of the next may be stolen before the thief knows that the last
-/// is exhausted.
+/// Groups made one after the other: a task of the next may be stolen before the thief knows that
+/// the last is exhausted.
 #[test]
 fn groups_can_be_made_after_others_were_joined() {
     let registry = Registry::new().with::<Tree>();
@@ -531,7 +531,8 @@ fn options_that_make_no_sense_are_refused() {
     }
 }
 
-/// Up to so many ranks blocks of a gather that is begun are under way at once; beyond, they are passed on.
+/// Up to so many ranks blocks of a gather that is begun are under way at once; beyond, they are
+/// passed on.
 #[test]
 fn a_gather_that_is_begun_brings_all_blocks_to_any_number_of_ranks() {
     for ranks in [POSTED_UP_TO, POSTED_UP_TO + 1, 100] {

@@ -1,4 +1,5 @@
-//! All of it at once: the same log each time, the dump of a rank that lets others wait, thousands of ranks.
+//! All of it at once: the same log each time, the dump of a rank that lets others wait, thousands
+//! of ranks.
 
 use std::time::Duration;
 

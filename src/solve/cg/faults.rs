@@ -9,7 +9,8 @@ use super::super::{SolveError, System};
 use super::{End, ModifiedCg, Progress};
 
 impl ModifiedCg {
-    /// Names the block on the diagonal that is not positive definite: of this rank, or of another one.
+    /// Names the block on the diagonal that is not positive definite: of this rank, or of another
+    /// one.
     pub(super) fn find_bad_block(
         &mut self,
         comm: &mut dyn Comm,
@@ -154,7 +155,8 @@ impl ModifiedCg {
         }))
     }
 
-    /// Says that the residual, which was just computed, is too large, and where it is largest. Collective.
+    /// Says that the residual, which was just computed, is too large, and where it is largest.
+    /// Collective.
     pub(super) fn not_converged(
         &self,
         comm: &mut dyn Comm,

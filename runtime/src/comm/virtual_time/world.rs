@@ -10,8 +10,8 @@ use super::super::{CommError, Message, Rank, Tag};
 use super::{Computation, Fault, Network, VirtualOptions};
 use crate::cpu_time::Stopwatch;
 
-/// What looking for a message costs that is not there, if nothing else happened since the last look: a loop
-/// that only looks gets on in time.
+/// What looking for a message costs that is not there, if nothing else happened since the last
+/// look: a loop that only looks gets on in time.
 const POLL: u64 = 20;
 
 /// No message arrives before this, in ns, or ranks that talk would stand still in time.
@@ -135,7 +135,8 @@ pub(super) struct World {
     /// In the order in which they are told.
     deaths: Vec<Death>,
     aborted: Option<End>,
-    /// Of this thread, which all ranks take turns on: since the rank whose turn it is was last charged.
+    /// Of this thread, which all ranks take turns on: since the rank whose turn it is was last
+    /// charged.
     watch: Stopwatch,
     record: bool,
     pub(super) messages: u64,
@@ -235,7 +236,8 @@ impl World {
         self.restart();
     }
 
-    /// From now on computation is measured: what sending and receiving takes here is the network's to say.
+    /// From now on computation is measured: what sending and receiving takes here is the network's
+    /// to say.
     pub(super) fn restart(&mut self) {
         if matches!(self.computation, Computation::Measured { .. }) {
             self.watch.restart();
@@ -317,7 +319,8 @@ impl World {
         clock
     }
 
-    /// Work of so many units was done, which took so long on the rank's clock as far as that runs by itself; returns what it took.
+    /// Work of so many units was done, which took so long on the rank's clock as far as that runs
+    /// by itself; returns what it took.
     pub(super) fn compute(&mut self, rank: Rank, units: u64, took: Duration) -> Duration {
         let place = &mut self.places[rank.index()];
         match self.computation {
@@ -331,8 +334,8 @@ impl World {
         }
     }
 
-    /// Whether another rank is so far behind that it could still send into this one's past; if so this
-    /// one is ready to go on later.
+    /// Whether another rank is so far behind that it could still send into this one's past; if so
+    /// this one is ready to go on later.
     pub(super) fn is_ahead(&mut self, rank: Rank) -> bool {
         self.stall(rank);
         let clock = self.places[rank.index()].clock;
@@ -409,8 +412,9 @@ impl World {
             place.free = sent + leaving + nanos(link.gap);
             at = (sent + nanos(link.latency) + transfer).max(sent + LEAST_FLIGHT);
             at += self.disturbance(&link);
-            // Messages of one stream do not overtake each other. Undisturbed, none can overtake one that has
-            // left before the next may be sent, unless the gap is shorter than a byte: these need not be remembered.
+            // Messages of one stream do not overtake each other. Undisturbed, none can overtake one
+            // that has left before the next may be sent, unless the gap is shorter than a byte:
+            // these need not be remembered.
             let stream = (from.0, to.0, tag.0);
             let overtakes = (nanos(link.gap) as f64) < link.ns_per_byte;
             if self.jitter > 0.0 || self.late.is_some() || overtakes {

@@ -1,8 +1,8 @@
 //! What a running task gives away when it is asked to split.
 //!
-//! A rule sees how many entries a stack of pending work has, the oldest first, and if it cares what each
-//! weighs; it never sees the entries. That keeps it a value that fits every kind of task, and the loop over
-//! the entries free of virtual calls.
+//! A rule sees how many entries a stack of pending work has, the oldest first, and if it cares what
+//! each weighs; it never sees the entries. That keeps it a value that fits every kind of task, and
+//! the loop over the entries free of virtual calls.
 
 mod every_other;
 mod half;
@@ -53,8 +53,8 @@ pub enum Choice {
     Oldest(usize),
     /// The oldest, and every second after it.
     EveryOther,
-    /// Those marked, beginning with the oldest; entries beyond the marks are kept, and so is everything if
-    /// all are marked.
+    /// Those marked, beginning with the oldest; entries beyond the marks are kept, and so is
+    /// everything if all are marked.
     Marked(Vec<bool>),
 }
 
@@ -71,7 +71,8 @@ impl Entries<'_> {
         self.count
     }
 
-    /// The estimated work of an entry, in any unit; 0 where there is none. Never negative, never NaN.
+    /// The estimated work of an entry, in any unit; 0 where there is none. Never negative, never
+    /// NaN.
     #[must_use]
     pub fn weight(&self, entry: usize) -> f64 {
         (self.weight)(entry).max(0.0)
@@ -104,9 +105,9 @@ impl Split {
         self.0.gives_nothing()
     }
 
-    /// Which of so many tasks of a pool, the oldest first, a thief gets: what this rule gives of as many
-    /// entries; the older half if it gives none, for whole tasks may be stolen also where none is split. The
-    /// marks end with the last that goes.
+    /// Which of so many tasks of a pool, the oldest first, a thief gets: what this rule gives of as
+    /// many entries; the older half if it gives none, for whole tasks may be stolen also where none
+    /// is split. The marks end with the last that goes.
     pub(crate) fn of_pool(self, count: usize) -> Vec<bool> {
         if count < 2 {
             return vec![true; count];
@@ -135,8 +136,8 @@ impl Split {
         }
     }
 
-    /// Takes out of a stack of pending work, oldest first, what this rule gives away; `None` if there are
-    /// fewer than two entries, or it gives nothing. All entries weigh the same.
+    /// Takes out of a stack of pending work, oldest first, what this rule gives away; `None` if
+    /// there are fewer than two entries, or it gives nothing. All entries weigh the same.
     pub fn take_from<T>(self, stack: &mut Vec<T>) -> Option<Vec<T>> {
         self.take_from_weighted(stack, |_| 1.0)
     }

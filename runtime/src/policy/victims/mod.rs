@@ -1,7 +1,7 @@
 //! Whom an idle rank asks for tasks.
 //!
-//! A rule makes a state for each rank of a scope; the scheduler asks it for the next victim and tells it
-//! what came of each request. It has no clock: time-outs are the scheduler's.
+//! A rule makes a state for each rank of a scope; the scheduler asks it for the next victim and
+//! tells it what came of each request. It has no clock: time-outs are the scheduler's.
 
 mod draw;
 mod hierarchical;
@@ -66,8 +66,8 @@ impl fmt::Debug for Place<'_> {
 ///
 /// It derives `Clone`: a copy goes on as the original would.
 pub trait VictimState: CloneVictims + Send + fmt::Debug {
-    /// Whom to ask next, while these have not answered and have not timed out; `None` to wait for an answer
-    /// first. Never this rank.
+    /// Whom to ask next, while these have not answered and have not timed out; `None` to wait for
+    /// an answer first. Never this rank.
     fn next(&mut self, open: &[Rank]) -> Option<Rank>;
 
     /// Learns that a request was answered, in time or late.
@@ -75,8 +75,8 @@ pub trait VictimState: CloneVictims + Send + fmt::Debug {
         let _ = (from, with_tasks);
     }
 
-    /// Ranks to register with after [`Self::refusals_before_lifelines`], instead of asking on: they send
-    /// tasks once they have some. If there are none, it asks on.
+    /// Ranks to register with after [`Self::refusals_before_lifelines`], instead of asking on: they
+    /// send tasks once they have some. If there are none, it asks on.
     fn lifelines(&self) -> &[Rank] {
         &[]
     }

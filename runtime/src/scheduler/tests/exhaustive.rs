@@ -1,11 +1,11 @@
 //! Small scopes, in every order in which things can happen.
 //!
-//! Every state that can be reached is looked at: nothing is lost, doubled or ended early in any of them (the
-//! world checks that), and from each of them there is a way on to where all have left.
+//! Every state that can be reached is looked at: nothing is lost, doubled or ended early in any of
+//! them (the world checks that), and from each of them there is a way on to where all have left.
 //!
-//! Ranks ask without end, but one that was sent away is where it was before: so how often they ask needs no
-//! bound. Whom they ask does, for the number of states grows fast, and how many requests of a rank may be
-//! unanswered at once: see [`Bounds`].
+//! Ranks ask without end, but one that was sent away is where it was before: so how often they ask
+//! needs no bound. Whom they ask does, for the number of states grows fast, and how many requests
+//! of a rank may be unanswered at once: see [`Bounds`].
 
 use std::collections::HashMap;
 
@@ -153,8 +153,8 @@ fn two_groups() -> Plan {
     plan(2, vec![vec![]; 3], bodies)
 }
 
-/// Rank 1 joins the groups the other way round, and two leave results where nobody joins. (Each task may be
-/// run by the next rank, which asks for such.)
+/// Rank 1 joins the groups the other way round, and two leave results where nobody joins. (Each
+/// task may be run by the next rank, which asks for such.)
 fn crossed_groups() -> Plan {
     let bodies = vec![
         vec![Deed::Join(G), Deed::Join(H)],

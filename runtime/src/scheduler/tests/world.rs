@@ -1,4 +1,5 @@
-//! A scope in which every step is a choice: programs of bodies and tasks, and links that keep their order.
+//! A scope in which every step is a choice: programs of bodies and tasks, and links that keep their
+//! order.
 //!
 //! Explorers choose the steps; the world checks after each that the scope keeps its promises.
 
@@ -121,8 +122,8 @@ impl Plan {
 pub(super) enum Step {
     /// The next message of a link arrives.
     Deliver(usize, usize),
-    /// A rank goes on with what it has to do. If it has nothing, it asks that victim, if it asks anybody;
-    /// `true`: after so long that what it asked before is overdue.
+    /// A rank goes on with what it has to do. If it has nothing, it asks that victim, if it asks
+    /// anybody; `true`: after so long that what it asked before is overdue.
     Turn(usize, Option<Rank>, bool),
 }
 

@@ -1,4 +1,5 @@
-//! What one trace says by itself: when its workers ran, waited and asked, and what their idle time was for.
+//! What one trace says by itself: when its workers ran, waited and asked, and what their idle time
+//! was for.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -229,7 +230,8 @@ impl Raw {
         let mut fetched = 0;
         let mut deaf = Vec::new();
         let mut body = Vec::new();
-        // When the body was last known to go on by itself. After its last join it may have returned.
+        // When the body was last known to go on by itself. After its last join it may have
+        // returned.
         let mut body_since = span.map(|(begin, _)| begin);
         for event in events.iter() {
             let at = event.at;

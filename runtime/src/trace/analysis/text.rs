@@ -117,7 +117,8 @@ impl Analysis {
         Ok(())
     }
 
-    /// The sentence on where the time went, cause by cause; what is less than half a percent is left out.
+    /// The sentence on where the time went, cause by cause; what is less than half a percent is
+    /// left out.
     fn causes(&self) -> Vec<String> {
         let percent = |part: Duration| {
             let percent = (self.share(part).unwrap_or(0.0) * 100.0).round();
@@ -163,7 +164,8 @@ impl Analysis {
                     n => format!("split {n} times"),
                 };
                 let (rank, own, waited) = (last.rank.0, Time(last.own), last.waited());
-                // A task keeps the other workers waiting for as long as it runs, at most: what is far more is not its doing.
+                // A task keeps the other workers waiting for as long as it runs, at most: what is
+                // far more is not its doing.
                 let others = u32::try_from(self.workers.saturating_sub(1)).unwrap_or(u32::MAX);
                 let most = last.end.saturating_sub(last.begin).saturating_mul(others);
                 if most < (idle.end.saturating_sub(idle.detection)) / 2 {
