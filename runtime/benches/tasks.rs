@@ -95,7 +95,7 @@ struct Steal {
     bytes: u64,
 }
 
-/// So many steals, one after the other.
+/// Measures a number of steals, one after the other.
 fn steal(steals: u64) -> Steal {
     let options = ScopeOptions {
         trace: Some(EVENTS),

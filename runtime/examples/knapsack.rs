@@ -40,7 +40,7 @@ use weft_runtime::{
 
 /// Branches are tasks of their own above this depth.
 const FORKED: usize = 10;
-/// Of the items.
+/// The seed of the items.
 const SEED: u64 = 3;
 /// Units that a node charges.
 const UNITS: u64 = 2;

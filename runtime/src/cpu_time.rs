@@ -64,7 +64,7 @@ impl Stopwatch {
         self.said
     }
 
-    /// The same, and starts anew from then on.
+    /// Reads the time since the start, and starts anew.
     pub(crate) fn lap(&mut self) -> Duration {
         let now = thread_time();
         let computed = self.read_at(now);

@@ -1,4 +1,4 @@
-//! Thread groups, as those who join them hold them.
+//! Thread groups, as handles for those who fork into them and join them.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,9 @@
-//! Tasks and results: as a rank handles them, and as they travel.
+//! The payloads of the scheduler: tasks and results, as a rank holds them and as they travel.
+//!
+//! Three types carry a task. A [`Payload`] is the task as a rank holds it, in the pool or on a
+//! worker. An [`EncodedTask`] is its bytes in a message, which has its group, home and lease beside
+//! it. A [`WorkerContext`] is what it finds on the worker that runs it. The scheduler knows of a
+//! task only its [`Membership`]: its group, its home, and the account that is open for it.
 //!
 //! A task that cannot be made into bytes, or be read by the rank that stole it, or say what it
 //! needs, fails like one that panicked: its home gets an error that names it, and everything else
@@ -66,7 +71,7 @@ impl<E: ?Sized> Payload<E> {
         }));
     }
 
-    /// The same task as it comes back to the pool: it may need other blocks than before.
+    /// Makes it ready for the pool again, in which it may need other blocks than before.
     pub(crate) fn set_down(self, rank: Rank) -> Self {
         Self::new(self.kind, self.body, rank)
     }

@@ -1,8 +1,8 @@
-//! Tasks: what a user writes, and how the runtime handles kinds it does not know.
+//! Tasks: what users write, and how the runtime handles tasks whose type it does not know.
 //!
 //! A task is data. It runs in slices, in an environment that its rank provides and that it only
-//! reads; what it leaves behind between slices is its own state, so that it can be split, and sent
-//! to a thief.
+//! reads. Between slices all that it has is its own state, so that it can be split, and sent to a
+//! thief.
 
 use std::any::{Any, TypeId};
 

@@ -1,9 +1,9 @@
-//! Running tasks: slice after slice, with what they leave handed to the rank.
+//! Workers: they run tasks slice after slice, and hand what these leave to their rank.
 //!
-//! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads:
-//! they get orders over a channel, run a task to its end, and report over another channel what it
-//! leaves. So that they need not wait for the main thread after each task, some are laid out for
-//! them ahead, which the main thread may take back. A task that waits in a join of its own group
+//! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads.
+//! They get orders over a channel, run a task to its end, and report what it leaves over another
+//! channel. So that they need not wait for the main thread after each task, some tasks are laid out
+//! ahead for them, which the main thread may take back. A task that waits in a join of its own group
 //! keeps its thread, which runs tasks of that group meanwhile.
 
 use std::collections::VecDeque;

@@ -121,7 +121,7 @@ fn measure(comm: &mut dyn Comm) -> Result<(), CommError> {
     Ok(())
 }
 
-/// So many steals, one after the other.
+/// Measures a number of steals, one after the other.
 fn steals(comm: &mut dyn Comm) -> Steal {
     let options = ScopeOptions {
         trace: Some(EVENTS),

@@ -29,9 +29,9 @@ use crate::start::Mpi;
 
 /// Sent messages that may wait for MPI to read them before each send looks after them.
 const MANY_SENDING: usize = 64;
-/// Of these, so many are looked at in one go.
+/// The number of these that are looked at in one go.
 const LOOKED_AT: usize = 8;
-/// So many messages are handed out before the next look for more.
+/// The number of messages that are handed out before the next look for more.
 const MANY_UNPOLLED: u32 = 32;
 /// How long a rank waits for another before it asks whether that one has left.
 const ASK_AFTER: Duration = Duration::from_millis(1);

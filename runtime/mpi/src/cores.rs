@@ -16,7 +16,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Those of this process.
+    /// Returns the cores of this process.
     #[must_use]
     pub fn here() -> Self {
         let busy = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);

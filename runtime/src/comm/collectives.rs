@@ -20,8 +20,8 @@ const POSTED: Tag = Tag(0xff05);
 /// are under way at once, and nobody has to pass anything on.
 pub const POSTED_UP_TO: usize = 64;
 
-/// So many times as many blocks as before a rank holds after each round of a gather to all, from so
-/// many ranks less one.
+/// The factor by which the blocks that a rank holds grow in each round of a gather to all; it hears
+/// from one rank less in each.
 ///
 /// Two would be fewest messages, `n` one round. Where a message takes 6 µs to arrive and 0.5 µs to
 /// be sent and to be taken, 16 ranks are done after 28 µs with two, 16 µs with four, 14 µs with 16,

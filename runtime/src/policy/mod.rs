@@ -1,7 +1,7 @@
 //! Policies as values: what a split gives away, whom a thief asks, how often, how patiently.
 //!
 //! A [`Policy`] is made of parts, each one idea: a [`Split`] rule, a [`Victims`] rule, an
-//! [`Interval`]. Those that have a name stand in [`POLICIES`], [`SPLITS`] and [`VICTIMS`]. Rules
+//! [`Interval`]. Values with a name stand in [`POLICIES`], [`SPLITS`] and [`VICTIMS`]. Rules
 //! are traits, so that a user's own crate can add some without touching this one. Whatever the
 //! policy, the results are the same.
 

@@ -1,5 +1,5 @@
-//! Tasks and their blocks: a task is blocked while its blocks are on their way, and fails if they
-//! cannot be had.
+//! Blocked tasks: a task waits without a worker while blocks that it needs are on their way, and
+//! fails if they cannot be had.
 
 use super::block_protocol::{Event, Publisher, Want};
 use super::message::{BlockMessage, SchedulerMessage};
@@ -11,7 +11,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Publishes a block of so many bytes.
     ///
     /// # Errors
-    /// The same or a newer version was published before.
+    /// This version, or a newer one, was published before.
     pub fn publish(
         &mut self,
         id: u64,

@@ -1,4 +1,4 @@
-//! Work that is not to be done any more: cancelled groups.
+//! Cancellation of groups: tasks in pools are dropped, and other ranks are told.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

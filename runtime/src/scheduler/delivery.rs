@@ -1,4 +1,4 @@
-//! Results on their way home, those for one rank together.
+//! Delivery of results to their homes, those for one rank together.
 
 use std::time::Duration;
 

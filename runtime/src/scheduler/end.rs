@@ -1,7 +1,7 @@
-//! Finding the end: which of two detectors a scope has, what they are told, and what they say.
+//! The end of groups and of the scope: which of two detectors finds it, and what that is told.
 //!
-//! Most scopes find out by [waves](super::waves) down and up a tree; those in which no task goes
-//! from rank to rank and few ranks are, by what each says to each other ([`super::all_to_all`]).
+//! Most scopes have [waves](super::waves) down and up a tree of ranks. Scopes of few ranks in which
+//! no task goes from rank to rank end by [all-to-all](super::all_to_all).
 
 use super::all_to_all::{self, DoneNotice};
 use super::message::SchedulerMessage;
@@ -65,7 +65,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.is_group_exhausted(ancestry.group())
     }
 
-    /// The same of the group with this name.
+    /// Whether the group of this name is exhausted.
     pub fn is_group_exhausted(&mut self, group: GroupId) -> bool {
         match group {
             GroupId::Collective(group) => match &self.all_to_all {
@@ -90,9 +90,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         }
     }
 
-    /// The ranks without which this one cannot find the end: along the tree of waves, those below
-    /// it leave only after it knows, and the one above only after it has told; or those that have
-    /// not said all.
+    /// Returns the ranks without which this one cannot find the end. In the tree of waves these are
+    /// the ones below it, which leave only after it knows, and the one above it, which leaves only
+    /// after it has told; else the ranks that are not done with all groups.
     pub fn near(&self) -> Vec<Rank> {
         match &self.all_to_all {
             Some(all_to_all) => all_to_all.unfinished().collect(),

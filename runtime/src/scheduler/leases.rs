@@ -1,15 +1,15 @@
-//! Who has tasks of whom, and until when: termination of rooted groups, after
-//! [Dijkstra & Scholten 1980].
+//! The lease table: which rank has tasks of which other, and until when.
 //!
-//! Tasks of a rooted group that are stolen together are a *lease*: the victim counts it among what
-//! is open in its own *account* of the group, the thief opens an account for it. Children and
-//! pieces stay in their parent's account. When nothing is open in it any more, the thief says
-//! *returned* and closes it. So the accounts form a tree, and when the account at its root has
-//! nothing open, no task of the group is left anywhere. Results that went home are counted on the
-//! way up: home knows how many to expect.
+//! It detects the termination of rooted groups, after [Dijkstra & Scholten 1980]. Tasks of a rooted
+//! group that are stolen together are a *lease*. The victim counts a lease as one open thing in its
+//! own *account* of the group; the thief opens an account for it, in which children and pieces of
+//! its tasks stay. When nothing is open in that account any more, the thief sends *returned* and
+//! closes it. So the accounts form a tree, and when nothing is open in the account at its root, no
+//! task of the group is left anywhere. Results that went home are counted on the way up, so that
+//! home knows how many to expect.
 //!
 //! * [Dijkstra & Scholten 1980] Termination detection for diffusing computations, Inf. Proc.
-//!   PostedMessages 11.
+//!   Letters 11.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

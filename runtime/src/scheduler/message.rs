@@ -43,9 +43,9 @@ pub enum SchedulerMessage<T, R> {
     Exhausted(Vec<u32>, bool, PostedCounts),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
-    /// Where no task goes from rank to rank: what the sender has done with.
+    /// To all others, where no task goes from rank to rank: the groups that the sender is done with.
     Done(DoneNotice),
-    /// Items that tasks have posted to the receiver.
+    /// Messages that tasks have posted to the receiver.
     Posted(Vec<Vec<u8>>),
 }
 
@@ -152,10 +152,10 @@ impl<T, R> SchedulerMessage<T, R> {
         }
     }
 
-    /// The same message with its tasks and results in another form.
+    /// Converts the tasks and results in a message into another form.
     ///
     /// # Errors
-    /// Those of the conversions.
+    /// The first error of a conversion.
     pub fn convert<U, S, E>(
         self,
         mut task: impl FnMut(T) -> Result<U, E>,
@@ -198,7 +198,7 @@ impl<T, R> SchedulerMessage<T, R> {
     }
 }
 
-/// Both together.
+/// Sums two lists of counts.
 fn merged(ours: &[(u32, u64)], theirs: &[(u32, u64)]) -> PostedCounts {
     let mut all = [ours, theirs].concat();
     all.sort_unstable_by_key(|(rank, _)| *rank);

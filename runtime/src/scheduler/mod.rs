@@ -173,8 +173,8 @@ pub struct Scheduler<T, R> {
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
     blocks: Blocks<Bytes>,
-    /// Those that the last task needs that was taken: kept until the next is, for the driver gets
-    /// them now.
+    /// The blocks that the task needs that was taken last. They are kept until the next is taken, as
+    /// the driver gets them in between.
     taken: Vec<BlockName>,
     pace: Box<dyn Pace>,
     outgoing: VecDeque<(Rank, SchedulerMessage<T, R>)>,

@@ -1,9 +1,9 @@
-//! PostedMessages: what tasks have to say to ranks that are no home of theirs. They lie there when
-//! the scope has ended.
+//! Messages that tasks post to ranks which need not be their home. They are delivered by the end of
+//! the scope.
 //!
-//! What is posted to a rank waits for company, until it is worth a message or this rank has nothing
-//! to do. Nobody leaves a scope before all that was posted to him has come: how much that is, ranks
-//! find out with the end ([`super::end`]).
+//! Messages for one rank wait until together they are worth a message of the protocol, or this rank
+//! has nothing to do. No rank leaves the scope before all that was posted to it has come; how much
+//! that is, ranks find out together with the end ([`super::end`]).
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl PostedMessages {
         self.posted.get(&to).copied().unwrap_or_default()
     }
 
-    /// The same of all to whom any were.
+    /// Returns how many messages were posted to each rank to which any were.
     pub(super) fn posted(&self) -> Vec<(u32, u64)> {
         let posted = self.posted.iter();
         posted.map(|(to, &count)| (to.0, count)).collect()

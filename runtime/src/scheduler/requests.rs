@@ -39,7 +39,7 @@ pub(super) struct Requests {
     refused_in_a_row: u32,
     pause: Duration,
     resume_at: Duration,
-    /// Of which group tasks are wanted.
+    /// The group of which tasks are wanted, if only those are.
     within: Option<GroupId>,
     /// Lifelines this rank waits on instead of asking.
     registered: Vec<Rank>,

@@ -1,4 +1,5 @@
-//! Sharing: what a thief gets, what comes with an answer, and when an idle rank asks.
+//! The victim's side of stealing: what a thief gets, when tasks are split for it, and what becomes of
+//! stolen tasks that come in.
 
 use std::time::Duration;
 

@@ -406,7 +406,7 @@ fn notices_that_no_rank_would_send_are_refused() {
 }
 
 impl Message {
-    /// The same tasks of another group.
+    /// Moves the tasks to another group.
     fn with_path(mut self, path: &[GroupId]) -> Self {
         if let Self::Gift(bundles) = &mut self {
             bundles[0].path = path.to_vec();

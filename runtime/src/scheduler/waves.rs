@@ -130,7 +130,7 @@ impl Waves {
         self.moved = true;
     }
 
-    /// So many items were posted here to others, before an answer.
+    /// Takes down how many messages were posted here to others, before an answer.
     pub(super) fn posted(&mut self, posted: PostedCounts) {
         self.posted = posted;
     }

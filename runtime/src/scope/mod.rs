@@ -110,8 +110,8 @@ impl<E: ?Sized> fmt::Debug for Scope<'_, E> {
 /// rank. Tasks run in `env`, which they only read. The second value says what this rank did.
 ///
 /// # Errors
-/// Those of the body, of messages, and of ranks that do not fit together. The job is then ended on
-/// every rank, so that nobody waits.
+/// The body's own error, one of messages, or one of ranks that do not fit together. The job is then
+/// ended on every rank, so that none waits.
 pub fn scope<'a, E: ?Sized + Sync, R>(
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,

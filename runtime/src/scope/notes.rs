@@ -1,4 +1,4 @@
-//! What a rank writes into its trace, and says when nothing moves.
+//! What a rank records in its trace, and the report that it prints when nothing moves.
 
 use std::io::{self, Write as _};
 use std::time::Duration;

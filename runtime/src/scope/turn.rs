@@ -1,4 +1,5 @@
-//! A turn of the main thread: messages, decisions, and then a batch of tasks or a back-off.
+//! A turn of the main thread: it reads messages, lets the scheduler decide, and then runs a batch of
+//! tasks or backs off.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const LONGEST_BACK_OFF: Duration = Duration::from_micros(200);
 /// And the shortest.
 const SHORTEST_BACK_OFF: Duration = Duration::from_nanos(500);
 
-/// The same while its own workers are busy: their reports do not wake it.
+/// Time for which it sleeps while its own workers are busy, whose reports do not wake it.
 const BUSY_BACK_OFF: Duration = Duration::from_micros(10);
 /// For so long after something was done it lets others run instead: what its workers do ends soon,
 /// or they would have been split.

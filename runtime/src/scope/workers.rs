@@ -1,4 +1,4 @@
-//! Tasks and those who run them: this thread between messages, and workers that are other threads.
+//! Running tasks on the workers of a rank: on the main thread between messages, and on other threads.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

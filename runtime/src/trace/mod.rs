@@ -121,7 +121,7 @@ pub enum What {
         /// How long, in µs; until the time of this event. What was read then comes after it.
         us: u32,
     },
-    /// So many tasks are in the rank's pool: now and then, when that has changed.
+    /// The rank's pool holds this many tasks: noted now and then, when that has changed.
     Pool {
         /// How many.
         tasks: u32,
@@ -201,7 +201,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The same trace, recorded under that policy.
+    /// Adds the policy under which the trace was recorded.
     #[must_use]
     pub fn under(mut self, policy: &Policy) -> Self {
         self.sharing = Some(policy.into());

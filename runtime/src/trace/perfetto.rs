@@ -29,7 +29,7 @@ const WORKERS: usize = 2;
 /// Give it a buffered writer.
 ///
 /// # Errors
-/// Those of writing.
+/// Fails if `out` cannot be written to.
 pub fn write_perfetto(traces: &[Trace], out: &mut impl Write) -> io::Result<()> {
     let arrows = Arrows::of(traces, &mut 1);
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
@@ -120,7 +120,7 @@ struct Arrows {
 }
 
 impl Arrows {
-    /// Those of a scope, numbered from `next` on.
+    /// Finds the arrows of a scope, numbered from `next` on.
     fn of<'a>(traces: impl IntoIterator<Item = &'a Trace>, next: &mut u64) -> Self {
         let mut pairs: BTreeMap<_, (u64, u64)> = BTreeMap::new();
         for trace in traces {

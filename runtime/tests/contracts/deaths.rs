@@ -68,7 +68,7 @@ impl Task<()> for Say {
 
 const EACH: u64 = 600;
 
-/// Those of `homes` fork, into a group of all and one of their own; then there is another group.
+/// Lets the ranks in `homes` fork into a group of all and one of their own, twice.
 fn say(s: &mut Scope<'_, ()>, homes: &[u32]) -> Result<(), ScopeError> {
     let home = homes.contains(&s.rank().0);
     let base = u64::from(s.rank().0) * 10 * EACH;

@@ -146,8 +146,8 @@ fn letters_find_their_way_among_many_ranks() {
     }
 }
 
-/// Of two ranks that post to each other, one has done long before: it reads what has come while it
-/// waits for the other, and is not called again for nothing.
+/// One of two ranks that post to each other is done long before the other. It reads what has come
+/// while it waits, and is not called again for nothing.
 #[test]
 fn who_waits_reads_its_messages() {
     for policy in [Policy::EVERY_OTHER, Policy::STATIC] {

@@ -308,7 +308,7 @@ fn a_rank_that_has_ended_does_not_die_any_more() {
     assert_eq!(outcome.results, expected);
 }
 
-/// Of many deaths the one that is told first is named, wherever it stands in the list.
+/// The death that is told first is named, wherever it stands in the list.
 #[test]
 fn of_many_deaths_the_first_is_named() {
     let (ranks, deaths) = (1024, 100);

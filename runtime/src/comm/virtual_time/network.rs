@@ -60,7 +60,7 @@ impl Network {
         }
     }
 
-    /// The same network with so many ranks on each node.
+    /// Places this many ranks on each node.
     #[must_use]
     pub const fn with_nodes(mut self, ranks_per_node: u32) -> Self {
         self.near = SHARED_MEMORY;

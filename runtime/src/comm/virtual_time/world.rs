@@ -135,8 +135,7 @@ pub(super) struct World {
     /// In the order in which they are told.
     deaths: Vec<Death>,
     aborted: Option<End>,
-    /// Of this thread, which all ranks take turns on: since the rank whose turn it is was last
-    /// charged.
+    /// Time of the one thread that runs all ranks, since the rank whose turn it is was last charged.
     watch: Stopwatch,
     record: bool,
     pub(super) messages: u64,

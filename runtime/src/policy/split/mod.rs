@@ -53,7 +53,7 @@ pub enum Choice {
     Oldest(usize),
     /// The oldest, and every second after it.
     EveryOther,
-    /// Those marked, beginning with the oldest; entries beyond the marks are kept, and so is
+    /// The marked ones, beginning with the oldest; entries beyond the marks are kept, and so is
     /// everything if all are marked.
     Marked(Vec<bool>),
 }
@@ -142,7 +142,8 @@ impl Split {
         self.take_from_weighted(stack, |_| 1.0)
     }
 
-    /// The same for entries whose work can be estimated, in any unit.
+    /// Takes out of a stack what this rule gives away, of entries whose work can be estimated in any
+    /// unit.
     ///
     /// Neither what is given nor what is kept is ever empty, and both keep their order.
     pub fn take_from_weighted<T>(

@@ -95,7 +95,7 @@ fn plan(groups: u32, tasks: Vec<Vec<Stage>>, bodies: Vec<Vec<Deed>>) -> Plan {
     }
 }
 
-/// The same, with bodies that say when they fork no more.
+/// Makes a plan's bodies say when they fork no more.
 fn closed(plan: Plan) -> Plan {
     Plan {
         close: true,
@@ -103,7 +103,7 @@ fn closed(plan: Plan) -> Plan {
     }
 }
 
-/// The same, with tasks that stay where they are.
+/// Makes a plan's tasks stay where they are.
 fn unmoved(mut plan: Plan) -> Plan {
     plan.options.policy.steal = false;
     plan

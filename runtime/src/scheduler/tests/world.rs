@@ -38,9 +38,9 @@ pub(super) enum Stage {
     SplitOff(Id),
     /// It makes a group, forks these into it, and joins it to the end.
     Join(Vec<Id>),
-    /// The same, but it drops the group.
+    /// It makes a group, forks these into it, and drops it.
     Drop(Vec<Id>),
-    /// The same, but it cancels the group before it joins it.
+    /// It makes a group, forks these into it, and cancels it before it joins it.
     JoinCancelled(Vec<Id>),
     CancelOwnGroup,
     /// It posts its number to a rank.

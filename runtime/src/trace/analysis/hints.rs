@@ -37,7 +37,7 @@ pub enum Hint {
     OtherPolicy,
     /// One task takes more than half the makespan, and none of its kind was ever split.
     LongTask,
-    /// The same, but tasks of its kind were split.
+    /// Ranks waited for one long task, though tasks of its kind were split.
     LongTaskThoughSplit,
     /// Ranks were refused although one was busy throughout; nothing is known of the policy.
     GivesTooLittle,
@@ -59,7 +59,7 @@ pub enum Hint {
     DeafTask,
     /// Ranks waited for the last tasks.
     LateTask,
-    /// The same, but tasks like the last one were split.
+    /// Ranks waited for the last task, though tasks like it were split.
     LateTaskThoughSplit,
     /// To find the end took long.
     SlowEnd,
@@ -104,7 +104,7 @@ impl Analysis {
         })
     }
 
-    /// The same in words, with what this scope's policy and tasks are to do about it.
+    /// Puts the hint into words, with what this scope's policy and tasks are to do about it.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         let sharing = self.sharing.as_ref();

@@ -199,7 +199,7 @@ pub(super) struct Raw {
     pub(super) body: Spans,
     /// When requests were under way.
     requests: Spans,
-    /// The same of requests that brought tasks.
+    /// When requests were under way that brought tasks.
     served: Spans,
     steals: Steals,
     intervals: u64,

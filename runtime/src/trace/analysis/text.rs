@@ -238,7 +238,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// So many of something.
+/// A number of things, with its noun.
 pub(super) struct Many(pub(super) u64, pub(super) &'static str);
 
 impl fmt::Display for Many {

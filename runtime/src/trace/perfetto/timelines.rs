@@ -15,7 +15,7 @@ use crate::trace::{Span, Timeline, Trace, What};
 /// missing. Timelines are to be [aligned](Timeline::align). Give it a buffered writer.
 ///
 /// # Errors
-/// Those of writing.
+/// Fails if `out` cannot be written to.
 pub fn write_timelines(timelines: &[Timeline], out: &mut impl Write) -> io::Result<()> {
     let mut next = 1;
     let arrows: BTreeMap<u64, Arrows> = by_scope(timelines)

@@ -18,7 +18,7 @@ const RANKS: usize = 16;
 /// Time of a unit of work.
 const UNIT: Duration = Duration::from_nanos(50);
 
-/// So many units of work, which can be split in halves or not at all.
+/// A task of some units of work, which can be split in halves or not at all.
 #[derive(Serialize, Deserialize)]
 struct Work {
     units: u64,
@@ -49,7 +49,7 @@ impl Task<()> for Work {
     }
 }
 
-/// So many units of work without a look around, whatever its budget.
+/// A task of some units of work that it does at one go, whatever its budget.
 #[derive(Serialize, Deserialize)]
 struct Unheeding(u64);
 
@@ -237,7 +237,7 @@ fn reports(
     reports_of(ranks, policy, Some(100_000), body)
 }
 
-/// The same, traced or not.
+/// Runs a program on virtual ranks, traced or not, and returns their reports.
 fn reports_of(
     ranks: usize,
     policy: Policy,
