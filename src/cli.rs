@@ -28,7 +28,7 @@ Examples:
   weft report runs/floor runs/floor-on-16-ranks --out both.html
 
 Exit codes: 0 done, 2 wrong usage, 3 scene or mesh invalid, 4 simulation failed, 5 files,
-6 compare found a difference, 101 internal, 130 and 143 a study that a signal stopped."
+6 compare found a difference, 101 internal, 134 out of memory or stack, 128 + n signal n ended it, or stopped a study."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -240,7 +240,7 @@ pub(crate) struct RunArguments {
     /// Goes on from the newest checkpoint in the output directory, or from this one.
     #[arg(long, value_name = "CHECKPOINT", num_args = 0..=1, require_equals = true)]
     pub(crate) resume: Option<Option<PathBuf>>,
-    /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGUSR1 and Ctrl-C do soon.
+    /// Stops before so many hours are over, with a checkpoint; as SIGTERM, SIGHUP, SIGUSR1 and Ctrl-C do soon.
     #[arg(long, value_name = "HOURS", value_parser = parse_hours)]
     pub(crate) max_hours: Option<Duration>,
     /// Writes trace.json for ui.perfetto.dev, of all steps or of steps FROM to TO, both included.

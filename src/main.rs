@@ -57,12 +57,17 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
+            let code = u8::try_from(error.exit_code()).unwrap_or(1);
             if speaks {
                 drop(error.print());
-            } else {
+            } else if code != 0 {
+                let text = error.to_string();
+                let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+                let message = message.to_owned();
+                drop(refuse(Failure { code, message }, launcher.as_ref()));
                 let_another_speak();
             }
-            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+            return ExitCode::from(code);
         }
     };
     let outcome = match arguments.command {
@@ -143,7 +148,7 @@ fn run_scene(
                  whole scene; leave out --comm, or the launcher",
                 launcher.variable
             );
-            return Err(Failure { code: 2, message });
+            return Err(refuse(Failure { code: 2, message }, Some(launcher)));
         }
         _ => {}
     }
@@ -193,6 +198,18 @@ fn run_under_mpi(
     began: Instant,
 ) -> Result<(), Failure> {
     under_mpi::run_scene(arguments, launcher, began)
+}
+
+/// What comes of a failure before MPI was started: under a launcher others may wait there for this process.
+#[cfg(feature = "mpi")]
+fn refuse(failure: Failure, launcher: Option<&Launcher>) -> Failure {
+    under_mpi::refuse(failure, launcher)
+}
+
+/// Builds without MPI fail under a launcher on all ranks, and the first says so.
+#[cfg(not(feature = "mpi"))]
+fn refuse(failure: Failure, _launcher: Option<&Launcher>) -> Failure {
+    failure
 }
 
 /// A build without MPI must not start as so many runs of one rank each.

@@ -1,21 +1,23 @@
 //! `weft run` where every rank is an MPI process.
 //!
-//! Every rank reads the scene and builds the world for itself; they agree on whether that went well, and that
-//! it was the same, before the first step. Rank 0 writes and speaks.
+//! Before the first step ranks make sure, in this order, that they run the same build, were given the same options, that
+//! each has read the scene and built the world for itself, and that these are the same. Rank 0 writes and speaks.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use sha2::{Digest as _, Sha256};
-use weft_mpi::{Cores, Idle, Mpi, Options, WEFT_MPI_IDLE, roomy};
-use weft_runtime::comm::{Collectives as _, CommError, Rank};
-use weftwork::run::{Driver, note_failure, run_rank};
+use weft_mpi::{Cores, Idle, Mpi, Options, StartError, WEFT_MPI_IDLE, roomy};
+use weft_runtime::comm::Rank;
+use weftwork::build_identity::BuildIdentity;
+use weftwork::run::{AgreedRun, Driver, Given, RunError, compare, note_failure};
 use weftwork::step::World;
 
-use crate::cli::RunArguments;
+use crate::cli::{AuditChoice, RunArguments};
 use crate::launcher::Launcher;
-use crate::{Failure, announcement, conclude, prepare, run_options, say, stopping};
+use crate::{Failure, announcement, check_options, conclude, prepare, run_options, say, stopping};
 
 impl From<Failure> for weft_mpi::Failure {
     fn from(failure: Failure) -> Self {
@@ -33,27 +35,30 @@ pub(crate) fn run_scene(
     launcher: Option<&Launcher>,
     began: Instant,
 ) -> Result<(), Failure> {
-    let stop = stopping(arguments, began)?;
-    let mut mpi = start(arguments)?;
-    check_launcher(&mpi, launcher)?;
-    if let Some(ranks) = arguments.ranks.filter(|&ranks| ranks != mpi.size()) {
-        let message = format!(
-            "--ranks {ranks}, but the launcher started {}; leave out --ranks under mpirun and srun",
-            mpi.size()
-        );
-        return Err(Failure { code: 2, message });
+    let able = stopping(arguments, began)
+        .and_then(|stop| Ok((stop, mpi_options(arguments)?, this_build()?)));
+    let (stop, options, build) = able.map_err(|failure| refuse(failure, launcher))?;
+    let mut mpi =
+        Mpi::start_together(Ok((&build, options))).map_err(|error| of_start(error, launcher))?;
+    if mpi.size() == 1 {
+        check_launcher(&mpi, launcher)?;
     }
-    let world = prepare(arguments).and_then(|scene| {
-        World::build(&scene).map_err(|error| Failure {
-            code: 3,
-            message: error.to_string(),
-        })
-    });
+    let given = given(arguments);
+    let same = mpi.run(|comm| compare(&given, comm));
+    same.map_err(|error| said_by_first(&mpi, &error))?;
+    let world = check_launcher(&mpi, launcher)
+        .and_then(|()| check_ranks(&mpi, arguments))
+        .and_then(|()| check_options(arguments))
+        .and_then(|()| prepare(arguments))
+        .and_then(|scene| {
+            World::build(&scene).map_err(|error| Failure {
+                code: 3,
+                message: error.to_string(),
+            })
+        });
     let world = mpi
         .agree(world.map_err(Into::into))
         .map_err(Failure::said)?;
-    let same = compare(&mut mpi, arguments, &world);
-    mpi.agree(same.map_err(Into::into)).map_err(Failure::said)?;
     // Without the numbers of cores a rank waits as if it had to share them, and nobody is warned.
     let cores = mpi.cores().unwrap_or_default();
     if arguments.idle.is_none() && env::var_os(WEFT_MPI_IDLE).is_none() {
@@ -68,6 +73,8 @@ pub(crate) fn run_scene(
     let mut options = run_options(arguments, world.scene(), mpi.size(), Driver::Mpi, stop);
     options.hosts = mpi.hosts().to_vec();
     options.mpi = Some(weft_mpi::library());
+    let agreed = mpi.run(|comm| AgreedRun::of(&world, &options, comm));
+    let agreed = agreed.map_err(|error| said_by_first(&mpi, &error))?;
     let first = mpi.rank() == Rank(0);
     if first && !arguments.quiet {
         // If nobody reads, the run is still worth its files; the end tells.
@@ -79,7 +86,7 @@ pub(crate) fn run_scene(
     }
     let summary = mpi.job(
         |comm| {
-            run_rank(&world, &options, comm).map_err(|error| weft_mpi::Failure {
+            agreed.take_part(comm).map_err(|error| weft_mpi::Failure {
                 code: error.exit_code(),
                 message: error.to_string(),
                 echo: error.is_echo(),
@@ -102,13 +109,165 @@ pub(crate) fn info() -> String {
     }
 }
 
-fn start(arguments: &RunArguments) -> Result<Mpi, Failure> {
+fn mpi_options(arguments: &RunArguments) -> Result<Options, Failure> {
     let usage = |message: String| Failure { code: 2, message };
     let mut options = Options::from_env().map_err(|error| usage(error.to_string()))?;
     if let Some(name) = &arguments.idle {
         options.idle = name.parse().map_err(|e| usage(format!("--idle: {e}")))?;
     }
-    Mpi::start(options).map_err(|error| usage(error.to_string()))
+    Ok(options)
+}
+
+/// The build that ranks must have in common.
+fn this_build() -> Result<String, Failure> {
+    let build = BuildIdentity::of_this_process().map_err(|error| Failure {
+        code: 5,
+        message: error.to_string(),
+    })?;
+    Ok(build.to_string())
+}
+
+/// Ends the job where this process cannot even start MPI as it should: the others, which wait for it there, hear why. Where it
+/// is the first it speaks itself, and the launcher ends the others.
+pub(crate) fn refuse(failure: Failure, launcher: Option<&Launcher>) -> Failure {
+    let several = launcher.is_some_and(|launcher| launcher.size != Some(1));
+    if !several || launcher.is_none_or(Launcher::is_first) {
+        return failure;
+    }
+    let code = failure.code;
+    match Mpi::start_together(Err(failure.into())) {
+        Ok(_) => Failure::said(code),
+        Err(error) => of_start(error, launcher),
+    }
+}
+
+/// Says why MPI cannot be used, if this rank is the one to do so.
+fn of_start(error: StartError, launcher: Option<&Launcher>) -> Failure {
+    let message = error.to_string();
+    let StartError::Refused {
+        code,
+        speaks,
+        ranks,
+        ..
+    } = error
+    else {
+        return Failure { code: 2, message };
+    };
+    let started = launcher.and_then(|launcher| launcher.size);
+    if started.is_some_and(|started| started != ranks) {
+        // Processes that have not found each other all think that they speak.
+        return Failure { code, message };
+    }
+    if speaks {
+        // There is nobody else to tell.
+        drop(writeln!(io::stderr(), "error: {message}"));
+    }
+    Failure::said(code)
+}
+
+/// Says what all ranks have found alike, on the first of them.
+fn said_by_first(mpi: &Mpi, error: &RunError) -> Failure {
+    if mpi.rank() == Rank(0) {
+        // There is nobody else to tell.
+        drop(writeln!(io::stderr(), "error: {error}"));
+    }
+    Failure::said(error.exit_code())
+}
+
+/// What of the command line all ranks must be given alike.
+fn given(arguments: &RunArguments) -> Vec<Given> {
+    let RunArguments {
+        // What it holds is compared, wherever it lies.
+        scene: _,
+        // Each rank compares these with what the launcher has started.
+        ranks: _,
+        comm: _,
+        network: _,
+        threads,
+        progress_thread,
+        steps,
+        until,
+        out,
+        resume,
+        max_hours,
+        trace,
+        record,
+        audit,
+        overrides,
+        no_steal,
+        policy,
+        split,
+        victims,
+        seed,
+        // Hosts may have other numbers of cores.
+        idle: _,
+        // The first rank alone speaks.
+        quiet: _,
+    } = arguments;
+    // An option whose value stands behind an equals sign, if there is one.
+    let with = |name: &str, value: Option<Option<String>>| {
+        let said = value.map(|value| match value {
+            Some(value) => format!("{name}={value}"),
+            None => name.to_owned(),
+        });
+        Given::said(name, said)
+    };
+    let path = |path: &PathBuf| path.display().to_string();
+    let mut all = vec![
+        Given::option("--threads", Some(threads)),
+        Given::flag("--progress-thread", *progress_thread),
+        Given::option("--steps", steps.as_ref()),
+        Given::option("--until", until.as_ref()),
+        Given::option("--out", out.as_ref().map(path)),
+        with(
+            "--resume",
+            (resume.as_ref()).map(|from| from.as_ref().map(path)),
+        ),
+        Given::option(
+            "--max-hours",
+            max_hours.map(|time| time.as_secs_f64() / 3600.0),
+        ),
+        with("--trace", trace.map(|steps| Some(steps.to_string()))),
+        with(
+            "--record",
+            record.map(|steps| steps.map(|steps| steps.to_string())),
+        ),
+        with(
+            "--audit",
+            audit.map(|choice| match choice {
+                AuditChoice::Count => None,
+                AuditChoice::Strict => Some("strict".to_owned()),
+            }),
+        ),
+        Given::flag("--no-steal", *no_steal),
+        Given::option("--policy", policy.as_ref()),
+        Given::option("--split", split.as_ref()),
+        Given::option("--victims", victims.as_ref()),
+        Given::option("--seed", seed.as_ref()),
+    ];
+    // Of those for one key the last one counts.
+    let last: BTreeMap<&str, &str> = overrides
+        .iter()
+        .map(|(key, value)| (&key[..], &value[..]))
+        .collect();
+    all.extend(last.into_iter().map(|(key, value)| {
+        let name = format!("--set {key}");
+        Given::said(&name, Some(format!("{name}={value}")))
+    }));
+    all
+}
+
+fn check_ranks(mpi: &Mpi, arguments: &RunArguments) -> Result<(), Failure> {
+    match arguments.ranks.filter(|&ranks| ranks != mpi.size()) {
+        None => Ok(()),
+        Some(ranks) => Err(Failure {
+            code: 2,
+            message: format!(
+                "--ranks {ranks}, but the launcher started {}; leave out --ranks under mpirun and srun",
+                mpi.size()
+            ),
+        }),
+    }
 }
 
 /// A launcher of another MPI starts processes that do not find each other.
@@ -132,30 +291,6 @@ fn check_launcher(mpi: &Mpi, launcher: Option<&Launcher>) -> Result<(), Failure>
              --mpi it needs (`srun --mpi=list`), or build it again with the MPI of the launcher",
             mpi.size(),
             weft_mpi::library()
-        ),
-    })
-}
-
-/// Makes sure that every rank has read the same.
-fn compare(mpi: &mut Mpi, arguments: &RunArguments, world: &World) -> Result<(), Failure> {
-    let scene = world.scene();
-    let text = format!("{}{}", scene.echo(), world.digest());
-    let own = Sha256::digest(text.as_bytes()).to_vec();
-    let first = mpi
-        .run(|comm| comm.broadcast(Rank(0), own.clone()))
-        .map_err(|error: CommError| Failure {
-            code: 101,
-            message: error.to_string(),
-        })?;
-    if first == own {
-        return Ok(());
-    }
-    Err(Failure {
-        code: 3,
-        message: format!(
-            "{}: this rank has read another scene than rank 0, or other files that it names; put them where \
-             all hosts see the same",
-            arguments.scene.display()
         ),
     })
 }

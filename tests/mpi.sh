@@ -149,6 +149,13 @@ fails 101 'rank 0 on .*panicked.*lost the thread' 3 "$failures" panic 0
 fails 101 'rank 2 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-thread 2
 fails 101 'rank 1 on .*panicked.*lost the thread' 3 "$failures" panic-on-a-thread-of-a-busy-rank 1
 fails 4 'rank [02] on .*rank 1 (returned without taking part|ended while)' 3 "$failures" absent-from-a-scope 1
+passes 20 3 "$failures" program here
+[ "$(grep -c '^met 3' "$out/stdout")" = 3 ] || fail "ranks of one program did not meet"
+fails 3 '3 ranks: ranks do not run the same build: ranks 1 and 2 run there where rank 0 runs here' \
+    1 "$failures" program here : -n 2 "$failures" program there
+fails 5 '3 ranks: rank 1 on .*: cannot read the program' \
+    1 "$failures" program here : -n 1 "$failures" unable 0 : -n 1 "$failures" program there
+fails 5 '3 ranks: rank 0 on .*: cannot read the program' 3 "$failures" unable 0
 run 20 3 "$failures" left-without-a-word 1
 [ "$code" = 9 ] || fail "exit code $code of a rank that left without a word, not 9"
 [ "$mpi" = openmpi ] || exit 0
@@ -199,7 +206,8 @@ say "the command stops and goes on"
 stops() {
     local name=$1 target=$2 expected=$3
     rm -rf "$out/long"
-    timeout --kill-after=5 60 "$launcher" -n 3 "$weft" run scenes/quick.toml --out "$out/long" "${quiet[@]}" \
+    # Whoever started this script may have told it to outlive a terminal.
+    timeout --kill-after=5 60 "$launcher" -n 3 env --default-signal=HUP "$weft" run scenes/quick.toml --out "$out/long" "${quiet[@]}" \
         --until 1000 --set output.checkpoint_interval=0 >"$out/stdout" 2>"$out/stderr" &
     local job=$!
     until compgen -G "$out/long/state.*1[0-9].ckpt" >/dev/null; do
@@ -221,6 +229,7 @@ stops() {
 the_launcher() { pgrep -P "$1"; }
 one_rank() { pgrep -P "$(pgrep -P "$1")" | tail -1; }
 stops USR1 the_launcher 0
+stops HUP one_rank 0
 stops TERM one_rank 0
 # Open MPI ends the ranks with SIGTERM and returns 1 whatever they do.
 stops TERM the_launcher 1
@@ -245,8 +254,6 @@ say "the command fails as a whole"
 quick=(run scenes/quick.toml --quiet)
 fails 3 'rank 1 on .*: no scene file at .*missing.toml' \
     1 "$weft" "${quick[@]}" --out "$out/f" : -n 2 "$weft" run "$out/missing.toml" --quiet --out "$out/f"
-fails 3 'rank 1 on .*another scene' \
-    1 "$weft" "${quick[@]}" --out "$out/f" : -n 2 "$weft" "${quick[@]}" --out "$out/f" --set time.step=3ms
 [ ! -e "$out/f" ] || fail "a run that did not begin left files"
 echo 'tilte = "no title"' >"$out/bad.toml"
 fails 3 'rank 0 on .*bad.toml:1: cloth: missing' 3 "$weft" run "$out/bad.toml" --out "$out/f"
@@ -262,13 +269,83 @@ fails 3 'rank 0 on .*another scene' \
     3 "$weft" "${quick[@]}" --out "$out/long" --resume --set time.step=3ms
 touch "$out/file"
 fails 5 'rank 0 on .*file' 3 "$weft" "${quick[@]}" --out "$out/file"
-fails 2 '--ranks 5, but the launcher started 3' 3 "$weft" "${quick[@]}" --ranks 5
+fails 2 'rank 0 on .*--ranks 5, but the launcher started 3' 3 "$weft" "${quick[@]}" --ranks 5
 fails 2 'started by an MPI launcher' 3 "$weft" "${quick[@]}" --comm threads
 fails 2 'unexpected argument' 3 "$weft" run --no-such-option
+fails 2 'rank 0 on .*--network is of ranks in virtual time' 3 "$weft" "${quick[@]}" --network gigabit
 code=0
 PMI_SIZE=3 PMI_RANK=0 timeout 20 "$weft" "${quick[@]}" --out "$out/f" 2>"$out/stderr" || code=$?
 [ "$code" = 2 ] && grep -q 'do not find each other' "$out/stderr" ||
     fail "a launcher of another MPI was not noticed: $code $(cat "$out/stderr")"
+
+say "ranks that differ say so"
+# differ CODE TEXT [OPTION...]: ranks 1 and 2 are given these, or $more, and rank 0 is not. Neither begins.
+differ() {
+    local expected=$1 text=$2
+    shift 2
+    fails "$expected" "$text" 1 "$weft" "${quick[@]}" --out "$out/d" : -n 2 "$weft" "${quick[@]}" --out "$out/d" "$@"
+    [ ! -e "$out/d" ] || fail "ranks that differ left files"
+}
+both='ranks 1 and 2 have'
+differ 2 "ranks do not run the same: $both --steps 30 where rank 0 has no --steps; give every rank" --steps 30
+differ 2 ".*$both --until 0.1 where rank 0 has no --until" --until 0.1
+differ 2 ".*$both --resume where rank 0 has no --resume" --resume
+differ 2 ".*$both --resume=$out/long where" --resume="$out/long"
+differ 2 ".*$both --trace=1\.\. where rank 0 has no --trace" --trace
+differ 2 ".*$both --trace=3\.\.5 where" --trace=3..5
+differ 2 ".*$both --audit where rank 0 has no --audit" --audit
+differ 2 ".*$both --audit=strict where" --audit=strict
+differ 2 ".*$both --record where" --record
+differ 2 ".*$both --threads 2 where rank 0 has --threads 1" --threads 2
+differ 2 ".*$both --progress-thread where" --progress-thread
+differ 2 ".*$both --max-hours 2 where" --max-hours 2
+differ 2 ".*$both --seed 5 where" --seed 5
+differ 2 ".*$both --policy paper where" --policy paper
+differ 2 ".*$both --no-steal where" --no-steal
+differ 2 ".*$both --set time.step=3ms where rank 0 has no --set time.step" --set time.step=3ms
+differ 2 ".*$both --steps 3 where rank 0 has no --steps; $both --seed 5 where" --steps 3 --seed 5
+fails 2 '.*rank 1 has --out .*/d2 where ranks 0 and 2 have --out .*/d;' 1 "$weft" "${quick[@]}" --out "$out/d" : \
+    -n 1 "$weft" "${quick[@]}" --out "$out/d2" : -n 1 "$weft" "${quick[@]}" --out "$out/d"
+fails 2 '.*rank 1 has --steps 4 and rank 2 has --steps 5 where rank 0 has --steps 3;' 1 "$weft" "${quick[@]}" --steps 3 : \
+    -n 1 "$weft" "${quick[@]}" --steps 4 : -n 1 "$weft" "${quick[@]}" --steps 5
+# What a rank cannot even read, before it starts MPI.
+differ 2 'rank 1 on .*unexpected argument' --no-such-option
+differ 2 'rank 1 on .*started by an MPI launcher' --comm threads
+differ 2 'rank 1 on .*--ranks 2, but the launcher started 3' --ranks 2
+fails 2 'rank 2 on .*WEFT_MPI_PIECE' 2 "$weft" "${quick[@]}" --out "$out/d" : -n 1 \
+    env WEFT_MPI_PIECE=none "$weft" "${quick[@]}" --out "$out/d"
+fails 2 'WEFT_MPI_PIECE' 3 env WEFT_MPI_PIECE=none "$weft" "${quick[@]}"
+# Other scenes, and other meshes behind the same words.
+mkdir "$out/a" "$out/b"
+sed 's/^step = .*/step = "3 ms"/' scenes/quick.toml >"$out/b/quick.toml"
+cmp -s scenes/quick.toml "$out/b/quick.toml" && fail "scenes/quick.toml has no line for its step"
+fails 3 ".*$both .step = .*3.* in \[time\] where rank 0 has .step = " \
+    1 "$weft" "${quick[@]}" --out "$out/d" : -n 2 "$weft" run "$out/b/quick.toml" --quiet --out "$out/d"
+for side in a b; do
+    cat >"$out/$side/mesh.toml" <<'SCENE'
+[[cloth]]
+mesh = "sheet.obj"
+material = { density = 0.15, stretch = 1000, bending = 1e-5 }
+SCENE
+done
+printf 'v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\nf 2 4 3\n' >"$out/a/sheet.obj"
+sed 's/^v 1 1 0/v 1 1 0.1/' "$out/a/sheet.obj" >"$out/b/sheet.obj"
+# The same path holds another mesh for each, as where hosts have disks of their own.
+mesh_of() { echo "cd '$out/$1' && exec '$PWD/$weft' run mesh.toml --quiet --out '$out/d'"; }
+fails 3 ".*rank 1 has meshes with the digest [0-9a-f]* where rank 0 has meshes with" \
+    1 sh -c "$(mesh_of a)" : -n 1 sh -c "$(mesh_of b)"
+[ ! -e "$out/d" ] || fail "ranks that differ left files"
+# Another build: a byte more at the end of the file, which the system does not look at.
+cp "$weft" "$out/other-weft"
+printf 'x' >>"$out/other-weft"
+other='weft [0-9.]*, (commit [0-9a-f]*, )?binary [0-9a-f]{16}'
+fails 3 "ranks do not run the same build: ranks 1 and 2 run $other where rank 0 runs $other; start the same file" \
+    1 "$weft" "${quick[@]}" --out "$out/d" : -n 2 "$out/other-weft" "${quick[@]}" --out "$out/d"
+[ ! -e "$out/d" ] || fail "ranks of other builds left files"
+# What may differ: how ranks wait, how long their messages may be at once, and who is quiet.
+passes 60 1 "$weft" "${quick[@]}" --out "$out/d" --steps 3 --ranks 3 : -n 1 "$weft" run scenes/quick.toml --out "$out/d" --steps 3 \
+    --idle sleep : -n 1 env WEFT_MPI_PIECE=1000 "$weft" "${quick[@]}" --out "$out/d" --steps 3 --comm mpi
+
 # The file system goes away under a run.
 (
     until [ -e "$out/lost/frames.pvd" ]; do read -rt 0.05 <> <(:) || true; done

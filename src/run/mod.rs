@@ -3,6 +3,7 @@
 //! This is the driver: it chooses how ranks talk, reads clocks, and gathers what the outputs need. All that
 //! decides the trajectory is below it, in [`crate::step`].
 
+mod alike;
 mod between;
 mod cuts;
 mod modelled;
@@ -33,6 +34,7 @@ use weft_runtime::{ScopeError, ScopeOptions, ScopeReport, thread_time, wire};
 use weft_study::record::RecordError;
 use weft_study::shape::ShapeError;
 
+pub use self::alike::{Differences, Given, compare};
 use self::between::{BETWEEN, Between, Watch};
 pub use self::cuts::Cuts;
 pub use self::modelled::{ModelledStep, by_pass, run_modelled};
@@ -233,6 +235,9 @@ pub enum RunError {
         /// The last step of the run.
         steps: u64,
     },
+    /// Ranks were given different options, scenes or meshes.
+    #[error(transparent)]
+    Differ(#[from] Differences),
     /// This function starts all ranks, but those of MPI are started by its launcher.
     #[error("ranks that are MPI processes are started by mpirun or srun")]
     NotHere,
@@ -257,7 +262,11 @@ impl RunError {
             | Self::NothingToTrace { .. }
             | Self::RecordRanks
             | Self::NotHere => 2,
-            Self::World(_) | Self::OtherScene { .. } | Self::Step(StepError::Partition(_)) => 3,
+            Self::Differ(differences) if differences.of_options() => 2,
+            Self::Differ(_)
+            | Self::World(_)
+            | Self::OtherScene { .. }
+            | Self::Step(StepError::Partition(_)) => 3,
             // A task that panicked is an error in the program.
             Self::Step(StepError::Detect {
                 source: ScopeError::Task(_),
@@ -381,8 +390,8 @@ fn conclude(
 
 /// Takes this rank's part in a run whose ranks were started by somebody else; rank 0 gets the summary.
 ///
-/// Collective: every rank calls it, with a world built from the same scene and with the same options. Rank 0
-/// writes the outputs.
+/// Collective: every rank calls it, with a world built from the same scene and with the same options, which they
+/// compare first. Rank 0 writes the outputs.
 ///
 /// # Errors
 /// What went wrong on this rank, or that another failed ([`RunError::is_echo`]). The record in the output
@@ -392,14 +401,50 @@ pub fn run_rank(
     options: &RunOptions,
     comm: &mut dyn Comm,
 ) -> Result<Option<RunSummary>, RunError> {
-    check_trace(world.scene(), options)?;
-    let started = match comm.rank() {
-        Rank(0) => Some(begin(world, options)?),
-        _ => None,
-    };
-    let start = started.as_ref().map(|(start, _)| start);
-    let ended = rank_loop(world, options, start, comm)?;
-    Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
+    AgreedRun::of(world, options, comm)?.take_part(comm)
+}
+
+/// A run that all ranks were given alike.
+#[derive(Debug)]
+pub struct AgreedRun<'a> {
+    world: &'a World,
+    options: &'a RunOptions,
+}
+
+impl<'a> AgreedRun<'a> {
+    /// Makes sure that all ranks were given the same. Collective: the outcome is the same on all of them, and nothing was written.
+    ///
+    /// # Errors
+    /// [`RunError::Differ`], or messages failed.
+    pub fn of(
+        world: &'a World,
+        options: &'a RunOptions,
+        comm: &mut dyn Comm,
+    ) -> Result<Self, RunError> {
+        if comm.size() > 1 {
+            // The directory of the outputs, unless it was given, follows from the scene.
+            let mut given = alike::of_world(world);
+            given.extend(alike::of_options(options));
+            compare(&given, comm)?;
+        }
+        Ok(Self { world, options })
+    }
+
+    /// Takes this rank's part in it; see [`run_rank`].
+    ///
+    /// # Errors
+    /// As [`run_rank`].
+    pub fn take_part(self, comm: &mut dyn Comm) -> Result<Option<RunSummary>, RunError> {
+        let Self { world, options } = self;
+        check_trace(world.scene(), options)?;
+        let started = match comm.rank() {
+            Rank(0) => Some(begin(world, options)?),
+            _ => None,
+        };
+        let start = started.as_ref().map(|(start, _)| start);
+        let ended = rank_loop(world, options, start, comm)?;
+        Ok(started.map(|(start, record)| conclude(world, options, &start, record, ended)))
+    }
 }
 
 /// Makes sure that the steps to be traced are steps of the run.
@@ -742,7 +787,7 @@ fn resume(
 ) -> Result<(), RunError> {
     let state = start.and_then(|start| start.checkpoint.as_ref());
     let state = State::broadcast(state.map(|checkpoint| &checkpoint.state), comm)?;
-    Ok(simulation.restore(&state)?)
+    state.map_or(Ok(()), |state| Ok(simulation.restore(&state)?))
 }
 
 /// One value of each rank, on rank 0. Collective.

@@ -36,19 +36,38 @@ fn history(directory: &Path) -> Vec<String> {
     text.lines().map(trajectory).collect()
 }
 
-/// A run of an hour that writes a checkpoint after each step, a few steps in.
-fn long_run(place: &Place) -> Child {
+/// A run of an hour that writes a checkpoint after each step, a few steps in. `through`: what starts it.
+fn long_run(place: &Place, through: &[&str]) -> Child {
     let long =
         "long --ranks 2 --until 3600 --set output.checkpoint_interval=0 --set output.frames=false";
-    let mut child = place
-        .command(&format!("{RUN} {long}"))
+    let direct = place.command(&format!("{RUN} {long}"));
+    let mut command = match through {
+        [] => direct,
+        [starter, arguments @ ..] => {
+            let mut command = Command::new(starter);
+            command.args(arguments).arg(direct.get_program());
+            command.args(direct.get_args()).current_dir(place.path(""));
+            for (name, value) in direct.get_envs() {
+                assert_eq!(value, None, "it is only removed");
+                command.env_remove(name);
+            }
+            command
+        }
+    };
+    let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    reaches(place, &mut child, 5);
+    child
+}
+
+/// Waits until the long run has taken so many steps.
+fn reaches(place: &Place, child: &mut Child, steps: u64) {
     while checkpoints(&place.path("long"))
         .last()
-        .is_none_or(|&step| step < 5)
+        .is_none_or(|&step| step < steps)
     {
         assert_eq!(
             child.try_wait().unwrap(),
@@ -57,7 +76,6 @@ fn long_run(place: &Place) -> Child {
         );
         wait();
     }
-    child
 }
 
 #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
@@ -150,9 +168,16 @@ fn frames_are_continued() {
 
 #[test]
 fn a_signal_stops_in_order() {
-    for name in ["TERM", "INT", "USR1"] {
+    // Whoever runs these tests may have been told to outlive a terminal.
+    let listens: &[&str] = &["env", "--default-signal=HUP"];
+    for (name, through) in [
+        ("TERM", &[][..]),
+        ("INT", &[]),
+        ("USR1", &[]),
+        ("HUP", listens),
+    ] {
         let place = Place::new();
-        let child = long_run(&place);
+        let child = long_run(&place, through);
         signal(&child, name);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", message(&output));
@@ -166,10 +191,26 @@ fn a_signal_stops_in_order() {
     }
 }
 
+/// What `nohup` starts goes on when the terminal is closed.
+#[test]
+fn a_run_that_is_to_outlive_its_terminal_does() {
+    let place = Place::new();
+    let ignoring = ["sh", "-c", "trap '' HUP; exec \"$0\" \"$@\""];
+    let mut child = long_run(&place, &ignoring);
+    signal(&child, "HUP");
+    let last = checkpoints(&place.path("long")).pop().unwrap();
+    reaches(&place, &mut child, last + 5);
+    signal(&child, "TERM");
+    let output = child.wait_with_output().unwrap();
+    let said = message(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("stopped by SIGTERM"), "{said}");
+}
+
 #[test]
 fn a_killed_run_goes_on() {
     let place = Place::new();
-    let mut child = long_run(&place);
+    let mut child = long_run(&place, &[]);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(checkpoints(&place.path("long")).len() <= 3);

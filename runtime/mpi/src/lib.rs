@@ -28,6 +28,7 @@
 mod comm;
 mod cores;
 mod end;
+mod hello;
 mod idle;
 mod raw;
 mod spare;

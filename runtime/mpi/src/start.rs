@@ -12,11 +12,15 @@ use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank};
 use crate::comm::{MpiComm, kind};
 use crate::cores::Cores;
 use crate::end::{self, Failure, INTERNAL};
+use crate::hello;
 use crate::idle::{Idle, UnknownIdle};
 use crate::raw::Lane;
 
 /// Longest piece of a message that MPI gets at once, in bytes. It counts them with 31 bits.
 const LONGEST_PIECE: usize = 1 << 30;
+
+/// Exit code of a rank whose MPI is of no use.
+const UNFIT: u8 = 2;
 
 /// The variable of the environment with the name of an [`Idle`].
 pub const WEFT_MPI_IDLE: &str = "WEFT_MPI_IDLE";
@@ -78,6 +82,18 @@ pub enum StartError {
     /// Messages are told apart by tags.
     #[error("this MPI has tags up to {0} only, and {needed} are needed; use another MPI", needed = kind::LARGEST)]
     Tags(i32),
+    /// A rank cannot take part, or ranks run different programs; each rank has this error.
+    #[error("{message}")]
+    Refused {
+        /// What its process should return: that of the rank that cannot, or 3.
+        code: u8,
+        /// What went wrong, on which rank, and what to do about it.
+        message: String,
+        /// Whether this rank is the one that should say so.
+        speaks: bool,
+        /// How many ranks have found each other.
+        ranks: usize,
+    },
     /// See [`Options::from_env`].
     #[error("WEFT_MPI_IDLE: {0}")]
     Idle(#[from] UnknownIdle),
@@ -119,8 +135,18 @@ impl Mpi {
     ///
     /// # Errors
     /// It cannot be used; see [`StartError`].
-    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
     pub fn start(options: Options) -> Result<Self, StartError> {
+        Self::start_together(Ok(("", options)))
+    }
+
+    /// Starts MPI where all ranks must run one program. Each says which it is, in at most 247 bytes, or why it
+    /// cannot take part; they hear that before anything else, and whatever the builds. Collective.
+    ///
+    /// # Errors
+    /// It cannot be used. Where a rank cannot take part, or they run different programs, that is
+    /// [`StartError::Refused`] on all of them.
+    #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
+    pub fn start_together(own: Result<(&str, Options), Failure>) -> Result<Self, StartError> {
         let (universe, level) =
             mpi::initialize_with_threading(Threading::Funneled).ok_or(StartError::Started)?;
         let world = universe.world();
@@ -134,15 +160,42 @@ impl Mpi {
             name
         };
         end::install_hook(Rank(world.rank() as u32), &host);
-        if level < Threading::Funneled {
-            return Err(StartError::ThreadLevel(name_of(level)));
-        }
-        let nodes = nodes(&world);
         let world = Lane::of(world);
         let largest = world.largest_tag();
-        if largest < kind::LARGEST {
-            return Err(StartError::Tags(largest));
-        }
+        let unfit = if level < Threading::Funneled {
+            Some(StartError::ThreadLevel(name_of(level)))
+        } else if largest < kind::LARGEST {
+            Some(StartError::Tags(largest))
+        } else {
+            None
+        };
+        let own = match unfit {
+            None => own,
+            Some(error) => own.and_then(|_| {
+                Err(Failure {
+                    code: UNFIT,
+                    message: error.to_string(),
+                    echo: false,
+                })
+            }),
+        };
+        let rank = Rank(world.comm().rank() as u32);
+        let said = own.as_ref().map(|(program, _)| *program);
+        let ranks = world.comm().size() as usize;
+        hello::greet(world.comm(), &host, said).map_err(|refusal| StartError::Refused {
+            code: refusal.code,
+            message: refusal.message,
+            speaks: refusal.speaker == rank,
+            ranks,
+        })?;
+        // A rank that cannot take part has heard itself say so.
+        let (_, options) = own.map_err(|failure| StartError::Refused {
+            code: failure.code,
+            message: failure.message,
+            speaks: true,
+            ranks,
+        })?;
+        let nodes = nodes(world.comm());
         let mut mpi = Self {
             world,
             level: name_of(level),

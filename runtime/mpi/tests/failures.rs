@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_mpi::{Failure, Mpi, Options};
+use weft_mpi::{Failure, Mpi, Options, StartError};
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank, Tag};
 use weft_runtime::{Context, Registry, ScopeOptions, Step, Task, scope};
 
@@ -24,6 +24,15 @@ fn main() -> ExitCode {
         println!("failures: run by tests/mpi.sh");
         return ExitCode::SUCCESS;
     };
+    // Before MPI has started a rank knows no other.
+    let program = match name.as_str() {
+        "program" => Some(Ok((rank.as_str(), Options::default()))),
+        "unable" => Some(Err(failure(5, "cannot read the program"))),
+        _ => None,
+    };
+    if let Some(own) = program {
+        return start_together(own);
+    }
     let bad = Rank(rank.parse().expect("the second argument is a rank"));
     let mut mpi = Mpi::start(Options::default()).expect("MPI can be started");
     let me = mpi.rank();
@@ -73,6 +82,28 @@ fn main() -> ExitCode {
     mpi.job(body, |failure| {
         println!("recorded {}: {}", failure.code, failure.message);
     });
+    ExitCode::SUCCESS
+}
+
+/// Starts ranks that say which program they are, or that they cannot take part.
+fn start_together(own: Result<(&str, Options), Failure>) -> ExitCode {
+    let mut mpi = match Mpi::start_together(own) {
+        Ok(mpi) => mpi,
+        Err(StartError::Refused {
+            code,
+            message,
+            speaks,
+            ranks,
+        }) => {
+            if speaks {
+                eprintln!("error: {ranks} ranks: {message}");
+            }
+            return ExitCode::from(code);
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let met = mpi.run(|comm| comm.allgather(vec![1]));
+    println!("met {}", met.expect("all have come").len());
     ExitCode::SUCCESS
 }
 

@@ -13,6 +13,7 @@
 mod clocks;
 mod collectives;
 mod mailbox;
+mod names;
 mod results;
 pub mod solo;
 pub mod threads;
@@ -22,6 +23,7 @@ mod wrapper;
 pub use clocks::{ClockMap, ClockReading, read_clocks};
 pub use collectives::{Collectives, GATHER_FACTOR, POSTED_UP_TO, all_reduce, collective_name};
 pub use mailbox::Mailbox;
+pub use names::name_ranks;
 pub use wrapper::CommWrapper;
 
 use std::time::Duration;
