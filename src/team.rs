@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread::available_parallelism;
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder, Yield};
-use weft_runtime::{Crew, Hired, Started};
+use weft_runtime::{ScopedThreads, ThreadProvider, WorkerThread};
 
 /// How often a thread that is done looks for the others before it lets the system wake it.
 const SPINS: u32 = 5_000;
@@ -242,18 +242,22 @@ fn watch(wanted: &AtomicUsize) {
     WATCHES.set(false);
 }
 
-impl Crew for Team {
-    fn work<'w>(&self, workers: Vec<Hired<'w>>, main: Box<dyn FnOnce() + 'w>) -> io::Result<()> {
+impl ThreadProvider for Team {
+    fn run<'w>(
+        &self,
+        workers: Vec<WorkerThread<'w>>,
+        main: Box<dyn FnOnce() + 'w>,
+    ) -> io::Result<()> {
         let pool = match &self.pool {
             Some(pool) if workers.len() <= pool.threads.current_num_threads() => &pool.threads,
-            _ => return Started.work(workers, main),
+            _ => return ScopedThreads.run(workers, main),
         };
         let open = AtomicUsize::new(workers.len());
         let open = &open;
         pool.in_place_scope(|scope| {
-            for (_, work) in workers {
+            for worker in workers {
                 scope.spawn(move |_| {
-                    work();
+                    (worker.run)();
                     open.fetch_sub(1, Ordering::Release);
                 });
             }

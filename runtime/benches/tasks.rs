@@ -1,17 +1,19 @@
-//! What a task costs, against those who do less: rayon's spawn, and a bare channel between two threads.
+//! What a task costs, against those who do less: rayon's spawn, and a bare channel between two
+//! threads.
 //!
 //! Sample run:
 //!   cargo bench -p weft-runtime --bench tasks
 //!
-//! Tasks here are empty, so that all of it is overhead. On one rank with one worker a task is forked, put into
-//! the pool, run and joined; rayon's `in_place_scope` with one thread spawns a closure that adds to an
-//! atomic. Across ranks, all tasks are forked on rank 0 and each takes a while: what is lost to moving
-//! them is compared with a round trip over a channel, the least that asking and being answered can cost.
+//! Tasks here are empty, so that all of it is overhead. On one rank with one worker a task is
+//! forked, put into the pool, run and joined; rayon's `in_place_scope` with one thread spawns a
+//! closure that adds to an atomic. Across ranks, all tasks are forked on rank 0 and each takes a
+//! while: what is lost to moving them is compared with a round trip over a channel, the least that
+//! asking and being answered can cost.
 //!
-//! A steal is measured between a rank whose only task is split for every request and a rank whose only
-//! work is what it gets, against two threads that pass the same bytes to and fro over channels, polling.
-//! A latent test is an entry of a task's own stack: what it costs in a task, which is run in slices and asked
-//! whether to split, beyond what the same loop costs alone.
+//! A steal is measured between a rank whose only task is split for every request and a rank whose
+//! only work is what it gets, against two threads that pass the same bytes to and fro over
+//! channels, polling. A latent test is an entry of a task's own stack: what it costs in a task,
+//! which is run in slices and asked whether to split, beyond what the same loop costs alone.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -93,7 +95,7 @@ struct Steal {
     bytes: u64,
 }
 
-/// So many steals, one after the other.
+/// Measures a number of steals, one after the other.
 fn steal(steals: u64) -> Steal {
     let options = ScopeOptions {
         trace: Some(EVENTS),

@@ -3,9 +3,10 @@
 //! Sample run:
 //!   cargo bench -p weft-runtime --bench uts
 //!
-//! Two published trees: T1, geometric, and T3, binomial, which is deep and thin. The plain program walks a
-//! tree with a stack; one worker does the same in a task. Then two workers share a rank's pool, or two ranks
-//! of this process steal from each other. Each figure is the best of several runs, taken in turn.
+//! Two published trees: T1, geometric, and T3, binomial, which is deep and thin. The plain program
+//! walks a tree with a stack; one worker does the same in a task. Then two workers share a rank's
+//! pool, or two ranks of this process steal from each other. Each figure is the best of several
+//! runs, taken in turn.
 
 use std::time::Duration;
 

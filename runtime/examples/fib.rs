@@ -1,9 +1,9 @@
 //! Fibonacci numbers the slow way: groups inside tasks.
 //!
-//! The smallest program in which a task waits for others: it makes a group, forks both halves of its sum
-//! into it and joins them. While it waits, its worker runs tasks of that group; the halves may also be
-//! stolen and come back as results. Small numbers are computed without the runtime, or there would be
-//! nothing but waiting.
+//! The smallest program in which a task waits for others: it makes a group, forks both halves of
+//! its sum into it and joins them. While it waits, its worker runs tasks of that group; the halves
+//! may also be stolen and come back as results. Small numbers are computed without the runtime, or
+//! there would be nothing but waiting.
 //!
 //! Sample runs:
 //! ```text

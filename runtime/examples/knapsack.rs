@@ -1,13 +1,14 @@
 //! Packs the most valuable knapsack: branch and bound, and a search that is called off.
 //!
-//! What a task knows helps others: a branch that cannot become better than the best packing known is not
-//! followed. Tasks keep that bound in their rank's environment, which they share and only read but for an
-//! atomic number; they carry it along when they are stolen; and they emit what improves it, so that the
-//! first rank knows as well. That is late news for some, which costs them time but changes no answer. Near
-//! the root, branches are tasks of their own; further down a task has a stack of them.
+//! What a task knows helps others: a branch that cannot become better than the best packing known
+//! is not followed. Tasks keep that bound in their rank's environment, which they share and only
+//! read but for an atomic number; they carry it along when they are stolen; and they emit what
+//! improves it, so that the first rank knows as well. That is late news for some, which costs them
+//! time but changes no answer. Near the root, branches are tasks of their own; further down a task
+//! has a stack of them.
 //!
-//! With `--target`, any packing that good will do: the first rank cancels the group when it hears of one.
-//! How many tasks are dropped then depends on who was how fast.
+//! With `--target`, any packing that good will do: the first rank cancels the group when it hears
+//! of one. How many tasks are dropped then depends on who was how fast.
 //!
 //! Sample runs:
 //! ```text
@@ -39,7 +40,7 @@ use weft_runtime::{
 
 /// Branches are tasks of their own above this depth.
 const FORKED: usize = 10;
-/// Of the items.
+/// The seed of the items.
 const SEED: u64 = 3;
 /// Units that a node charges.
 const UNITS: u64 = 2;

@@ -1,8 +1,8 @@
 //! Draws the Mandelbrot set: results that come one by one, and a task that is split by halves.
 //!
-//! Rows of the picture cost as much as they have points of the set, and nobody knows before. One task has
-//! all rows; it emits each as soon as it is done, and gives half of those that are left to whoever asks.
-//! The first rank puts rows into the picture in the order in which they arrive.
+//! Rows of the picture cost as much as they have points of the set, and nobody knows before. One
+//! task has all rows; it emits each as soon as it is done, and gives half of those that are left to
+//! whoever asks. The first rank puts rows into the picture in the order in which they arrive.
 //!
 //! Sample runs:
 //! ```text

@@ -1,7 +1,7 @@
 //! Counts the ways to put n queens on a board of n by n: a search that ranks share.
 //!
-//! The shortest useful program: a task holds partly filled boards, gives some away when it is split, and
-//! returns its count.
+//! The shortest useful program: a task holds partly filled boards, gives some away when it is
+//! split, and returns its count.
 //!
 //! Sample runs:
 //! ```text

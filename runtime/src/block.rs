@@ -1,7 +1,8 @@
 //! Names of published blocks, and why one cannot be had: what tasks and bodies see of them.
 //!
-//! A block is bytes that a rank *publishes* once for many tasks to read, wherever they run: it travels on
-//! demand, not with every task. How it gets there is decided in `scheduler::blocks`.
+//! A block is bytes that a rank *publishes* once for many tasks to read, wherever they run: it
+//! travels on demand, not with every task. How it gets there is decided in
+//! `scheduler::block_protocol`.
 
 use std::fmt;
 use std::ops::Deref;
@@ -108,7 +109,8 @@ pub enum BlockError {
         /// The version that is published.
         current: u32,
     },
-    /// Only older versions were published, and its rank cannot publish this one before the task has ended.
+    /// Only older versions were published, and its rank cannot publish this one before the task has
+    /// ended.
     #[error(
         "{name} is not published, rank {} waits in a join or has ended its body with version {current}; name \
          that version, or publish the newer one before that rank joins the group of the tasks that read it",
@@ -119,15 +121,6 @@ pub enum BlockError {
         name: BlockName,
         /// The version that is published.
         current: u32,
-    },
-    /// The rank that published it is gone.
-    #[error(
-        "{name} is gone, for rank {} was lost; let another rank publish it and name that one",
-        name.home.0
-    )]
-    HomeLost {
-        /// What was asked for.
-        name: BlockName,
     },
     /// There is no such rank.
     #[error(
@@ -174,7 +167,6 @@ impl BlockError {
             Self::Unpublished { name }
             | Self::Stale { name, .. }
             | Self::Early { name, .. }
-            | Self::HomeLost { name }
             | Self::Nowhere { name, .. }
             | Self::Republished { name, .. }
             | Self::TooLong { name, .. } => name,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How long the calling thread has been on a processor. Differences count; asking takes some hundred nanoseconds.
+/// How long the calling thread has been on a processor. Differences count; asking takes some
+/// hundred nanoseconds.
 #[must_use]
 pub fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -63,7 +64,7 @@ impl Stopwatch {
         self.said
     }
 
-    /// The same, and starts anew from then on.
+    /// Reads the time since the start, and starts anew.
     pub(crate) fn lap(&mut self) -> Duration {
         let now = thread_time();
         let computed = self.read_at(now);

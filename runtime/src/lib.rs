@@ -1,16 +1,18 @@
 //! Distributed thread groups: fork, hyperfork and join-any over ranks that steal from each other.
 //!
-//! A *rank* is a process of a job, or a thread that plays one, or one of thousands in virtual time. Every
-//! rank calls [`scope`]; inside, it *forks* tasks into thread *groups* and *joins* their results, whichever
-//! comes first. A running task may *hyperfork* children into its own group, make groups of its own and join
-//! them, and give part of its work away when it is asked to *split*. Ranks that run idle steal tasks from
-//! others. A join ends when every task of the group, however many hyperforks deep and wherever it ran, has
-//! finished and all its results were taken. This is the model of DOTS as used by Thomaszewski and Blochinger
-//! (2006), section 4.2, with groups in tasks, cancellation, published blocks and recovery added.
+//! A *rank* is a process of a job, or a thread that plays one, or one of thousands in virtual time.
+//! Every rank calls [`scope`]; inside, it *forks* tasks into thread *groups* and *joins* their
+//! results, whichever comes first. A running task may *hyperfork* children into its own group, make
+//! groups of its own and join them, and give part of its work away when it is asked to *split*.
+//! Ranks that run idle steal tasks from others. A join ends when every task of the group, however
+//! many hyperforks deep and wherever it ran, has finished and all its results were taken. This is
+//! the model of DOTS as used by Thomaszewski and Blochinger (2006), section 4.2, with groups in
+//! tasks, cancellation and published blocks added.
 //!
 //! # A program
 //!
-//! It integrates a function that is hard in one corner: a task halves its interval until it is easy.
+//! It integrates a function that is hard in one corner: a task halves its interval until it is
+//! easy.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -93,33 +95,37 @@
 //! * [`policy`]: how ranks share work, as values; [`POLICIES`] has names for them.
 //! * [`comm`]: ranks and messages; [`comm::virtual_time`]: networks, faults, determinism.
 //! * [`trace`]: what happened when, for people and for Perfetto.
-//! * [`scheduler`]: the decisions, a pure state machine which every driver runs. How ranks agree is written
-//!   up in the crate's `README.md`.
+//! * [`scheduler`]: the decisions, a pure state machine which every driver runs. How ranks agree is
+//!   written up in the crate's `README.md`.
 //! * `examples/`: the shortest useful programs.
 
 mod block;
 pub mod comm;
+mod context;
 mod cpu_time;
-mod crew;
 mod group;
 mod panics;
-mod parcel;
+mod payload;
 pub mod policy;
+mod registry;
 pub mod scheduler;
 #[cfg(all(test, shuttle))]
 mod schedules;
 mod scope;
 mod sync;
 mod task;
+mod thread_provider;
 pub mod trace;
 pub mod wire;
 mod worker;
 
 pub use block::{BlockError, BlockName, Bytes};
+pub use context::Context;
 pub use cpu_time::thread_time;
-pub use crew::{Crew, Hired, Started};
 pub use group::Group;
 pub use panics::panic_is_caught;
 pub use policy::{Interval, POLICIES, Policy, ScopeOptions, Split, Victims};
+pub use registry::Registry;
 pub use scope::{Scope, ScopeError, ScopeReport, scope, scope_on};
-pub use task::{Context, Failure, Registry, Step, Task, TaskError};
+pub use task::{Failure, Step, Task, TaskError};
+pub use thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};

@@ -9,8 +9,8 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Whether a panic of this thread would become an error of the runtime, as one of a task becomes an error of
-/// its join. For panic hooks: any other panic on a rank should end the job.
+/// Whether a panic of this thread would become an error of the runtime, as one of a task becomes an
+/// error of its join. For panic hooks: any other panic on a rank should end the job.
 #[must_use]
 pub fn panic_is_caught() -> bool {
     DEPTH.get() > 0

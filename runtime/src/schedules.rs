@@ -1,11 +1,12 @@
 //! Scopes with workers in thousands of schedules, chosen by shuttle: run with `--cfg shuttle`.
 //!
-//! Everything but the messages between ranks is the real thing. Nothing here looks at a clock or draws a
-//! number, so each run is the same, and `SHUTTLE_RANDOM_SEED` with a seed that shuttle prints begins with
-//! the schedule that failed. `SCHEDULES` says how many.
+//! Everything but the messages between ranks is the real thing. Nothing here looks at a clock or
+//! draws a number, so each run is the same, and `SHUTTLE_RANDOM_SEED` with a seed that shuttle
+//! prints begins with the schedule that failed. `SCHEDULES` says how many.
 //!
-//! Shuttle takes every atomic for sequentially consistent, so it does not see what relaxed ones may do. But
-//! what workers share are flags and a counter that guard nothing else; data go through channels.
+//! Shuttle takes every atomic for sequentially consistent, so it does not see what relaxed ones may
+//! do. But what workers share are flags and a counter that guard nothing else; data go through
+//! channels.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -160,7 +161,8 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Tells every number of a range once: hyperforks some, emits some, rests in some slices, can be split.
+/// Tells every number of a range once: hyperforks some, emits some, rests in some slices, can be
+/// split.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Count {
     first: u32,
@@ -219,7 +221,8 @@ impl Task<Tally> for Count {
     }
 }
 
-/// Counts nodes of a binary tree, each joining what it forks in a group of its own; leaves count ranges.
+/// Counts nodes of a binary tree, each joining what it forks in a group of its own; leaves count
+/// ranges.
 #[derive(Serialize, Deserialize)]
 struct Nest {
     height: u32,
@@ -374,8 +377,8 @@ fn registry() -> Registry<Tally> {
 
 // ---- schedules
 
-/// Runs a test in so many schedules of any kind, and in as many that keep to one thread as long as it can go
-/// on, but for few places.
+/// Runs a test in so many schedules of any kind, and in as many that keep to one thread as long as
+/// it can go on, but for few places.
 fn in_many_schedules(schedules: usize, test: impl Fn() + Send + Sync + Copy + 'static) {
     let asked = std::env::var("SCHEDULES").ok();
     let asked = asked.map(|n| n.parse().expect("SCHEDULES is a number"));

@@ -1,7 +1,8 @@
-//! What a rank's main thread and its workers share: channels, flags, a counter, and the threads themselves.
+//! What a rank's main thread and its workers share: channels, flags, a counter, and the threads
+//! themselves.
 //!
-//! They are crossbeam's and std's. In tests built with `--cfg shuttle` they are shuttle's, which runs the
-//! same code in one schedule after another of its own choice; see `schedules.rs`.
+//! They are crossbeam's and std's. In tests built with `--cfg shuttle` they are shuttle's, which
+//! runs the same code in one schedule after another of its own choice; see `schedules.rs`.
 
 pub(crate) use self::kind::{
     AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, let_others, recv_soon, scope, spawn,
@@ -20,10 +21,11 @@ mod kind {
     pub(crate) use crossbeam_channel::{Receiver, Sender, unbounded};
     use crossbeam_channel::{RecvError, TryRecvError};
 
-    /// How often an empty channel is looked at before the thread lets others have its core between looks: for some tens of
-    /// microseconds, about what it takes to be woken.
+    /// How often an empty channel is looked at before the thread lets others have its core between
+    /// looks: for some tens of microseconds, about what it takes to be woken.
     const SPINS: u32 = 500;
-    /// How often it does that before it sleeps: for some hundreds of microseconds. To wake it costs the other side as much as a task.
+    /// How often it does that before it sleeps: for some hundreds of microseconds. To wake it costs
+    /// the other side as much as a task.
     const YIELDS: u32 = 1000;
 
     /// What comes next, if it comes soon without sleeping.

@@ -1,9 +1,9 @@
 //! Bytes on the wire: one format, in one place.
 //!
-//! bincode 2 in its legacy configuration (fixed-size little-endian integers), behind a version byte.
-//! Decoding is bounded: a hostile length is an error, not an allocation. What is longer than that bound is
-//! refused by who would send it. The bytes of each message are pinned by a test, so that a change of crate or
-//! of an enum's order cannot pass unseen.
+//! bincode 2 in its legacy configuration (fixed-size little-endian integers), behind a version
+//! byte. Decoding is bounded: a hostile length is an error, not an allocation. What is longer than
+//! that bound is refused by who would send it. The bytes of each message are pinned by a test, so
+//! that a change of crate or of an enum's order cannot pass unseen.
 
 use std::fmt;
 use std::io;
@@ -158,9 +158,11 @@ mod tests {
     use crate::block::{BlockError, BlockName, Bytes};
     use crate::comm::Rank;
     use crate::scheduler::GroupId;
-    use crate::scheduler::message::{BlockMessage, Bundle, Census, GroupCount, Message, Word};
+    use crate::scheduler::message::{
+        BlockMessage, Bundle, Census, DoneNotice, GroupCount, SchedulerMessage,
+    };
 
-    type Letter = Message<u8, u8>;
+    type Message = SchedulerMessage<u8, u8>;
 
     #[test]
     fn the_bytes_of_every_message_are_what_they_were() {
@@ -195,7 +197,7 @@ mod tests {
             id: 2,
             version: 3,
         };
-        let golden: [(Letter, &str); 20] = [
+        let golden: [(Message, &str); 18] = [
             (Message::StealRequest(None), "06 .5"),
             (
                 Message::StealRequest(Some(rooted)),
@@ -215,39 +217,33 @@ mod tests {
                 "06 04 .3 01 .11 02 .3 09",
             ),
             (
-                Message::Returned {
-                    lease: 6,
-                    sent: 1,
-                    results: vec![8],
-                },
-                "06 05 .3 06 .7 01 .7 01 .7 08",
+                Message::Returned { lease: 6, sent: 1 },
+                "06 05 .3 06 .7 01 .7",
             ),
-            (Message::Revoked(6), "06 06 .3 06 .7"),
-            (Message::Cancel(collective, Rank(1)), "06 07 .7 02 .3 01 .3"),
-            (Message::CancelLease(6), "06 08 .3 06 .7"),
-            (Message::Wave(6), "06 09 .3 06 .3"),
+            (Message::Cancel(collective, Rank(1)), "06 06 .7 02 .3 01 .3"),
+            (Message::CancelLease(6), "06 07 .3 06 .7"),
+            (Message::Wave(6), "06 08 .3 06 .3"),
             (
                 Message::Report(6, census, vec![(collective, 9)]),
-                "06 0a .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 07 .3 01 .7 09 .3 02 .7 01 .11 02 .3 09",
+                "06 09 .3 06 .3 01 .7 03 .7 02 .7 01 .3 05 .7 02 .7 01 .3 04 .3 08 .3 05 .3 06 .7 07 .3 01 .7 09 .3 02 .7 01 .11 02 .3 09",
             ),
             (
                 Message::Exhausted(vec![1], true, vec![(5, 3)]),
-                "06 0b .3 01 .7 01 .3 01 01 .7 05 .3 03 .7",
+                "06 0a .3 01 .7 01 .3 01 01 .7 05 .3 03 .7",
             ),
-            (Message::Quiet(vec![1], false), "06 0c .3 01 .7 01 .4"),
             (
-                Message::Farewell(Word {
+                Message::Done(DoneNotice {
                     groups: vec![4],
                     waits: true,
                     over: false,
                     posted: 2,
                     items: vec![vec![3]],
                 }),
-                "06 0e .3 01 .7 04 .3 01 .1 02 .7 01 .7 01 .7 03",
+                "06 0c .3 01 .7 04 .3 01 .1 02 .7 01 .7 01 .7 03",
             ),
             (
-                Message::Letters(vec![vec![7, 8], vec![]]),
-                "06 0f .3 02 .7 02 .7 07 08 .8",
+                Message::Posted(vec![vec![7, 8], vec![]]),
+                "06 0d .3 02 .7 02 .7 07 08 .8",
             ),
             (
                 Message::Block(BlockMessage::Fetch {
@@ -256,7 +252,7 @@ mod tests {
                     reader: Rank(4),
                     number: 5,
                 }),
-                "06 0d .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
+                "06 0b .7 01 .3 02 .7 03 .3 02 .3 04 .3 05 .7",
             ),
             (
                 Message::Block(BlockMessage::Delivery {
@@ -264,7 +260,7 @@ mod tests {
                     number: 5,
                     bytes: vec![6, 7].into(),
                 }),
-                "06 0d .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
+                "06 0b .3 01 .3 01 .3 02 .7 03 .3 05 .7 02 .7 06 07",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -272,7 +268,7 @@ mod tests {
                     number: 5,
                     why: BlockError::Unpublished { name },
                 }),
-                "06 0d .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
+                "06 0b .3 02 .3 01 .3 02 .7 03 .3 05 .11 01 .3 02 .7 03 .3",
             ),
             (
                 Message::Block(BlockMessage::Refusal {
@@ -280,13 +276,13 @@ mod tests {
                     number: 5,
                     why: BlockError::Stale { name, current: 4 },
                 }),
-                "06 0d .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
+                "06 0b .3 02 .3 01 .3 02 .7 03 .3 05 .7 01 .3 01 .3 02 .7 03 .3 04 .3",
             ),
         ];
-        for (letter, golden) in golden {
-            let bytes = encode(&letter).unwrap();
-            assert_eq!(hex(&bytes), golden, "{letter:?}");
-            assert_eq!(decode::<Letter>(&bytes).unwrap(), letter);
+        for (message, golden) in golden {
+            let bytes = encode(&message).unwrap();
+            assert_eq!(hex(&bytes), golden, "{message:?}");
+            assert_eq!(decode::<Message>(&bytes).unwrap(), message);
         }
     }
 
@@ -304,13 +300,13 @@ mod tests {
 
     #[test]
     fn hostile_bytes_are_errors() {
-        assert!(decode::<Letter>(&[]).is_err());
-        assert!(decode::<Letter>(&[VERSION - 1, 7, 0, 0, 0]).is_err());
-        assert!(decode::<Letter>(&[VERSION, 10, 0, 0, 0, 0]).is_err());
-        assert!(decode::<Letter>(&[VERSION, 99, 0, 0, 0]).is_err());
+        assert!(decode::<Message>(&[]).is_err());
+        assert!(decode::<Message>(&[VERSION - 1, 7, 0, 0, 0]).is_err());
+        assert!(decode::<Message>(&[VERSION, 10, 0, 0, 0, 0]).is_err());
+        assert!(decode::<Message>(&[VERSION, 99, 0, 0, 0]).is_err());
         let mut huge = vec![VERSION, 1, 0, 0, 0];
         huge.extend(u64::MAX.to_le_bytes());
-        assert!(decode::<Letter>(&huge).is_err());
+        assert!(decode::<Message>(&huge).is_err());
     }
 
     #[test]
@@ -318,7 +314,7 @@ mod tests {
         const LIMIT: usize = 1000;
         // A length of eight bytes stands before each.
         let bytes = |length: usize| Bytes::from(vec![7; length - 8]);
-        let letters = |length: usize| "x".repeat(length - 8);
+        let text = |length: usize| "x".repeat(length - 8);
         let numbers = |length: usize| vec![0.5_f64; (length - 8) / 8];
         let sent = |value: &dyn Fn(usize) -> Result<Vec<u8>, EncodeError>| {
             (value(LIMIT).unwrap(), value(LIMIT + 8).unwrap_err())
@@ -331,12 +327,9 @@ mod tests {
         assert_eq!(refused, too_long);
         assert_eq!(whole.len(), LIMIT + 1);
         assert_eq!(decode_within::<Bytes, LIMIT>(&whole).unwrap(), bytes(LIMIT));
-        let (whole, refused) = sent(&|length| encode_within(&letters(length), LIMIT));
+        let (whole, refused) = sent(&|length| encode_within(&text(length), LIMIT));
         assert_eq!(refused, too_long);
-        assert_eq!(
-            decode_within::<String, LIMIT>(&whole).unwrap(),
-            letters(LIMIT)
-        );
+        assert_eq!(decode_within::<String, LIMIT>(&whole).unwrap(), text(LIMIT));
         let (whole, refused) = sent(&|length| encode_within(&numbers(length), LIMIT));
         assert_eq!(refused, too_long);
         assert_eq!(
@@ -344,7 +337,7 @@ mod tests {
             numbers(LIMIT)
         );
         // Who sends more all the same is not read.
-        let longer = encode(&letters(LIMIT + 1)).unwrap();
+        let longer = encode(&text(LIMIT + 1)).unwrap();
         assert!(decode_within::<String, LIMIT>(&longer).is_err());
     }
 

@@ -1,9 +1,10 @@
-//! Running tasks: slice after slice, with what they leave handed to the rank.
+//! Workers: they run tasks slice after slice, and hand what these leave to their rank.
 //!
-//! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads: they get
-//! orders over a channel, run a task to its end, and report over another channel what it leaves. So that they need not wait for
-//! the main thread after each task, some are laid out for them ahead, which the main thread may take back.
-//! A task that waits in a join of its own group keeps its thread, which runs tasks of that group meanwhile.
+//! Worker 0 is the rank's main thread, which also talks to other ranks. Other workers are threads.
+//! They get orders over a channel, run a task to its end, and report what it leaves over another
+//! channel. So that they need not wait for the main thread after each task, some tasks are laid out
+//! ahead for them, which the main thread may take back. A task that waits in a join of its own group
+//! keeps its thread, which runs tasks of that group meanwhile.
 
 use std::collections::VecDeque;
 use std::ops::DerefMut;
@@ -13,57 +14,59 @@ use std::time::{Duration, Instant};
 
 use crate::comm::Rank;
 use crate::comm::threads::panic_message;
+use crate::context::{GroupCalls, SliceOutput, Stopped, WorkerContext};
 use crate::panics::catch;
-use crate::parcel::{Badge, Cargo, Job, Outcome};
+use crate::payload::{Payload, Running, TaskResult};
 use crate::policy::Split;
-use crate::scheduler::{GroupId, Line, Ticket};
+use crate::scheduler::{Ancestry, GroupId, Membership};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Receiver, Sender, recv_soon};
-use crate::task::{Desk, Failure, Forked, Found, Host, Site, Stopped, TaskError};
+use crate::task::{Failure, TaskError};
 
 /// What a worker that is a thread tells its rank.
-pub(crate) enum Report<E: ?Sized> {
+pub(crate) enum WorkerReport<E: ?Sized> {
     /// What a slice left.
-    Slice(usize, Slice<E>),
+    Slice(usize, SliceReport<E>),
     /// Its task waits in a join of this group.
-    Waits(usize, Arc<Line>),
+    Waits(usize, Arc<Ancestry>),
     /// Its task cancels this group.
-    Cancel(Arc<Line>),
+    Cancel(Arc<Ancestry>),
 }
 
 /// What a rank tells a worker.
 pub(crate) enum Order<E: ?Sized> {
-    Run(Job<E>),
+    Run(Running<E>),
     /// What the task's join waits for.
-    Joined(Option<Outcome>),
+    Joined(Option<TaskResult>),
 }
 
-/// What a worker runs next, without being told. Its rank lays tasks out behind the last one, and takes them back from there.
-pub(crate) type Ahead<E> = Arc<Mutex<VecDeque<Job<E>>>>;
+/// What a worker runs next, without being told. Its rank lays tasks out behind the last one, and
+/// takes them back from there.
+pub(crate) type Ahead<E> = Arc<Mutex<VecDeque<Running<E>>>>;
 
 /// Takes the first task that is ahead.
-pub(crate) fn take_first<E: ?Sized>(ahead: &Ahead<E>) -> Option<Job<E>> {
+pub(crate) fn take_first<E: ?Sized>(ahead: &Ahead<E>) -> Option<Running<E>> {
     lock(ahead).pop_front()
 }
 
 /// The tasks that are ahead: a panic has left them as they were.
-pub(crate) fn lock<E: ?Sized>(ahead: &Ahead<E>) -> impl DerefMut<Target = VecDeque<Job<E>>> + '_ {
+pub(crate) fn lock<E: ?Sized>(
+    ahead: &Ahead<E>,
+) -> impl DerefMut<Target = VecDeque<Running<E>>> + '_ {
     ahead.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a slice left.
-pub(crate) struct Slice<E: ?Sized> {
-    pub(crate) ticket: Ticket,
+pub(crate) struct SliceReport<E: ?Sized> {
+    pub(crate) membership: Membership,
     pub(crate) kind: u16,
-    pub(crate) results: Vec<Found>,
-    pub(crate) forked: Vec<Forked<E>>,
-    pub(crate) letters: Vec<(Rank, Vec<u8>)>,
-    pub(crate) piece: Option<Cargo<E>>,
+    pub(crate) output: SliceOutput<E>,
+    /// A piece that was split off after it.
+    pub(crate) piece: Option<Payload<E>>,
     pub(crate) done: bool,
     /// Whether the worker has taken up the next of the tasks that were ahead.
     pub(crate) goes_on: bool,
-    /// Units charged in it, and by the task since it was taken up.
-    pub(crate) charged: u64,
-    pub(crate) in_all: u64,
+    /// Units charged by the task since it was taken up.
+    pub(crate) charged_in_all: u64,
     pub(crate) busy: Duration,
     pub(crate) ended: Instant,
 }
@@ -81,53 +84,43 @@ pub(crate) enum Ran {
 ///
 /// A panic ends the task with an error; what it forked and emitted before stands.
 pub(crate) fn run_slice<E: ?Sized>(
-    job: &mut Job<E>,
+    (membership, payload): &mut Running<E>,
     env: &E,
-    site: &mut Site<E>,
-    host: &mut dyn Host<E>,
+    worker: &mut WorkerContext<E>,
+    groups: &mut dyn GroupCalls<E>,
 ) -> Ran {
-    let Job { badge, body } = job;
-    let ran = match badge.failed.take() {
-        Some(message) => Err(message),
-        None => {
-            let desk = Desk {
-                site: &mut *site,
-                host,
-                badge,
-            };
-            match catch(|| body.run(env, desk)) {
-                Ok(done) => Ok(done),
-                Err(payload) if payload.is::<Stopped>() => return Ran::Stopped,
-                Err(payload) => Err(panic_message(&*payload)),
-            }
-        }
-    };
-    match ran {
+    match catch(|| payload.run(env, membership, worker, groups)) {
         Ok(true) => Ran::Done,
         Ok(false) => Ran::More,
-        Err(message) => {
-            site.results.push(Err(Box::new(TaskError {
-                task: body.name().to_owned(),
-                rank: site.rank,
-                cause: Failure::Panicked(message),
-            })));
+        Err(panic) if panic.is::<Stopped>() => Ran::Stopped,
+        Err(panic) => {
+            let error = TaskError {
+                task: payload.body.name().to_owned(),
+                rank: worker.rank,
+                cause: Failure::Panicked(panic_message(&*panic)),
+            };
+            worker.output.results.push(Err(Box::new(error)));
+            payload.charged = worker.charged_in_all;
             Ran::Done
         }
     }
 }
 
-/// A piece of a task that is between two slices; `None` if it has too little to share. A panic is kept for
-/// the next slice.
-pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split, rank: Rank) -> Option<Cargo<E>> {
+/// Takes a piece from a task that is between two slices; `None` if it has too little to share.
+/// After a panic the next slice ends the task with an error.
+pub(crate) fn split<E: ?Sized>(
+    payload: &mut Payload<E>,
+    how: Split,
+    rank: Rank,
+) -> Option<Payload<E>> {
     if how.0.gives_nothing() {
         return None;
     }
-    let kind = job.badge.kind;
-    match catch(|| job.body.split(how)) {
-        Ok(piece) => piece.map(|body| Cargo::new(kind, body, rank)),
-        Err(payload) => {
-            let message = format!("while splitting: {}", panic_message(&*payload));
-            job.badge.failed = Some(message);
+    match catch(|| payload.body.split(how)) {
+        Ok(piece) => piece.map(|body| Payload::new(payload.kind, body, rank)),
+        Err(panic) => {
+            let why = format!("while splitting: {}", panic_message(&*panic));
+            payload.fail(rank, why);
             None
         }
     }
@@ -138,9 +131,9 @@ pub(crate) fn split<E: ?Sized>(job: &mut Job<E>, how: Split, rank: Rank) -> Opti
 pub(crate) struct Numbers(Arc<AtomicU64>);
 
 impl Numbers {
-    pub(crate) fn group(&self, home: Rank, parent: Option<&Arc<Line>>) -> Arc<Line> {
+    pub(crate) fn group(&self, home: Rank, parent: Option<&Arc<Ancestry>>) -> Arc<Ancestry> {
         let number = self.0.fetch_add(1, Ordering::Relaxed);
-        Line::new(GroupId::Rooted { home, number }, parent.cloned())
+        Ancestry::new(GroupId::Rooted { home, number }, parent.cloned())
     }
 }
 
@@ -153,7 +146,7 @@ pub(crate) struct Worker<'a, E: ?Sized> {
     pub(crate) env: &'a E,
     pub(crate) orders: Receiver<Order<E>>,
     pub(crate) ahead: Ahead<E>,
-    pub(crate) reports: Sender<Report<E>>,
+    pub(crate) reports: Sender<WorkerReport<E>>,
     pub(crate) split_wanted: Arc<AtomicBool>,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) numbers: Numbers,
@@ -165,49 +158,51 @@ impl<E: ?Sized> Worker<'_, E> {
     /// Until no more orders can come.
     pub(crate) fn work(mut self) {
         while let Ok(order) = recv_soon(&self.orders) {
-            if let Order::Run(job) = order
-                && !self.run(job, true)
+            if let Order::Run(running) = order
+                && !self.run(running, true)
             {
                 return;
             }
         }
     }
 
-    /// Runs a task to its end, and then, if the worker `goes_on`, those that are ahead; false if the scope ended before.
+    /// Runs a task to its end, and then, if the worker `goes_on`, those that are ahead; false if
+    /// the scope ended before.
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
-    fn run(&mut self, mut job: Job<E>, goes_on: bool) -> bool {
+    fn run(&mut self, mut running: Running<E>, goes_on: bool) -> bool {
         let wanted = Arc::clone(&self.split_wanted);
-        let mut site = Site::new(self.rank, self.index, self.budget, wanted);
+        let mut context = WorkerContext::new(self.rank, self.index, self.budget, wanted);
         // Slices that left nothing are summed up into the next that did.
         let mut busy = Duration::ZERO;
         loop {
             let (begin, away) = (Instant::now(), self.away);
             let env = self.env;
-            let ran = run_slice(&mut job, env, &mut site, self);
+            let ran = run_slice(&mut running, env, &mut context, self);
             if ran == Ran::Stopped || self.stop.load(Ordering::Relaxed) {
                 return false;
             }
             let mut piece = None;
             if ran == Ran::More && self.split_wanted.swap(false, Ordering::Relaxed) {
-                piece = split(&mut job, self.how, self.rank);
+                piece = split(&mut running.1, self.how, self.rank);
             }
             let ended = Instant::now();
             busy += (ended - begin).saturating_sub(self.away - away);
             let done = ran == Ran::Done;
-            let left =
-                !(site.results.is_empty() && site.forked.is_empty() && site.letters.is_empty());
-            if done || piece.is_some() || left {
-                let mut slice = leave(&mut site, &job.badge, ended);
-                slice.piece = piece;
-                slice.done = done;
+            if done || piece.is_some() || !context.output.is_empty() {
+                let mut slice = SliceReport {
+                    piece,
+                    done,
+                    busy: std::mem::take(&mut busy),
+                    ..SliceReport::of(&mut context, &running.0, ended)
+                };
                 let next = (done && goes_on).then(|| self.next_ahead()).flatten();
                 slice.goes_on = next.is_some();
-                slice.busy = std::mem::take(&mut busy);
-                if self.reports.send(Report::Slice(self.index, slice)).is_err() {
+                let report = WorkerReport::Slice(self.index, slice);
+                if self.reports.send(report).is_err() {
                     return false;
                 }
                 match next {
-                    Some(next) => job = next,
+                    Some(next) => running = next,
                     None if done => return true,
                     None => {}
                 }
@@ -216,9 +211,9 @@ impl<E: ?Sized> Worker<'_, E> {
     }
 
     /// The next task, unless it was cancelled: then the rank is about to take it back.
-    fn next_ahead(&self) -> Option<Job<E>> {
+    fn next_ahead(&self) -> Option<Running<E>> {
         let mut ahead = lock(&self.ahead);
-        let wanted = |job: &Job<E>| !job.badge.ticket.line().is_cancelled();
+        let wanted = |(membership, _): &Running<E>| !membership.ancestry().is_cancelled();
         ahead
             .front()
             .is_some_and(wanted)
@@ -226,39 +221,44 @@ impl<E: ?Sized> Worker<'_, E> {
     }
 }
 
-/// What a task has left so far.
-fn leave<E: ?Sized>(site: &mut Site<E>, badge: &Badge, ended: Instant) -> Slice<E> {
-    Slice {
-        ticket: badge.ticket.clone(),
-        kind: badge.kind,
-        results: std::mem::take(&mut site.results),
-        forked: std::mem::take(&mut site.forked),
-        letters: std::mem::take(&mut site.letters),
-        piece: None,
-        done: false,
-        goes_on: false,
-        charged: std::mem::take(&mut site.charged),
-        in_all: badge.charged.get(),
-        busy: Duration::ZERO,
-        ended,
+impl<E: ?Sized> SliceReport<E> {
+    /// Reports what a task has left so far, which goes on.
+    fn of(context: &mut WorkerContext<E>, membership: &Membership, ended: Instant) -> Self {
+        Self {
+            membership: membership.clone(),
+            kind: context.kind,
+            output: std::mem::take(&mut context.output),
+            piece: None,
+            done: false,
+            goes_on: false,
+            charged_in_all: context.charged_in_all,
+            busy: Duration::ZERO,
+            ended,
+        }
     }
 }
 
-impl<E: ?Sized> Host<E> for Worker<'_, E> {
-    fn group(&mut self, parent: &Ticket) -> Arc<Line> {
-        self.numbers.group(self.rank, Some(parent.line()))
+impl<E: ?Sized> GroupCalls<E> for Worker<'_, E> {
+    fn group(&mut self, parent: &Membership) -> Arc<Ancestry> {
+        self.numbers.group(self.rank, Some(parent.ancestry()))
     }
 
     #[expect(clippy::disallowed_methods, reason = "a driver reads the clock")]
-    fn next(&mut self, site: &mut Site<E>, badge: &Badge, group: &Arc<Line>) -> Option<Outcome> {
+    fn next(
+        &mut self,
+        context: &mut WorkerContext<E>,
+        membership: &Membership,
+        group: &Arc<Ancestry>,
+    ) -> Option<TaskResult> {
         let (begin, away) = (Instant::now(), self.away);
-        let slice = Report::Slice(self.index, leave(site, badge, begin));
-        let waits = Report::Waits(self.index, Arc::clone(group));
+        let slice = SliceReport::of(context, membership, begin);
+        let slice = WorkerReport::Slice(self.index, slice);
+        let waits = WorkerReport::Waits(self.index, Arc::clone(group));
         let mut told = self.reports.send(slice).is_ok() && self.reports.send(waits).is_ok();
         while told {
             match recv_soon(&self.orders) {
                 // Not what is ahead: only tasks of the group may run here.
-                Ok(Order::Run(job)) => told = self.run(job, false),
+                Ok(Order::Run(running)) => told = self.run(running, false),
                 Ok(Order::Joined(outcome)) => {
                     // What tasks that it ran meanwhile waited is within this.
                     self.away = away + begin.elapsed();
@@ -270,8 +270,8 @@ impl<E: ?Sized> Host<E> for Worker<'_, E> {
         panic::resume_unwind(Box::new(Stopped))
     }
 
-    fn cancel(&mut self, group: &Arc<Line>) {
+    fn cancel(&mut self, group: &Arc<Ancestry>) {
         // If nobody listens any more the scope is over.
-        drop(self.reports.send(Report::Cancel(Arc::clone(group))));
+        drop(self.reports.send(WorkerReport::Cancel(Arc::clone(group))));
     }
 }

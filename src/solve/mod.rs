@@ -35,6 +35,7 @@ pub mod block_jacobi;
 pub mod block_matrix;
 pub mod cg;
 mod coarse;
+pub(crate) mod fault;
 pub mod filter;
 mod half;
 pub mod halo;
@@ -46,7 +47,6 @@ pub mod preconditioner;
 mod prefiltered;
 pub mod reduction;
 mod short_blocks;
-mod suspect;
 #[cfg(test)]
 mod testing;
 

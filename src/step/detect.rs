@@ -500,7 +500,7 @@ fn make_tests(
         }
         Ok(())
     })?;
-    take_in(comm, std::mem::take(&mut report.letters), true)?;
+    take_in(comm, std::mem::take(&mut report.messages), true)?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
     Ok((left.spent, report, sorting))
 }

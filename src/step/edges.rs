@@ -7,8 +7,8 @@
 use glam::DVec3;
 use weft_partition::HaloPlan;
 
-use super::fault::Fault;
 use super::impulses::Row;
+use crate::solve::fault::Fault;
 
 /// Rows are made from this share of the limit on: those that neighbours' impulses may bring to it.
 const WATCHED: f64 = 0.5;
@@ -95,14 +95,12 @@ impl Edges {
             let change = (after - before).abs() / before;
             // What is no number has changed too much.
             let within = change <= limit;
-            (!within).then(|| Fault {
-                key: if change.is_nan() {
-                    f64::NEG_INFINITY
-                } else {
-                    -change
-                },
-                vertex: ends[0],
-            })
+            let key = if change.is_nan() {
+                f64::NEG_INFINITY
+            } else {
+                -change
+            };
+            (!within).then(|| Fault::at(ends[0], key))
         });
         changed.reduce(Fault::worse)
     }

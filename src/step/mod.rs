@@ -40,7 +40,6 @@ mod detect;
 mod edges;
 mod elements;
 mod error;
-mod fault;
 mod geometry;
 pub mod impulses;
 mod letter;

@@ -21,10 +21,10 @@ use glam::DVec3;
 use weft_runtime::comm::Comm;
 
 use super::error::{GaveUp, StepError};
-use super::fault::{self, Fault};
 use super::part::{negligible, residual_of_gravity};
 use super::report::StepReport;
 use super::simulation::Simulation;
+use crate::solve::fault::{self, Fault};
 
 /// The smallest share of a step that is tried.
 const LEAST_SHARE: f64 = 1.0 / 128.0;
@@ -160,10 +160,7 @@ impl Simulation<'_> {
         why: GaveUp,
     ) -> Result<StepError, StepError> {
         let first = self.plan.owned().start as u32;
-        let own = (0..self.rhs.len()).map(|i| Fault {
-            key: -self.kick(i),
-            vertex: first + i as u32,
-        });
+        let own = (0..self.rhs.len()).map(|i| Fault::at(first + i as u32, -self.kick(i)));
         let worst = fault::agree(comm, own.reduce(Fault::worse))?;
         Ok(StepError::Newton {
             step: self.step + 1,

@@ -21,7 +21,6 @@ use super::contacts::Contacts;
 use super::corrections::Correcting;
 use super::detect::detect;
 use super::error::StepError;
-use super::fault::{self, Fault};
 use super::pins::Hold;
 use super::report::{Clock, StepReport};
 use super::simulation::Simulation;
@@ -29,6 +28,7 @@ use super::strain_limit::most_overstretched;
 use super::world::World;
 use crate::collide::{Contact, Snapshot};
 use crate::scene::Integrator;
+use crate::solve::fault::{self, Fault};
 use crate::solve::{Outcome, SolveError, System, Tolerance};
 use crate::team::parts;
 
@@ -554,10 +554,8 @@ impl<'w> Simulation<'w> {
 
 /// The first of all triangles is named.
 fn first_of(collapsed: Result<(), Collapsed>) -> Option<Fault> {
-    collapsed.err().map(|collapsed| Fault {
-        key: f64::from(collapsed.triangle),
-        vertex: collapsed.triangle,
-    })
+    let collapsed = collapsed.err();
+    collapsed.map(|found| Fault::at(found.triangle, f64::from(found.triangle)))
 }
 
 fn tolerance(world: &World, tau: f64) -> Tolerance {

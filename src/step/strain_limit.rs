@@ -13,9 +13,9 @@
 use glam::DVec3;
 
 use super::assembly::Assembly;
-use super::fault::Fault;
 use super::impulses::Row;
 use crate::physics::ClothModel;
+use crate::solve::fault::Fault;
 
 /// Rows are made from this share of the limit on: those that neighbours' impulses may bring to it.
 const WATCHED: f64 = 0.7;
@@ -109,10 +109,7 @@ pub(super) fn most_overstretched(
         let gain = after - before.max(limit);
         // Where springs are in its place, a triangle may be a line.
         if gain > GAIN && (gain.is_finite() || model.is_element(triangle as usize)) {
-            let fault = Fault {
-                key: -gain,
-                vertex: triangle,
-            };
+            let fault = Fault::at(triangle, -gain);
             *worst = Some(worst.map_or(fault, |worst| worst.worse(fault)));
         }
     };

@@ -1,13 +1,13 @@
 //! The Unbalanced Tree Search benchmark: counts the nodes of a tree that nobody can foresee.
 //!
-//! A node is a SHA-1 state; its children are hashes of it and their numbers, and it says itself how many
-//! it has. The options of trees are those of the reference programs: `-t` type (0 binomial, 1 geometric, 2
-//! hybrid), `-a` shape of geometric trees (0 linear, 1 exponential, 2 cyclic, 3 fixed), `-d` depth, `-b`
-//! branching at the root, `-q` and `-m` probability and number of children of a binomial node, `-f` where a
-//! hybrid tree changes (share of the depth), `-r` seed.
+//! A node is a SHA-1 state; its children are hashes of it and their numbers, and it says itself how
+//! many it has. The options of trees are those of the reference programs: `-t` type (0 binomial, 1
+//! geometric, 2 hybrid), `-a` shape of geometric trees (0 linear, 1 exponential, 2 cyclic, 3
+//! fixed), `-d` depth, `-b` branching at the root, `-q` and `-m` probability and number of children
+//! of a binomial node, `-f` where a hybrid tree changes (share of the depth), `-r` seed.
 //!
-//! Sample runs: of the published trees, T1 to T5; T1 and T3 also on two ranks of two workers, and on 64 ranks
-//! in virtual time.
+//! Sample runs: of the published trees, T1 to T5; T1 and T3 also on two ranks of two workers, and
+//! on 64 ranks in virtual time.
 //! ```text
 //! $ uts -t 1 -a 3 -d 10 -b 4 -r 19
 //! nodes 4130071, leaves 3305118, depth 10
@@ -37,7 +37,8 @@
 //! nodes 111345631, leaves 89076904, depth 17844
 //! ```
 //!
-//! * Olivier, Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark (2006).
+//! * Olivier, Huan, Liu, Prins, Dinan, Sadayappan, Tseng: UTS, an unbalanced tree search benchmark
+//!   (2006).
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -82,8 +83,8 @@ struct Arguments {
     /// Walks the tree without the runtime.
     #[arg(long)]
     sequential: bool,
-    /// How ranks share work: static, paper, every-other, half, weight, adaptive, last-victim, hierarchical or
-    /// lifelines.
+    /// How ranks share work: static, paper, every-other, half, weight, adaptive, last-victim,
+    /// hierarchical or lifelines.
     #[arg(long, default_value = "every-other", value_parser = policy)]
     policy: Policy,
     /// Ranks of a node, in virtual time.

@@ -68,7 +68,7 @@ pub(crate) fn count(
     })
 }
 
-/// The same without the runtime.
+/// Walks the tree without the runtime.
 pub(crate) fn walk(tree: &Tree) -> Count {
     let (mut stack, mut count) = (vec![tree.root()], Count::default());
     while let Some(node) = stack.pop() {

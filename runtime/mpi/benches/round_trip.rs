@@ -1,7 +1,8 @@
-//! Round trips of `Comm` over MPI between two ranks, and of bare MPI: blocking sends and receives of one warm
-//! buffer, in the same process, by turns of some milliseconds. Prints for each length "BYTES COMM BARE" and the
-//! quartiles of the ratio of each two turns, times in microseconds and medians. `compare.sh` sets beside it what
-//! the same ping-pong takes in C, `round_trip.c`. With one rank it does nothing.
+//! Round trips of `Comm` over MPI between two ranks, and of bare MPI: blocking sends and receives
+//! of one warm buffer, in the same process, by turns of some milliseconds. Prints for each length
+//! "BYTES COMM BARE" and the quartiles of the ratio of each two turns, times in microseconds and
+//! medians. `compare.sh` sets beside it what the same ping-pong takes in C, `round_trip.c`. With
+//! one rank it does nothing.
 
 #![allow(
     clippy::print_stdout,

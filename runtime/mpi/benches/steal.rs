@@ -1,11 +1,11 @@
-//! What a steal takes over MPI, between two ranks: from the request's being sent to the answer's being read, and
-//! with all that follows, against a bare ping-pong of the same bytes, by turns in one process; and what of it
-//! goes into writing and reading the request, the answer and the task.
+//! What a steal takes over MPI, between two ranks: from the request's being sent to the answer's
+//! being read, and with all that follows, against a bare ping-pong of the same bytes, by turns in
+//! one process; and what of it goes into writing and reading the request, the answer and the task.
 //!
 //!     mpirun -n 2 target/release/deps/steal-…
 //!
-//! Rank 0 has one task, which is split for every request; rank 1 has what it gets. `runtime/benches/tasks.rs`
-//! measures the same where ranks are threads.
+//! Rank 0 has one task, which is split for every request; rank 1 has what it gets.
+//! `runtime/benches/tasks.rs` measures the same where ranks are threads.
 
 #![allow(
     clippy::print_stdout,
@@ -36,7 +36,7 @@ const EVENTS: usize = 100_000;
 
 /// Shaped as what a thief sends and gets, which the runtime keeps to itself.
 #[derive(Serialize, Deserialize)]
-enum Letter {
+enum Message {
     Request(Option<u32>),
     Answer(Vec<Bundle>),
 }
@@ -54,18 +54,18 @@ fn serialisation() -> f64 {
     const TIMES: u32 = 2000;
     let begin = Instant::now();
     for _ in 0..TIMES {
-        let request = wire::encode(&Letter::Request(Some(1))).expect("it can be written");
-        black_box(wire::decode::<Letter>(black_box(&request))).expect("it can be read");
+        let request = wire::encode(&Message::Request(Some(1))).expect("it can be written");
+        black_box(wire::decode::<Message>(black_box(&request))).expect("it can be read");
         let task = wire::encode(black_box(&Feeder(1))).expect("it can be written");
-        let answer = Letter::Answer(vec![Bundle {
+        let answer = Message::Answer(vec![Bundle {
             path: vec![Some(1)],
             home: 0,
             lease: 0,
             tasks: vec![(0, Ok(task))],
         }]);
         let answer = wire::encode(&answer).expect("it can be written");
-        let answer = wire::decode::<Letter>(black_box(&answer)).expect("it can be read");
-        if let Letter::Answer(bundles) = answer {
+        let answer = wire::decode::<Message>(black_box(&answer)).expect("it can be read");
+        if let Message::Answer(bundles) = answer {
             for (_, task) in bundles.into_iter().flat_map(|bundle| bundle.tasks) {
                 let task = task.expect("it did not fail");
                 black_box(wire::decode::<Feeder>(&task)).expect("it can be read");
@@ -97,7 +97,8 @@ fn measure(comm: &mut dyn Comm) -> Result<(), CommError> {
     let mut bytes = 0;
     for _ in 0..ROUNDS {
         let steal = steals(comm);
-        // Each rank knows its own bytes and times: the thief's times count, and half of all bytes each way.
+        // Each rank knows its own bytes and times: the thief's times count, and half of all bytes
+        // each way.
         let told = comm.allgather((steal.bytes as u64).to_le_bytes().to_vec())?;
         let counts = told.iter().filter_map(|b| b.first_chunk());
         bytes = counts
@@ -120,7 +121,7 @@ fn measure(comm: &mut dyn Comm) -> Result<(), CommError> {
     Ok(())
 }
 
-/// So many steals, one after the other.
+/// Measures a number of steals, one after the other.
 fn steals(comm: &mut dyn Comm) -> Steal {
     let options = ScopeOptions {
         trace: Some(EVENTS),

@@ -1,15 +1,16 @@
 //! [`Comm`] over MPI: one rank's messages.
 //!
-//! Two communicators carry them. On the first, every message has its turn: short ones whole, into buffers
-//! that wait for them, long ones as an announcement of their length. The bytes of long ones follow on the
-//! second in pieces, each found by a matched probe and received straight to its place. So an idle rank polls
-//! with one test of one request, nothing is probed for that was not announced, and one message that is
-//! long under way holds up only later ones of the same sender and tag.
+//! Two communicators carry them. On the first, every message has its turn: short ones whole, into
+//! buffers that wait for them, long ones as an announcement of their length. The bytes of long ones
+//! follow on the second in pieces, each found by a matched probe and received straight to its
+//! place. So an idle rank polls with one test of one request, nothing is probed for that was not
+//! announced, and one message that is long under way holds up only later ones of the same sender
+//! and tag.
 //!
 //! The tag that MPI sees holds ours in its low 16 bits and the kind of message above them.
 //!
-//! A rank that waits for another sleeps in the end; it then asks that rank, once, to tell it if it leaves. So it
-//! does with those of which somebody wants to know whether they have left.
+//! A rank that waits for another sleeps in the end; it then asks that rank, once, to tell it if it
+//! leaves. So it does with those of which somebody wants to know whether they have left.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -28,9 +29,9 @@ use crate::start::Mpi;
 
 /// Sent messages that may wait for MPI to read them before each send looks after them.
 const MANY_SENDING: usize = 64;
-/// Of these, so many are looked at in one go.
+/// The number of these that are looked at in one go.
 const LOOKED_AT: usize = 8;
-/// So many messages are handed out before the next look for more.
+/// The number of messages that are handed out before the next look for more.
 const MANY_UNPOLLED: u32 = 32;
 /// How long a rank waits for another before it asks whether that one has left.
 const ASK_AFTER: Duration = Duration::from_millis(1);
@@ -158,7 +159,8 @@ impl<'m> MpiComm<'m> {
         while !self.sending.is_empty() || self.unanswered > 0 {
             self.look_round();
         }
-        // What each rank has sent to each says when all of it is here; knowing it means that all have come.
+        // What each rank has sent to each says when all of it is here; knowing it means that all
+        // have come.
         let sent = self.sent.clone();
         let mut due = vec![0_u64; sent.len()];
         let lanes = Rc::clone(&self.lanes);
@@ -292,8 +294,8 @@ impl<'m> MpiComm<'m> {
     fn take_pieces(&mut self) -> bool {
         let mut any = false;
         for i in 0..self.arriving.len() {
-            // Pieces of one sender and tag come in order: those of a later message only when all of the
-            // earlier have been matched.
+            // Pieces of one sender and tag come in order: those of a later message only when all of
+            // the earlier have been matched.
             let Arriving { from, tag, .. } = self.arriving[i];
             let earlier_open = self.arriving.range(..i).any(|a| {
                 a.from == from
@@ -438,8 +440,8 @@ impl Comm for MpiComm<'_> {
 
     fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
         self.check()?;
-        // What is here came before what a poll would find; but a rank that never runs out of messages, for it
-        // sends some to itself, must hear others too.
+        // What is here came before what a poll would find; but a rank that never runs out of
+        // messages, for it sends some to itself, must hear others too.
         if self.unpolled < MANY_UNPOLLED
             && let Some(message) = self.mailbox.take(tag)
         {

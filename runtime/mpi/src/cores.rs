@@ -1,7 +1,7 @@
 //! How many cores the ranks of a node have between them.
 //!
-//! A rank that waits may spin only where nobody else wants its core. The launcher says so in the set of cores that
-//! each process may use; a container, in its share of processor time.
+//! A rank that waits may spin only where nobody else wants its core. The launcher says so in the
+//! set of cores that each process may use; a container, in its share of processor time.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -16,7 +16,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Those of this process.
+    /// Returns the cores of this process.
     #[must_use]
     pub fn here() -> Self {
         let busy = thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
@@ -51,7 +51,8 @@ impl Cores {
     }
 }
 
-/// Whether on the node of `rank` so many workers of each rank find a core each. `nodes` and `cores` are of all ranks.
+/// Whether on the node of `rank` so many workers of each rank find a core each. `nodes` and `cores`
+/// are of all ranks.
 #[must_use]
 pub fn roomy(rank: usize, nodes: &[u32], cores: &[Cores], workers: u32) -> bool {
     let own = nodes.get(rank);

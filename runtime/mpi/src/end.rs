@@ -1,13 +1,14 @@
 //! Ending together: a job has one fate, one message about it, and one exit code.
 //!
-//! A rank that fails ends the job for all, within a second, wherever the others are: MPI's own abort kills
-//! them and hands the code to the launcher. What takes the rest of that second is that only one rank should
-//! say why. Who fails tells rank 0 first, and speaks when rank 0 says so; if rank 0 does not answer, because
-//! it computes, or is gone, it speaks after a while, lower ranks sooner than higher ones. Ranks that only
-//! learn of the end are silent, and wait to be killed.
+//! A rank that fails ends the job for all, within a second, wherever the others are: MPI's own
+//! abort kills them and hands the code to the launcher. What takes the rest of that second is that
+//! only one rank should say why. Who fails tells rank 0 first, and speaks when rank 0 says so; if
+//! rank 0 does not answer, because it computes, or is gone, it speaks after a while, lower ranks
+//! sooner than higher ones. Ranks that only learn of the end are silent, and wait to be killed.
 //!
-//! A panic on any thread ends the job the same way, unless it is one that the runtime turns into an error of
-//! a join. Unwinding would not do: the rank would leave, or wait in MPI's finalisation, and the others hang.
+//! A panic on any thread ends the job the same way, unless it is one that the runtime turns into an
+//! error of a join. Unwinding would not do: the rank would leave, or wait in MPI's finalisation,
+//! and the others hang.
 
 use std::cell::RefCell;
 use std::io::{self, Write as _};
@@ -120,7 +121,8 @@ pub(crate) fn answer_panics(mpi: &Mpi, lanes: &Lanes) {
     }
 }
 
-/// Ends the job for a rank that cannot go on. `record` is called on rank 0 with the failure that counts.
+/// Ends the job for a rank that cannot go on. `record` is called on rank 0 with the failure that
+/// counts.
 pub(crate) fn end(
     mpi: &Mpi,
     mut comm: MpiComm<'_>,
@@ -167,8 +169,8 @@ fn first_verdict(mpi: &Mpi, comm: &mut MpiComm<'_>) -> Option<(Rank, Failure)> {
     comm.verdicts.pop_front()
 }
 
-/// Until MPI kills this rank, or long enough to know that it does not; whether rank 0 has told it meanwhile that
-/// another speaks.
+/// Until MPI kills this rank, or long enough to know that it does not; whether rank 0 has told it
+/// meanwhile that another speaks.
 fn wait_for_the_end(mpi: &Mpi, comm: &mut MpiComm<'_>) -> bool {
     let begin = mpi.now();
     let mut hushed = false;
@@ -179,8 +181,8 @@ fn wait_for_the_end(mpi: &Mpi, comm: &mut MpiComm<'_>) -> bool {
     hushed
 }
 
-/// Tells rank 0 why the job ends, and returns when it is this rank's turn to say so; false if another rank
-/// has said something, and this one should have been killed by now. Main thread only.
+/// Tells rank 0 why the job ends, and returns when it is this rank's turn to say so; false if
+/// another rank has said something, and this one should have been killed by now. Main thread only.
 #[expect(
     clippy::disallowed_methods,
     reason = "a driver reads the clock and sleeps"

@@ -1,7 +1,8 @@
 //! What a rank does while it waits: spin, let others run, sleep.
 //!
-//! A blocking MPI call is never how a rank waits: it would keep the processor busy and leave other messages
-//! lying. A waiting rank polls, and between polls does what its [`Idle`] says, longer the longer it waits.
+//! A blocking MPI call is never how a rank waits: it would keep the processor busy and leave other
+//! messages lying. A waiting rank polls, and between polls does what its [`Idle`] says, longer the
+//! longer it waits.
 
 use std::fmt;
 use std::hint;
@@ -17,28 +18,29 @@ pub struct Idle {
     /// How long it then lets others run between polls.
     pub yields: Duration,
     /// Longest sleep between polls after that; with zero it never sleeps.
-    pub nap: Duration,
+    pub sleep: Duration,
 }
 
 impl Idle {
-    /// Polls all the time: for machines where every rank has its cores to itself, and nobody pays for power.
+    /// Polls all the time: for machines where every rank has its cores to itself, and nobody pays
+    /// for power.
     pub const SPIN: Self = Self {
         spins: u32::MAX,
         yields: Duration::ZERO,
-        nap: Duration::ZERO,
+        sleep: Duration::ZERO,
     };
     /// Spins briefly, then lets others run between polls.
     pub const YIELD: Self = Self {
         spins: 64,
         yields: Duration::MAX,
-        nap: Duration::ZERO,
+        sleep: Duration::ZERO,
     };
-    /// Spins briefly, yields for as long as most answers take, then sleeps: also right with more ranks than
-    /// cores.
+    /// Spins briefly, yields for as long as most answers take, then sleeps: also right with more
+    /// ranks than cores.
     pub const SLEEP: Self = Self {
         spins: 64,
         yields: Duration::from_micros(200),
-        nap: Duration::from_micros(200),
+        sleep: Duration::from_micros(200),
     };
     /// All that have a name.
     pub const NAMED: [(&str, Self); 3] = [
@@ -86,14 +88,14 @@ pub(crate) struct Backoff {
     idle: Idle,
     polls: u32,
     since: Option<Instant>,
-    nap: Duration,
+    sleep: Duration,
 }
 
-/// How much longer it yields for each byte of long messages under way: at 1 GB/s they are here before it sleeps,
-/// for moving them takes both ranks.
+/// How much longer it yields for each byte of long messages under way: at 1 GB/s they are here
+/// before it sleeps, for moving them takes both ranks.
 const NANOS_PER_BYTE: u64 = 1;
 /// The first sleep.
-const SHORTEST_NAP: Duration = Duration::from_micros(20);
+const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
 
 impl Backoff {
     pub(crate) fn new(idle: Idle) -> Self {
@@ -101,7 +103,7 @@ impl Backoff {
             idle,
             polls: 0,
             since: None,
-            nap: SHORTEST_NAP,
+            sleep: SHORTEST_SLEEP,
         }
     }
 
@@ -125,11 +127,11 @@ impl Backoff {
         let since = *self.since.get_or_insert(now);
         let under_way = Duration::from_nanos(NANOS_PER_BYTE.saturating_mul(under_way as u64));
         let yields = self.idle.yields.saturating_add(under_way);
-        if self.idle.nap.is_zero() || now - since < yields {
+        if self.idle.sleep.is_zero() || now - since < yields {
             thread::yield_now();
         } else {
-            thread::sleep(self.nap.min(self.idle.nap).min(at_most));
-            self.nap = (2 * self.nap).min(self.idle.nap.max(SHORTEST_NAP));
+            thread::sleep(self.sleep.min(self.idle.sleep).min(at_most));
+            self.sleep = (2 * self.sleep).min(self.idle.sleep.max(SHORTEST_SLEEP));
         }
     }
 }

@@ -21,9 +21,9 @@
 //! # Ok::<(), weft_mpi::StartError>(())
 //! ```
 //!
-//! The thread level is `funneled`: the thread that starts MPI makes all calls, and workers, which are
-//! threads, reach it through the channels of the runtime. Everything that MPI does with memory of ours is in
-//! one file, `raw.rs`, with all `unsafe` code of the workspace.
+//! The thread level is `funneled`: the thread that starts MPI makes all calls, and workers, which
+//! are threads, reach it through the channels of the runtime. Everything that MPI does with memory
+//! of ours is in one file, `raw.rs`, with all `unsafe` code of the workspace.
 
 mod comm;
 mod cores;

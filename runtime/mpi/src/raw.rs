@@ -1,10 +1,10 @@
-//! MPI calls that keep hold of memory of ours after they return, or that the bindings lack: all `unsafe`
-//! code of the workspace.
+//! MPI calls that keep hold of memory of ours after they return, or that the bindings lack: all
+//! `unsafe` code of the workspace.
 //!
-//! Two rules make it sound. Memory that an open request reads or writes is reachable through raw pointers
-//! only, and is given back to Rust, or freed, after MPI has said that the request is done; what is dropped
-//! before that is leaked. And nothing here is `Send`: all calls come from the thread that started MPI
-//! ([`Lane`] holds a marker that sees to it).
+//! Two rules make it sound. Memory that an open request reads or writes is reachable through raw
+//! pointers only, and is given back to Rust, or freed, after MPI has said that the request is done;
+//! what is dropped before that is leaked. And nothing here is `Send`: all calls come from the
+//! thread that started MPI ([`Lane`] holds a marker that sees to it).
 //!
 //! Return codes are not looked at: MPI's error handler, which is left as it is, ends the job.
 
@@ -63,8 +63,8 @@ impl Lane {
     pub(crate) fn largest_tag(&self) -> c_int {
         let mut value: *mut c_int = ptr::null_mut();
         let mut found: c_int = 0;
-        // SAFETY: the attribute is predefined; MPI stores a pointer through the first and a flag through the
-        // second pointer, both of which are valid for that.
+        // SAFETY: the attribute is predefined; MPI stores a pointer through the first and a flag
+        // through the second pointer, both of which are valid for that.
         unsafe {
             ffi::MPI_Comm_get_attr(
                 self.raw(),
@@ -77,7 +77,8 @@ impl Lane {
             // What the standard promises.
             return 32_767;
         }
-        // SAFETY: MPI says that this attribute points to an integer, which lives as long as MPI does.
+        // SAFETY: MPI says that this attribute points to an integer, which lives as long as MPI
+        // does.
         unsafe { *value }
     }
 
@@ -98,11 +99,12 @@ impl fmt::Debug for Lane {
     }
 }
 
-/// Ends the job: every rank is killed and the launcher returns this code. May be called from any thread, so
-/// that one which panics can do it while the thread that owns MPI does not answer.
+/// Ends the job: every rank is killed and the launcher returns this code. May be called from any
+/// thread, so that one which panics can do it while the thread that owns MPI does not answer.
 ///
-/// MPI's own abort is what every launcher understands, but MPICH's has been seen to wait for ever for ranks that
-/// compute. A rank that ends without finalising MPI makes most launchers end the job too: the second choice.
+/// MPI's own abort is what every launcher understands, but MPICH's has been seen to wait for ever
+/// for ranks that compute. A rank that ends without finalising MPI makes most launchers end the job
+/// too: the second choice.
 #[expect(clippy::disallowed_methods, reason = "a driver sleeps")]
 pub(crate) fn end_job(code: c_int) -> ! {
     // Launchers pass on what was said, but some drop it when they end the job.
@@ -112,8 +114,8 @@ pub(crate) fn end_job(code: c_int) -> ! {
             thread::sleep(PATIENCE_WITH_ABORT);
             process::exit(code);
         });
-        // SAFETY: no memory is passed. The standard wants the main thread to make this call; ending the job
-        // is all that is left to do, and the MPIs known here do it from any thread.
+        // SAFETY: no memory is passed. The standard wants the main thread to make this call; ending
+        // the job is all that is left to do, and the MPIs known here do it from any thread.
         unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
     }
     process::exit(code)
@@ -132,7 +134,8 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    /// Starts to send bytes in one piece; `None` if they have gone already, as short ones mostly do.
+    /// Starts to send bytes in one piece; `None` if they have gone already, as short ones mostly
+    /// do.
     pub(crate) fn start(lane: &Lane, to: c_int, tag: c_int, bytes: Vec<u8>) -> Option<Self> {
         let mut request = isend(lane, to, tag, &bytes);
         if is_done(&mut request) {
@@ -199,8 +202,8 @@ impl fmt::Debug for Sending {
 
 /// Buffers that wait for short messages from anyone, in the order in which MPI fills them.
 ///
-/// MPI matches messages with receives in the order in which these were started, which is round the ring:
-/// looking at the oldest alone gives the messages of each sender in order.
+/// MPI matches messages with receives in the order in which these were started, which is round the
+/// ring: looking at the oldest alone gives the messages of each sender in order.
 pub(crate) struct Inbox {
     /// `SLOTS` buffers of `SHORT` bytes, made by `Box::into_raw`.
     buffers: *mut [u8],
@@ -214,8 +217,9 @@ impl Inbox {
         let buffers = Box::into_raw(vec![0_u8; SLOTS * SHORT].into_boxed_slice());
         let requests = (0..SLOTS).map(|slot| {
             let mut request = MaybeUninit::uninit();
-            // SAFETY: the buffer is allocated until `drop`, which ends the request first, and nothing but
-            // MPI touches it while the request is active. `request` is written by the call.
+            // SAFETY: the buffer is allocated until `drop`, which ends the request first, and
+            // nothing but MPI touches it while the request is active. `request` is written by the
+            // call.
             unsafe {
                 ffi::MPI_Recv_init(
                     buffer(buffers, slot).cast(),
@@ -244,8 +248,9 @@ impl Inbox {
         let slot = self.oldest;
         let status = test(&mut self.requests[slot])?;
         let length = usize::try_from(status.count(u8::equivalent_datatype())).unwrap_or(0);
-        // SAFETY: the request is done, so MPI leaves the buffer alone until it is started again below; MPI
-        // has written `length` bytes of it, and the rest were zeros from the start or older bytes.
+        // SAFETY: the request is done, so MPI leaves the buffer alone until it is started again
+        // below; MPI has written `length` bytes of it, and the rest were zeros from the start or
+        // older bytes.
         let bytes =
             unsafe { std::slice::from_raw_parts(buffer(self.buffers, slot), length.min(SHORT)) };
         let result = read(status.source_rank(), status.tag(), bytes);
@@ -265,8 +270,8 @@ impl Drop for Inbox {
             unsafe { ffi::MPI_Cancel(&raw mut *request) };
         }
         for request in &mut self.requests {
-            // SAFETY: a cancelled receive ends at once, or with a message that is then lost, as it would be
-            // without us. After this the buffer is no longer written.
+            // SAFETY: a cancelled receive ends at once, or with a message that is then lost, as it
+            // would be without us. After this the buffer is no longer written.
             unsafe { ffi::MPI_Wait(&raw mut *request, ffi::RSMPI_STATUS_IGNORE) };
             // SAFETY: the request is persistent and inactive.
             unsafe { ffi::MPI_Request_free(&raw mut *request) };
@@ -362,9 +367,10 @@ impl Incoming {
         // SAFETY: `matched` bytes are within the room that was reserved.
         let at = unsafe { self.bytes.as_mut_ptr().add(self.matched) };
         let mut request = MaybeUninit::uninit();
-        // SAFETY: `length` bytes from `at` are within the room that was reserved, and no other request
-        // writes there. The room is not freed or moved before the request is done. The message is matched
-        // and not received yet; MPI sets its handle to null. `request` is written by the call.
+        // SAFETY: `length` bytes from `at` are within the room that was reserved, and no other
+        // request writes there. The room is not freed or moved before the request is done. The
+        // message is matched and not received yet; MPI sets its handle to null. `request` is
+        // written by the call.
         unsafe {
             ffi::MPI_Imrecv(
                 at.cast(),
@@ -391,12 +397,12 @@ impl Incoming {
         if !self.is_done() {
             return None;
         }
-        // SAFETY: `self` is dropped right after, and its drop leaves the bytes alone from here on, for
-        // `total` is set to what it never is otherwise.
+        // SAFETY: `self` is dropped right after, and its drop leaves the bytes alone from here on,
+        // for `total` is set to what it never is otherwise.
         let mut bytes = unsafe { ManuallyDrop::take(&mut self.bytes) };
         let length = mem::replace(&mut self.total, TAKEN);
-        // SAFETY: room for `length` bytes was reserved, pieces that add up to it were received one behind
-        // the other, and all their requests are done.
+        // SAFETY: room for `length` bytes was reserved, pieces that add up to it were received one
+        // behind the other, and all their requests are done.
         unsafe { bytes.set_len(length) };
         Some(bytes)
     }
@@ -423,8 +429,8 @@ impl fmt::Debug for Incoming {
 /// Starts to send. The bytes must stay where they are until the request is done.
 fn isend(lane: &Lane, to: c_int, tag: c_int, bytes: &[u8]) -> MPI_Request {
     let mut request = MaybeUninit::uninit();
-    // SAFETY: callers keep the bytes, which are on the heap, until the request is done, and leak them if it
-    // never is. `request` is written by the call.
+    // SAFETY: callers keep the bytes, which are on the heap, until the request is done, and leak
+    // them if it never is. `request` is written by the call.
     unsafe {
         ffi::MPI_Isend(
             bytes.as_ptr().cast(),
@@ -449,8 +455,8 @@ fn start(request: &mut MPI_Request) {
 fn test(request: &mut MPI_Request) -> Option<Status> {
     let mut done: c_int = 0;
     let mut status = MaybeUninit::<MPI_Status>::uninit();
-    // SAFETY: the request is open, or null, which counts as done; MPI writes the flag, and the status if it
-    // is set.
+    // SAFETY: the request is open, or null, which counts as done; MPI writes the flag, and the
+    // status if it is set.
     unsafe { ffi::MPI_Test(request, &raw mut done, status.as_mut_ptr()) };
     if done == 0 {
         return None;

@@ -1,8 +1,9 @@
 //! Buffers of long messages that were sent, kept for those that come.
 //!
-//! Memory that is new to a process costs a page fault every 4 KiB when it is first written, and allocators give
-//! long blocks back as soon as they are freed: at 1 MiB that took as long as the message itself. Ranks that
-//! send long messages mostly get some as long, so the room of one serves for the other.
+//! Memory that is new to a process costs a page fault every 4 KiB when it is first written, and
+//! allocators give long blocks back as soon as they are freed: at 1 MiB that took as long as the
+//! message itself. Ranks that send long messages mostly get some as long, so the room of one serves
+//! for the other.
 
 /// Most buffers that are kept.
 const MOST: usize = 8;
@@ -17,8 +18,8 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// Keeps a buffer, whose bytes nobody needs any more, if there is room for it among the others; those kept
-    /// first make it.
+    /// Keeps a buffer, whose bytes nobody needs any more, if there is room for it among the others;
+    /// those kept first make it.
     pub(crate) fn keep(&mut self, mut buffer: Vec<u8>) {
         if buffer.capacity() == 0 || buffer.capacity() > MOST_BYTES {
             return;
@@ -30,8 +31,8 @@ impl Spares {
         }
     }
 
-    /// An empty buffer with room for so many bytes, and not for more than twice as many, if one was kept. Of
-    /// several the one used last: it is the most likely to be in a cache.
+    /// An empty buffer with room for so many bytes, and not for more than twice as many, if one was
+    /// kept. Of several the one used last: it is the most likely to be in a cache.
     pub(crate) fn take(&mut self, length: usize) -> Option<Vec<u8>> {
         let fits = |b: &Vec<u8>| b.capacity() >= length && b.capacity() / 2 <= length;
         let at = self.buffers.iter().rposition(fits)?;

@@ -30,7 +30,8 @@ pub const WEFT_MPI_IDLE: &str = "WEFT_MPI_IDLE";
 pub struct Options {
     /// What a rank does while it waits.
     pub idle: Idle,
-    /// Messages longer than this many bytes travel in several pieces: 1 to 2^30. All ranks may differ.
+    /// Messages longer than this many bytes travel in several pieces: 1 to 2^30. All ranks may
+    /// differ.
     pub piece: usize,
 }
 
@@ -44,8 +45,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults, with what the environment says: `WEFT_MPI_IDLE` (`spin`, `yield` or `sleep`) and
-    /// `WEFT_MPI_PIECE` (bytes).
+    /// The defaults, with what the environment says: `WEFT_MPI_IDLE` (`spin`, `yield` or `sleep`)
+    /// and `WEFT_MPI_PIECE` (bytes).
     ///
     /// # Errors
     /// A variable holds something else.
@@ -103,8 +104,9 @@ pub enum StartError {
 
 /// MPI, started: to be made once in a process, on its main thread, on every rank.
 ///
-/// When it is dropped MPI is finalised, which waits for all ranks: a rank that cannot go on must end the job
-/// through [`Mpi::job`] or [`Mpi::agree`] instead. From the start on, a panic on any thread ends the job.
+/// When it is dropped MPI is finalised, which waits for all ranks: a rank that cannot go on must
+/// end the job through [`Mpi::job`] or [`Mpi::agree`] instead. From the start on, a panic on any
+/// thread ends the job.
 #[derive(Debug)]
 pub struct Mpi {
     world: Lane,
@@ -241,8 +243,8 @@ impl Mpi {
         host.map_or("an unknown host", String::as_str)
     }
 
-    /// The node of each rank, numbered from 0 in the order of their first ranks: ranks of one node share
-    /// memory.
+    /// The node of each rank, numbered from 0 in the order of their first ranks: ranks of one node
+    /// share memory.
     #[must_use]
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
@@ -300,11 +302,12 @@ impl Mpi {
         result
     }
 
-    /// Runs `body` on every rank: all come to its end, or the job ends with the failure of one. Collective.
+    /// Runs `body` on every rank: all come to its end, or the job ends with the failure of one.
+    /// Collective.
     ///
-    /// It returns only when `body` has succeeded on all ranks. Otherwise one rank says what went wrong, with
-    /// its number and host, all ranks are ended, and the launcher returns the code of that failure. Before
-    /// that, `record` is called on rank 0 if it can still be reached.
+    /// It returns only when `body` has succeeded on all ranks. Otherwise one rank says what went
+    /// wrong, with its number and host, all ranks are ended, and the launcher returns the code of
+    /// that failure. Before that, `record` is called on rank 0 if it can still be reached.
     pub fn job<R>(
         &mut self,
         body: impl FnOnce(&mut dyn Comm) -> Result<R, Failure>,
@@ -320,11 +323,12 @@ impl Mpi {
         }
     }
 
-    /// Compares how a step that every rank takes for itself, such as reading a file, has gone. Collective.
+    /// Compares how a step that every rank takes for itself, such as reading a file, has gone.
+    /// Collective.
     ///
     /// # Errors
-    /// The exit code of the lowest rank that failed, on every rank; that rank has said what it was. The
-    /// process should then end with this code.
+    /// The exit code of the lowest rank that failed, on every rank; that rank has said what it was.
+    /// The process should then end with this code.
     pub fn agree<T>(&mut self, outcome: Result<T, Failure>) -> Result<T, u8> {
         let report = match &outcome {
             Ok(_) => Vec::new(),

@@ -1,4 +1,5 @@
-//! Ranks that fail, one way for each name; `tests/mpi.sh` at the root of the project looks at what comes of it.
+//! Ranks that fail, one way for each name; `tests/mpi.sh` at the root of the project looks at what
+//! comes of it.
 //!
 //!     mpirun -n 3 target/debug/deps/failures-… panic-on-a-thread 1
 //!

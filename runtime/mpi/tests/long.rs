@@ -1,5 +1,5 @@
-//! A message of more bytes than 31 bits can count, there and checked; `tests/mpi.sh` at the root of the project runs
-//! it where there is memory for it.
+//! A message of more bytes than 31 bits can count, there and checked; `tests/mpi.sh` at the root of
+//! the project runs it where there is memory for it.
 //!
 //!     mpirun -n 2 target/debug/deps/long-… BYTES
 //!
@@ -30,7 +30,8 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Rank 0 sends the long one between two short ones; rank 1 gets all three, as they were and in order.
+/// Rank 0 sends the long one between two short ones; rank 1 gets all three, as they were and in
+/// order.
 fn check(comm: &mut dyn Comm, length: usize) -> Result<(), CommError> {
     if comm.rank() == Rank(0) {
         let mut bytes = vec![0; length];

@@ -1,11 +1,11 @@
 //! How far the clocks of ranks are apart, so that times of different ranks can be compared.
 //!
-//! Ranks on different machines, or started at different times, have clocks that differ by an *offset*, which
-//! *drifts* by some millionths. [`read_clocks`] measures the offset by ping-pong, as Cristian's method does: a
-//! rank asks rank 0 for its time, which was read at some moment between question and answer. Taken to be the
-//! middle, it is wrong by at most half the round trip; of several exchanges the quickest counts. What two such
-//! readings say, one at the start and one at the end, is a line from the rank's clock to that of rank 0: a
-//! [`ClockMap`].
+//! Ranks on different machines, or started at different times, have clocks that differ by an
+//! *offset*, which *drifts* by some millionths. [`read_clocks`] measures the offset by ping-pong,
+//! as Cristian's method does: a rank asks rank 0 for its time, which was read at some moment
+//! between question and answer. Taken to be the middle, it is wrong by at most half the round trip;
+//! of several exchanges the quickest counts. What two such readings say, one at the start and one
+//! at the end, is a line from the rank's clock to that of rank 0: a [`ClockMap`].
 //!
 //! * [Cristian 1989] F. Cristian: Probabilistic clock synchronization. Distributed Computing 3.
 
@@ -30,8 +30,8 @@ pub struct ClockReading {
     pub error: u64,
 }
 
-/// Measures how far this rank's clock is from that of rank 0. Collective; rank 0, whose clock is the one that
-/// others are compared with, talks to one rank after the other.
+/// Measures how far this rank's clock is from that of rank 0. Collective; rank 0, whose clock is
+/// the one that others are compared with, talks to one rank after the other.
 ///
 /// # Errors
 /// The job was ended, a rank left, or one sent what is no time.
@@ -91,8 +91,9 @@ pub struct ClockMap {
 }
 
 impl ClockMap {
-    /// The line through these readings. Clocks that may be one, for neither reading sees a difference beyond
-    /// its error, are left alone: ranks of one process share a clock, and a line would only add noise.
+    /// The line through these readings. Clocks that may be one, for neither reading sees a
+    /// difference beyond its error, are left alone: ranks of one process share a clock, and a line
+    /// would only add noise.
     #[must_use]
     pub fn new(begin: ClockReading, end: ClockReading) -> Self {
         let same = |reading: &ClockReading| reading.offset.unsigned_abs() <= reading.error;
@@ -161,7 +162,7 @@ mod tests {
 
     use super::*;
     use crate::comm::virtual_time::{self, Link, Network, VirtualOptions};
-    use crate::comm::{Collectives as _, Message, threads};
+    use crate::comm::{Collectives as _, CommWrapper, threads};
 
     /// A rank whose clock is not that of the others: it began at another time and runs faster.
     struct Skewed<'a> {
@@ -179,39 +180,17 @@ mod tests {
         }
     }
 
-    impl Comm for Skewed<'_> {
-        fn rank(&self) -> Rank {
-            self.inner.rank()
+    impl CommWrapper for Skewed<'_> {
+        fn inner(&self) -> &dyn Comm {
+            self.inner
         }
-        fn size(&self) -> usize {
-            self.inner.size()
+
+        fn inner_mut(&mut self) -> &mut dyn Comm {
+            self.inner
         }
-        fn now(&self) -> Duration {
+
+        fn wrapped_now(&self) -> Duration {
             self.show(self.inner.now())
-        }
-        fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
-            self.inner.send(to, tag, bytes)
-        }
-        fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
-            self.inner.try_recv(tag)
-        }
-        fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError> {
-            self.inner.recv_from(from, tag)
-        }
-        fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
-            self.inner.wait(at_most)
-        }
-        fn close(&mut self, tag: Tag) {
-            self.inner.close(tag);
-        }
-        fn reopen(&mut self, tag: Tag) {
-            self.inner.reopen(tag);
-        }
-        fn next_epoch(&mut self) -> u32 {
-            self.inner.next_epoch()
-        }
-        fn abort(&mut self, reason: &str) {
-            self.inner.abort(reason);
         }
     }
 
@@ -226,10 +205,10 @@ mod tests {
     /// What a rank saw: its map, (its clock, the truth) in ns now and then, and what came to it.
     type Session = (ClockMap, Vec<(u64, u64)>, Vec<Seen>);
 
-    /// Reads clocks at both ends of a stretch in which every rank writes to every other, and takes down the
-    /// true time now and then.
+    /// Reads clocks at both ends of a stretch in which every rank writes to every other, and takes
+    /// down the true time now and then.
     fn session(inner: &mut dyn Comm, ahead: Duration, faster: i64) -> Session {
-        const LETTER: Tag = Tag(5);
+        const MESSAGE: Tag = Tag(5);
         let mut comm = Skewed {
             inner,
             ahead,
@@ -243,10 +222,10 @@ mod tests {
             truths.push((nanos(comm.show(truth)), nanos(truth)));
             for to in (0..size).map(Rank).filter(|&to| to != me) {
                 let sent = nanos(comm.now());
-                comm.send(to, LETTER, sent.to_le_bytes().to_vec()).unwrap();
+                comm.send(to, MESSAGE, sent.to_le_bytes().to_vec()).unwrap();
             }
             for from in (0..size).map(Rank).filter(|&from| from != me) {
-                let bytes = comm.recv_from(from, LETTER).unwrap();
+                let bytes = comm.recv_from(from, MESSAGE).unwrap();
                 seen.push(Seen {
                     from: from.index(),
                     to: me.index(),
@@ -263,8 +242,8 @@ mod tests {
         (ClockMap::new(begin, end), truths, seen)
     }
 
-    /// That maps give the time of rank 0's clock within what they promise, and that nothing is received
-    /// before it was sent, beyond that.
+    /// That maps give the time of rank 0's clock within what they promise, and that nothing is
+    /// received before it was sent, beyond that.
     fn check(sessions: &[Session], first: impl Fn(u64) -> u64, slack: u64) {
         for (rank, (map, truths, seen)) in sessions.iter().enumerate() {
             let error = map.error().as_nanos() as u64 + slack;

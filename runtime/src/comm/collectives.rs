@@ -1,9 +1,10 @@
 //! Operations in which every rank takes part, built on point-to-point messages.
 //!
-//! Every rank calls the same collectives in the same order. Each uses messages of one tag between fixed
-//! pairs of ranks, and such messages keep their order, so consecutive collectives cannot be confused.
-//! Latency grows with the logarithm of the number of ranks. Gathers to all are dissemination [Bruck, Ho, Kipnis, Upfal & Weathersbee,
-//! Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997].
+//! Every rank calls the same collectives in the same order. Each uses messages of one tag between
+//! fixed pairs of ranks, and such messages keep their order, so consecutive collectives cannot be
+//! confused. Latency grows with the logarithm of the number of ranks. Gathers to all are
+//! dissemination
+//! [Bruck, Ho, Kipnis, Upfal & Weathersbee, Efficient algorithms for all-to-all communications in multiport message-passing systems, 1997].
 
 use super::{Comm, CommError, Rank, Tag};
 
@@ -14,14 +15,17 @@ const ALLGATHER: Tag = Tag(0xff03);
 const EXCHANGE: Tag = Tag(0xff04);
 const POSTED: Tag = Tag(0xff05);
 
-/// Most ranks of which each sends its block of a gather that is begun to each other rank itself. So many messages take longer to send and to take
-/// than the few of a gather by dissemination, but all are under way at once, and nobody has to pass anything on.
+/// Most ranks of which each sends its block of a gather that is begun to each other rank itself. So
+/// many messages take longer to send and to take than the few of a gather by dissemination, but all
+/// are under way at once, and nobody has to pass anything on.
 pub const POSTED_UP_TO: usize = 64;
 
-/// So many times as many blocks as before a rank holds after each round of a gather to all, from so many ranks less one.
+/// The factor by which the blocks that a rank holds grow in each round of a gather to all; it hears
+/// from one rank less in each.
 ///
-/// Two would be fewest messages, `n` one round. Where a message takes 6 µs to arrive and 0.5 µs to be sent and to be taken, 16 ranks are done
-/// after 28 µs with two, 16 µs with four, 14 µs with 16, in which their processors work for 4, 6 and 15 µs.
+/// Two would be fewest messages, `n` one round. Where a message takes 6 µs to arrive and 0.5 µs to
+/// be sent and to be taken, 16 ranks are done after 28 µs with two, 16 µs with four, 14 µs with 16,
+/// in which their processors work for 4, 6 and 15 µs.
 pub const GATHER_FACTOR: usize = 4;
 
 /// The collective whose messages have this tag.
@@ -98,12 +102,12 @@ pub trait Collectives: Comm {
             .map(Some)
     }
 
-    /// Gives every rank the bytes of every rank, by rank (dissemination: `⌈log₄ n⌉` rounds of up to three messages, see
-    /// [`GATHER_FACTOR`]).
+    /// Gives every rank the bytes of every rank, by rank (dissemination: `⌈log₄ n⌉` rounds of up to
+    /// three messages, see [`GATHER_FACTOR`]).
     fn allgather(&mut self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, CommError> {
         let (me, n) = (self.rank().0, ranks(self));
-        // The blocks of ranks `me`, `me + 1`, …; packed, because thousands of ranks may hold them while
-        // they wait for each other.
+        // The blocks of ranks `me`, `me + 1`, …; packed, because thousands of ranks may hold them
+        // while they wait for each other.
         let (mut packed, mut held) = (pack(&[bytes]), 1);
         while held < n {
             for (distance, count) in pieces(held, n) {
@@ -133,8 +137,9 @@ pub trait Collectives: Comm {
         Ok(blocks)
     }
 
-    /// Fills `all` with the blocks of all ranks, one after the other, where every rank knows how long each is; its own stands in
-    /// its place already (dissemination, as [`allgather`](Collectives::allgather), without lengths and copies).
+    /// Fills `all` with the blocks of all ranks, one after the other, where every rank knows how
+    /// long each is; its own stands in its place already (dissemination, as
+    /// [`allgather`](Collectives::allgather), without lengths and copies).
     ///
     /// # Panics
     /// If `lengths` are not of all ranks, or `all` is of another length.
@@ -186,8 +191,9 @@ pub trait Collectives: Comm {
     }
 
     /// Begins a gather to all that [`finish_allgather`](Collectives::finish_allgather) or
-    /// [`finish_allgather_into`](Collectives::finish_allgather_into) ends, the same on all ranks: what a rank does in between is done while
-    /// blocks are under way, if there are at most [`POSTED_UP_TO`] ranks. `own` is the block of this rank.
+    /// [`finish_allgather_into`](Collectives::finish_allgather_into) ends, the same on all ranks:
+    /// what a rank does in between is done while blocks are under way, if there are at most
+    /// [`POSTED_UP_TO`] ranks. `own` is the block of this rank.
     ///
     /// Only one can be under way; other collectives may come in between.
     fn begin_allgather(&mut self, own: &[u8]) -> Result<(), CommError> {
@@ -200,7 +206,8 @@ pub trait Collectives: Comm {
         Ok(())
     }
 
-    /// Gives every rank the blocks that a gather was begun with, by rank; `own` is that of this rank.
+    /// Gives every rank the blocks that a gather was begun with, by rank; `own` is that of this
+    /// rank.
     fn finish_allgather(&mut self, own: Vec<u8>) -> Result<Vec<Vec<u8>>, CommError> {
         if self.size() > POSTED_UP_TO {
             return self.allgather(own);
@@ -216,7 +223,8 @@ pub trait Collectives: Comm {
         Ok(blocks)
     }
 
-    /// Fills `all` as [`allgather_into`](Collectives::allgather_into) does, with the blocks that a gather was begun with.
+    /// Fills `all` as [`allgather_into`](Collectives::allgather_into) does, with the blocks that a
+    /// gather was begun with.
     ///
     /// # Panics
     /// If `lengths` are not of all ranks, or `all` is of another length.
@@ -254,7 +262,8 @@ pub trait Collectives: Comm {
 
     /// Sends bytes to some ranks and receives from those that sent here, sorted by sender.
     ///
-    /// Sending twice to one rank is two messages, in order. Who sends to whom is agreed on while they travel.
+    /// Sending twice to one rank is two messages, in order. Who sends to whom is agreed on while
+    /// they travel.
     fn exchange(
         &mut self,
         messages: Vec<(Rank, Vec<u8>)>,
@@ -266,8 +275,8 @@ pub trait Collectives: Comm {
         self.take_sent(&targets, EXCHANGE)
     }
 
-    /// Receives what ranks have sent here under a tag before, sorted by sender, and of each in order; `to` are those that this rank has sent
-    /// to, as often as it has.
+    /// Receives what ranks have sent here under a tag before, sorted by sender, and of each in
+    /// order; `to` are those that this rank has sent to, as often as it has.
     ///
     /// Who has sent to whom is agreed on first.
     fn take_sent(&mut self, to: &[Rank], tag: Tag) -> Result<Vec<(Rank, Vec<u8>)>, CommError> {
@@ -307,8 +316,8 @@ pub fn all_reduce<C: Comm + ?Sized>(
     Ok(values.reduce(op).unwrap_or(value))
 }
 
-/// From how far ahead a rank that holds so many of `n` blocks, its own first, gets further ones in a round, and how many: as many as it holds
-/// from each, as long as there are any.
+/// From how far ahead a rank that holds so many of `n` blocks, its own first, gets further ones in
+/// a round, and how many: as many as it holds from each, as long as there are any.
 fn pieces(held: u32, n: u32) -> impl Iterator<Item = (u32, u32)> {
     let distances = (1..GATHER_FACTOR as u32).map(move |step| step.saturating_mul(held));
     distances

@@ -52,8 +52,8 @@ impl Mailbox {
         self.closed.contains(&tag)
     }
 
-    /// Whether something is here that came since this was last asked: who waits looks at what it waits for after each wait, and is
-    /// not kept awake by what it will not ask for until later.
+    /// Whether something is here that came since this was last asked: who waits looks at what it
+    /// waits for after each wait, and is not kept awake by what it will not ask for until later.
     pub fn has_news(&mut self) -> bool {
         std::mem::take(&mut self.news) && !self.is_empty()
     }

@@ -1,7 +1,7 @@
 //! What a rank may ask of the machine: messages, collectives and a clock.
 //!
-//! A *driver* implements [`Comm`]; everything else in this crate, and whoever uses it, sees only that
-//! trait and cannot tell which driver it runs on:
+//! A *driver* implements [`Comm`]; everything else in this crate, and whoever uses it, sees only
+//! that trait and cannot tell which driver it runs on:
 //!
 //! * [`solo`]: one rank, nothing to send;
 //! * [`threads`]: every rank a thread of this process, in real time, bytes as between machines;
@@ -18,11 +18,13 @@ mod results;
 pub mod solo;
 pub mod threads;
 pub mod virtual_time;
+mod wrapper;
 
 pub use clocks::{ClockMap, ClockReading, read_clocks};
 pub use collectives::{Collectives, GATHER_FACTOR, POSTED_UP_TO, all_reduce, collective_name};
 pub use mailbox::Mailbox;
 pub use names::name_ranks;
+pub use wrapper::CommWrapper;
 
 use std::time::Duration;
 
@@ -83,7 +85,7 @@ pub enum CommError {
         /// The rank that waits.
         waiting: Rank,
     },
-    /// A rank died.
+    /// A rank died. What drivers know of that, they answer to every call from then on.
     #[error("rank {} died", rank.0)]
     Died {
         /// The rank that is gone.
@@ -148,43 +150,35 @@ pub trait Comm {
     /// # Errors
     /// The job was ended, there is no such rank, or it has left or died and sent nothing.
     fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError>;
-    /// Gives the processor away until a message may have arrived since the last wait or a death may be known, at most so long. Whoever
-    /// waits looks for what it waits for first, and after each wait: what it leaves where it is does not keep it awake.
+    /// Gives the processor away until a message may have arrived since the last wait, at most so
+    /// long. Whoever waits looks for what it waits for first, and after each wait: what it leaves
+    /// where it is does not keep it awake.
     ///
     /// # Errors
     /// The job was ended.
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError>;
-    /// Drops every message of this tag, those that are here and those still to come: late answers to a
-    /// question that no longer matters. Nobody can receive one until the tag is opened again.
+    /// Drops every message of this tag, those that are here and those still to come: late answers
+    /// to a question that no longer matters. Nobody can receive one until the tag is opened again.
     fn close(&mut self, tag: Tag);
-    /// Keeps messages of this tag again, those that arrive from now on; it need not have been closed.
+    /// Keeps messages of this tag again, those that arrive from now on; it need not have been
+    /// closed.
     fn reopen(&mut self, tag: Tag);
-    /// How often this was called on this rank before, from 0. Ranks that call it together get the same
-    /// number: a name for what they do next, such as a scope.
+    /// How often this was called on this rank before, from 0. Ranks that call it together get the
+    /// same number: a name for what they do next, such as a scope.
     fn next_epoch(&mut self) -> u32;
     /// The number of the node on which that rank runs. Ranks with equal numbers share a node.
     fn node_of(&self, rank: Rank) -> u32 {
         rank.0
     }
-    /// Whether this rank goes on when others die. At first it does not: as soon as it knows of a death,
-    /// all its calls answer [`CommError::Died`]. While it does, what it sends to the dead is dropped, only
-    /// waiting for a message of theirs is an error, and [`Comm::deaths`] tells who they are. A rank that
-    /// returned has left; it is not dead.
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        let _ = tolerate;
-    }
-    /// Ranks of whose death this one has learnt, each told once since it began to tolerate deaths.
-    fn deaths(&mut self) -> Vec<Rank> {
-        Vec::new()
-    }
-    /// Whether it is known here that a rank has returned and that nothing it sent is still under way. Drivers
-    /// that cannot know say no.
+    /// Whether it is known here that a rank has returned and that nothing it sent is still under
+    /// way. Drivers that cannot know say no.
     fn has_left(&self, rank: Rank) -> bool {
         let _ = rank;
         false
     }
-    /// Says that this rank has done so many units of work, which took so long by [`Comm::now`]; returns what they took on that clock
-    /// afterwards. Only ranks in virtual time, whose clocks may go by units, need to know.
+    /// Says that this rank has done so many units of work, which took so long by [`Comm::now`];
+    /// returns what they took on that clock afterwards. Only ranks in virtual time, whose clocks
+    /// may go by units, need to know.
     fn compute(&mut self, units: u64, took: Duration) -> Duration {
         let _ = units;
         took

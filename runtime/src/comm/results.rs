@@ -1,4 +1,5 @@
-//! Where ranks of one process put what they return, so that a driver is compiled once and not for every body.
+//! Where ranks of one process put what they return, so that a driver is compiled once and not for
+//! every body.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,9 +1,9 @@
 //! Every rank a thread of this process.
 //!
-//! Messages are bytes, as between machines, and time is real. Each rank has one channel into which all
-//! others send; what it does not ask for yet waits in its mailbox. A rank that waits polls for a while, for
-//! the answer is often on its way and waking a thread takes longer, then blocks; it lets others run all
-//! along, so that more ranks than cores cost little.
+//! Messages are bytes, as between machines, and time is real. Each rank has one channel into which
+//! all others send; what it does not ask for yet waits in its mailbox. A rank that waits polls for
+//! a while, for the answer is often on its way and waking a thread takes longer, then blocks; it
+//! lets others run all along, so that more ranks than cores cost little.
 
 use std::any::Any;
 use std::hint;
@@ -20,8 +20,8 @@ use super::mailbox::Mailbox;
 use super::results::{Body, Results};
 use super::{Comm, CommError, Message, Rank, Tag, count_up};
 
-/// Polls before a waiting rank lets others run between its polls: where each rank has a core to itself, and
-/// where not.
+/// Polls before a waiting rank lets others run between its polls: where each rank has a core to
+/// itself, and where not.
 const SPINS_ALONE: u32 = 512;
 const SPINS_CROWDED: u32 = 16;
 /// How long it polls before it blocks: a few times what waking a thread takes.
@@ -44,7 +44,7 @@ pub enum LaunchError {
         /// What the system said.
         reason: String,
     },
-    /// A rank panicked; the others were told, and stopped or went on without it.
+    /// A rank panicked; the others were told, and stopped.
     #[error("rank {} panicked: {message}", rank.0)]
     Panicked {
         /// The rank.
@@ -63,20 +63,10 @@ enum Envelope {
     },
     /// The sender has ended; it will send nothing more.
     Left(Rank),
-    /// The sender has panicked, and its peers may go on without it.
-    Died(Rank),
     Abort {
         rank: Rank,
         reason: String,
     },
-}
-
-/// What a rank knows of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Presence {
-    Here,
-    Left,
-    Dead,
 }
 
 /// A rank that is a thread.
@@ -87,15 +77,9 @@ struct ThreadComm {
     peers: Arc<[Sender<Envelope>]>,
     inbox: Receiver<Envelope>,
     mailbox: Mailbox,
-    presence: Vec<Presence>,
+    /// Whether each rank has ended.
+    left: Vec<bool>,
     spins: u32,
-    tolerates_deaths: bool,
-    /// Who died, in the order in which it was told here.
-    dead: Vec<Rank>,
-    /// How many of the dead were asked for.
-    deaths_told: usize,
-    /// Whether a death came that nobody has asked about and that ended no wait.
-    death_unseen: bool,
     epochs: u32,
     aborted: Option<CommError>,
 }
@@ -103,10 +87,8 @@ struct ThreadComm {
 /// Runs `body` on every rank, each on a thread of its own, and returns what they returned, by rank.
 ///
 /// # Errors
-/// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`] from
-/// whatever they ask next. If the one that panicked tolerated deaths ([`Comm::tolerate_deaths`]), they learn
-/// of its death instead and those that tolerate it go on; the error comes when all have ended. What they
-/// then returned, [`launch_each`] tells.
+/// No ranks, too many, or a rank that panicked: the other ranks then get [`CommError::Aborted`]
+/// from whatever they ask next. What they then returned, [`launch_each`] tells.
 pub fn launch<R: Send>(
     ranks: usize,
     body: impl Fn(&mut dyn Comm) -> R + Sync,
@@ -114,8 +96,8 @@ pub fn launch<R: Send>(
     launch_each(ranks, body)?.into_iter().collect()
 }
 
-/// The same, with the results of those that returned beside the errors of those that panicked: for jobs that
-/// survive deaths.
+/// Runs `body` on every rank as [`launch`] does, and returns the results of those that returned
+/// beside the errors of those that panicked.
 ///
 /// # Errors
 /// No ranks, or too many.
@@ -152,7 +134,7 @@ fn run(ranks: usize, body: Body<'_>) -> Result<Vec<Result<(), LaunchError>>, Lau
         let outcome = panic::catch_unwind(AssertUnwindSafe(|| body(&mut comm)));
         outcome.map_err(|payload| {
             let message = panic_message(&*payload);
-            comm.fail(&message);
+            comm.abort(&format!("it panicked: {message}"));
             LaunchError::Panicked {
                 rank: comm.rank,
                 message,
@@ -168,12 +150,8 @@ fn run(ranks: usize, body: Body<'_>) -> Result<Vec<Result<(), LaunchError>>, Lau
                 peers: Arc::clone(&peers),
                 inbox,
                 mailbox: Mailbox::default(),
-                presence: vec![Presence::Here; ranks],
+                left: vec![false; ranks],
                 spins,
-                tolerates_deaths: false,
-                dead: Vec::new(),
-                deaths_told: 0,
-                death_unseen: false,
                 epochs: 0,
                 aborted: None,
             };
@@ -226,17 +204,7 @@ impl ThreadComm {
     fn accept(&mut self, envelope: Envelope) -> Result<(), CommError> {
         match envelope {
             Envelope::Message { tag, message } => self.mailbox.put(tag, message),
-            Envelope::Left(rank) => {
-                let presence = &mut self.presence[rank.index()];
-                if *presence == Presence::Here {
-                    *presence = Presence::Left;
-                }
-            }
-            Envelope::Died(rank) => {
-                self.presence[rank.index()] = Presence::Dead;
-                self.dead.push(rank);
-                self.death_unseen = true;
-            }
+            Envelope::Left(rank) => self.left[rank.index()] = true,
             Envelope::Abort { rank, reason } => {
                 self.aborted
                     .get_or_insert(CommError::Aborted { rank, reason });
@@ -286,23 +254,7 @@ impl ThreadComm {
     }
 
     fn check(&self) -> Result<(), CommError> {
-        if let Some(error) = &self.aborted {
-            return Err(error.clone());
-        }
-        match self.dead.first() {
-            Some(&rank) if !self.tolerates_deaths => Err(CommError::Died { rank }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Tells the others that this rank has panicked: that it is dead, or that all is over.
-    fn fail(&mut self, message: &str) {
-        if self.tolerates_deaths {
-            let rank = self.rank;
-            tell_all(&self.peers, || Envelope::Died(rank));
-        } else {
-            self.abort(&format!("it panicked: {message}"));
-        }
+        self.aborted.clone().map_or(Ok(()), Err)
     }
 
     fn peer(&self, to: Rank) -> Result<&Sender<Envelope>, CommError> {
@@ -350,15 +302,11 @@ impl Comm for ThreadComm {
             if let Some(bytes) = self.mailbox.take_from(from, tag) {
                 return Ok(bytes);
             }
-            match self.presence[from.index()] {
-                Presence::Here => {}
-                Presence::Left => {
-                    return Err(CommError::Left {
-                        rank: from,
-                        waiting: self.rank,
-                    });
-                }
-                Presence::Dead => return Err(CommError::Died { rank: from }),
+            if self.left[from.index()] {
+                return Err(CommError::Left {
+                    rank: from,
+                    waiting: self.rank,
+                });
             }
             if from == self.rank {
                 // What a rank sent to itself has arrived already.
@@ -376,10 +324,9 @@ impl Comm for ThreadComm {
 
     fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
         self.check()?;
-        if !self.mailbox.has_news() && !self.death_unseen {
+        if !self.mailbox.has_news() {
             self.block(Some(at_most))?;
         }
-        self.death_unseen = false;
         Ok(())
     }
 
@@ -403,23 +350,7 @@ impl Comm for ThreadComm {
 
     fn has_left(&self, rank: Rank) -> bool {
         // One sender's envelopes keep their order.
-        self.presence.get(rank.index()) == Some(&Presence::Left)
-    }
-
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        if tolerate && !self.tolerates_deaths {
-            self.deaths_told = 0;
-        }
-        self.tolerates_deaths = tolerate;
-    }
-
-    fn deaths(&mut self) -> Vec<Rank> {
-        // An error is kept for the next call.
-        drop(self.poll());
-        self.death_unseen = false;
-        let news = self.dead[self.deaths_told..].to_vec();
-        self.deaths_told = self.dead.len();
-        news
+        self.left.get(rank.index()) == Some(&true)
     }
 
     fn abort(&mut self, reason: &str) {

@@ -1,11 +1,13 @@
 //! Policies as values: what a split gives away, whom a thief asks, how often, how patiently.
 //!
-//! A [`Policy`] is made of parts, each one idea: a [`Split`] rule, a [`Victims`] rule, an [`Interval`].
-//! Those that have a name stand in [`POLICIES`], [`SPLITS`] and [`VICTIMS`]. Rules are traits, so that a
-//! user's own crate can add some without touching this one. Whatever the policy, the results are the same.
+//! A [`Policy`] is made of parts, each one idea: a [`Split`] rule, a [`Victims`] rule, an
+//! [`Interval`]. Values with a name stand in [`POLICIES`], [`SPLITS`] and [`VICTIMS`]. Rules
+//! are traits, so that a user's own crate can add some without touching this one. Whatever the
+//! policy, the results are the same.
 
 pub mod interval;
 mod paper;
+mod rule;
 pub mod split;
 pub mod victims;
 
@@ -28,17 +30,17 @@ pub struct Policy {
     pub victims: Victims,
     /// Least time between two splits on a rank.
     pub interval: Interval,
-    /// Running tasks are asked to split while the pool holds fewer tasks than this, or than workers that
-    /// have nothing to do;
-    /// and, where workers are threads, after a thief was sent away.
+    /// Running tasks are asked to split while the pool holds fewer tasks than this, or than workers
+    /// that have nothing to do; and, where workers are threads, after a thief was sent away.
     pub low_water: usize,
-    /// Whether a running task is split at once for a thief that would otherwise get nothing, if it runs on
-    /// the thread that answers. What the 2006 paper does is without this.
+    /// Whether a running task is split at once for a thief that would otherwise get nothing, if it
+    /// runs on the thread that answers. What the 2006 paper does is without this.
     pub split_on_request: bool,
     /// Time after which an unanswered request is followed by one to another victim.
     pub steal_timeout: Duration,
-    /// Whether tasks are forked where a forecast of their costs puts them, and not by who owns what they are of. A wish to those who
-    /// fork, who may have no forecast: the runtime itself does not ask.
+    /// Whether tasks are forked where a forecast of their costs puts them, and not by who owns what
+    /// they are of. A wish to those who fork, who may have no forecast: the runtime itself does not
+    /// ask.
     pub forecast: bool,
 }
 
@@ -63,7 +65,8 @@ impl Policy {
         steal_timeout: Duration::from_millis(1),
         forecast: false,
     };
-    /// Every other entry, of tasks that are forked by forecast: what is stolen is only what it was wrong by.
+    /// Every other entry, of tasks that are forked by forecast: what is stolen is only what it was
+    /// wrong by.
     pub const FORECAST: Self = Self {
         forecast: true,
         ..Self::EVERY_OTHER
@@ -86,7 +89,8 @@ impl Policy {
     /// Every other entry, as often as thieves take what is split off.
     pub const ADAPTIVE: Self = Self {
         interval: Interval::Adaptive,
-        // Without a low water mark, only thieves would ask for splits, and the interval would not matter.
+        // Without a low water mark, only thieves would ask for splits, and the interval would not
+        // matter.
         low_water: 1,
         ..Self::EVERY_OTHER
     };
@@ -180,37 +184,36 @@ pub const POLICIES: &[(&str, Policy, &str)] = &[
     ),
 ];
 
-/// How a rank takes part in a scope; but for `workers` and `progress_thread`, the same on every rank.
+/// How a rank takes part in a scope; but for `workers` and `progress_thread`, the same on every
+/// rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScopeOptions {
-    /// Threads of this rank that run tasks, the one that talks to other ranks included unless it is a
-    /// [progress thread](Self::progress_thread); at least 1.
+    /// Threads of this rank that run tasks, the one that talks to other ranks included unless it is
+    /// a [progress thread](Self::progress_thread); at least 1.
     pub workers: usize,
-    /// Whether the thread that talks to other ranks does only that: then all workers are threads beside it, and
-    /// a task that runs long delays no message. Costs a thread that looks for messages all along, and a moment
-    /// for each task, which must be handed over.
+    /// Whether the thread that talks to other ranks does only that: then all workers are threads
+    /// beside it, and a task that runs long delays no message. Costs a thread that looks for
+    /// messages all along, and a moment for each task, which must be handed over.
     pub progress_thread: bool,
     /// How ranks share work.
     pub policy: Policy,
     /// Seed of the choice of victims; each rank draws its own sequence from it.
     pub seed: u64,
-    /// Units of work (see [`Context::charge`](crate::Context::charge)) after which a task is to return
-    /// [`Step::More`](crate::Step::More), so that its rank can look after messages: some microseconds, if
-    /// a unit is some tens of nanoseconds. 0 is as 1.
+    /// Units of work (see [`Context::charge`](crate::Context::charge)) after which a task is to
+    /// return [`Step::More`](crate::Step::More), so that its rank can look after messages: some
+    /// microseconds, if a unit is some tens of nanoseconds. 0 is as 1.
     pub slice: u32,
-    /// Most bytes of copies of other ranks' blocks that are kept beyond those that tasks wait for or use.
+    /// Most bytes of copies of other ranks' blocks that are kept beyond those that tasks wait for
+    /// or use.
     pub cache_bytes: usize,
-    /// Whether the scope goes on when a rank dies: tasks that others had forked and it had stolen are run
-    /// again. What its own body had forked is lost. Results then come home only with the steal that they
-    /// came of, and every steal is answered for: it costs a message more.
-    pub recover: bool,
-    /// Events to keep of what happens when, for [`ScopeReport::trace`](crate::ScopeReport::trace); `None`
-    /// for no trace, 0 for one that only counts what it drops.
+    /// Events to keep of what happens when, for [`ScopeReport::trace`](crate::ScopeReport::trace);
+    /// `None` for no trace, 0 for one that only counts what it drops.
     pub trace: Option<usize>,
     /// If nothing moves for so long, what is live on this rank is told on standard error.
     pub watch: Option<Duration>,
-    /// Longest message that this rank sends, in bytes; at most [`wire::LIMIT`], which is what others read. Tasks,
-    /// results and blocks that do not fit into one are refused where they would be sent.
+    /// Longest message that this rank sends, in bytes; at most [`wire::LIMIT`], which is what
+    /// others read. Tasks, results and blocks that do not fit into one are refused where they would
+    /// be sent.
     pub longest: usize,
 }
 
@@ -220,7 +223,8 @@ impl ScopeOptions {
         self.longest.min(wire::LIMIT)
     }
 
-    /// The longest task, result or block: there must be room in a message for what stands around it.
+    /// The longest task, result or block: there must be room in a message for what stands around
+    /// it.
     pub(crate) fn longest_part(&self) -> usize {
         let longest = self.longest_message();
         longest - longest / 64
@@ -236,7 +240,6 @@ impl Default for ScopeOptions {
             seed: 0,
             slice: 128,
             cache_bytes: 256 << 20,
-            recover: false,
             trace: None,
             watch: Some(Duration::from_secs(30)),
             longest: wire::LIMIT,

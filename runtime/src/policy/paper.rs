@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{Interval, Policy, Split, Victims};
 
-/// The oldest entry [TB06 §4.2.2], whenever the pool is low but at most every 10 ms, victims at random
-/// [TB06 §4.2.3]. How low is low, and how long a thief waits, the paper leaves open.
+/// The oldest entry [TB06 §4.2.2], whenever the pool is low but at most every 10 ms, victims at
+/// random [TB06 §4.2.3]. How low is low, and how long a thief waits, the paper leaves open.
 ///
 /// That starves more than a dozen ranks: a steal takes microseconds.
 pub(super) const PAPER: Policy = Policy {

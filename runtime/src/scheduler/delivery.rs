@@ -1,91 +1,86 @@
-//! Results on their way home: straight there, together with others, or with the lease of their task.
+//! Delivery of results to their homes, those for one rank together.
 
 use std::time::Duration;
 
-use super::ledger::{AccountId, Kept};
-use super::line::{GroupId, Line};
-use super::message::Message;
-use super::{Body, MAIL_INTERVAL_PER_RANK, MOST_MAIL, Scheduler, Ticket, Work};
+use super::ancestry::{Ancestry, GroupId};
+use super::message::SchedulerMessage;
+use super::{Body, MOST_RESULTS, Membership, RESULTS_INTERVAL_PER_RANK, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
     /// A running task produced a result for its home.
-    pub fn produced(&mut self, ticket: &Ticket, result: R) {
-        let group = ticket.line.group();
-        if self.options.recover {
-            if let Kept::Home(result) = self.ledger.keep(ticket.account, result) {
-                self.waves.given(&ticket.line);
-                self.deliver(&ticket.line, result);
-            }
+    pub fn produced(&mut self, membership: &Membership, result: R) {
+        let group = membership.ancestry.group();
+        self.waves.given(&membership.ancestry);
+        if membership.home == self.me {
+            self.deliver(&membership.ancestry, result);
             return;
         }
-        self.waves.given(&ticket.line);
-        if ticket.home == self.me {
-            self.deliver(&ticket.line, result);
-            return;
+        self.leases.sends(membership.account);
+        if self.unsent.is_empty() {
+            self.unsent_since = self.clock;
         }
-        self.ledger.sends(ticket.account);
-        if self.mail.is_empty() {
-            self.mail_since = self.clock;
-        }
-        self.mail.push((ticket.home, group, result));
-        if self.mail.len() >= MOST_MAIL {
-            self.post();
+        self.unsent.push((membership.home, group, result));
+        if self.unsent.len() >= MOST_RESULTS {
+            self.send_results();
         }
     }
 
     /// The oldest result for a join of this group.
-    pub fn next_result(&mut self, line: &Line) -> Option<R> {
-        let result = match line.group() {
+    pub fn next_result(&mut self, ancestry: &Ancestry) -> Option<R> {
+        let result = match ancestry.group() {
             GroupId::Collective(group) => self.results[group as usize].pop_front(),
-            group @ GroupId::Rooted { .. } => self.ledger.next_result(group),
+            group @ GroupId::Rooted { .. } => self.leases.next_result(group),
         };
         if result.is_some() {
-            self.waves.used(line, 1);
+            self.waves.used(ancestry, 1);
         }
         result
     }
 
     /// Results that have waited long enough for company go home.
-    pub(super) fn post_if_due(&mut self) {
-        if !self.mail.is_empty() && self.clock >= self.mail_since + self.mail_interval() {
-            self.post();
+    pub(super) fn send_results_if_due(&mut self) {
+        if !self.unsent.is_empty() && self.clock >= self.unsent_since + self.results_interval() {
+            self.send_results();
         }
     }
 
-    /// Sends all results home, those for one rank in one message: a rank to which thousands send would
-    /// have nothing else to do.
-    pub(super) fn post(&mut self) {
+    /// Sends all results home, those for one rank in one message: a rank to which thousands send
+    /// would have nothing else to do.
+    pub(super) fn send_results(&mut self) {
         // Stable: results for one home keep their order.
-        self.mail.sort_by_key(|(home, _, _)| *home);
-        let mut letter: Option<(Rank, Vec<(GroupId, R)>)> = None;
-        for (home, group, result) in self.mail.drain(..) {
-            match &mut letter {
+        self.unsent.sort_by_key(|(home, _, _)| *home);
+        let mut message: Option<(Rank, Vec<(GroupId, R)>)> = None;
+        for (home, group, result) in self.unsent.drain(..) {
+            match &mut message {
                 Some((to, results)) if *to == home => results.push((group, result)),
                 _ => {
-                    if let Some((to, results)) = letter.replace((home, vec![(group, result)])) {
-                        self.outgoing.push_back((to, Message::Results(results)));
+                    if let Some((to, results)) = message.replace((home, vec![(group, result)])) {
+                        self.outgoing
+                            .push_back((to, SchedulerMessage::Results(results)));
                     }
                 }
             }
         }
-        if let Some((to, results)) = letter {
-            self.outgoing.push_back((to, Message::Results(results)));
+        if let Some((to, results)) = message {
+            self.outgoing
+                .push_back((to, SchedulerMessage::Results(results)));
         }
     }
 
-    /// How long results wait: so that a home that takes one message a microsecond keeps up with all.
-    pub(super) fn mail_interval(&self) -> Duration {
-        MAIL_INTERVAL_PER_RANK * self.ranks
+    /// How long results wait: so that a home that takes one message a microsecond keeps up with
+    /// all.
+    pub(super) fn results_interval(&self) -> Duration {
+        RESULTS_INTERVAL_PER_RANK * self.ranks
     }
 
     /// A result is home that was produced here; nobody will ask for it once its group is abandoned.
-    fn deliver(&mut self, line: &Line, result: R) {
-        match line.group() {
+    fn deliver(&mut self, ancestry: &Ancestry, result: R) {
+        match ancestry.group() {
             GroupId::Collective(group) => self.deliver_collective(group, result),
             group @ GroupId::Rooted { .. } => {
                 // A group that is not known any more is wanted by nobody.
-                if !matches!(self.ledger.deliver(group, result, false), Ok(None)) {
+                if !matches!(self.leases.deliver(group, result, false), Ok(None)) {
                     self.waves.rooted_used(1);
                 }
             }
@@ -105,7 +100,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             }
             GroupId::Collective(_) => return Err("a result of no group".to_owned()),
             GroupId::Rooted { .. } => {
-                if self.ledger.deliver(group, result, true)?.is_some() {
+                if self.leases.deliver(group, result, true)?.is_some() {
                     self.waves.rooted_used(1);
                 }
             }
@@ -115,36 +110,25 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     fn deliver_collective(&mut self, group: u32, result: R) {
         if self.body == Body::Ended {
-            let line = &self.collective[group as usize];
-            self.waves.used(line, 1);
+            let ancestry = &self.collective[group as usize];
+            self.waves.used(ancestry, 1);
         } else {
             self.results[group as usize].push_back(result);
         }
     }
 
-    /// A result came back with a lease of this account.
-    pub(super) fn came_back(&mut self, account: AccountId, result: R) {
-        if let Kept::Home(result) = self.ledger.keep(account, result)
-            && let Some(line) = self.ledger.line(account)
-        {
-            self.waves.given(&line);
-            self.deliver(&line, result);
-        }
-    }
-
     /// Tells victims whose leases are done.
     pub(super) fn report_closed(&mut self) {
-        if !self.ledger.has_closed() {
+        if !self.leases.has_closed() {
             return;
         }
-        for closed in self.ledger.closed() {
+        for closed in self.leases.closed() {
             if closed.sent > 0 {
-                self.post();
+                self.send_results();
             }
-            let message = Message::Returned {
+            let message = SchedulerMessage::Returned {
                 lease: closed.lease,
                 sent: closed.sent,
-                results: closed.results,
             };
             self.outgoing.push_back((closed.victim, message));
         }

@@ -1,33 +1,29 @@
-//! Finding the end: which of three detectors a scope has, what they are told, and what they say.
+//! The end of groups and of the scope: which of two detectors finds it, and what that is told.
 //!
-//! Most scopes find out by [waves](super::waves) down and up a tree; those in which no task goes from rank to rank and few ranks are, by what each
-//! says to each other ([`super::farewells`]); those that survive deaths, by a [roll call](super::roll_call).
+//! Most scopes have [waves](super::waves) down and up a tree of ranks. Scopes of few ranks in which
+//! no task goes from rank to rank end by [all-to-all](super::all_to_all).
 
-use super::farewells::{self, Word};
-use super::message::Message;
-use super::roll_call::Call;
+use super::all_to_all::{self, DoneNotice};
+use super::message::SchedulerMessage;
 use super::waves::{self, Signal};
-use super::{Body, GroupId, Line, Scheduler, Work};
+use super::{Ancestry, Body, GroupId, Scheduler, Work};
 use crate::comm::{CommError, Rank};
-use crate::policy::{Policy, ScopeOptions};
+use crate::policy::Policy;
 
 /// The root of the tree of ranks.
 pub(super) const ROOT: Rank = Rank(0);
 
 /// Whether each rank says to each other what it has done with.
-pub(super) fn says_farewell(options: &ScopeOptions, ranks: u32) -> bool {
-    is_said_to_all(&options.policy, ranks as usize) && !options.recover
+pub(super) fn is_all_to_all(policy: &Policy, ranks: usize) -> bool {
+    !policy.steal && (2..=all_to_all::MOST).contains(&ranks)
 }
 
-fn is_said_to_all(policy: &Policy, ranks: usize) -> bool {
-    !policy.steal && (2..=farewells::MOST).contains(&ranks)
-}
-
-/// How many messages must follow one another at the end of a scope, at least, from the last task's end on until all ranks know: one, or a wave's
-/// answers up the tree and its verdict down, from and to a rank at the bottom. Where deaths are not survived.
+/// How many messages must follow one another at the end of a scope, at least, from the last task's
+/// end on until all ranks know: one, or a wave's answers up the tree and its verdict down, from and
+/// to a rank at the bottom.
 #[must_use]
 pub fn messages_to_end(policy: &Policy, ranks: usize) -> u32 {
-    if is_said_to_all(policy, ranks) {
+    if is_all_to_all(policy, ranks) {
         1
     } else {
         2 * waves::depth(ranks)
@@ -35,95 +31,97 @@ pub fn messages_to_end(policy: &Policy, ranks: usize) -> u32 {
 }
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// A task that runs here posts an item to a rank; dead ranks must not be survived, whose items would be lost.
+    /// A task that runs here posts an item to a rank.
     ///
     /// # Errors
     /// There is no such rank.
-    pub fn post_letter(&mut self, to: Rank, item: Vec<u8>) -> Result<(), CommError> {
+    pub fn post_message(&mut self, to: Rank, item: Vec<u8>) -> Result<(), CommError> {
         if to.0 >= self.ranks {
             let size = self.ranks as usize;
             return Err(CommError::NoSuchRank { to, size });
         }
         if to == self.me {
-            self.letters.keep(to, item);
-        } else if let Some(items) = self.letters.post(to, item) {
-            self.outgoing.push_back((to, Message::Letters(items)));
+            self.messages.keep(to, item);
+        } else if let Some(items) = self.messages.post(to, item) {
+            self.outgoing
+                .push_back((to, SchedulerMessage::Posted(items)));
         }
         Ok(())
     }
 
-    /// What tasks have posted to this rank since this was asked last, sorted by sender, and of each in order; all of it once the rank may leave.
-    pub fn letters(&mut self) -> Vec<(Rank, Vec<u8>)> {
-        self.letters.take()
+    /// What tasks have posted to this rank since this was asked last, sorted by sender, and of each
+    /// in order; all of it once the rank may leave.
+    pub fn take_messages(&mut self) -> Vec<(Rank, Vec<u8>)> {
+        self.messages.take()
     }
 
     /// How many items have come from other ranks.
-    pub fn letters_here(&self) -> u64 {
-        self.letters.arrived()
+    pub fn messages_arrived(&self) -> u64 {
+        self.messages.arrived()
     }
 
     /// Whether every task of this group, wherever it ran, has finished and all results were taken.
-    pub fn is_exhausted(&mut self, line: &Line) -> bool {
-        self.is_group_exhausted(line.group())
+    pub fn is_exhausted(&mut self, ancestry: &Ancestry) -> bool {
+        self.is_group_exhausted(ancestry.group())
     }
 
-    /// The same of the group with this name.
+    /// Whether the group of this name is exhausted.
     pub fn is_group_exhausted(&mut self, group: GroupId) -> bool {
         match group {
-            GroupId::Collective(group) => match (&self.roll_call, &self.farewells) {
-                (Some(roll_call), _) => roll_call.is_group_exhausted(group),
-                (None, Some(farewells)) => farewells.is_group_exhausted(group),
-                (None, None) => self.waves.is_group_exhausted(group),
+            GroupId::Collective(group) => match &self.all_to_all {
+                Some(all_to_all) => all_to_all.is_group_exhausted(group),
+                None => self.waves.is_group_exhausted(group),
             },
             group @ GroupId::Rooted { .. } => {
-                let done = self.ledger.is_exhausted(group);
+                let done = self.leases.is_exhausted(group);
                 self.report_closed();
                 done
             }
         }
     }
 
-    /// Why no rank can go on, if this one has found that out, or of waves rank 0: bodies wait in joins for each other.
+    /// Why no rank can go on, if this one has found that out, or of waves rank 0: bodies wait in
+    /// joins for each other.
     #[must_use]
     pub fn stuck(&self) -> Option<String> {
-        match &self.farewells {
-            Some(farewells) => farewells.stuck(),
+        match &self.all_to_all {
+            Some(all_to_all) => all_to_all.stuck(),
             None => self.waves.stuck().map(str::to_owned),
         }
     }
 
-    /// The ranks without which this one cannot find the end, where deaths are not survived: along the tree of waves, those below it
-    /// leave only after it knows, and the one above only after it has told; or those that have not said all.
+    /// Returns the ranks without which this one cannot find the end. In the tree of waves these are
+    /// the ones below it, which leave only after it knows, and the one above it, which leaves only
+    /// after it has told; else the ranks that are not done with all groups.
     pub fn near(&self) -> Vec<Rank> {
-        match &self.farewells {
-            Some(farewells) => farewells.silent().collect(),
+        match &self.all_to_all {
+            Some(all_to_all) => all_to_all.unfinished().collect(),
             None => self.waves.near().collect(),
         }
     }
 
-    /// Whether this rank may leave the scope: no task of it is left anywhere, and all letters have come.
+    /// Whether this rank may leave the scope: no task of it is left anywhere, and all messages have
+    /// come.
     #[must_use]
     pub fn may_leave(&self) -> bool {
-        let expected = match &self.farewells {
-            Some(farewells) => farewells.expected(),
+        let expected = match &self.all_to_all {
+            Some(all_to_all) => all_to_all.expected(),
             None => self.waves.expected(),
         };
-        self.is_over() && self.outgoing.is_empty() && self.letters.arrived() == expected
+        self.is_over() && self.outgoing.is_empty() && self.messages.arrived() == expected
     }
 
     /// Whether the scope is exhausted.
     pub(super) fn is_over(&self) -> bool {
-        match (&self.roll_call, &self.farewells) {
-            (Some(roll_call), _) => roll_call.is_exhausted(),
-            (None, Some(farewells)) => farewells.is_exhausted(),
-            (None, None) => self.waves.is_exhausted(),
+        match &self.all_to_all {
+            Some(all_to_all) => all_to_all.is_exhausted(),
+            None => self.waves.is_exhausted(),
         }
     }
 
     /// Where no task moves between ranks, the first wave is sent before rank 0 is passive.
     pub(super) fn ask_early(&mut self) {
-        let moves = self.options.policy.steal || self.options.recover;
-        if !moves && self.farewells.is_none() {
+        if !self.options.policy.steal && self.all_to_all.is_none() {
             self.waves.ask_early();
             self.send_signals();
         }
@@ -139,34 +137,31 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     /// Groups that are not exhausted, or ranks that have not done with all.
     pub(super) fn end_for_people(&self) -> Vec<String> {
-        match (&self.roll_call, &self.farewells) {
-            (Some(_), _) => Vec::new(),
-            (None, Some(farewells)) => farewells.describe(),
-            (None, None) => self.waves.describe(),
+        match &self.all_to_all {
+            Some(all_to_all) => all_to_all.describe(),
+            None => self.waves.describe(),
         }
     }
 
     /// Lets the detectors of the end go on, now that something may have become passive.
     pub fn settle(&mut self) {
-        self.ledger.sweep();
-        self.waves.rooted_used(self.ledger.left_over());
+        self.leases.sweep();
+        self.waves.rooted_used(self.leases.left_over());
         self.report_closed();
-        if self.farewells.is_some() {
-            self.say_farewell();
+        if self.all_to_all.is_some() {
+            self.tell_done();
         }
         // Who has nothing to do has time for them.
-        let letters = self.letters.rest();
-        let letters = letters.map(|(to, items)| (to, Message::Letters(items)));
-        self.outgoing.extend(letters);
-        if self.roll_call.is_some() {
-            self.answer_roll_call();
-        } else if self.farewells.is_none() {
+        let messages = self.messages.rest();
+        let messages = messages.map(|(to, items)| (to, SchedulerMessage::Posted(items)));
+        self.outgoing.extend(messages);
+        if self.all_to_all.is_none() {
             self.answer_wave();
         }
     }
 
-    fn say_farewell(&mut self) {
-        let Some(farewells) = &mut self.farewells else {
+    fn tell_done(&mut self) {
+        let Some(all_to_all) = &mut self.all_to_all else {
             return;
         };
         let (here, results) = (&self.here, &self.results);
@@ -183,46 +178,27 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             && results.iter().all(|results| results.is_empty())
             && self.waves.has_used_all_rooted();
         let over = nothing && (!waits || self.waves.is_closed());
-        let Some(word) = farewells.new_word(groups.filter(has_done), waits, over) else {
+        let Some(notice) = all_to_all.new_notice(groups.filter(has_done), waits, over) else {
             return;
         };
         for to in (0..self.ranks).map(Rank).filter(|&to| to != self.me) {
-            let posted = if over { self.letters.posted_to(to) } else { 0 };
-            let items = self.letters.enclosed(to);
-            let word = Word {
+            let posted = if over { self.messages.posted_to(to) } else { 0 };
+            let items = self.messages.enclosed(to);
+            let notice = DoneNotice {
                 posted,
                 items,
-                ..word.clone()
+                ..notice.clone()
             };
-            self.outgoing.push_back((to, Message::Farewell(word)));
+            self.outgoing
+                .push_back((to, SchedulerMessage::Done(notice)));
         }
-    }
-
-    fn answer_roll_call(&mut self) {
-        let Some(roll_call) = &mut self.roll_call else {
-            return;
-        };
-        let (outgoing, ledger) = (&mut self.outgoing, &mut self.ledger);
-        let groups = match self.body {
-            Body::WaitsIn(GroupId::Collective(group)) => group..group + 1,
-            Body::Ended => 0..self.waves.made(),
-            _ => 0..0,
-        };
-        let quiet: Vec<u32> = groups
-            .filter(|&g| {
-                self.results[g as usize].is_empty() && ledger.is_idle(GroupId::Collective(g))
-            })
-            .collect();
-        let ended = self.body == Body::Ended && ledger.is_at_rest();
-        roll_call.rest(quiet.into_iter(), ended, &mut |to, call| {
-            outgoing.push_back((to, call.into_message()));
-        });
     }
 
     fn answer_wave(&mut self) {
         let passive = match self.body {
-            // A task may wait for a block of a rank that waits for this rank's verdict on another group.
-            Body::Ended => self.here_in_all == self.aside.len() as u64,
+            // A task may wait for a block of a rank that waits for this rank's verdict on another
+            // group.
+            Body::Ended => self.here_in_all == self.blocked.len() as u64,
             Body::WaitsIn(GroupId::Collective(group)) => {
                 self.here[group as usize] == 0 && self.results[group as usize].is_empty()
             }
@@ -231,15 +207,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if passive && self.waves.is_asked() {
             // The end waits for these. Rank 0, often the home of most, gets them with the report.
             if self.me != ROOT {
-                let (root, others): (Vec<_>, _) = std::mem::take(&mut self.mail)
+                let (root, others): (Vec<_>, _) = std::mem::take(&mut self.unsent)
                     .into_iter()
                     .partition(|(home, _, _)| *home == ROOT);
-                self.mail = others;
+                self.unsent = others;
                 let results = root.into_iter().map(|(_, group, result)| (group, result));
                 self.carried.extend(results);
             }
-            self.post();
-            self.waves.posted(self.letters.posted());
+            self.send_results();
+            self.waves.posted(self.messages.posted());
         }
         let lying: u64 = self.results.iter().map(|lying| lying.len() as u64).sum();
         let passive = passive.then_some([lying, self.here_in_all]);
@@ -252,22 +228,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
 impl Signal {
     /// `carried`: results that go up the tree with a report.
-    fn into_message<T, R>(self, carried: &mut Vec<(GroupId, R)>) -> Message<T, R> {
+    fn into_message<T, R>(self, carried: &mut Vec<(GroupId, R)>) -> SchedulerMessage<T, R> {
         match self {
-            Self::Wave(number) => Message::Wave(number),
+            Self::Wave(number) => SchedulerMessage::Wave(number),
             Self::Report(number, census) => {
-                Message::Report(number, census, std::mem::take(carried))
+                SchedulerMessage::Report(number, census, std::mem::take(carried))
             }
-            Self::Exhausted(groups, all, posted) => Message::Exhausted(groups, all, posted),
-        }
-    }
-}
-
-impl Call {
-    pub(super) fn into_message<T, R>(self) -> Message<T, R> {
-        match self {
-            Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
-            Self::Exhausted(groups, all) => Message::Exhausted(groups, all, Vec::new()),
+            Self::Exhausted(groups, all, posted) => {
+                SchedulerMessage::Exhausted(groups, all, posted)
+            }
         }
     }
 }

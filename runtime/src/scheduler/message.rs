@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-pub use super::blocks::BlockMessage;
-pub use super::farewells::Word;
-pub use super::line::GroupId;
+pub use super::all_to_all::DoneNotice;
+pub use super::ancestry::GroupId;
+pub use super::block_protocol::BlockMessage;
 use crate::block::Bytes;
 use crate::comm::Rank;
 
 /// A message of the protocol; see the crate's README for who sends what when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Message<T, R> {
+pub enum SchedulerMessage<T, R> {
     /// A thief asks for tasks: any, or those of one group and its descendants.
     StealRequest(Option<GroupId>),
     /// The answer to one request: tasks, or none.
@@ -25,39 +25,32 @@ pub enum Message<T, R> {
     Returned {
         /// Its number, by the rank that gave it.
         lease: u64,
-        /// How many results were sent straight home.
+        /// How many results were sent home.
         sent: u64,
-        /// The results, if they come back the way the tasks went.
-        results: Vec<R>,
     },
-    /// A lease is void: its tasks are run elsewhere.
-    Revoked(u64),
-    /// A collective group is cancelled; along a binomial tree with this rank at its root. Or, to its home, a
-    /// rooted one is, by a task that ran elsewhere.
+    /// A collective group is cancelled; along a binomial tree with this rank at its root. Or, to
+    /// its home, a rooted one is, by a task that ran elsewhere.
     Cancel(GroupId, Rank),
     /// The group of this lease is cancelled.
     CancelLease(u64),
     /// Down the tree: report your counters when you are passive.
     Wave(u32),
-    /// Up the tree: the sums of a subtree, its ranks all passive, and results that were still on their way
-    /// from there to rank 0.
+    /// Up the tree: the sums of a subtree, its ranks all passive, and results that were still on
+    /// their way from there to rank 0.
     Report(u32, Census, Vec<(GroupId, R)>),
-    /// These groups are exhausted; and whether the whole scope is, and then to which ranks of the receiver's subtree how many items were
-    /// posted.
-    Exhausted(Vec<u32>, bool, Posted),
-    /// To the coordinator, where dead ranks are survived: in these groups nothing is left to do for this
-    /// rank; and whether its body has ended.
-    Quiet(Vec<u32>, bool),
+    /// These groups are exhausted; and whether the whole scope is, and then to which ranks of the
+    /// receiver's subtree how many items were posted.
+    Exhausted(Vec<u32>, bool, PostedCounts),
     /// About published blocks.
     Block(BlockMessage<Bytes>),
-    /// Where no task goes from rank to rank: what the sender has done with.
-    Farewell(Word),
-    /// Items that tasks have posted to the receiver.
-    Letters(Vec<Vec<u8>>),
+    /// To all others, where no task goes from rank to rank: the groups that the sender is done with.
+    Done(DoneNotice),
+    /// Messages that tasks have posted to the receiver.
+    Posted(Vec<Vec<u8>>),
 }
 
 /// Ranks, and how many items were posted to each; sorted, each once.
-pub type Posted = Vec<(u32, u64)>;
+pub type PostedCounts = Vec<(u32, u64)>;
 
 /// Tasks of one group that travel together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +59,8 @@ pub struct Bundle<T> {
     pub path: Vec<GroupId>,
     /// Where results go.
     pub home: Rank,
-    /// The giver's number for what it waits to be [returned](Message::Returned); 0 if it does not wait.
+    /// The giver's number for what it waits to be [returned](SchedulerMessage::Returned); 0 if it
+    /// does not wait.
     pub lease: u64,
     /// The tasks, oldest first.
     pub tasks: Vec<T>,
@@ -90,11 +84,11 @@ pub struct Census {
     /// Ranks from which a task has gone to another, or which have one.
     pub moved: u32,
     /// How many items their tasks have posted to which others.
-    pub posted: Posted,
+    pub posted: PostedCounts,
 }
 
-/// One group's counters. Each event that gives work counts as `given`, each that uses it up as `used`:
-/// a fork and the end of its task, a result on its way home and its being taken.
+/// One group's counters. Each event that gives work counts as `given`, each that uses it up as
+/// `used`: a fork and the end of its task, a result on its way home and its being taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupCount {
     /// Tasks forked, hyperforked or split off, and results produced.
@@ -137,7 +131,7 @@ impl Census {
     }
 }
 
-impl<T, R> Message<T, R> {
+impl<T, R> SchedulerMessage<T, R> {
     /// What it is, for people.
     pub(crate) fn for_people(&self) -> String {
         let tasks = |bundles: &[Bundle<T>]| bundles.iter().map(|b| b.tasks.len()).sum::<usize>();
@@ -145,28 +139,28 @@ impl<T, R> Message<T, R> {
             Self::StealAnswer(bundles) => format!("an answer with {} stolen tasks", tasks(bundles)),
             Self::Gift(bundles) => format!("a gift of {} tasks", tasks(bundles)),
             Self::Results(results) => format!("{} results", results.len()),
-            Self::Returned { results, .. } => {
-                format!("{} results of stolen tasks", results.len())
-            }
             Self::Report(_, _, results) => {
                 format!("a report of a wave with {} results", results.len())
             }
-            Self::Farewell(word) => format!("a farewell with {} letters", word.items.len()),
-            Self::Letters(items) => format!("{} letters of tasks", items.len()),
+            Self::Done(notice) => format!(
+                "a notice of the end with {} posted messages",
+                notice.items.len()
+            ),
+            Self::Posted(items) => format!("{} posted messages", items.len()),
             Self::Block(BlockMessage::Delivery { name, .. }) => name.to_string(),
             _ => "a short message".to_owned(),
         }
     }
 
-    /// The same message with its tasks and results in another form.
+    /// Converts the tasks and results in a message into another form.
     ///
     /// # Errors
-    /// Those of the conversions.
+    /// The first error of a conversion.
     pub fn convert<U, S, E>(
         self,
         mut task: impl FnMut(T) -> Result<U, E>,
         result: impl FnMut(R) -> Result<S, E>,
-    ) -> Result<Message<U, S>, E> {
+    ) -> Result<SchedulerMessage<U, S>, E> {
         let mut bundles = |bundles: Vec<Bundle<T>>| -> Result<Vec<Bundle<U>>, E> {
             bundles
                 .into_iter()
@@ -182,38 +176,30 @@ impl<T, R> Message<T, R> {
                 .collect()
         };
         Ok(match self {
-            Self::StealAnswer(tasks) => Message::StealAnswer(bundles(tasks)?),
-            Self::Gift(tasks) => Message::Gift(bundles(tasks)?),
-            Self::Results(results) => Message::Results(named(results, result)?),
+            Self::StealAnswer(tasks) => SchedulerMessage::StealAnswer(bundles(tasks)?),
+            Self::Gift(tasks) => SchedulerMessage::Gift(bundles(tasks)?),
+            Self::Results(results) => SchedulerMessage::Results(named(results, result)?),
             Self::Report(number, census, results) => {
-                Message::Report(number, census, named(results, result)?)
+                SchedulerMessage::Report(number, census, named(results, result)?)
             }
-            Self::Returned {
-                lease,
-                sent,
-                results,
-            } => Message::Returned {
-                lease,
-                sent,
-                results: results.into_iter().map(result).collect::<Result<_, E>>()?,
-            },
-            Self::StealRequest(within) => Message::StealRequest(within),
-            Self::Lifeline(within) => Message::Lifeline(within),
-            Self::Revoked(lease) => Message::Revoked(lease),
-            Self::Cancel(group, root) => Message::Cancel(group, root),
-            Self::CancelLease(lease) => Message::CancelLease(lease),
-            Self::Wave(number) => Message::Wave(number),
-            Self::Exhausted(groups, all, posted) => Message::Exhausted(groups, all, posted),
-            Self::Farewell(word) => Message::Farewell(word),
-            Self::Letters(items) => Message::Letters(items),
-            Self::Quiet(groups, ended) => Message::Quiet(groups, ended),
-            Self::Block(message) => Message::Block(message),
+            Self::Returned { lease, sent } => SchedulerMessage::Returned { lease, sent },
+            Self::StealRequest(within) => SchedulerMessage::StealRequest(within),
+            Self::Lifeline(within) => SchedulerMessage::Lifeline(within),
+            Self::Cancel(group, root) => SchedulerMessage::Cancel(group, root),
+            Self::CancelLease(lease) => SchedulerMessage::CancelLease(lease),
+            Self::Wave(number) => SchedulerMessage::Wave(number),
+            Self::Exhausted(groups, all, posted) => {
+                SchedulerMessage::Exhausted(groups, all, posted)
+            }
+            Self::Done(notice) => SchedulerMessage::Done(notice),
+            Self::Posted(items) => SchedulerMessage::Posted(items),
+            Self::Block(message) => SchedulerMessage::Block(message),
         })
     }
 }
 
-/// Both together.
-fn merged(ours: &[(u32, u64)], theirs: &[(u32, u64)]) -> Posted {
+/// Sums two lists of counts.
+fn merged(ours: &[(u32, u64)], theirs: &[(u32, u64)]) -> PostedCounts {
     let mut all = [ours, theirs].concat();
     all.sort_unstable_by_key(|(rank, _)| *rank);
     all.dedup_by(|next, first| {

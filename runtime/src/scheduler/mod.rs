@@ -1,56 +1,55 @@
 //! The scheduler of one rank: a pure state machine. Events go in, actions come out.
 //!
-//! It holds the rank's task pool, decides whom to ask for work, answers thieves, asks running tasks to
-//! split, carries results home, fetches blocks, and finds out when groups are exhausted. It has no clock, no
-//! threads and no sockets: time is an argument, messages are values. Every driver, and every test, runs
-//! this code.
+//! It holds the rank's task pool, decides whom to ask for work, answers thieves, asks running tasks
+//! to split, carries results home, fetches blocks, and finds out when groups are exhausted. It has
+//! no clock, no threads and no sockets: time is an argument, messages are values. Every driver, and
+//! every test, runs this code.
 //!
 //! The methods are of three kinds. *In*: [`Scheduler::fork`], [`Scheduler::finished`],
-//! [`Scheduler::produced`], [`Scheduler::receive`], [`Scheduler::idle`] and what the body does. *Out*:
-//! [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them after every
-//! event. *Getters*: the rest. The protocol is written up in the crate's README.
+//! [`Scheduler::produced`], [`Scheduler::receive`], [`Scheduler::idle`] and what the body does.
+//! *Out*: [`Scheduler::next_task`], [`Scheduler::next_result`], [`Scheduler::outgoing`]; poll them
+//! after every event. *Getters*: the rest. The protocol is written up in the crate's README.
 
-mod aside;
-pub mod blocks;
+mod all_to_all;
+mod ancestry;
+pub mod block_protocol;
+mod blocked;
+mod cancel;
 mod delivery;
 mod end;
-mod farewells;
-mod ledger;
-mod letters;
-mod line;
+mod leases;
 pub mod message;
-mod recall;
+mod posted;
 mod requests;
-mod roll_call;
-mod sharing;
+mod stealing;
 mod waves;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::blocks::{Base, Blocks, Body as Publisher};
+use self::all_to_all::AllToAll;
+use self::ancestry::Ancestries;
+pub use self::ancestry::{Ancestry, GroupId};
+use self::block_protocol::{Base, Blocks, Publisher};
 pub use self::end::messages_to_end;
-use self::farewells::Farewells;
-use self::ledger::{AccountId, Ledger, NONE};
-use self::letters::Letters;
-use self::line::Lines;
-pub use self::line::{GroupId, Line};
-use self::message::Message;
+use self::leases::{AccountId, LeaseTable, NONE};
+use self::message::SchedulerMessage;
+use self::posted::PostedMessages;
 use self::requests::Requests;
-use self::roll_call::RollCall;
 use self::waves::Waves;
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
 use crate::policy::victims::Place;
 use crate::policy::{Pace, ScopeOptions};
 
-/// Results for other homes are sent together: after so long for each rank of the job, or when they are so
-/// many.
-const MAIL_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
-const MOST_MAIL: usize = 256;
+/// Results for other homes are sent together: after so long for each rank of the job, or when they
+/// are so many.
+const RESULTS_INTERVAL_PER_RANK: Duration = Duration::from_micros(2);
+const MOST_RESULTS: usize = 256;
 
-/// How many groups ahead of this rank another may be: each needs all ranks to have joined the one before.
+/// How many groups ahead of this rank another may be: each needs all ranks to have joined the one
+/// before.
 const FORESIGHT: u32 = 64;
 
 /// What the scheduler asks of a task; `R` is a result.
@@ -66,17 +65,17 @@ pub trait Work<R> {
 
 /// What a rank knows of a task beside the task.
 #[derive(Clone, Debug)]
-pub struct Ticket {
-    line: Arc<Line>,
+pub struct Membership {
+    ancestry: Arc<Ancestry>,
     home: Rank,
     account: AccountId,
 }
 
-impl Ticket {
+impl Membership {
     /// The task's group.
     #[must_use]
-    pub fn line(&self) -> &Arc<Line> {
-        &self.line
+    pub fn ancestry(&self) -> &Arc<Ancestry> {
+        &self.ancestry
     }
 
     /// Where its results go.
@@ -89,7 +88,7 @@ impl Ticket {
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 struct Entry<T> {
-    ticket: Ticket,
+    membership: Membership,
     task: T,
     /// It is a piece that a task here gave away.
     shed: bool,
@@ -130,8 +129,6 @@ pub struct Counts {
     pub splits: u64,
     /// Tasks that were dropped because their group was cancelled.
     pub dropped: u64,
-    /// Tasks run again because a rank died that had them.
-    pub reruns: u64,
     /// Blocks fetched from other ranks, and served to them.
     pub fetches: u64,
     /// Blocks served to other ranks.
@@ -156,34 +153,34 @@ pub struct Scheduler<T, R> {
     options: ScopeOptions,
     pool: VecDeque<Entry<T>>,
     /// Tasks whose blocks are on their way.
-    aside: Vec<Entry<T>>,
+    blocked: Vec<Entry<T>>,
     /// Tasks taken out of the pool that have not finished, and those of them that wait in a join.
     running: usize,
     waiting: usize,
     /// Tasks on this rank by the collective group they descend from, and all of them.
     here: Vec<u64>,
     here_in_all: u64,
-    lines: Lines,
-    collective: Vec<Arc<Line>>,
+    ancestries: Ancestries,
+    collective: Vec<Arc<Ancestry>>,
     /// Results for joins of collective groups.
     results: Vec<VecDeque<R>>,
-    ledger: Ledger<R>,
+    leases: LeaseTable<R>,
     waves: Waves,
-    /// In place of waves where dead ranks are survived, and where no task goes from rank to rank.
-    roll_call: Option<RollCall>,
-    farewells: Option<Farewells>,
-    letters: Letters,
+    /// In place of waves where no task goes from rank to rank.
+    all_to_all: Option<AllToAll>,
+    messages: PostedMessages,
     requests: Requests,
     /// Ranks that wait for tasks, and of which group.
     waiters: Vec<(Rank, Option<GroupId>)>,
     blocks: Blocks<Bytes>,
-    /// Those that the last task needs that was taken: kept until the next is, for the driver gets them now.
+    /// The blocks that the task needs that was taken last. They are kept until the next is taken, as
+    /// the driver gets them in between.
     taken: Vec<BlockName>,
     pace: Box<dyn Pace>,
-    outgoing: VecDeque<(Rank, Message<T, R>)>,
+    outgoing: VecDeque<(Rank, SchedulerMessage<T, R>)>,
     /// Results for other homes, and since when the oldest waits.
-    mail: Vec<(Rank, GroupId, R)>,
-    mail_since: Duration,
+    unsent: Vec<(Rank, GroupId, R)>,
+    unsent_since: Duration,
     /// Results from other ranks for rank 0, that go there with this rank's report.
     carried: Vec<(GroupId, R)>,
     /// The latest time it was told.
@@ -191,9 +188,6 @@ pub struct Scheduler<T, R> {
     body: Body,
     /// Some group was cancelled.
     cancelled: bool,
-    dead: BTreeSet<Rank>,
-    /// Leases whose thieves died.
-    reruns: VecDeque<u64>,
     last_split: Option<Duration>,
     /// A thief was sent away since the last split.
     thief_went_empty: bool,
@@ -201,7 +195,8 @@ pub struct Scheduler<T, R> {
 }
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// The scheduler of `me` among `ranks` ranks, without groups; `node_of` says which ranks share a node.
+    /// The scheduler of `me` among `ranks` ranks, without groups; `node_of` says which ranks share
+    /// a node.
     #[must_use]
     pub fn new(
         me: Rank,
@@ -222,33 +217,31 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             ranks,
             options: *options,
             pool: VecDeque::new(),
-            aside: Vec::new(),
+            blocked: Vec::new(),
             running: 0,
             waiting: 0,
             here: Vec::new(),
             here_in_all: 0,
-            lines: Lines::default(),
+            ancestries: Ancestries::default(),
             collective: Vec::new(),
             results: Vec::new(),
-            ledger: Ledger::new(),
+            leases: LeaseTable::new(),
             waves: Waves::new(me, ranks),
-            roll_call: options.recover.then(|| RollCall::new(me, ranks)),
-            farewells: end::says_farewell(options, ranks).then(|| Farewells::new(me, ranks)),
-            letters: Letters::default(),
+            all_to_all: end::is_all_to_all(&policy, ranks as usize)
+                .then(|| AllToAll::new(me, ranks)),
+            messages: PostedMessages::default(),
             requests: Requests::new(victims, policy.steal_timeout),
             waiters: Vec::new(),
             blocks: Blocks::new(me, ranks, options.cache_bytes),
             taken: Vec::new(),
             pace: policy.interval.start(),
             outgoing: VecDeque::new(),
-            mail: Vec::new(),
-            mail_since: Duration::ZERO,
+            unsent: Vec::new(),
+            unsent_since: Duration::ZERO,
             carried: Vec::new(),
             clock: Duration::ZERO,
             body: Body::Active,
             cancelled: false,
-            dead: BTreeSet::new(),
-            reruns: VecDeque::new(),
             last_split: None,
             thief_went_empty: false,
             counts: Counts::default(),
@@ -258,71 +251,76 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     // ---- groups and tasks of this rank
 
     /// Makes a collective group; every rank makes its groups in the same order.
-    pub fn group(&mut self) -> Arc<Line> {
+    pub fn group(&mut self) -> Arc<Ancestry> {
         let number = self.waves.group();
         self.know(number);
         Arc::clone(&self.collective[number as usize])
     }
 
-    /// The ticket of tasks that are forked here into a group: by the body, or by the task of `parent`.
-    pub fn ticket(&mut self, line: &Arc<Line>, parent: Option<&Ticket>) -> Ticket {
-        let rooted = matches!(line.group(), GroupId::Rooted { .. });
-        let account = if rooted || self.options.recover {
-            self.lines.adopt(line);
-            let under = parent.map_or(NONE, |ticket| ticket.account);
-            self.ledger.root(line, under)
+    /// The membership of tasks that are forked here into a group: by the body, or by the task of
+    /// `parent`.
+    pub fn membership(
+        &mut self,
+        ancestry: &Arc<Ancestry>,
+        parent: Option<&Membership>,
+    ) -> Membership {
+        let rooted = matches!(ancestry.group(), GroupId::Rooted { .. });
+        let account = if rooted {
+            self.ancestries.adopt(ancestry);
+            let under = parent.map_or(NONE, |membership| membership.account);
+            self.leases.root(ancestry, under)
         } else {
             NONE
         };
-        Ticket {
-            line: Arc::clone(line),
+        Membership {
+            ancestry: Arc::clone(ancestry),
             home: self.me,
             account,
         }
     }
 
     /// The body forks, a running task forks or hyperforks.
-    pub fn fork(&mut self, ticket: Ticket, task: T) {
-        self.add(ticket, task, false);
+    pub fn fork(&mut self, membership: Membership, task: T) {
+        self.add(membership, task, false);
     }
 
     /// A running task gave a piece away.
-    pub fn split_off(&mut self, ticket: &Ticket, piece: T) {
+    pub fn split_off(&mut self, membership: &Membership, piece: T) {
         self.counts.splits += 1;
-        self.add(ticket.clone(), piece, true);
+        self.add(membership.clone(), piece, true);
     }
 
-    fn add(&mut self, ticket: Ticket, task: T, shed: bool) {
-        if self.is_unwanted(&ticket) {
+    fn add(&mut self, membership: Membership, task: T, shed: bool) {
+        if self.is_unwanted(&membership) {
             self.counts.dropped += 1;
             return;
         }
-        self.waves.given(&ticket.line);
-        self.ledger.hire(ticket.account);
-        self.enter(&ticket.line, 1);
+        self.waves.given(&membership.ancestry);
+        self.leases.hire(membership.account);
+        self.enter(&membership.ancestry, 1);
         self.pool.push_back(Entry {
             shed,
             // While it waits nothing but tasks fork.
             of_body: self.body == Body::Active,
-            ..Entry::new(ticket, task)
+            ..Entry::new(membership, task)
         });
     }
 
     /// A running task has finished.
-    pub fn finished(&mut self, ticket: &Ticket) {
+    pub fn finished(&mut self, membership: &Membership) {
         self.running -= 1;
-        self.gone(ticket);
+        self.gone(membership);
     }
 
     /// A running task is set down before it has finished, to go on later, here or elsewhere.
-    pub fn put_back(&mut self, ticket: Ticket, task: T) {
+    pub fn put_back(&mut self, membership: Membership, task: T) {
         self.running -= 1;
-        if self.is_unwanted(&ticket) {
+        if self.is_unwanted(&membership) {
             self.counts.dropped += 1;
-            self.gone(&ticket);
+            self.gone(&membership);
             return;
         }
-        self.pool.push_back(Entry::new(ticket, task));
+        self.pool.push_back(Entry::new(membership, task));
     }
 
     /// A running task begins to wait in a join: its worker may run others meanwhile.
@@ -369,11 +367,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     pub fn body_ended(&mut self) {
         self.body = Body::Ended;
         self.waves.body_ended();
-        for line in self.collective.clone() {
-            line.abandon();
-            while self.next_result(&line).is_some() {}
+        for ancestry in self.collective.clone() {
+            ancestry.abandon();
+            while self.next_result(&ancestry).is_some() {}
         }
-        self.ledger.abandon_own();
+        self.leases.abandon_own();
         self.publisher_is(Publisher::Ended);
         self.settle();
     }
@@ -387,31 +385,27 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     pub fn receive(
         &mut self,
         from: Rank,
-        message: Message<T, R>,
+        message: SchedulerMessage<T, R>,
         now: Duration,
     ) -> Result<(), Violation> {
-        if self.dead.contains(&from) {
-            // It came too late: what it is about was settled without that rank.
-            return Ok(());
-        }
         self.handle(from, message, now)
             .map_err(|what| Violation { from, what })
     }
 
-    fn handle(&mut self, from: Rank, message: Message<T, R>, now: Duration) -> Result<(), String> {
-        let is_void = self.dead.contains(&from)
-            && !matches!(message, Message::Exhausted(..) | Message::Cancel(..));
-        if is_void {
-            // It was on its way when its sender died.
-            return Ok(());
-        }
+    fn handle(
+        &mut self,
+        from: Rank,
+        message: SchedulerMessage<T, R>,
+        now: Duration,
+    ) -> Result<(), String> {
         match message {
-            Message::StealRequest(within) => {
+            SchedulerMessage::StealRequest(within) => {
                 let tasks = self.give(from, within);
                 self.thief_went_empty |= tasks.is_empty() && self.has_threads();
-                self.outgoing.push_back((from, Message::StealAnswer(tasks)));
+                self.outgoing
+                    .push_back((from, SchedulerMessage::StealAnswer(tasks)));
             }
-            Message::StealAnswer(bundles) => {
+            SchedulerMessage::StealAnswer(bundles) => {
                 let tasks = !bundles.is_empty();
                 let answered = self.requests.answered(from, now, tasks);
                 let answered = answered.ok_or("an answer nobody asked for")?;
@@ -421,34 +415,20 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.counts.refused += u64::from(!tasks);
                 self.accept(from, bundles)?;
             }
-            Message::Lifeline(within) => {
+            SchedulerMessage::Lifeline(within) => {
                 self.waiters.retain(|(waiter, _)| *waiter != from);
                 self.waiters.push((from, within));
             }
-            Message::Gift(bundles) => {
+            SchedulerMessage::Gift(bundles) => {
                 self.requests.gift();
                 self.accept(from, bundles)?;
             }
-            Message::Results(results) => self.deliver_all(results)?,
-            Message::Returned {
-                lease,
-                sent,
-                results,
-            } => {
-                let account = self.ledger.returned(from, lease, sent)?;
-                if account.is_none() && !self.options.recover {
-                    return Err("the return of nothing that was lent".to_owned());
-                }
-                if let Some(account) = account {
-                    for result in results {
-                        self.came_back(account, result);
-                    }
-                    self.ledger.settle_return(account);
-                    self.report_closed();
-                }
+            SchedulerMessage::Results(results) => self.deliver_all(results)?,
+            SchedulerMessage::Returned { lease, sent } => {
+                self.leases.returned(from, lease, sent)?;
+                self.report_closed();
             }
-            Message::Revoked(lease) => self.void(from, lease),
-            Message::Cancel(group, root) => {
+            SchedulerMessage::Cancel(group, root) => {
                 let known = match group {
                     GroupId::Collective(number) => self.is_near(number),
                     GroupId::Rooted { home, .. } => home == self.me,
@@ -456,21 +436,20 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 if !known || root.0 >= self.ranks {
                     return Err("the end of a group that does not exist here".to_owned());
                 }
-                let spreads = matches!(group, GroupId::Collective(_)) && !self.options.recover;
-                if spreads {
+                if matches!(group, GroupId::Collective(_)) {
                     self.spread_cancel(group, root);
                 }
-                self.lines.cancel(group);
+                self.ancestries.cancel(group);
                 self.drop_cancelled();
             }
-            Message::CancelLease(lease) => {
-                if let Some(group) = self.ledger.borrowed(from, lease) {
-                    self.lines.cancel(group);
+            SchedulerMessage::CancelLease(lease) => {
+                if let Some(group) = self.leases.borrowed(from, lease) {
+                    self.ancestries.cancel(group);
                     self.drop_cancelled();
                 }
             }
-            Message::Wave(number) => self.waves.wave(from, number)?,
-            Message::Report(number, census, results) => {
+            SchedulerMessage::Wave(number) => self.waves.wave(from, number)?,
+            SchedulerMessage::Report(number, census, results) => {
                 self.waves.report(from, number, &census)?;
                 if self.me == end::ROOT {
                     self.deliver_all(results)?;
@@ -478,36 +457,21 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     self.carried.extend(results);
                 }
             }
-            Message::Exhausted(groups, all, posted) => match &mut self.roll_call {
-                None => self.waves.exhausted(from, &groups, all, posted)?,
-                Some(roll_call) => {
-                    let outgoing = &mut self.outgoing;
-                    roll_call.learn(&groups, all, &mut |to, call| {
-                        outgoing.push_back((to, call.into_message()));
-                    });
-                }
-            },
-            Message::Quiet(groups, ended) => {
-                let outgoing = &mut self.outgoing;
-                let roll_call = self.roll_call.as_mut();
-                roll_call.ok_or("a roll call that nobody holds")?.hear(
-                    from,
-                    &groups,
-                    ended,
-                    &mut |to, call| outgoing.push_back((to, call.into_message())),
-                );
+            SchedulerMessage::Exhausted(groups, all, posted) => {
+                self.waves.exhausted(from, &groups, all, posted)?;
             }
-            Message::Farewell(word) => {
-                if !word.groups.iter().all(|&group| self.is_near(group)) {
-                    return Err("a word of a group that does not exist here".to_owned());
+            SchedulerMessage::Done(notice) => {
+                if !notice.groups.iter().all(|&group| self.is_near(group)) {
+                    return Err("a notice about a group that does not exist here".to_owned());
                 }
-                let farewells = self.farewells.as_mut();
-                let farewells = farewells.ok_or("a word that only ranks say that do not steal")?;
-                farewells.hear(from, &word)?;
-                self.letters.receive(from, word.items);
+                let all_to_all = self.all_to_all.as_mut();
+                let all_to_all =
+                    all_to_all.ok_or("a notice that only ranks send that do not steal")?;
+                all_to_all.hear(from, &notice)?;
+                self.messages.receive(from, notice.items);
             }
-            Message::Letters(items) => self.letters.receive(from, items),
-            Message::Block(message) => {
+            SchedulerMessage::Posted(items) => self.messages.receive(from, items),
+            SchedulerMessage::Block(message) => {
                 let mut out = Vec::new();
                 let size = |bytes: &Bytes| bytes.len();
                 let events = self.blocks.receive(from, message, size, &mut out)?;
@@ -521,11 +485,11 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
     // ---- time
 
-    /// Time has passed: results that have waited long enough for company go home, and ranks that wait for
-    /// tasks get what there is.
+    /// Time has passed: results that have waited long enough for company go home, and ranks that
+    /// wait for tasks get what there is.
     pub fn tick(&mut self, now: Duration) {
         self.clock = now;
-        self.post_if_due();
+        self.send_results_if_due();
         self.serve_waiters();
     }
 
@@ -537,25 +501,26 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         } else {
             self.requests.deadline()
         };
-        let mail = (!self.mail.is_empty()).then(|| self.mail_since + self.mail_interval());
-        let deadline = request.into_iter().chain(mail).min()?;
+        let unsent = (!self.unsent.is_empty()).then(|| self.unsent_since + self.results_interval());
+        let deadline = request.into_iter().chain(unsent).min()?;
         Some(deadline.max(now))
     }
 
     // ---- out
 
     /// The newest task of the pool within a group and its descendants, for a worker that has none.
-    pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Ticket, T)> {
+    pub fn next_task(&mut self, within: Option<GroupId>) -> Option<(Membership, T)> {
         self.take(within, false)
     }
 
-    /// The oldest task of the pool if the body forked it, else the newest, for a worker beside the one that takes the newest: bodies fork
-    /// what reads the same one after the other, and so each worker's caches hold more of what it needs.
-    pub fn far_task(&mut self) -> Option<(Ticket, T)> {
+    /// The oldest task of the pool if the body forked it, else the newest, for a worker beside the
+    /// one that takes the newest: bodies fork what reads the same one after the other, and so each
+    /// worker's caches hold more of what it needs.
+    pub fn far_task(&mut self) -> Option<(Membership, T)> {
         self.take(None, true)
     }
 
-    fn take(&mut self, within: Option<GroupId>, far: bool) -> Option<(Ticket, T)> {
+    fn take(&mut self, within: Option<GroupId>, far: bool) -> Option<(Membership, T)> {
         if !self.taken.is_empty() {
             self.blocks.release(&std::mem::take(&mut self.taken));
         }
@@ -587,16 +552,16 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 self.pace.piece_came_back();
             }
             self.running += 1;
-            return Some((entry.ticket, entry.task));
+            return Some((entry.membership, entry.task));
         }
     }
 
     /// The next message to send.
-    pub fn outgoing(&mut self) -> Option<(Rank, Message<T, R>)> {
+    pub fn outgoing(&mut self) -> Option<(Rank, SchedulerMessage<T, R>)> {
         self.outgoing.pop_front()
     }
 
-    /// How many tasks are here: in the pool, aside, running, or waiting in joins.
+    /// How many tasks are here: in the pool, blocked, running, or waiting in joins.
     #[must_use]
     pub fn tasks(&self) -> u64 {
         self.here_in_all
@@ -632,15 +597,15 @@ impl<T: Work<R>, R> Scheduler<T, R> {
              joins), {} requests unanswered",
             self.me.0,
             self.pool.len(),
-            self.aside.len(),
+            self.blocked.len(),
             self.running,
             self.waiting,
             self.requests.unanswered(),
         );
         let groups = self.end_for_people();
-        for line in groups.into_iter().chain(self.ledger.describe()) {
+        for said in groups.into_iter().chain(self.leases.describe()) {
             text.push_str("\n  ");
-            text.push_str(&line);
+            text.push_str(&said);
         }
         text
     }
@@ -657,9 +622,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         self.waves.know(group);
         for number in self.collective.len() as u32..=group {
             let id = GroupId::Collective(number);
-            let line = self.lines.resolve(&[id]);
+            let ancestry = self.ancestries.resolve(&[id]);
             self.collective
-                .push(line.unwrap_or_else(|| Line::new(id, None)));
+                .push(ancestry.unwrap_or_else(|| Ancestry::new(id, None)));
             self.results.push(VecDeque::new());
             self.here.push(0);
         }
@@ -670,26 +635,26 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         group < self.waves.made() + FORESIGHT
     }
 
-    fn enter(&mut self, line: &Line, tasks: u64) {
+    fn enter(&mut self, ancestry: &Ancestry, tasks: u64) {
         self.here_in_all += tasks;
-        if let Some(base) = line.base() {
+        if let Some(base) = ancestry.base() {
             self.here[base as usize] += tasks;
         }
     }
 
-    fn exit(&mut self, line: &Line, tasks: u64) {
+    fn exit(&mut self, ancestry: &Ancestry, tasks: u64) {
         self.here_in_all -= tasks;
-        if let Some(base) = line.base() {
+        if let Some(base) = ancestry.base() {
             self.here[base as usize] -= tasks;
         }
     }
 
     /// A task that was here is no more.
-    fn gone(&mut self, ticket: &Ticket) {
-        self.waves.used(&ticket.line, 1);
-        self.exit(&ticket.line, 1);
-        if ticket.account != NONE {
-            self.ledger.release(ticket.account);
+    fn gone(&mut self, membership: &Membership) {
+        self.waves.used(&membership.ancestry, 1);
+        self.exit(&membership.ancestry, 1);
+        if membership.account != NONE {
+            self.leases.release(membership.account);
             self.report_closed();
         }
     }
@@ -697,9 +662,9 @@ impl<T: Work<R>, R> Scheduler<T, R> {
 
 impl<T> Entry<T> {
     /// A task as it comes to a pool.
-    fn new(ticket: Ticket, task: T) -> Self {
+    fn new(membership: Membership, task: T) -> Self {
         Self {
-            ticket,
+            membership,
             task,
             shed: false,
             of_body: false,
@@ -710,17 +675,17 @@ impl<T> Entry<T> {
     }
 
     fn base(&self) -> Base {
-        self.ticket.line.base().unwrap_or(0)
+        self.membership.ancestry.base().unwrap_or(0)
     }
 
     fn is_within(&self, group: Option<GroupId>) -> bool {
-        group.is_none_or(|group| self.ticket.line.is_within(group))
+        group.is_none_or(|group| self.membership.ancestry.is_within(group))
     }
 }
 
-impl Ticket {
+impl Membership {
     fn is_like(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.line, &other.line)
+        Arc::ptr_eq(&self.ancestry, &other.ancestry)
             && self.home == other.home
             && self.account == other.account
     }

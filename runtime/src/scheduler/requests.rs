@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::line::GroupId;
+use super::ancestry::GroupId;
 use crate::comm::Rank;
 use crate::policy::VictimState;
 
@@ -39,7 +39,7 @@ pub(super) struct Requests {
     refused_in_a_row: u32,
     pause: Duration,
     resume_at: Duration,
-    /// Of which group tasks are wanted.
+    /// The group of which tasks are wanted, if only those are.
     within: Option<GroupId>,
     /// Lifelines this rank waits on instead of asking.
     registered: Vec<Rank>,
@@ -72,8 +72,8 @@ impl Requests {
         }
     }
 
-    /// Whom to ask now: one of `thieves`, who were given what is wanted, or whom the policy says. He has his
-    /// turn after all of them, for they may have given it to others.
+    /// Whom to ask now: one of `thieves`, who were given what is wanted, or whom the policy says.
+    /// He has his turn after all of them, for they may have given it to others.
     pub(super) fn next(&mut self, now: Duration, thieves: &[Rank]) -> Option<Rank> {
         let victims = self.victims.as_mut()?;
         if now < self.resume_at || !self.registered.is_empty() || self.open.len() >= MOST_OPEN {
@@ -143,17 +143,6 @@ impl Requests {
             round_trip,
             late: request.overdue || round_trip >= self.timeout,
         })
-    }
-
-    /// A rank died: it will answer nothing. How many requests that were.
-    pub(super) fn lose(&mut self, rank: Rank) -> u64 {
-        let before = self.open.len();
-        self.open.retain(|request| request.to != rank);
-        self.registered.retain(|&other| other != rank);
-        if let Some(victims) = &mut self.victims {
-            victims.lost(rank);
-        }
-        (before - self.open.len()) as u64
     }
 
     /// When there is something to do again even if no message comes; `None` if never.

@@ -6,6 +6,7 @@ mod exhaustive;
 mod random;
 mod world;
 
+use std::collections::BTreeSet;
 use std::panic;
 
 use proptest::prelude::*;
@@ -16,7 +17,7 @@ use crate::policy::{POLICIES, Policy, Split};
 
 /// A task is a number of units of work; units above one are children to hyperfork.
 type Machine = Scheduler<Range, u32>;
-type Letter = Message<Range, u32>;
+type Message = SchedulerMessage<Range, u32>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Range {
@@ -49,10 +50,10 @@ const GROUP: GroupId = GroupId::Collective(0);
 
 struct Network {
     ranks: Vec<Machine>,
-    groups: Vec<Arc<Line>>,
+    groups: Vec<Arc<Ancestry>>,
     /// Ordered links, as messages between two ranks keep their order.
-    links: Vec<VecDeque<Letter>>,
-    running: Vec<Vec<(Ticket, Range)>>,
+    links: Vec<VecDeque<Message>>,
+    running: Vec<Vec<(Membership, Range)>>,
     now: Duration,
     random: u64,
     /// How many tasks each rank has finished.
@@ -87,8 +88,8 @@ impl Network {
 
     fn post(&mut self, rank: usize) {
         let n = self.ranks.len();
-        while let Some((to, letter)) = self.ranks[rank].outgoing() {
-            self.links[rank * n + to.index()].push_back(letter);
+        while let Some((to, message)) = self.ranks[rank].outgoing() {
+            self.links[rank * n + to.index()].push_back(message);
         }
     }
 
@@ -100,10 +101,10 @@ impl Network {
         let acted = match self.draw(4) {
             0 => {
                 let from = self.draw(n);
-                let letter = self.links[from * n + rank].pop_front();
-                letter.is_some_and(|letter| {
+                let message = self.links[from * n + rank].pop_front();
+                message.is_some_and(|message| {
                     self.ranks[rank]
-                        .receive(Rank(from as u32), letter, self.now)
+                        .receive(Rank(from as u32), message, self.now)
                         .unwrap();
                     true
                 })
@@ -130,19 +131,19 @@ impl Network {
 
     /// A running task forks one half of what remains, or produces its number and ends.
     fn work(&mut self, rank: usize) -> bool {
-        let Some((ticket, task)) = self.running[rank].pop() else {
+        let Some((membership, task)) = self.running[rank].pop() else {
             return false;
         };
         let machine = &mut self.ranks[rank];
-        machine.produced(&ticket, task.first);
+        machine.produced(&membership, task.first);
         let rest = task.size - 1;
         let left = rest / 2;
         for (first, size) in [(task.first + 1, left), (task.first + 1 + left, rest - left)] {
             if size > 0 {
-                machine.fork(ticket.clone(), Range { first, size });
+                machine.fork(membership.clone(), Range { first, size });
             }
         }
-        machine.finished(&ticket);
+        machine.finished(&membership);
         self.finished[rank] += 1;
         true
     }
@@ -173,8 +174,8 @@ impl Network {
         let mut first = 0;
         for (rank, &size) in sizes.iter().enumerate() {
             if size > 0 {
-                let ticket = self.ranks[rank].ticket(&self.groups[rank], None);
-                self.ranks[rank].fork(ticket, Range { first, size });
+                let membership = self.ranks[rank].membership(&self.groups[rank], None);
+                self.ranks[rank].fork(membership, Range { first, size });
             }
             first += size;
         }
@@ -196,13 +197,13 @@ impl Network {
             assert!(machine.may_leave(), "{}", machine.describe());
         }
         // What is still under way carries nothing: the next scope need not see it.
-        for letter in self.links.iter().flatten() {
-            let idle = match letter {
+        for message in self.links.iter().flatten() {
+            let idle = match message {
                 Message::StealRequest(_) | Message::Lifeline(_) | Message::Exhausted(..) => true,
                 Message::StealAnswer(bundles) => bundles.is_empty(),
                 _ => false,
             };
-            assert!(idle, "{letter:?} outlived the scope");
+            assert!(idle, "{message:?} outlived the scope");
         }
         let mut first = 0;
         for (taken, &size) in self.taken.iter_mut().zip(sizes) {
@@ -223,14 +224,12 @@ proptest! {
     fn nothing_is_lost_or_doubled_and_everybody_leaves(
         sizes in prop::collection::vec(0u32..120, 1..9),
         policy in prop::sample::select(POLICIES),
-        recover in any::<bool>(),
         timeout in 1u64..2000,
         seed in any::<u64>(),
     ) {
         let options = ScopeOptions {
             policy: Policy { steal_timeout: Duration::from_micros(timeout), ..policy.1 },
             seed,
-            recover,
             ..ScopeOptions::default()
         };
         Network::new(sizes.len() as u32, &options, seed).run(&sizes);
@@ -262,7 +261,8 @@ fn without_stealing_no_request_is_sent() {
     assert!(network.ranks.iter().all(|m| m.counts().requests == 0));
 }
 
-/// A thief gave up waiting and asked another; the first answer still brings tasks, and they are run.
+/// A thief gave up waiting and asked another; the first answer still brings tasks, and they are
+/// run.
 #[test]
 fn late_work_is_accepted() {
     let mut thief = fresh(1, 3, &ScopeOptions::default());
@@ -300,13 +300,14 @@ fn late_work_is_accepted() {
     assert_eq!(thief.counts().late, late + 2);
 }
 
-/// A request is under way when the scope ends: nobody waits for its answer, and the answer brings nothing.
+/// A request is under way when the scope ends: nobody waits for its answer, and the answer brings
+/// nothing.
 #[test]
 fn a_request_under_way_keeps_nobody() {
     let mut ranks: Vec<Machine> = (0..2)
         .map(|r| fresh(r, 2, &ScopeOptions::default()))
         .collect();
-    let groups: Vec<Arc<Line>> = ranks.iter_mut().map(Machine::group).collect();
+    let groups: Vec<Arc<Ancestry>> = ranks.iter_mut().map(Machine::group).collect();
     let now = Duration::ZERO;
     for machine in &mut ranks {
         machine.waits_in(GROUP);
@@ -319,13 +320,13 @@ fn a_request_under_way_keeps_nobody() {
         let mut moved = false;
         for from in 0..2 {
             ranks[from].idle(now, None);
-            while let Some((to, letter)) = ranks[from].outgoing() {
-                if matches!(letter, Message::StealRequest(_)) {
+            while let Some((to, message)) = ranks[from].outgoing() {
+                if matches!(message, Message::StealRequest(_)) {
                     continue;
                 }
                 moved = true;
                 ranks[to.index()]
-                    .receive(Rank(from as u32), letter, now)
+                    .receive(Rank(from as u32), message, now)
                     .unwrap();
             }
         }
@@ -359,7 +360,7 @@ fn what_no_rank_would_send_is_refused() {
         lease: 7,
         tasks: vec![],
     };
-    let letters = [
+    let messages = [
         Message::StealAnswer(vec![]),
         Message::Gift(bundle(vec![])).with_path(&[far]),
         Message::Gift(bundle(vec![])).with_path(&[GROUP, own]),
@@ -367,50 +368,45 @@ fn what_no_rank_would_send_is_refused() {
         Message::Gift(vec![lease]),
         Message::Results(vec![(far, 1)]),
         Message::Results(vec![(own, 1)]),
-        Message::Returned {
-            lease: 4,
-            sent: 0,
-            results: vec![],
-        },
+        Message::Returned { lease: 4, sent: 0 },
         Message::Cancel(far, Rank(0)),
         Message::Cancel(GROUP, Rank(99)),
         Message::Cancel(rooted(2, 3, None).group(), Rank(2)),
         Message::Wave(1),
         Message::Exhausted(vec![77], false, vec![]),
-        Message::Farewell(message::Word::default()),
-        Message::Quiet(vec![0], false),
+        Message::Done(message::DoneNotice::default()),
         Message::Report(1, message::Census::default(), vec![]),
     ];
-    for letter in letters {
-        let error = machine.receive(Rank(2), letter.clone(), now);
-        assert!(error.is_err(), "{letter:?}");
+    for message in messages {
+        let error = machine.receive(Rank(2), message.clone(), now);
+        assert!(error.is_err(), "{message:?}");
     }
 }
 
-/// Neither a group far ahead, wherever it stands in a word, nor anything behind the last word.
+/// Neither a group far ahead, wherever it stands in a notice, nor anything behind the last notice.
 #[test]
-fn words_that_no_rank_would_say_are_refused() {
+fn notices_that_no_rank_would_send_are_refused() {
     let still = ScopeOptions {
         policy: Policy::STATIC,
         ..ScopeOptions::default()
     };
     let mut machine = fresh(0, 3, &still);
     machine.group();
-    let word = |groups: &[u32], over| {
-        Message::Farewell(message::Word {
+    let notice = |groups: &[u32], over| {
+        Message::Done(message::DoneNotice {
             groups: groups.to_vec(),
             over,
-            ..message::Word::default()
+            ..message::DoneNotice::default()
         })
     };
-    let mut hear = |letter| machine.receive(Rank(1), letter, Duration::ZERO);
-    assert!(hear(word(&[u32::MAX, 0], false)).is_err());
-    assert!(hear(word(&[0], true)).is_ok());
-    assert!(hear(word(&[0], false)).is_err());
+    let mut hear = |message| machine.receive(Rank(1), message, Duration::ZERO);
+    assert!(hear(notice(&[u32::MAX, 0], false)).is_err());
+    assert!(hear(notice(&[0], true)).is_ok());
+    assert!(hear(notice(&[0], false)).is_err());
 }
 
-impl Letter {
-    /// The same tasks of another group.
+impl Message {
+    /// Moves the tasks to another group.
     fn with_path(mut self, path: &[GroupId]) -> Self {
         if let Self::Gift(bundles) = &mut self {
             bundles[0].path = path.to_vec();
@@ -430,33 +426,34 @@ fn splits_keep_their_distance() {
     assert!(!machine.wants_split(at(49)));
     assert!(machine.wants_split(at(50)));
     let task = Range { first: 0, size: 1 };
-    let ticket = machine.ticket(&group, None);
-    machine.split_off(&ticket, task);
-    machine.split_off(&ticket, task);
+    let membership = machine.membership(&group, None);
+    machine.split_off(&membership, task);
+    machine.split_off(&membership, task);
     assert!(!machine.wants_split(at(500)));
     options.policy.split = Split::NEVER;
     assert!(!fresh(0, 2, &options).wants_split(at(0)));
 }
 
 /// A rooted group as a driver makes one: of a body, or of a task of `parent`.
-fn rooted(home: u32, number: u64, parent: Option<&Arc<Line>>) -> Arc<Line> {
+fn rooted(home: u32, number: u64, parent: Option<&Arc<Ancestry>>) -> Arc<Ancestry> {
     let home = Rank(home);
-    Line::new(GroupId::Rooted { home, number }, parent.cloned())
+    Ancestry::new(GroupId::Rooted { home, number }, parent.cloned())
 }
 
-/// A worker beside another begins at the other end of what the body forked, and takes the newest of what tasks did.
+/// A worker beside another begins at the other end of what the body forked, and takes the newest of
+/// what tasks did.
 #[test]
 fn a_worker_beside_begins_at_the_other_end() {
     let mut machine = fresh(0, 1, &ScopeOptions::default());
     let group = rooted(0, 0, None);
-    let ticket = machine.ticket(&group, None);
+    let membership = machine.membership(&group, None);
     let task = |first| Range { first, size: 1 };
     for first in 0..3 {
-        machine.fork(ticket.clone(), task(first));
+        machine.fork(membership.clone(), task(first));
     }
     machine.waits_in(group.group());
     for first in 3..5 {
-        machine.fork(ticket.clone(), task(first));
+        machine.fork(membership.clone(), task(first));
     }
     let mut far = || machine.far_task().map(|(_, task)| task.first);
     assert_eq!([far(), far(), far()], [Some(0), Some(1), Some(2)]);
@@ -469,11 +466,11 @@ fn a_group_nobody_joins_still_ends() {
     let mut machine = fresh(0, 1, &ScopeOptions::default());
     for number in 0..300 {
         let group = rooted(0, number, None);
-        let ticket = machine.ticket(&group, None);
-        machine.fork(ticket.clone(), Range { first: 0, size: 1 });
-        let (ticket, task) = machine.next_task(None).unwrap();
-        machine.produced(&ticket, task.first);
-        machine.finished(&ticket);
+        let membership = machine.membership(&group, None);
+        machine.fork(membership.clone(), Range { first: 0, size: 1 });
+        let (membership, task) = machine.next_task(None).unwrap();
+        machine.produced(&membership, task.first);
+        machine.finished(&membership);
         group.abandon();
     }
     machine.body_ended();
@@ -481,99 +478,15 @@ fn a_group_nobody_joins_still_ends() {
     assert!(machine.may_leave(), "{}", machine.describe());
 }
 
-/// It dies after it has told some that a group is exhausted, but not all: they hear it from the next one.
-#[test]
-fn the_coordinator_may_die() {
-    let options = ScopeOptions {
-        recover: true,
-        ..ScopeOptions::default()
-    };
-    let now = Duration::ZERO;
-    let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, &options)).collect();
-    for machine in &mut ranks {
-        let group = machine.group();
-        machine.waits_in(group.group());
-        machine.idle(now, Some(GROUP));
-    }
-    let verdict = || Message::Exhausted(vec![0], false, vec![]);
-    ranks[1].receive(Rank(0), verdict(), now).unwrap();
-    for from in [1, 2] {
-        ranks[from].lose(Rank(0));
-        while let Some((to, letter)) = ranks[from].outgoing() {
-            let sender = Rank(from as u32);
-            ranks[to.index()].receive(sender, letter, now).unwrap();
-        }
-    }
-    while let Some((to, letter)) = ranks[1].outgoing() {
-        ranks[to.index()].receive(Rank(1), letter, now).unwrap();
-    }
-    for machine in &mut ranks[1..] {
-        let line = Line::new(GROUP, None);
-        assert!(machine.is_exhausted(&line), "{}", machine.describe());
-    }
-}
-
-/// So are the groups that its tasks made: nobody waits for them any more, and those that do must not either.
-#[test]
-fn what_came_of_a_dead_victim_is_void() {
-    let options = ScopeOptions {
-        recover: true,
-        ..ScopeOptions::default()
-    };
-    let now = Duration::ZERO;
-    let task = |first| Range { first, size: 1 };
-    let mut machine = fresh(2, 3, &options);
-    machine.group();
-    machine.body_ended();
-    let mut stolen = bundle(vec![task(0)]);
-    (stolen[0].home, stolen[0].lease) = (Rank(1), 1);
-    machine
-        .receive(Rank(1), Message::Gift(stolen), now)
-        .unwrap();
-    let (outer, _) = machine.next_task(None).unwrap();
-    let group = rooted(2, 0, Some(outer.line()));
-    for first in 1..4 {
-        let ticket = machine.ticket(&group, Some(&outer));
-        machine.fork(ticket.clone(), task(first));
-    }
-    machine.begins_to_wait();
-    while machine.outgoing().is_some() {}
-    let request = Message::StealRequest(None);
-    machine.receive(Rank(0), request, now).unwrap();
-    let Some((Rank(0), Message::StealAnswer(lent))) = machine.outgoing() else {
-        panic!("a request is answered");
-    };
-    machine.lose(Rank(1));
-    let revoked = Message::Revoked(lent[0].lease);
-    let mut letters = std::iter::from_fn(|| machine.outgoing());
-    assert!(letters.any(|letter| letter == (Rank(0), revoked.clone())));
-    assert!(machine.next_task(None).is_none());
-    assert!(machine.is_exhausted(&group), "{}", machine.describe());
-    machine.ends_waiting();
-    // Nor does it make new ones.
-    let another = rooted(2, 1, Some(outer.line()));
-    let ticket = machine.ticket(&another, Some(&outer));
-    machine.fork(ticket.clone(), task(4));
-    assert!(machine.next_task(None).is_none());
-    assert!(machine.is_exhausted(&another));
-    machine.produced(&outer, 0);
-    machine.finished(&outer);
-    assert!(!machine.describe().contains("open for lease"));
-}
-
-/// Neither one that is set down after its group was cancelled, nor one whose thief dies.
+/// It is dropped if it is set down after its group was cancelled, and if its thief has it.
 #[test]
 fn a_cancelled_task_does_not_come_back() {
-    let options = ScopeOptions {
-        recover: true,
-        ..ScopeOptions::default()
-    };
     let task = Range { first: 0, size: 1 };
-    let mut machine = fresh(0, 2, &options);
+    let mut machine = fresh(0, 2, &ScopeOptions::default());
     let group = rooted(0, 0, None);
-    let ticket = machine.ticket(&group, None);
+    let membership = machine.membership(&group, None);
     for _ in 0..3 {
-        machine.fork(ticket.clone(), task);
+        machine.fork(membership.clone(), task);
     }
     let (running, _) = machine.next_task(None).unwrap();
     let request = Message::StealRequest(None);
@@ -584,9 +497,12 @@ fn a_cancelled_task_does_not_come_back() {
     machine.cancel(&group);
     machine.put_back(running, task);
     assert!(machine.next_task(None).is_none());
-    machine.lose(Rank(1));
-    let lease = machine.rerun().unwrap();
-    machine.restore(lease, Rank(0), lent[0].tasks.clone());
+    let lease = lent[0].lease;
+    let told = std::iter::from_fn(|| machine.outgoing()).collect::<Vec<_>>();
+    assert_eq!(told, [(Rank(1), Message::CancelLease(lease))]);
+    assert!(!machine.is_exhausted(&group), "{}", machine.describe());
+    let returned = Message::Returned { lease, sent: 0 };
+    machine.receive(Rank(1), returned, Duration::ZERO).unwrap();
     assert!(machine.next_task(None).is_none());
     assert!(machine.is_exhausted(&group), "{}", machine.describe());
 }
@@ -596,25 +512,26 @@ fn a_cancelled_task_does_not_come_back() {
 fn a_group_that_outlives_its_body_keeps_nobody() {
     let mut machine = fresh(0, 1, &ScopeOptions::default());
     let group = rooted(0, 0, None);
-    let ticket = machine.ticket(&group, None);
-    machine.fork(ticket.clone(), Range { first: 0, size: 1 });
-    let (ticket, task) = machine.next_task(None).unwrap();
-    machine.produced(&ticket, task.first);
-    machine.finished(&ticket);
+    let membership = machine.membership(&group, None);
+    machine.fork(membership.clone(), Range { first: 0, size: 1 });
+    let (membership, task) = machine.next_task(None).unwrap();
+    machine.produced(&membership, task.first);
+    machine.finished(&membership);
     machine.body_ended();
     machine.idle(Duration::ZERO, None);
     assert!(machine.may_leave(), "{}", machine.describe());
     drop(group);
 }
 
-/// Three ranks, and tasks of a rooted group of rank 0 that rank 1 has stolen, and rank 2 from rank 1.
-fn thiefs_thief(options: &ScopeOptions) -> (Vec<Machine>, Arc<Line>) {
+/// Three ranks, and tasks of a rooted group of rank 0 that rank 1 has stolen, and rank 2 from rank
+/// 1.
+fn thiefs_thief(options: &ScopeOptions) -> (Vec<Machine>, Arc<Ancestry>) {
     let now = Duration::ZERO;
     let mut ranks: Vec<Machine> = (0..3).map(|r| fresh(r, 3, options)).collect();
     let group = rooted(0, 0, None);
-    let ticket = ranks[0].ticket(&group, None);
+    let membership = ranks[0].membership(&group, None);
     for first in 0..7 {
-        ranks[0].fork(ticket.clone(), Range { first, size: 1 });
+        ranks[0].fork(membership.clone(), Range { first, size: 1 });
     }
     for machine in &mut ranks[1..] {
         machine.body_ended();
@@ -641,11 +558,11 @@ fn converse(ranks: &mut [Machine]) {
     while !silent {
         silent = true;
         for from in 0..ranks.len() {
-            while let Some((to, letter)) = ranks[from].outgoing() {
+            while let Some((to, message)) = ranks[from].outgoing() {
                 silent = false;
                 let sender = Rank(from as u32);
                 let machine = &mut ranks[to.index()];
-                machine.receive(sender, letter, Duration::ZERO).unwrap();
+                machine.receive(sender, message, Duration::ZERO).unwrap();
             }
         }
     }
@@ -664,33 +581,33 @@ fn a_cancelled_lease_is_told_to_the_thiefs_thief() {
 #[test]
 fn a_thief_may_cancel_the_group_of_its_task() {
     let (mut ranks, group) = thiefs_thief(&ScopeOptions::default());
-    let (ticket, _) = ranks[2].next_task(None).unwrap();
-    ranks[2].cancel(&Arc::clone(ticket.line()));
-    ranks[2].finished(&ticket);
+    let (membership, _) = ranks[2].next_task(None).unwrap();
+    ranks[2].cancel(&Arc::clone(membership.ancestry()));
+    ranks[2].finished(&membership);
     converse(&mut ranks);
     assert!(ranks.iter_mut().all(|m| m.next_task(None).is_none()));
     assert!(ranks[0].is_exhausted(&group), "{}", ranks[0].describe());
 }
 
-/// Each of two ranks waits in a join and has what the other waits for: it may not run that, and so gives it
-/// away, though its worker has nothing else to do.
+/// Each of two ranks waits in a join and has what the other waits for: it may not run that, and so
+/// gives it away, though its worker has nothing else to do.
 #[test]
-fn a_blocked_join_helps_only_its_own_line() {
+fn a_blocked_join_helps_only_its_own_descendants() {
     let now = Duration::ZERO;
     let mut ranks: Vec<Machine> = (0..2)
         .map(|r| fresh(r, 2, &ScopeOptions::default()))
         .collect();
     let mut groups = Vec::new();
     for machine in &mut ranks {
-        let line = machine.group();
-        let ticket = machine.ticket(&line, None);
-        machine.fork(ticket.clone(), Range { first: 0, size: 1 });
+        let ancestry = machine.group();
+        let membership = machine.membership(&ancestry, None);
+        machine.fork(membership.clone(), Range { first: 0, size: 1 });
         machine.body_ended();
         let (outer, _) = machine.next_task(None).unwrap();
-        let group = rooted(machine.me.0, 0, Some(&line));
-        let ticket = machine.ticket(&group, Some(&outer));
+        let group = rooted(machine.me.0, 0, Some(&ancestry));
+        let membership = machine.membership(&group, Some(&outer));
         for first in 1..3 {
-            machine.fork(ticket.clone(), Range { first, size: 1 });
+            machine.fork(membership.clone(), Range { first, size: 1 });
         }
         machine.begins_to_wait();
         groups.push((group, outer));
@@ -706,8 +623,8 @@ fn a_blocked_join_helps_only_its_own_line() {
             panic!("a request is answered");
         };
         lent.push(tasks);
-        let (ticket, _) = machine.next_task(Some(group.group())).unwrap();
-        machine.finished(&ticket);
+        let (membership, _) = machine.next_task(Some(group.group())).unwrap();
+        machine.finished(&membership);
     }
     for (from, bundles) in lent.into_iter().enumerate() {
         let sender = Rank(from as u32);
@@ -721,10 +638,10 @@ fn a_blocked_join_helps_only_its_own_line() {
     }
     converse(&mut ranks);
     for (machine, (group, outer)) in ranks.iter_mut().zip(&groups) {
-        let (ticket, _) = machine
+        let (membership, _) = machine
             .next_task(Some(group.group()))
             .expect("its own task");
-        machine.finished(&ticket);
+        machine.finished(&membership);
         machine.ends_waiting();
         machine.finished(outer);
     }
@@ -732,27 +649,6 @@ fn a_blocked_join_helps_only_its_own_line() {
     for (machine, (group, _)) in ranks.iter_mut().zip(&groups) {
         assert!(machine.is_exhausted(group), "{}", machine.describe());
     }
-}
-
-/// What it sent before it died may come after the news: nobody waits for it any more.
-#[test]
-fn a_late_letter_of_the_dead_is_ignored() {
-    let options = ScopeOptions {
-        recover: true,
-        ..ScopeOptions::default()
-    };
-    let now = Duration::ZERO;
-    let mut machine = fresh(0, 2, &options);
-    machine.group();
-    machine.waits_in(GROUP);
-    machine.idle(now, None);
-    machine.lose(Rank(1));
-    let mut tasks = bundle(vec![Range { first: 0, size: 1 }]);
-    tasks[0].lease = 1;
-    machine
-        .receive(Rank(1), Message::StealAnswer(tasks), now)
-        .unwrap();
-    assert!(machine.next_task(None).is_none());
 }
 
 /// Who waited for tasks of one group to be sent, and now wants those of another, says so.
@@ -769,8 +665,8 @@ fn lifelines_are_told_what_is_wanted_now() {
         for turn in 0..20 {
             let now = Duration::from_millis(turn);
             machine.idle(now, within);
-            while let Some((to, letter)) = machine.outgoing() {
-                match letter {
+            while let Some((to, message)) = machine.outgoing() {
+                match message {
                     Message::StealRequest(_) => {
                         let answer = Message::StealAnswer(vec![]);
                         machine.receive(to, answer, now).unwrap();
@@ -808,8 +704,8 @@ fn every_scenario_of_the_readme_is_a_test() {
     let readme = include_str!("../../README.md");
     let (_, rest) = readme.split_once("## Scenarios\n").unwrap();
     let scenarios = rest.split("\n## ").next().unwrap();
-    let bullets = scenarios.lines().filter(|line| line.starts_with("* "));
-    let heads = bullets.filter_map(|line| line.split_once(':'));
+    let bullets = scenarios.lines().filter(|text| text.starts_with("* "));
+    let heads = bullets.filter_map(|text| text.split_once(':'));
     let words = |head: &'static str| head.split('`').skip(1).step_by(2);
     let named: BTreeSet<&str> = heads
         .flat_map(|(head, _)| words(head))

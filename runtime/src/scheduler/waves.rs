@@ -1,29 +1,33 @@
-//! Finding out that a collective group is exhausted: four-counter waves over a tree of ranks [Mattern 1987].
+//! Finding out that a collective group is exhausted: four-counter waves over a tree of ranks
+//! [Mattern 1987].
 //!
-//! Every event that makes work somewhere is counted as *given* (a fork, a result on its way), every event
-//! that ends it as *used* (a task's end, a result's being taken). Rank 0 sends a wave down a tree;
-//! each rank answers, when it is passive, with the sums of its subtree. A group is exhausted when what a wave
-//! found given is what the wave before had found used, and every rank was waiting in the group's join (or
-//! past its body) when the second came by: then nothing was under way between the two, nothing was given
-//! before a rank waited, and since only work makes work, nothing will be. There are no time-outs in it.
+//! Every event that makes work somewhere is counted as *given* (a fork, a result on its way), every
+//! event that ends it as *used* (a task's end, a result's being taken). Rank 0 sends a wave down a
+//! tree; each rank answers, when it is passive, with the sums of its subtree. A group is exhausted
+//! when what a wave found given is what the wave before had found used, and every rank was waiting
+//! in the group's join (or past its body) when the second came by: then nothing was under way
+//! between the two, nothing was given before a rank waited, and since only work makes work, nothing
+//! will be. There are no time-outs in it.
 //!
-//! One wave is enough if by its reports no task had gone from any rank to another, and none was on a rank that reported, of whatever group:
-//! then nobody who waits can get work from anybody.
+//! One wave is enough if by its reports no task had gone from any rank to another, and none was on
+//! a rank that reported, of whatever group: then nobody who waits can get work from anybody.
 //!
-//! When all groups are exhausted and all bodies had returned when the second wave came by, or waited and had said that they
-//! fork no more, the scope is: whoever hears of it leaves. The verdict on a group is followed at once by the next wave, as most bodies
-//! have little left to do then.
+//! When all groups are exhausted and all bodies had returned when the second wave came by, or
+//! waited and had said that they fork no more, the scope is: whoever hears of it leaves. The
+//! verdict on a group is followed at once by the next wave, as most bodies have little left to do
+//! then.
 //!
-//! Rooted groups are counted together here, for that end only; their own is found by the ledger.
+//! Rooted groups are counted together here, for that end only; their own end is found by the lease
+//! table.
 //!
 //! * [Mattern 1987] Algorithms for distributed termination detection, Distributed Computing 2.
 
-use super::line::Line;
-use super::message::{Census, GroupCount, Posted};
+use super::ancestry::Ancestry;
+use super::message::{Census, GroupCount, PostedCounts};
 use crate::comm::Rank;
 
-/// Children of a rank in the tree. A level costs a message's latency and, one after the other, as many
-/// overheads: where the latency is a few overheads, this is faster than a binary tree.
+/// Children of a rank in the tree. A level costs a message's latency and, one after the other, as
+/// many overheads: where the latency is a few overheads, this is faster than a binary tree.
 const ARITY: u32 = 4;
 
 /// A message of the detector.
@@ -31,7 +35,7 @@ const ARITY: u32 = 4;
 pub(super) enum Signal {
     Wave(u32),
     Report(u32, Census),
-    Exhausted(Vec<u32>, bool, Posted),
+    Exhausted(Vec<u32>, bool, PostedCounts),
 }
 
 /// What a rank knows of the end.
@@ -40,14 +44,14 @@ pub(super) enum Signal {
 pub(super) struct Waves {
     me: Rank,
     ranks: u32,
-    /// Own counters; `waiting` is filled in when a report is made. Groups may be known here that are still
-    /// to be made.
+    /// Own counters; `waiting` is filled in when a report is made. Groups may be known here that
+    /// are still to be made.
     groups: Vec<GroupCount>,
     rooted: GroupCount,
     /// Whether a task has gone from here to another rank.
     moved: bool,
     /// How many items were posted here to which others; and to this rank, once all is exhausted.
-    posted: Posted,
+    posted: PostedCounts,
     expected: u64,
     made: u32,
     exhausted: Vec<bool>,
@@ -113,12 +117,12 @@ impl Waves {
         self.exhausted.resize(count, false);
     }
 
-    pub(super) fn given(&mut self, line: &Line) {
-        self.count(line).given += 1;
+    pub(super) fn given(&mut self, ancestry: &Ancestry) {
+        self.count(ancestry).given += 1;
     }
 
-    pub(super) fn used(&mut self, line: &Line, count: u64) {
-        self.count(line).used += count;
+    pub(super) fn used(&mut self, ancestry: &Ancestry, count: u64) {
+        self.count(ancestry).used += count;
     }
 
     /// Tasks go to another rank.
@@ -126,8 +130,8 @@ impl Waves {
         self.moved = true;
     }
 
-    /// So many items were posted here to others, before an answer.
-    pub(super) fn posted(&mut self, posted: Posted) {
+    /// Takes down how many messages were posted here to others, before an answer.
+    pub(super) fn posted(&mut self, posted: PostedCounts) {
         self.posted = posted;
     }
 
@@ -136,8 +140,8 @@ impl Waves {
         self.expected
     }
 
-    fn count(&mut self, line: &Line) -> &mut GroupCount {
-        match line.group() {
+    fn count(&mut self, ancestry: &Ancestry) -> &mut GroupCount {
+        match ancestry.group() {
             super::GroupId::Collective(group) => &mut self.groups[group as usize],
             super::GroupId::Rooted { .. } => &mut self.rooted,
         }
@@ -217,7 +221,7 @@ impl Waves {
         from: Rank,
         groups: &[u32],
         all: bool,
-        posted: Posted,
+        posted: PostedCounts,
     ) -> Result<(), &'static str> {
         if Some(from) != self.parent() {
             return Err("a verdict from a rank that has none to give");
@@ -225,8 +229,8 @@ impl Waves {
         self.learn(groups, all, posted)
     }
 
-    /// Goes on as far as it can. `passive`: what the body waits for has no task and no result here, and so
-    /// many results of other groups lie here, and so many tasks are.
+    /// Goes on as far as it can. `passive`: what the body waits for has no task and no result here,
+    /// and so many results of other groups lie here, and so many tasks are.
     pub(super) fn advance(
         &mut self,
         passive: Option<[u64; 2]>,
@@ -242,8 +246,9 @@ impl Waves {
         self.flush(send);
     }
 
-    /// Rank 0 sends the first wave, if it has not: where no task moves between ranks, what a rank reports when it is first passive is its last
-    /// word, and the wave need not start when rank 0 is.
+    /// Rank 0 sends the first wave, if it has not: where no task moves between ranks, what a rank
+    /// reports when it is first passive is its last notice, and the wave need not start when rank 0
+    /// is.
     pub(super) fn ask_early(&mut self) {
         if self.number == 0 {
             self.start_wave();
@@ -351,7 +356,8 @@ impl Waves {
         }
     }
 
-    /// Rank 0: what two waves say together, or one that found no task anywhere, and that none has gone from rank to rank.
+    /// Rank 0: what two waves say together, or one that found no task anywhere, and that none has
+    /// gone from rank to rank.
     fn judge(&mut self, census: Census) {
         let before = self.previous.replace(census.clone());
         let twice = before.as_ref() == Some(&census);
@@ -390,9 +396,9 @@ impl Waves {
 
     /// Whether no body will ever go on, if two waves have found the same.
     ///
-    /// Then no rank gave or used anything between its two reports, so that what exists in between is exactly
-    /// what was given and not used. If all of that were results for joins that nobody waits in, no task is
-    /// left, and nothing is under way.
+    /// Then no rank gave or used anything between its two reports, so that what exists in between
+    /// is exactly what was given and not used. If all of that were results for joins that nobody
+    /// waits in, no task is left, and nothing is under way.
     fn is_stuck(&self, census: &Census) -> bool {
         let exist = |count: &GroupCount| count.given.saturating_sub(count.used);
         census.stuck == self.ranks
@@ -420,7 +426,8 @@ impl Waves {
                 waits.join(", ")
             );
         }
-        // Then some had ended before they made groups in which others wait: how many have made which is not known here.
+        // Then some had ended before they made groups in which others wait: how many have made
+        // which is not known here.
         let open = (0..)
             .zip(&census.groups)
             .filter(|&(g, count)| count.waiting > 0 && !self.is_group_exhausted(g));
@@ -433,7 +440,12 @@ impl Waves {
     }
 
     /// `posted`: to all ranks of this one's subtree, if all is exhausted.
-    fn learn(&mut self, groups: &[u32], all: bool, mut posted: Posted) -> Result<(), &'static str> {
+    fn learn(
+        &mut self,
+        groups: &[u32],
+        all: bool,
+        mut posted: PostedCounts,
+    ) -> Result<(), &'static str> {
         if groups.iter().any(|&group| group >= self.made) {
             return Err("the end of a group that does not exist here");
         }
@@ -558,7 +570,8 @@ mod tests {
         }
     }
 
-    /// A rank that waits in this group, and others whose bodies have ended and had made so many groups.
+    /// A rank that waits in this group, and others whose bodies have ended and had made so many
+    /// groups.
     fn census_of(waits_in: Option<usize>, ended: &[usize]) -> Census {
         let mut census = Census::default();
         let ended = ended.iter().map(|&made| (None, made));
@@ -579,7 +592,8 @@ mod tests {
         census
     }
 
-    /// Bodies that end before they make groups in which others wait do not count as ones that wait in them.
+    /// Bodies that end before they make groups in which others wait do not count as ones that wait
+    /// in them.
     #[test]
     fn who_waits_is_told_also_where_others_have_made_fewer_groups() {
         for (waits_in, ended, told) in [

@@ -1,39 +1,43 @@
 //! A scope: the stretch of a program in which ranks fork, join and steal together.
 //!
-//! This is the driver of a rank's [scheduler](crate::scheduler) over any [`Comm`]: it feeds it messages
-//! and what tasks leave behind, and carries out what it decides. The rank's main thread is the only one that
-//! sends and receives. It is also worker 0, and looks after messages between batches of its own tasks, so a
-//! task that returns in time delays nobody; or, as a [progress thread](ScopeOptions::progress_thread), it runs
-//! none, and no task delays anybody.
+//! This is the driver of a rank's [scheduler](crate::scheduler) over any [`Comm`]: it feeds it
+//! messages and what tasks leave behind, and carries out what it decides. The rank's main thread is
+//! the only one that sends and receives. It is also worker 0, and looks after messages between
+//! batches of its own tasks, so a task that returns in time delays nobody; or, as a
+//! [progress thread](ScopeOptions::progress_thread), it runs none, and no task delays anybody.
 
-mod hands;
+mod error;
 mod notes;
-mod outcome;
 mod program;
+mod report;
 mod turn;
+mod workers;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, atomic};
 use std::time::Duration;
 
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::{Comm, Rank, Tag};
-use crate::crew::{Crew, Hired, Started};
+use crate::context::WorkerContext;
 use crate::group::Group;
-use crate::parcel::{Cargo, Job, Outcome, Parcel};
+use crate::payload::{Payload, Running, TaskResult};
 use crate::policy::{ScopeOptions, Split};
+use crate::registry::Registry;
 use crate::scheduler::{GroupId, Scheduler};
 use crate::sync::{AtomicBool, Ordering, Receiver, unbounded};
-use crate::task::{Erased, Registry, Site, Task, TaskError};
+use crate::task::{Erased, Task, TaskError};
+use crate::thread_provider::{ScopedThreads, ThreadProvider, WorkerThread};
 use crate::trace::{Recorder, What};
-use crate::worker::{Ahead, Numbers, Report, Worker};
+use crate::worker::{Ahead, Numbers, Worker, WorkerReport};
 
-pub use outcome::{ScopeError, ScopeReport};
+pub use error::ScopeError;
+pub use report::ScopeReport;
 
-use hands::Hand;
 use notes::{Heard, Watch};
 use program::{Introductions, open_tag};
+use workers::WorkerHandle;
 
 /// A rank's side of a scope.
 pub struct Scope<'a, E: ?Sized> {
@@ -44,14 +48,15 @@ pub struct Scope<'a, E: ?Sized> {
     introductions: Introductions,
     registry: &'a Registry<E>,
     env: &'a E,
-    scheduler: Scheduler<Cargo<E>, Outcome>,
+    scheduler: Scheduler<Payload<E>, TaskResult>,
     /// Whether the body forks no more.
     closed: bool,
     /// Whether this thread is worker 0.
     works: bool,
     /// The task of this thread between two slices.
-    current: Option<Job<E>>,
-    sites: Vec<Site<E>>,
+    current: Option<Running<E>>,
+    /// Contexts of this thread that no task uses.
+    contexts: Vec<WorkerContext<E>>,
     split_wanted: Arc<AtomicBool>,
     how: Split,
     slice: u32,
@@ -60,13 +65,11 @@ pub struct Scope<'a, E: ?Sized> {
     longest: [usize; 2],
     /// Time this thread has spent in joins of tasks.
     away: Duration,
-    hands: Vec<Hand<E>>,
-    /// Turns through the hands that wait.
+    workers: Vec<WorkerHandle<E>>,
+    /// Turns through the workers that wait.
     turn: usize,
-    reports: Receiver<Report<E>>,
+    reports: Receiver<WorkerReport<E>>,
     numbers: Numbers,
-    /// What was lent, by lease, if it may have to be run again.
-    kept: Option<BTreeMap<u64, (Rank, Vec<Parcel>)>>,
     /// Why tasks were [stopped](Stopped).
     failure: Option<ScopeError>,
     pastime: Option<Pastime<'a>>,
@@ -85,7 +88,8 @@ struct Pastime<'a> {
 
 type Passing<'a> = dyn FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a;
 
-/// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that goes on.
+/// Stops workers when dropped: whether the body returns or panics, nobody waits for a task that
+/// goes on.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -102,12 +106,12 @@ impl<E: ?Sized> fmt::Debug for Scope<'_, E> {
 
 /// Runs `body` on this rank while it works with all others on the tasks that any of them forks.
 ///
-/// Collective: every rank calls it, with the same registry. It returns when no task is left on any rank.
-/// Tasks run in `env`, which they only read. The second value says what this rank did.
+/// Collective: every rank calls it, with the same registry. It returns when no task is left on any
+/// rank. Tasks run in `env`, which they only read. The second value says what this rank did.
 ///
 /// # Errors
-/// Those of the body, of messages, and of ranks that do not fit together. The job is then ended on every
-/// rank, so that nobody waits.
+/// The body's own error, one of messages, or one of ranks that do not fit together. The job is then
+/// ended on every rank, so that none waits.
 pub fn scope<'a, E: ?Sized + Sync, R>(
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
@@ -115,15 +119,15 @@ pub fn scope<'a, E: ?Sized + Sync, R>(
     options: &ScopeOptions,
     body: impl FnOnce(&mut Scope<'a, E>) -> Result<R, ScopeError>,
 ) -> Result<(R, ScopeReport), ScopeError> {
-    scope_on(&Started, comm, registry, env, options, body)
+    scope_on(&ScopedThreads, comm, registry, env, options, body)
 }
 
-/// The same with threads of the caller's for workers beside this one.
+/// Runs a [`scope`] whose workers beside the calling thread are threads of `provider`.
 ///
 /// # Errors
 /// As [`scope`].
 pub fn scope_on<'a, E: ?Sized + Sync, R>(
-    crew: &dyn Crew,
+    provider: &dyn ThreadProvider,
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
     env: &'a E,
@@ -132,7 +136,7 @@ pub fn scope_on<'a, E: ?Sized + Sync, R>(
 ) -> Result<(R, ScopeReport), ScopeError> {
     let mut value = None;
     let body = |scope: &mut Scope<'a, E>| body(scope).map(|of_body| value = Some(of_body));
-    let report = run(crew, comm, registry, env, options, Box::new(body))?;
+    let report = run(provider, comm, registry, env, options, Box::new(body))?;
     let Some(value) = value else {
         unreachable!("a scope that ended well has run its body")
     };
@@ -143,7 +147,7 @@ type Body<'a, 'b, E> = Box<dyn FnOnce(&mut Scope<'a, E>) -> Result<(), ScopeErro
 
 /// The scope, compiled once for all bodies.
 fn run<'a, E: ?Sized + Sync>(
-    crew: &dyn Crew,
+    provider: &dyn ThreadProvider,
     comm: &'a mut dyn Comm,
     registry: &'a Registry<E>,
     env: &'a E,
@@ -162,16 +166,15 @@ fn run<'a, E: ?Sized + Sync>(
     }
     let begin = comm.now();
     let tag = open_tag(comm);
-    comm.tolerate_deaths(options.recover);
     let rank = comm.rank();
     let names = registry.names().collect::<Vec<_>>().join(", ");
-    let introductions = Introductions::new((rank, comm.size()), names, options.recover)
+    let introductions = Introductions::new((rank, comm.size()), &names)
         .inspect_err(|error| comm.abort(&error.to_string()))?;
     let stop = AtomicBool::new(false);
     let (report_to, reports) = unbounded();
     let numbers = Numbers::default();
-    let mut hands = Vec::new();
-    let mut workers: Vec<Hired<'_>> = Vec::new();
+    let mut workers = Vec::new();
+    let mut threads: Vec<WorkerThread<'_>> = Vec::new();
     for index in usize::from(!options.progress_thread)..options.workers {
         let split_wanted = Arc::new(AtomicBool::new(false));
         let (orders, inbox) = unbounded();
@@ -191,8 +194,11 @@ fn run<'a, E: ?Sized + Sync>(
             away: Duration::ZERO,
         };
         let name = format!("worker {index} of rank {}", rank.0);
-        workers.push((name, Box::new(move || worker.work())));
-        hands.push(Hand {
+        threads.push(WorkerThread {
+            name,
+            run: Box::new(move || worker.work()),
+        });
+        workers.push(WorkerHandle {
             orders,
             split_wanted,
             frames: Vec::new(),
@@ -221,18 +227,17 @@ fn run<'a, E: ?Sized + Sync>(
             closed: false,
             works: !options.progress_thread,
             current: None,
-            sites: Vec::new(),
+            contexts: Vec::new(),
             split_wanted: Arc::new(AtomicBool::new(false)),
             how: options.policy.split,
             slice: options.slice.max(1),
             batch: 1,
             longest: [options.longest_message(), options.longest_part()],
             away: Duration::ZERO,
-            hands,
+            workers,
             turn: 0,
             reports,
             numbers,
-            kept: options.recover.then(BTreeMap::new),
             failure: None,
             pastime: None,
             recorder,
@@ -251,22 +256,14 @@ fn run<'a, E: ?Sized + Sync>(
             comm,
         };
         scope.note(What::ScopeBegin);
-        let begun = if options.recover {
-            scope.introduce()
-        } else {
-            Ok(())
-        };
-        let ended = begun
-            .and_then(|()| body(&mut scope))
-            .and_then(|()| scope.finish());
+        let ended = body(&mut scope).and_then(|()| scope.finish());
         outcome = match ended {
             Ok(()) => {
                 scope.note(What::ScopeEnd);
-                scope.comm.tolerate_deaths(false);
                 scope.comm.close(tag);
                 let mut report = scope.report;
                 report.count(scope.scheduler.counts());
-                report.letters = scope.scheduler.letters();
+                report.messages = scope.scheduler.take_messages();
                 report.elapsed = scope.comm.now().saturating_sub(begin);
                 let kinds = registry.names().map(str::to_owned).collect();
                 report.trace = options.trace.is_some().then(|| {
@@ -281,13 +278,13 @@ fn run<'a, E: ?Sized + Sync>(
             }
         };
     };
-    let hired = if workers.is_empty() {
+    let started = if threads.is_empty() {
         main();
         Ok(())
     } else {
-        crew.work(workers, Box::new(main))
+        provider.run(threads, Box::new(main))
     };
-    match hired {
+    match started {
         Ok(()) => outcome,
         Err(error) => {
             if let Some(comm) = comm {
@@ -306,16 +303,16 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
 
     /// Makes a group of this rank alone: only it forks into the group and joins it.
     pub fn rooted_group<O>(&mut self) -> Group<O> {
-        let line = self.numbers.group(self.comm.rank(), None);
-        Group::new(line, Some(self.number))
+        let ancestry = self.numbers.group(self.comm.rank(), None);
+        Group::new(ancestry, Some(self.number))
     }
 
-    /// Puts a task into a group; its results, and those of all its descendants, come to this rank. A group
-    /// that was cancelled takes tasks and drops them.
+    /// Puts a task into a group; its results, and those of all its descendants, come to this rank.
+    /// A group that was cancelled takes tasks and drops them.
     ///
     /// # Errors
-    /// The kind of task is not registered, a join of this collective group has answered `None`, or the scope was
-    /// [closed](Self::close).
+    /// The kind of task is not registered, a join of this collective group has answered `None`, or
+    /// the scope was [closed](Self::close).
     pub fn fork<T: Task<E>>(
         &mut self,
         group: &Group<T::Output>,
@@ -325,25 +322,25 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         if self.closed {
             return Err(ScopeError::Closed(T::NAME));
         }
-        let line = &group.line;
-        if let GroupId::Collective(_) = line.group()
-            && !line.is_cancelled()
-            && self.scheduler.is_exhausted(line)
+        let ancestry = &group.ancestry;
+        if let GroupId::Collective(_) = ancestry.group()
+            && !ancestry.is_cancelled()
+            && self.scheduler.is_exhausted(ancestry)
         {
             return Err(ScopeError::Exhausted(T::NAME));
         }
-        let cargo = self.cargo(Box::new(task), None)?;
-        let ticket = self.scheduler.ticket(line, None);
-        self.scheduler.fork(ticket, cargo);
+        let payload = self.payload(Box::new(task), None)?;
+        let membership = self.scheduler.membership(ancestry, None);
+        self.scheduler.fork(membership, payload);
         Ok(())
     }
 
     /// The next result of the group's tasks that were forked here, from whichever comes first.
     ///
-    /// While it waits, the rank runs and steals tasks of this group and its descendants; a result is handed
-    /// out as soon as the one that runs on this thread ends its slice and waits in no join. `None` means that
-    /// every task of the group has finished on every rank and all results were taken. A task that failed is
-    /// an inner `Err`.
+    /// While it waits, the rank runs and steals tasks of this group and its descendants; a result
+    /// is handed out as soon as the one that runs on this thread ends its slice and waits in no
+    /// join. `None` means that every task of the group has finished on every rank and all results
+    /// were taken. A task that failed is an inner `Err`.
     ///
     /// # Errors
     /// The scope cannot go on; see [`ScopeError`].
@@ -352,25 +349,23 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         group: &Group<O>,
     ) -> Result<Option<Result<O, TaskError>>, ScopeError> {
         self.must_own(group)?;
-        let line = &group.line;
-        if let Some(outcome) = self.scheduler.next_result(line) {
+        let ancestry = &group.ancestry;
+        if let Some(outcome) = self.scheduler.next_result(ancestry) {
             return Ok(Some(outcome.typed()));
         }
         self.note(What::JoinBegin);
-        let within = line.group();
-        if let Some(job) = self
-            .current
-            .take_if(|job| !job.badge.ticket.line().is_within(within))
-        {
-            self.put_back(job);
+        let within = ancestry.group();
+        let is_other = |(membership, _): &mut Running<E>| !membership.ancestry().is_within(within);
+        if let Some(running) = self.current.take_if(is_other) {
+            self.put_back(running);
         }
         let joined = loop {
             self.scheduler.waits_in(within);
-            if self.scheduler.is_exhausted(line) {
+            if self.scheduler.is_exhausted(ancestry) {
                 break None;
             }
             self.turn(Some(within), false)?;
-            if let Some(outcome) = self.scheduler.next_result(line) {
+            if let Some(outcome) = self.scheduler.next_result(ancestry) {
                 break Some(outcome.typed());
             }
         };
@@ -379,31 +374,35 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         Ok(joined)
     }
 
-    /// Cancels a group, with all groups that its tasks made: tasks that wait in a pool are dropped on every
-    /// rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join goes on to hand
-    /// out what was found, then ends.
+    /// Cancels a group, with all groups that its tasks made: tasks that wait in a pool are dropped
+    /// on every rank, running ones are told when they [ask](crate::Context::is_cancelled). Its join
+    /// goes on to handle out what was found, then ends.
     ///
     /// # Errors
     /// The scope cannot go on.
     pub fn cancel<O>(&mut self, group: &Group<O>) -> Result<(), ScopeError> {
         self.must_own(group)?;
         self.note(What::Cancelled);
-        self.scheduler.cancel(&group.line);
+        self.scheduler.cancel(&group.ancestry);
         self.take_back();
         self.flush()
     }
 
-    /// Says that this rank's body forks no more; what tasks hyperfork is not meant, and joins go on as ever. Where all
-    /// bodies have said so and wait in a join of the last group that has anything, the end of that is the end of the scope: ranks then
-    /// need one agreement less before they leave.
+    /// Says that this rank's body forks no more; what tasks hyperfork is not meant, and joins go on
+    /// as ever. Where all bodies have said so and wait in a join of the last group that has
+    /// anything, the end of that is the end of the scope: ranks then need one agreement less before
+    /// they leave.
     pub fn close(&mut self) {
         self.closed = true;
         self.scheduler.closed();
     }
 
-    /// Says what this rank's body does while it waits, in joins and for the end, and no worker of it has anything to run: each time that tasks have run or letters have come since,
-    /// it is given the letters that have, sorted by sender, and of each in order; the [report](ScopeReport::letters) has the rest. Nobody is heard meanwhile, so it should take no
-    /// longer than a task's slice does. Whether and when it is called depends on how ranks wait: it must do nothing that is collective.
+    /// Says what this rank's body does while it waits, in joins and for the end, and no worker of
+    /// it has anything to run: each time that tasks have run or messages have come since, it is
+    /// given the messages that have, sorted by sender, and of each in order; the
+    /// [report](ScopeReport::messages) has the rest. Nobody is heard meanwhile, so it should take
+    /// no longer than a task's slice does. Whether and when it is called depends on how ranks wait:
+    /// it must do nothing that is collective.
     pub fn meanwhile(
         &mut self,
         pass: impl FnMut(&mut dyn Comm, Vec<(Rank, Vec<u8>)>) -> Result<(), ScopeError> + 'a,
@@ -419,23 +418,25 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         let Some(pastime) = &mut self.pastime else {
             return Ok(false);
         };
-        let now = Some([self.report.tasks, self.scheduler.letters_here()]);
+        let now = Some([self.report.tasks, self.scheduler.messages_arrived()]);
         if pastime.seen == now {
             return Ok(false);
         }
         pastime.seen = now;
         let begin = self.comm.now();
-        (pastime.pass)(self.comm, self.scheduler.letters())?;
+        (pastime.pass)(self.comm, self.scheduler.take_messages())?;
         self.report.meanwhile += self.comm.now().saturating_sub(begin);
         Ok(true)
     }
 
-    /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the scope ends.
-    /// A newer version replaces an older one. To be called before this rank's next join: whoever asks while
-    /// it waits there, or later, for something it has not published is refused.
+    /// Publishes a block of bytes, to be [needed](Task::needs) by tasks on any rank, until the
+    /// scope ends. A newer version replaces an older one. To be called before this rank's next
+    /// join: whoever asks while it waits there, or later, for something it has not published is
+    /// refused.
     ///
     /// # Errors
-    /// This version, or a newer one, was published before, or the block is longer than a message may be.
+    /// This version, or a newer one, was published before, or the block is longer than a message
+    /// may be.
     pub fn publish(
         &mut self,
         id: u64,
@@ -462,7 +463,7 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
         if group.scope == Some(self.number) {
             return Ok(());
         }
-        Err(ScopeError::Foreign(group.line.group().to_string()))
+        Err(ScopeError::Foreign(group.ancestry.group().to_string()))
     }
 
     /// This rank.
@@ -487,14 +488,14 @@ impl<'a, E: ?Sized + Sync> Scope<'a, E> {
     }
 
     /// A task that the body has forked, or a task of that kind.
-    fn cargo(&self, body: Box<dyn Erased<E>>, by: Option<u16>) -> Result<Cargo<E>, ScopeError> {
+    fn payload(&self, body: Box<dyn Erased<E>>, by: Option<u16>) -> Result<Payload<E>, ScopeError> {
         let kind = self.registry.kind_of(&*body);
         let kind = kind.ok_or_else(|| ScopeError::Unregistered {
             task: body.name(),
             rank: self.comm.rank(),
             by: by.and_then(|kind| self.registry.kind(kind).ok().map(|kind| kind.name)),
         })?;
-        Ok(Cargo::new(kind, body, self.comm.rank()))
+        Ok(Payload::new(kind, body, self.comm.rank()))
     }
 }
 

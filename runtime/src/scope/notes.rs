@@ -1,10 +1,10 @@
-//! What a rank writes into its trace, and says when nothing moves.
+//! What a rank records in its trace, and the report that it prints when nothing moves.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
 
 use super::Scope;
-use crate::parcel::Job;
+use crate::payload::Payload;
 use crate::trace::{Detail, What};
 use crate::wire;
 
@@ -40,29 +40,29 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
     }
 
     /// A task was taken up.
-    pub(super) fn note_begin(&mut self, worker: usize, job: &Job<E>) {
-        let begin = self.begin_of(worker, job);
+    pub(super) fn note_begin(&mut self, worker: usize, payload: &Payload<E>) {
+        let begin = self.begin_of(worker, payload);
         self.note(begin);
     }
 
     /// What the beginning of a task looks like.
-    pub(super) fn begin_of(&self, worker: usize, job: &Job<E>) -> What {
+    pub(super) fn begin_of(&self, worker: usize, payload: &Payload<E>) -> What {
         // What it says of itself is no reason to fail.
         let detail = if self.recorder.is_on() {
-            wire::guarded(|| job.body.detail()).unwrap_or_default()
+            wire::guarded(|| payload.body.detail()).unwrap_or_default()
         } else {
             Detail::default()
         };
         What::TaskBegin {
             worker: worker as u16,
-            kind: job.badge.kind,
+            kind: payload.kind,
             depth: detail.depth,
             of: detail.of,
         }
     }
 
-    /// Messages were read from `now` on, so many requests for tasks among them: tells how long none were, if
-    /// a task was the reason.
+    /// Messages were read from `now` on, so many requests for tasks among them: tells how long none
+    /// were, if a task was the reason.
     pub(super) fn note_deafness(&mut self, now: Duration, requests: u32) {
         let silence = now.saturating_sub(self.heard.at);
         if let Some(kind) = self.heard.ran.take()

@@ -1,8 +1,8 @@
 //! The tag of a scope, and whether all ranks run the same program.
 //!
-//! Before the first message from one rank to another stands what it has registered, and none reads on that has registered something else. Nobody
-//! waits for that before its own tasks; and as ranks find the end together, along a tree, none ends a scope with one that differs. Those that survive
-//! deaths have no tree, and send their word along it by itself.
+//! Before the first message from one rank to another stands what it has registered, and none reads
+//! on that has registered something else. Nobody waits for that before its own tasks; and as ranks
+//! find the end together, along a tree, none ends a scope with one that differs.
 
 use super::ScopeError;
 use crate::comm::{Comm, CommError, Rank, Tag};
@@ -22,19 +22,15 @@ pub(super) fn open_tag(comm: &mut dyn Comm) -> Tag {
 
 /// What a rank has told others of its program, and heard from them.
 pub(super) struct Introductions {
-    /// Whether deaths are survived here, and what is registered, encoded.
+    /// What is registered, encoded.
     word: Vec<u8>,
     told: Vec<bool>,
     heard: Vec<bool>,
 }
 
 impl Introductions {
-    pub(super) fn new(
-        (me, ranks): (Rank, usize),
-        names: String,
-        recover: bool,
-    ) -> Result<Self, ScopeError> {
-        let word = wire::encode(&(recover, names));
+    pub(super) fn new((me, ranks): (Rank, usize), names: &str) -> Result<Self, ScopeError> {
+        let word = wire::encode(&names);
         let word = word.map_err(CommError::unsendable(me, "which tasks it has registered"))?;
         Ok(Self {
             word,
@@ -53,16 +49,16 @@ impl Introductions {
         })
     }
 
-    /// The message in what a rank has sent, if there is one behind its word.
+    /// The message in what a rank has sent, behind its word if that stands before it.
     pub(super) fn hear<'a>(
         &mut self,
         me: Rank,
         from: Rank,
         bytes: &'a [u8],
-    ) -> Result<Option<&'a [u8]>, ScopeError> {
+    ) -> Result<&'a [u8], ScopeError> {
         let heard = self.heard.get_mut(from.index());
         if heard.is_none_or(|heard| std::mem::replace(heard, true)) {
-            return Ok(Some(bytes));
+            return Ok(bytes);
         }
         let split = bytes.split_at_checked(4).and_then(|(length, rest)| {
             let length = u32::from_le_bytes(length.try_into().ok()?);
@@ -73,7 +69,7 @@ impl Introductions {
             return Err(CommError::Malformed { from, what }.into());
         };
         self.compare(me, from, word)?;
-        Ok((!message.is_empty()).then_some(message))
+        Ok(message)
     }
 
     /// Whether a rank says the same as this one.
@@ -82,21 +78,13 @@ impl Introductions {
             return Ok(());
         }
         let read = |bytes: &[u8]| {
-            wire::decode::<(bool, String)>(bytes)
-                .map_err(|what| CommError::Malformed { from, what })
+            wire::decode::<String>(bytes).map_err(|what| CommError::Malformed { from, what })
         };
-        let ((recovers, ours), (_, theirs)) = (read(&self.word)?, read(bytes)?);
-        let (rank, other) = (me, from);
-        Err(if ours == theirs {
-            let ours = recovers;
-            ScopeError::Options { rank, other, ours }
-        } else {
-            ScopeError::Registries {
-                rank,
-                other,
-                ours,
-                theirs,
-            }
+        Err(ScopeError::Registries {
+            rank: me,
+            other: from,
+            ours: read(&self.word)?,
+            theirs: read(bytes)?,
         })
     }
 }

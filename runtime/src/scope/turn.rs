@@ -1,33 +1,35 @@
-//! A turn of the main thread: messages, decisions, and then a batch of tasks or a nap.
+//! A turn of the main thread: it reads messages, lets the scheduler decide, and then runs a batch of
+//! tasks or backs off.
 
 use std::time::Duration;
 
-use super::hands::{Frame, Hand};
+use super::workers::{Frame, WorkerHandle};
 use super::{Scope, ScopeError};
 use crate::comm::{CommError, Rank};
-use crate::parcel::{self, Cargo, Outcome, Parcel, Receipt};
+use crate::payload::{self, EncodedResult, EncodedTask, Payload, TaskResult};
 use crate::scheduler::GroupId;
-use crate::scheduler::message::Message;
+use crate::scheduler::message::SchedulerMessage;
 use crate::sync::let_others;
 use crate::trace::What;
 use crate::wire;
 
 /// Longest time an idle rank sleeps before it looks around again.
-const NAP: Duration = Duration::from_micros(200);
+const LONGEST_BACK_OFF: Duration = Duration::from_micros(200);
 /// And the shortest.
-const SHORTEST_NAP: Duration = Duration::from_nanos(500);
+const SHORTEST_BACK_OFF: Duration = Duration::from_nanos(500);
 
-/// The same while its own workers are busy: their reports do not wake it.
-const SHORT_NAP: Duration = Duration::from_micros(10);
-/// For so long after something was done it lets others run instead: what its workers do ends soon, or they would have been split.
+/// Time for which it sleeps while its own workers are busy, whose reports do not wake it.
+const BUSY_BACK_OFF: Duration = Duration::from_micros(10);
+/// For so long after something was done it lets others run instead: what its workers do ends soon,
+/// or they would have been split.
 const SOON: Duration = Duration::from_micros(500);
 
 impl<E: ?Sized + Sync> Scope<'_, E> {
-    /// One round: messages, what other workers left, decisions, and a batch of tasks or a nap. This thread
-    /// runs only tasks within that group; `nested`: for a task that waits.
+    /// One round: messages, what other workers left, decisions, and a batch of tasks or a back-off.
+    /// This thread runs only tasks within that group; `nested`: for a task that waits.
     pub(super) fn turn(&mut self, within: Option<GroupId>, nested: bool) -> Result<(), ScopeError> {
         let mut progress = self.receive()?;
-        if !self.hands.is_empty() {
+        if !self.workers.is_empty() {
             while let Ok(report) = self.reports.try_recv() {
                 self.hear(report)?;
                 progress = true;
@@ -38,7 +40,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             self.note_pool(now);
         }
         self.scheduler.tick(now);
-        let anybody_busy = self.current.is_some() || self.hands.iter().any(Hand::is_busy);
+        let anybody_busy = self.current.is_some() || self.workers.iter().any(WorkerHandle::is_busy);
         if anybody_busy && self.scheduler.wants_split(now) {
             self.ask_for_splits();
         }
@@ -54,7 +56,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         }
         self.look_for_work(now, within);
         // In the tree of waves none leaves before those above it know the end, and tell it.
-        if self.kept.is_none() && !self.scheduler.may_leave() {
+        if !self.scheduler.may_leave() {
             let near = self.scheduler.near();
             if let Some(rank) = near.into_iter().find(|&rank| self.comm.has_left(rank)) {
                 return Err(ScopeError::Absent { rank });
@@ -64,12 +66,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
             return Err(ScopeError::Stuck(who));
         }
         self.flush()?;
-        // The last to look for work may have found that there is none: who waits for that does not nap.
+        // The last to look for work may have found that there is none: a join that waits for that
+        // does not back off.
         progress |= within.is_some_and(|group| self.scheduler.is_group_exhausted(group));
         if progress {
             self.watch.moved = now;
         } else if !self.scheduler.may_leave() {
-            let busy = self.hands.iter().any(Hand::is_busy);
+            let busy = self.workers.iter().any(WorkerHandle::is_busy);
             if !busy && !nested && self.pass_time()? {
                 return Ok(());
             }
@@ -79,12 +82,13 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 if now.saturating_sub(self.watch.moved) < SOON {
                     let_others();
                 } else {
-                    self.comm.wait(SHORT_NAP)?;
+                    self.comm.wait(BUSY_BACK_OFF)?;
                 }
             } else {
                 let deadline = self.scheduler.next_deadline(now);
-                let nap = deadline.map_or(NAP, |at| at.saturating_sub(now));
-                self.comm.wait(nap.clamp(SHORTEST_NAP, NAP))?;
+                let back_off = deadline.map_or(LONGEST_BACK_OFF, |at| at.saturating_sub(now));
+                self.comm
+                    .wait(back_off.clamp(SHORTEST_BACK_OFF, LONGEST_BACK_OFF))?;
             }
         }
         Ok(())
@@ -92,20 +96,20 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
 
     /// Somebody here has nothing to do: asks for something that he may run.
     pub(super) fn look_for_work(&mut self, now: Duration, within: Option<GroupId>) {
-        let restless = self.hands.iter().any(|hand| hand.frames.is_empty());
+        let restless = self.workers.iter().any(|handle| handle.frames.is_empty());
         if restless {
             self.scheduler.idle(now, None);
         } else if self.works {
             self.scheduler.idle(now, within);
         } else {
             // Those that wait in a join of a task's group may need what others have of it.
-            let waits = |hand: &Hand<E>| match hand.frames.last() {
-                Some(Frame::WaitsIn(line)) => Some(line.group()),
+            let waits = |handle: &WorkerHandle<E>| match handle.frames.last() {
+                Some(Frame::WaitsIn(ancestry)) => Some(ancestry.group()),
                 _ => None,
             };
             self.turn = self.turn.wrapping_add(1);
-            let from = self.turn % self.hands.len().max(1);
-            let (before, after) = self.hands.split_at(from);
+            let from = self.turn % self.workers.len().max(1);
+            let (before, after) = self.workers.split_at(from);
             match after.iter().chain(before).find_map(waits) {
                 Some(group) => self.scheduler.idle(now, Some(group)),
                 None => self.scheduler.settle(),
@@ -121,15 +125,17 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         while let Some(message) = self.comm.try_recv(self.tag)? {
             let from = message.from;
             let rank = self.comm.rank();
-            let Some(bytes) = self.introductions.hear(rank, from, &message.bytes)? else {
-                continue;
-            };
+            let bytes = self.introductions.hear(rank, from, &message.bytes)?;
             let malformed = |what: String| CommError::Malformed { from, what };
-            let message: Message<Parcel, Receipt> = wire::decode(bytes).map_err(malformed)?;
-            let message = parcel::unpack(message, self.registry, rank).map_err(malformed)?;
-            requests += u32::from(matches!(message, Message::StealRequest(_)));
+            let message: SchedulerMessage<EncodedTask, EncodedResult> =
+                wire::decode(bytes).map_err(malformed)?;
+            let message = payload::unpack(message, self.registry, rank).map_err(malformed)?;
+            requests += u32::from(matches!(message, SchedulerMessage::StealRequest(_)));
             progress |= self.sees(from, &message);
-            let cancels = matches!(message, Message::Cancel(..) | Message::CancelLease(_));
+            let cancels = matches!(
+                message,
+                SchedulerMessage::Cancel(..) | SchedulerMessage::CancelLease(_)
+            );
             let now = self.comm.now();
             self.scheduler
                 .receive(from, message, now)
@@ -145,36 +151,30 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
         if let Some(now) = silent_until {
             self.note_deafness(now, requests);
         }
-        if self.kept.is_some() {
-            for rank in self.comm.deaths() {
-                // What it was just lent is kept as it is sent.
-                self.flush()?;
-                self.note(What::Died { rank: rank.0 });
-                self.scheduler.lose(rank);
-                // Some of what is ahead of workers may be of its leases.
-                self.take_back();
-                self.run_again()?;
-            }
-        }
         Ok(progress)
     }
 
     /// Looks at a message before the scheduler gets it; true if it is more than idle talk.
-    pub(super) fn sees(&mut self, from: Rank, message: &Message<Cargo<E>, Outcome>) -> bool {
+    pub(super) fn sees(
+        &mut self,
+        from: Rank,
+        message: &SchedulerMessage<Payload<E>, TaskResult>,
+    ) -> bool {
         match message {
-            Message::StealRequest(within) => {
+            SchedulerMessage::StealRequest(within) => {
                 // Split now what runs here, or the thief gets nothing.
                 if self.scheduler.wants_split_on_request()
-                    && let Some(mut job) = self.current.take()
+                    && let Some(mut running) = self.current.take()
                 {
-                    if within.is_none_or(|group| job.badge.ticket.line().is_within(group)) {
-                        self.split_job(&mut job);
+                    let ancestry = running.0.ancestry();
+                    if within.is_none_or(|group| ancestry.is_within(group)) {
+                        self.split_off(&mut running);
                     }
-                    self.current = Some(job);
+                    self.current = Some(running);
                 }
                 false
             }
-            Message::StealAnswer(bundles) => {
+            SchedulerMessage::StealAnswer(bundles) => {
                 let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
                 self.note(What::Answered {
                     victim: from.0,
@@ -182,7 +182,7 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 tasks > 0
             }
-            Message::Gift(bundles) => {
+            SchedulerMessage::Gift(bundles) => {
                 let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
                 self.note(What::Got {
                     victim: from.0,
@@ -190,74 +190,30 @@ impl<E: ?Sized + Sync> Scope<'_, E> {
                 });
                 true
             }
-            Message::Returned { lease, .. } => {
-                if let Some(kept) = &mut self.kept {
-                    kept.remove(lease);
-                }
-                true
-            }
-            Message::Report(_, _, results) => !results.is_empty(),
-            Message::Wave(_) | Message::Lifeline(_) => false,
+            SchedulerMessage::Report(_, _, results) => !results.is_empty(),
+            SchedulerMessage::Wave(_) | SchedulerMessage::Lifeline(_) => false,
             _ => true,
         }
-    }
-
-    /// Takes back what dead ranks had.
-    pub(super) fn run_again(&mut self) -> Result<(), ScopeError> {
-        while let Some(lease) = self.scheduler.rerun() {
-            let kept = self.kept.as_mut().and_then(|kept| kept.remove(&lease));
-            let Some((home, parcels)) = kept else {
-                continue;
-            };
-            let rank = self.comm.rank();
-            let tasks = parcels
-                .into_iter()
-                .map(|parcel| parcel::open(parcel, self.registry, rank))
-                .collect::<Result<_, _>>()
-                .map_err(|what| CommError::Malformed { from: rank, what })?;
-            self.scheduler.restore(lease, home, tasks);
-        }
-        Ok(())
-    }
-
-    /// Tells those beside this rank in the tree of the end, in which ranks that survive deaths send nothing, what it knows.
-    pub(super) fn introduce(&mut self) -> Result<(), ScopeError> {
-        let near = self.scheduler.near();
-        for to in near {
-            if let Some(word) = self.introductions.before(to) {
-                self.report.bytes += word.len() as u64;
-                self.comm.send(to, self.tag, word)?;
-            }
-        }
-        Ok(())
     }
 
     /// Sends what the scheduler wants sent.
     pub(super) fn flush(&mut self) -> Result<(), ScopeError> {
         while let Some((to, message)) = self.scheduler.outgoing() {
             let rank = self.comm.rank();
-            let message = parcel::pack(message, self.registry, rank, self.longest[1]);
+            let message = payload::pack(message, self.registry, rank, self.longest[1]);
             match &message {
-                Message::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
-                Message::StealAnswer(bundles) | Message::Gift(bundles) => {
+                SchedulerMessage::StealRequest(_) => self.note(What::Asked { victim: to.0 }),
+                SchedulerMessage::StealAnswer(bundles) | SchedulerMessage::Gift(bundles) => {
                     let tasks = bundles.iter().map(|b| b.tasks.len() as u32).sum();
                     let thief = to.0;
                     self.note(match &message {
-                        Message::Gift(_) => What::Gifted { thief, tasks },
+                        SchedulerMessage::Gift(_) => What::Gifted { thief, tasks },
                         _ => What::Gave { thief, tasks },
                     });
-                    if let Some(kept) = &mut self.kept {
-                        kept.extend(bundles.iter().map(|b| (b.lease, (b.home, b.tasks.clone()))));
-                    }
                 }
-                Message::Results(results) => {
+                SchedulerMessage::Results(results) => {
                     let count = results.len() as u32;
                     self.note(What::Results { to: to.0, count });
-                }
-                Message::Revoked(lease) => {
-                    if let Some(kept) = &mut self.kept {
-                        kept.remove(lease);
-                    }
                 }
                 _ => {}
             }

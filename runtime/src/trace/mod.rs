@@ -1,15 +1,15 @@
 //! What happened in a scope, event by event, so that a user can see why a program did not scale.
 //!
-//! Counts say how much was stolen; they do not say that 63 ranks waited for the last task of the 64th.
-//! Each rank fills a [`Recorder`]; the [`Trace`]s of all ranks are read by [`Analysis`], which puts causes
-//! to idle time, and by people, in the pictures that [`write_perfetto`] makes.
+//! Counts say how much was stolen; they do not say that 63 ranks waited for the last task of the
+//! 64th. Each rank fills a [`Recorder`]; the [`Trace`]s of all ranks are read by [`Analysis`],
+//! which puts causes to idle time, and by people, in the pictures that [`write_perfetto`] makes.
 //!
-//! A scope is a part of a program. What its ranks did outside, and in all scopes, is on their [`Timeline`]s,
-//! which [`write_timelines`] draws.
+//! A scope is a part of a program. What its ranks did outside, and in all scopes, is on their
+//! [`Timeline`]s, which [`write_timelines`] draws.
 //!
-//! Clocks are assumed to agree: they do in virtual time and between threads of one process. Traces of
-//! processes whose clocks differ must be brought to one clock first, or times between ranks mean nothing:
-//! [`Timeline::align`] does so, by what [`read_clocks`](crate::comm::read_clocks) found.
+//! Clocks are assumed to agree: they do in virtual time and between threads of one process. Traces
+//! of processes whose clocks differ must be brought to one clock first, or times between ranks mean
+//! nothing: [`Timeline::align`] does so, by what [`read_clocks`](crate::comm::read_clocks) found.
 
 mod analysis;
 mod perfetto;
@@ -44,8 +44,8 @@ pub struct Event {
 /// What can happen on a rank in a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
-    /// A worker takes a task up, or up again; its slices are not told apart. Within another task of the
-    /// same worker if that one waits in a join.
+    /// A worker takes a task up, or up again; its slices are not told apart. Within another task of
+    /// the same worker if that one waits in a join.
     TaskBegin {
         /// Which of the rank's workers.
         worker: u16,
@@ -63,8 +63,8 @@ pub enum What {
         /// Units of work charged since it was taken up; the largest number stands for more as well.
         units: u32,
     },
-    /// The task that a worker runs begins to wait in a join of a group that it made. What the worker runs
-    /// until that ends is within it.
+    /// The task that a worker runs begins to wait in a join of a group that it made. What the
+    /// worker runs until that ends is within it.
     WaitBegin {
         /// Which of the rank's workers.
         worker: u16,
@@ -121,7 +121,7 @@ pub enum What {
         /// How long, in µs; until the time of this event. What was read then comes after it.
         us: u32,
     },
-    /// So many tasks are in the rank's pool: now and then, when that has changed.
+    /// The rank's pool holds this many tasks: noted now and then, when that has changed.
     Pool {
         /// How many.
         tasks: u32,
@@ -155,11 +155,6 @@ pub enum What {
     ScopeEnd,
     /// The rank learns that the whole scope is exhausted.
     Dry,
-    /// The rank learns that another one died.
-    Died {
-        /// The dead one.
-        rank: u32,
-    },
 }
 
 /// What a trace tells of a task beside its kind; see [`Task::detail`](crate::Task::detail).
@@ -167,7 +162,8 @@ pub enum What {
 pub struct Detail {
     /// How deep it is in the problem: 0 for one that a body forked, more for pieces of it.
     pub depth: u16,
-    /// What it is about, as two numbers of the program's own; [`Detail::NOTHING`] if it does not say.
+    /// What it is about, as two numbers of the program's own; [`Detail::NOTHING`] if it does not
+    /// say.
     pub of: [u32; 2],
 }
 
@@ -194,7 +190,8 @@ pub struct Trace {
     pub workers: usize,
     /// Names of the kinds of task, by number.
     pub kinds: Vec<String>,
-    /// What happened, in the order of time; what happened at the same time, in the order it was recorded.
+    /// What happened, in the order of time; what happened at the same time, in the order it was
+    /// recorded.
     pub events: Vec<Event>,
     /// Events that found no room: the last ones.
     pub dropped: u64,
@@ -204,7 +201,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The same trace, recorded under that policy.
+    /// Adds the policy under which the trace was recorded.
     #[must_use]
     pub fn under(mut self, policy: &Policy) -> Self {
         self.sharing = Some(policy.into());

@@ -1,7 +1,7 @@
 //! Traces as pictures: the JSON trace-event format, which <https://ui.perfetto.dev> opens.
 //!
-//! Every rank is a process with a track for its main thread, one for each worker and one for messages. The
-//! bytes depend on the traces only, so that pictures of virtual time can be compared.
+//! Every rank is a process with a track for its main thread, one for each worker and one for
+//! messages. The bytes depend on the traces only, so that pictures of virtual time can be compared.
 
 mod timelines;
 
@@ -12,22 +12,24 @@ use std::io::{self, Write};
 pub use self::timelines::write_timelines;
 use super::{Detail, Event, Trace, What};
 
-/// The track of the main thread, where the body runs. Numbers start at 1: viewers take thread 0 of process 0 for the idle loop.
+/// The track of the main thread, where the body runs. Numbers start at 1: viewers take thread 0 of
+/// process 0 for the idle loop.
 const BODY: usize = 1;
 /// The track of worker 0.
 const WORKERS: usize = 2;
 
 /// Writes the traces of a scope's ranks for a viewer of traces.
 ///
-/// Tasks are slices named after their kind; where one waited in a join is a slice in it, and what its
-/// worker ran meanwhile a slice in that. Waits of the body are slices too. Arrows lead from a thief that
-/// asked to the rank that it asked, and from a victim that gave tasks to the thief that got them; splits,
-/// refusals, results, fetches and ends are marks; counters show how many workers are busy and how many tasks
-/// are in the pool. A slice among the messages shows where a task kept its rank from reading any. Times are
-/// in µs, to the ns. What has not ended ends with the trace. Give it a buffered writer.
+/// Tasks are slices named after their kind; where one waited in a join is a slice in it, and what
+/// its worker ran meanwhile a slice in that. Waits of the body are slices too. Arrows lead from a
+/// thief that asked to the rank that it asked, and from a victim that gave tasks to the thief that
+/// got them; splits, refusals, results, fetches and ends are marks; counters show how many workers
+/// are busy and how many tasks are in the pool. A slice among the messages shows where a task kept
+/// its rank from reading any. Times are in µs, to the ns. What has not ended ends with the trace.
+/// Give it a buffered writer.
 ///
 /// # Errors
-/// Those of writing.
+/// Fails if `out` cannot be written to.
 pub fn write_perfetto(traces: &[Trace], out: &mut impl Write) -> io::Result<()> {
     let arrows = Arrows::of(traces, &mut 1);
     out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
@@ -110,15 +112,15 @@ impl End {
     }
 }
 
-/// Which begin of an arrow belongs to which end: between two ranks messages of a stream keep their order, so
-/// the n-th is the n-th.
+/// Which begin of an arrow belongs to which end: between two ranks messages of a stream keep their
+/// order, so the n-th is the n-th.
 struct Arrows {
     /// By sender and receiver: number of the first arrow, and how many have both ends.
     pairs: BTreeMap<(Stream, u32, u32), (u64, u64)>,
 }
 
 impl Arrows {
-    /// Those of a scope, numbered from `next` on.
+    /// Finds the arrows of a scope, numbered from `next` on.
     fn of<'a>(traces: impl IntoIterator<Item = &'a Trace>, next: &mut u64) -> Self {
         let mut pairs: BTreeMap<_, (u64, u64)> = BTreeMap::new();
         for trace in traces {
@@ -284,7 +286,8 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
         // Slices open on each track; arrows so far to and from each rank.
         let mut open = vec![Vec::new(); messages];
         let mut counts = Counts::default();
-        // How many are busy is written when time goes on: tasks that follow each other leave no dent.
+        // How many are busy is written when time goes on: tasks that follow each other leave no
+        // dent.
         let (mut busy, mut busy_written) = (0, None);
         let mut pool = 0;
         let events = trace.in_order();
@@ -421,9 +424,6 @@ impl<'a, 'b, W: Write> RankWriter<'a, 'b, W> {
                 }
                 What::Cancelled => self.mark(messages, at, format_args!("cancelled"))?,
                 What::Dry => self.mark(messages, at, format_args!("dry"))?,
-                What::Died { rank: dead } => {
-                    self.mark(messages, at, format_args!("rank {dead} died"))?;
-                }
             }
             if event.what.is_of_messages(self.workers) {
                 messages_at = at;

@@ -1,8 +1,9 @@
-//! Recording: cheap enough to be left on, free of charge when off, and never more than was asked for.
+//! Recording: cheap enough to be left on, free of charge when off, and never more than was asked
+//! for.
 //!
-//! A recorder that is full keeps the oldest events, for a whole beginning can be understood and an end
-//! without its beginning cannot. Pairs stay pairs: room for an end is set aside when its begin is kept,
-//! and the end of a begin that was dropped is dropped too.
+//! A recorder that is full keeps the oldest events, for a whole beginning can be understood and an
+//! end without its beginning cannot. Pairs stay pairs: room for an end is set aside when its begin
+//! is kept, and the end of a begin that was dropped is dropped too.
 
 use std::time::Duration;
 
@@ -64,7 +65,8 @@ impl Recorder {
         Self::default()
     }
 
-    /// Records at most so many events, of 24 bytes each; memory is taken as they come. None: it only counts.
+    /// Records at most so many events, of 24 bytes each; memory is taken as they come. None: it
+    /// only counts.
     #[must_use]
     pub fn with_capacity(events: usize) -> Self {
         Self {
@@ -83,8 +85,8 @@ impl Recorder {
 
     /// Takes down what happened, and when on the rank's clock; one branch if it is off.
     ///
-    /// Workers may report late: only the events of one worker, and those of the rank itself, must each come
-    /// in the order of time.
+    /// Workers may report late: only the events of one worker, and those of the rank itself, must
+    /// each come in the order of time.
     #[inline]
     pub fn record(&mut self, at: Duration, what: What) {
         if self.is_on() {
@@ -92,7 +94,8 @@ impl Recorder {
         }
     }
 
-    /// Takes over what another recorder of the same rank holds, a worker's own; the capacities add up.
+    /// Takes over what another recorder of the same rank holds, a worker's own; the capacities add
+    /// up.
     pub fn append(&mut self, other: Self) {
         self.on |= other.on;
         self.capacity += other.capacity;
@@ -109,7 +112,8 @@ impl Recorder {
         }
     }
 
-    /// What was recorded on this rank, with so many workers; `kinds` are the names of tasks by number.
+    /// What was recorded on this rank, with so many workers; `kinds` are the names of tasks by
+    /// number.
     #[must_use]
     pub fn into_trace(mut self, rank: Rank, workers: usize, kinds: Vec<String>) -> Trace {
         // Stable: what happened on a worker at one time keeps its order.
@@ -160,8 +164,8 @@ impl Recorder {
         }
     }
 
-    /// Whether this many more events fit beside those that are owed; if not, it is full for good: what is
-    /// kept has no holes.
+    /// Whether this many more events fit beside those that are owed; if not, it is full for good:
+    /// what is kept has no holes.
     fn has_room(&mut self, events: usize) -> bool {
         self.full |= self.events.len() + self.owed + events > self.capacity;
         !self.full

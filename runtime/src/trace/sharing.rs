@@ -1,5 +1,5 @@
-//! What a trace knows of the policy it was recorded under: advice that blames a task for what the policy
-//! does would lead its reader astray.
+//! What a trace knows of the policy it was recorded under: advice that blames a task for what the
+//! policy does would lead its reader astray.
 
 use std::time::Duration;
 

@@ -1,16 +1,16 @@
 //! What a rank did over a whole program, in scopes and outside of them, within a bounded memory.
 //!
-//! A [`Timeline`] holds spans of the rank's main thread (phases, waits), samples of counters, and the traces
-//! of scopes. As in a [`Recorder`](super::Recorder) what comes first is kept: once it is full, everything
-//! later is dropped and counted, so that what is kept has no holes.
+//! A [`Timeline`] holds spans of the rank's main thread (phases, waits), samples of counters, and
+//! the traces of scopes. As in a [`Recorder`](super::Recorder) what comes first is kept: once it is
+//! full, everything later is dropped and counted, so that what is kept has no holes.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Event, Trace};
 use crate::comm::{ClockMap, Rank};
 
-/// A stretch of time of a rank's main thread. Spans of a rank nest: two of them are apart, or one is within
-/// the other.
+/// A stretch of time of a rank's main thread. Spans of a rank nest: two of them are apart, or one
+/// is within the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// When it began, in ns on the rank's clock.
@@ -58,7 +58,8 @@ pub struct Timeline {
     pub spans: Vec<Span>,
     /// Values of the counters, each in the order of time.
     pub samples: Vec<Sample>,
-    /// Scopes, each with a number that is the same on all ranks: arrows lead between traces of equal number.
+    /// Scopes, each with a number that is the same on all ranks: arrows lead between traces of
+    /// equal number.
     pub scopes: Vec<(u64, Trace)>,
     /// Events that found no room: spans and samples. Those of scopes are in their traces.
     pub dropped: u64,
@@ -76,8 +77,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// An empty one, with room for so many events: spans, samples, and events of scopes, of 24 bytes each;
-    /// memory is taken as they come.
+    /// An empty one, with room for so many events: spans, samples, and events of scopes, of 24
+    /// bytes each; memory is taken as they come.
     #[must_use]
     pub fn new(rank: Rank, kinds: Vec<SpanKind>, counters: Vec<String>, room: usize) -> Self {
         Self {
@@ -98,16 +99,16 @@ impl Timeline {
         }
     }
 
-    /// Sets room aside, if there is any, for so many spans and samples that will frame what comes before
-    /// them: those of [`Self::frame`] and [`Self::frame_sample`].
+    /// Sets room aside, if there is any, for so many spans and samples that will frame what comes
+    /// before them: those of [`Self::frame`] and [`Self::frame_sample`].
     pub fn owe(&mut self, events: usize) {
         if self.has_room(events) {
             self.owed += events;
         }
     }
 
-    /// Room for the next scope's [`ScopeOptions::trace`](crate::ScopeOptions::trace): half of what there is,
-    /// set aside until [`Self::add_scope`]. The other half is for what happens around it.
+    /// Room for the next scope's [`ScopeOptions::trace`](crate::ScopeOptions::trace): half of what
+    /// there is, set aside until [`Self::add_scope`]. The other half is for what happens around it.
     pub fn lend(&mut self) -> usize {
         self.lent = if self.full { 0 } else { self.free() / 2 };
         self.lent
@@ -163,8 +164,8 @@ impl Timeline {
         scopes.fold(self.dropped, u64::saturating_add)
     }
 
-    /// The numbers of the first and the last scope that are whole on all ranks, with what happened around them; `None` if none is.
-    /// Numbers ascend.
+    /// The numbers of the first and the last scope that are whole on all ranks, with what happened
+    /// around them; `None` if none is. Numbers ascend.
     #[must_use]
     pub fn whole(timelines: &[Self]) -> Option<(u64, u64)> {
         let (mut first, mut last) = (0, u64::MAX);
@@ -323,7 +324,8 @@ mod tests {
         let whole = |timelines: &[Timeline]| Timeline::whole(timelines);
         let ample = take(1000, 9, 10, 2);
         assert_eq!(whole(std::slice::from_ref(&ample)), Some((1, 9)));
-        // 100, 88, ... events find room, of which a scope gets half: the eighth gets eight, and needs ten.
+        // 100, 88, ... events find room, of which a scope gets half: the eighth gets eight, and
+        // needs ten.
         let tight = take(100, 9, 10, 2);
         let lost = tight.scopes.iter().find(|(_, trace)| trace.dropped > 0);
         let lost = lost.unwrap().0;

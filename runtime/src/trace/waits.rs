@@ -1,12 +1,12 @@
-//! Waits for messages outside of scopes, seen from outside: a [`Comm`] that passes everything on and takes
-//! down how long [`Comm::recv_from`] took.
+//! Waits for messages outside of scopes, seen from outside: a [`Comm`] that passes everything on
+//! and takes down how long [`Comm::recv_from`] took.
 //!
-//! All collectives and exchanges of a data-parallel phase are built on that one call, so nothing in them
-//! has to know of traces, and without one nothing is in between.
+//! All collectives and exchanges of a data-parallel phase are built on that one call, so nothing in
+//! them has to know of traces, and without one nothing is in between.
 
 use std::time::Duration;
 
-use crate::comm::{Comm, CommError, Message, Rank, Tag};
+use crate::comm::{Comm, CommError, CommWrapper, Rank, Tag};
 
 /// A [`Comm`] that tells of waits for a message of a certain rank.
 pub struct Watched<'a> {
@@ -22,7 +22,8 @@ impl std::fmt::Debug for Watched<'_> {
 }
 
 impl<'a> Watched<'a> {
-    /// Tells `told` of every wait: the messages' tag, the rank that was waited for, when it began and ended.
+    /// Tells `told` of every wait: the messages' tag, the rank that was waited for, when it began
+    /// and ended.
     pub fn new(
         comm: &'a mut dyn Comm,
         told: &'a mut dyn FnMut(Tag, Rank, Duration, Duration),
@@ -31,75 +32,19 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Comm for Watched<'_> {
-    fn rank(&self) -> Rank {
-        self.comm.rank()
+impl CommWrapper for Watched<'_> {
+    fn inner(&self) -> &dyn Comm {
+        self.comm
     }
 
-    fn size(&self) -> usize {
-        self.comm.size()
+    fn inner_mut(&mut self) -> &mut dyn Comm {
+        self.comm
     }
 
-    fn now(&self) -> Duration {
-        self.comm.now()
-    }
-
-    fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
-        self.comm.send(to, tag, bytes)
-    }
-
-    fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
-        self.comm.try_recv(tag)
-    }
-
-    fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError> {
+    fn wrapped_recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError> {
         let begin = self.comm.now();
         let received = self.comm.recv_from(from, tag);
         (self.told)(tag, from, begin, self.comm.now());
         received
-    }
-
-    fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
-        self.comm.wait(at_most)
-    }
-
-    fn close(&mut self, tag: Tag) {
-        self.comm.close(tag);
-    }
-
-    fn reopen(&mut self, tag: Tag) {
-        self.comm.reopen(tag);
-    }
-
-    fn next_epoch(&mut self) -> u32 {
-        self.comm.next_epoch()
-    }
-
-    fn node_of(&self, rank: Rank) -> u32 {
-        self.comm.node_of(rank)
-    }
-
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        self.comm.tolerate_deaths(tolerate);
-    }
-
-    fn deaths(&mut self) -> Vec<Rank> {
-        self.comm.deaths()
-    }
-
-    fn has_left(&self, rank: Rank) -> bool {
-        self.comm.has_left(rank)
-    }
-
-    fn compute(&mut self, units: u64, took: Duration) -> Duration {
-        self.comm.compute(units, took)
-    }
-
-    fn has_threads(&self) -> bool {
-        self.comm.has_threads()
-    }
-
-    fn abort(&mut self, reason: &str) {
-        self.comm.abort(reason);
     }
 }

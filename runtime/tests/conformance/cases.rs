@@ -1,7 +1,7 @@
 //! What every driver must do, as programs that every rank runs.
 //!
-//! `main.rs` runs them on the drivers of this crate, `weft-mpi` runs them under `mpirun`. A case ends on
-//! every rank, or panics.
+//! `main.rs` runs them on the drivers of this crate, `weft-mpi` runs them under `mpirun`. A case
+//! ends on every rank, or panics.
 
 use std::time::Duration;
 
@@ -203,7 +203,7 @@ fn exchange(comm: &mut dyn Comm) {
 /// What was sent before is taken, by sender and in order, whoever has sent how often.
 fn take_sent(comm: &mut dyn Comm) {
     let (me, size) = (comm.rank().0, comm.size() as u32);
-    // Rank r sends r letters to the next, and one to itself.
+    // Rank r sends r messages to the next, and one to itself.
     let next = Rank((me + 1) % size);
     let mut to = vec![Rank(me)];
     to.extend((0..me).map(|_| next));

@@ -1,9 +1,9 @@
-//! One behaviour on every driver: the suite that a new driver has to pass. The cases that any driver can run
-//! are in `cases.rs`; those about ranks that panic need ranks that are threads of the test.
+//! One behaviour on every driver: the suite that a new driver has to pass. The cases that any
+//! driver can run are in `cases.rs`; those about ranks that panic need ranks that are threads of
+//! the test.
 
 mod cases;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use weft_runtime::comm::threads::{self, LaunchError};
@@ -157,85 +157,12 @@ fn ranks_know_who_shares_their_node() {
 }
 
 #[test]
-fn whoever_tolerates_deaths_goes_on_without_a_rank_that_panicked() {
-    let died = |rank| Err(CommError::Died { rank: Rank(rank) });
-    let ended = AtomicUsize::new(0);
-    let body = |comm: &mut dyn Comm| {
-        comm.tolerate_deaths(true);
-        assert_eq!(comm.deaths(), []);
-        comm.barrier().unwrap();
-        if comm.rank() == Rank(2) {
-            comm.send(Rank(0), Tag(1), vec![7]).unwrap();
-            panic!("lost the thread");
-        }
-        if comm.rank() == Rank(0) {
-            // What it sent before it died still arrives.
-            assert_eq!(comm.recv_from(Rank(2), Tag(1)), Ok(vec![7]));
-        }
-        // Told to who waits for it, and to who waits for anything.
-        assert_eq!(comm.recv_from(Rank(2), Tag(1)).map(drop), died(2));
-        let mut dead = Vec::new();
-        while dead.is_empty() {
-            comm.wait(Duration::from_secs(1)).unwrap();
-            dead = comm.deaths();
-        }
-        assert_eq!(dead, [Rank(2)]);
-        assert_eq!(comm.deaths(), []);
-        comm.send(Rank(2), Tag(1), vec![]).unwrap();
-        let next = Rank([1, 3, 2, 0][comm.rank().index()]);
-        let last = Rank([3, 0, 2, 1][comm.rank().index()]);
-        comm.send(next, Tag(1), vec![8]).unwrap();
-        assert_eq!(comm.recv_from(last, Tag(1)), Ok(vec![8]));
-        comm.tolerate_deaths(false);
-        assert_eq!(comm.send(next, Tag(1), vec![9]), died(2));
-        assert_eq!(comm.try_recv(Tag(1)).map(drop), died(2));
-        assert_eq!(comm.wait(Duration::from_secs(1)), died(2));
-        ended.fetch_add(1, Ordering::Relaxed);
-    };
-    let expected = LaunchError::Panicked {
-        rank: Rank(2),
-        message: "lost the thread".to_owned(),
-    };
-    assert_eq!(threads::launch(4, body), Err(expected.clone()));
-    assert_eq!(ended.swap(0, Ordering::Relaxed), 3);
-    let options = VirtualOptions::default();
-    let error = virtual_time::launch(4, &options, body).unwrap_err();
-    assert_eq!((error, ended.into_inner()), (expected, 3));
-}
-
-#[test]
-fn whoever_does_not_tolerate_deaths_stops_when_a_rank_panicked() {
-    let body = |comm: &mut dyn Comm| {
-        if comm.rank() == Rank(1) {
-            comm.tolerate_deaths(true);
-            panic!("lost the thread");
-        }
-        // Each waits for another.
-        let died = CommError::Died { rank: Rank(1) };
-        let from = Rank((comm.rank().0 + 1) % 3);
-        assert_eq!(comm.recv_from(from, Tag(1)), Err(died.clone()));
-        assert_eq!(comm.barrier(), Err(died));
-    };
-    let expected = LaunchError::Panicked {
-        rank: Rank(1),
-        message: "lost the thread".to_owned(),
-    };
-    assert_eq!(threads::launch(3, body), Err(expected.clone()));
-    let options = VirtualOptions::default();
-    let error = virtual_time::launch(3, &options, body).unwrap_err();
-    assert_eq!(error, expected);
-}
-
-#[test]
-fn a_rank_that_returned_has_left_and_is_not_dead() {
+fn a_rank_that_returned_has_left() {
     let outcomes = on_drivers(2, |comm| {
-        comm.tolerate_deaths(true);
         if comm.rank() == Rank(0) {
             return Ok(vec![]);
         }
-        let outcome = comm.recv_from(Rank(0), Tag(1));
-        assert_eq!(comm.deaths(), []);
-        outcome
+        comm.recv_from(Rank(0), Tag(1))
     })
     .unwrap();
     let left = CommError::Left {

@@ -1,6 +1,7 @@
-//! Published blocks: read on every rank, fetched once, bounded, replaced, waited for without standing still.
+//! Published blocks: read on every rank, fetched once, bounded, replaced, waited for without
+//! standing still.
 
-use crate::common::{Ended, on_threads, on_virtual, rough, seeded, total, values};
+use crate::common::{Ended, on_threads, on_virtual, rough, seeded, threaded, total, values};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Rank;
 use weft_runtime::comm::virtual_time::{Link, Network, VirtualOptions};
@@ -72,10 +73,7 @@ fn a_block_is_fetched_once_by_each_rank_that_reads_it() {
     for seed in 0..16 {
         let ranks = 2 + 4 * seed as usize;
         let body = |s: &mut Scope<'_, ()>| read_all(s, 8, 3000);
-        let options = ScopeOptions {
-            recover: seed % 2 == 1,
-            ..seeded(seed)
-        };
+        let options = seeded(seed);
         let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body).results;
         let fetches = fetches(&ended);
         assert!(fetches.iter().all(|&n| n <= 8), "{fetches:?}");
@@ -89,26 +87,22 @@ fn a_block_is_fetched_once_by_each_rank_that_reads_it() {
         assert!(readers.len() > 1);
     }
     assert!(by_others > 0);
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (4, 1, false),
         (3, 3, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         let ended = on_threads(ranks, &options, &registry, || (), |s| read_all(s, 8, 3000));
         assert!(fetches(&ended).iter().all(|&n| n <= 8));
         values(ended);
     }
 }
 
-/// With room for two blocks and tasks that need two of many, some are fetched again; never one a task.
+/// With room for two blocks and tasks that need two of many, some are fetched again; never one a
+/// task.
 #[test]
 fn what_is_kept_is_bounded() {
     let registry = Registry::new().with::<Read>();
@@ -151,7 +145,7 @@ fn a_large_block_crosses_threads() {
 
 /// While blocks are under way, tasks that need none run.
 #[test]
-fn tasks_wait_aside_while_others_run() {
+fn tasks_are_blocked_while_others_run() {
     let registry = Registry::new().with::<Read>();
     // 1 MB takes 10 ms.
     let virtually = VirtualOptions {
@@ -234,23 +228,17 @@ fn newer_versions_replace_older_ones() {
         }
         Ok(())
     };
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (4, 2, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         values(on_threads(ranks, &options, &registry, || (), body));
     }
     for seed in 0..20 {
         let options = ScopeOptions {
-            recover: seed % 2 == 1,
             cache_bytes: 150 * (seed as usize % 3),
             ..seeded(seed)
         };
@@ -288,7 +276,8 @@ fn tasks_of_nested_and_rooted_groups_read_too() {
         let name = s.publish(3, 1, vec![2; 50])?;
         for group in [&own, &group] {
             for home in (0..s.size() as u32).map(Rank) {
-                // Of rooted groups only own ones: others may wait elsewhere, and not publish any more.
+                // Of rooted groups only own ones: others may wait elsewhere, and not publish any
+                // more.
                 if home == name.home || s.rank() == Rank(0) {
                     let needs = vec![BlockName { home, ..name }];
                     s.fork(group, ReadsBelow(Read { needs, units: 500 }))?;
@@ -300,19 +289,14 @@ fn tasks_of_nested_and_rooted_groups_read_too() {
         }
         Ok(())
     };
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 2, false),
         (3, 1, false),
         (3, 2, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         values(on_threads(ranks, &options, &registry, || (), body));
     }
     for seed in 0..20 {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Ended, on_threads, on_virtual, rough, seeded, total, values};
+use crate::common::{Ended, on_threads, on_virtual, rough, seeded, threaded, total, values};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::Rank;
-use weft_runtime::{Context, Registry, Scope, ScopeError, ScopeOptions, Step, Task};
+use weft_runtime::{Context, Registry, Scope, ScopeError, Step, Task};
 
 /// Looks for a number; the tasks that look for more of them than are left wait.
 #[derive(Clone, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ fn the_first_that_is_found_ends_the_search_everywhere() {
     let registry = Registry::new().with::<Search>();
     for (rooted, cancels) in [(false, false), (false, true), (true, false), (true, true)] {
         let body = |s: &mut Scope<'_, ()>| first_found(s, rooted, cancels);
-        for (ranks, workers, progress_thread) in [
+        for (ranks, options) in threaded([
             (1, 1, false),
             (2, 1, false),
             (4, 1, false),
@@ -103,21 +103,12 @@ fn the_first_that_is_found_ends_the_search_everywhere() {
             (1, 1, true),
             (3, 1, true),
             (2, 2, true),
-        ] {
-            let options = ScopeOptions {
-                workers,
-                progress_thread,
-                ..ScopeOptions::default()
-            };
+        ]) {
             let found = values(on_threads(ranks, &options, &registry, || (), body));
             assert_eq!(found.iter().sum::<u64>(), SPACE / 3);
         }
         for seed in 0..12 {
-            let options = ScopeOptions {
-                // Home hears of what is found before all that was stolen with it has ended only without.
-                recover: cancels && seed % 2 == 1,
-                ..seeded(seed)
-            };
+            let options = seeded(seed);
             let ranks = [1, 2, 3, 8, 23, 64][(seed / 2) as usize];
             let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body).results;
             check(
@@ -244,28 +235,19 @@ fn running_tasks_are_told_on_every_rank_and_other_groups_go_on() {
     let registry = Registry::new().with::<Endless>().with::<Search>();
     for (rooted, cancels) in [(false, false), (false, true), (true, false), (true, true)] {
         let body = |s: &mut Scope<'_, ()>| endless(s, rooted, cancels);
-        for (ranks, workers, progress_thread) in [
+        for (ranks, options) in threaded([
             (6, 1, false),
             (1, 7, false),
             (3, 3, false),
             (6, 1, true),
             (1, 7, true),
             (3, 3, true),
-        ] {
-            let options = ScopeOptions {
-                workers,
-                progress_thread,
-                ..ScopeOptions::default()
-            };
+        ]) {
             values(on_threads(ranks, &options, &registry, || (), body));
         }
         let mut told = BTreeSet::new();
         for seed in 0..10 {
-            let options = ScopeOptions {
-                // The body hears of nothing before all that was stolen with it has ended.
-                recover: cancels && seed % 2 == 1,
-                ..seeded(seed)
-            };
+            let options = seeded(seed);
             let ranks = 8 + 3 * seed as usize;
             let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body).results;
             told.extend(values(ended).concat());
@@ -300,28 +282,20 @@ fn a_cancelled_group_takes_nothing_more() {
         assert_eq!(s.join(&last)?, None);
         Ok(())
     };
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (4, 1, false),
         (2, 2, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         let ended = on_threads(ranks, &options, &registry, || (), body);
         assert!(total(&ended, |r| r.dropped) >= 6 * ranks as u64);
         values(ended);
     }
     for seed in 0..20 {
-        let options = ScopeOptions {
-            recover: seed % 2 == 1,
-            ..seeded(seed)
-        };
+        let options = seeded(seed);
         let ranks = 1 + 2 * seed as usize;
         values(on_virtual(ranks, &rough(seed), &options, &registry, || (), body).results);
     }

@@ -1,11 +1,12 @@
-//! What tests of scopes share: scopes on threads and in virtual time that end, if need be with an error.
+//! What tests of scopes share: scopes on threads and in virtual time that end, if need be with an
+//! error.
 
 #![allow(dead_code, reason = "no test uses all of it")]
 
 use std::time::Duration;
 
 use weft_runtime::comm::virtual_time::{self, Fault, Outcome, VirtualOptions};
-use weft_runtime::comm::{Comm, CommError, Message, Rank, Tag, threads};
+use weft_runtime::comm::{Comm, CommError, CommWrapper, threads};
 use weft_runtime::{Registry, Scope, ScopeError, ScopeOptions, ScopeReport, scope};
 
 pub(crate) type Ended<R> = Result<(R, ScopeReport), ScopeError>;
@@ -29,57 +30,20 @@ impl<'a> Limited<'a> {
     }
 }
 
-impl Comm for Limited<'_> {
-    fn rank(&self) -> Rank {
-        self.comm.rank()
+impl CommWrapper for Limited<'_> {
+    fn inner(&self) -> &dyn Comm {
+        self.comm
     }
-    fn size(&self) -> usize {
-        self.comm.size()
+
+    fn inner_mut(&mut self) -> &mut dyn Comm {
+        self.comm
     }
-    fn now(&self) -> Duration {
-        self.comm.now()
-    }
-    fn send(&mut self, to: Rank, tag: Tag, bytes: Vec<u8>) -> Result<(), CommError> {
-        self.comm.send(to, tag, bytes)
-    }
-    fn try_recv(&mut self, tag: Tag) -> Result<Option<Message>, CommError> {
-        self.comm.try_recv(tag)
-    }
-    fn recv_from(&mut self, from: Rank, tag: Tag) -> Result<Vec<u8>, CommError> {
-        self.comm.recv_from(from, tag)
-    }
-    fn wait(&mut self, at_most: Duration) -> Result<(), CommError> {
+
+    fn wrapped_wait(&mut self, at_most: Duration) -> Result<(), CommError> {
         if self.comm.now() > self.until {
             self.comm.abort("it hangs");
         }
         self.comm.wait(at_most)
-    }
-    fn close(&mut self, tag: Tag) {
-        self.comm.close(tag);
-    }
-    fn reopen(&mut self, tag: Tag) {
-        self.comm.reopen(tag);
-    }
-    fn next_epoch(&mut self) -> u32 {
-        self.comm.next_epoch()
-    }
-    fn node_of(&self, rank: Rank) -> u32 {
-        self.comm.node_of(rank)
-    }
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        self.comm.tolerate_deaths(tolerate);
-    }
-    fn deaths(&mut self) -> Vec<Rank> {
-        self.comm.deaths()
-    }
-    fn compute(&mut self, units: u64, took: Duration) -> Duration {
-        self.comm.compute(units, took)
-    }
-    fn has_threads(&self) -> bool {
-        self.comm.has_threads()
-    }
-    fn abort(&mut self, reason: &str) {
-        self.comm.abort(reason);
     }
 }
 
@@ -98,7 +62,7 @@ pub(crate) fn on_threads<E: Sync, R: Send>(
     .unwrap()
 }
 
-/// The same in virtual time.
+/// A scope on ranks in virtual time; what each gave.
 pub(crate) fn on_virtual<E: Sync, R: Send>(
     ranks: usize,
     virtually: &VirtualOptions,
@@ -150,4 +114,19 @@ pub(crate) fn total<R>(ended: &[Ended<R>], count: impl Fn(&ScopeReport) -> u64) 
 /// What the bodies gave.
 pub(crate) fn values<R: std::fmt::Debug>(ended: Vec<Ended<R>>) -> Vec<R> {
     ended.into_iter().map(|e| e.unwrap().0).collect()
+}
+
+/// Options for ranks that are threads, each with so many ranks: (ranks, workers of each, whether it
+/// has a progress thread beside them).
+pub(crate) fn threaded<const N: usize>(
+    cases: [(usize, usize, bool); N],
+) -> impl Iterator<Item = (usize, ScopeOptions)> {
+    cases.into_iter().map(|(ranks, workers, progress_thread)| {
+        let options = ScopeOptions {
+            workers,
+            progress_thread,
+            ..ScopeOptions::default()
+        };
+        (ranks, options)
+    })
 }

@@ -1,17 +1,14 @@
-//! Ranks that die: named to all others, or survived with every result of the living, once.
+//! Ranks that die: each is named to all others, and the scope ends there.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::common::{Ended, Limited, on_virtual, rough, seeded, total};
+use crate::common::{Limited, on_virtual, rough, seeded};
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::threads::{self, LaunchError};
-use weft_runtime::comm::virtual_time::{self, Fault, VirtualOptions};
+use weft_runtime::comm::virtual_time::Fault;
 use weft_runtime::comm::{CommError, Rank};
-use weft_runtime::{
-    Context, POLICIES, Policy, Registry, Scope, ScopeError, ScopeOptions, Split, Step, Task, scope,
-};
+use weft_runtime::{Context, Registry, Scope, ScopeError, ScopeOptions, Split, Step, Task, scope};
 
 /// Says every number of a range: by itself, by pieces, by children, by groups of its own.
 #[derive(Clone, Serialize, Deserialize)]
@@ -71,7 +68,7 @@ impl Task<()> for Say {
 
 const EACH: u64 = 600;
 
-/// Those of `homes` fork, into a group of all and one of their own; then there is another group.
+/// Lets the ranks in `homes` fork into a group of all and one of their own, twice.
 fn say(s: &mut Scope<'_, ()>, homes: &[u32]) -> Result<(), ScopeError> {
     let home = homes.contains(&s.rank().0);
     let base = u64::from(s.rank().0) * 10 * EACH;
@@ -111,151 +108,6 @@ fn death(rank: u32, at: u64, detection: u64) -> Fault {
     }
 }
 
-fn surviving(seed: u64, policy: Policy) -> ScopeOptions {
-    ScopeOptions {
-        recover: true,
-        policy,
-        ..seeded(seed)
-    }
-}
-
-/// All that live had what they forked.
-fn check(ended: &[Ended<()>], dead: &[u32], case: &str) {
-    for (rank, one) in (0..).zip(ended) {
-        match one {
-            Ok(_) => {}
-            Err(ScopeError::Comm(CommError::Died { rank: who })) => {
-                assert!(
-                    dead.contains(&rank) && who.0 == rank,
-                    "{case}: rank {rank}: {who:?}"
-                );
-            }
-            Err(error) => panic!("{case}: rank {rank}: {error}"),
-        }
-    }
-}
-
-#[test]
-fn a_death_is_survived_whenever_it_comes() {
-    let registry = Registry::new().with::<Say>();
-    let mut reruns = 0;
-    for at in (0..1600).step_by(13) {
-        for (dead, ranks) in [(3, 4), (0, 5), (9, 16)] {
-            let mut options = rough(at);
-            options.faults.push(death(dead, at, 5 + at % 90));
-            let policy = POLICIES[at as usize % POLICIES.len()];
-            let homes: &[u32] = if dead == 0 { &[1, 3] } else { &[0, 2] };
-            let scoped = surviving(at, policy.1);
-            let ended = on_virtual(
-                ranks,
-                &options,
-                &scoped,
-                &registry,
-                || (),
-                |s| say(s, homes),
-            );
-            let case = format!("{ranks} ranks, {dead} dies at {at}, {}", policy.0);
-            check(&ended.results, &[dead], &case);
-            reruns += total(&ended.results, |r| r.reruns);
-        }
-    }
-    assert!(reruns > 50, "{reruns}");
-}
-
-/// Rank 0 holds the roll call: it may die in the middle of any of its verdicts.
-#[test]
-fn verdicts_of_a_dead_coordinator_are_told_to_all() {
-    let registry = Registry::new().with::<Say>();
-    let body = |s: &mut Scope<'_, ()>| {
-        for _ in 0..4 {
-            let group = s.group();
-            if s.rank() == Rank(2) {
-                s.fork(&group, Say { first: 0, end: 9 })?;
-            }
-            while s.join(&group)?.is_some() {}
-        }
-        Ok(())
-    };
-    for tenths in 0..700 {
-        let mut options = VirtualOptions::default();
-        options.faults.push(Fault::Death {
-            rank: Rank(0),
-            at: Duration::from_nanos(tenths * 100),
-            detection: micros(20),
-        });
-        let scoped = surviving(1, Policy::default());
-        let ended = on_virtual(7, &options, &scoped, &registry, || (), body).results;
-        check(&ended, &[0], &format!("at {tenths}00 ns"));
-    }
-}
-
-#[test]
-fn several_deaths_are_survived() {
-    let registry = Registry::new().with::<Say>();
-    let mut reruns = 0;
-    for seed in 0..120 {
-        let mut options = rough(seed);
-        let dead = [0, 3, 5, 6];
-        let dead = &dead[..2 + seed as usize % 3];
-        for (n, &rank) in (0..).zip(dead) {
-            options
-                .faults
-                .push(death(rank, (seed * 13 + n * n * 37) % 1500, 10 + 20 * n));
-        }
-        let scoped = surviving(seed, Policy::default());
-        let body = |s: &mut Scope<'_, ()>| say(s, &[1, 2, 7]);
-        let ended = on_virtual(
-            8 + seed as usize % 20,
-            &options,
-            &scoped,
-            &registry,
-            || (),
-            body,
-        );
-        check(&ended.results, dead, &format!("seed {seed}"));
-        reruns += total(&ended.results, |r| r.reruns);
-    }
-    assert!(reruns > 50, "{reruns}");
-}
-
-/// What the dead had forked dies with them; the others have all of theirs.
-#[test]
-fn groups_go_on_without_what_the_dead_had_forked() {
-    let registry = Registry::new().with::<Say>();
-    for seed in 0..120 {
-        let mut options = rough(seed);
-        let dead = seed as u32 % 6;
-        options.faults.push(death(dead, seed * 11, 40));
-        let scoped = surviving(seed, POLICIES[seed as usize % POLICIES.len()].1);
-        let body = |s: &mut Scope<'_, ()>| say(s, &[0, 1, 2, 3, 4, 5]);
-        let ended = on_virtual(6, &options, &scoped, &registry, || (), body).results;
-        check(&ended, &[dead], &format!("seed {seed}"));
-    }
-}
-
-#[test]
-fn scopes_follow_each_other_after_a_death() {
-    let registry = Registry::new().with::<Say>();
-    for dead in [0, 2] {
-        let mut options = rough(u64::from(dead));
-        options.faults.push(death(dead, 150, 30));
-        let outcome = virtual_time::launch(5, &options, |comm| {
-            let mut reruns = 0;
-            for seed in 0..5 {
-                let mut comm = Limited::short(comm);
-                let scoped = surviving(seed, Policy::default());
-                let ended = scope(&mut comm, &registry, &(), &scoped, |s| say(s, &[1, 3]));
-                reruns += ended?.1.reruns;
-            }
-            Ok::<_, ScopeError>(reruns)
-        })
-        .unwrap();
-        for (rank, result) in (0..).zip(outcome.results) {
-            assert_eq!(result.is_err(), rank == dead, "rank {rank}: {result:?}");
-        }
-    }
-}
-
 #[test]
 fn a_death_is_named_on_all_others_in_time() {
     let registry = Registry::new().with::<Say>();
@@ -279,9 +131,9 @@ fn a_death_is_named_on_all_others_in_time() {
     }
 }
 
-/// On threads a rank dies if its body panics; its workers do not keep the others.
+/// A body that panics on a thread ends the scope on all others, whatever their workers run.
 #[test]
-fn a_body_that_panics_on_a_thread_is_a_death() {
+fn a_body_that_panics_on_a_thread_ends_the_scope_everywhere() {
     let registry = Registry::new().with::<Say>();
     for (ranks, workers, progress_thread) in
         [(3, 1, false), (4, 2, false), (3, 1, true), (4, 2, true)]
@@ -289,10 +141,9 @@ fn a_body_that_panics_on_a_thread_is_a_death() {
         let options = ScopeOptions {
             workers,
             progress_thread,
-            ..surviving(1, Policy::default())
+            ..seeded(1)
         };
-        let living = AtomicU32::new(0);
-        let outcome = threads::launch(ranks, |comm| {
+        let outcome = threads::launch_each(ranks, |comm| {
             let mut comm = Limited::new(comm);
             let ended = scope(&mut comm, &registry, &(), &options, |s| {
                 if s.rank() == Rank(1) {
@@ -309,12 +160,21 @@ fn a_body_that_panics_on_a_thread_is_a_death() {
                 }
                 say(s, &[0, 2])
             });
-            ended.unwrap();
-            living.fetch_add(1, Ordering::Relaxed);
+            ended.map(|((), _)| ())
         });
         let rank = Rank(1);
-        let message = "it slipped".to_owned();
-        assert_eq!(outcome, Err(LaunchError::Panicked { rank, message }));
-        assert_eq!(living.into_inner(), ranks as u32 - 1);
+        let aborted = ScopeError::Comm(CommError::Aborted {
+            rank,
+            reason: "it panicked: it slipped".to_owned(),
+        });
+        for (number, ended) in (0..).zip(outcome.unwrap()) {
+            let expected = if Rank(number) == rank {
+                let message = "it slipped".to_owned();
+                Err(LaunchError::Panicked { rank, message })
+            } else {
+                Ok(Err(aborted.clone()))
+            };
+            assert_eq!(ended, expected, "rank {number}");
+        }
     }
 }

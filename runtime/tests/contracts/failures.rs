@@ -1,8 +1,11 @@
-//! What goes wrong is told with rank, task and cause, the scope ends on every rank, and nothing hangs.
+//! What goes wrong is told with rank, task and cause, the scope ends on every rank, and nothing
+//! hangs.
 
 use std::sync::Mutex;
 
-use crate::common::{Ended, Limited, on_threads, on_virtual, rough, seeded, values, workers};
+use crate::common::{
+    Ended, Limited, on_threads, on_virtual, rough, seeded, threaded, values, workers,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weft_runtime::comm::solo::Solo;
 use weft_runtime::comm::threads::{self, LaunchError};
@@ -70,19 +73,19 @@ impl<'de> Deserialize<'de> for Seal {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Letter {
+struct Sealed {
     seal: Seal,
     slices: u32,
 }
 
-fn letter(when: When) -> Letter {
+fn sealed(when: When) -> Sealed {
     let of_result = false;
     let seal = Seal { when, of_result };
-    Letter { seal, slices: 20 }
+    Sealed { seal, slices: 20 }
 }
 
-impl Task<()> for Letter {
-    const NAME: &'static str = "letter";
+impl Task<()> for Sealed {
+    const NAME: &'static str = "sealed";
     type Output = Seal;
 
     fn run(&mut self, _env: &(), cx: &mut Context<'_, (), Seal>) -> Step<Seal> {
@@ -108,13 +111,13 @@ impl Task<()> for Letter {
     }
 }
 
-const LETTERS: usize = 30;
+const SEALED: usize = 30;
 
 /// Rank 1 forks some, one after the other through nested tasks if so told; what became of them.
 fn post(s: &mut Scope<'_, ()>, when: When) -> Result<Vec<Result<Rank, TaskError>>, ScopeError> {
     let group = s.group();
     if s.rank() == Rank(1) {
-        (0..LETTERS).try_for_each(|_| s.fork(&group, letter(when)))?;
+        (0..SEALED).try_for_each(|_| s.fork(&group, sealed(when)))?;
     }
     let mut all = Vec::new();
     while let Some(result) = s.join(&group)? {
@@ -127,7 +130,7 @@ fn check(when: When, ended: Vec<Ended<Vec<Result<Rank, TaskError>>>>, case: &str
     let mut all = values(ended).into_iter();
     assert!(all.next().unwrap().is_empty());
     let all = all.next().unwrap();
-    assert_eq!(all.len(), LETTERS, "{when:?} {case}");
+    assert_eq!(all.len(), SEALED, "{when:?} {case}");
     let cause = match when {
         When::Never => None,
         When::Runs => Some(Failure::Panicked("torn on rank".to_owned())),
@@ -150,7 +153,7 @@ fn check(when: When, ended: Vec<Ended<Vec<Result<Rank, TaskError>>>>, case: &str
     assert!(!errors.is_empty(), "{when:?} {case}");
     for error in errors {
         let told = error.to_string();
-        assert_eq!(error.task, "letter");
+        assert_eq!(error.task, "sealed");
         let (same, text, want) = match (&error.cause, &cause) {
             (Failure::Panicked(a), Failure::Panicked(b))
             | (Failure::Unsendable(a), Failure::Unsendable(b))
@@ -176,7 +179,7 @@ fn check(when: When, ended: Vec<Ended<Vec<Result<Rank, TaskError>>>>, case: &str
 #[test]
 fn a_task_that_goes_wrong_is_an_error_of_its_join() {
     use When::*;
-    let registry = Registry::new().with::<Letter>();
+    let registry = Registry::new().with::<Sealed>();
     for when in [
         Never,
         Runs,
@@ -191,37 +194,23 @@ fn a_task_that_goes_wrong_is_an_error_of_its_join() {
         ResultRead,
         ResultReadWithPanic,
     ] {
-        for recover in [false, true] {
-            for seed in 0..4 {
-                let options = ScopeOptions {
-                    recover,
-                    ..seeded(seed)
-                };
-                let ranks = [3, 4, 9, 32][seed as usize];
-                let body = |s: &mut Scope<'_, ()>| post(s, when);
-                let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body);
-                check(
-                    when,
-                    ended.results,
-                    &format!("{ranks} ranks, recover {recover}"),
-                );
-            }
+        for seed in 0..4 {
+            let options = seeded(seed);
+            let ranks = [3, 4, 9, 32][seed as usize];
+            let body = |s: &mut Scope<'_, ()>| post(s, when);
+            let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), body);
+            check(when, ended.results, &format!("{ranks} ranks"));
         }
     }
     for when in [Never, Runs, SaysNeeds] {
-        for (ranks, workers, progress_thread) in [
+        for (ranks, options) in threaded([
             (2, 1, false),
             (4, 1, false),
             (2, 3, false),
             (2, 1, true),
             (3, 1, true),
             (2, 2, true),
-        ] {
-            let options = ScopeOptions {
-                workers,
-                progress_thread,
-                ..ScopeOptions::default()
-            };
+        ]) {
             let body = |s: &mut Scope<'_, ()>| post(s, when);
             check(
                 when,
@@ -316,19 +305,14 @@ fn a_task_that_forks_an_unknown_kind_ends_the_scope() {
             while s.join(&group)?.is_some() {}
             Ok(())
         };
-        for (ranks, workers, progress_thread) in [
+        for (ranks, options) in threaded([
             (1, 1, false),
             (1, 3, false),
             (3, 2, false),
             (1, 1, true),
             (3, 1, true),
             (2, 2, true),
-        ] {
-            let options = ScopeOptions {
-                workers,
-                progress_thread,
-                ..ScopeOptions::default()
-            };
+        ]) {
             only_one_knows(&on_threads(ranks, &options, &registry, || (), body), is_it);
         }
         for seed in 0..10 {
@@ -374,7 +358,7 @@ fn bad_end(s: &mut Scope<'_, ()>, panics: bool) -> Result<(), ScopeError> {
     for _ in 0..3 {
         s.fork(&group, Waits)?;
         s.fork(&group, Endless)?;
-        s.fork(&other, letter(When::Never))?;
+        s.fork(&other, sealed(When::Never))?;
     }
     let first = s.join(&other)?;
     assert!(first.is_some());
@@ -391,7 +375,7 @@ fn an_error_of_a_body_stops_all_tasks() {
     let registry = Registry::new()
         .with::<Waits>()
         .with::<Endless>()
-        .with::<Letter>();
+        .with::<Sealed>();
     let is_it = |_, error: &ScopeError| *error == ScopeError::Body("no ink".to_owned());
     let body = |s: &mut Scope<'_, ()>| bad_end(s, false);
     for (ranks, n) in [(2, 1), (2, 3), (4, 2)] {
@@ -409,11 +393,11 @@ fn an_error_of_a_body_stops_all_tasks() {
 /// Rank 1 joins two groups the other way round than all others; results lie where nobody joins.
 #[test]
 fn groups_joined_in_different_orders_are_an_error() {
-    let registry = Registry::new().with::<Letter>();
+    let registry = Registry::new().with::<Sealed>();
     let body = |s: &mut Scope<'_, ()>| {
         let (first, second) = (s.group(), s.group());
         for group in [&first, &second] {
-            (0..5).try_for_each(|_| s.fork(group, letter(When::Never)))?;
+            (0..5).try_for_each(|_| s.fork(group, sealed(When::Never)))?;
         }
         let order = if s.rank() == Rank(1) {
             [&second, &first]
@@ -448,7 +432,7 @@ fn groups_joined_in_different_orders_are_an_error() {
 /// Rank 0 joins a group; the others' bodies end before they have made one.
 #[test]
 fn a_group_that_others_never_make_is_an_error_that_says_so() {
-    let registry = Registry::new().with::<Letter>();
+    let registry = Registry::new().with::<Sealed>();
     let body = |s: &mut Scope<'_, ()>| {
         if s.rank() == Rank(0) {
             let group = s.group::<()>();
@@ -479,7 +463,7 @@ fn a_group_that_others_never_make_is_an_error_that_says_so() {
 /// Where no task goes from rank to rank, each may find out by itself.
 #[test]
 fn ranks_whose_tasks_stay_find_out_that_nobody_can_go_on() {
-    let registry = Registry::new().with::<Letter>();
+    let registry = Registry::new().with::<Sealed>();
     let still = ScopeOptions {
         policy: Policy::STATIC,
         ..ScopeOptions::default()
@@ -526,7 +510,7 @@ fn a_panic_of_a_body_stops_all_tasks() {
     let registry = Registry::new()
         .with::<Waits>()
         .with::<Endless>()
-        .with::<Letter>();
+        .with::<Sealed>();
     let error = LaunchError::Panicked {
         rank: Rank(1),
         message: "the roof fell in".to_owned(),
@@ -680,22 +664,17 @@ fn a_block_that_cannot_be_had_is_named() {
     }
     for seed in 0..10 {
         let ranks = 1 + 2 * seed as usize;
-        for recover in [false, true] {
-            let options = ScopeOptions {
-                recover,
-                ..seeded(seed)
-            };
-            check(on_virtual(ranks, &rough(seed), &options, &registry, || (), read).results);
-        }
+        let options = seeded(seed);
+        check(on_virtual(ranks, &rough(seed), &options, &registry, || (), read).results);
     }
 }
 
 /// Whether this rank enters a scope, and with what.
 fn enters(comm: &mut dyn Comm, options: &ScopeOptions) -> Result<(), ScopeError> {
-    let registry = Registry::new().with::<Letter>();
+    let registry = Registry::new().with::<Sealed>();
     let ((), _) = scope(comm, &registry, &(), options, |s| {
         let group = s.group();
-        s.fork(&group, letter(When::Never))?;
+        s.fork(&group, sealed(When::Never))?;
         while let Some(result) = s.join(&group)? {
             result?;
         }
@@ -726,26 +705,6 @@ fn ranks_that_take_part_differently_end_the_job() {
         assert_eq!(ended[1], Err(ScopeError::NoWorkers));
         assert!(ended.iter().all(Result::is_err), "{ended:?}");
     }
-    // One that survives deaths, or one that does not.
-    let with = |recover, policy| ScopeOptions {
-        recover,
-        policy,
-        ..usual
-    };
-    for (who, policy) in (0..3).flat_map(|who| [(who, usual.policy), (who, Policy::STATIC)]) {
-        let [usual, recovers] = [false, true].map(|recover| with(recover, policy));
-        for (one, others) in [(&recovers, &usual), (&usual, &recovers)] {
-            for ended in everywhere(3, |comm| {
-                let differs = comm.rank().index() == who;
-                enters(comm, if differs { one } else { others })
-            }) {
-                assert!(ended.iter().all(Result::is_err), "{ended:?}");
-                let told =
-                    |e: &Result<(), ScopeError>| matches!(e, Err(ScopeError::Options { .. }));
-                assert!(ended.iter().any(told), "{ended:?}");
-            }
-        }
-    }
 }
 
 #[test]
@@ -768,15 +727,15 @@ fn ranks_that_take_part_less_often_end_the_job() {
 
 #[test]
 fn a_group_is_of_no_use_in_another_scope() {
-    let registry = Registry::new().with::<Letter>();
+    let registry = Registry::new().with::<Sealed>();
     for ended in everywhere(2, |comm| {
         let options = ScopeOptions::default();
         let (old, _) = scope(comm, &registry, &(), &options, |s| Ok(s.group()))?;
         let mut seen = Vec::new();
         let (joined, _) = scope(comm, &registry, &(), &options, |s| {
             let new = s.group();
-            s.fork(&new, letter(When::Never))?;
-            seen.extend(s.fork(&old, letter(When::Never)).err());
+            s.fork(&new, sealed(When::Never))?;
+            seen.extend(s.fork(&old, sealed(When::Never)).err());
             seen.extend(s.join(&old).err());
             seen.extend(s.cancel(&old).err());
             let mut joined = 0;
@@ -842,9 +801,8 @@ fn a_task_that_meddles_with_a_group_of_the_body_fails() {
 }
 
 #[test]
-fn those_that_survive_a_panic_keep_their_results() {
+fn those_that_return_beside_a_panic_keep_their_results() {
     let body = |comm: &mut dyn Comm| {
-        comm.tolerate_deaths(true);
         assert!(comm.rank() != Rank(1), "the roof fell in");
         comm.rank().index()
     };

@@ -109,7 +109,8 @@ fn divisible_load_takes_as_long_as_the_analysis_with_latency_says() {
     }
 }
 
-/// From the end of the last task to the end of the last join: two waves and a verdict through the tree.
+/// From the end of the last task to the end of the last join: two waves and a verdict through the
+/// tree.
 #[test]
 fn a_group_of_1024_ranks_ends_within_150_microseconds() {
     let machine = VirtualOptions {
@@ -145,8 +146,8 @@ impl Task<()> for Halved {
     }
 }
 
-/// Depth first, the older half of a pool is nearly all there is: whoever gives it away has nothing left, and
-/// one thief after another has everything. Every other entry leaves both with work.
+/// Depth first, the older half of a pool is nearly all there is: whoever gives it away has nothing
+/// left, and one thief after another has everything. Every other entry leaves both with work.
 #[test]
 fn divide_and_conquer_scales() {
     let registry = Registry::new().with::<Halved>();

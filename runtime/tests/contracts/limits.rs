@@ -58,7 +58,8 @@ fn carrier(load: usize, gives: usize) -> Carrier {
     }
 }
 
-/// Rank 1 forks tasks that all carry and give as much; what came of each, and whether it had stayed.
+/// Rank 1 forks tasks that all carry and give as much; what came of each, and whether it had
+/// stayed.
 fn carry(
     s: &mut Scope<'_, ()>,
     (load, gives): (usize, usize),
@@ -99,7 +100,8 @@ fn carried(sizes: (usize, usize)) -> Vec<Result<bool, TaskError>> {
     all
 }
 
-/// The encoded task has four lengths beside its load: of the load, of what it gives and posts, and its slices.
+/// The encoded task has four lengths beside its load: of the load, of what it gives and posts, and
+/// its slices.
 const AROUND_LOAD: usize = 3 * 8 + 4;
 
 #[test]
@@ -221,10 +223,7 @@ fn letters_that_are_too_long_end_the_scope_by_name() {
         let Err(ScopeError::Comm(CommError::Unsendable { rank, what, why })) = &end[1] else {
             panic!("{end:?}")
         };
-        assert_eq!(
-            (rank, &what[..]),
-            (&Rank(1), "1 letters of tasks to rank 0")
-        );
+        assert_eq!((rank, &what[..]), (&Rank(1), "1 posted messages to rank 0"));
         let EncodeError::TooLong { bytes, limit } = why else {
             panic!("{why:?}")
         };

@@ -3,7 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use crate::common::{Limited, on_threads, on_virtual, rough, seeded, total, values, workers};
+use crate::common::{
+    Limited, on_threads, on_virtual, rough, seeded, threaded, total, values, workers,
+};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use weft_runtime::comm::virtual_time::{self, VirtualOptions};
@@ -73,7 +75,6 @@ fn fib_by_groups_is_fib_in_virtual_time() {
     for (name, policy, _) in POLICIES {
         for seed in 0..24 {
             let options = ScopeOptions {
-                recover: seed % 2 == 1,
                 policy: *policy,
                 ..seeded(seed)
             };
@@ -221,7 +222,7 @@ fn tasks_of_many_kinds_are_joined_stolen_and_split() {
         let registry = Registry::new().with::<Word>();
         registry.with::<Sum>().with::<Fib>()
     };
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (1, 3, false),
         (2, 2, false),
@@ -230,26 +231,16 @@ fn tasks_of_many_kinds_are_joined_stolen_and_split() {
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         values(on_threads(ranks, &options, &registry(), || (), words));
     }
     for seed in 0..10 {
-        for recover in [false, true] {
-            let options = ScopeOptions {
-                recover,
-                ..seeded(seed)
-            };
-            let ended = on_virtual(7, &rough(seed), &options, &registry(), || (), words).results;
-            let stolen = total(&ended, |r| r.tasks_in);
-            let splits = total(&ended, |r| r.splits);
-            values(ended);
-            assert!(stolen > 0 && splits > 0, "{stolen} {splits}");
-        }
+        let options = seeded(seed);
+        let ended = on_virtual(7, &rough(seed), &options, &registry(), || (), words).results;
+        let stolen = total(&ended, |r| r.tasks_in);
+        let splits = total(&ended, |r| r.splits);
+        values(ended);
+        assert!(stolen > 0 && splits > 0, "{stolen} {splits}");
     }
 }
 
@@ -369,7 +360,7 @@ fn carelessly(s: &mut Scope<'_, ()>) -> Result<(), ScopeError> {
 #[test]
 fn groups_that_nobody_joins_to_their_end_keep_nobody() {
     let registry = Registry::new().with::<Careless>().with::<Sum>();
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (1, 3, false),
         (3, 1, false),
@@ -377,12 +368,7 @@ fn groups_that_nobody_joins_to_their_end_keep_nobody() {
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         let ended = on_threads(ranks, &options, &registry, || (), carelessly);
         // All that was forked was run.
         let sums = total(&ended, |r| r.work);
@@ -390,10 +376,7 @@ fn groups_that_nobody_joins_to_their_end_keep_nobody() {
         values(ended);
     }
     for seed in 0..20 {
-        let options = ScopeOptions {
-            recover: seed % 2 == 1,
-            ..seeded(seed)
-        };
+        let options = seeded(seed);
         let ranks = 1 + seed as usize;
         values(on_virtual(ranks, &rough(seed), &options, &registry, || (), carelessly).results);
     }
@@ -513,26 +496,18 @@ fn own_groups(s: &mut Scope<'_, ()>) -> Result<(), ScopeError> {
 #[test]
 fn ranks_fork_into_groups_of_their_own_at_once() {
     let registry = Registry::new().with::<Sum>().with::<Fib>();
-    for (ranks, workers, progress_thread) in [
+    for (ranks, options) in threaded([
         (1, 1, false),
         (3, 2, false),
         (8, 1, false),
         (1, 1, true),
         (3, 1, true),
         (2, 2, true),
-    ] {
-        let options = ScopeOptions {
-            workers,
-            progress_thread,
-            ..ScopeOptions::default()
-        };
+    ]) {
         values(on_threads(ranks, &options, &registry, || (), own_groups));
     }
     for seed in 0..30 {
-        let options = ScopeOptions {
-            recover: seed % 2 == 1,
-            ..seeded(seed)
-        };
+        let options = seeded(seed);
         let ranks = 2 + seed as usize;
         let ended = on_virtual(ranks, &rough(seed), &options, &registry, || (), own_groups).results;
         assert!(ranks < 4 || total(&ended, |r| r.tasks_in) > 0);

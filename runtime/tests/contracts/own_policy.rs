@@ -51,7 +51,6 @@ impl VictimRule for Ring {
             me: place.me,
             ranks: place.ranks,
             distance: 0,
-            lost: Vec::new(),
         })
     }
 }
@@ -62,7 +61,6 @@ struct Turn {
     ranks: u32,
     /// From this rank to the last victim; the next is one further.
     distance: u32,
-    lost: Vec<Rank>,
 }
 
 impl VictimState for Turn {
@@ -70,14 +68,8 @@ impl VictimState for Turn {
         if !open.is_empty() {
             return None;
         }
-        for _ in 1..self.ranks {
-            self.distance = self.distance % (self.ranks - 1) + 1;
-            let victim = Rank((self.me.0 + self.distance) % self.ranks);
-            if !self.lost.contains(&victim) {
-                return Some(victim);
-            }
-        }
-        None
+        self.distance = self.distance % (self.ranks - 1) + 1;
+        Some(Rank((self.me.0 + self.distance) % self.ranks))
     }
 
     fn answered(&mut self, from: Rank, with_tasks: bool) {
@@ -85,14 +77,6 @@ impl VictimState for Turn {
             // It may have more: it is the next.
             self.distance = (from.0 + self.ranks - self.me.0) % self.ranks - 1;
         }
-    }
-
-    fn lost(&mut self, rank: Rank) {
-        self.lost.push(rank);
-    }
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
     }
 }
 

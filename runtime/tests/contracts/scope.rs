@@ -12,8 +12,8 @@ use weft_runtime::comm::virtual_time::{self, Computation, VirtualOptions};
 use weft_runtime::comm::{Comm, Rank, solo::Solo};
 use weft_runtime::policy::SPLITS;
 use weft_runtime::{
-    Context, Crew, Hired, Interval, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport,
-    Split, Step, Task, TaskError, scope, scope_on,
+    Context, Interval, Policy, Registry, Scope, ScopeError, ScopeOptions, ScopeReport, Split, Step,
+    Task, TaskError, ThreadProvider, WorkerThread, scope, scope_on,
 };
 
 /// Counts a range, sometimes by children, sometimes by emitting, splittable in between.
@@ -518,17 +518,21 @@ fn tasks_that_are_not_registered_are_refused() {
 }
 
 /// Threads that a program has anyway: two, which take turns at what they are given.
-struct Hall(Mutex<Vec<String>>);
+struct Pair(Mutex<Vec<String>>);
 
-impl Crew for Hall {
-    fn work<'w>(&self, workers: Vec<Hired<'w>>, main: Box<dyn FnOnce() + 'w>) -> io::Result<()> {
+impl ThreadProvider for Pair {
+    fn run<'w>(
+        &self,
+        workers: Vec<WorkerThread<'w>>,
+        main: Box<dyn FnOnce() + 'w>,
+    ) -> io::Result<()> {
         if workers.len() > 2 {
             return Err(io::Error::other("there are two"));
         }
         thread::scope(|threads| {
-            for (name, work) in workers {
-                self.0.lock().unwrap().push(name);
-                threads.spawn(work);
+            for worker in workers {
+                self.0.lock().unwrap().push(worker.name);
+                threads.spawn(worker.run);
             }
             main();
         });
@@ -539,7 +543,7 @@ impl Crew for Hall {
 #[test]
 fn workers_run_on_threads_of_the_caller() {
     let registry = Registry::new().with::<Count>();
-    let crew = Hall(Vec::new().into());
+    let provider = Pair(Vec::new().into());
     let count = |workers| {
         let options = ScopeOptions {
             workers,
@@ -548,7 +552,7 @@ fn workers_run_on_threads_of_the_caller() {
         };
         // Far more tasks than anybody has ahead.
         let ranges: Vec<_> = (0..200).map(|k| (10 * k, 10 * k + 10)).collect();
-        scope_on(&crew, &mut Solo::new(), &registry, &5, &options, |s| {
+        scope_on(&provider, &mut Solo::new(), &registry, &5, &options, |s| {
             collect(s, &ranges)
         })
     };
@@ -557,7 +561,7 @@ fn workers_run_on_threads_of_the_caller() {
     assert!(failed.is_empty());
     assert_eq!(report.busy.len(), 3);
     let names = ["worker 1 of rank 0", "worker 2 of rank 0"];
-    assert_eq!(*crew.0.lock().unwrap(), names);
+    assert_eq!(*provider.0.lock().unwrap(), names);
 
     let refused = count(4).map(|_| ());
     assert!(

@@ -3,13 +3,14 @@
 use glam::DVec3;
 use weft_runtime::comm::Comm;
 
+use super::super::fault::{Fault, agree};
 use super::super::reduction::dot;
-use super::super::suspect::{Suspect, agree};
 use super::super::{SolveError, System};
 use super::{End, ModifiedCg, Progress};
 
 impl ModifiedCg {
-    /// Names the block on the diagonal that is not positive definite: of this rank, or of another one.
+    /// Names the block on the diagonal that is not positive definite: of this rank, or of another
+    /// one.
     pub(super) fn find_bad_block(
         &mut self,
         comm: &mut dyn Comm,
@@ -20,11 +21,8 @@ impl ModifiedCg {
         if let Some(error) = self.find_non_finite_input(comm, system)? {
             return Ok(error);
         }
-        let suspect = bad_block.map(|row| Suspect {
-            vertex: self.first_row + row as u32,
-            ..Suspect::default()
-        });
-        let vertex = agree(comm, suspect)?.map_or(0, |suspect| suspect.vertex);
+        let own = bad_block.map(|row| Fault::at(self.first_row + row as u32, 0.0));
+        let vertex = agree(comm, own)?.map_or(0, |fault| fault.vertex);
         let patch = self.patch_of(vertex);
         Ok(SolveError::Indefinite {
             vertex,
@@ -55,13 +53,9 @@ impl ModifiedCg {
         }
         let worst = (0_u32..)
             .zip(self.p.iter().zip(&self.w))
-            .map(|(row, (p, w))| Suspect {
-                class: 0,
-                key: p.dot(*w),
-                vertex: self.first_row + row,
-            })
-            .min_by(Suspect::order);
-        let vertex = agree(comm, worst)?.map_or(0, |suspect| suspect.vertex);
+            .map(|(row, (p, w))| Fault::at(self.first_row + row, p.dot(*w)))
+            .reduce(Fault::worse);
+        let vertex = agree(comm, worst)?.map_or(0, |fault| fault.vertex);
         let patch = self.patch_of(vertex);
         Err(SolveError::Indefinite {
             vertex,
@@ -115,13 +109,12 @@ impl ModifiedCg {
         let overflow = || {
             let largest = (0_u32..)
                 .zip(self.p.iter().zip(&self.r).zip(&self.w))
-                .map(|(row, ((p, r), w))| Suspect {
-                    class: 0,
-                    key: -p.abs().max(r.abs()).max(w.abs()).max_element(),
-                    vertex: self.first_row + row,
+                .map(|(row, ((p, r), w))| {
+                    let size = p.abs().max(r.abs()).max(w.abs()).max_element();
+                    Fault::at(self.first_row + row, -size)
                 })
-                .min_by(Suspect::order);
-            let vertex = agree(comm, largest)?.map_or(0, |suspect| suspect.vertex);
+                .reduce(Fault::worse);
+            let vertex = agree(comm, largest)?.map_or(0, |fault| fault.vertex);
             let patch = self.patch_of(vertex);
             Ok(SolveError::NonFinite {
                 vertex,
@@ -141,13 +134,13 @@ impl ModifiedCg {
         kinds: &[(&'static str, Option<usize>)],
     ) -> Result<Option<SolveError>, SolveError> {
         let own = (0_u32..).zip(kinds).find_map(|(class, (_, row))| {
-            row.map(|row| Suspect {
+            row.map(|row| Fault {
                 class,
                 key: 0.0,
                 vertex: self.first_row + row as u32,
             })
         });
-        let Some(Suspect { class, vertex, .. }) = agree(comm, own)? else {
+        let Some(Fault { class, vertex, .. }) = agree(comm, own)? else {
             return Ok(None);
         };
         let what = kinds
@@ -162,7 +155,8 @@ impl ModifiedCg {
         }))
     }
 
-    /// Says that the residual, which was just computed, is too large, and where it is largest. Collective.
+    /// Says that the residual, which was just computed, is too large, and where it is largest.
+    /// Collective.
     pub(super) fn not_converged(
         &self,
         comm: &mut dyn Comm,
@@ -171,13 +165,9 @@ impl ModifiedCg {
     ) -> Result<SolveError, SolveError> {
         let largest = (0_u32..)
             .zip(self.r.iter().zip(&self.p))
-            .map(|(row, (r, p))| Suspect {
-                class: 0,
-                key: -r.dot(*p),
-                vertex: self.first_row + row,
-            })
-            .min_by(Suspect::order);
-        let vertex = agree(comm, largest)?.map_or(0, |suspect| suspect.vertex);
+            .map(|(row, (r, p))| Fault::at(self.first_row + row, -r.dot(*p)))
+            .reduce(Fault::worse);
+        let vertex = agree(comm, largest)?.map_or(0, |fault| fault.vertex);
         Ok(SolveError::NotConverged {
             vertex,
             patch: self.patch_of(vertex),

@@ -1,5 +1,5 @@
-//! Thread groups over MPI: every task once, steals balanced, errors at home, blocks fetched, groups nested,
-//! workers that are threads.
+//! Thread groups over MPI: every task once, steals balanced, errors at home, blocks fetched, groups
+//! nested, workers that are threads.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -241,8 +241,9 @@ impl Task<Seen> for Late {
     }
 }
 
-/// Rank 0's only worker is in a task that ends when the results of all others are there: other ranks must be
-/// able to steal them, to fetch a long block for them, and to bring them home, all while it runs.
+/// Rank 0's only worker is in a task that ends when the results of all others are there: other
+/// ranks must be able to steal them, to fetch a long block for them, and to bring them home, all
+/// while it runs.
 fn late(comm: &mut dyn Comm) {
     const LENGTH: usize = 300_000;
     const SUMS: u32 = 20;

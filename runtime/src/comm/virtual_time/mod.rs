@@ -1,16 +1,16 @@
 //! Ranks in virtual time: thousands of them in one thread, on a network that is computed.
 //!
-//! Every rank is a coroutine with a clock of its own. Of those that can go on, the one with the smallest
-//! clock runs, until it asks for something that a rank behind it could still change: then it waits for the
-//! others to catch up. Messages cost what [`Network`] says; computation costs what tasks charge
-//! ([`Computation::Modelled`], and then a run depends on nothing but its input: same options, same log,
-//! byte for byte) or the time it takes here ([`Computation::Measured`]). Everything that runs on [`Comm`]
-//! runs here unchanged, and cannot tell.
+//! Every rank is a coroutine with a clock of its own. Of those that can go on, the one with the
+//! smallest clock runs, until it asks for something that a rank behind it could still change: then
+//! it waits for the others to catch up. Messages cost what [`Network`] says; computation costs what
+//! tasks charge ([`Computation::Modelled`], and then a run depends on nothing but its input: same
+//! options, same log, byte for byte) or the time it takes here ([`Computation::Measured`]).
+//! Everything that runs on [`Comm`] runs here unchanged, and cannot tell.
 //!
-//! What can be made to go wrong: [`Fault`]s. When every rank waits for a message and none is under way,
-//! the run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for whom. (Ranks in a
-//! scope look around now and then and never wait like that: what a scope finds out by itself is another
-//! error, [`ScopeError::Stuck`](crate::ScopeError::Stuck).)
+//! What can be made to go wrong: [`Fault`]s. When every rank waits for a message and none is under
+//! way, the run ends with [`CommError::Stuck`] on each, and [`Outcome::dump`] says who waits for
+//! whom. (Ranks in a scope look around now and then and never wait like that: what a scope finds
+//! out by itself is another error, [`ScopeError::Stuck`](crate::ScopeError::Stuck).)
 //!
 //! Not here: workers that are threads. A scope on virtual ranks has one worker on each.
 
@@ -74,17 +74,17 @@ pub enum Fault {
         /// For how long.
         length: Duration,
     },
-    /// Messages are late, each with this probability by up to this much; those of one tag between two
-    /// ranks still keep their order.
+    /// Messages are late, each with this probability by up to this much; those of one tag between
+    /// two ranks still keep their order.
     Late {
         /// From 0 to 1.
         probability: f64,
         /// The most that is added.
         delay: Duration,
     },
-    /// A rank dies, if it has not ended before: it answers nothing any more, and after a while the others
-    /// are told. What that means to them is theirs to say, see [`Comm::tolerate_deaths`]. A rank dies once,
-    /// at the earliest time given.
+    /// A rank dies, if it has not ended before: it answers nothing any more, and after a while all
+    /// calls of the others answer [`CommError::Died`]. A rank dies once, at the earliest time
+    /// given.
     Death {
         /// Which.
         rank: Rank,
@@ -142,8 +142,8 @@ pub struct Outcome<R> {
     pub messages: u64,
     /// Bytes in them.
     pub bytes: u64,
-    /// A line for each message sent and each rank's end, in the order of virtual time in which they were
-    /// decided; empty unless asked for.
+    /// A line for each message sent and each rank's end, in the order of virtual time in which they
+    /// were decided; empty unless asked for.
     pub log: Vec<String>,
     /// Who waited for whom, if the ranks got stuck.
     pub dump: Option<String>,
@@ -160,10 +160,9 @@ impl<R> Outcome<R> {
 /// Runs `body` on every rank, in virtual time, and returns when all have ended.
 ///
 /// # Errors
-/// No ranks, more than memory has stacks for, options that make no sense, or a rank that panicked; the
-/// others then get [`CommError::Aborted`] from whatever they ask next. If the one that panicked tolerated
-/// deaths ([`Comm::tolerate_deaths`]), they learn of its death instead and those that tolerate it go on; the
-/// error comes when all have ended. What they then returned, [`launch_each`] tells.
+/// No ranks, more than memory has stacks for, options that make no sense, or a rank that panicked;
+/// the others then get [`CommError::Aborted`] from whatever they ask next. What they then returned,
+/// [`launch_each`] tells.
 pub fn launch<R: Send>(
     ranks: usize,
     options: &VirtualOptions,
@@ -181,8 +180,8 @@ pub fn launch<R: Send>(
     })
 }
 
-/// The same, with the results of those that returned beside the errors of those that panicked: for jobs that
-/// survive deaths.
+/// Runs `body` on every rank as [`launch`] does, and returns the results of those that returned
+/// beside the errors of those that panicked.
 ///
 /// # Errors
 /// No ranks, more than memory has stacks for, or options that make no sense.
@@ -399,7 +398,7 @@ impl VirtualComm<'_, '_> {
     fn fail(&mut self, message: &str) {
         let mut world = self.world.borrow_mut();
         world.account(self.rank);
-        world.fail(self.rank, &format!("it panicked: {message}"));
+        world.abort(self.rank, &format!("it panicked: {message}"));
     }
 
     fn suspend(&mut self) {
@@ -482,21 +481,6 @@ impl Comm for VirtualComm<'_, '_> {
 
     fn has_left(&self, rank: Rank) -> bool {
         self.world.borrow().has_left(self.rank, rank)
-    }
-
-    fn tolerate_deaths(&mut self, tolerate: bool) {
-        let mut world = self.world.borrow_mut();
-        world.tolerate_deaths(self.rank, tolerate);
-    }
-
-    fn deaths(&mut self) -> Vec<Rank> {
-        self.world.borrow_mut().account(self.rank);
-        if !self.world.borrow().has_deaths_for(self.rank) {
-            return Vec::new();
-        }
-        // One that is behind may still end before it dies; an error is for the next call.
-        drop(self.catch_up());
-        self.world.borrow_mut().take_deaths(self.rank)
     }
 
     fn abort(&mut self, reason: &str) {

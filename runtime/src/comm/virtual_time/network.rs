@@ -17,7 +17,8 @@ pub struct Link {
     pub overhead: Duration,
     /// Least time from a message's last byte to the next message of its sender.
     pub gap: Duration,
-    /// Time in which each byte leaves and arrives after the first, in ns: so long no other message of the sender can leave.
+    /// Time in which each byte leaves and arrives after the first, in ns: so long no other message
+    /// of the sender can leave.
     pub ns_per_byte: f64,
 }
 
@@ -59,7 +60,7 @@ impl Network {
         }
     }
 
-    /// The same network with so many ranks on each node.
+    /// Places this many ranks on each node.
     #[must_use]
     pub const fn with_nodes(mut self, ranks_per_node: u32) -> Self {
         self.near = SHARED_MEMORY;

@@ -10,8 +10,8 @@ use super::super::{CommError, Message, Rank, Tag};
 use super::{Computation, Fault, Network, VirtualOptions};
 use crate::cpu_time::Stopwatch;
 
-/// What looking for a message costs that is not there, if nothing else happened since the last look: a loop
-/// that only looks gets on in time.
+/// What looking for a message costs that is not there, if nothing else happened since the last
+/// look: a loop that only looks gets on in time.
 const POLL: u64 = 20;
 
 /// No message arrives before this, in ns, or ranks that talk would stand still in time.
@@ -66,7 +66,7 @@ impl Ord for Arrival {
 }
 
 #[derive(Debug)]
-struct Place {
+struct VirtualRank {
     clock: Time,
     state: State,
     /// An entry of the queue says this time; the end of time if none is known to.
@@ -82,11 +82,6 @@ struct Place {
     dies_at: Time,
     /// When the others are told that it died; they share `deaths` of the world, by this time.
     death_told: Time,
-    tolerates_deaths: bool,
-    /// How many deaths, of those in the order in which they are told, it was woken for.
-    deaths_noticed: usize,
-    /// How many of those it has asked about.
-    deaths_taken: usize,
 }
 
 /// A rank dies, or has died, and its peers learn of it.
@@ -127,7 +122,7 @@ pub(super) struct World {
     late: Option<(f64, Duration)>,
     stalls: Vec<(Rank, Time, Time)>,
     random: u64,
-    places: Vec<Place>,
+    places: Vec<VirtualRank>,
     /// When ranks go on; entries that a rank's state contradicts are stale.
     queue: BinaryHeap<Reverse<(Time, u32)>>,
     /// When the rank whose turn it is goes on.
@@ -140,7 +135,7 @@ pub(super) struct World {
     /// In the order in which they are told.
     deaths: Vec<Death>,
     aborted: Option<End>,
-    /// Of this thread, which all ranks take turns on: since the rank whose turn it is was last charged.
+    /// Time of the one thread that runs all ranks, since the rank whose turn it is was last charged.
     watch: Stopwatch,
     record: bool,
     pub(super) messages: u64,
@@ -159,7 +154,7 @@ impl World {
             late: None,
             stalls: Vec::new(),
             random: options.seed.wrapping_mul(2).wrapping_add(1),
-            places: (0..ranks).map(|_| Place::new()).collect(),
+            places: (0..ranks).map(|_| VirtualRank::new()).collect(),
             queue: (0..ranks as u32).map(|rank| Reverse((0, rank))).collect(),
             turn: 0,
             streams: BTreeMap::new(),
@@ -210,7 +205,7 @@ impl World {
     }
 
     pub(super) fn clocks(&self) -> Vec<Duration> {
-        let clock = |place: &Place| Duration::from_nanos(place.clock);
+        let clock = |place: &VirtualRank| Duration::from_nanos(place.clock);
         self.places.iter().map(clock).collect()
     }
 
@@ -236,15 +231,12 @@ impl World {
         }
         let place = &mut self.places[rank.index()];
         place.clock = place.clock.max(self.turn);
-        let waited = matches!(place.state, State::Waits(_));
         place.state = State::Runs;
-        if waited {
-            self.notice_deaths(rank);
-        }
         self.restart();
     }
 
-    /// From now on computation is measured: what sending and receiving takes here is the network's to say.
+    /// From now on computation is measured: what sending and receiving takes here is the network's
+    /// to say.
     pub(super) fn restart(&mut self) {
         if matches!(self.computation, Computation::Measured { .. }) {
             self.watch.restart();
@@ -273,7 +265,7 @@ impl World {
         }
     }
 
-    /// A rank dies at that time, whatever was planned before.
+    /// A rank is to die at that time, whatever was planned before.
     fn plan_death(&mut self, rank: Rank, at: Time, told: Time) {
         self.forget_death(rank);
         let place = &mut self.places[rank.index()];
@@ -295,81 +287,13 @@ impl World {
             return;
         };
         self.deaths.remove(which);
-        for place in &mut self.places {
-            place.deaths_noticed -= usize::from(place.deaths_noticed > which);
-            place.deaths_taken -= usize::from(place.deaths_taken > which);
-        }
         // Some would have been woken for it.
-        self.enqueue_all();
-    }
-
-    /// A rank has panicked: it is dead if it tolerates deaths itself, else all is over.
-    pub(super) fn fail(&mut self, rank: Rank, reason: &str) {
-        let place = &self.places[rank.index()];
-        if !place.tolerates_deaths || self.is_dead(rank) {
-            self.abort(rank, reason);
-            return;
-        }
-        let at = place.clock;
-        self.note(|| format!("{at} {} dies: {reason}", rank.0));
-        // Not before one that somebody knows of.
-        let noticed = self.places.iter().map(|place| place.deaths_noticed).max();
-        let noticed = noticed.unwrap_or_default();
-        let newest = self.deaths[..noticed].last().map_or(0, |death| death.told);
-        self.plan_death(rank, at, newest.max(at + self.lookahead));
         self.enqueue_all();
     }
 
     fn is_dead(&self, rank: Rank) -> bool {
         let place = &self.places[rank.index()];
         place.clock >= place.dies_at
-    }
-
-    pub(super) fn tolerate_deaths(&mut self, rank: Rank, tolerate: bool) {
-        let place = &mut self.places[rank.index()];
-        if tolerate && !place.tolerates_deaths {
-            place.deaths_taken = 0;
-        }
-        place.tolerates_deaths = tolerate;
-    }
-
-    /// Whether there may be deaths that this rank has not asked about.
-    pub(super) fn has_deaths_for(&self, rank: Rank) -> bool {
-        let place = &self.places[rank.index()];
-        self.is_told(place.deaths_taken, place.clock)
-    }
-
-    /// The deaths that this rank knows of and has not asked about.
-    pub(super) fn take_deaths(&mut self, rank: Rank) -> Vec<Rank> {
-        if self.is_dead(rank) {
-            // The dead hear nothing.
-            return Vec::new();
-        }
-        self.notice_deaths(rank);
-        let place = &mut self.places[rank.index()];
-        let news = &self.deaths[place.deaths_taken..place.deaths_noticed];
-        place.deaths_taken = place.deaths_noticed;
-        news.iter().map(|death| death.rank).collect()
-    }
-
-    /// Whether there is news of a death that this rank was not woken for; from now on there is not.
-    fn notice_deaths(&mut self, rank: Rank) -> bool {
-        let Place {
-            clock,
-            deaths_noticed: before,
-            ..
-        } = self.places[rank.index()];
-        let mut noticed = before;
-        while self.is_told(noticed, clock) {
-            noticed += 1;
-        }
-        self.places[rank.index()].deaths_noticed = noticed;
-        noticed > before
-    }
-
-    /// Whether that death is known at this time.
-    fn is_told(&self, which: usize, at: Time) -> bool {
-        self.deaths.get(which).is_some_and(|d| d.told <= at)
     }
 
     pub(super) fn node_of(&self, rank: Rank) -> u32 {
@@ -394,7 +318,8 @@ impl World {
         clock
     }
 
-    /// Work of so many units was done, which took so long on the rank's clock as far as that runs by itself; returns what it took.
+    /// Work of so many units was done, which took so long on the rank's clock as far as that runs
+    /// by itself; returns what it took.
     pub(super) fn compute(&mut self, rank: Rank, units: u64, took: Duration) -> Duration {
         let place = &mut self.places[rank.index()];
         match self.computation {
@@ -408,8 +333,8 @@ impl World {
         }
     }
 
-    /// Whether another rank is so far behind that it could still send into this one's past; if so this
-    /// one is ready to go on later.
+    /// Whether another rank is so far behind that it could still send into this one's past; if so
+    /// this one is ready to go on later.
     pub(super) fn is_ahead(&mut self, rank: Rank) -> bool {
         self.stall(rank);
         let clock = self.places[rank.index()].clock;
@@ -452,7 +377,7 @@ impl World {
         let end = self.aborted.as_ref();
         let end = end.filter(|end| end.told_to(rank) <= place.clock);
         let death = self.deaths.first();
-        let death = death.filter(|d| !place.tolerates_deaths && d.told <= place.clock);
+        let death = death.filter(|death| death.told <= place.clock);
         // What was told first is what this rank goes on to say.
         match (end, death) {
             (Some(end), Some(death)) if end.told_to(rank) < death.told => Err(end.error.clone()),
@@ -486,8 +411,9 @@ impl World {
             place.free = sent + leaving + nanos(link.gap);
             at = (sent + nanos(link.latency) + transfer).max(sent + LEAST_FLIGHT);
             at += self.disturbance(&link);
-            // Messages of one stream do not overtake each other. Undisturbed, none can overtake one that has
-            // left before the next may be sent, unless the gap is shorter than a byte: these need not be remembered.
+            // Messages of one stream do not overtake each other. Undisturbed, none can overtake one
+            // that has left before the next may be sent, unless the gap is shorter than a byte:
+            // these need not be remembered.
             let stream = (from.0, to.0, tag.0);
             let overtakes = (nanos(link.gap) as f64) < link.ns_per_byte;
             if self.jitter > 0.0 || self.late.is_some() || overtakes {
@@ -593,12 +519,9 @@ impl World {
         self.places[rank.index()].mailbox.reopen(tag);
     }
 
-    /// Lets a rank wait for any message or news of a death, at most so long; false if there is one already.
+    /// Lets a rank wait for any message, at most so long; false if there is one already.
     pub(super) fn block(&mut self, rank: Rank, at_most: Duration) -> bool {
         self.collect(rank);
-        if self.notice_deaths(rank) {
-            return false;
-        }
         let place = &mut self.places[rank.index()];
         if place.mailbox.has_news() {
             return false;
@@ -672,13 +595,7 @@ impl World {
         let arrival = arrival.unwrap_or(Time::MAX);
         match place.state {
             State::Ready(at) => Some(at),
-            State::Waits(until) => {
-                let news = match self.deaths.get(place.deaths_noticed) {
-                    Some(death) => death.told.max(place.clock),
-                    None => Time::MAX,
-                };
-                Some(until.min(arrival).min(news).min(self.stops_at(rank)))
-            }
+            State::Waits(until) => Some(until.min(arrival).min(self.stops_at(rank))),
             State::Needs(from, _) => {
                 // That the other has ended matters once nothing is under way any more.
                 let known = if arrival < Time::MAX {
@@ -700,7 +617,7 @@ impl World {
         if let Some(end) = &self.aborted {
             at = at.min(end.told_to(Rank(rank)));
         }
-        if let Some(death) = self.deaths.first().filter(|_| !place.tolerates_deaths) {
+        if let Some(death) = self.deaths.first() {
             at = at.min(death.told);
         }
         at.max(place.clock)
@@ -781,7 +698,7 @@ impl World {
     }
 }
 
-impl Place {
+impl VirtualRank {
     fn new() -> Self {
         Self {
             clock: 0,
@@ -794,9 +711,6 @@ impl Place {
             slowness: 1.0,
             dies_at: Time::MAX,
             death_told: Time::MAX,
-            tolerates_deaths: false,
-            deaths_noticed: 0,
-            deaths_taken: 0,
         }
     }
 }

@@ -1,6 +1,8 @@
-//! An interval that follows demand: halved when a piece is stolen, doubled when one comes back unwanted.
+//! An interval that follows demand: halved when a piece is stolen, doubled when one comes back
+//! unwanted.
 //!
-//! It has no parameter to choose: what is too short depends on what a steal costs, and that is measured.
+//! It has no parameter to choose: what is too short depends on what a steal costs, and that is
+//! measured.
 
 use std::time::Duration;
 
@@ -54,10 +56,6 @@ impl Pace for Adaptive {
 
     fn piece_came_back(&mut self) {
         self.interval = self.interval() * 2;
-    }
-
-    fn boxed_clone(&self) -> Box<dyn Pace> {
-        Box::new(self.clone())
     }
 }
 

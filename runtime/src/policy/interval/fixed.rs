@@ -11,16 +11,6 @@ impl Pace for Fixed {
     fn interval(&self) -> Duration {
         self.0
     }
-
-    fn round_trip(&mut self, _took: Duration) {}
-
-    fn piece_stolen(&mut self) {}
-
-    fn piece_came_back(&mut self) {}
-
-    fn boxed_clone(&self) -> Box<dyn Pace> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]

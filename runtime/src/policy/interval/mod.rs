@@ -13,8 +13,8 @@ use std::time::Duration;
 pub enum Interval {
     /// Always this. The 2006 paper has 10 ms, say [TB06 §4.2.3]; a steal takes microseconds.
     Fixed(Duration),
-    /// From 10 µs on, longer while nobody takes what is split off, shorter while thieves do; never shorter
-    /// than a quarter of the time that a steal takes, never longer than 10 ms.
+    /// From 10 µs on, longer while nobody takes what is split off, shorter while thieves do; never
+    /// shorter than a quarter of the time that a steal takes, never longer than 10 ms.
     Adaptive,
 }
 
@@ -36,22 +36,33 @@ impl Default for Interval {
     }
 }
 
-/// How often one rank splits, in a scope; it is told what comes of it.
-pub trait Pace: Send + fmt::Debug {
-    /// Least time from a split to the next.
+/// The pace at which one rank splits in a scope; it is told what comes of it.
+pub trait Pace: ClonePace + Send + fmt::Debug {
+    /// Returns the least time from a split to the next.
     fn interval(&self) -> Duration;
 
-    /// A steal request of this rank was answered, after so long.
-    fn round_trip(&mut self, took: Duration);
+    /// Learns how long it took until a steal request of this rank was answered.
+    fn round_trip(&mut self, took: Duration) {
+        let _ = took;
+    }
 
-    /// A thief took a piece that was split off here.
-    fn piece_stolen(&mut self);
+    /// Learns that a thief took a piece that was split off here.
+    fn piece_stolen(&mut self) {}
 
-    /// A piece that was split off here was run here: nobody wanted it.
-    fn piece_came_back(&mut self);
+    /// Learns that a piece that was split off here was run here: nobody wanted it.
+    fn piece_came_back(&mut self) {}
+}
 
-    /// A copy that goes on as this one would.
+/// A [`Pace`] that can be copied in its box: all that derive `Clone` can.
+pub trait ClonePace {
+    /// Makes a copy that goes on as this one would.
     fn boxed_clone(&self) -> Box<dyn Pace>;
+}
+
+impl<P: Pace + Clone + 'static> ClonePace for P {
+    fn boxed_clone(&self) -> Box<dyn Pace> {
+        Box::new(self.clone())
+    }
 }
 
 impl Clone for Box<dyn Pace> {

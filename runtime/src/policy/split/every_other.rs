@@ -1,5 +1,5 @@
-//! Every other entry, the oldest among them: both sides get entries of every age, so both get large trees
-//! where there are some, and half of the entries where all are alike.
+//! Every other entry, the oldest among them: both sides get entries of every age, so both get large
+//! trees where there are some, and half of the entries where all are alike.
 
 use super::{Choice, Entries, SplitRule};
 

@@ -1,5 +1,5 @@
-//! The older half of the entries: nearly all of the work where the oldest stand for whole trees, and half of
-//! it where all are alike.
+//! The older half of the entries: nearly all of the work where the oldest stand for whole trees,
+//! and half of it where all are alike.
 
 use super::{Choice, Entries, SplitRule};
 

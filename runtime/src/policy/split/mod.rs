@@ -1,8 +1,8 @@
 //! What a running task gives away when it is asked to split.
 //!
-//! A rule sees how many entries a stack of pending work has, the oldest first, and if it cares what each
-//! weighs; it never sees the entries. That keeps it a value that fits every kind of task, and the loop over
-//! the entries free of virtual calls.
+//! A rule sees how many entries a stack of pending work has, the oldest first, and if it cares what
+//! each weighs; it never sees the entries. That keeps it a value that fits every kind of task, and
+//! the loop over the entries free of virtual calls.
 
 mod every_other;
 mod half;
@@ -11,6 +11,8 @@ mod oldest;
 mod weight;
 
 use std::fmt;
+
+use super::rule::value_of_a_rule;
 
 /// A split rule as a value; two are equal if their names are.
 #[derive(Clone, Copy)]
@@ -51,8 +53,8 @@ pub enum Choice {
     Oldest(usize),
     /// The oldest, and every second after it.
     EveryOther,
-    /// Those marked, beginning with the oldest; entries beyond the marks are kept, and so is everything if
-    /// all are marked.
+    /// The marked ones, beginning with the oldest; entries beyond the marks are kept, and so is
+    /// everything if all are marked.
     Marked(Vec<bool>),
 }
 
@@ -69,7 +71,8 @@ impl Entries<'_> {
         self.count
     }
 
-    /// The estimated work of an entry, in any unit; 0 where there is none. Never negative, never NaN.
+    /// The estimated work of an entry, in any unit; 0 where there is none. Never negative, never
+    /// NaN.
     #[must_use]
     pub fn weight(&self, entry: usize) -> f64 {
         (self.weight)(entry).max(0.0)
@@ -96,33 +99,15 @@ impl Split {
     /// Entries that are about half of the estimated work.
     pub const WEIGHT: Self = Self(&weight::Weight);
 
-    /// The rule of this name in [`SPLITS`].
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        SPLITS.iter().copied().find(|split| split.name() == name)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name()
-    }
-
-    /// A line about it.
-    #[must_use]
-    pub fn about(self) -> &'static str {
-        self.0.about()
-    }
-
     /// Whether it never gives anything, so that tasks need not be asked.
     #[must_use]
     pub fn gives_nothing(self) -> bool {
         self.0.gives_nothing()
     }
 
-    /// Which of so many tasks of a pool, the oldest first, a thief gets: what this rule gives of as many
-    /// entries; the older half if it gives none, for whole tasks may be stolen also where none is split. The
-    /// marks end with the last that goes.
+    /// Which of so many tasks of a pool, the oldest first, a thief gets: what this rule gives of as
+    /// many entries; the older half if it gives none, for whole tasks may be stolen also where none
+    /// is split. The marks end with the last that goes.
     pub(crate) fn of_pool(self, count: usize) -> Vec<bool> {
         if count < 2 {
             return vec![true; count];
@@ -151,13 +136,14 @@ impl Split {
         }
     }
 
-    /// Takes out of a stack of pending work, oldest first, what this rule gives away; `None` if there are
-    /// fewer than two entries, or it gives nothing. All entries weigh the same.
+    /// Takes out of a stack of pending work, oldest first, what this rule gives away; `None` if
+    /// there are fewer than two entries, or it gives nothing. All entries weigh the same.
     pub fn take_from<T>(self, stack: &mut Vec<T>) -> Option<Vec<T>> {
         self.take_from_weighted(stack, |_| 1.0)
     }
 
-    /// The same for entries whose work can be estimated, in any unit.
+    /// Takes out of a stack what this rule gives away, of entries whose work can be estimated in any
+    /// unit.
     ///
     /// Neither what is given nor what is kept is ever empty, and both keep their order.
     pub fn take_from_weighted<T>(
@@ -207,19 +193,7 @@ impl Default for Split {
     }
 }
 
-impl PartialEq for Split {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
-}
-
-impl Eq for Split {}
-
-impl fmt::Debug for Split {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+value_of_a_rule!(Split, SPLITS);
 
 #[cfg(test)]
 mod tests;

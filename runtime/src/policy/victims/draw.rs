@@ -33,8 +33,6 @@ impl Generator {
 pub(super) struct Crowd {
     /// Ascending, none empty.
     runs: Vec<Range<u32>>,
-    /// Places, counted through the runs, of ranks that were lost; ascending.
-    lost: Vec<u32>,
 }
 
 impl Crowd {
@@ -43,7 +41,6 @@ impl Crowd {
         let runs = [0..me.0, me.0 + 1..ranks];
         Self {
             runs: runs.into_iter().filter(|run| !run.is_empty()).collect(),
-            lost: Vec::new(),
         }
     }
 
@@ -59,35 +56,13 @@ impl Crowd {
         self.runs.iter().any(|run| run.contains(&rank.0))
     }
 
-    /// Never draws this one again.
-    pub(super) fn lose(&mut self, rank: Rank) {
-        let mut before = 0;
-        for run in &self.runs {
-            if run.contains(&rank.0) {
-                let place = before + rank.0 - run.start;
-                if let Err(at) = self.lost.binary_search(&place) {
-                    self.lost.insert(at, place);
-                }
-                return;
-            }
-            before += run.len() as u32;
-        }
-    }
-
-    /// One of those that are left, if any; if not, the sequence stays where it is.
+    /// One of them, if there are any; if not, the sequence stays where it is.
     pub(super) fn draw(&self, generator: &mut Generator) -> Option<Rank> {
         let all: u32 = self.runs.iter().map(|run| run.len() as u32).sum();
-        let left = all - self.lost.len() as u32;
-        if left == 0 {
+        if all == 0 {
             return None;
         }
-        let mut place = generator.below(left);
-        for &lost in &self.lost {
-            if lost > place {
-                break;
-            }
-            place += 1;
-        }
+        let mut place = generator.below(all);
         for run in &self.runs {
             let length = run.len() as u32;
             if place < length {

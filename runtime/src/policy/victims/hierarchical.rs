@@ -1,10 +1,11 @@
-//! Cluster-aware random stealing [van Nieuwpoort, Kielmann, Bal 2001]: while a request to another node is
-//! under way, the rank goes on asking on its own, where answers come sooner.
+//! Cluster-aware random stealing [van Nieuwpoort, Kielmann, Bal 2001]: while a request to another
+//! node is under way, the rank goes on asking on its own, where answers come sooner.
 //!
-//! At most one request to this node and one to another is open. Ranks that have no neighbours on their node,
-//! or only such, draw the same victims as at random.
+//! At most one request to this node and one to another is open. Ranks that have no neighbours on
+//! their node, or only such, draw the same victims as at random.
 //!
-//! * [van Nieuwpoort et al. 2001] Efficient load balancing for wide-area divide-and-conquer applications.
+//! * [van Nieuwpoort et al. 2001] Efficient load balancing for wide-area divide-and-conquer
+//!   applications.
 
 use super::draw::{Crowd, Generator};
 use super::{Place, VictimRule, VictimState};
@@ -64,16 +65,5 @@ impl VictimState for Levels {
             }
         }
         None
-    }
-
-    fn answered(&mut self, _from: Rank, _with_tasks: bool) {}
-
-    fn lost(&mut self, rank: Rank) {
-        self.near.lose(rank);
-        self.far.lose(rank);
-    }
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
     }
 }

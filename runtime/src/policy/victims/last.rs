@@ -46,13 +46,4 @@ impl VictimState for Favourite {
             self.had_tasks = None;
         }
     }
-
-    fn lost(&mut self, rank: Rank) {
-        self.had_tasks = self.had_tasks.filter(|&favourite| favourite != rank);
-        self.others.lost(rank);
-    }
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
-    }
 }

@@ -1,9 +1,8 @@
-//! Lifelines [Saraswat et al. 2011]: after a few random victims that had nothing, a rank registers with its
-//! neighbours in a hypercube and goes quiet; whoever of them gets work sends it some.
+//! Lifelines [Saraswat et al. 2011]: after a few random victims that had nothing, a rank registers
+//! with its neighbours in a hypercube and goes quiet; whoever of them gets work sends it some.
 //!
-//! The neighbours of rank r are r xor 2^k, as far as they exist. A chain of neighbours leads from every rank
-//! to every other, as clearing the highest bit leads to rank 0. One that is lost is not replaced; a rank
-//! that has none left asks on.
+//! The neighbours of rank r are r xor 2^k, as far as they exist. A chain of neighbours leads from
+//! every rank to every other, as clearing the highest bit leads to rank 0.
 //!
 //! * [Saraswat et al. 2011] Lifeline-based global load balancing.
 
@@ -49,20 +48,11 @@ impl VictimState for Quiet {
         self.others.answered(from, with_tasks);
     }
 
-    fn lost(&mut self, rank: Rank) {
-        self.others.lost(rank);
-        self.neighbours.retain(|&neighbour| neighbour != rank);
-    }
-
     fn lifelines(&self) -> &[Rank] {
         &self.neighbours
     }
 
     fn refusals_before_lifelines(&self) -> u32 {
         TRIES
-    }
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
     }
 }

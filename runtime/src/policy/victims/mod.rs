@@ -1,7 +1,7 @@
 //! Whom an idle rank asks for tasks.
 //!
-//! A rule makes a state for each rank of a scope; the scheduler asks it for the next victim and tells it
-//! what came of each request. It has no clock: time-outs are the scheduler's.
+//! A rule makes a state for each rank of a scope; the scheduler asks it for the next victim and
+//! tells it what came of each request. It has no clock: time-outs are the scheduler's.
 
 mod draw;
 mod hierarchical;
@@ -11,6 +11,7 @@ mod random;
 
 use std::fmt;
 
+use super::rule::value_of_a_rule;
 use crate::comm::Rank;
 
 /// A rule for victims as a value; two are equal if their names are.
@@ -62,19 +63,20 @@ impl fmt::Debug for Place<'_> {
 }
 
 /// The choice of victims of one rank in a scope.
-pub trait VictimState: Send + fmt::Debug {
-    /// Whom to ask next, while these have not answered and have not timed out; `None` to wait for an answer
-    /// first, or because nobody is left. Never this rank, never one that was lost.
+///
+/// It derives `Clone`: a copy goes on as the original would.
+pub trait VictimState: CloneVictims + Send + fmt::Debug {
+    /// Whom to ask next, while these have not answered and have not timed out; `None` to wait for
+    /// an answer first. Never this rank.
     fn next(&mut self, open: &[Rank]) -> Option<Rank>;
 
-    /// A request was answered, in time or late.
-    fn answered(&mut self, from: Rank, with_tasks: bool);
+    /// Learns that a request was answered, in time or late.
+    fn answered(&mut self, from: Rank, with_tasks: bool) {
+        let _ = (from, with_tasks);
+    }
 
-    /// A rank died.
-    fn lost(&mut self, rank: Rank);
-
-    /// Ranks to register with after [`Self::refusals_before_lifelines`], instead of asking on: they send
-    /// tasks once they have some. If there are none, it asks on.
+    /// Ranks to register with after [`Self::refusals_before_lifelines`], instead of asking on: they
+    /// send tasks once they have some. If there are none, it asks on.
     fn lifelines(&self) -> &[Rank] {
         &[]
     }
@@ -83,9 +85,18 @@ pub trait VictimState: Send + fmt::Debug {
     fn refusals_before_lifelines(&self) -> u32 {
         u32::MAX
     }
+}
 
-    /// A copy that goes on as this one would.
+/// A [`VictimState`] that can be copied in its box: all that derive `Clone` can.
+pub trait CloneVictims {
+    /// Makes a copy that goes on as this one would.
     fn boxed_clone(&self) -> Box<dyn VictimState>;
+}
+
+impl<V: VictimState + Clone + 'static> CloneVictims for V {
+    fn boxed_clone(&self) -> Box<dyn VictimState> {
+        Box::new(self.clone())
+    }
 }
 
 impl Clone for Box<dyn VictimState> {
@@ -104,25 +115,6 @@ impl Victims {
     /// At random, and after a few refusals whoever of its neighbours in a hypercube gets work.
     pub const LIFELINES: Self = Self(&lifelines::Lifelines);
 
-    /// The rule of this name in [`VICTIMS`].
-    #[must_use]
-    pub fn by_name(name: &str) -> Option<Self> {
-        let mut rules = VICTIMS.iter().copied();
-        rules.find(|victims| victims.name() == name)
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0.name()
-    }
-
-    /// A line about it.
-    #[must_use]
-    pub fn about(self) -> &'static str {
-        self.0.about()
-    }
-
     /// The state of one rank at the start of a scope of at least two ranks.
     #[must_use]
     pub fn start(self, place: &Place<'_>) -> Box<dyn VictimState> {
@@ -137,19 +129,7 @@ impl Default for Victims {
     }
 }
 
-impl PartialEq for Victims {
-    fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
-    }
-}
-
-impl Eq for Victims {}
-
-impl fmt::Debug for Victims {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+value_of_a_rule!(Victims, VICTIMS);
 
 #[cfg(test)]
 mod tests;

@@ -44,14 +44,4 @@ impl VictimState for Sequence {
             None
         }
     }
-
-    fn answered(&mut self, _from: Rank, _with_tasks: bool) {}
-
-    fn lost(&mut self, rank: Rank) {
-        self.others.lose(rank);
-    }
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
-    }
 }

@@ -1,4 +1,4 @@
-//! Whom rules draw: everybody else, fairly, and nobody who is gone.
+//! Whom rules draw: everybody else, fairly.
 
 use super::*;
 
@@ -58,27 +58,6 @@ fn a_seed_says_whom_a_rank_asks() {
 }
 
 #[test]
-fn lost_ranks_are_never_drawn() {
-    for &rule in VICTIMS {
-        let mut victims = start(rule, 5, 16, &|rank| rank.0 / 4);
-        let mut lost = Vec::new();
-        for gone in [0, 15, 4, 6, 7, 7, 5, 99, 1, 2, 3, 14, 13, 12, 11, 10, 9, 8] {
-            victims.lost(Rank(gone));
-            lost.push(gone);
-            let drawn = draw(&mut *victims, 300);
-            assert!(!drawn.iter().any(|v| lost.contains(v)), "{rule:?}");
-            let left = (0..16).filter(|r| !lost.contains(r) && *r != 5);
-            for rank in left {
-                assert!(drawn.contains(&rank), "{rule:?}: {rank} after {lost:?}");
-            }
-        }
-        // Nobody is left.
-        assert_eq!(victims.next(&[]), None);
-        assert!(victims.lifelines().is_empty());
-    }
-}
-
-#[test]
 fn one_request_is_open_at_a_time() {
     for rule in [Victims::RANDOM, Victims::LAST, Victims::LIFELINES] {
         let mut victims = start(rule, 0, 8, &apart);
@@ -97,10 +76,6 @@ fn who_had_tasks_is_asked_again_once() {
     assert_eq!(victims.next(&[]), random.next(&[]));
     victims.answered(Rank(9), true);
     victims.answered(Rank(9), false);
-    assert_eq!(victims.next(&[]), random.next(&[]));
-    victims.answered(Rank(9), true);
-    victims.lost(Rank(9));
-    random.lost(Rank(9));
     assert_eq!(victims.next(&[]), random.next(&[]));
 }
 

@@ -34,7 +34,6 @@ impl Random {
                 ..policy
             },
             seed: self.0,
-            recover: self.once_in(2),
             ..ScopeOptions::default()
         };
         let mut plan = Plan {
@@ -79,8 +78,6 @@ impl Random {
             plan.bodies.push(deeds);
         }
         for stages in &mut plan.tasks {
-            // Where deaths are survived there are no letters.
-            stages.retain(|stage| !(plan.options.recover && matches!(stage, Stage::Post(_))));
             for stage in stages {
                 if let Stage::Post(to) = stage {
                     *to = self.below(ranks);
@@ -118,17 +115,10 @@ impl Random {
     }
 
     /// A step that may happen next, if there is one where it looks.
-    fn step(&mut self, world: &World<'_>, mortal: &mut Vec<usize>) -> Option<Step> {
+    fn step(&mut self, world: &World<'_>) -> Option<Step> {
         let ranks = world.ranks();
         let (rank, other) = (self.below(ranks), self.below(ranks));
-        if !mortal.is_empty() && self.once_in(200) {
-            return mortal
-                .pop()
-                .filter(|&rank| world.may_die(rank))
-                .map(Step::Die);
-        }
         let step = match self.below(4) {
-            0 if world.must_hear(rank, other) => Step::Hear(rank, other),
             0 | 1 if world.may_deliver(other, rank) => Step::Deliver(other, rank),
             2 | 3 if world.is_here(rank) => Step::Turn(rank, None, self.once_in(50)),
             _ => return None,
@@ -142,18 +132,11 @@ fn ten_thousand_random_scopes() {
     for seed in 1..=SCOPES {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let plan = random.plan();
-        let mut mortal = Vec::new();
-        if plan.options.recover && random.once_in(2) {
-            // Two at most, and one stays.
-            let ranks = plan.bodies.len();
-            let (first, second) = (random.below(ranks), random.below(ranks));
-            mortal.extend([first, second].iter().take(ranks - 1));
-        }
         let mut world = World::new(&plan);
         let outcome = panic::catch_unwind(panic::AssertUnwindSafe(|| {
             for count in 0..MOST_STEPS {
                 world.pass(Duration::from_micros(1));
-                if let Some(step) = random.step(&world, &mut mortal) {
+                if let Some(step) = random.step(&world) {
                     world.step(step);
                 }
                 if count % 16 == 0 {

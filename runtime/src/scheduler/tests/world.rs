@@ -1,4 +1,5 @@
-//! A scope in which every step is a choice: programs of bodies and tasks, links that keep their order, deaths.
+//! A scope in which every step is a choice: programs of bodies and tasks, and links that keep their
+//! order.
 //!
 //! Explorers choose the steps; the world checks after each that the scope keeps its promises.
 
@@ -14,7 +15,7 @@ use crate::policy::victims::{VictimRule, VictimState, Victims};
 /// Tasks are known by their place in the plan; each produces its number as its result.
 pub(super) type Id = u16;
 type Machine = Scheduler<Piece, Id>;
-type Letter = Message<Piece, Id>;
+type Message = SchedulerMessage<Piece, Id>;
 
 /// A task, and how much of it was done before it was set down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,9 @@ pub(super) enum Stage {
     SplitOff(Id),
     /// It makes a group, forks these into it, and joins it to the end.
     Join(Vec<Id>),
-    /// The same, but it drops the group.
+    /// It makes a group, forks these into it, and drops it.
     Drop(Vec<Id>),
-    /// The same, but it cancels the group before it joins it.
+    /// It makes a group, forks these into it, and cancels it before it joins it.
     JoinCancelled(Vec<Id>),
     CancelOwnGroup,
     /// It posts its number to a rank.
@@ -121,12 +122,9 @@ impl Plan {
 pub(super) enum Step {
     /// The next message of a link arrives.
     Deliver(usize, usize),
-    /// A rank goes on with what it has to do. If it has nothing, it asks that victim, if it asks anybody;
-    /// `true`: after so long that what it asked before is overdue.
+    /// A rank goes on with what it has to do. If it has nothing, it asks that victim, if it asks
+    /// anybody; `true`: after so long that what it asked before is overdue.
     Turn(usize, Option<Rank>, bool),
-    Die(usize),
-    /// A rank hears of a death. What it had not received of the dead rank is lost.
-    Hear(usize, usize),
 }
 
 /// How much an explorer tries.
@@ -136,20 +134,18 @@ pub(super) struct Bounds<'a> {
     pub(super) asks: &'a [(usize, u32)],
     /// How many requests of a rank may be unanswered at once.
     pub(super) unanswered: usize,
-    /// Who may die; only one of them does.
-    pub(super) mortal: &'a [usize],
 }
 
 #[derive(Clone)]
 struct Frame {
-    ticket: Ticket,
+    membership: Membership,
     piece: Piece,
     /// The group it waits for, and what of it is still to come.
-    waits: Option<(Arc<Line>, BTreeSet<Id>)>,
+    waits: Option<(Arc<Ancestry>, BTreeSet<Id>)>,
 }
 
 #[derive(Clone)]
-struct Place {
+struct RankState {
     machine: Machine,
     now: Duration,
     stack: Vec<Frame>,
@@ -157,18 +153,16 @@ struct Place {
     deed: usize,
     ended: bool,
     left: bool,
-    groups: BTreeMap<Name, Arc<Line>>,
+    groups: BTreeMap<Name, Arc<Ancestry>>,
     taken: BTreeMap<Name, BTreeSet<Id>>,
     made: u64,
-    kept: BTreeMap<u64, (Rank, Vec<Piece>)>,
     print: u64,
 }
 
 pub(super) struct World<'a> {
     plan: &'a Plan,
-    places: Vec<Rc<Place>>,
-    links: Vec<VecDeque<Letter>>,
-    dead: BTreeSet<usize>,
+    places: Vec<Rc<RankState>>,
+    links: Vec<VecDeque<Message>>,
     cancelled: BTreeSet<GroupId>,
     finished: BTreeSet<Id>,
     /// What was posted, and how often: to whom, from where, by which task.
@@ -176,25 +170,28 @@ pub(super) struct World<'a> {
 }
 
 /// A place that no other world has.
-fn own(places: &mut [Rc<Place>], rank: usize) -> &mut Place {
+fn own(places: &mut [Rc<RankState>], rank: usize) -> &mut RankState {
     Rc::get_mut(&mut places[rank]).expect("a step touches one rank")
 }
 
-impl Place {
-    /// A copy that goes on by itself: lines are shared within a rank, and have state.
+impl RankState {
+    /// A copy that goes on by itself: groups are shared within a rank, and have state.
     fn copy(&self) -> Self {
         let mut place = self.clone();
         let mut copies = BTreeMap::new();
-        let mut other = |line: &mut Arc<Line>| *line = line.copy(&mut copies);
+        let mut other = |ancestry: &mut Arc<Ancestry>| *ancestry = ancestry.copy(&mut copies);
         let machine = &mut place.machine;
         let entries = machine.pool.iter_mut();
-        entries.for_each(|entry| other(&mut entry.ticket.line));
+        entries.for_each(|entry| other(&mut entry.membership.ancestry));
         machine.collective.iter_mut().for_each(&mut other);
-        machine.ledger.relink(&mut other);
-        machine.lines.relink(&mut other);
+        machine.leases.relink(&mut other);
+        machine.ancestries.relink(&mut other);
         for frame in &mut place.stack {
-            other(&mut frame.ticket.line);
-            frame.waits.iter_mut().for_each(|(line, _)| other(line));
+            other(&mut frame.membership.ancestry);
+            frame
+                .waits
+                .iter_mut()
+                .for_each(|(ancestry, _)| other(ancestry));
         }
         place.groups.values_mut().for_each(other);
         place
@@ -204,7 +201,10 @@ impl Place {
     fn fingerprint(&self) -> u64 {
         let mut hash = Hash::default();
         let machine = &self.machine;
-        let frames = self.stack.iter().map(|f| (&f.ticket, f.piece, &f.waits));
+        let frames = self
+            .stack
+            .iter()
+            .map(|f| (&f.membership, f.piece, &f.waits));
         let essence = (
             (
                 &machine.pool,
@@ -212,12 +212,16 @@ impl Place {
                 machine.waiting,
                 &machine.results,
             ),
-            (&machine.ledger, &machine.roll_call, machine.waves.essence()),
-            (&machine.farewells, machine.letters.essence()),
-            (machine.requests.essence(), &machine.waiters, &machine.mail),
-            (machine.body, &machine.dead, machine.lines.cancelled()),
+            (&machine.leases, machine.waves.essence()),
+            (&machine.all_to_all, machine.messages.essence()),
+            (
+                machine.requests.essence(),
+                &machine.waiters,
+                &machine.unsent,
+            ),
+            (machine.body, machine.ancestries.cancelled()),
             (self.deed, self.ended, self.left, &self.taken, self.made),
-            (self.kept.keys(), frames.collect::<Vec<_>>()),
+            frames.collect::<Vec<_>>(),
         );
         write!(hash, "{essence:?}").unwrap();
         hash.0.finish()
@@ -231,7 +235,7 @@ impl<'a> World<'a> {
             let mut machine = Machine::new(Rank(rank), n as u32, &plan.options, &|rank| rank.0 / 2);
             let groups = (0..plan.groups).map(|g| (Name::Collective(g), machine.group()));
             let groups = groups.collect();
-            Rc::new(Place {
+            Rc::new(RankState {
                 machine,
                 now: Duration::ZERO,
                 stack: Vec::new(),
@@ -241,7 +245,6 @@ impl<'a> World<'a> {
                 groups,
                 taken: BTreeMap::new(),
                 made: 0,
-                kept: BTreeMap::new(),
                 print: 0,
             })
         });
@@ -249,7 +252,6 @@ impl<'a> World<'a> {
             plan,
             places: places.collect(),
             links: vec![VecDeque::new(); n * n],
-            dead: BTreeSet::new(),
             cancelled: BTreeSet::new(),
             finished: BTreeSet::new(),
             posted: BTreeMap::new(),
@@ -270,13 +272,11 @@ impl<'a> World<'a> {
             plan: self.plan,
             places: self.places.clone(),
             links: self.links.clone(),
-            dead: self.dead.clone(),
             cancelled: self.cancelled.clone(),
             finished: self.finished.clone(),
             posted: self.posted.clone(),
         };
-        let (Step::Deliver(_, rank) | Step::Turn(rank, ..) | Step::Die(rank) | Step::Hear(rank, _)) =
-            step;
+        let (Step::Deliver(_, rank) | Step::Turn(rank, ..)) = step;
         next.places[rank] = Rc::new(self.places[rank].copy());
         next.step(step);
         let place = own(&mut next.places, rank);
@@ -288,32 +288,20 @@ impl<'a> World<'a> {
         if (self.places.iter()).any(|place| place.machine.stuck().is_some()) {
             return true;
         }
-        let here = self.living();
-        here.into_iter().all(|rank| self.places[rank].left)
+        self.places.iter().all(|place| place.left)
     }
 
     pub(super) fn ranks(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether a rank is neither dead nor gone.
+    /// Whether a rank has not left.
     pub(super) fn is_here(&self, rank: usize) -> bool {
-        !self.places[rank].left && !self.dead.contains(&rank)
+        !self.places[rank].left
     }
 
     pub(super) fn may_deliver(&self, from: usize, to: usize) -> bool {
         !self.links[from * self.places.len() + to].is_empty()
-    }
-
-    /// Whether a rank may die: one other at least stays.
-    pub(super) fn may_die(&self, rank: usize) -> bool {
-        self.is_here(rank) && (0..self.ranks()).any(|other| other != rank && self.is_here(other))
-    }
-
-    /// Whether a rank does not know yet that another is dead.
-    pub(super) fn must_hear(&self, rank: usize, other: usize) -> bool {
-        let known = &self.places[rank].machine.dead;
-        self.is_here(rank) && self.dead.contains(&other) && !known.contains(&Rank(other as u32))
     }
 
     /// Time goes by.
@@ -323,27 +311,13 @@ impl<'a> World<'a> {
         }
     }
 
-    fn living(&self) -> Vec<usize> {
-        let all = 0..self.places.len();
-        all.filter(|rank| !self.dead.contains(rank)).collect()
-    }
-
     pub(super) fn describe(&self) -> String {
         let mut text = String::new();
-        for (rank, place) in self.places.iter().enumerate() {
+        for place in &self.places {
             let stack: Vec<Id> = place.stack.iter().map(|frame| frame.piece.id).collect();
             let (deed, left) = (place.deed, place.left);
             let about = place.machine.describe();
-            let fate = if self.dead.contains(&rank) {
-                "dead"
-            } else {
-                ""
-            };
-            writeln!(
-                text,
-                "{about}\n  stack {stack:?}, deed {deed}, left {left} {fate}"
-            )
-            .unwrap();
+            writeln!(text, "{about}\n  stack {stack:?}, deed {deed}, left {left}").unwrap();
         }
         for (at, link) in self.links.iter().enumerate().filter(|(_, l)| !l.is_empty()) {
             let n = self.places.len();
@@ -363,32 +337,16 @@ impl<'a> World<'a> {
                 }
             }
         }
-        for rank in self.living() {
+        for rank in (0..n).filter(|&rank| self.is_here(rank)) {
             let place = &self.places[rank];
-            if place.left {
-                continue;
-            }
-            for &dead in &self.dead {
-                if !place.machine.dead.contains(&Rank(dead as u32)) {
-                    steps.push(Step::Hear(rank, dead));
-                }
-            }
             steps.push(Step::Turn(rank, None, false));
             let unanswered = place.machine.requests.unanswered();
             if !self.is_busy(rank) && unanswered < bounds.unanswered {
                 let late = unanswered > 0;
                 let victims = bounds.asks.iter().filter(|(thief, _)| *thief == rank);
                 let victims = victims.map(|&(_, victim)| Rank(victim));
-                let living = victims.filter(|victim| !place.machine.dead.contains(victim));
-                steps.extend(living.map(|victim| Step::Turn(rank, Some(victim), late)));
+                steps.extend(victims.map(|victim| Step::Turn(rank, Some(victim), late)));
             }
-        }
-        if self.dead.is_empty() {
-            let mortal = bounds
-                .mortal
-                .iter()
-                .filter(|&&rank| !self.places[rank].left);
-            steps.extend(mortal.map(|&rank| Step::Die(rank)));
         }
         steps
     }
@@ -412,7 +370,7 @@ impl<'a> World<'a> {
     fn within(&self, rank: usize) -> Option<GroupId> {
         let place = &self.places[rank];
         match place.stack.last() {
-            Some(Frame { waits, .. }) => waits.as_ref().map(|(line, _)| line.group()),
+            Some(Frame { waits, .. }) => waits.as_ref().map(|(ancestry, _)| ancestry.group()),
             None if place.ended => None,
             None => match self.plan.bodies[rank][place.deed] {
                 Deed::Join(name) | Deed::JoinOne(name) => Some(place.groups[&name].group()),
@@ -425,16 +383,12 @@ impl<'a> World<'a> {
         match step {
             Step::Deliver(from, to) => {
                 let n = self.places.len();
-                let letter = self.links[from * n + to].pop_front();
+                let message = self.links[from * n + to].pop_front();
                 let place = own(&mut self.places, to);
-                if let Some(letter) = letter
+                if let Some(message) = message
                     && !place.left
-                    && !self.dead.contains(&to)
                 {
-                    if let Message::Returned { lease, .. } = &letter {
-                        place.kept.remove(lease);
-                    }
-                    let received = place.machine.receive(Rank(from as u32), letter, place.now);
+                    let received = place.machine.receive(Rank(from as u32), message, place.now);
                     received.unwrap();
                     self.post(to);
                 }
@@ -451,47 +405,14 @@ impl<'a> World<'a> {
                 CHOICE.set(None);
                 self.post(rank);
             }
-            Step::Die(rank) => {
-                self.dead.insert(rank);
-                for from in 0..self.places.len() {
-                    let n = self.places.len();
-                    self.links[from * n + rank].clear();
-                }
-            }
-            Step::Hear(rank, dead) => {
-                let n = self.places.len();
-                self.links[dead * n + rank].clear();
-                let place = own(&mut self.places, rank);
-                place.machine.lose(Rank(dead as u32));
-                while let Some(lease) = place.machine.rerun() {
-                    if let Some((home, tasks)) = place.kept.remove(&lease) {
-                        place.machine.restore(lease, home, tasks);
-                    }
-                }
-                self.post(rank);
-            }
         }
     }
 
     fn post(&mut self, rank: usize) {
         let n = self.places.len();
         let place = own(&mut self.places, rank);
-        while let Some((to, letter)) = place.machine.outgoing() {
-            match &letter {
-                Message::StealAnswer(bundles) | Message::Gift(bundles)
-                    if self.plan.options.recover =>
-                {
-                    let kept = bundles.iter().map(|b| (b.lease, (b.home, b.tasks.clone())));
-                    place.kept.extend(kept);
-                }
-                Message::Revoked(lease) => {
-                    place.kept.remove(lease);
-                }
-                _ => {}
-            }
-            if !self.dead.contains(&to.index()) {
-                self.links[rank * n + to.index()].push_back(letter);
-            }
+        while let Some((to, message)) = place.machine.outgoing() {
+            self.links[rank * n + to.index()].push_back(message);
         }
         for (to, place) in self.places.iter().enumerate() {
             if place.left {
@@ -510,20 +431,19 @@ impl<'a> World<'a> {
                 return;
             }
             Some(Frame {
-                waits: Some((line, missing)),
+                waits: Some((ancestry, missing)),
                 ..
             }) => {
-                if let Some(result) = place.machine.next_result(line) {
+                if let Some(result) = place.machine.next_result(ancestry) {
                     assert!(missing.remove(&result), "{result} is doubled");
                     return;
                 }
-                if place.machine.is_exhausted(line) {
-                    let (line, missing) = (Arc::clone(line), missing.clone());
-                    let ledger = &place.machine.ledger;
-                    let mut stack = place.stack.iter();
-                    let void = self.cancelled.iter().any(|&group| line.is_within(group))
-                        || stack.any(|frame| ledger.is_revoked(frame.ticket.account));
-                    assert!(void || missing.is_empty(), "{missing:?} are lost");
+                if place.machine.is_exhausted(ancestry) {
+                    let cancelled = self
+                        .cancelled
+                        .iter()
+                        .any(|&group| ancestry.is_within(group));
+                    assert!(cancelled || missing.is_empty(), "{missing:?} are lost");
                     place.machine.ends_waiting();
                     if let Some(frame) = place.stack.last_mut() {
                         frame.waits = None;
@@ -531,7 +451,7 @@ impl<'a> World<'a> {
                     }
                     return;
                 }
-                Some(line.group())
+                Some(ancestry.group())
             }
             None => {
                 if self.body(rank) {
@@ -541,9 +461,9 @@ impl<'a> World<'a> {
             }
         };
         let place = own(&mut self.places, rank);
-        if let Some((ticket, piece)) = place.machine.next_task(within) {
+        if let Some((membership, piece)) = place.machine.next_task(within) {
             place.stack.push(Frame {
-                ticket,
+                membership,
                 piece,
                 waits: None,
             });
@@ -576,38 +496,40 @@ impl<'a> World<'a> {
             | Deed::Cancel(name)
             | Deed::Drop(name)) = *deed;
             let made = &mut place.made;
-            let line = place.groups.entry(name).or_insert_with(|| {
+            let ancestry = place.groups.entry(name).or_insert_with(|| {
                 *made += 1;
                 rooted(rank as u32, *made - 1, None)
             });
-            let line = Arc::clone(line);
+            let ancestry = Arc::clone(ancestry);
             let mut done = true;
             match *deed {
                 Deed::Fork(_, id) => {
-                    let ticket = place.machine.ticket(&line, None);
-                    place.machine.fork(ticket.clone(), Piece { id, stage: 0 });
+                    let membership = place.machine.membership(&ancestry, None);
+                    place
+                        .machine
+                        .fork(membership.clone(), Piece { id, stage: 0 });
                 }
                 Deed::Cancel(_) => {
-                    place.machine.cancel(&line);
-                    self.cancelled.insert(line.group());
+                    place.machine.cancel(&ancestry);
+                    self.cancelled.insert(ancestry.group());
                 }
-                Deed::Drop(_) => line.abandon(),
+                Deed::Drop(_) => ancestry.abandon(),
                 Deed::Join(_) | Deed::JoinOne(_) => {
                     done = matches!(deed, Deed::JoinOne(_));
-                    if let Some(result) = place.machine.next_result(&line) {
+                    if let Some(result) = place.machine.next_result(&ancestry) {
                         place.machine.goes_on();
                         let new = place.taken.entry(name).or_default().insert(result);
                         assert!(new, "{result} is doubled");
                         let forked = self.plan.forked(rank, name);
                         assert!(forked.contains(&result), "{result} is not from here");
                     } else {
-                        place.machine.waits_in(line.group());
-                        if !place.machine.is_exhausted(&line) {
+                        place.machine.waits_in(ancestry.group());
+                        if !place.machine.is_exhausted(&ancestry) {
                             return acted;
                         }
                         place.machine.goes_on();
                         done = true;
-                        self.check_exhausted(rank, name, line.group());
+                        self.check_exhausted(rank, name, ancestry.group());
                     }
                 }
             }
@@ -627,85 +549,85 @@ impl<'a> World<'a> {
             match stage {
                 Stage::Hyperfork(ids) => {
                     ids.iter()
-                        .for_each(|id| machine.fork(frame.ticket.clone(), new(id)));
+                        .for_each(|id| machine.fork(frame.membership.clone(), new(id)));
                 }
-                Stage::SplitOff(id) => machine.split_off(&frame.ticket, new(id)),
+                Stage::SplitOff(id) => machine.split_off(&frame.membership, new(id)),
                 Stage::CancelOwnGroup => {
-                    let line = Arc::clone(frame.ticket.line());
-                    machine.cancel(&line);
-                    self.cancelled.insert(line.group());
+                    let ancestry = Arc::clone(frame.membership.ancestry());
+                    machine.cancel(&ancestry);
+                    self.cancelled.insert(ancestry.group());
                 }
                 Stage::Post(to) => {
                     let item = frame.piece.id.to_le_bytes().to_vec();
-                    machine.post_letter(Rank(*to as u32), item).unwrap();
+                    machine.post_message(Rank(*to as u32), item).unwrap();
                     let posted = (*to, rank, frame.piece.id);
                     *self.posted.entry(posted).or_default() += 1;
                 }
                 Stage::SetDown => {
                     if let Some(mut frame) = place.stack.pop() {
                         frame.piece.stage += 1;
-                        machine.put_back(frame.ticket, frame.piece);
+                        machine.put_back(frame.membership, frame.piece);
                     }
                     return;
                 }
                 Stage::Join(ids) | Stage::JoinCancelled(ids) | Stage::Drop(ids) => {
-                    let line = rooted(rank as u32, place.made, Some(frame.ticket.line()));
+                    let ancestry =
+                        rooted(rank as u32, place.made, Some(frame.membership.ancestry()));
                     place.made += 1;
                     for id in ids {
-                        let ticket = machine.ticket(&line, Some(&frame.ticket));
-                        machine.fork(ticket.clone(), new(id));
+                        let membership = machine.membership(&ancestry, Some(&frame.membership));
+                        machine.fork(membership.clone(), new(id));
                     }
                     if let Stage::JoinCancelled(_) = stage {
-                        machine.cancel(&line);
-                        self.cancelled.insert(line.group());
+                        machine.cancel(&ancestry);
+                        self.cancelled.insert(ancestry.group());
                     }
                     if let Stage::Drop(_) = stage {
-                        line.abandon();
+                        ancestry.abandon();
                     } else {
                         machine.begins_to_wait();
                         let families = ids.iter().flat_map(|&id| self.plan.family(id));
-                        frame.waits = Some((line, families.collect()));
+                        frame.waits = Some((ancestry, families.collect()));
                         return;
                     }
                 }
             }
             frame.piece.stage += 1;
         }
-        if let Some(Frame { ticket, piece, .. }) = place.stack.pop() {
-            machine.produced(&ticket, piece.id);
-            machine.finished(&ticket);
+        if let Some(Frame {
+            membership, piece, ..
+        }) = place.stack.pop()
+        {
+            machine.produced(&membership, piece.id);
+            machine.finished(&membership);
             let first = self.finished.insert(piece.id);
-            let recover = self.plan.options.recover;
-            assert!(first || recover, "{} ran twice", piece.id);
+            assert!(first, "{} ran twice", piece.id);
         }
     }
 
     fn leave(&mut self, rank: usize) {
-        let living = self.living();
         let done = |r: usize| {
             let place = &self.places[r];
             let rest = self.plan.bodies[r].get(place.deed..).unwrap_or_default();
             let forks = rest.iter().any(|deed| matches!(deed, Deed::Fork(..)));
             place.ended || (self.plan.close && !forks)
         };
-        assert!(living.into_iter().all(done), "left early");
-        if !self.plan.options.recover {
-            let left: Vec<(GroupId, Id)> = self.tasks().collect();
-            assert!(left.is_empty(), "{left:?} are left");
-        }
-        let letters = own(&mut self.places, rank).machine.letters();
-        let letters: Vec<_> = letters
+        assert!((0..self.places.len()).all(done), "left early");
+        let left: Vec<(GroupId, Id)> = self.tasks().collect();
+        assert!(left.is_empty(), "{left:?} are left");
+        let messages = own(&mut self.places, rank).machine.take_messages();
+        let messages: Vec<_> = messages
             .into_iter()
             .map(|(from, item)| (rank, from.index(), Id::from_le_bytes([item[0], item[1]])))
             .collect();
-        assert!(letters.is_sorted_by_key(|(_, from, _)| *from));
+        assert!(messages.is_sorted_by_key(|(_, from, _)| *from));
         let mut come = BTreeMap::new();
-        for letter in letters {
-            *come.entry(letter).or_default() += 1;
+        for message in messages {
+            *come.entry(message).or_default() += 1;
         }
         let mut posted = self.posted.clone();
         posted.retain(|(to, ..), _| *to == rank);
-        assert_eq!(come, posted, "letters to {rank}");
+        assert_eq!(come, posted, "messages to {rank}");
         own(&mut self.places, rank).left = true;
         let n = self.places.len();
         (0..n).for_each(|from| self.links[from * n + rank].clear());
@@ -713,16 +635,13 @@ impl<'a> World<'a> {
 
     /// Whatever was forked into a group must have come to its end.
     fn check_exhausted(&self, rank: usize, name: Name, group: GroupId) {
-        let recover = self.plan.options.recover;
-        if !recover {
-            let mut left = self.tasks().filter(|(other, _)| *other == group);
-            assert_eq!(left.next(), None, "{group} is not exhausted");
-        }
+        let mut left = self.tasks().filter(|(other, _)| *other == group);
+        assert_eq!(left.next(), None, "{group} is not exhausted");
         if self.cancelled.contains(&group) {
             return;
         }
         let all = match name {
-            Name::Collective(_) => self.living(),
+            Name::Collective(_) => (0..self.places.len()).collect(),
             Name::Own(_) => vec![rank],
         };
         for rank in all {
@@ -740,15 +659,15 @@ impl<'a> World<'a> {
     fn tasks(&self) -> impl Iterator<Item = (GroupId, Id)> {
         let here = self.places.iter().flat_map(|place| {
             let pooled = place.machine.pool.iter();
-            let pooled = pooled.map(|entry| (entry.ticket.line.group(), entry.task.id));
+            let pooled = pooled.map(|entry| (entry.membership.ancestry.group(), entry.task.id));
             let running = place.stack.iter();
-            pooled.chain(running.map(|frame| (frame.ticket.line.group(), frame.piece.id)))
+            pooled.chain(running.map(|frame| (frame.membership.ancestry.group(), frame.piece.id)))
         });
         let bundles = self
             .links
             .iter()
             .flatten()
-            .filter_map(|letter| match letter {
+            .filter_map(|message| match message {
                 Message::StealAnswer(bundles) | Message::Gift(bundles) => Some(bundles),
                 _ => None,
             });
@@ -761,9 +680,6 @@ impl<'a> World<'a> {
 
     /// What must hold in every state.
     pub(super) fn check(&self) {
-        if self.plan.options.recover {
-            return;
-        }
         let mut seen = BTreeSet::new();
         for (_, id) in self.tasks() {
             let once = seen.insert(id) && !self.finished.contains(&id);
@@ -789,20 +705,20 @@ impl<'a> World<'a> {
         }
         for link in &self.links {
             hash.write_str("|").unwrap();
-            for letter in link {
-                match letter {
+            for message in link {
+                match message {
                     // Only one wave is under way at a time; its number does not matter.
                     Message::Wave(_) => write!(hash, "wave"),
                     Message::Report(_, census, results) => write!(hash, "{census:?}{results:?}"),
-                    _ => write!(hash, "{letter:?}"),
+                    _ => write!(hash, "{message:?}"),
                 }
                 .unwrap();
             }
         }
         write!(
             hash,
-            "{:?}{:?}{:?}{:?}",
-            self.dead, self.cancelled, self.finished, self.posted
+            "{:?}{:?}{:?}",
+            self.cancelled, self.finished, self.posted
         )
         .unwrap();
         hash.0.finish()
@@ -838,7 +754,7 @@ impl VictimRule for Chosen {
         "whom the test says, one at a time"
     }
 
-    fn start(&self, _place: &crate::policy::victims::Place<'_>) -> Box<dyn VictimState> {
+    fn start(&self, _place: &Place<'_>) -> Box<dyn VictimState> {
         Box::new(Self)
     }
 }
@@ -846,13 +762,5 @@ impl VictimRule for Chosen {
 impl VictimState for Chosen {
     fn next(&mut self, open: &[Rank]) -> Option<Rank> {
         if open.is_empty() { CHOICE.take() } else { None }
-    }
-
-    fn answered(&mut self, _from: Rank, _with_tasks: bool) {}
-
-    fn lost(&mut self, _rank: Rank) {}
-
-    fn boxed_clone(&self) -> Box<dyn VictimState> {
-        Box::new(self.clone())
     }
 }

@@ -1,8 +1,9 @@
-//! What to try: which cause outweighs the others, and who is to blame for it, the program or the policy.
+//! What to try: which cause outweighs the others, and who is to blame for it, the program or the
+//! policy.
 //!
-//! Workers that wait for tasks may do so because there are none, because tasks cannot be had, or because
-//! the policy brings none. The policy is looked at first: under one that shares nothing, tasks that were
-//! never split say nothing about tasks. What it has set already is never advised.
+//! Workers that wait for tasks may do so because there are none, because tasks cannot be had, or
+//! because the policy brings none. The policy is looked at first: under one that shares nothing,
+//! tasks that were never split say nothing about tasks. What it has set already is never advised.
 
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use crate::policy::Policy;
 const GOOD: f64 = 0.9;
 /// Share of the time below which a cause is no reason for advice.
 const MINOR: f64 = 0.05;
-/// Intervals of tasks for each worker below which there are few: with more, a worker that gets one too
-/// many loses little.
+/// Intervals of tasks for each worker below which there are few: with more, a worker that gets one
+/// too many loses little.
 const FEW: u64 = 4;
 /// Ranks whose busiest has at most so many times the mean have nothing to share.
 const EVEN: f64 = 1.1;
@@ -36,7 +37,7 @@ pub enum Hint {
     OtherPolicy,
     /// One task takes more than half the makespan, and none of its kind was ever split.
     LongTask,
-    /// The same, but tasks of its kind were split.
+    /// Ranks waited for one long task, though tasks of its kind were split.
     LongTaskThoughSplit,
     /// Ranks were refused although one was busy throughout; nothing is known of the policy.
     GivesTooLittle,
@@ -58,7 +59,7 @@ pub enum Hint {
     DeafTask,
     /// Ranks waited for the last tasks.
     LateTask,
-    /// The same, but tasks like the last one were split.
+    /// Ranks waited for the last task, though tasks like it were split.
     LateTaskThoughSplit,
     /// To find the end took long.
     SlowEnd,
@@ -103,7 +104,7 @@ impl Analysis {
         })
     }
 
-    /// The same in words, with what this scope's policy and tasks are to do about it.
+    /// Puts the hint into words, with what this scope's policy and tasks are to do about it.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         let sharing = self.sharing.as_ref();
@@ -243,8 +244,8 @@ impl Analysis {
             if !longest.splittable {
                 return Some(Hint::LongTask);
             }
-            // A task that runs from the beginning to the end while others take their share of it does no
-            // harm.
+            // A task that runs from the beginning to the end while others take their share of it
+            // does no harm.
             if longest.own > self.work_bound() * 2 {
                 return Some(Hint::LongTaskThoughSplit);
             }
@@ -276,7 +277,8 @@ impl Analysis {
         }
     }
 
-    /// Whether a task by itself takes more than half of the time, and more than its share of the work.
+    /// Whether a task by itself takes more than half of the time, and more than its share of the
+    /// work.
     fn has_long_task(&self) -> bool {
         let own = self.longest_bound();
         own > self.makespan / 2 && own > self.work_bound()
@@ -294,7 +296,8 @@ impl Analysis {
         most <= EVEN * self.work_bound().as_secs_f64()
     }
 
-    /// Whether ranks split about as often as the policy's interval lets them, or could hardly begin to.
+    /// Whether ranks split about as often as the policy's interval lets them, or could hardly begin
+    /// to.
     fn is_split_seldom(&self, sharing: &Sharing) -> bool {
         let Some(interval) = sharing.interval.filter(|interval| !interval.is_zero()) else {
             return false;

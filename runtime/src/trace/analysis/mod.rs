@@ -1,7 +1,7 @@
 //! Why a scope did not scale: every idle moment of every worker gets one cause.
 //!
-//! The span that is divided up is the same for all ranks, from the first event anywhere to the last, so
-//! that parts add up: on each rank, busy and idle time are together workers × makespan.
+//! The span that is divided up is the same for all ranks, from the first event anywhere to the
+//! last, so that parts add up: on each rank, busy and idle time are together workers × makespan.
 
 mod hints;
 mod raw;
@@ -20,25 +20,28 @@ use crate::comm::Rank;
 /// Idle time of workers by its cause; the sum over workers, so that 8 workers lose 8 s in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Idle {
-    /// Before a worker's first task; for a worker that never had one, before the first task anywhere.
+    /// Before a worker's first task; for a worker that never had one, before the first task
+    /// anywhere.
     pub waiting_first: Duration,
-    /// The part of [`Self::waiting_first`] before any task ran, wherever it was: nobody had forked one.
+    /// The part of [`Self::waiting_first`] before any task ran, wherever it was: nobody had forked
+    /// one.
     pub unforked: Duration,
     /// Worker 0 was held by the body, which did its own work outside of joins.
     pub body: Duration,
     /// Between two tasks, before anybody was asked for more: the runtime's own time.
     pub switching: Duration,
-    /// Between two tasks, while nobody asked had anything to give; all the time of a worker that never had
-    /// a task, from the first task anywhere to the last.
+    /// Between two tasks, while nobody asked had anything to give; all the time of a worker that
+    /// never had a task, from the first task anywhere to the last.
     pub starving: Duration,
-    /// A task of the worker waited in a join, and of the tasks it waited for none was there to be run.
+    /// A task of the worker waited in a join, and of the tasks it waited for none was there to be
+    /// run.
     pub joins: Duration,
     /// Between two tasks, or in a join, while a request that was to bring some was under way.
     pub answer: Duration,
     /// After a worker's last task.
     pub end: Duration,
-    /// The part of [`Self::end`] after all tasks and bodies were done, wherever they were: the time it
-    /// took to find that out, and to leave.
+    /// The part of [`Self::end`] after all tasks and bodies were done, wherever they were: the time
+    /// it took to find that out, and to leave.
     pub detection: Duration,
 }
 
@@ -122,7 +125,8 @@ pub struct Stretch {
     pub own: Duration,
     /// Pieces it gave away meanwhile.
     pub splits: u32,
-    /// Whether any task of its kind gave a piece away, on any rank: then tasks like it can be split.
+    /// Whether any task of its kind gave a piece away, on any rank: then tasks like it can be
+    /// split.
     pub splittable: bool,
 }
 
@@ -174,8 +178,8 @@ pub struct RankAnalysis {
 
 /// Where the time of a scope went, on all ranks.
 ///
-/// Clocks of ranks are assumed to agree, as in virtual time or within one process. Its text form tells the
-/// story in sentences.
+/// Clocks of ranks are assumed to agree, as in virtual time or within one process. Its text form
+/// tells the story in sentences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
     /// From the first event on any rank to the last.
@@ -184,7 +188,8 @@ pub struct Analysis {
     pub ranks: Vec<RankAnalysis>,
     /// Workers of all ranks.
     pub workers: usize,
-    /// Time all workers spent in tasks that did not wait: what one worker would need, if it needed nothing else.
+    /// Time all workers spent in tasks that did not wait: what one worker would need, if it needed
+    /// nothing else.
     pub busy: Duration,
     /// Time they did not.
     pub idle: Idle,
@@ -196,14 +201,12 @@ pub struct Analysis {
     pub longest: Option<Stretch>,
     /// The interval that ended last; of several, the one that began first.
     pub last: Option<Stretch>,
-    /// The rank whose body was the last to work outside of joins, and how long after the last task it
-    /// did, if that was what the others waited for.
+    /// The rank whose body was the last to work outside of joins, and how long after the last task
+    /// it did, if that was what the others waited for.
     pub last_body: Option<(Rank, Duration)>,
-    /// The longest time that a task kept its rank from answering others, if one did for long; of those that
-    /// made somebody wait, if there are any.
+    /// The longest time that a task kept its rank from answering others, if one did for long; of
+    /// those that made somebody wait, if there are any.
     pub deafness: Option<Deafness>,
-    /// Ranks that died, as others noticed.
-    pub died: Vec<Rank>,
     /// How ranks shared work, if the traces say so.
     pub sharing: Option<Sharing>,
     /// Events that found no room in a trace; if there are any, idle time is overstated.
@@ -213,8 +216,8 @@ pub struct Analysis {
 impl Analysis {
     /// What the traces of all ranks say about one scope.
     ///
-    /// Takes n log n for n events. What had not ended ends with its rank's trace; ends that never began
-    /// count for nothing.
+    /// Takes n log n for n events. What had not ended ends with its rank's trace; ends that never
+    /// began count for nothing.
     #[must_use]
     pub fn of(traces: &[Trace]) -> Self {
         let mut known = Known::default();
@@ -260,8 +263,6 @@ impl Analysis {
                 splittable: split.contains(&found.kind),
             }
         };
-        known.died.sort_unstable();
-        known.died.dedup();
         let mut analysis = Self {
             makespan: ns(end - begin),
             longest: known.longest.map(name),
@@ -282,7 +283,6 @@ impl Analysis {
                 }
             }),
             last_body: last_body.map(|(end, rank, _)| (rank, ns(end - last_task))),
-            died: known.died.into_iter().map(Rank).collect(),
             sharing: traces.iter().find_map(|trace| trace.sharing.clone()),
             dropped: traces
                 .iter()
@@ -319,7 +319,8 @@ impl Analysis {
         mean(self.busy, self.workers as u64)
     }
 
-    /// Time that the longest interval takes by itself: unless that task is split, no schedule is shorter.
+    /// Time that the longest interval takes by itself: unless that task is split, no schedule is
+    /// shorter.
     #[must_use]
     pub fn longest_bound(&self) -> Duration {
         self.longest

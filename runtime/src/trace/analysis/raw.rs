@@ -1,4 +1,5 @@
-//! What one trace says by itself: when its workers ran, waited and asked, and what their idle time was for.
+//! What one trace says by itself: when its workers ran, waited and asked, and what their idle time
+//! was for.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -31,7 +32,6 @@ pub(super) struct Known {
     pub(super) last: Option<Found>,
     /// Kinds of which a task was split.
     pub(super) split: BTreeSet<u16>,
-    pub(super) died: Vec<u32>,
     /// The longest time that a rank read no messages.
     pub(super) deafest: Option<DeafFound>,
     pub(super) deaf_times: u64,
@@ -199,7 +199,7 @@ pub(super) struct Raw {
     pub(super) body: Spans,
     /// When requests were under way.
     requests: Spans,
-    /// The same of requests that brought tasks.
+    /// When requests were under way that brought tasks.
     served: Spans,
     steals: Steals,
     intervals: u64,
@@ -228,9 +228,10 @@ impl Raw {
         let (mut requests, mut served) = (Vec::new(), Vec::new());
         let mut under_way: HashMap<u32, VecDeque<u64>> = HashMap::new();
         let mut fetched = 0;
-        let (mut died, mut deaf) = (Vec::new(), Vec::new());
+        let mut deaf = Vec::new();
         let mut body = Vec::new();
-        // When the body was last known to go on by itself. After its last join it may have returned.
+        // When the body was last known to go on by itself. After its last join it may have
+        // returned.
         let mut body_since = span.map(|(begin, _)| begin);
         for event in events.iter() {
             let at = event.at;
@@ -301,7 +302,6 @@ impl Raw {
                     body.extend(worked.map(|since| (since, at)));
                 }
                 What::JoinEnd => body_since = Some(at),
-                What::Died { rank } => died.push(rank),
                 What::Results { .. }
                 | What::Fetch { .. }
                 | What::Cancelled
@@ -317,7 +317,6 @@ impl Raw {
             .into_iter()
             .map(|track| (Spans::union(track.busy), Spans::union(track.waits)))
             .unzip();
-        known.died.extend(died);
         deaf.into_iter().for_each(|found| known.deaf(found));
         // Never answered: it was under way to the end.
         requests.extend(under_way.into_values().flatten().map(|at| (at, end)));

@@ -41,9 +41,6 @@ impl Analysis {
                 Count(self.dropped)
             )?;
         }
-        for rank in &self.died {
-            writeln!(f, "Rank {} died.", rank.0)?;
-        }
         if self.makespan.is_zero() {
             return f.write_str("Nothing happened.");
         }
@@ -120,7 +117,8 @@ impl Analysis {
         Ok(())
     }
 
-    /// The sentence on where the time went, cause by cause; what is less than half a percent is left out.
+    /// The sentence on where the time went, cause by cause; what is less than half a percent is
+    /// left out.
     fn causes(&self) -> Vec<String> {
         let percent = |part: Duration| {
             let percent = (self.share(part).unwrap_or(0.0) * 100.0).round();
@@ -166,7 +164,8 @@ impl Analysis {
                     n => format!("split {n} times"),
                 };
                 let (rank, own, waited) = (last.rank.0, Time(last.own), last.waited());
-                // A task keeps the other workers waiting for as long as it runs, at most: what is far more is not its doing.
+                // A task keeps the other workers waiting for as long as it runs, at most: what is
+                // far more is not its doing.
                 let others = u32::try_from(self.workers.saturating_sub(1)).unwrap_or(u32::MAX);
                 let most = last.end.saturating_sub(last.begin).saturating_mul(others);
                 if most < (idle.end.saturating_sub(idle.detection)) / 2 {
@@ -239,7 +238,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// So many of something.
+/// A number of things, with its noun.
 pub(super) struct Many(pub(super) u64, pub(super) &'static str);
 
 impl fmt::Display for Many {

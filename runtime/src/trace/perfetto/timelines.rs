@@ -1,5 +1,5 @@
-//! Pictures of whole programs: every rank a process, phases and waits of its main thread nested as they
-//! were, and in them the scopes.
+//! Pictures of whole programs: every rank a process, phases and waits of its main thread nested as
+//! they were, and in them the scopes.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use crate::trace::{Span, Timeline, Trace, What};
 
 /// Writes what ranks did over a whole program for a viewer of traces.
 ///
-/// As [`write_perfetto`](super::write_perfetto) for scopes; around them the spans of each rank's main thread
-/// as slices, and its counters. On every track events come in the order of time. Rank and host name a
-/// process. Under `otherData` stands what is known of the clocks and what is missing. Timelines are to be
-/// [aligned](Timeline::align). Give it a buffered writer.
+/// As [`write_perfetto`](super::write_perfetto) for scopes; around them the spans of each rank's
+/// main thread as slices, and its counters. On every track events come in the order of time. Rank
+/// and host name a process. Under `otherData` stands what is known of the clocks and what is
+/// missing. Timelines are to be [aligned](Timeline::align). Give it a buffered writer.
 ///
 /// # Errors
-/// Those of writing.
+/// Fails if `out` cannot be written to.
 pub fn write_timelines(timelines: &[Timeline], out: &mut impl Write) -> io::Result<()> {
     let mut next = 1;
     let arrows: BTreeMap<u64, Arrows> = by_scope(timelines)

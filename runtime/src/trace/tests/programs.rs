@@ -18,7 +18,7 @@ const RANKS: usize = 16;
 /// Time of a unit of work.
 const UNIT: Duration = Duration::from_nanos(50);
 
-/// So many units of work, which can be split in halves or not at all.
+/// A task of some units of work, which can be split in halves or not at all.
 #[derive(Serialize, Deserialize)]
 struct Work {
     units: u64,
@@ -49,7 +49,7 @@ impl Task<()> for Work {
     }
 }
 
-/// So many units of work without a look around, whatever its budget.
+/// A task of some units of work that it does at one go, whatever its budget.
 #[derive(Serialize, Deserialize)]
 struct Unheeding(u64);
 
@@ -70,7 +70,8 @@ impl Task<()> for Unheeding {
     }
 }
 
-/// A chain of nodes with a leaf at each: deep, narrow, and never more than a few entries on the stack.
+/// A chain of nodes with a leaf at each: deep, narrow, and never more than a few entries on the
+/// stack.
 #[derive(Serialize, Deserialize)]
 struct Chain {
     /// What is left below each entry; the oldest first.
@@ -236,7 +237,7 @@ fn reports(
     reports_of(ranks, policy, Some(100_000), body)
 }
 
-/// The same, traced or not.
+/// Runs a program on virtual ranks, traced or not, and returns their reports.
 fn reports_of(
     ranks: usize,
     policy: Policy,
@@ -423,7 +424,8 @@ fn too_few_tasks_are_blamed() {
 
 #[test]
 fn the_policy_is_the_suspect_when_there_are_tasks() {
-    // Tasks that do not return keep their rank from answering: thieves wait, and ask the wrong ones.
+    // Tasks that do not return keep their rank from answering: thieves wait, and ask the wrong
+    // ones.
     let body = first(
         |_| Tree {
             depth: 14,
@@ -528,7 +530,8 @@ fn nested_joins_are_not_busy() {
     }
 }
 
-/// A trace is of the run that there would be without it: what shares work looks at no clock more, and takes no other turn.
+/// A trace is of the run that there would be without it: what shares work looks at no clock more,
+/// and takes no other turn.
 #[test]
 fn a_traced_run_is_the_run_without_a_trace() {
     for policy in [Policy::EVERY_OTHER, Policy::LIFELINES, Policy::STATIC] {
@@ -620,7 +623,8 @@ fn waits_of_threads_are_pairs() {
     check(&picture(&traces));
 }
 
-/// A task that does not return keeps its rank from answering, but nobody for ever: the trace says which.
+/// A task that does not return keeps its rank from answering, but nobody for ever: the trace says
+/// which.
 #[test]
 fn a_task_that_does_not_poll_is_seen_and_named() {
     let reports = reports(4, Policy::default(), |s, group| {

@@ -1,13 +1,16 @@
-//! Letters: what tasks have to say to ranks that are no home of theirs. They lie there when the scope has ended.
+//! Messages that tasks post to ranks which need not be their home. They are delivered by the end of
+//! the scope.
 //!
-//! What is posted to a rank waits for company, until it is worth a message or this rank has nothing to do. Nobody leaves a scope before all
-//! that was posted to him has come: how much that is, ranks find out with the end ([`super::end`]).
+//! Messages for one rank wait until together they are worth a message of the protocol, or this rank
+//! has nothing to do. No rank leaves the scope before all that was posted to it has come; how much
+//! that is, ranks find out together with the end ([`super::end`]).
 
 use std::collections::BTreeMap;
 
 use crate::comm::Rank;
 
-/// Bytes that are worth a message: on networks of some µs, and some ns for each byte, they take longer than a message without any.
+/// Bytes that are worth a message: on networks of some µs, and some ns for each byte, they take
+/// longer than a message without any.
 const WORTH: usize = 1024;
 
 /// What is posted to one rank and waits here.
@@ -17,9 +20,9 @@ struct Waiting {
     bytes: usize,
 }
 
-/// A rank's letters, out and in.
+/// A rank's messages, out and in.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Letters {
+pub(super) struct PostedMessages {
     waiting: BTreeMap<Rank, Waiting>,
     /// How many items were posted here to each other rank.
     posted: BTreeMap<Rank, u64>,
@@ -28,7 +31,7 @@ pub(super) struct Letters {
     arrived: u64,
 }
 
-impl Letters {
+impl PostedMessages {
     /// An item for another rank; gives back what is to be sent there now.
     pub(super) fn post(&mut self, to: Rank, item: Vec<u8>) -> Option<Vec<Vec<u8>>> {
         *self.posted.entry(to).or_default() += 1;
@@ -54,7 +57,7 @@ impl Letters {
         self.posted.get(&to).copied().unwrap_or_default()
     }
 
-    /// The same of all to whom any were.
+    /// Returns how many messages were posted to each rank to which any were.
     pub(super) fn posted(&self) -> Vec<(u32, u64)> {
         let posted = self.posted.iter();
         posted.map(|(to, &count)| (to.0, count)).collect()

@@ -1,4 +1,4 @@
-//! Letters: what tasks post, wherever they run, lies where it was posted to when the scope has ended.
+//! Posted messages: what tasks post, wherever they run, has come when the scope has ended.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use weft_runtime::{
     scope,
 };
 
-/// Posts each number of a range to the rank whose turn it is; the environment is how many there are, and how long letters are.
+/// Posts each number of a range to the rank whose turn it is; the environment is how many there
+/// are, and how long messages are.
 #[derive(Serialize, Deserialize)]
 struct Post {
     first: u32,
@@ -32,9 +33,9 @@ impl Task<(u32, usize)> for Post {
             if self.first == self.end {
                 return Step::Done(());
             }
-            let mut letter = vec![7; length];
-            letter[..4].copy_from_slice(&self.first.to_le_bytes());
-            cx.post(Rank(self.first % ranks), letter);
+            let mut message = vec![7; length];
+            message[..4].copy_from_slice(&self.first.to_le_bytes());
+            cx.post(Rank(self.first % ranks), message);
             cx.charge(40);
             self.first += 1;
         }
@@ -55,7 +56,8 @@ impl Task<(u32, usize)> for Post {
     }
 }
 
-/// Every rank forks the posting of so many numbers, rank 0 five times as many. Letters are read while ranks wait and after.
+/// Every rank forks the posting of so many numbers, rank 0 five times as many. Messages are read
+/// while ranks wait and after.
 fn post(
     comm: &mut dyn Comm,
     options: &ScopeOptions,
@@ -70,11 +72,11 @@ fn post(
         first..(5 + rank) * count
     };
     let (me, all) = (comm.rank().0, range(ranks - 1).end);
-    let mut letters = Vec::new();
+    let mut messages = Vec::new();
     let ((), mut report) = scope(comm, &registry, &env, options, |s| {
         s.meanwhile(|_, some| {
             assert!(some.is_sorted_by_key(|(from, _)| *from));
-            letters.extend(some);
+            messages.extend(some);
             Ok(())
         });
         let group = s.group();
@@ -89,12 +91,12 @@ fn post(
         }
         Ok(())
     })?;
-    assert!(report.letters.is_sorted_by_key(|(from, _)| *from));
+    assert!(report.messages.is_sorted_by_key(|(from, _)| *from));
     let mut numbers: Vec<u32> = Vec::new();
-    letters.append(&mut report.letters);
-    for (from, letter) in &letters {
-        assert_eq!(letter.len(), length);
-        let number = u32::from_le_bytes(letter[..4].try_into().unwrap());
+    messages.append(&mut report.messages);
+    for (from, message) in &messages {
+        assert_eq!(message.len(), length);
+        let number = u32::from_le_bytes(message[..4].try_into().unwrap());
         if !options.policy.steal {
             assert!(range(from.0).contains(&number));
         }
@@ -109,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn all_letters_have_come_when_a_scope_ends(
+    fn all_messages_have_come_when_a_scope_ends(
         ranks in 1_usize..=6, workers in 1_usize..=2, policy in 0..POLICIES.len(), seed in any::<u64>(), count in 0_u32..60,
         length in 4_usize..400, close in any::<bool>(), progress_thread in any::<bool>(),
     ) {
@@ -144,9 +146,10 @@ fn letters_find_their_way_among_many_ranks() {
     }
 }
 
-/// Of two ranks that post to each other, one has done long before: it reads what has come while it waits for the other, and is not called again for nothing.
+/// One of two ranks that post to each other is done long before the other. It reads what has come
+/// while it waits, and is not called again for nothing.
 #[test]
-fn who_waits_reads_its_letters() {
+fn who_waits_reads_its_messages() {
     for policy in [Policy::EVERY_OTHER, Policy::STATIC] {
         let options = ScopeOptions {
             policy,
@@ -184,15 +187,15 @@ fn who_waits_reads_its_letters() {
         };
         let outcome = virtual_time::launch(2, &options_of_ranks, run).unwrap();
         let (passed, report, end) = &outcome.results[0];
-        let read: usize = passed.iter().map(|(_, letters)| letters).sum();
-        assert_eq!(read + report.letters.len(), 10_000);
+        let read: usize = passed.iter().map(|(_, messages)| messages).sum();
+        assert_eq!(read + report.messages.len(), 10_000);
         if !policy.steal {
             // As they came.
             let half = passed.iter().filter(|(at, _)| *at < *end / 2);
-            let by_half: usize = half.map(|(_, letters)| letters).sum();
+            let by_half: usize = half.map(|(_, messages)| messages).sum();
             assert!((4_000..6_000).contains(&by_half), "{by_half}");
             // Once with nothing: at first.
-            assert!(passed.iter().skip(1).all(|(_, letters)| *letters > 0));
+            assert!(passed.iter().skip(1).all(|(_, messages)| *messages > 0));
         }
     }
 }
@@ -227,7 +230,7 @@ fn an_error_meanwhile_ends_the_scope() {
 
 /// What is posted one by one travels together: here, at most 64 of 20 bytes.
 #[test]
-fn small_letters_travel_together() {
+fn small_messages_travel_together() {
     let options = ScopeOptions {
         policy: Policy::STATIC,
         ..ScopeOptions::default()
@@ -235,13 +238,13 @@ fn small_letters_travel_together() {
     let outcome = virtual_time::launch(4, &VirtualOptions::default(), |comm| {
         post(comm, &options, (10_000, 20), true).unwrap();
     });
-    let letters = 8 * 10_000_u64;
+    let posted = 8 * 10_000_u64;
     let messages = outcome.unwrap().messages;
-    assert!(messages < letters / 30, "{messages} messages");
+    assert!(messages < posted / 30, "{messages} messages");
 }
 
 #[test]
-fn letters_to_nobody_and_letters_that_may_be_lost_end_the_scope() {
+fn letters_to_nobody_end_the_scope() {
     #[derive(Serialize, Deserialize)]
     struct Wrong(u32);
     impl Task<()> for Wrong {
@@ -253,11 +256,8 @@ fn letters_to_nobody_and_letters_that_may_be_lost_end_the_scope() {
             Step::Done(())
         }
     }
-    let run = |to: u32, recover: bool| {
-        let options = ScopeOptions {
-            recover,
-            ..ScopeOptions::default()
-        };
+    let run = |to: u32| {
+        let options = ScopeOptions::default();
         let outcome = launch(2, |comm| {
             let registry = Registry::new().with::<Wrong>();
             let run = scope(comm, &registry, &(), &options, |s| {
@@ -268,7 +268,7 @@ fn letters_to_nobody_and_letters_that_may_be_lost_end_the_scope() {
                 }
                 Ok(())
             });
-            run.map(|(_, report)| report.letters.len())
+            run.map(|(_, report)| report.messages.len())
         });
         outcome.unwrap()
     };
@@ -276,7 +276,6 @@ fn letters_to_nobody_and_letters_that_may_be_lost_end_the_scope() {
         to: Rank(2),
         size: 2,
     });
-    assert!(run(2, false).contains(&Err(nobody)));
-    assert!(run(1, true).contains(&Err(ScopeError::Letters)));
-    assert_eq!(run(1, false), [Ok(0), Ok(2)]);
+    assert!(run(2).contains(&Err(nobody)));
+    assert_eq!(run(1), [Ok(0), Ok(2)]);
 }

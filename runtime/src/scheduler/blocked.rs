@@ -1,7 +1,8 @@
-//! Tasks and their blocks: a task whose blocks are on their way waits aside, and fails if they cannot be had.
+//! Blocked tasks: a task waits without a worker while blocks that it needs are on their way, and
+//! fails if they cannot be had.
 
-use super::blocks::{Body as Publisher, Event, Want};
-use super::message::{BlockMessage, Message};
+use super::block_protocol::{Event, Publisher, Want};
+use super::message::{BlockMessage, SchedulerMessage};
 use super::{Entry, Scheduler, Work};
 use crate::block::{BlockError, BlockName, Bytes};
 use crate::comm::Rank;
@@ -10,7 +11,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// Publishes a block of so many bytes.
     ///
     /// # Errors
-    /// The same or a newer version was published before.
+    /// This version, or a newer one, was published before.
     pub fn publish(
         &mut self,
         id: u64,
@@ -34,17 +35,20 @@ impl<T: Work<R>, R> Scheduler<T, R> {
     /// The body goes on, waits, or has ended: that decides which blocks it may still publish.
     pub(super) fn publisher_is(&mut self, body: Publisher) {
         let mut out = Vec::new();
-        let events = self.blocks.body_is(body, &mut out);
+        let events = self.blocks.publisher_is(body, &mut out);
         self.send_blocks(out);
         self.block_events(&events);
     }
 
     pub(super) fn send_blocks(&mut self, out: Vec<(Rank, BlockMessage<Bytes>)>) {
-        let messages = out.into_iter().map(|(to, m)| (to, Message::Block(m)));
+        let messages = out
+            .into_iter()
+            .map(|(to, m)| (to, SchedulerMessage::Block(m)));
         self.outgoing.extend(messages);
     }
 
-    /// Gives an entry back if all blocks are here that its task needs. If not, it waits aside, or has failed.
+    /// Gives an entry back if all blocks are here that its task needs. If not, it is blocked, or
+    /// has failed.
     pub(super) fn prepare(&mut self, mut entry: Entry<T>) -> Option<Entry<T>> {
         let needs = entry.task.needs().to_vec();
         if !entry.holds {
@@ -68,7 +72,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             return None;
         }
         if missing {
-            self.aside.push(entry);
+            self.blocked.push(entry);
             return None;
         }
         self.taken = needs;
@@ -80,8 +84,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if entry.holds {
             self.blocks.release(entry.task.needs());
         }
-        self.produced(&entry.ticket, entry.task.refused(self.me, why));
-        self.gone(&entry.ticket);
+        self.produced(&entry.membership, entry.task.refused(self.me, why));
+        self.gone(&entry.membership);
     }
 
     /// Blocks came, or will not: tasks that waited for them go on, or fail.
@@ -91,13 +95,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 Event::Arrived(name) => (name, None, None),
                 Event::Refused(name, base, why) => (name, Some(*base), Some(why)),
             };
-            let (concerned, others) = std::mem::take(&mut self.aside)
+            let (concerned, others) = std::mem::take(&mut self.blocked)
                 .into_iter()
                 .partition::<Vec<_>, _>(|entry| {
                     base.is_none_or(|base| base == entry.base())
                         && entry.task.needs().contains(name)
                 });
-            self.aside = others;
+            self.blocked = others;
             for mut entry in concerned {
                 match why {
                     // It is looked at again before it runs.

@@ -1,21 +1,23 @@
-//! Sharing: what a thief gets, what comes with an answer, and when an idle rank asks.
+//! The victim's side of stealing: what a thief gets, when tasks are split for it, and what becomes of
+//! stolen tasks that come in.
 
 use std::time::Duration;
 
-use super::line::{GroupId, Line};
-use super::message::{Bundle, Message};
-use super::{Entry, Scheduler, Ticket, Work};
+use super::ancestry::{Ancestry, GroupId};
+use super::message::{Bundle, SchedulerMessage};
+use super::{Entry, Membership, Scheduler, Work};
 use crate::comm::Rank;
 
 impl<T: Work<R>, R> Scheduler<T, R> {
-    /// Whether the task that runs on the thread that answers should be split for a thief first, which would
-    /// get nothing otherwise.
+    /// Whether the task that runs on the thread that answers should be split for a thief first,
+    /// which would get nothing otherwise.
     #[must_use]
     pub fn wants_split_on_request(&self) -> bool {
         self.options.policy.split_on_request && self.pool.len() <= self.reserved()
     }
 
-    /// Whether running tasks should give something away now; if so, the clock of splits starts anew.
+    /// Whether running tasks should give something away now; if so, the clock of splits starts
+    /// anew.
     pub fn wants_split(&mut self, now: Duration) -> bool {
         let policy = &self.options.policy;
         let low_water = policy.low_water.max(self.reserved());
@@ -34,7 +36,8 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         wanted
     }
 
-    /// A worker has nothing to do, for no task here is within that group: ask somebody, if it is time.
+    /// A worker has nothing to do, for no task here is within that group: ask somebody, if it is
+    /// time.
     pub fn idle(&mut self, now: Duration, within: Option<GroupId>) {
         self.settle();
         if self.is_over() || self.pool.iter().any(|e| e.is_within(within)) {
@@ -43,7 +46,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         let mut thieves = Vec::new();
         if let Some(group @ GroupId::Rooted { .. }) = within {
             // Tasks of this group are where they went from here, or nowhere.
-            thieves.extend(self.ledger.thieves(group));
+            thieves.extend(self.leases.thieves(group));
             if thieves.is_empty() {
                 return;
             }
@@ -52,12 +55,13 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         // Those who have what a rooted group waits for need not be among the lifelines.
         if thieves.is_empty() {
             for rank in self.requests.lifelines() {
-                self.outgoing.push_back((rank, Message::Lifeline(within)));
+                self.outgoing
+                    .push_back((rank, SchedulerMessage::Lifeline(within)));
             }
         }
         while let Some(victim) = self.requests.next(now, &thieves) {
             self.outgoing
-                .push_back((victim, Message::StealRequest(within)));
+                .push_back((victim, SchedulerMessage::StealRequest(within)));
             self.counts.requests += 1;
         }
     }
@@ -72,20 +76,20 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                 waiter += 1;
             } else {
                 self.waiters.remove(waiter);
-                self.outgoing.push_back((rank, Message::Gift(tasks)));
+                self.outgoing
+                    .push_back((rank, SchedulerMessage::Gift(tasks)));
             }
         }
     }
 
-    /// What a thief gets of the tasks that the pool has for it: what the policy's split rule gives of as many
-    /// entries. The oldest tasks are the largest where tasks fork tasks: neither side should get them all.
+    /// What a thief gets of the tasks that the pool has for it: what the policy's split rule gives
+    /// of as many entries. The oldest tasks are the largest where tasks fork tasks: neither side
+    /// should get them all.
     ///
-    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and fro. But not
-    /// those that none may take: two ranks that wait in joins could keep what the other waits for.
+    /// Tasks that own workers are about to take stay: else two idle ranks could pass a task to and
+    /// fro. But not those that none may take: two ranks that wait in joins could keep what the
+    /// other waits for.
     pub(super) fn give(&mut self, to: Rank, within: Option<GroupId>) -> Vec<Bundle<T>> {
-        if self.dead.contains(&to) {
-            return Vec::new();
-        }
         let fits = match within {
             None => self.pool.len(),
             Some(_) => self.pool.iter().filter(|e| e.is_within(within)).count(),
@@ -116,7 +120,7 @@ impl<T: Work<R>, R> Scheduler<T, R> {
         if !given.is_empty() {
             self.waves.moved();
         }
-        let mut bundles: Vec<(Ticket, Bundle<T>)> = Vec::new();
+        let mut bundles: Vec<(Membership, Bundle<T>)> = Vec::new();
         for entry in given {
             if entry.shed {
                 self.pace.piece_stolen();
@@ -124,27 +128,32 @@ impl<T: Work<R>, R> Scheduler<T, R> {
             if entry.holds {
                 self.blocks.release(entry.task.needs());
             }
-            self.exit(&entry.ticket.line, 1);
+            self.exit(&entry.membership.ancestry, 1);
             match bundles.last_mut() {
-                Some((ticket, bundle)) if ticket.is_like(&entry.ticket) => {
+                Some((membership, bundle)) if membership.is_like(&entry.membership) => {
                     bundle.tasks.push(entry.task);
                 }
                 _ => {
-                    let path = entry.ticket.line.ancestors().map(Line::group).collect();
+                    let path = entry
+                        .membership
+                        .ancestry
+                        .ancestors()
+                        .map(Ancestry::group)
+                        .collect();
                     let bundle = Bundle {
                         path,
-                        home: entry.ticket.home,
+                        home: entry.membership.home,
                         lease: 0,
                         tasks: vec![entry.task],
                     };
-                    bundles.push((entry.ticket, bundle));
+                    bundles.push((entry.membership, bundle));
                 }
             }
         }
-        let bundles = bundles.into_iter().map(|(ticket, mut bundle)| {
+        let bundles = bundles.into_iter().map(|(membership, mut bundle)| {
             bundle.lease = self
-                .ledger
-                .lend(ticket.account, to, bundle.tasks.len() as u64);
+                .leases
+                .lend(membership.account, to, bundle.tasks.len() as u64);
             bundle
         });
         bundles.collect()
@@ -164,21 +173,21 @@ impl<T: Work<R>, R> Scheduler<T, R> {
                     self.know(number);
                 }
             }
-            let line = self.lines.resolve(&bundle.path);
-            let line = line.ok_or("a task of no group")?;
+            let ancestry = self.ancestries.resolve(&bundle.path);
+            let ancestry = ancestry.ok_or("a task of no group")?;
             let count = bundle.tasks.len() as u64;
-            let account = self.ledger.borrow(&line, from, bundle.lease, count)?;
-            let ticket = Ticket {
-                line,
+            let account = self.leases.borrow(&ancestry, from, bundle.lease, count)?;
+            let membership = Membership {
+                ancestry,
                 home: bundle.home,
                 account,
             };
             self.counts.tasks_in += count;
-            self.enter(&ticket.line, count);
+            self.enter(&membership.ancestry, count);
             for task in bundle.tasks {
                 self.pool.push_back(Entry {
                     from: Some(from),
-                    ..Entry::new(ticket.clone(), task)
+                    ..Entry::new(membership.clone(), task)
                 });
             }
         }

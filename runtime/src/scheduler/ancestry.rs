@@ -1,8 +1,9 @@
-//! Which group a task belongs to, and which groups that one was made in.
+//! The ancestry of groups: which group a task belongs to, and in which groups that one was made.
 //!
-//! A group made by a task is a child of the task's own group. A blocked join helps only with its own group
-//! and that group's descendants, and cancelling a group cancels them too: so tasks carry their line of
-//! descent, also to other ranks. On one rank a group has one [`Line`], shared by all its tasks here.
+//! A group made by a task is a child of the task's own group. A blocked join helps only with its own
+//! group and that group's descendants, and cancelling a group cancels them too. So tasks carry their
+//! ancestry, also to other ranks. On one rank a group has one [`Ancestry`], which all of its tasks
+//! there share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -37,7 +38,7 @@ impl fmt::Display for GroupId {
 }
 
 /// A group as one rank knows it.
-pub struct Line {
+pub struct Ancestry {
     group: GroupId,
     parent: Option<Arc<Self>>,
     /// The oldest ancestor's place among collective groups, if it is one.
@@ -47,7 +48,7 @@ pub struct Line {
     abandoned: AtomicBool,
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for Ancestry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.is_cancelled() {
             ", cancelled"
@@ -58,7 +59,7 @@ impl fmt::Debug for Line {
     }
 }
 
-impl Line {
+impl Ancestry {
     /// A group that was made in `parent`, or in none.
     #[must_use]
     pub fn new(group: GroupId, parent: Option<Arc<Self>>) -> Arc<Self> {
@@ -94,20 +95,20 @@ impl Line {
 
     /// Itself and its ancestors, itself first.
     pub fn ancestors(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |line| line.parent.as_deref())
+        std::iter::successors(Some(self), |ancestry| ancestry.parent.as_deref())
     }
 
     /// Whether it is this group or descends from it.
     #[must_use]
     pub fn is_within(&self, group: GroupId) -> bool {
-        self.ancestors().any(|line| line.group == group)
+        self.ancestors().any(|ancestry| ancestry.group == group)
     }
 
     /// Whether it or an ancestor was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.ancestors()
-            .any(|line| line.cancelled.load(Ordering::Relaxed))
+            .any(|ancestry| ancestry.cancelled.load(Ordering::Relaxed))
     }
 
     pub(super) fn cancel(&self) {
@@ -119,7 +120,7 @@ impl Line {
         self.abandoned.store(true, Ordering::Relaxed);
     }
 
-    /// A line like this, with a parent like its own.
+    /// Makes a copy of this group, and of its ancestors.
     #[cfg(test)]
     pub(super) fn copy(&self, copies: &mut BTreeMap<GroupId, Arc<Self>>) -> Arc<Self> {
         if let Some(copy) = copies.get(&self.group) {
@@ -141,44 +142,44 @@ impl Line {
     }
 }
 
-/// The lines that are alive on a rank.
+/// The groups that are alive on a rank, each with its ancestry.
 #[derive(Debug, Default)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Lines {
-    known: BTreeMap<GroupId, Weak<Line>>,
+pub(super) struct Ancestries {
+    known: BTreeMap<GroupId, Weak<Ancestry>>,
     /// Groups to be cancelled as soon as they are known here.
     cancelled: BTreeSet<GroupId>,
     /// Entries that are left when there were last so many are thrown out.
     sweep_at: usize,
 }
 
-/// Lines known at least before those that have died are looked for.
+/// Ancestries known at least before those that have died are looked for.
 const FEWEST: usize = 64;
 
-impl Lines {
-    /// Remembers a line that was made here, with its ancestors.
-    pub(super) fn adopt(&mut self, line: &Arc<Line>) {
-        let mut next = Some(line);
-        while let Some(line) = next {
-            let old = self.known.insert(line.group, Arc::downgrade(line));
-            if self.cancelled.contains(&line.group) {
-                line.cancel();
+impl Ancestries {
+    /// Remembers a group that was made here, with its ancestors.
+    pub(super) fn adopt(&mut self, ancestry: &Arc<Ancestry>) {
+        let mut next = Some(ancestry);
+        while let Some(ancestry) = next {
+            let old = self.known.insert(ancestry.group, Arc::downgrade(ancestry));
+            if self.cancelled.contains(&ancestry.group) {
+                ancestry.cancel();
             }
             if old.is_some() {
                 break;
             }
-            next = line.parent.as_ref();
+            next = ancestry.parent.as_ref();
         }
         self.sweep();
     }
 
-    /// The line of a group by its path, itself first, its oldest ancestor last; `None` if that is empty.
-    pub(super) fn resolve(&mut self, path: &[GroupId]) -> Option<Arc<Line>> {
-        let mut line = None;
+    /// Finds a group by its path, itself first, its oldest ancestor last; `None` if that is empty.
+    pub(super) fn resolve(&mut self, path: &[GroupId]) -> Option<Arc<Ancestry>> {
+        let mut ancestry = None;
         for &group in path.iter().rev() {
             let known = self.known.get(&group).and_then(Weak::upgrade);
-            line = Some(known.unwrap_or_else(|| {
-                let made = Line::new(group, line);
+            ancestry = Some(known.unwrap_or_else(|| {
+                let made = Ancestry::new(group, ancestry);
                 if self.cancelled.contains(&group) {
                     made.cancel();
                 }
@@ -187,13 +188,13 @@ impl Lines {
             }));
         }
         self.sweep();
-        line
+        ancestry
     }
 
     /// Cancels a group, now and whenever it becomes known here; false if it was already.
     pub(super) fn cancel(&mut self, group: GroupId) -> bool {
-        if let Some(line) = self.known.get(&group).and_then(Weak::upgrade) {
-            line.cancel();
+        if let Some(ancestry) = self.known.get(&group).and_then(Weak::upgrade) {
+            ancestry.cancel();
         }
         self.cancelled.insert(group)
     }
@@ -203,20 +204,20 @@ impl Lines {
         &self.cancelled
     }
 
-    /// Puts other lines in the place of those that are alive.
+    /// Puts other groups in the place of those that are alive.
     #[cfg(test)]
-    pub(super) fn relink(&mut self, other: &mut impl FnMut(&mut Arc<Line>)) {
+    pub(super) fn relink(&mut self, other: &mut impl FnMut(&mut Arc<Ancestry>)) {
         for known in self.known.values_mut() {
-            if let Some(mut line) = known.upgrade() {
-                other(&mut line);
-                *known = Arc::downgrade(&line);
+            if let Some(mut ancestry) = known.upgrade() {
+                other(&mut ancestry);
+                *known = Arc::downgrade(&ancestry);
             }
         }
     }
 
     fn sweep(&mut self) {
         if self.known.len() >= self.sweep_at.max(FEWEST) {
-            self.known.retain(|_, line| line.strong_count() > 0);
+            self.known.retain(|_, ancestry| ancestry.strong_count() > 0);
             self.sweep_at = 2 * self.known.len();
         }
     }
@@ -232,32 +233,32 @@ mod tests {
     }
 
     #[test]
-    fn lines_know_their_ancestors_and_are_cancelled_with_them() {
-        let mut lines = Lines::default();
+    fn groups_know_their_ancestors_and_are_cancelled_with_them() {
+        let mut ancestries = Ancestries::default();
         let path = [rooted(9), rooted(4), GroupId::Collective(2)];
-        let line = lines.resolve(&path).unwrap();
-        assert!(path.iter().all(|&group| line.is_within(group)));
-        assert!(!line.is_within(rooted(5)));
-        assert_eq!(line.base(), Some(2));
-        let sibling = lines
+        let ancestry = ancestries.resolve(&path).unwrap();
+        assert!(path.iter().all(|&group| ancestry.is_within(group)));
+        assert!(!ancestry.is_within(rooted(5)));
+        assert_eq!(ancestry.base(), Some(2));
+        let sibling = ancestries
             .resolve(&[rooted(5), rooted(4), GroupId::Collective(2)])
             .unwrap();
-        assert!(lines.cancel(rooted(4)));
-        assert!(!lines.cancel(rooted(4)));
-        assert!(line.is_cancelled() && sibling.is_cancelled());
-        let parent = lines.resolve(&path[2..]).unwrap();
+        assert!(ancestries.cancel(rooted(4)));
+        assert!(!ancestries.cancel(rooted(4)));
+        assert!(ancestry.is_cancelled() && sibling.is_cancelled());
+        let parent = ancestries.resolve(&path[2..]).unwrap();
         assert!(!parent.is_cancelled());
         // One that becomes known later is cancelled from the start.
-        lines.cancel(rooted(77));
-        assert!(lines.resolve(&[rooted(77)]).unwrap().is_cancelled());
+        ancestries.cancel(rooted(77));
+        assert!(ancestries.resolve(&[rooted(77)]).unwrap().is_cancelled());
     }
 
     #[test]
-    fn dead_lines_are_forgotten() {
-        let mut lines = Lines::default();
+    fn dead_groups_are_forgotten() {
+        let mut ancestries = Ancestries::default();
         for number in 0..10_000 {
-            lines.adopt(&Line::new(rooted(number), None));
+            ancestries.adopt(&Ancestry::new(rooted(number), None));
         }
-        assert!(lines.known.len() <= 2 * FEWEST);
+        assert!(ancestries.known.len() <= 2 * FEWEST);
     }
 }

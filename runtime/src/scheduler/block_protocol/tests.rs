@@ -1,4 +1,4 @@
-//! Blocks on a simulated network: ordered links, any order among them, ranks that are lost.
+//! Blocks on a simulated network: ordered links, any order among them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::*;
 
 type Bytes = Arc<[u8]>;
 type Machine = Blocks<Bytes>;
-type Letter = BlockMessage<Bytes>;
+type Message = BlockMessage<Bytes>;
 
 const BOUND: usize = 40;
 const IDS: u64 = 3;
@@ -38,11 +38,8 @@ fn size_of(bytes: &Bytes) -> usize {
 #[derive(Debug)]
 struct Network {
     ranks: Vec<Machine>,
-    links: Vec<VecDeque<Letter>>,
+    links: Vec<VecDeque<Message>>,
     random: u64,
-    alive: Vec<bool>,
-    /// Whom each rank still has to be told of.
-    untold: Vec<Vec<Rank>>,
     /// Wants that are coming.
     waiting: Vec<BTreeSet<(BlockName, Base)>>,
     published: BTreeSet<BlockName>,
@@ -63,8 +60,6 @@ impl Network {
                 .collect(),
             links: vec![VecDeque::new(); n * n],
             random: seed | 1,
-            alive: vec![true; n],
-            untold: vec![Vec::new(); n],
             waiting: vec![BTreeSet::new(); n],
             published: BTreeSet::new(),
             kept: vec![BTreeSet::new(); n],
@@ -81,13 +76,11 @@ impl Network {
         (self.random >> 20) as usize % below
     }
 
-    fn post(&mut self, from: usize, out: Vec<(Rank, Letter)>) {
-        for (to, letter) in out {
-            assert_ne!(to.index(), from, "a message to itself: {letter:?}");
-            if self.alive[to.index()] {
-                let n = self.ranks.len();
-                self.links[from * n + to.index()].push_back(letter);
-            }
+    fn post(&mut self, from: usize, out: Vec<(Rank, Message)>) {
+        for (to, message) in out {
+            assert_ne!(to.index(), from, "a message to itself: {message:?}");
+            let n = self.ranks.len();
+            self.links[from * n + to.index()].push_back(message);
         }
     }
 
@@ -120,60 +113,30 @@ impl Network {
         want
     }
 
-    fn body_is(&mut self, rank: usize, body: Body) {
+    fn publisher_is(&mut self, rank: usize, body: Publisher) {
         let mut out = Vec::new();
         self.joined[rank] = match body {
-            Body::Active => self.joined[rank],
-            Body::Waits(group) => Some(group),
-            Body::Ended => Some(Base::MAX),
+            Publisher::Active => self.joined[rank],
+            Publisher::Waits(group) => Some(group),
+            Publisher::Ended => Some(Base::MAX),
         };
-        let events = self.ranks[rank].body_is(body, &mut out);
+        let events = self.ranks[rank].publisher_is(body, &mut out);
         self.happened(rank, events);
         self.post(rank, out);
     }
 
-    /// The next letter of one link; false if there is none.
+    /// The next message of one link; false if there is none.
     fn deliver(&mut self, from: usize, to: usize) -> bool {
         let n = self.ranks.len();
-        let Some(letter) = self.links[from * n + to].pop_front() else {
+        let Some(message) = self.links[from * n + to].pop_front() else {
             return false;
         };
         let mut out = Vec::new();
         let events = self.ranks[to]
-            .receive(Rank(from as u32), letter, size_of, &mut out)
+            .receive(Rank(from as u32), message, size_of, &mut out)
             .unwrap();
         self.happened(to, events);
         self.post(to, out);
-        true
-    }
-
-    /// A rank goes, and with it the ends of what it had sent; others hear of it later.
-    fn lose(&mut self, rank: usize) {
-        let n = self.ranks.len();
-        self.alive[rank] = false;
-        self.waiting[rank].clear();
-        for other in 0..n {
-            self.links[other * n + rank].clear();
-            let sent = self.links[rank * n + other].len();
-            let kept = self.draw(sent + 1);
-            self.links[rank * n + other].truncate(kept);
-            if self.alive[other] {
-                self.untold[other].push(Rank(rank as u32));
-            }
-        }
-    }
-
-    fn tell(&mut self, rank: usize) -> bool {
-        let Some(lost) = self.untold[rank].pop() else {
-            return false;
-        };
-        if !self.alive[rank] {
-            return false;
-        }
-        let mut out = Vec::new();
-        let events = self.ranks[rank].rank_lost(lost, &mut out);
-        self.happened(rank, events);
-        self.post(rank, out);
         true
     }
 
@@ -223,7 +186,6 @@ impl Network {
                 assert!(current < block.version && has(current) && waits());
             }
             BlockError::Stale { current, .. } => assert!(current > block.version && has(current)),
-            BlockError::HomeLost { .. } => assert!(!self.alive[block.home.index()]),
             BlockError::Nowhere { .. } => assert!(home.is_none()),
             BlockError::Republished { .. } | BlockError::TooLong { .. } => {
                 panic!("nobody published")
@@ -251,16 +213,11 @@ impl Network {
         assert!(machine.copied - fresh.unwrap_or(0) <= BOUND || idle == 0);
     }
 
-    fn step(&mut self, holds: &mut [Vec<BlockName>], may_lose: bool) {
+    fn step(&mut self, holds: &mut [Vec<BlockName>]) {
         let n = self.ranks.len();
         let rank = self.draw(n);
-        if !self.alive[rank] {
-            let to = self.draw(n);
-            self.deliver(rank, to);
-            return;
-        }
         match self.draw(10) {
-            0 if self.ranks[rank].body == Body::Active => {
+            0 if self.ranks[rank].body == Publisher::Active => {
                 let (id, version) = (self.draw(IDS as usize) as u64, self.draw(4) as u32);
                 let block = name(rank as u32, id, version);
                 let newest =
@@ -304,22 +261,13 @@ impl Network {
                 let body = self.ranks[rank].body;
                 let goes_on = self.draw(2) == 0;
                 let body = match body {
-                    Body::Active => Body::Waits(0),
+                    Publisher::Active => Publisher::Waits(0),
                     // Any of these may be the next thing it hears, or not.
-                    Body::Waits(0) if goes_on => Body::Active,
-                    Body::Waits(group) if group < 2 => Body::Waits(group + 1),
-                    _ => Body::Ended,
+                    Publisher::Waits(0) if goes_on => Publisher::Active,
+                    Publisher::Waits(group) if group < 2 => Publisher::Waits(group + 1),
+                    _ => Publisher::Ended,
                 };
-                self.body_is(rank, body);
-            }
-            5 => {
-                self.tell(rank);
-            }
-            6 if may_lose && self.draw(40) == 0 => {
-                let living = self.alive.iter().filter(|&&alive| alive).count();
-                if living > 1 {
-                    self.lose(rank);
-                }
+                self.publisher_is(rank, body);
             }
             _ => {
                 let from = self.draw(n);
@@ -328,20 +276,15 @@ impl Network {
         }
     }
 
-    /// All bodies end and all letters arrive.
+    /// All bodies end and all messages arrive.
     fn settle(&mut self) {
         let n = self.ranks.len();
-        for rank in (0..n).filter(|&rank| self.alive[rank]).collect::<Vec<_>>() {
-            self.body_is(rank, Body::Ended);
+        for rank in 0..n {
+            self.publisher_is(rank, Publisher::Ended);
         }
-        let busy = |net: &Self| {
-            net.links.iter().any(|link| !link.is_empty())
-                || (0..n).any(|rank| net.alive[rank] && !net.untold[rank].is_empty())
-        };
-        while busy(self) {
+        while self.links.iter().any(|link| !link.is_empty()) {
             let (from, to) = (self.draw(n), self.draw(n));
             self.deliver(from, to);
-            self.tell(to);
         }
     }
 }
@@ -354,21 +297,18 @@ proptest! {
         ranks in 1u32..6,
         seed: u64,
         steps in 50usize..1500,
-        may_lose: bool,
     ) {
         let mut net = Network::new(ranks, seed);
         let mut holds = vec![Vec::new(); ranks as usize];
         for _ in 0..steps {
-            net.step(&mut holds, may_lose);
+            net.step(&mut holds);
         }
         net.settle();
-        for rank in (0..ranks as usize).filter(|&rank| net.alive[rank]) {
+        for rank in 0..ranks as usize {
             prop_assert!(net.waiting[rank].is_empty(), "{:?}", net.waiting[rank]);
             let machine = &mut net.ranks[rank];
             prop_assert!(machine.is_quiet());
-            if !may_lose {
-                prop_assert!(machine.superseded.is_empty());
-            }
+            prop_assert!(machine.superseded.is_empty());
             machine.release(&holds[rank]);
             machine.trim();
             prop_assert!(machine.copied <= BOUND && machine.holds.is_empty());
@@ -472,7 +412,7 @@ fn what_is_not_published_yet_is_waited_for_until_the_body_joins() {
     net.publish(0, 0, 0).unwrap();
     while net.deliver(0, 1) {}
     assert_eq!((net.arrived, net.refused), (2, 0));
-    net.body_is(0, Body::Waits(0));
+    net.publisher_is(0, Publisher::Waits(0));
     while net.deliver(0, 1) {}
     assert_eq!((net.arrived, net.refused), (2, 4));
     assert!(net.ranks.iter().all(Blocks::is_quiet));
@@ -492,7 +432,7 @@ fn a_home_that_is_behind_does_not_refuse_what_it_will_publish() {
     let mut net = Network::new(2, 1);
     let next = name(0, 0, 1);
     net.publish(0, 0, 0).unwrap();
-    net.body_is(0, Body::Waits(0));
+    net.publisher_is(0, Publisher::Waits(0));
     net.want(1, next, 1, None);
     while net.deliver(1, 0) {}
     assert_eq!(net.refused, 0);
@@ -509,44 +449,13 @@ fn groups_are_refused_apart() {
     net.want(1, block, 0, None);
     net.want(1, block, 1, None);
     while net.deliver(1, 0) {}
-    net.body_is(0, Body::Waits(0));
+    net.publisher_is(0, Publisher::Waits(0));
     while net.deliver(0, 1) {}
     assert_eq!((net.arrived, net.refused), (0, 1));
     assert_eq!(net.waiting[1], BTreeSet::from([(block, 1)]));
     net.publish(0, 0, 0).unwrap();
     while net.deliver(0, 1) {}
     assert_eq!((net.arrived, net.refused), (1, 1));
-}
-
-#[test]
-fn a_lost_hint_is_replaced_by_the_home() {
-    let mut net = Network::new(3, 1);
-    let block = net.publish(0, 0, 0).unwrap();
-    net.want(2, block, 0, Some(Rank(1)));
-    // It had passed the fetch on: two answers will come.
-    assert!(net.deliver(2, 1));
-    assert!(net.deliver(1, 0));
-    net.lose(1);
-    net.settle();
-    assert_eq!((net.arrived, net.refused), (1, 0));
-    assert_eq!(counts(&net, 2).fetches, 2);
-    assert_eq!(counts(&net, 0).served, 2);
-    assert!(net.ranks[2].superseded.is_empty());
-}
-
-#[test]
-fn blocks_of_a_lost_home_are_refused_unless_there_is_a_copy() {
-    let (mut net, block) = with_a_copy(3);
-    let other = net.publish(0, 0, 1).unwrap();
-    net.want(1, other, 0, None);
-    net.want(2, block, 0, Some(Rank(1)));
-    net.lose(0);
-    while net.tell(1) || net.tell(2) {}
-    assert_eq!(net.refused, 2);
-    assert_eq!(net.want(1, block, 0, None), Want::Here);
-    let why = BlockError::HomeLost { name: block };
-    assert_eq!(net.want(2, block, 0, Some(Rank(1))), Want::Refused(why));
-    net.settle();
 }
 
 #[test]
@@ -610,9 +519,9 @@ fn a_replaced_block_stays_with_the_tasks_that_hold_it() {
 #[test]
 fn what_no_rank_would_send_is_refused() {
     let (mut net, block) = with_a_copy(3);
-    let mut receive = |rank: usize, from: u32, letter| {
+    let mut receive = |rank: usize, from: u32, message| {
         let mut out = Vec::new();
-        let outcome = net.ranks[rank].receive(Rank(from), letter, size_of, &mut out);
+        let outcome = net.ranks[rank].receive(Rank(from), message, size_of, &mut out);
         assert_eq!(out, []);
         outcome.unwrap_err()
     };
@@ -624,7 +533,7 @@ fn what_no_rank_would_send_is_refused() {
     let asked = "an answer about block 2 of rank 0, version 1, nobody asked for";
     assert_eq!(receive(1, 0, delivery(0)), asked);
     assert_eq!(receive(2, 0, delivery(7)), asked);
-    let why = BlockError::HomeLost {
+    let why = BlockError::Unpublished {
         name: name(0, 0, 0),
     };
     let refusal = BlockMessage::Refusal {

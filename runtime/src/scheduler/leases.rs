@@ -1,25 +1,23 @@
-//! Who has tasks of whom, and until when: termination of rooted groups, after [Dijkstra & Scholten 1980].
+//! The lease table: which rank has tasks of which other, and until when.
 //!
-//! Tasks of a rooted group that are stolen together are a *lease*: the victim counts it among what is open
-//! in its own *account* of the group, the thief opens an account for it. Children and pieces stay in their
-//! parent's account. When nothing is open in it any more, the thief says *returned* and closes it. So the
-//! accounts form a tree, and when the account at its root has nothing open, no task of the group is left
-//! anywhere. Results that went straight home are counted on the way up: home knows how many to expect.
+//! It detects the termination of rooted groups, after [Dijkstra & Scholten 1980]. Tasks of a rooted
+//! group that are stolen together are a *lease*. The victim counts a lease as one open thing in its
+//! own *account* of the group; the thief opens an account for it, in which children and pieces of
+//! its tasks stay. When nothing is open in that account any more, the thief sends *returned* and
+//! closes it. So the accounts form a tree, and when nothing is open in the account at its root, no
+//! task of the group is left anywhere. Results that went home are counted on the way up, so that
+//! home knows how many to expect.
 //!
-//! Where dead ranks are survived, tasks of every group are leased, and results come back with the lease
-//! instead of going home alone. Then a lease to a rank that died has left no trace, and can be run again
-//! [van Nieuwpoort et al. 2005]; leases that came from it are void, and so are those made of them.
-//!
-//! * [Dijkstra & Scholten 1980] Termination detection for diffusing computations, Inf. Proc. Letters 11.
-//! * [van Nieuwpoort et al. 2005] Satin: simple and efficient Java-based grid programming, SCPE 6.
+//! * [Dijkstra & Scholten 1980] Termination detection for diffusing computations, Inf. Proc.
+//!   Letters 11.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::line::{GroupId, Line};
+use super::ancestry::{Ancestry, GroupId};
 use crate::comm::Rank;
 
-/// A place in the ledger.
+/// The number of an account in the lease table.
 pub(super) type AccountId = u32;
 /// Tasks that need no account.
 pub(super) const NONE: AccountId = AccountId::MAX;
@@ -33,18 +31,14 @@ enum Origin {
     Lease { victim: Rank, number: u64 },
 }
 
-#[derive(Debug)]
-#[cfg_attr(test, derive(Clone))]
-struct Account<R> {
-    line: Arc<Line>,
+#[derive(Clone, Debug)]
+struct Account {
+    ancestry: Arc<Ancestry>,
     origin: Origin,
     /// Tasks here, leases out, and groups that its tasks made and that are not exhausted.
     open: u64,
-    /// Results that went straight home.
+    /// Results that went home.
     sent: u64,
-    /// Results that wait to go back with the lease.
-    held: Vec<R>,
-    revoked: bool,
 }
 
 #[derive(Debug)]
@@ -70,7 +64,7 @@ struct Root<R> {
 }
 
 impl<R> Root<R> {
-    fn is_complete(&self, accounts: &[Option<Account<R>>]) -> bool {
+    fn is_complete(&self, accounts: &[Option<Account>]) -> bool {
         let open = accounts[self.account as usize]
             .as_ref()
             .map_or(0, |a| a.open);
@@ -79,35 +73,24 @@ impl<R> Root<R> {
 }
 
 /// An account that was closed: its victim must be told.
-#[derive(Debug)]
-#[cfg_attr(test, derive(Clone))]
-pub(super) struct Closed<R> {
+#[derive(Clone, Debug)]
+pub(super) struct Closed {
     pub(super) victim: Rank,
     pub(super) lease: u64,
     pub(super) sent: u64,
-    pub(super) results: Vec<R>,
-}
-
-/// What became of a result.
-#[derive(Debug)]
-pub(super) enum Kept<R> {
-    /// This is its home.
-    Home(R),
-    /// It waits for its lease, or was dropped with it.
-    Away,
 }
 
 /// All accounts of a rank.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Ledger<R> {
-    accounts: Vec<Option<Account<R>>>,
+pub(super) struct LeaseTable<R> {
+    accounts: Vec<Option<Account>>,
     free: Vec<AccountId>,
     leases: BTreeMap<u64, Lease>,
     last_lease: u64,
     borrowed: BTreeMap<(Rank, u64), AccountId>,
     roots: BTreeMap<GroupId, Root<R>>,
-    closed: Vec<Closed<R>>,
+    closed: Vec<Closed>,
     sweep_at: usize,
     /// Results of groups that nobody will join, thrown away since this was last asked for.
     left_over: usize,
@@ -116,7 +99,7 @@ pub(super) struct Ledger<R> {
 /// Groups at home before abandoned ones are looked for.
 const FEWEST: usize = 64;
 
-impl<R> Ledger<R> {
+impl<R> LeaseTable<R> {
     pub(super) fn new() -> Self {
         Self {
             accounts: Vec::new(),
@@ -131,20 +114,17 @@ impl<R> Ledger<R> {
         }
     }
 
-    /// The account of a group whose home this is; made if there is none, by a task of account `under`.
-    pub(super) fn root(&mut self, line: &Arc<Line>, under: AccountId) -> AccountId {
-        if let Some(root) = self.roots.get(&line.group()) {
+    /// The account of a group whose home this is; made if there is none, by a task of account
+    /// `under`.
+    pub(super) fn root(&mut self, ancestry: &Arc<Ancestry>, under: AccountId) -> AccountId {
+        if let Some(root) = self.roots.get(&ancestry.group()) {
             return root.account;
         }
         if self.roots.len() >= self.sweep_at {
             self.sweep();
             self.sweep_at = (2 * self.roots.len()).max(FEWEST);
         }
-        let account = self.open(line, Origin::Root, 0);
-        let revoked = self.is_revoked(under);
-        if let Some(account) = self.get(account) {
-            account.revoked = revoked;
-        }
+        let account = self.open(ancestry, Origin::Root, 0);
         self.hire(under);
         let root = Root {
             account,
@@ -153,7 +133,7 @@ impl<R> Ledger<R> {
             received: 0,
             results: VecDeque::new(),
         };
-        self.roots.insert(line.group(), root);
+        self.roots.insert(ancestry.group(), root);
         account
     }
 
@@ -193,7 +173,7 @@ impl<R> Ledger<R> {
     /// Opens an account for stolen tasks; [`NONE`] if the victim does not wait for them.
     pub(super) fn borrow(
         &mut self,
-        line: &Arc<Line>,
+        ancestry: &Arc<Ancestry>,
         victim: Rank,
         number: u64,
         tasks: u64,
@@ -204,20 +184,20 @@ impl<R> Ledger<R> {
         if tasks == 0 || self.borrowed.contains_key(&(victim, number)) {
             return Err("a lease without tasks, or given twice");
         }
-        let account = self.open(line, Origin::Lease { victim, number }, tasks);
+        let account = self.open(ancestry, Origin::Lease { victim, number }, tasks);
         self.borrowed.insert((victim, number), account);
         Ok(account)
     }
 
-    /// A thief has done with a lease. `None` if the lease is void and what comes of it must be dropped.
+    /// A thief has done with a lease.
     pub(super) fn returned(
         &mut self,
         from: Rank,
         number: u64,
         sent: u64,
-    ) -> Result<Option<AccountId>, &'static str> {
+    ) -> Result<(), &'static str> {
         let Some(lease) = self.leases.get(&number) else {
-            return Ok(None);
+            return Err("the return of nothing that was lent");
         };
         if lease.thief != from {
             return Err("the return of a lease that another rank has");
@@ -227,44 +207,26 @@ impl<R> Ledger<R> {
         let entry = self.get(account);
         let group = entry.map(|a| {
             a.sent += sent;
-            a.line.group()
+            a.ancestry.group()
         });
         if let Some(root) = group.and_then(|group| self.roots.get_mut(&group))
             && root.account == account
         {
             root.expected += sent;
         }
-        Ok(Some(account))
-    }
-
-    /// Ends what [`Ledger::returned`] began, when its results are in their place.
-    pub(super) fn settle_return(&mut self, account: AccountId) {
         self.release(account);
+        Ok(())
     }
 
-    /// A result that goes straight home was produced in this account.
+    /// A result that goes to another rank was produced in this account.
     pub(super) fn sends(&mut self, account: AccountId) {
         if let Some(account) = self.get(account) {
             account.sent += 1;
         }
     }
 
-    /// A result that goes back with its lease.
-    pub(super) fn keep(&mut self, account: AccountId, result: R) -> Kept<R> {
-        match self.get(account) {
-            Some(account) if matches!(account.origin, Origin::Root) => Kept::Home(result),
-            Some(account) => {
-                if !account.revoked {
-                    account.held.push(result);
-                }
-                Kept::Away
-            }
-            None => Kept::Away,
-        }
-    }
-
-    /// A result is home, from here or (`travelled`) from another rank. Gives it back if nobody wants it;
-    /// an error if there is no such group.
+    /// A result is home, from here or (`travelled`) from another rank. Gives it back if nobody
+    /// wants it; an error if there is no such group.
     pub(super) fn deliver(
         &mut self,
         group: GroupId,
@@ -274,7 +236,7 @@ impl<R> Ledger<R> {
         let root = self.roots.get_mut(&group).ok_or("a result of no group")?;
         root.received += u64::from(travelled);
         let account = self.accounts[root.account as usize].as_ref();
-        if account.is_none_or(|a| a.line.is_abandoned()) {
+        if account.is_none_or(|a| a.ancestry.is_abandoned()) {
             return Ok(Some(result));
         }
         root.results.push_back(result);
@@ -298,32 +260,13 @@ impl<R> Ledger<R> {
         done
     }
 
-    /// The group of an account.
-    pub(super) fn line(&self, account: AccountId) -> Option<Arc<Line>> {
-        let account = self.accounts.get(account as usize)?.as_ref()?;
-        Some(Arc::clone(&account.line))
-    }
-
-    /// Whether nothing is open in any account whose tasks the body forked.
-    pub(super) fn is_at_rest(&mut self) -> bool {
-        self.sweep();
-        let mut own = self.roots.values().filter(|root| root.under == NONE);
-        own.all(|root| root.is_complete(&self.accounts))
-    }
-
-    /// Whether nothing is open in a group at home.
-    pub(super) fn is_idle(&self, group: GroupId) -> bool {
-        let root = self.roots.get(&group);
-        root.is_none_or(|root| root.is_complete(&self.accounts))
-    }
-
     /// The body has ended: it joins no group any more, even if it still holds some.
     pub(super) fn abandon_own(&self) {
         for root in self.roots.values() {
             if let Some(account) = &self.accounts[root.account as usize]
-                && account.line.ancestors().count() == 1
+                && account.ancestry.ancestors().count() == 1
             {
-                account.line.abandon();
+                account.ancestry.abandon();
             }
         }
     }
@@ -333,7 +276,7 @@ impl<R> Ledger<R> {
         let mut gone = Vec::new();
         for (&group, root) in &mut self.roots {
             let account = self.accounts[root.account as usize].as_ref();
-            if account.is_none_or(|a| a.line.is_abandoned()) {
+            if account.is_none_or(|a| a.ancestry.is_abandoned()) {
                 self.left_over += root.results.len();
                 root.results.clear();
                 if root.is_complete(&self.accounts) {
@@ -353,7 +296,7 @@ impl<R> Ledger<R> {
     pub(super) fn thieves(&self, group: GroupId) -> impl Iterator<Item = Rank> {
         self.leases.values().filter_map(move |lease| {
             let account = self.accounts[lease.account as usize].as_ref()?;
-            account.line.is_within(group).then_some(lease.thief)
+            account.ancestry.is_within(group).then_some(lease.thief)
         })
     }
 
@@ -362,7 +305,7 @@ impl<R> Ledger<R> {
         let mut found = Vec::new();
         for (&number, lease) in &mut self.leases {
             let account = self.accounts[lease.account as usize].as_ref();
-            if !lease.told && account.is_some_and(|a| a.line.is_cancelled()) {
+            if !lease.told && account.is_some_and(|a| a.ancestry.is_cancelled()) {
                 lease.told = true;
                 found.push((lease.thief, number));
             }
@@ -373,63 +316,11 @@ impl<R> Ledger<R> {
     /// The group of a lease from that rank, if it is still open.
     pub(super) fn borrowed(&self, victim: Rank, number: u64) -> Option<GroupId> {
         let account = *self.borrowed.get(&(victim, number))?;
-        Some(self.accounts[account as usize].as_ref()?.line.group())
-    }
-
-    /// Makes a lease from that rank void, with the groups that its tasks made; returns the leases that were
-    /// made of all that, with their thieves.
-    ///
-    /// The groups must go too: the scope no longer waits for them, so ranks that have their tasks may leave,
-    /// and a task that waits for one would wait for ever.
-    pub(super) fn revoke(&mut self, victim: Rank, number: u64) -> Vec<(Rank, u64)> {
-        let mut told = Vec::new();
-        let mut void = Vec::from_iter(self.borrowed.remove(&(victim, number)));
-        while let Some(id) = void.pop() {
-            if let Some(account) = self.get(id) {
-                account.revoked = true;
-                account.held.clear();
-            }
-            let groups = self.roots.values().filter(|root| root.under == id);
-            void.extend(groups.map(|root| root.account));
-            let leases = self.leases.iter().filter(|(_, lease)| lease.account == id);
-            let leases: Vec<u64> = leases.map(|(&number, _)| number).collect();
-            for number in leases {
-                if let Some(lease) = self.leases.remove(&number) {
-                    told.push((lease.thief, number));
-                    self.release(id);
-                }
-            }
-        }
-        told
-    }
-
-    pub(super) fn is_revoked(&self, account: AccountId) -> bool {
-        let account = self.accounts.get(account as usize).and_then(Option::as_ref);
-        account.is_some_and(|a| a.revoked)
-    }
-
-    /// Leases that a rank has from here.
-    pub(super) fn lent_to(&self, thief: Rank) -> Vec<u64> {
-        let theirs = self.leases.iter().filter(|(_, l)| l.thief == thief);
-        theirs.map(|(&number, _)| number).collect()
-    }
-
-    /// Leases that this rank has from another.
-    pub(super) fn borrowed_from(&self, victim: Rank) -> Vec<u64> {
-        let range = self.borrowed.range((victim, 0)..=(victim, u64::MAX));
-        range.map(|(&(_, number), _)| number).collect()
-    }
-
-    /// Takes a lease back whose thief died: its tasks are in the account again, `tasks` of them.
-    pub(super) fn take_back(&mut self, number: u64, tasks: u64) -> Option<(AccountId, Arc<Line>)> {
-        let lease = self.leases.remove(&number)?;
-        let account = self.get(lease.account)?;
-        account.open = account.open + tasks - 1;
-        Some((lease.account, Arc::clone(&account.line)))
+        Some(self.accounts[account as usize].as_ref()?.ancestry.group())
     }
 
     /// Accounts that were closed since the last call.
-    pub(super) fn closed(&mut self) -> Vec<Closed<R>> {
+    pub(super) fn closed(&mut self) -> Vec<Closed> {
         std::mem::take(&mut self.closed)
     }
 
@@ -437,11 +328,11 @@ impl<R> Ledger<R> {
         !self.closed.is_empty()
     }
 
-    /// Puts other lines in the place of these.
+    /// Puts other groups in the place of these.
     #[cfg(test)]
-    pub(super) fn relink(&mut self, other: &mut impl FnMut(&mut Arc<Line>)) {
+    pub(super) fn relink(&mut self, other: &mut impl FnMut(&mut Arc<Ancestry>)) {
         for account in self.accounts.iter_mut().flatten() {
-            other(&mut account.line);
+            other(&mut account.ancestry);
         }
     }
 
@@ -458,7 +349,7 @@ impl<R> Ledger<R> {
         });
         let lent = self.leases.iter().map(|(number, lease)| {
             let account = self.accounts[lease.account as usize].as_ref();
-            let group = account.map_or_else(String::new, |a| a.line.group().to_string());
+            let group = account.map_or_else(String::new, |a| a.ancestry.group().to_string());
             format!("lease {number} of {group} is with rank {}", lease.thief.0)
         });
         let borrowed = self.borrowed.iter().map(|((victim, number), account)| {
@@ -469,18 +360,16 @@ impl<R> Ledger<R> {
         roots.chain(lent).chain(borrowed).collect()
     }
 
-    fn get(&mut self, account: AccountId) -> Option<&mut Account<R>> {
+    fn get(&mut self, account: AccountId) -> Option<&mut Account> {
         self.accounts.get_mut(account as usize)?.as_mut()
     }
 
-    fn open(&mut self, line: &Arc<Line>, origin: Origin, open: u64) -> AccountId {
+    fn open(&mut self, ancestry: &Arc<Ancestry>, origin: Origin, open: u64) -> AccountId {
         let account = Some(Account {
-            line: Arc::clone(line),
+            ancestry: Arc::clone(ancestry),
             origin,
             open,
             sent: 0,
-            held: Vec::new(),
-            revoked: false,
         });
         match self.free.pop() {
             Some(id) => {
@@ -502,15 +391,12 @@ impl<R> Ledger<R> {
         };
         if let Some(account) = self.accounts[id as usize].take() {
             self.free.push(id);
-            if !account.revoked {
-                self.borrowed.remove(&(victim, number));
-                self.closed.push(Closed {
-                    victim,
-                    lease: number,
-                    sent: account.sent,
-                    results: account.held,
-                });
-            }
+            self.borrowed.remove(&(victim, number));
+            self.closed.push(Closed {
+                victim,
+                lease: number,
+                sent: account.sent,
+            });
         }
     }
 

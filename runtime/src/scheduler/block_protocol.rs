@@ -1,23 +1,25 @@
-//! Published blocks on one rank: what it published, copies of what others did, and fetches under way.
+//! Published blocks on one rank: what it published, copies of what others did, and fetches under
+//! way.
 //!
-//! A pure state machine like the scheduler, which owns it: messages go in and out as values, `B` are the
-//! bytes, cheap to clone. Blocks need their own protocol because a task must not wait for bytes on a worker:
-//! it is set aside, others run, and an event says when to go on.
+//! A pure state machine like the scheduler, which owns it: messages go in and out as values, `B`
+//! are the bytes, cheap to clone. Blocks need their own protocol because a task must not wait for
+//! bytes on a worker: it is blocked, others run, and an event says when to go on.
 //!
-//! A reader sends [`BlockMessage::Fetch`] to the rank its task was stolen from, which has probably read the
-//! block itself, or else to the block's home. A rank with a copy answers; one without passes the fetch on to
-//! the home, which answers the reader. So a fetch takes three messages at most, and gets one answer.
+//! A reader sends [`BlockMessage::Fetch`] to the rank its task was stolen from, which has probably
+//! read the block itself, or else to the block's home. A rank with a copy answers; one without
+//! passes the fetch on to the home, which answers the reader. So a fetch takes three messages at
+//! most, and gets one answer.
 //!
-//! A home that has not published the block yet keeps the fetch until it does, unless it cannot: a body that
-//! waits in the join of a group publishes nothing before all tasks of the group have ended. That is why a
-//! fetch names the group of its task. A task of a *later* group is no reason to refuse, for its rank may
-//! only have heard sooner that the earlier group is exhausted.
+//! A home that has not published the block yet keeps the fetch until it does, unless it cannot: a
+//! body that waits in the join of a group publishes nothing before all tasks of the group have
+//! ended. That is why a fetch names the group of its task. A task of a *later* group is no reason
+//! to refuse, for its rank may only have heard sooner that the earlier group is exhausted.
 //!
-//! Old versions: a home refuses them as soon as it has a newer one; a copy elsewhere may still be handed out,
-//! as its bytes are those of the version that was asked for.
+//! Old versions: a home refuses them as soon as it has a newer one; a copy elsewhere may still be
+//! handed out, as its bytes are those of the version that was asked for.
 //!
-//! Fetches have numbers because a reader asks again when a rank is lost on the way: then two answers may
-//! come, and an old refusal must not be taken for that of a newer fetch.
+//! Fetches have numbers because tasks of several groups may fetch one block: the first delivery
+//! serves them all, and the answers that still come must not be taken for those of a newer fetch.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +28,8 @@ use serde::{Deserialize, Serialize};
 use crate::block::{BlockError, BlockName};
 use crate::comm::Rank;
 
-/// The collective group that a task's group is or descends from, by its place; 0 if it does from none.
+/// The collective group that a task's group is or descends from, by its place; 0 if it does from
+/// none.
 pub type Base = u32;
 
 /// A message about blocks. `B` are a block's bytes, as they travel.
@@ -85,7 +88,7 @@ pub(crate) enum Want {
 
 /// How far a rank's body is, which decides what it may still publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Body {
+pub(crate) enum Publisher {
     /// It runs.
     Active,
     /// It waits in the join of a group, or has left it and was not heard of since.
@@ -94,7 +97,7 @@ pub(crate) enum Body {
     Ended,
 }
 
-impl Body {
+impl Publisher {
     /// Whether it may publish something while tasks of this group wait for it.
     fn may_publish_for(self, group: Base) -> bool {
         match self {
@@ -109,7 +112,7 @@ impl Body {
 /// Counts of what was done about blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockCounts {
-    /// Fetches sent, those that were sent again included.
+    /// Fetches sent.
     pub(crate) fetches: u64,
     /// Wants of what was here already.
     pub(crate) hits: u64,
@@ -131,7 +134,7 @@ pub(crate) struct Blocks<B> {
     me: Rank,
     ranks: u32,
     bound: usize,
-    body: Body,
+    body: Publisher,
     /// Own blocks by id, the newest version of each.
     published: BTreeMap<u64, Published<B>>,
     /// Copies of others' blocks; and of own ones that were replaced while a task held them.
@@ -148,12 +151,11 @@ pub(crate) struct Blocks<B> {
     uses: u64,
     /// Fetches without an answer. Of each group its own, as one may be refused and another served.
     fetching: BTreeMap<(BlockName, Base), Fetching>,
-    /// Fetches that were given up, whose answers may still come, or have been lost.
+    /// Fetches that were given up, whose answers may still come.
     superseded: BTreeMap<u64, BlockName>,
     next_number: u64,
     /// At home: fetches of what may still be published, with whom to answer.
     parked: BTreeMap<(BlockName, Base), Vec<Reader>>,
-    lost: Vec<Rank>,
     counts: BlockCounts,
 }
 
@@ -198,7 +200,8 @@ enum AtHome<B> {
 type Out<B> = Vec<(Rank, BlockMessage<B>)>;
 
 impl<B: Clone> Blocks<B> {
-    /// No blocks; copies of others' will take `bound` bytes at most, apart from those that are held.
+    /// No blocks; copies of others' will take `bound` bytes at most, apart from those that are
+    /// held.
     ///
     /// What running tasks read is not counted: they have clones of their own.
     pub(crate) fn new(me: Rank, ranks: u32, bound: usize) -> Self {
@@ -206,7 +209,7 @@ impl<B: Clone> Blocks<B> {
             me,
             ranks,
             bound,
-            body: Body::Active,
+            body: Publisher::Active,
             published: BTreeMap::new(),
             copies: BTreeMap::new(),
             copied: 0,
@@ -218,7 +221,6 @@ impl<B: Clone> Blocks<B> {
             superseded: BTreeMap::new(),
             next_number: 0,
             parked: BTreeMap::new(),
-            lost: Vec::new(),
             counts: BlockCounts::default(),
         }
     }
@@ -259,18 +261,18 @@ impl<B: Clone> Blocks<B> {
 
     /// The body goes on, waits or has ended: fetches that it can no longer serve are refused.
     ///
-    /// A body that has left a join need not be reported before it waits in the next: tasks of earlier groups,
-    /// which alone could be refused wrongly, have ended then. One that took a result and goes on within
-    /// the join should be.
-    pub(crate) fn body_is(&mut self, body: Body, out: &mut Out<B>) -> Vec<Event> {
+    /// A body that has left a join need not be reported before it waits in the next: tasks of
+    /// earlier groups, which alone could be refused wrongly, have ended then. One that took a
+    /// result and goes on within the join should be.
+    pub(crate) fn publisher_is(&mut self, body: Publisher, out: &mut Out<B>) -> Vec<Event> {
         self.body = body;
         self.answer_parked(out)
     }
 
     /// The bytes of a block that is here.
     ///
-    /// A copy that nobody holds is here from its arrival until the next [`Self::receive`] or [`Self::trim`]
-    /// in any case, and as long after as there is room.
+    /// A copy that nobody holds is here from its arrival until the next [`Self::receive`] or
+    /// [`Self::trim`] in any case, and as long after as there is room.
     pub(crate) fn get(&mut self, name: &BlockName) -> Option<B> {
         match self.published.get(&name.id) {
             Some(own) if name.home == self.me && own.version == name.version => {
@@ -282,8 +284,9 @@ impl<B: Clone> Blocks<B> {
 
     /// A task of this group wants a block; `hint` is the rank it was stolen from.
     ///
-    /// Hold it first: else what is here now may be dropped before the task runs. There is one fetch of a
-    /// block at a time (for each group), however many tasks want it; one event tells what came of it.
+    /// Hold it first: else what is here now may be dropped before the task runs. There is one fetch
+    /// of a block at a time (for each group), however many tasks want it; one event tells what came
+    /// of it.
     pub(crate) fn want(
         &mut self,
         name: BlockName,
@@ -318,20 +321,16 @@ impl<B: Clone> Blocks<B> {
             let ranks = self.ranks;
             return Want::Refused(BlockError::Nowhere { name, ranks });
         }
-        // The hinted rank may have a copy, but if not, and if it does not know of the loss yet, it would pass
-        // the fetch on to nobody, and this rank would never hear of it.
-        if self.is_lost(name.home) {
-            return Want::Refused(BlockError::HomeLost { name });
-        }
         let via = hint
-            .filter(|&hint| hint != self.me && hint.0 < self.ranks && !self.is_lost(hint))
+            .filter(|&hint| hint != self.me && hint.0 < self.ranks)
             .unwrap_or(name.home);
         self.fetch(name, group, via, out);
         Want::Coming
     }
 
-    /// Keeps these blocks from being dropped once they are here, until they are released: while a task waits
-    /// for several, none may go before the last has come. Held blocks may exceed the bound.
+    /// Keeps these blocks from being dropped once they are here, until they are released: while a
+    /// task waits for several, none may go before the last has come. Held blocks may exceed the
+    /// bound.
     pub(crate) fn hold(&mut self, names: &[BlockName]) {
         for &name in names {
             *self.holds.entry(name).or_default() += 1;
@@ -425,39 +424,6 @@ impl<B: Clone> Blocks<B> {
         }
     }
 
-    /// A rank is gone. Every other rank must be told: none tells another.
-    ///
-    /// Fetches that went through it go to the home now, those of its own blocks are refused.
-    pub(crate) fn rank_lost(&mut self, rank: Rank, out: &mut Out<B>) -> Vec<Event> {
-        if rank == self.me || self.is_lost(rank) {
-            return Vec::new();
-        }
-        self.lost.push(rank);
-        for readers in self.parked.values_mut() {
-            readers.retain(|reader| !matches!(reader, Reader::Other(other, _) if *other == rank));
-        }
-        self.parked.retain(|_, readers| !readers.is_empty());
-
-        let concerned: Vec<_> = self
-            .fetching
-            .iter()
-            .filter(|((name, _), fetch)| name.home == rank || fetch.via == rank)
-            .map(|(&(name, group), fetch)| (name, group, fetch.number))
-            .collect();
-        let mut events = Vec::new();
-        for (name, group, number) in concerned {
-            self.superseded.insert(number, name);
-            if name.home == rank {
-                self.fetching.remove(&(name, group));
-                let why = BlockError::HomeLost { name };
-                events.push(Event::Refused(name, group, why));
-            } else {
-                self.fetch(name, group, name.home, out);
-            }
-        }
-        events
-    }
-
     /// Whether this rank waits for no block and keeps nobody waiting.
     ///
     /// Answers to fetches that were given up may still be on their way to it.
@@ -477,10 +443,6 @@ impl<B: Clone> Blocks<B> {
             id,
             version,
         }
-    }
-
-    fn is_lost(&self, rank: Rank) -> bool {
-        self.lost.contains(&rank)
     }
 
     /// What can be said of an own block to tasks of this group.
@@ -578,15 +540,10 @@ impl<B: Clone> Blocks<B> {
                 "a fetch of {name} passed on to another than its home"
             ));
         }
-        if self.is_lost(reader) {
-            return Ok(());
-        }
         let answer = if name.home == self.me {
             self.at_home(&name, group)
         } else if let Some(bytes) = self.copy(&name) {
             AtHome::Has(bytes)
-        } else if self.is_lost(name.home) {
-            AtHome::Never(BlockError::HomeLost { name })
         } else {
             self.counts.forwarded += 1;
             let fetch = BlockMessage::Fetch {

@@ -1,12 +1,16 @@
-//! Finding out that collective groups are exhausted where no task goes from rank to rank: each rank says to each other what it has done with.
+//! Termination of collective groups by all-to-all: each rank tells all others what it is done with.
 //!
-//! A rank that waits in a group's join with nothing to take, and has no task of it, has nothing to do with the group any more, for nobody can send
-//! it any; nor with any group, if its body has ended or forks no more and no task or result is left. All know that one message's
-//! time after the last has said so, where the tree of [waves](super::waves) takes four, and with what it says comes what tasks have
-//! posted last. Beyond [`MOST`] ranks so many messages take longer than a tree's.
+//! It serves policies under which no task goes from rank to rank. A rank that waits in a group's
+//! join with nothing to take, and has no task of the group, is done with it, for no other rank can
+//! send it any. It is done with all groups if its body has ended or forks no more, and no task or
+//! result is left. All ranks know that a group is exhausted one message's time after the last of
+//! them is done with it, where the tree of [waves](super::waves) takes four; and the last notice
+//! carries what tasks have posted last. Beyond [`MOST`] ranks the messages take longer than a tree's.
 //!
-//! No rank can go on if each has said all, or waits in a group that not all have done with. Nobody thinks so too early, though words may be on their
-//! way: the first to go on beyond its last word that is known here has heard only of words that are known here too.
+//! No rank can go on if each is done with all, or waits in a group that not all are done with. None
+//! concludes that too early, although notices may be under way: take the first rank to go on after
+//! its last notice that is known here. What let it go on were notices sent before, which are known
+//! here too.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,24 +20,24 @@ use crate::comm::{POSTED_UP_TO, Rank};
 pub(super) const MOST: usize = POSTED_UP_TO;
 const _: () = assert!(MOST <= u64::BITS as usize);
 
-/// What a rank says to another when it has done with something.
+/// A notice that a rank is done with groups, for one other rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
-    /// Groups with which it has done.
+pub struct DoneNotice {
+    /// Groups that it is done with.
     pub groups: Vec<u32>,
     /// Whether its body waits in the last of these.
     pub waits: bool,
-    /// Whether it has done with all.
+    /// Whether it is done with all groups.
     pub over: bool,
     /// How many items its tasks have posted to the other, if it is over.
     pub posted: u64,
-    /// Those of them that were not sent before.
+    /// Posted messages that were not sent before.
     pub items: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(super) struct Farewells {
+pub(super) struct AllToAll {
     me: Rank,
     ranks: u32,
     /// For each group, the ranks that have done with it; and those that have with all.
@@ -45,7 +49,7 @@ pub(super) struct Farewells {
     expected: u64,
 }
 
-impl Farewells {
+impl AllToAll {
     pub(super) fn new(me: Rank, ranks: u32) -> Self {
         Self {
             me,
@@ -71,13 +75,14 @@ impl Farewells {
         self.expected
     }
 
-    /// What this rank has to say now, if it has done with these groups, in the last of which its body `waits`, and with all if `over`.
-    pub(super) fn new_word(
+    /// Makes the notice that this rank has to send now, if there is one: it is done with these
+    /// groups, in the last of which its body `waits`, and with all if `over`.
+    pub(super) fn new_notice(
         &mut self,
         groups: impl Iterator<Item = u32>,
         waits: bool,
         over: bool,
-    ) -> Option<Word> {
+    ) -> Option<DoneNotice> {
         let bit = 1 << self.me.0;
         if self.over & bit != 0 {
             return None;
@@ -87,45 +92,45 @@ impl Farewells {
         if groups.is_empty() && !over {
             return None;
         }
-        let word = Word {
+        let notice = DoneNotice {
             waits: waits && !groups.is_empty(),
             groups,
             over,
-            ..Word::default()
+            ..DoneNotice::default()
         };
-        self.note(self.me, &word);
-        Some(word)
+        self.note(self.me, &notice);
+        Some(notice)
     }
 
-    /// What another rank says.
-    pub(super) fn hear(&mut self, from: Rank, word: &Word) -> Result<(), &'static str> {
+    /// Takes in the notice of another rank.
+    pub(super) fn hear(&mut self, from: Rank, notice: &DoneNotice) -> Result<(), &'static str> {
         if self.over & 1 << from.0 != 0 {
-            return Err("a word after the last");
+            return Err("a notice after the last");
         }
-        self.note(from, word);
-        if word.over {
-            self.expected += word.posted;
+        self.note(from, notice);
+        if notice.over {
+            self.expected += notice.posted;
         }
         Ok(())
     }
 
-    fn note(&mut self, from: Rank, word: &Word) {
-        for &group in &word.groups {
+    fn note(&mut self, from: Rank, notice: &DoneNotice) {
+        for &group in &notice.groups {
             let known = self.done.len().max(group as usize + 1);
             self.done.resize(known, 0);
             self.done[group as usize] |= 1 << from.0;
         }
-        let waits_in = word.groups.last().filter(|_| word.waits);
+        let waits_in = notice.groups.last().filter(|_| notice.waits);
         if let Some(&group) = waits_in {
             self.waits_in[from.index()] = Some(group);
         }
-        if word.over {
+        if notice.over {
             self.over |= 1 << from.0;
         }
     }
 
-    /// Those who have not said all.
-    pub(super) fn silent(&self) -> impl Iterator<Item = Rank> + use<> {
+    /// Ranks that are not done with all groups.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = Rank> + use<> {
         let (over, me) = (self.over, self.me);
         let all = (0..self.ranks).map(Rank);
         all.filter(move |&rank| rank != me && over & 1 << rank.0 == 0)
@@ -157,11 +162,11 @@ impl Farewells {
         ))
     }
 
-    /// Who has not said all, for people.
+    /// Describes for people which ranks are not done.
     pub(super) fn describe(&self) -> Vec<String> {
-        let silent: Vec<String> = self.silent().map(|rank| rank.0.to_string()).collect();
-        let silent = (!silent.is_empty())
-            .then(|| format!("ranks that have not said all: {}", silent.join(", ")));
+        let silent: Vec<String> = self.unfinished().map(|rank| rank.0.to_string()).collect();
+        let silent =
+            (!silent.is_empty()).then(|| format!("ranks that are not done: {}", silent.join(", ")));
         silent.into_iter().collect()
     }
 

@@ -1,0 +1,80 @@
+//! Cancellation of groups: tasks in pools are dropped, and other ranks are told.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::ancestry::{Ancestry, GroupId};
+use super::message::SchedulerMessage;
+use super::{Membership, Scheduler, Work};
+use crate::comm::Rank;
+
+impl<T: Work<R>, R> Scheduler<T, R> {
+    /// Cancels a group and all that descend from it: tasks in pools are dropped, running ones are
+    /// told.
+    pub fn cancel(&mut self, ancestry: &Arc<Ancestry>) {
+        let group = ancestry.group();
+        self.ancestries.adopt(ancestry);
+        if !self.ancestries.cancel(group) {
+            return;
+        }
+        match group {
+            GroupId::Collective(_) => self.spread_cancel(group, self.me),
+            // A task cancels its own group: home tells all others who have tasks of it.
+            GroupId::Rooted { home, .. } if home != self.me => {
+                let message = SchedulerMessage::Cancel(group, self.me);
+                self.outgoing.push_back((home, message));
+            }
+            GroupId::Rooted { .. } => {}
+        }
+        self.drop_cancelled();
+    }
+
+    /// Passes a cancellation on, along a binomial tree of ranks.
+    pub(super) fn spread_cancel(&mut self, group: GroupId, root: Rank) {
+        let n = self.ranks;
+        let message = || SchedulerMessage::Cancel(group, root);
+        let place = (self.me.0 + n - root.0) % n;
+        let mut bit = 1;
+        while bit < n && place & bit == 0 {
+            bit *= 2;
+        }
+        while bit > 1 {
+            bit /= 2;
+            if place + bit < n {
+                let child = Rank((self.me.0 + bit) % n);
+                self.outgoing.push_back((child, message()));
+            }
+        }
+    }
+
+    /// Drops what belongs to cancelled groups, and tells thieves of their leases.
+    pub(super) fn drop_cancelled(&mut self) {
+        self.cancelled = true;
+        for (thief, lease) in self.leases.newly_cancelled() {
+            self.outgoing
+                .push_back((thief, SchedulerMessage::CancelLease(lease)));
+        }
+        let (cancelled, kept) = std::mem::take(&mut self.pool)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|entry| entry.membership.ancestry.is_cancelled());
+        self.pool = kept;
+        let mut dropped = Vec::from(cancelled);
+        let (cancelled, kept) = std::mem::take(&mut self.blocked)
+            .into_iter()
+            .partition::<Vec<_>, _>(|entry| entry.membership.ancestry.is_cancelled());
+        self.blocked = kept;
+        dropped.extend(cancelled);
+        self.counts.dropped += dropped.len() as u64;
+        for entry in dropped {
+            if entry.holds {
+                self.blocks.release(entry.task.needs());
+            }
+            self.gone(&entry.membership);
+        }
+    }
+
+    /// Whether tasks have no place in the pool, for their group is cancelled.
+    pub(super) fn is_unwanted(&self, membership: &Membership) -> bool {
+        self.cancelled && membership.ancestry.is_cancelled()
+    }
+}
