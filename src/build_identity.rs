@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
+use weft_io::Show as _;
 
 /// The executable of this process on Linux. It can also be opened after the file was replaced, as by a new build.
 const RUNNING: &str = "/proc/self/exe";
@@ -38,7 +39,7 @@ pub struct BuildIdentity {
 #[derive(Debug, Error)]
 #[error(
     "cannot read {}, the program that runs, to tell its build from others: {source}; give its users the right to read it",
-    path.display()
+    path.shown()
 )]
 pub struct UnknownBuild {
     /// The executable.

@@ -261,7 +261,7 @@ pub(crate) fn report_runs(arguments: &ReportArguments) -> Result<(), Failure> {
             (None, _) => PathBuf::from("report.html"),
         };
         if arguments.out.is_none() && page.is_symlink() {
-            let page = page.display();
+            let page = page.shown();
             let message =
                 format!("{page} is a link, which is not followed; name a place with --out");
             return Err(failed(message));

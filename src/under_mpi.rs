@@ -216,7 +216,7 @@ fn given(arguments: &RunArguments) -> Vec<Given> {
         });
         Given::said(name, said)
     };
-    let path = |path: &PathBuf| path.display().to_string();
+    let path = |path: &PathBuf| path.shown().to_string();
     let mut all = vec![
         Given::option("--threads", Some(threads)),
         Given::flag("--progress-thread", *progress_thread),

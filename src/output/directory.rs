@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
+use weft_io::Show as _;
 
 use super::lock::Lock;
 use super::manifest::{FOLDERS, Listed, Manifest, is_own, names};
@@ -149,7 +150,7 @@ impl Place {
         if adopted {
             run.notices.push(format!(
                 "{} had no list of its files ({}), as runs of an earlier weft: those with names that a run gives are listed now",
-                path.display(),
+                path.shown(),
                 Manifest::FILE
             ));
         }
@@ -664,7 +665,7 @@ mod tests {
         let list = fs::read_to_string(out.join(Manifest::FILE)).unwrap();
         for line in [
             "frames/../../mine.vtp".to_owned(),
-            root.path().join("mine.vtp").display().to_string(),
+            root.path().join("mine.vtp").to_str().unwrap().to_owned(),
             "frames/dir.vtp".to_owned(),
         ] {
             fs::write(out.join(Manifest::FILE), format!("{list}file {line}\n")).unwrap();

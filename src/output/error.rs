@@ -24,7 +24,7 @@ pub enum OutputError {
     /// The output directory holds a run, which nobody has asked to replace.
     #[error(
         "{} holds a run of {scene}, {steps} step{} of it: {}",
-        path.display(),
+        path.shown(),
         if *steps == 1 { "" } else { "s" },
         if *listed {
             "go on with --resume, choose another --out, or replace it with --overwrite"
@@ -47,7 +47,7 @@ pub enum OutputError {
     #[error(
         "{} holds a run without a list of its files (run.files), for an earlier weft wrote it: --overwrite cannot tell \
          them from yours; remove the directory, or choose another --out",
-        path.display()
+        path.shown()
     )]
     NoList {
         /// The directory asked for.
@@ -56,7 +56,7 @@ pub enum OutputError {
     /// Another run is at work in the output directory.
     #[error(
         "another run is at work in {}: {holder}; wait for its end, or choose another --out",
-        path.display()
+        path.shown()
     )]
     Busy {
         /// The directory asked for.
@@ -68,7 +68,7 @@ pub enum OutputError {
     #[error(
         "{}: {what}; runs follow no links in their directory, so nothing was written or removed there: move it away, or \
          choose another --out",
-        path.display()
+        path.shown()
     )]
     NotPlain {
         /// The file or folder.
@@ -79,14 +79,14 @@ pub enum OutputError {
     /// A file that the run has to write is there already, and is not its own.
     #[error(
         "{} is in the way: it is not a file of this run (run.files lists them); move it away, or choose another --out",
-        path.display()
+        path.shown()
     )]
     InTheWay {
         /// The file.
         path: PathBuf,
     },
     /// A file of an earlier run was damaged.
-    #[error("{} is damaged: {what}", path.display())]
+    #[error("{} is damaged: {what}", path.shown())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -8,6 +8,8 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use weft_io::Show as _;
+
 use super::OutputError;
 use super::plain::open_plain;
 
@@ -85,7 +87,7 @@ impl Lock {
         let why = self.unknown.as_ref()?;
         Some(format!(
             "{} cannot be locked ({why}), so nothing keeps a second run out of this directory; see to it that none is started",
-            self.path.display()
+            self.path.shown()
         ))
     }
 }

@@ -11,6 +11,7 @@ use std::fmt::{Display, Write as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
+use weft_io::Show as _;
 use weft_runtime::comm::{Collectives as _, Comm, CommError, Rank, name_ranks};
 use weft_runtime::wire;
 
@@ -237,7 +238,7 @@ pub(super) fn of_options(options: &RunOptions) -> Vec<Given> {
         Given::option("--threads", Some(threads)),
         Given::flag("--progress-thread", *progress_thread),
         Given::option("--steps", steps.as_ref()),
-        Given::option("--out", Some(out.display())),
+        Given::option("--out", Some(out.shown())),
         resume_given(resume.as_ref()),
         Given::flag("--overwrite", *overwrite),
         Given::said("--trace", trace.map(|steps| format!("--trace={steps}"))),
@@ -265,7 +266,7 @@ fn resume_given(resume: Option<&Resume>) -> Given {
         resume.map(|resume| match resume {
             Resume::Newest => "--resume".to_owned(),
             Resume::Auto => "--resume=auto".to_owned(),
-            Resume::From(path) => format!("--resume={}", path.display()),
+            Resume::From(path) => format!("--resume={}", path.shown()),
         }),
     )
 }

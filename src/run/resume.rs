@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use weft_io::Show as _;
 
 use super::{RunError, RunOptions};
 use crate::build_identity::BuildIdentity;
@@ -105,7 +106,7 @@ fn go_on(
     let directory = place.reopen()?;
     let mut notices = directory.notices().to_vec();
     notices.extend((found.damage.as_ref()).map(|damage| {
-        let instead = found.path.display();
+        let instead = found.path.shown();
         format!("{damage}; the run goes on from {instead} instead")
     }));
     notices.extend(other_build(&found));
@@ -175,7 +176,7 @@ fn other_build(found: &Found) -> Option<String> {
         format!(
             "{} was written by another build than the one that goes on from it, and equal states are promised for one build \
              only: there {there}; here {here}",
-            found.path.display()
+            found.path.shown()
         )
     })
 }
@@ -205,7 +206,7 @@ fn missing(directory: &RunDirectory, step: u64) -> Option<String> {
     (!gone.is_empty()).then(|| {
         format!(
             "files that the run wrote before step {step} are gone from {}: {named}{and_more}",
-            directory.path().display()
+            directory.path().shown()
         )
     })
 }

@@ -86,7 +86,7 @@ fn links_between_pages_lead_somewhere() {
             assert!(
                 folder.join(file).exists(),
                 "{}: no {target}",
-                path.display()
+                path.to_str().unwrap()
             );
             links += 1;
         }
@@ -114,7 +114,7 @@ fn scenes_of_the_program_run_by_name_from_any_folder() {
     let file = root().join("scenes/quick.toml");
     assert_eq!(
         run("quick", "by-name"),
-        run(&file.display().to_string(), "by-file")
+        run(file.to_str().unwrap(), "by-file")
     );
     let (code, message) = place.fails("run quik");
     assert!(

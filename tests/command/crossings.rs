@@ -103,7 +103,7 @@ fn scenes_cross_nothing_but_where_that_is_expected() {
             let output = place.weft(&format!(
                 "run {} {shortened} {changes} --out {name} --ranks 1 --quiet --audit=strict --set output.pictures=false \
                  --set output.checkpoints=false",
-                files[base].display()
+                files[base].to_str().unwrap()
             ));
             let message = String::from_utf8(output.stderr).unwrap();
             let (code, wanted) = (output.status.code(), 4 * i32::from(expected.contains(name)));
