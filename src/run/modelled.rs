@@ -6,10 +6,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use weft_balance::prices::Prices;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::virtual_time::{Computation, VirtualOptions, launch};
-use weft_study::prices::Prices;
 use weft_study::replay::Machine;
 
 use super::{RunError, VIRTUAL_STACK};
@@ -136,13 +136,13 @@ impl ModelledStep {
 mod tests {
     use std::path::Path;
 
+    use weft_balance::prices::TestPrices;
     use weft_runtime::Policy;
     use weft_runtime::comm::solo::Solo;
     use weft_runtime::comm::virtual_time::Network;
     use weft_study::bounds::bounds;
     use weft_study::layout::Layout;
     use weft_study::lead::left_before;
-    use weft_study::prices::TestPrices;
     use weft_study::record::Record;
     use weft_study::replay::{Left, replay};
 

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use glam::{DMat3, DVec3};
+use weft_balance::prices::{Prices, ns};
 use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::comm::{Comm, CommError, Tag, all_reduce};
-use weft_study::prices::{Prices, ns};
 
 use super::assembly::Assembly;
 use super::body_response::{BodyResponse, least_rate};

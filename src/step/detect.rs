@@ -1,6 +1,6 @@
 //! Collision detection as tasks: the top-level tests of all ranks, in one thread group [TB06 §4.2].
 //!
-//! A rank forks tests, those whose owner it is or those that a forecast gives it ([`weft_study::forecast`]), and joins until the
+//! A rank forks tests, those whose owner it is or those that a forecast gives it ([`weft_balance::forecast`]), and joins until the
 //! group is exhausted. Contacts go from where they were found straight to the owners of their vertices ([`super::contact_post`]). What a
 //! rank ends up with, sorted, depends on positions and velocities only.
 
@@ -9,17 +9,18 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weft_balance::assignment::Placement;
+use weft_balance::forecast::{Against, Spent, Told, work};
+use weft_balance::part::Part;
+use weft_balance::prices::{Counts, Prices, ns, worth_taking_in};
+use weft_balance::ready::{Early, Reads, Ready, Seers, begin_cost, makes_early};
+use weft_balance::separation::prices_on;
 use weft_partition::Ownership;
 use weft_runtime::comm::{Comm, Rank};
 use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
 };
-use weft_study::forecast::{Part, Placement, Spent, Told, work};
-use weft_study::layout::prices_on;
-use weft_study::prices::{Counts, Prices, ns, worth_taking_in};
-use weft_study::ready::{Early, Reads, Ready, Seers, begin_cost, makes_early};
-use weft_study::record::Against;
 
 use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};

@@ -8,12 +8,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use weft_balance::prices::{Prices, ns};
+use weft_balance::ready::{Early, Seers};
+use weft_balance::separation::{FirmnessWork, Tile, cells_sent, firmness_shares};
 use weft_runtime::ScopeError;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
-use weft_study::layout::{FirmnessWork, cells_sent, firmness_shares};
-use weft_study::prices::{Prices, ns};
-use weft_study::ready::{Early, Seers};
-use weft_study::record::Tile;
 
 use crate::collide::{Geometry, Kdop18, Snapshot, TileWork};
 use crate::team::Team;
@@ -51,7 +50,7 @@ type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 ///
 /// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
 /// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
-/// ([`weft_study::layout::FIRMNESS_SHARED_UP_TO`]).
+/// ([`weft_balance::separation::FIRMNESS_SHARED_UP_TO`]).
 pub(super) fn share_geometry(
     comm: &mut dyn Comm,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),

@@ -12,8 +12,8 @@
 use std::time::Duration;
 
 use glam::DVec3;
+use weft_balance::prices::{Prices, ns};
 use weft_runtime::comm::{Comm, CommError};
-use weft_study::prices::{Prices, ns};
 
 use super::assembly::{Collapsed, Load};
 use super::body_response::StepContext;

@@ -1,4 +1,4 @@
-//! Which top-level tests a rank forks: those of its own patches, or those that a forecast gives it ([`weft_study::forecast`]).
+//! Which top-level tests a rank forks: those of its own patches, or those that a forecast gives it ([`weft_balance::forecast`]).
 //!
 //! Ranks tell each other every few steps what tests cost them, with what they send anyway before they test. All make the same
 //! plan of it, and keep to it until the next, but for its cuts: before the steps between, they tell each other only how much each has done of
@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weft_balance::assignment::Placement;
+use weft_balance::forecast::{self, Account, Against, Did, Forecast, Spent, Told};
 use weft_runtime::comm::{CommError, Rank};
 use weft_runtime::{Policy, wire};
-use weft_study::forecast::{self, Account, Did, Forecast, Placement, Spent, Told};
-use weft_study::record::Against;
 
 use super::geometry::tiles;
 use crate::collide::Geometry;

@@ -10,10 +10,10 @@ use std::iter::repeat_n;
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_study::forecast::{Account, Did, Forecast, Told};
-use weft_study::layout::FirmnessWork;
-use weft_study::prices::{Counts, Prices, TestPrices};
-use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
+use weft_balance::forecast::{Account, Against, Did, Forecast, Told};
+use weft_balance::prices::{Counts, Prices, TestPrices};
+use weft_balance::separation::FirmnessWork;
+use weft_study::record::{Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
 use super::contacts::Batch;

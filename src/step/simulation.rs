@@ -6,10 +6,10 @@
 //! (`part`).
 
 use glam::DVec3;
+use weft_balance::prices::{Prices, ns};
 use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Comm, Tag};
-use weft_study::prices::{Prices, ns};
 
 use super::assembly::{Assembly, Strains};
 use super::body_response::{BodyResponse, VertexState};

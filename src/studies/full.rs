@@ -1,7 +1,7 @@
 //! Points of a study that are whole runs on virtual ranks, with the prices of a record: `--full`.
 
+use weft_balance::prices::Prices;
 use weft_study::plan::{Plan, Point, network, policy};
-use weft_study::prices::Prices;
 use weft_study::replay::Machine;
 use weft_study::sweep::{Measured, Replayed, Source, SweepError};
 use weftwork::output::Checkpoint;

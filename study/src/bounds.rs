@@ -1,15 +1,17 @@
 //! What no schedule can beat: the work shared evenly, the longest piece, the messages that follow each other.
 
+use weft_balance::forecast::Against;
+use weft_balance::part::Part;
+use weft_balance::prices::{Counts, Prices, TestPrices};
+use weft_balance::ready::begin_cost;
+use weft_balance::separation::{FIRMNESS_SHARED_UP_TO, FirmnessWork, prices_on};
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
 use weft_runtime::scheduler::messages_to_end;
 
-use crate::forecast::Part;
-use crate::layout::{FIRMNESS_SHARED_UP_TO, FirmnessWork, Layout, prices_on};
-use crate::prices::{Counts, Prices, TestPrices};
-use crate::ready::begin_cost;
-use crate::record::{Against, Header, Step, Task};
+use crate::layout::Layout;
+use crate::record::{Header, Step, Task};
 use crate::replay::{Left, placement};
 use crate::shape::Kind;
 
@@ -38,7 +40,7 @@ fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f
     let task = &step.tasks[number];
     let mut counts = Counts::default();
     for visit in task.tree.visits() {
-        counts.add(visit);
+        visit.add_to(&mut counts);
     }
     let of = |(patch, pieces): (usize, u64)| header.patches[patch].reads.least(pieces, prices);
     let tests = prices_of(task, prices).of(&counts);
@@ -53,12 +55,16 @@ fn cost_of_part(task: &Task, part: Part, prices: &Prices) -> f64 {
     part.deal(&mut stack, |at, out| {
         let leads_on = !matches!(task.tree.visit(at).kind, Kind::Leaf | Kind::Near);
         if leads_on {
-            counts.add(task.tree.expand(at, &mut |child| out.push(child)));
+            task.tree
+                .expand(at, &mut |child| out.push(child))
+                .add_to(&mut counts);
         }
         leads_on
     });
     while let Some(at) = stack.pop() {
-        counts.add(task.tree.expand(at, &mut |child| stack.push(child)));
+        task.tree
+            .expand(at, &mut |child| stack.push(child))
+            .add_to(&mut counts);
     }
     prices_of(task, prices).of(&counts)
 }

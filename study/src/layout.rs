@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use thiserror::Error;
-use weft_partition::{Ownership, PatchTree, TreeSum, even_shares};
+use weft_balance::assignment::Placement;
+use weft_balance::forecast::Against;
+use weft_balance::part::Part;
+use weft_balance::separation::{FirmnessWork, cells_sent, firmness_shares};
+use weft_partition::{Ownership, PatchTree, TreeSum};
 
-use crate::forecast::{Part, Placement};
-use crate::prices::Prices;
-use crate::record::{Against, Border, Column, Header, Step, Task, Tile};
+use crate::record::{Border, Column, Header, Step, Task};
 
 /// Bytes of the volumes around a patch.
 pub(crate) const ROOT_BYTES: u64 = 80;
@@ -16,11 +18,6 @@ pub(crate) const ROOT_BYTES: u64 = 80;
 const FIRMNESS_BYTES: u64 = 85;
 /// Bytes of the cells beside a tile that its firmness needs: 13 numbers for each of those along a side, on four levels, or in a corner.
 const BESIDE_BYTES: [u64; 3] = [15 * 52, 15 * 52, 4 * 52];
-/// Most ranks that share the firmness of tiles. Every rank takes all of it, a third of a byte for each vertex of the cloth, 1.3 ns of
-/// myrinet-2000. Making it takes some 40 ns for each vertex, and without sharing a rank makes its own part of the cloth and
-/// about as much again, or twice as much, around it: from some 60 ranks on that is less than taking all.
-pub const FIRMNESS_SHARED_UP_TO: usize = 64;
-
 /// A header's patches on a number of ranks.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -55,81 +52,6 @@ pub struct RankShare {
     pub firmness: FirmnessWork,
 }
 
-/// What some tiles' firmness takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FirmnessWork {
-    /// Triangles; one that touches two tiles counts twice.
-    pub triangles: u64,
-    /// Tiles.
-    pub tiles: u64,
-}
-
-impl FirmnessWork {
-    /// That of tiles with so many triangles each.
-    #[must_use]
-    pub fn of(triangles: &[u32]) -> Self {
-        Self {
-            triangles: triangles.iter().map(|&count| u64::from(count)).sum(),
-            tiles: triangles.len() as u64,
-        }
-    }
-
-    /// That of all tiles of a record.
-    #[must_use]
-    pub fn of_all(tiles: &[Tile]) -> Self {
-        Self::of(&tiles.iter().map(|tile| tile.triangles).collect::<Vec<_>>())
-    }
-
-    /// Of both parts, in ns: gradients, then, with cells of tiles beside these, firmness.
-    #[must_use]
-    pub fn parts(&self, prices: &Prices) -> [f64; 2] {
-        [
-            prices.gradient * self.triangles as f64,
-            prices.firmness * self.tiles as f64,
-        ]
-    }
-
-    /// In ns.
-    #[must_use]
-    pub fn cost(&self, prices: &Prices) -> f64 {
-        self.parts(prices).iter().sum()
-    }
-}
-
-/// Cells that a rank needs to make firmness and another has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beside {
-    /// The rank that has them.
-    pub from: usize,
-    /// The rank that needs them.
-    pub to: usize,
-    /// The tile whose firmness it makes.
-    pub tile: usize,
-    /// Which of the tiles beside that one they are of.
-    pub which: usize,
-}
-
-/// The cells that ranks send each other, by receiver and tile, from the tiles beside each and [`firmness_shares`].
-pub fn cells_sent<'a>(
-    beside: impl Fn(usize) -> &'a [u32],
-    shares: &[Range<usize>],
-) -> impl Iterator<Item = Beside> {
-    let owner = |tile: u32| shares.partition_point(|share| share.end <= tile as usize);
-    let tiles = (0..)
-        .zip(shares)
-        .flat_map(|(to, share)| share.clone().map(move |tile| (to, tile)));
-    tiles.flat_map(move |(to, tile)| {
-        let others = beside(tile).iter().enumerate();
-        let needed = others.map(move |(which, &other)| Beside {
-            from: owner(other),
-            to,
-            tile,
-            which,
-        });
-        needed.filter(|cells| cells.from != cells.to)
-    })
-}
-
 /// The share of a solve with the coarse matrix that a rank does: all of the way forth, and of the way back what leads to
 /// unknowns of its own.
 fn coarse_share(columns: &[Column], own: &Range<usize>) -> f64 {
@@ -149,31 +71,6 @@ fn coarse_share(columns: &[Column], own: &Range<usize>) -> f64 {
         return 1.0;
     }
     (forth + back) as f64 / (2 * forth) as f64
-}
-
-/// The tiles that each rank makes for all, from how many triangles each has; none if every rank makes what it needs.
-#[must_use]
-pub fn firmness_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
-    /// What a tile costs besides its triangles, as so many of these.
-    const TILE: u32 = 110;
-    let shared = ranks <= FIRMNESS_SHARED_UP_TO;
-    let costs = triangles
-        .iter()
-        .map(|&triangles| triangles.saturating_add(TILE));
-    let costs: Vec<u32> = if shared { costs.collect() } else { Vec::new() };
-    even_shares(&costs, ranks)
-}
-
-/// Prices on so many ranks: where firmness is not shared, each pays for that of the patches that it tests, by
-/// their vertices, of which there are so many `around` all patches.
-#[must_use]
-pub fn prices_on(tiles: &[Tile], around: u64, prices: &Prices, ranks: usize) -> Prices {
-    let mut prices = *prices;
-    if ranks > FIRMNESS_SHARED_UP_TO && around > 0 {
-        let all = FirmnessWork::of_all(tiles);
-        prices.touched += all.cost(&prices) / around as f64;
-    }
-    prices
 }
 
 /// Why there is no layout.
@@ -401,30 +298,4 @@ fn listed(sent: BTreeMap<(u32, u32), u64>) -> Vec<(u32, u32, u64)> {
     triples
         .map(|((from, to), count)| (from, to, count))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cells_come_from_whoever_makes_the_tile_beside() {
-        // Two by two tiles and one by itself; a rank without any.
-        let beside: [&[u32]; 5] = [&[1, 2, 3], &[3], &[3], &[], &[]];
-        let shares = [0..1, 1..1, 1..3, 3..5];
-        let sent: Vec<[usize; 4]> = cells_sent(|tile| beside[tile], &shares)
-            .map(|cells| [cells.from, cells.to, cells.tile, cells.which])
-            .collect();
-        let expected = [
-            [2, 0, 0, 0],
-            [2, 0, 0, 1],
-            [3, 0, 0, 2],
-            [3, 2, 1, 0],
-            [3, 2, 2, 0],
-        ];
-        assert_eq!(sent, expected);
-        // Nobody sends what nobody makes for others.
-        let unshared = firmness_shares(&[7; 5], FIRMNESS_SHARED_UP_TO + 1);
-        assert_eq!(cells_sent(|tile| beside[tile], &unshared).count(), 0);
-    }
 }

@@ -4,8 +4,9 @@
 //! made is some steps old. A plan that is made of the very steps that it is for is better than that, and the replay too fast. So a
 //! record has steps before those that count, in which ranks plan twice.
 
+use weft_balance::prices::Prices;
+
 use crate::layout::Layout;
-use crate::prices::Prices;
 use crate::record::{Header, Record};
 use crate::replay::{Left, Machine, replay};
 use crate::sweep::SweepError;

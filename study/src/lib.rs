@@ -10,9 +10,7 @@
 //! |---|---|
 //! | [`shape`] | trees of tests: a nibble a test on disk, four bytes in memory |
 //! | [`record`] | the file: header, steps, prices; versioned, checksummed, streamed |
-//! | [`prices`] | what a unit of each kind of work costs, and how that is fitted to measured times |
 //! | [`layout`] | who owns, computes and sends what on a number of ranks |
-//! | [`forecast`] | where tests are forked by what the last ones cost |
 //! | [`replay`] | a recorded step on virtual ranks |
 //! | [`lead`] | what steps before those that count leave to them |
 //! | [`bounds`] | what no schedule can beat |
@@ -30,13 +28,10 @@
 pub mod bounds;
 pub mod chart;
 pub mod directory;
-pub mod forecast;
 pub mod layout;
 pub mod lead;
 pub mod mixture;
 pub mod plan;
-pub mod prices;
-pub mod ready;
 pub mod record;
 pub mod replay;
 pub mod shape;

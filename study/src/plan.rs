@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_balance::prices::Prices;
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 
 use crate::mixture::Mixture;
-use crate::prices::Prices;
 
 /// The networks that have names.
 pub const NETWORKS: [(&str, Network); 3] = [

@@ -4,11 +4,10 @@
 //! differ. For asking what hundreds or thousands of ranks would do, on a machine that cannot hold the run.
 
 use thiserror::Error;
+use weft_balance::forecast::{Against, Spent};
+use weft_balance::separation::Tile;
 
-use crate::forecast::Spent;
-use crate::record::{
-    Against, Border, Column, Header, Record, RecordError, Route, Step, Task, Tile,
-};
+use crate::record::{Border, Column, Header, Record, RecordError, Route, Step, Task};
 
 /// Copies of a record have so many patches at most: 160,000,000 vertices of the drape scenes.
 pub const MOST_PATCHES: usize = 1 << 20;

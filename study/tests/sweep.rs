@@ -4,16 +4,16 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use weft_balance::forecast::{Against, Spent, work};
+use weft_balance::prices::{Counts, Prices, TestPrices};
+use weft_balance::ready::Reads;
+use weft_balance::separation::Tile;
 use weft_study::chart;
 use weft_study::directory::DirectoryError;
-use weft_study::forecast::{Spent, work};
 use weft_study::layout::{Layout, LayoutError};
 use weft_study::plan::{Plan, Point};
-use weft_study::prices::{Counts, Prices, TestPrices};
-use weft_study::ready::Reads;
 use weft_study::record::{
-    Against, Border, Column, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
-    Tile,
+    Border, Column, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
 };
 use weft_study::shape::{Kind, Tree, Visit};
 use weft_study::sweep::{Measured, Progress, Replayed, Results, Source, SweepError, sweep};
@@ -147,7 +147,9 @@ fn step(number: u64) -> Step {
     // What the step before would have cost.
     let spent = |task: &Task| {
         let mut counts = Counts::default();
-        task.tree.visits().for_each(|visit| counts.add(visit));
+        task.tree
+            .visits()
+            .for_each(|visit| visit.add_to(&mut counts));
         Spent {
             patch: task.patch,
             against: task.against,

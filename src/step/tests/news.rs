@@ -1,9 +1,8 @@
 //! What ranks tell each other of their tests: heard where it is due, and refused where it is not.
 
+use weft_balance::forecast::{Account, Against, Did, Spent, Told};
 use weft_runtime::comm::{CommError, Rank};
 use weft_runtime::wire;
-use weft_study::forecast::{Account, Did, Spent, Told};
-use weft_study::record::Against;
 
 use super::*;
 use crate::step::placing::News;
@@ -36,7 +35,7 @@ impl Hearer {
         let plan = self.placing.placement().unwrap();
         [0, 1].map(|rank| {
             let part = plan.part(rank, patch, Against::Itself);
-            part.map_or(0.0, weft_study::forecast::Part::share)
+            part.map_or(0.0, weft_balance::part::Part::share)
         })
     }
 }

@@ -20,12 +20,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_balance::forecast::{Against, Spent};
+use weft_balance::prices::{Counts, Prices};
+use weft_balance::ready::Reads;
+use weft_balance::separation::Tile;
 
 pub use self::read::Record;
 pub use self::write::RecordWriter;
-use crate::forecast::Spent;
-use crate::prices::{Counts, Prices};
-use crate::ready::Reads;
 use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
@@ -79,15 +80,6 @@ pub struct Patch {
     pub weight: u64,
     /// What its tests read.
     pub reads: Reads,
-}
-
-/// A tile of the cloth's charts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tile {
-    /// Triangles that touch it.
-    pub triangles: u32,
-    /// The tiles of which its firmness needs cells too: to the right, above, and right above, or one of the first two, or none.
-    pub beside: Vec<u32>,
 }
 
 /// A column of the factor of the coarse matrix.
@@ -159,20 +151,6 @@ pub struct Task {
     pub met: [u64; 2],
 }
 
-/// What a patch is tested against.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub enum Against {
-    /// Itself.
-    #[default]
-    Itself,
-    /// Another patch, with a higher number.
-    Patch(u32),
-    /// A body.
-    Body(u32),
-}
-
 /// Contacts of the same patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -228,7 +206,7 @@ impl Step {
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for visit in self.tasks.iter().flat_map(|task| task.tree.visits()) {
-            counts.add(visit);
+            visit.add_to(&mut counts);
         }
         counts
     }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
+use weft_balance::forecast::Spent;
 use weft_runtime::wire;
 
 use super::{
     Against, End, Header, LARGEST, MAGIC, RecordError, Route, SUM, Step, Task, VERSION,
     check_borders,
 };
-use crate::forecast::Spent;
 use crate::shape::{ShapeError, Tree, read_number};
 
 /// A record that can be read.

@@ -5,10 +5,10 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use weft_balance::prices::Prices;
 use weft_runtime::wire;
 
 use super::{Against, End, Header, MAGIC, PIECE, RecordError, SUM, Step, Task, VERSION};
-use crate::prices::Prices;
 use crate::shape::write_number;
 
 /// A record that is being written; the file gets its name when it is complete.

@@ -16,6 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
+use weft_balance::assignment::Placement;
+use weft_balance::forecast::{self, Account, Against, Did, Forecast, Told};
+use weft_balance::part::Part;
+use weft_balance::prices::{Prices, ns, worth_taking_in};
+use weft_balance::ready::{Early, Seers, begin_cost, makes_early};
+use weft_balance::separation::prices_on;
 use weft_runtime::comm::threads::LaunchError;
 use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
 use weft_runtime::comm::{Comm, Rank};
@@ -25,11 +31,8 @@ use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scop
 use self::clocks::Clocks;
 use self::tests_task::{Env, Tests};
 use crate::PHASES;
-use crate::forecast::{self, Account, Did, Forecast, Part, Placement, Told};
-use crate::layout::{Layout, ROOT_BYTES, prices_on};
-use crate::prices::{Prices, ns, worth_taking_in};
-use crate::ready::{Early, Seers, begin_cost, makes_early};
-use crate::record::{Against, Header, Step, Task};
+use crate::layout::{Layout, ROOT_BYTES};
+use crate::record::{Header, Step, Task};
 
 /// Bytes of a vertex in an exchange of the solve.
 const VECTOR: u64 = 24;

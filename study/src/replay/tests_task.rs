@@ -4,15 +4,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
+use weft_balance::forecast::{Against, Spent, Told, work};
+use weft_balance::part::Part;
+use weft_balance::prices::{Counts, Prices};
+use weft_balance::ready::{Ready, Seers};
 use weft_runtime::comm::Rank;
 use weft_runtime::trace::Detail;
 use weft_runtime::{Context, Split, Task};
 
-use crate::forecast::{Part, Spent, Told, work};
 use crate::layout::Layout;
-use crate::prices::{Counts, Prices};
-use crate::ready::{Ready, Seers};
-use crate::record::{Against, Header, Step};
+use crate::record::{Header, Step};
 use crate::shape::Kind;
 
 /// In traces, bodies have numbers from here on; those below are patches.
@@ -115,7 +116,9 @@ impl<'a> Task<Env<'a>> for Tests {
                 let visit = task.tree.visit(at);
                 let leads_on = !matches!(visit.kind, Kind::Leaf | Kind::Near);
                 if leads_on {
-                    dealt.add(task.tree.expand(at, &mut |child| out.push((child, 0))));
+                    task.tree
+                        .expand(at, &mut |child| out.push((child, 0)))
+                        .add_to(&mut dealt);
                 }
                 leads_on
             });
@@ -126,7 +129,9 @@ impl<'a> Task<Env<'a>> for Tests {
             let from = stack.len().saturating_sub(wanted as usize);
             taken.extend(stack.drain(from..).rev());
             for (at, _) in taken.drain(..) {
-                counts.add(task.tree.expand(at, &mut |child| stack.push((child, 0))));
+                task.tree
+                    .expand(at, &mut |child| stack.push((child, 0)))
+                    .add_to(&mut counts);
             }
         }
         let cost = (prices.of(&counts) + prices.of(&dealt) + made_ready).round() as u64;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use weft_partition::Ownership;
 use weft_runtime::comm::POSTED_UP_TO;
 
-use crate::forecast::Placement;
+use crate::assignment::Placement;
 use crate::prices::{Prices, ns};
 
 /// What tests read of a patch.
@@ -38,7 +38,8 @@ impl Reads {
     }
 
     /// Whether pieces are parts of the tree, and vertices those of its pieces.
-    pub(crate) fn is_valid(&self) -> bool {
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
         let inside = self.pieces.iter().map(|&nodes| u64::from(nodes));
         let are_parts = self.pieces.len() <= 64 && inside.sum::<u64>() <= u64::from(self.nodes);
         let whole = self.whole();
@@ -264,8 +265,7 @@ mod tests {
     use weft_partition::PatchTree;
 
     use super::*;
-    use crate::forecast::{Forecast, Spent};
-    use crate::record::Against;
+    use crate::forecast::{Against, Forecast, Spent};
 
     /// Of four pieces of seven nodes, and of 100 vertices: 60 of one piece each, 40 of two.
     fn four_pieces(around: u32) -> Reads {

@@ -6,8 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::shape::{Kind, Visit};
-
 /// Prices in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
@@ -84,18 +82,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds a test.
-    #[inline]
-    pub fn add(&mut self, visit: Visit) {
-        let tests = u64::from(visit.tests);
-        match visit.kind {
-            Kind::Inner | Kind::Half | Kind::Itself => self.volumes += tests,
-            Kind::Leaf => self.leaves += tests,
-            Kind::Near => self.near += tests,
-        }
-        self.contacts += u64::from(visit.contacts);
-    }
-
     /// Adds others.
     pub fn add_all(&mut self, other: &Self) {
         self.volumes += other.volumes;

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// A share of what the first tests of a top-level test lead to: from one 2³²th up to and with another, among so many ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    pub(super) from: u32,
-    pub(super) last: u32,
-    pub(super) among: u32,
+    pub(crate) from: u32,
+    pub(crate) last: u32,
+    pub(crate) among: u32,
 }
 
 impl Part {
@@ -19,7 +19,7 @@ impl Part {
     };
 
     /// From one place to before another, in 2³²ths, if that is anything; so many ranks have a part of the test.
-    pub(super) fn between(from: u64, to: u64, among: usize) -> Option<Self> {
+    pub(crate) fn between(from: u64, to: u64, among: usize) -> Option<Self> {
         (from < to).then(|| Self {
             from: from as u32,
             last: (to - 1) as u32,

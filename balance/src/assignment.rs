@@ -19,8 +19,8 @@ use std::ops::Range;
 
 use weft_partition::Ownership;
 
-use super::{Forecast, Had, Part, Piece, ReadyCosts, Spent};
-use crate::record::Against;
+use crate::forecast::{Against, Forecast, Had, Piece, ReadyCosts, Spent};
+use crate::part::Part;
 
 /// A line that was cut.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +46,7 @@ pub struct Placement {
     paces: Vec<f64>,
 }
 
-/// What each rank that has a part of a test does again, in the unit of [`super::work`].
+/// What each rank that has a part of a test does again, in the unit of [`work`](crate::forecast::work).
 const DEAL: u64 = 2_000;
 /// A test costs little if it costs less than this part of what they cost on average.
 const SMALL: u64 = 8;
@@ -78,7 +78,7 @@ impl Item {
 
 impl Placement {
     /// Of tests of patches that there are.
-    pub(super) fn new(forecast: &Forecast, nodes: &[u32], before: &[u64]) -> Self {
+    pub(crate) fn new(forecast: &Forecast, nodes: &[u32], before: &[u64]) -> Self {
         let mut placement = Self {
             costs: forecast.costs.clone(),
             pieces: forecast.pieces.clone(),

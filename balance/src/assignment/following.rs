@@ -163,8 +163,7 @@ impl Placement {
 mod tests {
     use super::super::tests::did;
     use super::*;
-    use crate::forecast::Spent;
-    use crate::record::Against;
+    use crate::forecast::{Against, Spent};
 
     /// Each of its own.
     fn own(did: &[u64]) -> impl Iterator<Item = Did> {
@@ -277,10 +276,8 @@ mod tests {
         let mut placement = forecast.placed(&[3_000; 128], &[0; 8]);
         for step in 0..12 {
             let did = |rank: usize| {
-                let account = Account {
-                    tests: told(&placement, &costs(step), rank),
-                    ..Account::default()
-                };
+                let mut account = Account::default();
+                account.add(told(&placement, &costs(step), rank), 0, 0);
                 placement.did(&forecast, (rank, &account), false)
             };
             let all: Vec<Did> = (0..8).flat_map(did).collect();

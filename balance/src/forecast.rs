@@ -8,18 +8,28 @@
 //! else a rank is slow by, is in how long its tasks took: a rank that takes longer for its counts than others do has less to do next time.
 //! Nothing of it shows in results.
 
-mod part;
-pub mod placement;
-
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::part::Part;
-pub use self::placement::Placement;
-use crate::layout::{FirmnessWork, firmness_shares};
+use crate::assignment::Placement;
+use crate::part::Part;
 use crate::prices::Counts;
-use crate::record::Against;
+use crate::separation::{FirmnessWork, firmness_shares};
+
+/// What a patch is tested against.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum Against {
+    /// Itself.
+    #[default]
+    Itself,
+    /// Another patch, with a higher number.
+    Patch(u32),
+    /// A body.
+    Body(u32),
+}
 
 /// What a top-level test cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -42,7 +52,7 @@ impl Spent {
         }
     }
 
-    fn key(&self) -> (u32, Against) {
+    pub(crate) fn key(&self) -> (u32, Against) {
         (self.patch, self.against)
     }
 }
@@ -74,7 +84,7 @@ pub fn before(triangles: &[u32], ranks: usize) -> Vec<u64> {
 
 /// What a rank has made ready of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Had {
+pub(crate) enum Had {
     Nothing,
     /// The pieces of its tree that tests with some other patches look at.
     Some,
@@ -83,21 +93,21 @@ enum Had {
 }
 
 /// What it costs to make a patch ready in the unit of [`work`]: with what one [has](Had), for a test with another patch and for one that reads all of it.
-type ReadyCosts = [[u64; 2]; 3];
+pub(crate) type ReadyCosts = [[u64; 2]; 3];
 
 impl Had {
     /// Tenths for each node: of all; of the boxes around pieces of the tree; of what a test with another patch looks into, and of finding that.
     const TENTHS: [u64; 3] = [59, 6, 13];
 
     /// What it costs if the patch's tree has so many nodes. Before a test with another patch it had all that those before it looked at.
-    fn costs(nodes: u32) -> ReadyCosts {
+    pub(crate) fn costs(nodes: u32) -> ReadyCosts {
         let [whole, first, pair] = Self::TENTHS;
         let all = [[first + pair, whole], [pair, whole - first - pair], [0, 0]];
         all.map(|costs| costs.map(|tenths| tenths * u64::from(nodes) / 10))
     }
 
     /// What it costs all in all to have what so many tests with other patches look at, and all of it if that is read too.
-    fn made(nodes: u32, (whole, pairs): (bool, u64)) -> u64 {
+    pub(crate) fn made(nodes: u32, (whole, pairs): (bool, u64)) -> u64 {
         let costs = Self::costs(nodes);
         match (whole, pairs) {
             (true, _) => costs[Self::Nothing as usize][1],
@@ -110,7 +120,7 @@ impl Had {
 }
 
 /// What a rank makes ready for its tests.
-struct Readied<'a> {
+pub(crate) struct Readied<'a> {
     /// Nodes of each patch's tree.
     nodes: &'a [u32],
     /// Of each patch whether all of it is read, and how many tests it has with others.
@@ -120,7 +130,7 @@ struct Readied<'a> {
 }
 
 impl<'a> Readied<'a> {
-    fn new(nodes: &'a [u32]) -> Self {
+    pub(crate) fn new(nodes: &'a [u32]) -> Self {
         Self {
             nodes,
             read: vec![(false, 0); nodes.len()],
@@ -129,7 +139,7 @@ impl<'a> Readied<'a> {
     }
 
     /// For a test.
-    fn add(&mut self, spent: &Spent) {
+    pub(crate) fn add(&mut self, spent: &Spent) {
         for patch in [Some(spent.patch), spent.other()].into_iter().flatten() {
             if let Some((whole, pairs)) = self.read.get_mut(patch as usize) {
                 if !*whole && *pairs == 0 {
@@ -144,7 +154,7 @@ impl<'a> Readied<'a> {
     }
 
     /// What all of it costs; for the next rank nothing is ready.
-    fn take(&mut self) -> u64 {
+    pub(crate) fn take(&mut self) -> u64 {
         let Self {
             nodes,
             read,
@@ -226,33 +236,33 @@ pub struct Did {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
     /// Sorted by patch and what it is tested against, each once; with what time has shown.
-    costs: Vec<Spent>,
+    pub(crate) costs: Vec<Spent>,
     /// How many times its counts each is taken for, in [`USUAL`]ths.
     rates: Vec<u32>,
     /// Of tests that several ranks have made together, what the part of each cost.
-    pieces: Vec<Piece>,
+    pub(crate) pieces: Vec<Piece>,
     /// What each rank does after tests, in the unit of [`work`].
-    after: Vec<u64>,
+    pub(crate) after: Vec<u64>,
 }
 
 /// A part of a test that was made by itself: from here on, up to where the next one begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+pub(crate) struct Piece {
     /// The number of the test.
-    test: u32,
+    pub(crate) test: u32,
     /// In 2³²ths.
-    from: u32,
+    pub(crate) from: u32,
     /// What those before it cost.
-    before: u64,
+    pub(crate) before: u64,
     /// How many times its counts it is taken for, in [`USUAL`]ths.
-    rate: u32,
+    pub(crate) rate: u32,
 }
 
 /// A test that costs what its counts say.
 const USUAL: u64 = 1 << 10;
 
 /// What a test of this rate costs.
-fn rated(spent: &Spent, rate: u64) -> u32 {
+pub(crate) fn rated(spent: &Spent, rate: u64) -> u32 {
     u32::try_from(u64::from(spent.work) * rate / USUAL).unwrap_or(u32::MAX)
 }
 
@@ -384,7 +394,7 @@ impl Forecast {
 
     /// That of a part is that of the piece in which its middle lies. Who asks for one after the other says which one is `next`, if it is known,
     /// and hears it.
-    fn rate(&self, told: &Told, next: usize) -> (u32, usize) {
+    pub(crate) fn rate(&self, told: &Told, next: usize) -> (u32, usize) {
         let key = told.spent.key();
         let is_next = (self.costs.get(next)).is_some_and(|spent| spent.key() == key);
         let found = if is_next {
