@@ -1,10 +1,10 @@
 //! Cloth on distributed memory.
 
 pub mod collide;
+pub mod diagnostics;
 pub mod mesh;
 pub mod output;
 pub mod physics;
-pub mod report;
 pub mod run;
 pub mod scene;
 mod simd;

@@ -52,7 +52,7 @@ use self::writer::Writer;
 use crate::output::{
     Checkpoint, FrameAudit, OutputError, RankRecord, RunDirectory, RunRecord, StateHash,
 };
-use crate::report::{Balance, PhaseTable};
+use crate::diagnostics::{Balance, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, Simulation, State, StepError, Stops, World, WorldError};
 

@@ -10,11 +10,11 @@ use weft_runtime::ScopeReport;
 use super::between::BETWEEN;
 use super::resume::changed;
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
+use crate::diagnostics::{Balance, Phase, PhaseTable};
 use crate::output::{
     MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
     SceneRecord, TRACE, TraceRecord,
 };
-use crate::report::{Balance, Phase, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, StepError, World};
 

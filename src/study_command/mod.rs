@@ -1,9 +1,9 @@
 //! `weft study`: records scenes where that is still to be done, sweeps, and writes tables and plots.
 
 mod full;
+mod input;
 mod real;
-mod recording;
-mod subject;
+mod scene_record;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
@@ -22,9 +22,9 @@ use weftwork::scene::load::policy_key;
 use weftwork::step::World;
 
 use self::full::Full;
+use self::input::{SceneInput, StudyInput, study_inputs};
 use self::real::Real;
-use self::recording::record;
-use self::subject::{OfScene, Subject, subjects};
+use self::scene_record::record;
 use crate::cli::StudyArguments;
 use crate::plots::Plots;
 use crate::{Failure, say, signals};
@@ -85,10 +85,8 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         let message = "--steps 0: of a run without a step there is nothing to study".to_owned();
         return Err(Failure { code: 2, message });
     }
-    let subjects = subjects(arguments, &plan)?;
-    let families = subjects
-        .iter()
-        .map(|subject| subject.family(arguments.copies));
+    let inputs = study_inputs(arguments, &plan)?;
+    let families = inputs.iter().map(|input| input.family(arguments.copies));
     let families: Vec<String> = families.collect();
     let families: Vec<&str> = families.iter().map(String::as_str).collect();
     let study = Study {
@@ -111,7 +109,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         code: 101,
         message: format!("cannot listen to signals: {error}"),
     })?;
-    let sources = subjects.into_iter().map(|subject| study.source(subject));
+    let sources = inputs.into_iter().map(|input| study.source(input));
     let sources: Vec<Box<dyn Source>> = sources.collect::<Result<_, Failure>>()?;
     let sources: Vec<&dyn Source> = sources.iter().map(|source| &**source).collect();
     if arguments.ranks.is_none() {
@@ -248,11 +246,11 @@ fn known_before(results: &Results) -> Option<String> {
 }
 
 impl Study<'_> {
-    /// A subject as a source, recorded if it has to be.
-    fn source(&self, subject: Subject) -> Result<Box<dyn Source>, Failure> {
-        let of = match subject {
-            Subject::Record(source) => return Ok(Box::new(source)),
-            Subject::Scene(of) => *of,
+    /// Makes a source of an input, and records it if that has to be done.
+    fn source(&self, input: StudyInput) -> Result<Box<dyn Source>, Failure> {
+        let of = match input {
+            StudyInput::Record(source) => return Ok(Box::new(source)),
+            StudyInput::Scene(of) => *of,
         };
         if self.arguments.real {
             return Ok(Box::new(Real {
@@ -279,7 +277,7 @@ impl Study<'_> {
     }
 
     /// The scene of this record, to be simulated whole.
-    fn full(&self, of: OfScene, record: &Path) -> Result<Box<dyn Source>, Failure> {
+    fn full(&self, of: SceneInput, record: &Path) -> Result<Box<dyn Source>, Failure> {
         let world = World::build(&of.scene).map_err(|error| Failure {
             code: 3,
             message: error.to_string(),
