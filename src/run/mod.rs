@@ -9,6 +9,7 @@ mod modelled;
 mod outset;
 mod pace;
 mod pictures;
+mod profile;
 mod recording;
 mod reports;
 mod resume;
@@ -49,10 +50,10 @@ use self::summary::{complete, partition_record, record, summarise};
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
+use crate::diagnostics::{Balance, PhaseTable};
 use crate::output::{
     Checkpoint, FrameAudit, OutputError, RankRecord, RunDirectory, RunRecord, StateHash,
 };
-use crate::diagnostics::{Balance, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, Simulation, State, StepError, Stops, World, WorldError};
 

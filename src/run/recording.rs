@@ -10,10 +10,11 @@ use weft_study::record::{RecordError, RecordWriter};
 
 use super::RunError;
 use super::pace::Decision;
+use super::profile::{Profile, header};
 use super::tracing::TraceSteps;
 use crate::output::RunDirectory;
 use crate::scene::Scene;
-use crate::step::{Simulation, StepReport, Tested, World, header};
+use crate::step::{Simulation, StepReport, World};
 
 /// Steps that are recorded if nobody says which: the last, where most collisions are.
 const LAST: u64 = 8;
@@ -58,7 +59,7 @@ fn recorded(wanted: Option<TraceSteps>, last: u64) -> TraceSteps {
 pub(super) struct Recorder {
     steps: TraceSteps,
     writer: RecordWriter,
-    tested: Option<Tested>,
+    profile: Option<Profile>,
     /// The last step before the run began, the last that it was to take, and the last that it took.
     began: u64,
     last: u64,
@@ -76,7 +77,7 @@ impl Recorder {
         Ok(Self {
             steps: recorded(wanted, last),
             writer: RecordWriter::create(&directory.file(RECORD_FILE), &header(world))?,
-            tested: None,
+            profile: None,
             began,
             last,
             at: began,
@@ -91,7 +92,8 @@ impl Recorder {
     ) -> Result<(), RunError> {
         let next = simulation.step() + 1;
         if self.steps.contains(next) || self.leads(next) {
-            self.tested = Some(simulation.make_tests(clock).map_err(RunError::Record)?);
+            let profile = Profile::of_next(simulation, clock).map_err(RunError::Record)?;
+            self.profile = Some(profile);
         }
         Ok(())
     }
@@ -110,10 +112,10 @@ impl Recorder {
         clock: &dyn Fn() -> Duration,
     ) -> Result<(), RecordError> {
         self.at = simulation.step();
-        let Some(tested) = self.tested.take() else {
+        let Some(profile) = self.profile.take() else {
             return Ok(());
         };
-        let step = tested.complete(report, simulation, clock);
+        let step = profile.complete(report, simulation, clock);
         match self.leads(simulation.step()) {
             true => self.writer.lead_step(&step),
             false => self.writer.step(&step),

@@ -576,7 +576,7 @@ fn around(geometry: &Geometry<'_>) -> u64 {
 }
 
 /// What tests read of a patch.
-pub(super) fn reads(geometry: &Geometry<'_>, patch: usize) -> Reads {
+pub(crate) fn reads(geometry: &Geometry<'_>, patch: usize) -> Reads {
     let pieces = pieces(geometry.cloth, patch);
     Reads {
         around: geometry.cloth.patch_vertices()[patch].len() as u32,

@@ -23,7 +23,7 @@ pub(super) const TAG: Tag = Tag(0x38);
 type Beside = BTreeMap<usize, Vec<(usize, usize)>>;
 
 /// The tiles whose firmness tests ask for, in the order in which ranks share them.
-pub(super) fn tiles(geometry: &Geometry<'_>) -> Vec<Tile> {
+pub(crate) fn tiles(geometry: &Geometry<'_>) -> Vec<Tile> {
     let tile = |work: &TileWork| Tile {
         triangles: work.triangles,
         beside: work.beside.clone(),

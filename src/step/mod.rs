@@ -21,7 +21,7 @@
 //! | `share` | the new state for every rank, and the next system meanwhile |
 //! | `state` | the state for checkpoints |
 //! | `caution` | what is allowed and likely a mistake |
-//! | `recording` | what a step tests and costs, for studies |
+//! | `probe` | what a profile of the next step reads |
 //! | `error`, `fault`, `report` | what is said of a step |
 
 mod around;
@@ -51,7 +51,7 @@ mod pins;
 #[cfg(test)]
 mod pins_tests;
 mod placing;
-mod recording;
+mod probe;
 mod report;
 mod row;
 mod row_exchange;
@@ -68,8 +68,10 @@ mod triangles;
 mod world;
 
 pub use assembly::Strains;
+pub(crate) use detect::reads;
 pub use error::{GaveUp, Named, StepError};
-pub use recording::{Tested, header};
+pub(crate) use geometry::tiles;
+pub(crate) use letter::BYTES as CONTACT_BYTES;
 pub use report::{PHASES, StepReport, Stops, Sufficed};
 pub use simulation::{Simulation, exchange_name};
 pub use state::{Past, State};

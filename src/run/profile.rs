@@ -16,16 +16,10 @@ use weft_balance::separation::FirmnessWork;
 use weft_study::record::{Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
-use super::contacts::Batch;
-use super::detect::reads;
-use super::geometry::tiles;
-use super::letter;
-use super::report::StepReport;
-use super::simulation::Simulation;
-use super::world::World;
 use crate::collide::{Begun, Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
 use crate::solve::{coarse_columns, is_rounded};
+use crate::step::{CONTACT_BYTES, Simulation, StepReport, World, reads, tiles};
 
 /// What the runtime may add to the time of tests, as a factor; more is a disturbance from outside.
 const MOST_RUNTIME: f64 = 1.5;
@@ -40,7 +34,7 @@ const SIX_BYTES: u32 = 48;
 
 /// The part of a record that does not change from step to step.
 #[must_use]
-pub fn header(world: &World) -> Header {
+pub(super) fn header(world: &World) -> Header {
     let (tree, geometry) = (world.tree(), world.geometry());
     let patch = |p: usize| Patch {
         vertices: tree.patch_vertices(p).len() as u32,
@@ -85,7 +79,7 @@ pub fn header(world: &World) -> Header {
         } else {
             SIX_BYTES
         },
-        contact_bytes: letter::BYTES as u32,
+        contact_bytes: CONTACT_BYTES as u32,
         // The velocity with which it moves, and the one that it ends with if that is another.
         state_bytes: match world.scene().solver.integrator {
             Integrator::Euler => VECTOR_BYTES,
@@ -114,7 +108,7 @@ fn borders(world: &World, readers: impl Iterator<Item = (u32, BTreeSet<u32>)>) -
 
 /// The tests of a step that is still to be taken.
 #[derive(Debug)]
-pub struct Tested {
+pub(super) struct Profile {
     step: Step,
     /// What the tests of the step took with what they made ready and handed out, and what else there is to the phase, in ns.
     cold: f64,
@@ -122,18 +116,20 @@ pub struct Tested {
     contacts: usize,
 }
 
-impl Simulation<'_> {
+impl Profile {
     /// Makes the tests of the next step, for a record. `clock` tells the time. On one rank.
     ///
     /// # Errors
     /// More tests than a record has room for.
-    pub fn make_tests(&mut self, clock: &dyn Fn() -> Duration) -> Result<Tested, ShapeError> {
-        self.dt = self.stride.length(self.world.scene().time.step);
-        self.foresee();
-        self.placing.note();
-        let geometry = self.world.geometry();
-        let (time, dt) = (self.part_time(), self.dt);
-        let patches = self.world.tree().patch_count();
+    pub(super) fn of_next(
+        simulation: &mut Simulation<'_>,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<Self, ShapeError> {
+        simulation.foresee_next();
+        simulation.note_costs();
+        let world = simulation.world();
+        let geometry = world.geometry();
+        let patches = world.tree().patch_count();
         let around: usize = geometry.cloth.patch_vertices().iter().map(Vec::len).sum();
         let nodes_of_patches: Vec<u32> = (geometry.cloth.patches().iter())
             .map(|tree| tree.len() as u32)
@@ -147,7 +143,7 @@ impl Simulation<'_> {
         let mut volumes = Volumes::default();
         let mut counted = Vec::new();
         let reading = reading(clock);
-        let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+        let snap = simulation.next_snapshot(&geometry, &mut volumes);
         let (pairs, others): (Vec<Target>, Vec<Target>) =
             snap.targets().partition(|&target| match target {
                 Target::Patches(..) => TestRun::begin(target, &snap) != Begun::Apart,
@@ -168,9 +164,9 @@ impl Simulation<'_> {
             .sum();
         for _ in 0..REPEATS {
             // As where a step begins: positions have just been taken in.
-            hint::black_box(self.x.iter().sum::<DVec3>());
-            self.foresee();
-            let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+            hint::black_box(simulation.positions().iter().sum::<DVec3>());
+            simulation.foresee_next();
+            let snap = simulation.next_snapshot(&geometry, &mut volumes);
             let lap = |began: Duration| ((clock() - began).as_nanos() as f64 - reading).max(0.0);
             let mut mark = clock();
             (0..patches).for_each(|patch| snap.see(patch));
@@ -261,23 +257,21 @@ impl Simulation<'_> {
         let scale = tests / warm.iter().sum::<f64>().max(1.0);
         warm.iter_mut().for_each(|time| *time *= scale);
 
-        let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+        let snap = simulation.next_snapshot(&geometry, &mut volumes);
         let mut all: Vec<Vec<Contact>> = Vec::new();
         let mut step = Step {
-            number: self.step + 1,
-            forecast: self.placing.known().to_vec(),
-            plans: self.placing.is_due(),
+            number: simulation.step() + 1,
+            forecast: simulation.known_costs().to_vec(),
+            plans: simulation.assigns_next(),
             missed,
             ..Step::default()
         };
         let mut needed: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for run in runs {
-            let (task, found) = shape(self.world, run, &snap)?;
+            let (task, found) = shape(world, run, &snap)?;
             for contact in &found {
                 let vertices = &contact.vertices[..usize::from(contact.count)];
-                let patches = vertices
-                    .iter()
-                    .map(|&v| self.world.tree().patch_of(v) as u32);
+                let patches = vertices.iter().map(|&v| world.tree().patch_of(v) as u32);
                 let patches: Vec<u32> = patches.collect();
                 for &vertex in vertices {
                     needed.entry(vertex).or_default().extend(&patches);
@@ -286,23 +280,13 @@ impl Simulation<'_> {
             all.push(found);
             step.tasks.push(task);
         }
-        step.rows = borders(self.world, needed.into_iter());
+        step.rows = borders(world, needed.into_iter());
         let contacts = all.iter().map(Vec::len).sum::<usize>();
-        let (team, mut handed_out, mut sort) = (self.team().clone(), f64::INFINITY, f64::INFINITY);
+        let (mut handed_out, mut sort) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..REPEATS {
-            let found = all.clone();
-            let began = clock();
-            // What tests do with what they found: they look up the owners of a contact's vertices, and put it where it stays.
-            let batches = found.into_iter().map(|mut found| {
-                found.retain(|c| self.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
-                Batch::new(found)
-            });
-            let batches: Vec<Batch> = batches.collect();
-            let out = clock();
-            self.contacts.take_in(batches, &team);
-            sort = sort.min((clock() - out).as_nanos() as f64);
-            handed_out = handed_out.min((out - began).as_nanos() as f64);
-            self.contacts.clear();
+            let times = simulation.time_contacts(all.clone(), clock);
+            sort = sort.min(times.sorting.as_nanos() as f64);
+            handed_out = handed_out.min(times.handing_out.as_nanos() as f64);
         }
         let handed_out_each = handed_out / contacts.max(1) as f64;
         let (mut planned, mut shifted) = (f64::INFINITY, f64::INFINITY);
@@ -357,7 +341,7 @@ impl Simulation<'_> {
             ..Prices::default()
         };
         let other = roots + gradients + firmness + boxes + looked + begun + sort;
-        Ok(Tested {
+        Ok(Self {
             step,
             cold: measured + trees + tests + handed_out,
             other,
@@ -366,22 +350,22 @@ impl Simulation<'_> {
     }
 }
 
-impl Tested {
+impl Profile {
     /// The record of the step, now that it has been taken by this simulation; `clock` tells the time.
     ///
     /// Of a few, the least time counts.
     #[must_use]
-    pub fn complete(
+    pub(super) fn complete(
         self,
         report: &StepReport,
         simulation: &mut Simulation<'_>,
         clock: &dyn Fn() -> Duration,
     ) -> Step {
-        let world = simulation.world;
+        let world = simulation.world();
         let mut step = self.step;
         let mut coarse = [0.0; 2];
         for repeat in 0..REPEATS {
-            if let Some((_, times)) = simulation.cg.time_coarse(clock) {
+            if let Some(times) = simulation.time_coarse(clock) {
                 let times = times.map(|time| time.as_nanos() as f64);
                 coarse = if repeat == 0 {
                     times
