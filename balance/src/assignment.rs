@@ -1,17 +1,18 @@
 //! What a rank does of the top-level tests whose costs are known.
 //!
 //! Tests are laid end to end, patch by patch in the order of the patch tree, those of two patches with the one that comes first, and the
-//! line is cut into as many stretches as there are ranks: a rank's tests are of patches that follow each other, few of which it shares with
+//! line is boundary into as many stretches as there are ranks: a rank's tests are of patches that follow each other, few of which it shares with
 //! others. A stretch costs its tests, finding them, making ready every patch that they touch, and what its rank does before and after. Cuts are
 //! put where they make the costliest stretch nearly cheapest: whether stretches that cost at most so much are enough is
 //! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning]. What the last one
 //! then costs too much, or too little, is shared among all for the next try, of which four or five are enough for most; where they are not, what is
-//! between too little and enough is halved. A test that a cut falls into is
+//! between too little and enough is halved. A test that a boundary falls into is
 //! shared out in proportion: each of its ranks makes the same first few tests of it, breadth first, and goes on with its share of what
-//! these lead to ([`Part`]). In later steps cuts [follow](Placement::shift) what stretches have cost. What the forecast is wrong by is left to thieves.
+//! these lead to ([`Part`]). In later steps boundaries [follow](Assignment::shift) what stretches have cost. What the forecast is wrong by is left to thieves.
 //!
 //! * [Pinar, Aykanat 2004] Fast optimal load balancing algorithms for 1D partitioning.
 
+mod filling;
 mod following;
 
 use std::iter::repeat;
@@ -19,14 +20,17 @@ use std::ops::Range;
 
 use weft_partition::Ownership;
 
-use crate::forecast::{Against, Forecast, Had, Piece, ReadyCosts, Spent};
+use self::filling::{Filling, Item, Last};
+use crate::cost::{Against, TestCost};
+use crate::forecast::{Forecast, Piece};
 use crate::part::Part;
+use crate::work::Prepared;
 
-/// A line that was cut.
+/// A line that was boundary.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Placement {
+pub struct Assignment {
     /// Sorted by patch and what it is tested against.
-    costs: Vec<Spent>,
+    costs: Vec<TestCost>,
     /// Of those that were made in parts, what these cost.
     pieces: Vec<Piece>,
     /// Less than that is little.
@@ -36,7 +40,7 @@ pub struct Placement {
     /// Where the tests that stand with each patch begin, and those of it that nobody knows.
     patches: Vec<u64>,
     /// Where the stretch of each rank begins, and the end.
-    cuts: Vec<u64>,
+    boundaries: Vec<u64>,
     /// The nodes of each patch's tree.
     nodes: Vec<u32>,
     /// What each rank does before its tests and after them.
@@ -46,7 +50,7 @@ pub struct Placement {
     paces: Vec<f64>,
 }
 
-/// What each rank that has a part of a test does again, in the unit of [`work`](crate::forecast::work).
+/// What each rank that has a part of a test does again, in the unit of [`work`](crate::work::work).
 const DEAL: u64 = 2_000;
 /// A test costs little if it costs less than this part of what they cost on average.
 const SMALL: u64 = 8;
@@ -61,63 +65,48 @@ const GUESSES: u32 = 6;
 /// What is nearer to the least than this part of it is near enough.
 const FINEST: u64 = 1_000;
 
-/// A test in the line.
-struct Item {
-    work: u64,
-    patches: [u32; 2],
-    /// Looking whether its roots meet, and, where its patch begins, those of all tests with this that nobody knows.
-    looks: u64,
-}
-
-impl Item {
-    /// Whether it reads all of one patch.
-    fn is_whole(&self) -> bool {
-        self.patches[0] == self.patches[1]
-    }
-}
-
-impl Placement {
+impl Assignment {
     /// Of tests of patches that there are.
     pub(crate) fn new(forecast: &Forecast, nodes: &[u32], before: &[u64]) -> Self {
-        let mut placement = Self {
+        let mut assignment = Self {
             costs: forecast.costs.clone(),
             pieces: forecast.pieces.clone(),
             nodes: nodes.to_vec(),
             ..Self::default()
         };
-        let (mut at, mut costs) = (0, placement.costs.iter().peekable());
+        let (mut at, mut costs) = (0, assignment.costs.iter().peekable());
         for patch in 0..nodes.len() as u32 {
-            placement.patches.push(at);
-            while let Some(spent) = costs.next_if(|spent| spent.patch == patch) {
-                placement.begins.push(at);
-                at += length(spent);
+            assignment.patches.push(at);
+            while let Some(test) = costs.next_if(|test| test.patch == patch) {
+                assignment.begins.push(at);
+                at += length(test);
             }
         }
-        let all: u64 = placement
+        let all: u64 = assignment
             .costs
             .iter()
-            .map(|spent| u64::from(spent.work))
+            .map(|test| u64::from(test.work))
             .sum();
-        placement.small = all / (SMALL * placement.costs.len() as u64).max(1);
+        assignment.small = all / (SMALL * assignment.costs.len() as u64).max(1);
         let mut beside = before.to_vec();
         beside.resize(before.len().max(1), 0);
         for (beside, after) in beside.iter_mut().zip(&forecast.after) {
             *beside = beside.saturating_add(*after);
         }
-        placement.cut(&beside);
-        placement.beside = beside;
-        placement
+        assignment.divide(&beside);
+        assignment.beside = beside;
+        assignment
     }
 
     /// Cuts the line where it makes the costliest stretch nearly cheapest, of ranks that do so much `beside` it.
-    fn cut(&mut self, beside: &[u64]) {
+    fn divide(&mut self, beside: &[u64]) {
         let (ranks, nodes) = (beside.len(), &self.nodes);
         let (looks, mut last) = (looks_of_patch(nodes.len()), None);
-        let item = |spent: &Spent| {
-            let is_first = last.replace(spent.patch) != Some(spent.patch);
+        let item = |test: &TestCost| {
+            let is_first = last.replace(test.patch) != Some(test.patch);
             Item {
-                work: length(spent),
-                patches: [spent.patch, spent.other().unwrap_or(spent.patch)],
+                work: length(test),
+                patches: [test.patch, test.other().unwrap_or(test.patch)],
                 looks: LOOK + if is_first { looks } else { 0 },
             }
         };
@@ -125,18 +114,18 @@ impl Placement {
         let all: u64 = items.iter().map(|item| item.work).sum();
         let mut filling = Filling {
             items: &items,
-            ready: nodes.iter().map(|&nodes| Had::costs(nodes)).collect(),
+            ready: nodes.iter().map(|&nodes| Prepared::costs(nodes)).collect(),
             beside,
             had: vec![0; nodes.len()],
             stamp: 0,
         };
         // What is tested of a patch somebody makes ready; and some is by several.
         let least = all + filling.ready_once() + items.iter().map(|item| item.looks).sum::<u64>();
-        // Too little for all, or just enough; and enough, with the cuts, once that is known.
+        // Too little for all, or just enough; and enough, with the boundaries, once that is known.
         let (mut too_few, mut enough) = (level(beside, least), None);
-        let (mut most, mut cuts) = (too_few, Vec::new());
+        let (mut most, mut boundaries) = (too_few, Vec::new());
         for attempt in 0..TRIES {
-            let last = filling.fill(most, &mut cuts);
+            let last = filling.fill(most, &mut boundaries);
             // What the last one has too much is for all, and so is its room.
             let guess = match last {
                 Last::Over(over) => {
@@ -144,12 +133,12 @@ impl Placement {
                     most + over / ranks as u64 + 1
                 }
                 Last::Room(room) => {
-                    enough = Some((most, std::mem::take(&mut cuts)));
+                    enough = Some((most, std::mem::take(&mut boundaries)));
                     most.saturating_sub(room / ranks as u64)
                 }
             };
             most = match &enough {
-                // Tests that cannot be cut may be more than that.
+                // Tests that cannot be boundary may be more than that.
                 None => guess.max(most + most.saturating_mul(1 << attempt.min(20)) / FINEST),
                 Some((enough, _)) => {
                     let near = (enough / FINEST).max(1);
@@ -164,13 +153,13 @@ impl Placement {
                 }
             };
         }
-        let cuts = enough.map_or(cuts, |(_, cuts)| cuts);
-        let begins = cuts.iter().map(|cut| cut.at);
-        self.cuts = begins.chain(repeat(all)).take(ranks).collect();
-        self.cuts.push(u64::MAX);
-        let mut loads = cuts.iter().map(|cut| cut.load);
+        let boundaries = enough.map_or(boundaries, |(_, boundaries)| boundaries);
+        let begins = boundaries.iter().map(|boundary| boundary.at);
+        self.boundaries = begins.chain(repeat(all)).take(ranks).collect();
+        self.boundaries.push(u64::MAX);
+        let mut loads = boundaries.iter().map(|boundary| boundary.load);
         let pace = |rank: usize| {
-            let length = self.cuts[rank + 1].min(all) - self.cuts[rank];
+            let length = self.boundaries[rank + 1].min(all) - self.boundaries[rank];
             let load = loads.next().unwrap_or(0).saturating_sub(beside[rank]);
             if length > 0 {
                 load as f64 / length as f64
@@ -183,13 +172,13 @@ impl Placement {
 
     /// The rank whose stretch has this place.
     fn rank_at(&self, at: u64) -> usize {
-        let ranks = self.cuts.len() - 1;
-        self.cuts[..ranks].partition_point(|&cut| cut <= at) - 1
+        let ranks = self.boundaries.len() - 1;
+        self.boundaries[..ranks].partition_point(|&boundary| boundary <= at) - 1
     }
 
     /// The tests of known cost that are in a rank's stretch, wholly or partly.
-    pub fn known(&self, rank: usize) -> impl ExactSizeIterator<Item = &Spent> {
-        let (from, to) = (self.cuts[rank], self.cuts[rank + 1]);
+    pub fn known_tests(&self, rank: usize) -> impl ExactSizeIterator<Item = &TestCost> {
+        let (from, to) = (self.boundaries[rank], self.boundaries[rank + 1]);
         // Where the next one begins, each ends.
         let first = self
             .begins
@@ -202,9 +191,9 @@ impl Placement {
     /// The patches of which a rank tests something against themselves or bodies, which looks at all of them, ascending.
     #[must_use]
     pub fn tested_whole(&self, rank: usize) -> Vec<usize> {
-        let whole = |spent: &&Spent| !matches!(spent.against, Against::Patch(_));
-        let mut patches: Vec<usize> = (self.known(rank).filter(whole))
-            .map(|spent| spent.patch as usize)
+        let whole = |test: &&TestCost| !matches!(test.against, Against::Patch(_));
+        let mut patches: Vec<usize> = (self.known_tests(rank).filter(whole))
+            .map(|test| test.patch as usize)
             .collect();
         patches.sort_unstable();
         patches.dedup();
@@ -214,21 +203,21 @@ impl Placement {
     /// The first rank that tests something of a patch against itself or a body, if any does.
     #[must_use]
     pub fn tests_whole_first(&self, patch: u32) -> Option<usize> {
-        let first = self.costs.partition_point(|spent| spent.patch < patch);
+        let first = self.costs.partition_point(|test| test.patch < patch);
         let of_patch = self.costs[first..]
             .iter()
-            .take_while(|spent| spent.patch == patch);
+            .take_while(|test| test.patch == patch);
         let whole = of_patch
             .zip(first..)
-            .find(|(spent, _)| spent.other().is_none());
+            .find(|(test, _)| test.other().is_none());
         whole.map(|(_, at)| self.rank_at(self.begins[at]))
     }
 
     /// The patches whose tests are a rank's if nobody knows them, [of two](Ownership::patch_of_pair) with one of them.
     #[must_use]
     pub fn patches(&self, rank: usize) -> Range<usize> {
-        let before = |cut: u64| self.patches.partition_point(|&at| at < cut);
-        before(self.cuts[rank])..before(self.cuts[rank + 1])
+        let before = |boundary: u64| self.patches.partition_point(|&at| at < boundary);
+        before(self.boundaries[rank])..before(self.boundaries[rank + 1])
     }
 
     /// Whether a top-level test's cost is known.
@@ -252,8 +241,8 @@ impl Placement {
     pub fn part(&self, rank: usize, patch: u32, against: Against) -> Option<Part> {
         let place = self.place(patch, against);
         let (from, to) = (
-            self.cuts[rank].max(place.start),
-            self.cuts[rank + 1].min(place.end),
+            self.boundaries[rank].max(place.start),
+            self.boundaries[rank + 1].min(place.end),
         );
         if from >= to {
             return None;
@@ -266,7 +255,7 @@ impl Placement {
 
     /// How much of a test stands before a place in it, in 2³²ths: where ranks had parts of it, each cost what it cost.
     fn share_before(&self, test: Option<usize>, at: u64, length: u64) -> u64 {
-        // All of it, whatever was told of parts that cost nothing.
+        // All of it, whatever was reported of parts that cost nothing.
         if at == 0 || at >= length {
             return if at == 0 { 0 } else { 1 << 32 };
         }
@@ -301,7 +290,7 @@ impl Placement {
 
     fn find(&self, patch: u32, against: Against) -> Option<usize> {
         let key = (patch, against);
-        self.costs.binary_search_by_key(&key, Spent::key).ok()
+        self.costs.binary_search_by_key(&key, TestCost::key).ok()
     }
 
     /// Where a top-level test stands in the line.
@@ -349,138 +338,8 @@ fn looks_of_patch(patches: usize) -> u64 {
 }
 
 /// How much of the line a test takes.
-fn length(spent: &Spent) -> u64 {
-    u64::from(spent.work).max(1)
-}
-
-/// Fills stretches one after the other.
-struct Filling<'a> {
-    items: &'a [Item],
-    /// For each patch, what it costs to make it ready.
-    ready: Vec<ReadyCosts>,
-    /// What the rank of each stretch does before and after.
-    beside: &'a [u64],
-    /// For each patch, in which stretch something was made ready of it last, and what.
-    had: Vec<u64>,
-    stamp: u64,
-}
-
-/// How the last stretch was filled.
-enum Last {
-    /// It costs so much more than it may.
-    Over(u64),
-    /// It might cost so much more.
-    Room(u64),
-}
-
-/// Where a stretch begins, and what it costs all in all.
-#[derive(Clone, Copy)]
-struct Cut {
-    at: u64,
-    load: u64,
-}
-
-/// Stamps are made of so many, for what a stretch has.
-const STATES: u64 = 4;
-
-impl Filling<'_> {
-    /// Fills stretches that cost no more than this, but for the last one; `cuts` is where they begin.
-    fn fill(&mut self, most: u64, cuts: &mut Vec<Cut>) -> Last {
-        cuts.clear();
-        self.stamp += STATES;
-        let (mut at, mut begin, mut load) = (0, 0, self.beside[0]);
-        for item in self.items {
-            let mut rest = item.work;
-            loop {
-                let is_whole = rest == item.work;
-                let [(has, ready), (other_has, other_ready)] = self.unready(item);
-                let around = ready + other_ready + if is_whole { item.looks } else { DEAL };
-                if load + around + rest <= most || cuts.len() + 1 == self.beside.len() {
-                    load += around + rest;
-                    let [patch, other] = item.patches;
-                    self.had[patch as usize] = self.stamp + has;
-                    self.had[other as usize] = self.stamp + other_has;
-                    break;
-                }
-                let room = most.saturating_sub(load + around + if is_whole { DEAL } else { 0 });
-                let piece = room.min(rest.saturating_sub(LEAST));
-                if piece >= LEAST {
-                    rest -= piece;
-                    load += around + piece;
-                }
-                cuts.push(Cut { at: begin, load });
-                begin = at + item.work - rest;
-                self.stamp += STATES;
-                load = self.beside[cuts.len()];
-            }
-            at += item.work;
-        }
-        cuts.push(Cut { at: begin, load });
-        // What is done beside, is done; and ranks that have nothing have room.
-        let may = most.max(self.beside[cuts.len() - 1]);
-        let idle = &self.beside[cuts.len()..];
-        match load.checked_sub(may) {
-            None | Some(0) => {
-                let idle = idle.iter().map(|beside| most.saturating_sub(*beside));
-                Last::Room(may - load + idle.sum::<u64>())
-            }
-            Some(over) => Last::Over(over),
-        }
-    }
-
-    /// What it costs to make ready once what all tests read.
-    fn ready_once(&self) -> u64 {
-        let mut has = vec![Had::Nothing; self.ready.len()];
-        for item in self.items {
-            let [patch, other] = item.patches.map(|patch| patch as usize);
-            match item.is_whole() {
-                true => has[patch] = Had::Whole,
-                false => {
-                    for patch in [patch, other] {
-                        if has[patch] == Had::Nothing {
-                            has[patch] = Had::Some;
-                        }
-                    }
-                }
-            }
-        }
-        let nothing = Had::Nothing as usize;
-        let costs = has.iter().zip(&self.ready).map(|(has, ready)| match has {
-            Had::Nothing => 0,
-            Had::Some => ready[nothing][0],
-            Had::Whole => ready[nothing][1],
-        });
-        costs.sum()
-    }
-
-    /// What this stretch has of each patch of a test once it has what the test reads of it, and what it costs to make that ready.
-    #[inline]
-    fn unready(&self, item: &Item) -> [(u64, u64); 2] {
-        let [patch, other] = item.patches;
-        let whole = item.is_whole();
-        let one = self.more(patch, whole);
-        let second = if whole {
-            (one.0, 0)
-        } else {
-            self.more(other, false)
-        };
-        [one, second]
-    }
-
-    #[inline]
-    fn more(&self, patch: u32, whole: bool) -> (u64, u64) {
-        let had = self.had[patch as usize];
-        let had = had.saturating_sub(self.stamp).min(Had::Whole as u64);
-        let has = had.max(if whole {
-            Had::Whole as u64
-        } else {
-            Had::Some as u64
-        });
-        (
-            has,
-            self.ready[patch as usize][had as usize][usize::from(whole)],
-        )
-    }
+fn length(test: &TestCost) -> u64 {
+    u64::from(test.work).max(1)
 }
 
 #[cfg(test)]
@@ -488,7 +347,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::forecast::{Account, Did, Told};
+    use crate::cost::{CostReport, PartCost, RankWork};
 
     fn against() -> impl Strategy<Value = Against> {
         prop_oneof![
@@ -498,9 +357,9 @@ mod tests {
         ]
     }
 
-    fn spent() -> impl Strategy<Value = Spent> {
+    fn test() -> impl Strategy<Value = TestCost> {
         let work = prop_oneof![0_u32..4, 0_u32..100_000, Just(u32::MAX)];
-        (0_u32..16, against(), work).prop_map(|(patch, against, work)| Spent {
+        (0_u32..16, against(), work).prop_map(|(patch, against, work)| TestCost {
             patch,
             against: match against {
                 Against::Patch(other) if patch + other < 16 => Against::Patch(patch + other),
@@ -530,54 +389,54 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is known and whatever is asked for, and whatever ranks tell of what they did: shares of all ranks are all of it, and none of it
+        /// Whatever is known and whatever is asked for, and whatever ranks tell of what they done: shares of all ranks are all of it, and none of it
         /// twice; and a rank that has a share finds the test among those that it looks at.
         #[test]
         fn every_test_is_done_once(
-            costs in prop::collection::vec((spent(), part(), 0_usize..4), 0..60),
-            asked in prop::collection::vec(spent(), 0..60),
+            costs in prop::collection::vec((test(), part(), 0_usize..4), 0..60),
+            asked in prop::collection::vec(test(), 0..60),
             ranks in 1_usize..20,
             times in prop::array::uniform4(prop::array::uniform2(time())),
-            did in prop::collection::vec(prop::collection::vec(time(), 20), 0..3),
+            done in prop::collection::vec(prop::collection::vec(time(), 20), 0..3),
         ) {
-            let mut accounts = vec![Account::default(); 4];
-            for (account, [busy, sorting]) in accounts.iter_mut().zip(times) {
-                account.add(Vec::new(), busy, sorting);
+            let mut cost_reports = vec![CostReport::default(); 4];
+            for (cost_report, [busy, sorting]) in cost_reports.iter_mut().zip(times) {
+                cost_report.add(Vec::new(), busy, sorting);
             }
-            for &(spent, part, teller) in &costs {
-                accounts[teller].tests.push(Told { spent, part });
+            for &(test, part, teller) in &costs {
+                cost_reports[teller].tests.push(PartCost { test, part });
             }
             let nodes: Vec<u32> = (0..16).map(|patch| 100 * patch).collect();
-            let forecast = Forecast::new(&accounts, &Forecast::default(), &nodes);
-            let mut placement = forecast.placed(&nodes, &vec![0; ranks]);
-            for did in did {
+            let forecast = Forecast::new(&cost_reports, &Forecast::default(), &nodes);
+            let mut assignment = forecast.assigned(&nodes, &vec![0; ranks]);
+            for done in done {
                 // Also of ranks that there are none of.
-                placement.shift((0..).zip(did).map(|(of, work)| Did { of, work }));
+                assignment.move_boundaries((0..).zip(done).map(|(rank, work)| RankWork { rank, work }));
             }
-            let costs: Vec<Spent> = costs.iter().map(|(spent, ..)| *spent).collect();
-            let within = |spent: &&Spent| spent.patch < 16 && spent.other().is_none_or(|other| other < 16);
-            for spent in costs.iter().chain(&asked).filter(within) {
+            let costs: Vec<TestCost> = costs.iter().map(|(test, ..)| *test).collect();
+            let within = |test: &&TestCost| test.patch < 16 && test.other().is_none_or(|other| other < 16);
+            for test in costs.iter().chain(&asked).filter(within) {
                 let mut next = 0_u64;
-                let ranks_of_it = placement.ranks(spent.patch, spent.against);
+                let ranks_of_it = assignment.ranks(test.patch, test.against);
                 for rank in 0..ranks {
-                    let Some(part) = placement.part(rank, spent.patch, spent.against) else {
+                    let Some(part) = assignment.part(rank, test.patch, test.against) else {
                         continue;
                     };
                     prop_assert!(ranks_of_it.contains(&rank));
                     prop_assert_eq!(u64::from(part.from), next);
                     prop_assert!(part.last >= part.from);
                     next = u64::from(part.last) + 1;
-                    let looked_at = if placement.knows(spent.patch, spent.against) {
-                        placement.known(rank).any(|known| known.key() == spent.key())
+                    let looked_at = if assignment.knows(test.patch, test.against) {
+                        assignment.known_tests(rank).any(|known| known.key() == test.key())
                     } else {
-                        let with = spent.other().map_or(spent.patch as usize, |other| {
-                            Ownership::patch_of_pair(spent.patch as usize, other as usize)
+                        let with = test.other().map_or(test.patch as usize, |other| {
+                            Ownership::patch_of_pair(test.patch as usize, other as usize)
                         });
-                        placement.patches(rank).contains(&with)
+                        assignment.patches(rank).contains(&with)
                     };
                     prop_assert!(looked_at);
                 }
-                prop_assert_eq!(next, 1 << 32, "{:?} on {} ranks", spent, ranks);
+                prop_assert_eq!(next, 1 << 32, "{:?} on {} ranks", test, ranks);
             }
         }
     }
@@ -585,16 +444,16 @@ mod tests {
     #[test]
     fn stretches_cost_about_the_same() {
         // One patch has as much as all others.
-        let costs: Vec<Spent> = (0..64)
-            .map(|patch| Spent {
+        let costs: Vec<TestCost> = (0..64)
+            .map(|patch| TestCost {
                 patch,
                 against: Against::Itself,
                 work: if patch == 20 { 6_400_000 } else { 100_000 },
             })
             .collect();
-        let placement = Forecast::of_tests(&costs).placed(&[300; 64], &[0; 16]);
-        let whole: f64 = costs.iter().map(|spent| f64::from(spent.work)).sum();
-        for (rank, work) in did(&placement, &costs, 16).into_iter().enumerate() {
+        let assignment = Forecast::from_tests(&costs).assigned(&[300; 64], &[0; 16]);
+        let whole: f64 = costs.iter().map(|test| f64::from(test.work)).sum();
+        for (rank, work) in loads_of(&assignment, &costs, 16).into_iter().enumerate() {
             assert!(
                 (work as f64 * 16.0 / whole - 1.0).abs() < 0.08,
                 "rank {rank}: {work} of {whole}"
@@ -603,11 +462,11 @@ mod tests {
     }
 
     /// What each rank does of tests of these costs.
-    pub(super) fn did(placement: &Placement, costs: &[Spent], ranks: usize) -> Vec<u64> {
+    pub(super) fn loads_of(assignment: &Assignment, costs: &[TestCost], ranks: usize) -> Vec<u64> {
         let of = |rank: usize| {
-            let share = |spent: &Spent| {
-                let part = placement.part(rank, spent.patch, spent.against);
-                f64::from(spent.work) * part.map_or(0.0, Part::share)
+            let share = |test: &TestCost| {
+                let part = assignment.part(rank, test.patch, test.against);
+                f64::from(test.work) * part.map_or(0.0, Part::share)
             };
             costs.iter().map(share).sum::<f64>() as u64
         };
@@ -624,8 +483,8 @@ mod tests {
     #[test]
     fn the_costliest_stretch_is_nearly_cheapest() {
         let work = |patch: u32| 50_000 + 7_919 * (patch * patch % 31);
-        let costs: Vec<Spent> = (0..64)
-            .map(|patch| Spent {
+        let costs: Vec<TestCost> = (0..64)
+            .map(|patch| TestCost {
                 patch,
                 against: Against::Itself,
                 work: work(patch),
@@ -633,15 +492,15 @@ mod tests {
             .collect();
         for ranks in [2, 7, 16] {
             let (nodes, before) = ([300; 64], vec![1_000; ranks]);
-            let forecast = Forecast::of_tests(&costs);
-            let placement = forecast.placed(&nodes, &before);
+            let forecast = Forecast::from_tests(&costs);
+            let assignment = forecast.assigned(&nodes, &before);
             let load = |rank: usize| {
-                let part = |spent: &Spent| placement.part(rank, spent.patch, spent.against);
-                let parts = costs.iter().filter_map(|spent| Some((spent, part(spent)?)));
-                let cost = |(spent, part): (&Spent, Part)| {
+                let part = |test: &TestCost| assignment.part(rank, test.patch, test.against);
+                let parts = costs.iter().filter_map(|test| Some((test, part(test)?)));
+                let cost = |(test, part): (&TestCost, Part)| {
                     let again = if part.is_whole() { 0.0 } else { DEAL as f64 };
-                    let ready = Had::made(300, (true, 0));
-                    f64::from(spent.work) * part.share() + again + ready as f64
+                    let ready = Prepared::made(300, (true, 0));
+                    f64::from(test.work) * part.share() + again + ready as f64
                 };
                 1_000.0 + parts.map(cost).sum::<f64>()
             };
@@ -657,22 +516,22 @@ mod tests {
     #[test]
     fn few_tests_are_shared_by_as_many_ranks_as_they_are_worth() {
         let longest = |patches: u32, ranks: usize, work: u32| {
-            let costs: Vec<Spent> = (0..patches)
-                .map(|patch| Spent {
+            let costs: Vec<TestCost> = (0..patches)
+                .map(|patch| TestCost {
                     patch,
                     against: Against::Itself,
                     work,
                 })
                 .collect();
-            let placement = Forecast::of_tests(&costs).placed(&[300; 20], &vec![0; ranks]);
+            let assignment = Forecast::from_tests(&costs).assigned(&[300; 20], &vec![0; ranks]);
             let load = |rank: usize| {
-                let part = |spent: &Spent| placement.part(rank, spent.patch, spent.against);
-                let of_all = |spent: &Spent| part(spent).map_or(0.0, Part::share);
+                let part = |test: &TestCost| assignment.part(rank, test.patch, test.against);
+                let of_all = |test: &TestCost| part(test).map_or(0.0, Part::share);
                 costs.iter().map(of_all).sum::<f64>()
             };
             (0..ranks).map(load).fold(0.0, f64::max)
         };
-        // Too small to be cut: each is all that a rank has.
+        // Too small to be boundary: each is all that a rank has.
         for (ranks, patches) in [(64, 2), (128, 3), (160, 4), (256, 6), (1024, 16)] {
             assert_eq!(longest(patches, ranks, 7_900), 1.0, "{patches} on {ranks}");
         }
@@ -684,8 +543,8 @@ mod tests {
 
     #[test]
     fn who_does_more_before_has_fewer_tests() {
-        let costs: Vec<Spent> = (0..64)
-            .map(|patch| Spent {
+        let costs: Vec<TestCost> = (0..64)
+            .map(|patch| TestCost {
                 patch,
                 against: Against::Itself,
                 work: 100_000,
@@ -695,9 +554,9 @@ mod tests {
         before[3] = 420_000;
         // More than all others have to do together.
         before[7] = 9_000_000;
-        let placement = Forecast::of_tests(&costs).placed(&[0; 64], &before);
+        let assignment = Forecast::from_tests(&costs).assigned(&[0; 64], &before);
         let share = |rank: usize| -> f64 {
-            let part = |spent: &Spent| placement.part(rank, spent.patch, spent.against);
+            let part = |test: &TestCost| assignment.part(rank, test.patch, test.against);
             costs.iter().filter_map(part).map(Part::share).sum()
         };
         // All of 64 tests, but what two have done before is theirs.
@@ -715,19 +574,19 @@ mod tests {
 
     #[test]
     fn patches_that_are_tested_against_another_alone_are_not_looked_at_whole() {
-        let spent = |patch, against| Spent {
+        let test = |patch, against| TestCost {
             patch,
             against,
             work: 10_000,
         };
         let costs = [
-            spent(0, Against::Patch(1)),
-            spent(2, Against::Body(0)),
-            spent(2, Against::Itself),
-            spent(3, Against::Patch(5)),
-            spent(4, Against::Itself),
+            test(0, Against::Patch(1)),
+            test(2, Against::Body(0)),
+            test(2, Against::Itself),
+            test(3, Against::Patch(5)),
+            test(4, Against::Itself),
         ];
-        let placement = Forecast::of_tests(&costs).placed(&[0; 6], &[0]);
-        assert_eq!(placement.tested_whole(0), [2, 4]);
+        let assignment = Forecast::from_tests(&costs).assigned(&[0; 6], &[0]);
+        assert_eq!(assignment.tested_whole(0), [2, 4]);
     }
 }

@@ -1,242 +1,22 @@
 //! Where top-level tests are forked if not by the owners of their patches: where what they cost last time puts them.
 //!
-//! Cloth moves little in a step, so a step's tests cost nearly what those of the last one did. Every rank tells what tests cost it
-//! ([`Account`]), and from what all have told all make the same plan ([`placement`]). From one plan to the next more changes than from step to step, in few tests:
-//! in between all tell only how much they [did](Did), and move the plan's cuts.
+//! Cloth moves little in a step, so a step's tests cost nearly what those of the last one done. Every rank tells what tests cost it
+//! ([`CostReport`]), and from what all have reported all make the same plan ([`assignment`]). From one plan to the next more changes than from step to step, in few tests:
+//! in between all tell only how much they [done](RankWork), and move the plan's boundaries.
 //!
 //! Costs are counts ([`work`]), which say what tests are to each other on an average machine. What they are on this one, and what
 //! else a rank is slow by, is in how long its tasks took: a rank that takes longer for its counts than others do has less to do next time.
 //! Nothing of it shows in results.
 
-use std::ops::Range;
-
-use serde::{Deserialize, Serialize};
-
-use crate::assignment::Placement;
-use crate::part::Part;
-use crate::prices::Counts;
-use crate::separation::{FirmnessWork, firmness_shares};
-
-/// What a patch is tested against.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub enum Against {
-    /// Itself.
-    #[default]
-    Itself,
-    /// Another patch, with a higher number.
-    Patch(u32),
-    /// A body.
-    Body(u32),
-}
-
-/// What a top-level test cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Spent {
-    /// The patch, of two the one with the lower number.
-    pub patch: u32,
-    /// What it was tested against.
-    pub against: Against,
-    /// As [`work`] has it.
-    pub work: u32,
-}
-
-impl Spent {
-    /// The other patch, if it was tested against one.
-    #[must_use]
-    pub fn other(&self) -> Option<u32> {
-        match self.against {
-            Against::Patch(other) => Some(other),
-            Against::Itself | Against::Body(_) => None,
-        }
-    }
-
-    pub(crate) fn key(&self) -> (u32, Against) {
-        (self.patch, self.against)
-    }
-}
-
-/// What tests cost, in tenths of a test of two volumes of cloth. About the means of the prices of seven records of the 2006 paper's first scene; which costs how much
-/// beside which differs, but plans made of exact times are no better.
-#[must_use]
-pub fn work(against: Against, counts: &Counts) -> u64 {
-    let [volumes, leaf, near, contact] = match against {
-        Against::Itself | Against::Patch(_) => [10, 28, 18, 1],
-        Against::Body(_) => [7, 16, 0, 54],
-    };
-    volumes * counts.volumes + leaf * counts.leaves + near * counts.near + contact * counts.contacts
-}
-
-/// What each rank does before tests, for all: the firmness of its share of the tiles, of which `triangles` has those of each. In the unit of [`work`].
-#[must_use]
-pub fn before(triangles: &[u32], ranks: usize) -> Vec<u64> {
-    /// For each triangle its gradients, and for each tile its firmness.
-    const TRIANGLE: u64 = 8;
-    const TILE: u64 = 900;
-    let share = |tiles: Range<usize>| {
-        let work = FirmnessWork::of(&triangles[tiles]);
-        TRIANGLE * work.triangles + TILE * work.tiles
-    };
-    let shares = firmness_shares(triangles, ranks);
-    shares.into_iter().map(share).collect()
-}
-
-/// What a rank has made ready of a patch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Had {
-    Nothing,
-    /// The pieces of its tree that tests with some other patches look at.
-    Some,
-    /// All that there is.
-    Whole,
-}
-
-/// What it costs to make a patch ready in the unit of [`work`]: with what one [has](Had), for a test with another patch and for one that reads all of it.
-pub(crate) type ReadyCosts = [[u64; 2]; 3];
-
-impl Had {
-    /// Tenths for each node: of all; of the boxes around pieces of the tree; of what a test with another patch looks into, and of finding that.
-    const TENTHS: [u64; 3] = [59, 6, 13];
-
-    /// What it costs if the patch's tree has so many nodes. Before a test with another patch it had all that those before it looked at.
-    pub(crate) fn costs(nodes: u32) -> ReadyCosts {
-        let [whole, first, pair] = Self::TENTHS;
-        let all = [[first + pair, whole], [pair, whole - first - pair], [0, 0]];
-        all.map(|costs| costs.map(|tenths| tenths * u64::from(nodes) / 10))
-    }
-
-    /// What it costs all in all to have what so many tests with other patches look at, and all of it if that is read too.
-    pub(crate) fn made(nodes: u32, (whole, pairs): (bool, u64)) -> u64 {
-        let costs = Self::costs(nodes);
-        match (whole, pairs) {
-            (true, _) => costs[Self::Nothing as usize][1],
-            (false, 0) => 0,
-            (false, pairs) => {
-                costs[Self::Nothing as usize][0] + (pairs - 1) * costs[Self::Some as usize][0]
-            }
-        }
-    }
-}
-
-/// What a rank makes ready for its tests.
-pub(crate) struct Readied<'a> {
-    /// Nodes of each patch's tree.
-    nodes: &'a [u32],
-    /// Of each patch whether all of it is read, and how many tests it has with others.
-    read: Vec<(bool, u64)>,
-    /// The patches of which there is something.
-    touched: Vec<u32>,
-}
-
-impl<'a> Readied<'a> {
-    pub(crate) fn new(nodes: &'a [u32]) -> Self {
-        Self {
-            nodes,
-            read: vec![(false, 0); nodes.len()],
-            touched: Vec::new(),
-        }
-    }
-
-    /// For a test.
-    pub(crate) fn add(&mut self, spent: &Spent) {
-        for patch in [Some(spent.patch), spent.other()].into_iter().flatten() {
-            if let Some((whole, pairs)) = self.read.get_mut(patch as usize) {
-                if !*whole && *pairs == 0 {
-                    self.touched.push(patch);
-                }
-                match spent.other() {
-                    None => *whole = true,
-                    Some(_) => *pairs += 1,
-                }
-            }
-        }
-    }
-
-    /// What all of it costs; for the next rank nothing is ready.
-    pub(crate) fn take(&mut self) -> u64 {
-        let Self {
-            nodes,
-            read,
-            touched,
-        } = self;
-        let made = |patch: u32| {
-            let patch = patch as usize;
-            Had::made(nodes[patch], std::mem::take(&mut read[patch]))
-        };
-        touched.drain(..).map(made).sum()
-    }
-}
-
-/// What a rank made of a top-level test: all of it, or a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    /// What it cost.
-    pub spent: Spent,
-    /// The part of it, or of which it is a piece.
-    pub part: Option<Part>,
-}
-
-impl From<Spent> for Told {
-    fn from(spent: Spent) -> Self {
-        Self { spent, part: None }
-    }
-}
-
-/// What a rank tells of the tests that it made since ranks last told each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Account {
-    /// The last step's top-level tests.
-    pub tests: Vec<Told>,
-    /// For how long it was busy with those of all steps, in ns of all threads together.
-    busy: u64,
-    /// For how long with putting contacts in order.
-    sorting: u64,
-    /// What those tests cost.
-    work: u64,
-    /// How many steps that were.
-    steps: u32,
-}
-
-impl Account {
-    /// Takes in a step: its tests, and for how many ns, of all threads together, the rank was busy with them, and with putting contacts in order.
-    pub fn add(&mut self, tests: Vec<Told>, busy: u64, sorting: u64) {
-        self.tests = tests;
-        self.busy = self.busy.saturating_add(busy);
-        self.sorting = self.sorting.saturating_add(sorting);
-        self.work = self.work.saturating_add(self.last());
-        self.steps = self.steps.saturating_add(1);
-    }
-
-    /// What the tests of the last step cost.
-    fn last(&self) -> u64 {
-        let works = self.tests.iter().map(|told| u64::from(told.spent.work));
-        works.sum()
-    }
-
-    /// Forgets how long steps took, but not what the last one tested.
-    pub fn restart(&mut self) {
-        self.busy = 0;
-        self.sorting = 0;
-        self.work = 0;
-        self.steps = 0;
-    }
-}
-
-/// What a rank did of what a plan has given to one: tests, and, of its own, finding them and what it made ready for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Did {
-    /// To which rank.
-    pub of: u32,
-    /// What that cost.
-    pub work: u64,
-}
+use crate::assignment::Assignment;
+use crate::cost::{CostReport, PartCost, TestCost};
+use crate::work::Preparation;
 
 /// What all top-level tests of the next step will cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
     /// Sorted by patch and what it is tested against, each once; with what time has shown.
-    pub(crate) costs: Vec<Spent>,
+    pub(crate) costs: Vec<TestCost>,
     /// How many times its counts each is taken for, in [`USUAL`]ths.
     rates: Vec<u32>,
     /// Of tests that several ranks have made together, what the part of each cost.
@@ -262,20 +42,20 @@ pub(crate) struct Piece {
 const USUAL: u64 = 1 << 10;
 
 /// What a test of this rate costs.
-pub(crate) fn rated(spent: &Spent, rate: u64) -> u32 {
-    u32::try_from(u64::from(spent.work) * rate / USUAL).unwrap_or(u32::MAX)
+pub(crate) fn rated(test: &TestCost, rate: u64) -> u32 {
+    u32::try_from(u64::from(test.work) * rate / USUAL).unwrap_or(u32::MAX)
 }
 
 /// The rate of all of these together: not from what they are taken for, which is rounded down, and would be again each time.
-fn rate_of(tests: &[(Told, u64)]) -> u32 {
+fn rate_of(tests: &[(PartCost, u64)]) -> u32 {
     if let [(one, rate)] = tests
-        && one.spent.work > 0
+        && one.test.work > 0
     {
         return *rate as u32;
     }
-    let works = tests.iter().map(|(one, _)| u64::from(one.spent.work));
+    let works = tests.iter().map(|(one, _)| u64::from(one.test.work));
     let counted: u64 = works.sum();
-    let taken = (tests.iter()).map(|(one, rate)| u128::from(one.spent.work) * u128::from(*rate));
+    let taken = (tests.iter()).map(|(one, rate)| u128::from(one.test.work) * u128::from(*rate));
     taken
         .sum::<u128>()
         .checked_div(u128::from(counted))
@@ -289,29 +69,29 @@ impl Forecast {
     /// wrong by: one disturbed step is soon forgotten, and what stays is known test by test once they have been on several ranks. Contacts are
     /// of the same vertices whoever finds them: what it takes to put them in order stays with the rank, and is taken for what it was, by half as well.
     #[must_use]
-    pub fn new(accounts: &[Account], before: &Self, nodes: &[u32]) -> Self {
-        let mut told = Vec::with_capacity(accounts.iter().map(|a| a.tests.len()).sum());
-        let mut paces = Vec::with_capacity(accounts.len());
-        let mut readied = Readied::new(nodes);
-        for account in accounts {
+    pub fn new(cost_reports: &[CostReport], before: &Self, nodes: &[u32]) -> Self {
+        let mut reported = Vec::with_capacity(cost_reports.iter().map(|a| a.tests.len()).sum());
+        let mut paces = Vec::with_capacity(cost_reports.len());
+        let mut readied = Preparation::new(nodes);
+        for cost_report in cost_reports {
             let (mut units, mut next) = (0, 0);
-            for one in &account.tests {
-                let spent = &one.spent;
+            for one in &cost_report.tests {
+                let test = &one.test;
                 let rate;
                 (rate, next) = before.rate(one, next);
                 let rate = u64::from(rate);
-                units += u64::from(rated(spent, rate));
-                readied.add(spent);
-                told.push((*one, rate));
+                units += u64::from(rated(test, rate));
+                readied.add(test);
+                reported.push((*one, rate));
             }
             let made_ready = readied.take();
             // Of all steps, of which the last one may have cost more than most.
-            let all = u128::from(units) * u128::from(account.work)
-                / u128::from(account.last().max(1))
-                + u128::from(made_ready) * u128::from(account.steps);
+            let all = u128::from(units) * u128::from(cost_report.work)
+                / u128::from(cost_report.last().max(1))
+                + u128::from(made_ready) * u128::from(cost_report.steps);
             // Who made no tests is neither fast nor slow.
             paces.push(
-                (u128::from(account.busy) << 32)
+                (u128::from(cost_report.busy) << 32)
                     .checked_div(all)
                     .unwrap_or(0),
             );
@@ -320,23 +100,25 @@ impl Forecast {
         known.sort_unstable();
         let usual = known.get(known.len() / 2).copied().unwrap_or(1);
         // No more than all tests are worth: that is enough to leave a rank without any.
-        let all: u64 = told
+        let all: u64 = reported
             .iter()
-            .map(|(one, rate)| u64::from(rated(&one.spent, *rate)))
+            .map(|(one, rate)| u64::from(rated(&one.test, *rate)))
             .sum();
-        let after = |(rank, account): (usize, &Account)| {
-            let each = account.sorting.checked_div(u64::from(account.steps));
+        let after = |(rank, cost_report): (usize, &CostReport)| {
+            let each = cost_report
+                .sorting
+                .checked_div(u64::from(cost_report.steps));
             let units = (u128::from(each.unwrap_or(0)) << 32) / usual;
             let units = u64::try_from(units).unwrap_or(u64::MAX).min(all);
             units.midpoint(before.after.get(rank).copied().unwrap_or(0).min(all))
         };
         let after = match known.is_empty() {
             true => Vec::new(),
-            false => accounts.iter().enumerate().map(after).collect(),
+            false => cost_reports.iter().enumerate().map(after).collect(),
         };
         let mut at = 0;
-        for (account, pace) in accounts.iter().zip(paces) {
-            let own = &mut told[at..at + account.tests.len()];
+        for (cost_report, pace) in cost_reports.iter().zip(paces) {
+            let own = &mut reported[at..at + cost_report.tests.len()];
             at += own.len();
             if pace > 0 {
                 let pace = u64::try_from(u128::from(USUAL) * pace / usual).unwrap_or(u64::MAX);
@@ -347,15 +129,15 @@ impl Forecast {
             }
         }
         // Ranks' lists are in order, and follow each other nearly so.
-        let from = |one: &Told| one.part.map_or(0, |part| part.from);
-        told.sort_by_key(|(one, _)| (one.spent.key(), from(one)));
+        let from = |one: &PartCost| one.part.map_or(0, |part| part.from);
+        reported.sort_by_key(|(one, _)| (one.test.key(), from(one)));
         let mut forecast = Self {
-            costs: Vec::with_capacity(told.len()),
-            rates: Vec::with_capacity(told.len()),
+            costs: Vec::with_capacity(reported.len()),
+            rates: Vec::with_capacity(reported.len()),
             pieces: Vec::new(),
             after,
         };
-        for same in told.chunk_by(|(a, _), (b, _)| a.spent.key() == b.spent.key()) {
+        for same in reported.chunk_by(|(a, _), (b, _)| a.test.key() == b.test.key()) {
             let test = forecast.costs.len() as u32;
             let mut work = 0;
             for parts in same.chunk_by(|(a, _), (b, _)| from(a) == from(b)) {
@@ -369,14 +151,14 @@ impl Forecast {
                 }
                 let works = parts
                     .iter()
-                    .map(|(one, rate)| u64::from(rated(&one.spent, *rate)));
+                    .map(|(one, rate)| u64::from(rated(&one.test, *rate)));
                 work += works.sum::<u64>();
             }
             forecast.rates.push(rate_of(same));
             let work = u32::try_from(work).unwrap_or(u32::MAX);
-            forecast.costs.push(Spent {
+            forecast.costs.push(TestCost {
                 work,
-                ..same[0].0.spent
+                ..same[0].0.test
             });
         }
         forecast
@@ -384,28 +166,28 @@ impl Forecast {
 
     /// Of what one rank knows of all tests.
     #[must_use]
-    pub fn of_tests(tests: &[Spent]) -> Self {
-        let account = Account {
-            tests: tests.iter().copied().map(Told::from).collect(),
-            ..Account::default()
+    pub fn from_tests(tests: &[TestCost]) -> Self {
+        let cost_report = CostReport {
+            tests: tests.iter().copied().map(PartCost::from).collect(),
+            ..CostReport::default()
         };
-        Self::new(&[account], &Self::default(), &[])
+        Self::new(&[cost_report], &Self::default(), &[])
     }
 
     /// That of a part is that of the piece in which its middle lies. Who asks for one after the other says which one is `next`, if it is known,
     /// and hears it.
-    pub(crate) fn rate(&self, told: &Told, next: usize) -> (u32, usize) {
-        let key = told.spent.key();
-        let is_next = (self.costs.get(next)).is_some_and(|spent| spent.key() == key);
+    pub(crate) fn rate(&self, reported: &PartCost, next: usize) -> (u32, usize) {
+        let key = reported.test.key();
+        let is_next = (self.costs.get(next)).is_some_and(|test| test.key() == key);
         let found = if is_next {
             Ok(next)
         } else {
-            self.costs.binary_search_by_key(&key, Spent::key)
+            self.costs.binary_search_by_key(&key, TestCost::key)
         };
         let Ok(at) = found else {
             return (USUAL as u32, next);
         };
-        let piece = told.part.and_then(|part| {
+        let piece = reported.part.and_then(|part| {
             let place = (at as u32, part.from.midpoint(part.last));
             let behind = (self.pieces).partition_point(|piece| (piece.test, piece.from) <= place);
             let piece = self.pieces[..behind].last()?;
@@ -422,87 +204,63 @@ impl Forecast {
 
     /// The costs, sorted by patch and what it is tested against.
     #[must_use]
-    pub fn costs(&self) -> &[Spent] {
+    pub fn costs(&self) -> &[TestCost] {
         &self.costs
     }
 
-    /// Places all tests on ranks that have so much to do `before` each, in the unit of [`work`], and after them what they told. `nodes` has the nodes of each patch's tree: it costs something to
+    /// Places all tests on ranks that have so much to do `before` each, in the unit of [`work`], and after them what they reported. `nodes` has the nodes of each patch's tree: it costs something to
     /// make them ready, and a rank does that for all patches that its tests touch.
     #[must_use]
-    pub fn placed(&self, nodes: &[u32], before: &[u64]) -> Placement {
-        Placement::new(self, nodes, before)
+    pub fn assigned(&self, nodes: &[u32], before: &[u64]) -> Assignment {
+        Assignment::new(self, nodes, before)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::ops::Range;
 
-    fn tests(patches: Range<u32>, work: impl Fn(u32) -> u32) -> Vec<Spent> {
-        let spent = |patch| Spent {
+    use super::*;
+    use crate::cost::Against;
+    use crate::part::Part;
+
+    fn tests(patches: Range<u32>, work: impl Fn(u32) -> u32) -> Vec<TestCost> {
+        let test = |patch| TestCost {
             patch,
             against: Against::Itself,
             work: work(patch),
         };
-        patches.map(spent).collect()
+        patches.map(test).collect()
     }
 
     /// What ranks tell who have these patches, if each unit takes so many ns.
-    fn told(shares: &[Range<u32>], takes: impl Fn(u32) -> u64) -> Vec<Account> {
-        let account = |patches: &Range<u32>| {
-            let mut account = Account::default();
+    fn reported(shares: &[Range<u32>], takes: impl Fn(u32) -> u64) -> Vec<CostReport> {
+        let cost_report = |patches: &Range<u32>| {
+            let mut cost_report = CostReport::default();
             let busy = patches.clone().map(|patch| 10_000 * takes(patch)).sum();
             for _ in 0..3 {
                 let tests = tests(patches.clone(), |_| 10_000);
-                account.add(tests.into_iter().map(Told::from).collect(), busy, 0);
+                cost_report.add(tests.into_iter().map(PartCost::from).collect(), busy, 0);
             }
-            account
+            cost_report
         };
-        shares.iter().map(account).collect()
-    }
-
-    #[test]
-    fn what_is_ready_costs_nothing_again() {
-        let costs = Had::costs(1_000);
-        let made = |tests: &[bool]| {
-            let add = |(had, sum): (usize, u64), &whole: &bool| {
-                let has = had.max(if whole {
-                    Had::Whole as usize
-                } else {
-                    Had::Some as usize
-                });
-                (has, sum + costs[had][usize::from(whole)])
-            };
-            tests.iter().fold((Had::Nothing as usize, 0), add)
-        };
-        let (whole, all) = made(&[true]);
-        assert_eq!(made(&[true, false, true, false]), (whole, all));
-        assert_eq!(made(&[false, true]), (whole, all));
-        let (some, one) = made(&[false]);
-        assert_eq!(some, Had::Some as usize);
-        let (_, two) = made(&[false, false]);
-        assert!(one < two && two - one < one && two < all);
-        for pairs in 0..3 {
-            assert_eq!(Had::made(1_000, (true, pairs as u64)), all);
-            let (_, sum) = made(&vec![false; pairs]);
-            assert_eq!(Had::made(1_000, (false, pairs as u64)), sum);
-        }
+        shares.iter().map(cost_report).collect()
     }
 
     #[test]
     fn who_takes_longer_has_what_costs_more() {
         // The second takes twice as long for the same; the third was stopped for a while.
         let takes = |patch| [1, 2, 1_000][patch as usize / 4];
-        let accounts = told(&[0..4, 4..8, 8..12, 12..16, 16..20], |patch| {
+        let cost_reports = reported(&[0..4, 4..8, 8..12, 12..16, 16..20], |patch| {
             if patch < 12 { takes(patch) } else { 1 }
         });
-        let forecast = Forecast::new(&accounts, &Forecast::default(), &[0; 20]);
-        let works: Vec<u32> = forecast.costs().iter().map(|spent| spent.work).collect();
+        let forecast = Forecast::new(&cost_reports, &Forecast::default(), &[0; 20]);
+        let works: Vec<u32> = forecast.costs().iter().map(|test| test.work).collect();
         assert_eq!(works[0], 10_000);
         assert_eq!(works[4], 15_000);
         assert_eq!(works[8], 25_000);
         // Nobody was asked for the time.
-        let even = Forecast::of_tests(&tests(0..2, |_| 7));
+        let even = Forecast::from_tests(&tests(0..2, |_| 7));
         assert_eq!(even.costs(), &tests(0..2, |_| 7)[..]);
     }
 
@@ -519,8 +277,8 @@ mod tests {
         };
         assert_eq!(longest(&shares), Some(6));
         for _ in 0..8 {
-            forecast = Forecast::new(&told(&shares, takes), &forecast, &nodes);
-            let works = forecast.costs().iter().map(|spent| spent.work);
+            forecast = Forecast::new(&reported(&shares, takes), &forecast, &nodes);
+            let works = forecast.costs().iter().map(|test| test.work);
             let ends = weft_partition::even_shares(&works.collect::<Vec<_>>(), shares.len());
             shares = ends
                 .into_iter()
@@ -535,10 +293,17 @@ mod tests {
     #[test]
     fn a_rate_stays_as_it_is_however_little_a_test_costs() {
         for work in [1, 3, 10_000, u32::MAX] {
-            let told: Vec<_> = tests(0..3, |_| work).into_iter().map(Told::from).collect();
-            let same: Vec<_> = told.iter().map(|&one| (one, 1_000)).collect();
+            let reported: Vec<_> = tests(0..3, |_| work)
+                .into_iter()
+                .map(PartCost::from)
+                .collect();
+            let same: Vec<_> = reported.iter().map(|&one| (one, 1_000)).collect();
             assert_eq!(rate_of(&same), 1_000);
-            let unlike = [(told[0], 500), (told[1], 1_000), (told[2], 1_500)];
+            let unlike = [
+                (reported[0], 500),
+                (reported[1], 1_000),
+                (reported[2], 1_500),
+            ];
             assert_eq!(rate_of(&unlike), 1_000);
         }
         assert_eq!(rate_of(&[(tests(0..1, |_| 0)[0].into(), 9)]), USUAL as u32);
@@ -547,30 +312,30 @@ mod tests {
     #[test]
     fn who_made_no_tests_says_nothing_of_how_fast_ranks_are() {
         let idle = |busy| {
-            let mut account = Account::default();
-            account.add(Vec::new(), busy, 0);
-            account
+            let mut cost_report = CostReport::default();
+            cost_report.add(Vec::new(), busy, 0);
+            cost_report
         };
-        let mut accounts = told(&[0..2, 2..4], |_| 1);
-        accounts.extend([idle(7), idle(8), idle(9)]);
-        let forecast = Forecast::new(&accounts, &Forecast::default(), &[0; 4]);
-        assert!(forecast.costs().iter().all(|spent| spent.work == 10_000));
+        let mut cost_reports = reported(&[0..2, 2..4], |_| 1);
+        cost_reports.extend([idle(7), idle(8), idle(9)]);
+        let forecast = Forecast::new(&cost_reports, &Forecast::default(), &[0; 4]);
+        assert!(forecast.costs().iter().all(|test| test.work == 10_000));
     }
 
     #[test]
     fn who_has_more_contacts_has_fewer_tests() {
         let shares: Vec<Range<u32>> = (0..4).map(|rank| 16 * rank..16 * rank + 16).collect();
-        let mut accounts = told(&shares, |_| 2);
+        let mut cost_reports = reported(&shares, |_| 2);
         // As long as a quarter of the tests of the third, in each step: half of that is believed at first, and then three quarters.
-        accounts[2].sorting = 3 * 4 * 20_000;
-        let forecast = Forecast::new(&accounts, &Forecast::default(), &[0; 64]);
+        cost_reports[2].sorting = 3 * 4 * 20_000;
+        let forecast = Forecast::new(&cost_reports, &Forecast::default(), &[0; 64]);
         assert_eq!(forecast.after, [0, 0, 20_000, 0]);
-        let forecast = Forecast::new(&accounts, &forecast, &[0; 64]);
+        let forecast = Forecast::new(&cost_reports, &forecast, &[0; 64]);
         assert_eq!(forecast.after, [0, 0, 30_000, 0]);
         assert_eq!(forecast.costs()[0].work, 10_000);
-        let placement = forecast.placed(&[0; 64], &[0; 4]);
+        let assignment = forecast.assigned(&[0; 64], &[0; 4]);
         let share = |rank: usize| -> f64 {
-            let part = |spent: &Spent| placement.part(rank, spent.patch, spent.against);
+            let part = |test: &TestCost| assignment.part(rank, test.patch, test.against);
             forecast
                 .costs()
                 .iter()
@@ -591,22 +356,22 @@ mod tests {
 
     #[test]
     fn parts_of_a_test_are_added_up_in_any_order() {
-        let spent = |patch, against, work| Spent {
+        let test = |patch, against, work| TestCost {
             patch,
             against,
             work,
         };
         let pair = Against::Patch(5);
-        let forecast = Forecast::of_tests(&[
-            spent(3, pair, 7),
-            spent(1, Against::Itself, 2),
-            spent(3, pair, u32::MAX),
-            spent(3, Against::Itself, 4),
+        let forecast = Forecast::from_tests(&[
+            test(3, pair, 7),
+            test(1, Against::Itself, 2),
+            test(3, pair, u32::MAX),
+            test(3, Against::Itself, 4),
         ]);
         let expected = [
-            spent(1, Against::Itself, 2),
-            spent(3, Against::Itself, 4),
-            spent(3, pair, u32::MAX),
+            test(1, Against::Itself, 2),
+            test(3, Against::Itself, 4),
+            test(3, pair, u32::MAX),
         ];
         assert_eq!(forecast.costs(), expected);
     }

@@ -3,8 +3,11 @@
 //! Known here: neither cloth nor geometry, and no files.
 
 pub mod assignment;
+pub mod bound_owner;
+pub mod cost;
 pub mod forecast;
 pub mod part;
+pub mod preparation;
 pub mod prices;
-pub mod ready;
 pub mod separation;
+pub mod work;

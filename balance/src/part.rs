@@ -104,20 +104,20 @@ mod tests {
         /// Dealt out among parts that are all of it, every test that a tree leads to is reached by exactly one.
         #[test]
         fn what_is_dealt_out_is_dealt_once(
-            cuts in prop::collection::btree_set(1_u32..u32::MAX, 0..5),
+            boundaries in prop::collection::btree_set(1_u32..u32::MAX, 0..5),
             fan in 2_u64..5,
             leaves in 1_u64..5_000,
         ) {
-            let cuts_in_all = cuts.len() as u32 + 1;
-            let from: Vec<u32> = std::iter::once(0).chain(cuts).collect();
+            let cuts_in_all = boundaries.len() as u32 + 1;
+            let from: Vec<u32> = std::iter::once(0).chain(boundaries).collect();
             let last = from[1..].iter().map(|next| next - 1).chain([u32::MAX]);
             let mut reached = vec![0; leaves as usize];
             // A test is a range of leaves.
             let split = |(begin, end): (u64, u64), stack: &mut Vec<(u64, u64)>| {
-                let cut = |k: u64| begin + (end - begin) * k / fan;
+                let boundary = |k: u64| begin + (end - begin) * k / fan;
                 let wide = end - begin > 1;
                 if wide {
-                    stack.extend((0..fan).map(|k| (cut(k), cut(k + 1))).filter(|(a, b)| a < b));
+                    stack.extend((0..fan).map(|k| (boundary(k), boundary(k + 1))).filter(|(a, b)| a < b));
                 }
                 wide
             };

@@ -32,12 +32,12 @@ pub struct Prices {
     /// A triangle of a tile, where firmness is made.
     pub gradient: f64,
     /// The firmness of a tile, beside that.
-    pub firmness: f64,
+    pub separation: f64,
     /// Putting a contact in its place among those of a rank.
     pub contact: f64,
     /// A top-level test in a forecast that tests are placed by.
     pub forecast: f64,
-    /// Adding up what a rank did under a plan, and moving the cuts of that, for each rank.
+    /// Adding up what a rank done under a plan, and moving the boundaries of that, for each rank.
     pub shift: f64,
     /// Assembling the system, for each unit of a vertex's work in the solve.
     pub assemble: f64,
@@ -204,7 +204,7 @@ impl Prices {
             &mut self.node,
             &mut self.touched,
             &mut self.gradient,
-            &mut self.firmness,
+            &mut self.separation,
             &mut self.contact,
             &mut self.forecast,
             &mut self.shift,
@@ -267,7 +267,7 @@ impl Prices {
             node: of(|p| p.node),
             touched: of(|p| p.touched),
             gradient: of(|p| p.gradient),
-            firmness: of(|p| p.firmness),
+            separation: of(|p| p.separation),
             contact: of(|p| p.contact),
             forecast: of(|p| p.forecast),
             shift: of(|p| p.shift),
@@ -343,7 +343,7 @@ mod tests {
             node: 1.0,
             touched: 1.0,
             gradient: 1.0,
-            firmness: 1.0,
+            separation: 1.0,
             contact: 1.0,
             forecast: 1.0,
             shift: 1.0,

@@ -10,7 +10,7 @@ use crate::prices::Prices;
 /// Most ranks that share the firmness of tiles. Every rank takes all of it, a third of a byte for each vertex of the cloth, 1.3 ns of
 /// myrinet-2000. Making it takes some 40 ns for each vertex, and without sharing a rank makes its own part of the cloth and
 /// about as much again, or twice as much, around it: from some 60 ranks on that is less than taking all.
-pub const FIRMNESS_SHARED_UP_TO: usize = 64;
+pub const SEPARATION_SHARED_UP_TO: usize = 64;
 
 /// A tile of the cloth's charts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,14 +23,14 @@ pub struct Tile {
 
 /// What some tiles' firmness takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FirmnessWork {
+pub struct SeparationWork {
     /// Triangles; one that touches two tiles counts twice.
     pub triangles: u64,
     /// Tiles.
     pub tiles: u64,
 }
 
-impl FirmnessWork {
+impl SeparationWork {
     /// That of tiles with so many triangles each.
     #[must_use]
     pub fn of(triangles: &[u32]) -> Self {
@@ -51,7 +51,7 @@ impl FirmnessWork {
     pub fn parts(&self, prices: &Prices) -> [f64; 2] {
         [
             prices.gradient * self.triangles as f64,
-            prices.firmness * self.tiles as f64,
+            prices.separation * self.tiles as f64,
         ]
     }
 
@@ -75,7 +75,7 @@ pub struct Beside {
     pub which: usize,
 }
 
-/// The cells that ranks send each other, by receiver and tile, from the tiles beside each and [`firmness_shares`].
+/// The cells that ranks send each other, by receiver and tile, from the tiles beside each and [`separation_shares`].
 pub fn cells_sent<'a>(
     beside: impl Fn(usize) -> &'a [u32],
     shares: &[Range<usize>],
@@ -98,10 +98,10 @@ pub fn cells_sent<'a>(
 
 /// The tiles that each rank makes for all, from how many triangles each has; none if every rank makes what it needs.
 #[must_use]
-pub fn firmness_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
+pub fn separation_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
     /// What a tile costs besides its triangles, as so many of these.
     const TILE: u32 = 110;
-    let shared = ranks <= FIRMNESS_SHARED_UP_TO;
+    let shared = ranks <= SEPARATION_SHARED_UP_TO;
     let costs = triangles
         .iter()
         .map(|&triangles| triangles.saturating_add(TILE));
@@ -114,8 +114,8 @@ pub fn firmness_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
 #[must_use]
 pub fn prices_on(tiles: &[Tile], around: u64, prices: &Prices, ranks: usize) -> Prices {
     let mut prices = *prices;
-    if ranks > FIRMNESS_SHARED_UP_TO && around > 0 {
-        let all = FirmnessWork::of_all(tiles);
+    if ranks > SEPARATION_SHARED_UP_TO && around > 0 {
+        let all = SeparationWork::of_all(tiles);
         prices.touched += all.cost(&prices) / around as f64;
     }
     prices
@@ -142,7 +142,7 @@ mod tests {
         ];
         assert_eq!(sent, expected);
         // Nobody sends what nobody makes for others.
-        let unshared = firmness_shares(&[7; 5], FIRMNESS_SHARED_UP_TO + 1);
+        let unshared = separation_shares(&[7; 5], SEPARATION_SHARED_UP_TO + 1);
         assert_eq!(cells_sent(|tile| beside[tile], &unshared).count(), 0);
     }
 }

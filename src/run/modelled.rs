@@ -142,9 +142,9 @@ mod tests {
     use weft_runtime::comm::virtual_time::Network;
     use weft_study::bounds::bounds;
     use weft_study::layout::Layout;
-    use weft_study::lead::left_before;
     use weft_study::record::Record;
     use weft_study::replay::{Left, replay};
+    use weft_study::warm_up::warmed_up;
 
     use super::*;
     use crate::run::{Driver, RECORD_FILE, RunOptions, Show, Stop, TraceSteps, run};
@@ -179,7 +179,7 @@ mod tests {
         node: 40.0,
         touched: 0.0,
         gradient: 54.0,
-        firmness: 10_643.0,
+        separation: 10_643.0,
         contact: 73.0,
         forecast: 40.0,
         shift: 70.0,
@@ -272,7 +272,7 @@ mod tests {
                     let full = full.unwrap();
                     let layout = Layout::new(&header, ranks).unwrap();
                     let (of, on) = ((&header, &layout), (&prices, &machine));
-                    let mut left = left_before(&mut record, 1, of, on).unwrap();
+                    let mut left = warmed_up(&mut record, 1, of, on).unwrap();
                     for (index, full) in full.iter().enumerate() {
                         let step = record.step(index).unwrap();
                         assert_eq!(step.number, full.number);

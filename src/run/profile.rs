@@ -10,16 +10,17 @@ use std::iter::repeat_n;
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_balance::forecast::{Account, Against, Did, Forecast, Told};
+use weft_balance::cost::{Against, CostReport, PartCost, RankWork};
+use weft_balance::forecast::Forecast;
 use weft_balance::prices::{Counts, Prices, TestPrices};
-use weft_balance::separation::FirmnessWork;
+use weft_balance::separation::SeparationWork;
 use weft_study::record::{Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
 use crate::collide::{Begun, Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
 use crate::solve::{coarse_columns, is_rounded};
-use crate::step::{CONTACT_BYTES, Simulation, StepReport, World, reads, tiles};
+use crate::step::{CONTACT_BYTES, Simulation, StepReport, World, patch_sizes, tiles};
 
 /// What the runtime may add to the time of tests, as a factor; more is a disturbance from outside.
 const MOST_RUNTIME: f64 = 1.5;
@@ -39,7 +40,7 @@ pub(super) fn header(world: &World) -> Header {
     let patch = |p: usize| Patch {
         vertices: tree.patch_vertices(p).len() as u32,
         weight: tree.patch_weight(p),
-        reads: reads(&geometry, p),
+        sizes: patch_sizes(&geometry, p),
     };
     let graph = world.graph();
     let readers = graph.vertices().map(|vertex| {
@@ -160,7 +161,7 @@ impl Profile {
         });
         let boxed: BTreeSet<usize> = boxed.collect();
         let corners: u64 = (boxed.iter())
-            .map(|&patch| reads(&geometry, patch).corners())
+            .map(|&patch| patch_sizes(&geometry, patch).corners())
             .sum();
         for _ in 0..REPEATS {
             // As where a step begins: positions have just been taken in.
@@ -252,7 +253,7 @@ impl Profile {
             boxes,
             begun,
         ] = least;
-        let work = FirmnessWork::of_all(&tiles);
+        let work = SeparationWork::of_all(&tiles);
         // Least times of single tasks add up to less than any of the passes took.
         let scale = tests / warm.iter().sum::<f64>().max(1.0);
         warm.iter_mut().for_each(|time| *time *= scale);
@@ -290,20 +291,20 @@ impl Profile {
         }
         let handed_out_each = handed_out / contacts.max(1) as f64;
         let (mut planned, mut shifted) = (f64::INFINITY, f64::INFINITY);
-        let mut account = Account::default();
+        let mut cost_report = CostReport::default();
         let of_one = step.forecast.iter().step_by(PLANNED_RANKS);
-        account.add(of_one.copied().map(Told::from).collect(), 0, 0);
+        cost_report.add(of_one.copied().map(PartCost::from).collect(), 0, 0);
         for _ in 0..REPEATS {
             let began = clock();
-            let forecast = Forecast::of_tests(&step.forecast);
-            let mut placement = forecast.placed(&nodes_of_patches, &[0; PLANNED_RANKS]);
+            let forecast = Forecast::from_tests(&step.forecast);
+            let mut assignment = forecast.assigned(&nodes_of_patches, &[0; PLANNED_RANKS]);
             let made = clock();
-            let did = (0..PLANNED_RANKS as u32).map(|of| Did { of, work: 1 });
-            drop(placement.did(&forecast, (0, &account), false));
-            placement.shift(did);
+            let done = (0..PLANNED_RANKS as u32).map(|rank| RankWork { rank, work: 1 });
+            drop(assignment.work_done(&forecast, (0, &cost_report), false));
+            assignment.move_boundaries(done);
             shifted = shifted.min((clock() - made).as_nanos() as f64);
             planned = planned.min((made - began).as_nanos() as f64);
-            drop(placement);
+            drop(assignment);
         }
         let is_body = |task: &&Task| matches!(task.against, Against::Body(_));
         let timed = |body: bool| {
@@ -334,7 +335,7 @@ impl Profile {
             measure: measured / around.max(1) as f64,
             node: trees / f64::from(nodes.max(1)),
             gradient: gradients / work.triangles.max(1) as f64,
-            firmness: firmness / work.tiles.max(1) as f64,
+            separation: firmness / work.tiles.max(1) as f64,
             contact: sort / contacts.max(1) as f64,
             forecast: planned / step.forecast.len().max(1) as f64,
             shift: shifted / PLANNED_RANKS as f64,

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use weft_study::lead::LEAD;
 use weft_study::record::{RecordError, RecordWriter};
+use weft_study::warm_up::WARM_UP_STEPS;
 
 use super::RunError;
 use super::pace::Decision;
@@ -23,7 +23,7 @@ pub const RECORD_FILE: &str = "record.weftrec";
 
 /// Steps that are taken before the first that is in the record, if there are so many: forecasts are made anew every eight steps, of what the last
 /// ones cost.
-const WARM_UP: u64 = 16;
+const SETTLING_STEPS: u64 = 16;
 
 /// The last step whose state a recording can still go on from: so long before the first recorded step that forecasts are as good as in a run from
 /// the start. `steps`, `wanted`: as [`RunOptions`](super::RunOptions) has them.
@@ -45,7 +45,7 @@ pub fn last_restart(
 
 /// Of a record whose steps count from this one on.
 fn restart(from: u64) -> u64 {
-    from.saturating_sub(1 + LEAD + WARM_UP)
+    from.saturating_sub(1 + WARM_UP_STEPS + SETTLING_STEPS)
 }
 
 /// The steps that are recorded of a run that ends with step `last`.
@@ -101,7 +101,7 @@ impl Recorder {
     /// Whether a step is recorded for what it leaves to those that count.
     fn leads(&self, step: u64) -> bool {
         let from = self.steps.from();
-        (from.saturating_sub(LEAD)..from).contains(&step)
+        (from.saturating_sub(WARM_UP_STEPS)..from).contains(&step)
     }
 
     /// After it.
@@ -117,7 +117,7 @@ impl Recorder {
         };
         let step = profile.complete(report, simulation, clock);
         match self.leads(simulation.step()) {
-            true => self.writer.lead_step(&step),
+            true => self.writer.warm_up_step(&step),
             false => self.writer.step(&step),
         }
     }
@@ -162,7 +162,7 @@ impl Recorder {
                 "the record has steps {first} to {last} only, of {from} to {to}; for all of them {cure}"
             ));
         }
-        let lead = from.saturating_sub(LEAD).max(1);
+        let lead = from.saturating_sub(WARM_UP_STEPS).max(1);
         (self.began >= lead).then(|| {
             format!(
                 "the record lacks steps {lead} to {} of those that lead to its first, so that replays make forecasts of the very steps \

@@ -9,12 +9,16 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_balance::assignment::Placement;
-use weft_balance::forecast::{Against, Spent, Told, work};
+use weft_balance::assignment::Assignment;
+use weft_balance::bound_owner::BoundOwners;
+use weft_balance::cost::{Against, PartCost, TestCost};
 use weft_balance::part::Part;
+use weft_balance::preparation::{
+    EarlyPreparation, PatchSizes, PreparedPieces, begin_cost, prepares_early,
+};
 use weft_balance::prices::{Counts, Prices, ns, worth_taking_in};
-use weft_balance::ready::{Early, Reads, Ready, Seers, begin_cost, makes_early};
 use weft_balance::separation::prices_on;
+use weft_balance::work::work;
 use weft_partition::Ownership;
 use weft_runtime::comm::{Comm, Rank};
 use weft_runtime::trace::Detail;
@@ -22,10 +26,10 @@ use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
 };
 
+use super::balancer::{Balancer, News};
 use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
 use super::geometry::{share_geometry, tiles};
-use super::placing::{News, Placing};
 use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
 use crate::team::Team;
 
@@ -80,7 +84,7 @@ impl Collide {
         }
         let found = Batch::new(found);
         let (patch, against) = against(self.run.target());
-        let spent = Spent {
+        let test = TestCost {
             patch,
             against,
             work: u32::try_from(std::mem::take(&mut self.work)).unwrap_or(u32::MAX),
@@ -88,7 +92,7 @@ impl Collide {
         let part = self.part;
         let mut left = tested.left();
         left.contacts.push(found);
-        left.spent.push(Told { spent, part });
+        left.costs.push(PartCost { test, part });
     }
 }
 
@@ -106,7 +110,7 @@ pub(super) struct Tested<'a> {
 struct Left {
     contacts: Vec<Batch>,
     /// On each target, or a part of it.
-    spent: Vec<Told>,
+    costs: Vec<PartCost>,
 }
 
 impl Tested<'_> {
@@ -119,27 +123,31 @@ impl Tested<'_> {
 struct Pricing {
     prices: Prices,
     /// What tests read of each patch.
-    reads: Vec<Reads>,
+    reads: Vec<PatchSizes>,
     /// Whether this rank is the seer of each.
     sees: Vec<bool>,
     /// What this rank has paid for of what it made ready.
-    ready: Ready,
+    ready: PreparedPieces,
 }
 
 impl Pricing {
     /// For a rank, of so many.
     fn new(
         geometry: &Geometry<'_>,
-        (seers, rank): (&Seers, usize),
+        (bound_owners, rank): (&BoundOwners, usize),
         prices: &Prices,
         ranks: usize,
     ) -> Self {
         let patches = geometry.cloth.patches().len();
         Self {
             prices: prices_on(&tiles(geometry), around(geometry), prices, ranks),
-            reads: (0..patches).map(|patch| reads(geometry, patch)).collect(),
-            sees: (0..patches).map(|patch| seers.sees(rank, patch)).collect(),
-            ready: Ready::new(patches),
+            reads: (0..patches)
+                .map(|patch| patch_sizes(geometry, patch))
+                .collect(),
+            sees: (0..patches)
+                .map(|patch| bound_owners.owns(rank, patch))
+                .collect(),
+            ready: PreparedPieces::new(patches),
         }
     }
 
@@ -292,7 +300,7 @@ fn against(target: Target) -> (u32, Against) {
 pub(super) fn detect(
     comm: &mut dyn Comm,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    (ownership, placing): (&Ownership, &mut Placing),
+    (ownership, balancer): (&Ownership, &mut Balancer),
     (options, team): (&ScopeOptions, &Team),
     (prices, contacts): (Option<&Prices>, &mut Contacts),
 ) -> Result<(ScopeReport, Duration), ScopeError> {
@@ -301,35 +309,43 @@ pub(super) fn detect(
     let find_first = || {
         first.get_or_init(|| tests_at(snapshot, own.clone(), &|| Duration::ZERO));
     };
-    let seers = Seers::new(ownership, placing.placement());
-    let (seers, me) = (&seers, comm.rank().index());
-    let mut pricing = prices.map(|prices| Pricing::new(geometry, (seers, me), prices, comm.size()));
-    let early = made_early(comm, geometry, (placing, &own, seers), pricing.as_mut());
+    let bound_owners = BoundOwners::new(ownership, balancer.assignment());
+    let (bound_owners, me) = (&bound_owners, comm.rank().index());
+    let mut pricing =
+        prices.map(|prices| Pricing::new(geometry, (bound_owners, me), prices, comm.size()));
+    let early = made_early(
+        comm,
+        geometry,
+        (balancer, &own, bound_owners),
+        pricing.as_mut(),
+    );
     let several = comm.size() > 1;
-    let news = several.then(|| placing.news(me, &options.policy)).flatten();
+    let news = several
+        .then(|| balancer.news(me, &options.policy))
+        .flatten();
     let tells = news.as_ref().map(wire::encode).transpose();
     let tells = tells.map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
-    let (told, early_time) = share_geometry(
+    let (reported, early_time) = share_geometry(
         comm,
         (snapshot, geometry),
-        seers,
+        bound_owners,
         (team, prices),
         (&tells.unwrap_or_default(), &early),
         &find_first,
     )?;
     if several {
-        placing.hear(news.as_ref(), &told, geometry)?;
+        balancer.hear(news.as_ref(), &reported, geometry)?;
         let ranks = comm.size();
         pay(comm, prices, |prices| match news {
-            Some(News::Tests(_)) => (prices.forecast, placing.known().len()),
-            Some(News::Did(_)) => (prices.shift, ranks),
+            Some(News::Costs(_)) => (prices.forecast, balancer.known().len()),
+            Some(News::Work(_)) => (prices.shift, ranks),
             None => (0.0, 0),
         });
     } else {
-        placing.note();
+        balancer.note();
     }
     let found = first.into_inner();
-    let found = tests_here(comm, snapshot, (own, found), (placing, options));
+    let found = tests_here(comm, snapshot, (own, found), (balancer, options));
     let mut beginning = found.beginning;
     if let Some(Pricing { prices, reads, .. }) = &pricing {
         comm.compute(ns(prices.target, found.targets as f64), Duration::ZERO);
@@ -349,12 +365,12 @@ pub(super) fn detect(
         post: several.then(|| Post::new(ownership, comm.rank().index())),
         left: Mutex::default(),
     };
-    let (spent, report, sorting) =
+    let (test, report, sorting) =
         make_tests(comm, tested, tasks, (options, team), (prices, contacts))?;
     // As if tests had made it ready, on as many threads as had something to make.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
     let busy = report.busy.iter().sum::<Duration>() + of_workers + beginning;
-    placing.ended(spent, busy, sorting * team.threads() as u32);
+    balancer.ended(test, busy, sorting * team.threads() as u32);
     Ok((report, early_time))
 }
 
@@ -362,12 +378,12 @@ pub(super) fn detect(
 fn made_early(
     comm: &dyn Comm,
     geometry: &Geometry<'_>,
-    (placing, own, seers): (&Placing, &Range<usize>, &Seers),
+    (balancer, own, bound_owners): (&Balancer, &Range<usize>, &BoundOwners),
     pricing: Option<&mut Pricing>,
-) -> Early {
-    let mut early = Early::default();
-    if makes_early(comm.size()) {
-        early.patches = match placing.placement() {
+) -> EarlyPreparation {
+    let mut early = EarlyPreparation::default();
+    if prepares_early(comm.size()) {
+        early.patches = match balancer.assignment() {
             Some(plan) => plan.tested_whole(comm.rank().index()),
             None if geometry.self_collision => own.clone().collect(),
             // Who knows whether any body is near.
@@ -376,9 +392,9 @@ fn made_early(
     }
     if let Some(pricing) = pricing {
         let reads = |patch: usize| &pricing.reads[patch];
-        early = Early::new(
+        early = EarlyPreparation::new(
             early.patches,
-            (seers, comm.rank().index()),
+            (bound_owners, comm.rank().index()),
             reads,
             &pricing.prices,
         );
@@ -442,13 +458,13 @@ fn tests_here(
     comm: &dyn Comm,
     snapshot: &Snapshot<'_>,
     (own, found): (Range<usize>, Option<Found>),
-    (placing, options): (&Placing, &ScopeOptions),
+    (balancer, options): (&Balancer, &ScopeOptions),
 ) -> Found {
-    match (found, placing.placement()) {
+    match (found, balancer.assignment()) {
         (Some(found), _) => found,
         (None, None) => tests_at(snapshot, own, &|| comm.now()),
         (None, Some(plan)) => {
-            let mut found = tests_placed(snapshot, plan, comm.rank().index(), &|| comm.now());
+            let mut found = tests_assigned(snapshot, plan, comm.rank().index(), &|| comm.now());
             // A worker beside the first begins with those that were forked first.
             if !options.policy.steal && options.workers == 1 {
                 plan.small_first(&mut found.runs, |(run, _)| against(run.target()));
@@ -467,7 +483,7 @@ fn make_tests(
     tasks: Vec<Collide>,
     (options, team): (&ScopeOptions, &Team),
     (prices, contacts): (Option<&Prices>, &mut Contacts),
-) -> Result<(Vec<Told>, ScopeReport, Duration), ScopeError> {
+) -> Result<(Vec<PartCost>, ScopeReport, Duration), ScopeError> {
     let registry = Registry::new().with::<Collide>();
     let alone = team.threads() == 1;
     let (mut waiting, mut sorting): (Vec<Batch>, _) = (Vec::new(), Duration::ZERO);
@@ -502,7 +518,7 @@ fn make_tests(
     })?;
     take_in(comm, std::mem::take(&mut report.letters), true)?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
-    Ok((left.spent, report, sorting))
+    Ok((left.costs, report, sorting))
 }
 
 /// On a modelled machine, lets the time go by in which so much is done at such a price.
@@ -540,16 +556,16 @@ fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>, clock: &dyn Fn() -> 
 }
 
 /// The tests that a plan gives a rank, with what it does of each.
-fn tests_placed(
+fn tests_assigned(
     snapshot: &Snapshot<'_>,
-    plan: &Placement,
+    plan: &Assignment,
     me: usize,
     clock: &dyn Fn() -> Duration,
 ) -> Found {
-    let known = plan.known(me).map(|spent| match spent.against {
-        Against::Itself => Target::Patch(spent.patch),
-        Against::Patch(other) => Target::Patches(spent.patch, other),
-        Against::Body(body) => Target::PatchBody(spent.patch, body),
+    let known = plan.known_tests(me).map(|test| match test.against {
+        Against::Itself => Target::Patch(test.patch),
+        Against::Patch(other) => Target::Patches(test.patch, other),
+        Against::Body(body) => Target::PatchBody(test.patch, body),
     });
     // Nobody has made these before.
     let mut news = snapshot.targets_at(plan.patches(me), Ownership::patch_of_pair);
@@ -576,9 +592,9 @@ fn around(geometry: &Geometry<'_>) -> u64 {
 }
 
 /// What tests read of a patch.
-pub(crate) fn reads(geometry: &Geometry<'_>, patch: usize) -> Reads {
+pub(crate) fn patch_sizes(geometry: &Geometry<'_>, patch: usize) -> PatchSizes {
     let pieces = pieces(geometry.cloth, patch);
-    Reads {
+    PatchSizes {
         around: geometry.cloth.patch_vertices()[patch].len() as u32,
         nodes: geometry.cloth.patches()[patch].len() as u32,
         pieces: pieces.nodes,

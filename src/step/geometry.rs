@@ -1,6 +1,6 @@
 //! The geometry that tests of all ranks read, made in parts and shared.
 //!
-//! Every rank gets the volumes around all patches, and the firmness of all tiles. It makes those of the patches that it [sees](Seers), and of an
+//! Every rank gets the volumes around all patches, and the firmness of all tiles. It makes those of the patches that it [sees](BoundOwners), and of an
 //! even share of the tiles, with all its threads; bits do not depend on who makes what.
 
 use std::collections::BTreeMap;
@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use weft_balance::bound_owner::BoundOwners;
+use weft_balance::preparation::EarlyPreparation;
 use weft_balance::prices::{Prices, ns};
-use weft_balance::ready::{Early, Seers};
-use weft_balance::separation::{FirmnessWork, Tile, cells_sent, firmness_shares};
+use weft_balance::separation::{SeparationWork, Tile, cells_sent, separation_shares};
 use weft_runtime::ScopeError;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
 
@@ -50,25 +51,25 @@ type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 ///
 /// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
 /// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
-/// ([`weft_balance::separation::FIRMNESS_SHARED_UP_TO`]).
+/// ([`weft_balance::separation::SEPARATION_SHARED_UP_TO`]).
 pub(super) fn share_geometry(
     comm: &mut dyn Comm,
     (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    seers: &Seers,
+    bound_owners: &BoundOwners,
     (team, prices): (&Team, Option<&Prices>),
-    (told, early): (&[u8], &Early),
+    (told, early): (&[u8], &EarlyPreparation),
     first: &(dyn Fn() + Sync),
 ) -> Result<(Vec<Vec<u8>>, Duration), ScopeError> {
     let me = comm.rank().index();
-    let seen = seers.patches(me);
+    let seen = bound_owners.patches(me);
     let tiles = used_tiles(geometry);
     let triangles: Vec<u32> = tiles.iter().map(|tile| tile.triangles).collect();
-    let shares = firmness_shares(&triangles, comm.size());
+    let shares = separation_shares(&triangles, comm.size());
     let share = shares[me].clone();
     let costs = prices.map_or([0; 3], |prices| {
         let around = (seen.iter()).map(|&patch| geometry.cloth.patch_vertices()[patch].len());
         let around: usize = around.sum();
-        let work = FirmnessWork::of(&triangles[share.clone()]);
+        let work = SeparationWork::of(&triangles[share.clone()]);
         let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
         [gradients, ns(prices.vertex, around as f64), firmness]
     });
@@ -158,7 +159,7 @@ pub(super) fn share_geometry(
     early.make(comm, usize::MAX);
     let mut told_by_all = Vec::new();
     for (rank, bytes) in comm.finish_allgather(bytes)?.iter().enumerate() {
-        let theirs = seers.patches(rank);
+        let theirs = bound_owners.patches(rank);
         let malformed = |what: String| CommError::Malformed {
             from: Rank(rank as u32),
             what,
@@ -198,7 +199,7 @@ struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    fn new(early: &'a Early, snapshot: &'a Snapshot<'a>, team: &'a Team) -> Self {
+    fn new(early: &'a EarlyPreparation, snapshot: &'a Snapshot<'a>, team: &'a Team) -> Self {
         Self {
             patches: &early.patches,
             costs: &early.costs,

@@ -26,6 +26,7 @@
 
 mod around;
 mod assembly;
+mod balancer;
 mod bending;
 pub mod body_response;
 mod caution;
@@ -50,7 +51,6 @@ mod part;
 mod pins;
 #[cfg(test)]
 mod pins_tests;
-mod placing;
 mod probe;
 mod report;
 mod row;
@@ -68,7 +68,7 @@ mod triangles;
 mod world;
 
 pub use assembly::Strains;
-pub(crate) use detect::reads;
+pub(crate) use detect::patch_sizes;
 pub use error::{GaveUp, Named, StepError};
 pub(crate) use geometry::tiles;
 pub(crate) use letter::BYTES as CONTACT_BYTES;

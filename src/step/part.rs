@@ -142,7 +142,7 @@ impl<'w> Simulation<'w> {
         let (scope, early) = detect(
             comm,
             (&snapshot, &geometry),
-            (&self.ownership, &mut self.placing),
+            (&self.ownership, &mut self.balancer),
             (&self.options, self.cg.shares().team()),
             (self.prices.as_ref(), &mut contacts),
         )

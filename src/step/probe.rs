@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use weft_balance::forecast::Spent;
+use weft_balance::cost::TestCost;
 
 use super::contacts::Batch;
 use super::simulation::Simulation;
@@ -46,17 +46,17 @@ impl<'w> Simulation<'w> {
 
     /// Makes a forecast of what the last step's tests cost, when ranks would make one.
     pub(crate) fn note_costs(&mut self) {
-        self.placing.note();
+        self.balancer.note();
     }
 
     /// What the tests of the next step are forecast to cost.
-    pub(crate) fn known_costs(&self) -> &[Spent] {
-        self.placing.known()
+    pub(crate) fn known_costs(&self) -> &[TestCost] {
+        self.balancer.known()
     }
 
     /// Whether ranks make a new assignment before the next step.
     pub(crate) fn assigns_next(&self) -> bool {
-        self.placing.is_due()
+        self.balancer.is_due()
     }
 
     /// Hands out contacts and puts them in order as a step does, and forgets them again.

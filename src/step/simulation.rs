@@ -12,6 +12,7 @@ use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Comm, Tag};
 
 use super::assembly::{Assembly, Strains};
+use super::balancer::Balancer;
 use super::body_response::{BodyResponse, VertexState};
 use super::contacts::Contacts;
 use super::corrections::{self, Corrections};
@@ -20,7 +21,6 @@ use super::error::{Named, StepError};
 use super::geometry;
 use super::motion::{self, Motion};
 use super::pins::Hold;
-use super::placing::Placing;
 use super::report::StepReport;
 use super::row_exchange;
 use super::share::Ahead;
@@ -88,7 +88,7 @@ pub struct Simulation<'w> {
     /// Around all positions, if it is known.
     pub(super) extent: Option<Extent>,
     pub(super) volumes: Volumes,
-    pub(super) placing: Placing,
+    pub(super) balancer: Balancer,
     /// Empty between parts.
     pub(super) contacts: Contacts,
     /// Owned vertices and halo.
@@ -199,7 +199,7 @@ impl<'w> Simulation<'w> {
             moved: Vec::new(),
             extent: None,
             volumes: Volumes::default(),
-            placing: Placing::default(),
+            balancer: Balancer::default(),
             contacts: Contacts::default(),
             x,
             v,

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use weft_study::mixture::Mixture;
 use weft_study::plan::{Plan, Point};
+use weft_study::policy_specification::PolicySpecification;
 use weft_study::sweep::{Measured, Source, SweepError};
 use weftwork::output::RunRecord;
 
@@ -63,10 +63,10 @@ impl Source for Real {
             .arg("run")
             .arg(&self.scene)
             .arg("--quiet");
-        let mixture = Mixture::parse(&point.policy)?;
+        let policy_specification = PolicySpecification::parse(&point.policy)?;
         command.arg("--out").arg(&out);
-        command.args(["--policy", mixture.name]);
-        for (key, value) in mixture.changes {
+        command.args(["--policy", policy_specification.name]);
+        for (key, value) in policy_specification.changes {
             command.args(["--set", &format!("balance.{key}={value}")]);
         }
         command.args(["--seed", &point.repeat.to_string()]);

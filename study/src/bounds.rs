@@ -1,10 +1,10 @@
 //! What no schedule can beat: the work shared evenly, the longest piece, the messages that follow each other.
 
-use weft_balance::forecast::Against;
+use weft_balance::cost::Against;
 use weft_balance::part::Part;
+use weft_balance::preparation::begin_cost;
 use weft_balance::prices::{Counts, Prices, TestPrices};
-use weft_balance::ready::begin_cost;
-use weft_balance::separation::{FIRMNESS_SHARED_UP_TO, FirmnessWork, prices_on};
+use weft_balance::separation::{SEPARATION_SHARED_UP_TO, SeparationWork, prices_on};
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
@@ -12,7 +12,7 @@ use weft_runtime::scheduler::messages_to_end;
 
 use crate::layout::Layout;
 use crate::record::{Header, Step, Task};
-use crate::replay::{Left, placement};
+use crate::replay::{Left, assignment};
 use crate::shape::Kind;
 
 /// Least times of the collision phase of a step, in ns.
@@ -42,7 +42,7 @@ fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f
     for visit in task.tree.visits() {
         visit.add_to(&mut counts);
     }
-    let of = |(patch, pieces): (usize, u64)| header.patches[patch].reads.least(pieces, prices);
+    let of = |(patch, pieces): (usize, u64)| header.patches[patch].sizes.least(pieces, prices);
     let tests = prices_of(task, prices).of(&counts);
     (tests, task.reads(header).map(of).sum())
 }
@@ -99,22 +99,22 @@ pub fn bounds(
     }
     let ready = header.patches.iter().zip(used);
     let ready: f64 = ready
-        .filter_map(|(patch, used)| Some(patch.reads.least(used?, prices)))
+        .filter_map(|(patch, used)| Some(patch.sizes.least(used?, prices)))
         .sum();
     let targets: u64 = layout.ranks.iter().map(|share| share.targets).sum();
     let missed = step.missed.iter().map(|&(p, q)| (p as usize, q as usize));
     let pairs = step.tasks.iter().filter_map(Task::pair).chain(missed);
-    let pairs = begin_cost(pairs, |patch| &header.patches[patch].reads, prices) as f64;
+    let pairs = begin_cost(pairs, |patch| &header.patches[patch].sizes, prices) as f64;
     let begin = prices.vertex * header.around() as f64 + prices.target * targets as f64 + pairs;
     // Where it is not shared, it is in what makes patches ready.
-    let firmness = if ranks > FIRMNESS_SHARED_UP_TO {
+    let firmness = if ranks > SEPARATION_SHARED_UP_TO {
         0.0
     } else {
-        FirmnessWork::of_all(&header.tiles).cost(prices)
+        SeparationWork::of_all(&header.tiles).cost(prices)
     };
     let work = (tests + ready + begin + firmness) / ranks as f64;
-    let forks = match placement(header, layout, step, (policy, left)) {
-        Some((placement, _)) => layout.placed(step, &placement),
+    let forks = match assignment(header, layout, step, (policy, left)) {
+        Some((assignment, _)) => layout.assigned(step, &assignment),
         None => layout.forks(step),
     };
     let longest = if !policy.steal {

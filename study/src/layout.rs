@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use thiserror::Error;
-use weft_balance::assignment::Placement;
-use weft_balance::forecast::Against;
+use weft_balance::assignment::Assignment;
+use weft_balance::cost::Against;
 use weft_balance::part::Part;
-use weft_balance::separation::{FirmnessWork, cells_sent, firmness_shares};
+use weft_balance::separation::{SeparationWork, cells_sent, separation_shares};
 use weft_partition::{Ownership, PatchTree, TreeSum};
 
 use crate::record::{Border, Column, Header, Step, Task};
@@ -15,7 +15,7 @@ use crate::record::{Border, Column, Header, Step, Task};
 /// Bytes of the volumes around a patch.
 pub(crate) const ROOT_BYTES: u64 = 80;
 /// Bytes of the firmness of a tile.
-const FIRMNESS_BYTES: u64 = 85;
+const SEPARATION_BYTES: u64 = 85;
 /// Bytes of the cells beside a tile that its firmness needs: 13 numbers for each of those along a side, on four levels, or in a corner.
 const BESIDE_BYTES: [u64; 3] = [15 * 52, 15 * 52, 4 * 52];
 /// A header's patches on a number of ranks.
@@ -47,9 +47,9 @@ pub struct RankShare {
     /// The share of a solve with the coarse matrix that it does.
     pub coarse: f64,
     /// Bytes of the firmness that it makes for all.
-    pub firmness_bytes: u64,
+    pub separation_bytes: u64,
     /// The firmness that it makes for all.
-    pub firmness: FirmnessWork,
+    pub separation: SeparationWork,
 }
 
 /// The share of a solve with the coarse matrix that a rank does: all of the way forth, and of the way back what leads to
@@ -140,7 +140,7 @@ impl Layout {
         };
         let targets_of_patch = pairs + u64::from(header.bodies);
         let triangles: Vec<u32> = header.tiles.iter().map(|tile| tile.triangles).collect();
-        let made = firmness_shares(&triangles, ranks);
+        let made = separation_shares(&triangles, ranks);
         let shares = (0..ranks).map(|rank| {
             let own = &header.patches[ownership.patches(rank)];
             let count = own.len() as u64;
@@ -151,8 +151,8 @@ impl Layout {
                 partials: sums.subtrees(rank).len() as u64,
                 aggregates: u64::from(header.aggregates) * count / patches,
                 coarse: coarse_share(&header.coarse, &ownership.patches(rank)),
-                firmness_bytes: FIRMNESS_BYTES * made[rank].len() as u64,
-                firmness: FirmnessWork::of(&triangles[made[rank].clone()]),
+                separation_bytes: SEPARATION_BYTES * made[rank].len() as u64,
+                separation: SeparationWork::of(&triangles[made[rank].clone()]),
             }
         });
         let ranks = shares.collect();
@@ -204,11 +204,11 @@ impl Layout {
 
     /// The same if a forecast decides.
     #[must_use]
-    pub fn placed(&self, step: &Step, placement: &Placement) -> Vec<Vec<(u32, Part)>> {
+    pub fn assigned(&self, step: &Step, assignment: &Assignment) -> Vec<Vec<(u32, Part)>> {
         let mut forks = vec![Vec::new(); self.ranks.len()];
         for (number, task) in (0..).zip(&step.tasks) {
-            for rank in placement.ranks(task.patch, task.against) {
-                let part = placement.part(rank, task.patch, task.against);
+            for rank in assignment.ranks(task.patch, task.against) {
+                let part = assignment.part(rank, task.patch, task.against);
                 forks[rank].extend(part.map(|part| (number, part)));
             }
         }
@@ -217,15 +217,15 @@ impl Layout {
 
     /// The pairs of patches of which each rank finds that nothing is to be tested, though their roots meet; where a forecast decides, by that.
     #[must_use]
-    pub fn missed(&self, step: &Step, placement: Option<&Placement>) -> Vec<Vec<(usize, usize)>> {
+    pub fn missed(&self, step: &Step, assignment: Option<&Assignment>) -> Vec<Vec<(usize, usize)>> {
         let mut missed = vec![Vec::new(); self.ranks.len()];
         for &(p, q) in &step.missed {
             let pair = (p as usize, q as usize);
-            match placement {
-                Some(placement) => {
+            match assignment {
+                Some(assignment) => {
                     let against = Against::Patch(q);
-                    let does = |rank: &usize| placement.part(*rank, p, against).is_some();
-                    let ranks = placement.ranks(p, against).filter(does);
+                    let does = |rank: &usize| assignment.part(*rank, p, against).is_some();
+                    let ranks = assignment.ranks(p, against).filter(does);
                     ranks.for_each(|rank| missed[rank].push(pair));
                 }
                 None => missed[self.home_of(p, Against::Patch(q))].push(pair),

@@ -14,7 +14,7 @@
 //! | [`replay`] | a recorded step on virtual ranks |
 //! | [`lead`] | what steps before those that count leave to them |
 //! | [`bounds`] | what no schedule can beat |
-//! | [`mixture`] | policies as studies name them |
+//! | [`policy_specification`] | policies as studies name them |
 //! | [`plan`] | the points of a sweep |
 //! | [`directory`] | whose the directory of a study is |
 //! | [`sweep`] | doing them, resumably |
@@ -29,9 +29,8 @@ pub mod bounds;
 pub mod chart;
 pub mod directory;
 pub mod layout;
-pub mod lead;
-pub mod mixture;
 pub mod plan;
+pub mod policy_specification;
 pub mod record;
 pub mod replay;
 pub mod shape;
@@ -39,6 +38,7 @@ pub mod stats;
 pub mod sweep;
 pub mod synthetic;
 pub mod tables;
+pub mod warm_up;
 
 /// The phases of a step, in order.
 pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];

@@ -6,7 +6,7 @@ use weft_balance::prices::Prices;
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 
-use crate::mixture::Mixture;
+use crate::policy_specification::PolicySpecification;
 
 /// The networks that have names.
 pub const NETWORKS: [(&str, Network); 3] = [
@@ -20,7 +20,7 @@ pub const NETWORKS: [(&str, Network); 3] = [
 pub struct Plan {
     /// Numbers of ranks.
     pub ranks: Vec<usize>,
-    /// Names of policies, or [mixtures](Mixture).
+    /// Names of policies, or [policy specifications](PolicySpecification).
     pub policies: Vec<String>,
     /// Names of networks.
     pub networks: Vec<String>,
@@ -143,7 +143,7 @@ impl Plan {
         if self.ready_free {
             (prices.vertex, prices.way, prices.corner) = (0.0, 0.0, 0.0);
             (prices.measure, prices.node) = (0.0, 0.0);
-            (prices.gradient, prices.firmness) = (0.0, 0.0);
+            (prices.gradient, prices.separation) = (0.0, 0.0);
         }
         prices
     }
@@ -175,7 +175,7 @@ impl Plan {
 }
 
 impl Point {
-    /// Its name in files: letters, digits, dashes and dots; of a mixture also `+`, `=` and `_`.
+    /// Its name in files: letters, digits, dashes and dots; of a policy_specification also `+`, `=` and `_`.
     #[must_use]
     pub fn name(&self) -> String {
         let Self {
@@ -218,12 +218,12 @@ pub fn parse_ranks(text: &str) -> Result<Vec<usize>, PlanError> {
     Ok(ranks)
 }
 
-/// The policy of this name, in which [parts](Mixture) may be changed.
+/// The policy of this name, in which [parts](PolicySpecification) may be changed.
 ///
 /// # Errors
 /// There is none.
 pub fn policy(name: &str) -> Result<Policy, PlanError> {
-    Mixture::parse(name).map(|mixture| mixture.policy)
+    PolicySpecification::parse(name).map(|policy_specification| policy_specification.policy)
 }
 
 /// The network of this name.

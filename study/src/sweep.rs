@@ -19,11 +19,11 @@ use crate::PHASES;
 use crate::bounds::bounds;
 use crate::directory::{self, DirectoryError};
 use crate::layout::{Layout, LayoutError};
-use crate::lead::left_before;
 use crate::plan::{self, Plan, PlanError, Point};
 use crate::record::{Record, RecordError};
 use crate::replay::{Machine, ReplayError, replay};
 use crate::synthetic::{CopiesError, copied_header, copied_step, numbered};
+use crate::warm_up::warmed_up;
 
 /// Changes when what is in the file of a point means something else.
 const FORMAT: u32 = 2;
@@ -473,7 +473,7 @@ impl Source for Replayed {
         };
         let prices = plan.priced(&record.end().prices);
         let of = (&header, &layout);
-        let mut left = left_before(&mut record, self.copies, of, (&prices, &machine))?;
+        let mut left = warmed_up(&mut record, self.copies, of, (&prices, &machine))?;
         let mut all = Measured::default();
         let (mut least, mut heaviest, mut tests) = (Least::default(), 0.0, 0);
         let (mut balance, mut traffic) = ([0; 5], [0; 2]);

@@ -4,10 +4,11 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use weft_balance::forecast::{Against, Spent, work};
+use weft_balance::cost::{Against, TestCost};
+use weft_balance::preparation::PatchSizes;
 use weft_balance::prices::{Counts, Prices, TestPrices};
-use weft_balance::ready::Reads;
 use weft_balance::separation::Tile;
+use weft_balance::work::work;
 use weft_study::chart;
 use weft_study::directory::DirectoryError;
 use weft_study::layout::{Layout, LayoutError};
@@ -66,7 +67,7 @@ fn prices() -> Prices {
         node: 10.0,
         touched: 0.0,
         gradient: 40.0,
-        firmness: 4000.0,
+        separation: 4000.0,
         contact: 100.0,
         forecast: 20.0,
         shift: 70.0,
@@ -104,7 +105,7 @@ fn header() -> Header {
             Patch {
                 vertices: 200,
                 weight: 9000,
-                reads: Reads {
+                sizes: PatchSizes {
                     around: 230,
                     nodes: 719,
                     pieces: vec![44; 16],
@@ -145,12 +146,12 @@ fn step(number: u64) -> Step {
         });
     }
     // What the step before would have cost.
-    let spent = |task: &Task| {
+    let test = |task: &Task| {
         let mut counts = Counts::default();
         task.tree
             .visits()
             .for_each(|visit| visit.add_to(&mut counts));
-        Spent {
+        TestCost {
             patch: task.patch,
             against: task.against,
             work: work(task.against, &counts) as u32,
@@ -158,7 +159,7 @@ fn step(number: u64) -> Step {
     };
     Step {
         number,
-        forecast: tasks.iter().map(spent).collect(),
+        forecast: tasks.iter().map(test).collect(),
         plans: number == 1,
         products: 10,
         systems: 1,
@@ -491,7 +492,7 @@ fn steps_that_lead_to_others_do_not_count() {
             task.patch = patch;
         }
         lead.prices = lead.prices.slower(7.0);
-        writer.lead_step(&lead).unwrap();
+        writer.warm_up_step(&lead).unwrap();
     }
     for number in 1..=2 {
         writer
@@ -503,10 +504,10 @@ fn steps_that_lead_to_others_do_not_count() {
     }
     writer.finish().unwrap();
     let mut record = Record::open(&led).unwrap();
-    assert_eq!((record.lead(), record.steps()), (4, 2));
+    assert_eq!((record.warm_up_steps(), record.steps()), (4, 2));
     assert_eq!(
         (
-            record.lead_step(3).unwrap().number,
+            record.warm_up_step(3).unwrap().number,
             record.step(0).unwrap().number
         ),
         (6, 1)

@@ -1,68 +1,74 @@
-//! How the cuts of a plan follow what ranks have done, until there is another plan.
+//! How the boundaries of a plan follow what ranks have done, until there is another plan.
 //!
-//! Single tests become dearer or cheaper from one step to the next, and stay so. Ranks tell each other how much they did, and cuts move to where
+//! Single tests become dearer or cheaper from one step to the next, and stay so. Ranks tell each other how much they done, and boundaries move to where
 //! stretches cost the same again.
 
 use std::ops::RangeInclusive;
 
-use super::{DEAL, LEAST, LOOK, Placement, length, level, looks_of_patch};
-use crate::forecast::{Account, Did, Forecast, Readied, Told, rated};
+use super::{Assignment, DEAL, LEAST, LOOK, length, level, looks_of_patch};
+use crate::cost::{CostReport, PartCost, RankWork};
+use crate::forecast::{Forecast, rated};
+use crate::work::Preparation;
 
 /// What a unit of the line can cost.
 const PACES: RangeInclusive<f64> = 0.05..=1e4;
 
-impl Placement {
-    /// What a rank `tells` of what it did in the last step, by what the forecast that this plan is made of takes tests for. If tests are stolen,
+impl Assignment {
+    /// What a rank `tells` of what it done in the last step, by what the forecast that this plan is made of takes tests for. If tests are stolen,
     /// some of them may be others'; what a thief makes ready for these is nobody's.
     #[must_use]
-    pub fn did(
+    pub fn work_done(
         &self,
         forecast: &Forecast,
-        (rank, tells): (usize, &Account),
+        (rank, tells): (usize, &CostReport),
         steal: bool,
-    ) -> Vec<Did> {
-        let mut readied = Readied::new(&self.nodes);
-        let of = rank as u32;
-        let looks = LOOK * self.known(rank).len() as u64
+    ) -> Vec<RankWork> {
+        let mut readied = Preparation::new(&self.nodes);
+        let me = rank as u32;
+        let looks = LOOK * self.known_tests(rank).len() as u64
             + looks_of_patch(self.nodes.len()) * self.patches(rank).len() as u64;
-        let again = if self.is_inside(self.cuts[rank]) {
+        let again = if self.is_inside(self.boundaries[rank]) {
             DEAL
         } else {
             0
         };
         let work = looks + again;
-        let mut did = vec![Did { of, work }];
+        let mut done = vec![RankWork { rank: me, work }];
         let mut next = 0;
-        for told in &tells.tests {
+        for reported in &tells.tests {
             let rate;
-            (rate, next) = forecast.rate(told, next);
-            let work = u64::from(rated(&told.spent, u64::from(rate)));
-            let of = if steal { self.home(told) as u32 } else { of };
-            match did.iter_mut().find(|did| did.of == of) {
-                Some(did) => did.work += work,
-                None => did.push(Did { of, work }),
+            (rate, next) = forecast.rate(reported, next);
+            let work = u64::from(rated(&reported.test, u64::from(rate)));
+            let owner = if steal {
+                self.home(reported) as u32
+            } else {
+                me
+            };
+            match done.iter_mut().find(|done| done.rank == owner) {
+                Some(done) => done.work += work,
+                None => done.push(RankWork { rank: owner, work }),
             }
-            if of as usize == rank {
-                readied.add(&told.spent);
+            if owner as usize == rank {
+                readied.add(&reported.test);
             }
         }
-        did[0].work += readied.take();
-        did
+        done[0].work += readied.take();
+        done
     }
 
-    /// Moves the cuts to where stretches cost the same again, by what tests of each cost in the last step, of which all ranks tell what they `did`. That is
+    /// Moves the boundaries to where stretches cost the same again, by what tests of each cost in the last step, of which all ranks tell what they `done`. That is
     /// about as good as a new plan, and much cheaper: what changes from step to step are few tests, and where in a stretch these lie matters little to how long
     /// it should be; what it takes to have a patch ready is taken for spread over the line, and is seen in the next step. Some tests come and go every other step; so half of what was seen is believed.
-    pub fn shift(&mut self, did: impl IntoIterator<Item = Did>) {
+    pub fn move_boundaries(&mut self, done: impl IntoIterator<Item = RankWork>) {
         let (ranks, all) = (self.paces.len(), self.end());
         let mut costs = vec![0.0; ranks];
-        for Did { of, work } in did {
-            if let Some(cost) = costs.get_mut(of as usize) {
+        for RankWork { rank, work } in done {
+            if let Some(cost) = costs.get_mut(rank as usize) {
                 *cost += work as f64;
             }
         }
         for (rank, (pace, cost)) in self.paces.iter_mut().zip(&mut costs).enumerate() {
-            let length = (self.cuts[rank + 1].min(all) - self.cuts[rank]) as f64;
+            let length = (self.boundaries[rank + 1].min(all) - self.boundaries[rank]) as f64;
             // Where nothing was to be done, nothing is seen of how long tests take.
             if length > 0.0 {
                 let now = (*cost / length).clamp(*PACES.start(), *PACES.end());
@@ -73,10 +79,10 @@ impl Placement {
         let even = level(&self.beside, costs.iter().sum::<f64>() as u64) as f64;
         // Each goes on where the one before has left off, in which stretch of before, and after so much of what that costs.
         let (mut within, mut taken) = (0, 0.0);
-        let mut cuts = Vec::with_capacity(ranks + 1);
+        let mut boundaries = Vec::with_capacity(ranks + 1);
         let mut last = 0;
         for &beside in &self.beside[..ranks - 1] {
-            cuts.push(last);
+            boundaries.push(last);
             let mut wanted = (even - beside as f64).max(0.0);
             while within < ranks && wanted >= costs[within] - taken {
                 wanted -= costs[within] - taken;
@@ -84,26 +90,26 @@ impl Placement {
             }
             taken += wanted;
             let place = match self.paces.get(within) {
-                Some(pace) => self.cuts[within].saturating_add((taken / pace) as u64),
+                Some(pace) => self.boundaries[within].saturating_add((taken / pace) as u64),
                 None => all,
             };
-            let place = self.worth_cutting(place.min(all)).max(last);
-            // Nor between two cuts of one test.
+            let place = self.worth_dividing(place.min(all)).max(last);
+            // Nor between two boundaries of one test.
             if place - last >= LEAST || !self.is_inside(last) {
                 last = place;
             }
         }
-        cuts.extend([last, u64::MAX]);
+        boundaries.extend([last, u64::MAX]);
         // What was seen was seen of stretches as they were.
         let (mut within, mut paces) = (0, Vec::with_capacity(ranks));
-        for ends in cuts.windows(2) {
+        for ends in boundaries.windows(2) {
             let (mut at, end) = (ends[0], ends[1].min(all));
             let (mut cost, length) = (0.0, end - at);
             while at < end {
-                while self.cuts[within + 1] <= at {
+                while self.boundaries[within + 1] <= at {
                     within += 1;
                 }
-                let to = end.min(self.cuts[within + 1]);
+                let to = end.min(self.boundaries[within + 1]);
                 cost += (to - at) as f64 * self.paces[within];
                 at = to;
             }
@@ -113,15 +119,15 @@ impl Placement {
                 1.0
             });
         }
-        (self.cuts, self.paces) = (cuts, paces);
+        (self.boundaries, self.paces) = (boundaries, paces);
     }
 
     /// The rank that was given a test, or a part of one.
-    fn home(&self, told: &Told) -> usize {
-        let Told { spent, part } = told;
-        let ranks = self.ranks(spent.patch, spent.against);
+    fn home(&self, reported: &PartCost) -> usize {
+        let PartCost { test, part } = reported;
+        let ranks = self.ranks(test.patch, test.against);
         let has = |&rank: &usize| {
-            let own = self.part(rank, spent.patch, spent.against);
+            let own = self.part(rank, test.patch, test.against);
             own.zip(*part)
                 .is_some_and(|(own, part)| own.from == part.from)
         };
@@ -133,7 +139,7 @@ impl Placement {
     /// Where the line ends.
     fn end(&self) -> u64 {
         let last = self.costs.last().zip(self.begins.last());
-        last.map_or(0, |(spent, begin)| begin + length(spent))
+        last.map_or(0, |(test, begin)| begin + length(test))
     }
 
     /// Whether a place is amid a test.
@@ -142,7 +148,7 @@ impl Placement {
     }
 
     /// The nearest place that leaves no part of a test, up to where it begins or ends, that is not worth it.
-    fn worth_cutting(&self, place: u64) -> u64 {
+    fn worth_dividing(&self, place: u64) -> u64 {
         let behind = self.begins.partition_point(|&begin| begin <= place);
         let Some(test) = behind.checked_sub(1) else {
             return place;
@@ -161,43 +167,43 @@ impl Placement {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::did;
+    use super::super::tests::loads_of;
     use super::*;
-    use crate::forecast::{Against, Spent};
+    use crate::cost::{Against, TestCost};
 
     /// Each of its own.
-    fn own(did: &[u64]) -> impl Iterator<Item = Did> {
-        (0..).zip(did).map(|(of, &work)| Did { of, work })
+    fn own(done: &[u64]) -> impl Iterator<Item = RankWork> {
+        (0..).zip(done).map(|(rank, &work)| RankWork { rank, work })
     }
 
     /// What a rank tells of tests of these costs.
-    fn told(placement: &Placement, costs: &[Spent], rank: usize) -> Vec<Told> {
-        let of = |spent: &Spent| {
-            let part = placement.part(rank, spent.patch, spent.against)?;
-            let work = (f64::from(spent.work) * part.share()) as u32;
-            let spent = Spent { work, ..*spent };
-            Some(Told {
-                spent,
+    fn reported(assignment: &Assignment, costs: &[TestCost], rank: usize) -> Vec<PartCost> {
+        let part_of = |test: &TestCost| {
+            let part = assignment.part(rank, test.patch, test.against)?;
+            let work = (f64::from(test.work) * part.share()) as u32;
+            let test = TestCost { work, ..*test };
+            Some(PartCost {
+                test,
                 part: (!part.is_whole()).then_some(part),
             })
         };
-        costs.iter().filter_map(of).collect()
+        costs.iter().filter_map(part_of).collect()
     }
 
     #[test]
     fn cuts_follow_what_tests_cost_by_now() {
-        let costs = |factor: &dyn Fn(u32) -> u32| -> Vec<Spent> {
-            let spent = |patch: u32| Spent {
+        let costs = |factor: &dyn Fn(u32) -> u32| -> Vec<TestCost> {
+            let test = |patch: u32| TestCost {
                 patch,
                 against: Against::Itself,
                 work: 50_000 * factor(patch),
             };
-            (0..64).map(spent).collect()
+            (0..64).map(test).collect()
         };
         let before = [200_000, 0, 0, 0, 0, 0, 0, 0];
-        let mut placement = Forecast::of_tests(&costs(&|_| 2)).placed(&[300; 64], &before);
-        let unevenness = |placement: &Placement, now: &[Spent]| {
-            let mut loads = did(placement, now, 8);
+        let mut assignment = Forecast::from_tests(&costs(&|_| 2)).assigned(&[300; 64], &before);
+        let unevenness = |assignment: &Assignment, now: &[TestCost]| {
+            let mut loads = loads_of(assignment, now, 8);
             for (load, before) in loads.iter_mut().zip(before) {
                 *load += before;
             }
@@ -205,21 +211,21 @@ mod tests {
             most * 8.0 / loads.iter().sum::<u64>() as f64 - 1.0
         };
         let planned = costs(&|_| 2);
-        assert!(unevenness(&placement, &planned) < 0.01);
+        assert!(unevenness(&assignment, &planned) < 0.01);
         // Nothing has changed, and little moves.
-        placement.shift(own(&did(&placement, &planned, 8)));
-        assert!(unevenness(&placement, &planned) < 0.01);
+        assignment.move_boundaries(own(&loads_of(&assignment, &planned, 8)));
+        assert!(unevenness(&assignment, &planned) < 0.01);
         // A quarter of them costs half as much again, an eighth half as much.
         let now = costs(&|patch| match patch {
             0..16 => 3,
             40..48 => 1,
             _ => 2,
         });
-        let was = unevenness(&placement, &now);
+        let was = unevenness(&assignment, &now);
         assert!(was > 0.2, "{was}");
         for step in 1..=6 {
-            placement.shift(own(&did(&placement, &now, 8)));
-            let is = unevenness(&placement, &now);
+            assignment.move_boundaries(own(&loads_of(&assignment, &now, 8)));
+            let is = unevenness(&assignment, &now);
             assert!(
                 is < was * 0.6_f64.powi(step) + 0.01,
                 "{is} after {step} steps"
@@ -229,30 +235,34 @@ mod tests {
 
     #[test]
     fn what_was_stolen_counts_where_it_was_to_be_done() {
-        let costs: Vec<Spent> = (0..8)
-            .map(|patch| Spent {
+        let costs: Vec<TestCost> = (0..8)
+            .map(|patch| TestCost {
                 patch,
                 against: Against::Itself,
                 work: if patch == 3 { 900_000 } else { 100_000 },
             })
             .collect();
-        let forecast = Forecast::of_tests(&costs);
-        let placement = forecast.placed(&[10; 8], &[0; 4]);
-        // All of it is told by one, and yet each is known to have had its share.
-        let mut all = Account::default();
+        let forecast = Forecast::from_tests(&costs);
+        let assignment = forecast.assigned(&[10; 8], &[0; 4]);
+        // All of it is reported by one, and yet each is known to have had its share.
+        let mut all = CostReport::default();
         for rank in 0..4 {
-            let told = told(&placement, &costs, rank);
-            assert!(told.iter().all(|told| placement.home(told) == rank));
-            all.tests.extend(told);
+            let reported = reported(&assignment, &costs, rank);
+            assert!(
+                reported
+                    .iter()
+                    .all(|reported| assignment.home(reported) == rank)
+            );
+            all.tests.extend(reported);
         }
-        let told = placement.did(&forecast, (2, &all), true);
-        assert_eq!(told.len(), 4);
-        for Did { of, work } in told {
-            let own = did(&placement, &costs, 4)[of as usize];
+        let reported = assignment.work_done(&forecast, (2, &all), true);
+        assert_eq!(reported.len(), 4);
+        for RankWork { rank, work } in reported {
+            let own = loads_of(&assignment, &costs, 4)[rank as usize];
             // And who tells has found tests, and has dealt out again what it shares.
             assert!(
                 work.abs_diff(own) < DEAL + 1_000,
-                "rank {of}: {work}, not {own}"
+                "rank {rank}: {work}, not {own}"
             );
         }
     }
@@ -260,8 +270,8 @@ mod tests {
     /// Where tests are few, patches that somebody makes ready for them cost most.
     #[test]
     fn cuts_stay_even_where_making_ready_costs_most() {
-        let costs = |step: u32| -> Vec<Spent> {
-            let spent = |patch: u32| Spent {
+        let costs = |step: u32| -> Vec<TestCost> {
+            let test = |patch: u32| TestCost {
                 patch,
                 against: Against::Itself,
                 work: if patch < 96 {
@@ -270,38 +280,38 @@ mod tests {
                     100_000 + 3_000 * step
                 },
             };
-            (0..128).map(spent).collect()
+            (0..128).map(test).collect()
         };
-        let forecast = Forecast::of_tests(&costs(0));
-        let mut placement = forecast.placed(&[3_000; 128], &[0; 8]);
+        let forecast = Forecast::from_tests(&costs(0));
+        let mut assignment = forecast.assigned(&[3_000; 128], &[0; 8]);
         for step in 0..12 {
-            let did = |rank: usize| {
-                let mut account = Account::default();
-                account.add(told(&placement, &costs(step), rank), 0, 0);
-                placement.did(&forecast, (rank, &account), false)
+            let done = |rank: usize| {
+                let mut cost_report = CostReport::default();
+                cost_report.add(reported(&assignment, &costs(step), rank), 0, 0);
+                assignment.work_done(&forecast, (rank, &cost_report), false)
             };
-            let all: Vec<Did> = (0..8).flat_map(did).collect();
-            let most = all.iter().map(|did| did.work).max().unwrap() as f64;
-            let mean = all.iter().map(|did| did.work).sum::<u64>() as f64 / 8.0;
+            let all: Vec<RankWork> = (0..8).flat_map(done).collect();
+            let most = all.iter().map(|done| done.work).max().unwrap() as f64;
+            let mean = all.iter().map(|done| done.work).sum::<u64>() as f64 / 8.0;
             assert!(most < 1.12 * mean, "{most} of {mean} in step {step}");
-            placement.shift(all);
+            assignment.move_boundaries(all);
         }
     }
 
     #[test]
     fn no_part_between_two_cuts_is_smaller_than_is_worth_it() {
-        let spent = Spent {
+        let test = TestCost {
             patch: 0,
             against: Against::Itself,
             work: 600_000,
         };
-        let forecast = Forecast::of_tests(&[spent]);
+        let forecast = Forecast::from_tests(&[test]);
         // The third has to do nearly all that is even beside tests.
-        let mut placement = forecast.placed(&[10], &[0, 0, 0, 0, 0, 0]);
-        placement.beside[2] = 117_000;
+        let mut assignment = forecast.assigned(&[10], &[0, 0, 0, 0, 0, 0]);
+        assignment.beside[2] = 117_000;
         for _ in 0..20 {
-            placement.shift(own(&[120_000, 120_000, 1_000, 120_000, 120_000, 119_000]));
-            for ends in placement.cuts.windows(2) {
+            assignment.move_boundaries(own(&[120_000, 120_000, 1_000, 120_000, 120_000, 119_000]));
+            for ends in assignment.boundaries.windows(2) {
                 let part = ends[1].min(600_000) - ends[0];
                 assert!(part == 0 || part >= LEAST, "{part}");
             }
@@ -310,23 +320,23 @@ mod tests {
 
     #[test]
     fn moved_cuts_leave_no_part_that_is_not_worth_it() {
-        let costs: Vec<Spent> = (0..40)
-            .map(|patch| Spent {
+        let costs: Vec<TestCost> = (0..40)
+            .map(|patch| TestCost {
                 patch,
                 against: Against::Itself,
                 work: 3_000 * (patch % 7),
             })
             .collect();
-        let mut placement = Forecast::of_tests(&costs).placed(&[10; 40], &[0; 6]);
+        let mut assignment = Forecast::from_tests(&costs).assigned(&[10; 40], &[0; 6]);
         for step in 0_u64..50 {
-            let did: Vec<u64> = (0..6)
+            let done: Vec<u64> = (0..6)
                 .map(|rank| 10_000 + (step * 7 + rank * 13) % 40 * 1_000)
                 .collect();
-            placement.shift(own(&did));
-            for cut in &placement.cuts[1..6] {
-                let test = placement.begins.partition_point(|begin| begin <= cut) - 1;
-                let before = cut - placement.begins[test];
-                let after = length(&placement.costs[test]).saturating_sub(before);
+            assignment.move_boundaries(own(&done));
+            for boundary in &assignment.boundaries[1..6] {
+                let test = assignment.begins.partition_point(|begin| begin <= boundary) - 1;
+                let before = boundary - assignment.begins[test];
+                let after = length(&assignment.costs[test]).saturating_sub(before);
                 assert!(
                     before.min(after) == 0 || before.min(after) >= LEAST,
                     "{before} and {after}"

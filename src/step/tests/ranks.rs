@@ -245,7 +245,7 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 let me = comm.rank().index();
                 let mut volumes = Volumes::default();
                 let team = Team::new(options.workers).unwrap();
-                let mut placing = Placing::default();
+                let mut balancer = Balancer::default();
                 // First tests are forked by owners, then by what they have cost.
                 [(); 2].map(|()| {
                     let mut snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
@@ -253,10 +253,10 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                         snapshot = snapshot.in_pieces();
                     }
                     let both = (&snapshot, &geometry);
-                    let placing = (&ownership, &mut placing);
+                    let balancer = (&ownership, &mut balancer);
                     let (on, mut contacts) = ((&options, &team), Contacts::default());
                     let (report, _) =
-                        detect(comm, both, placing, on, (None, &mut contacts)).unwrap();
+                        detect(comm, both, balancer, on, (None, &mut contacts)).unwrap();
                     // Contacts go to all owners of their vertices; the first vertex's counts.
                     let counted = contacts
                         .all()

@@ -20,9 +20,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use weft_balance::forecast::{Against, Spent};
+use weft_balance::cost::{Against, TestCost};
+use weft_balance::preparation::PatchSizes;
 use weft_balance::prices::{Counts, Prices};
-use weft_balance::ready::Reads;
 use weft_balance::separation::Tile;
 
 pub use self::read::Record;
@@ -79,7 +79,7 @@ pub struct Patch {
     /// Work of its vertices in the solve.
     pub weight: u64,
     /// What its tests read.
-    pub reads: Reads,
+    pub sizes: PatchSizes,
 }
 
 /// A column of the factor of the coarse matrix.
@@ -126,7 +126,7 @@ pub struct Step {
     /// How far single tasks were off the prices, as a share of all time.
     pub price_error: f64,
     /// What its top-level tests could be foreseen to cost.
-    pub forecast: Vec<Spent>,
+    pub forecast: Vec<TestCost>,
     /// Whether ranks make a new plan of that before it.
     pub plans: bool,
     /// Pairs of patches whose roots meet, and of which nothing is tested: finding that takes what finding where tests begin takes.
@@ -154,7 +154,7 @@ pub struct Task {
 /// Contacts of the same patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The patches that own vertices of them, ascending; no other is told.
+    /// The patches that own vertices of them, ascending; no other is reported.
     pub patches: Vec<u32>,
     /// How many.
     pub contacts: u32,
@@ -193,7 +193,7 @@ impl Task {
         let of = match self.against {
             Against::Patch(other) => [Some((patch, met)), Some((other as usize, met_of_other))],
             Against::Itself | Against::Body(_) => {
-                [Some((patch, header.patches[patch].reads.whole())), None]
+                [Some((patch, header.patches[patch].sizes.whole())), None]
             }
         };
         of.into_iter().flatten()
@@ -225,14 +225,14 @@ impl Header {
     /// Nodes of the trees of all patches.
     #[must_use]
     pub fn nodes(&self) -> u64 {
-        let nodes = self.patches.iter().map(|p| u64::from(p.reads.nodes));
+        let nodes = self.patches.iter().map(|p| u64::from(p.sizes.nodes));
         nodes.sum()
     }
 
     /// Vertices of the triangles of all patches.
     #[must_use]
     pub fn around(&self) -> u64 {
-        let around = self.patches.iter().map(|p| u64::from(p.reads.around));
+        let around = self.patches.iter().map(|p| u64::from(p.sizes.around));
         around.sum()
     }
 
@@ -245,7 +245,7 @@ impl Header {
         if self.patches.iter().any(|patch| patch.vertices == 0) {
             return Err("a patch without vertices".to_owned());
         }
-        if !self.patches.iter().all(|patch| patch.reads.is_valid()) {
+        if !self.patches.iter().all(|patch| patch.sizes.is_valid()) {
             return Err("a patch whose tree is not made of its pieces".to_owned());
         }
         let exists = |&tile: &u32| (tile as usize) < self.tiles.len();

@@ -20,7 +20,7 @@ pub struct RecordWriter {
     /// Of the steps that count.
     prices: Vec<Prices>,
     /// How many there are that lead to them.
-    lead: u32,
+    warm_up: u32,
 }
 
 impl RecordWriter {
@@ -40,7 +40,7 @@ impl RecordWriter {
             partial,
             file,
             prices: Vec::new(),
-            lead: 0,
+            warm_up: 0,
         };
         let bytes = writer.encode(header)?;
         writer.io(|file| {
@@ -55,9 +55,9 @@ impl RecordWriter {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn lead_step(&mut self, step: &Step) -> Result<(), RecordError> {
+    pub fn warm_up_step(&mut self, step: &Step) -> Result<(), RecordError> {
         self.add(b'L', step)?;
-        self.lead += 1;
+        self.warm_up += 1;
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl RecordWriter {
     /// The file cannot be written.
     pub fn finish(mut self) -> Result<PathBuf, RecordError> {
         let end = End {
-            steps: self.lead + self.prices.len() as u32,
+            steps: self.warm_up + self.prices.len() as u32,
             prices: Prices::median(&self.prices),
         };
         let bytes = self.encode(&end)?;

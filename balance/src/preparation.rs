@@ -8,15 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use weft_partition::Ownership;
 use weft_runtime::comm::POSTED_UP_TO;
 
-use crate::assignment::Placement;
+use crate::bound_owner::BoundOwners;
 use crate::prices::{Prices, ns};
 
 /// What tests read of a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reads {
+pub struct PatchSizes {
     /// Vertices of its triangles, some of which are of other patches.
     pub around: u32,
     /// Nodes of its tree.
@@ -27,7 +26,7 @@ pub struct Reads {
     pub vertices: Vec<(u64, u32)>,
 }
 
-impl Reads {
+impl PatchSizes {
     /// All pieces, a bit for each.
     #[must_use]
     pub fn whole(&self) -> u64 {
@@ -113,7 +112,7 @@ impl Reads {
 /// each pair these say.
 pub fn begin_cost<'a>(
     pairs: impl Iterator<Item = (usize, usize)>,
-    reads: impl Fn(usize) -> &'a Reads,
+    reads: impl Fn(usize) -> &'a PatchSizes,
     prices: &Prices,
 ) -> u64 {
     let (mut patches, mut count) = (BTreeSet::new(), 0);
@@ -130,9 +129,9 @@ pub fn begin_cost<'a>(
 
 /// What a rank has made ready of all patches in a step.
 #[derive(Debug)]
-pub struct Ready(Mutex<Vec<Option<u64>>>);
+pub struct PreparedPieces(Mutex<Vec<Option<u64>>>);
 
-impl Ready {
+impl PreparedPieces {
     /// Nothing of so many.
     #[must_use]
     pub fn new(patches: usize) -> Self {
@@ -152,59 +151,9 @@ impl Ready {
     }
 }
 
-/// Who looks first where the vertices of each patch go, and makes the volume around it for all: as long as nobody knows better its owner, and
-/// with a plan of who makes which tests a rank that looks there anyway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seers {
-    /// Of each patch.
-    of: Vec<u32>,
-    /// All patches, those of the first rank first, ascending; and where those of each rank begin.
-    patches: Vec<usize>,
-    begins: Vec<usize>,
-}
-
-impl Seers {
-    /// Under a plan, if there is one.
-    #[must_use]
-    pub fn new(ownership: &Ownership, plan: Option<&Placement>) -> Self {
-        let ranks = ownership.ranks();
-        let patches = ownership.patches(ranks - 1).end;
-        let planned = |patch: usize| plan?.tests_whole_first(patch as u32);
-        let seer =
-            |patch: usize| planned(patch).unwrap_or_else(|| ownership.rank_of_patch(patch)) as u32;
-        let of: Vec<u32> = (0..patches).map(seer).collect();
-        let mut patches: Vec<usize> = (0..patches).collect();
-        patches.sort_by_key(|&patch| of[patch]);
-        let begin = |rank: usize| patches.partition_point(|&patch| (of[patch] as usize) < rank);
-        Self {
-            begins: (0..=ranks).map(begin).collect(),
-            of,
-            patches,
-        }
-    }
-
-    /// The patches of which a rank is the seer, ascending.
-    ///
-    /// # Panics
-    /// If there is no such rank.
-    #[must_use]
-    pub fn patches(&self, rank: usize) -> &[usize] {
-        &self.patches[self.begins[rank]..self.begins[rank + 1]]
-    }
-
-    /// Whether a rank is the seer of a patch.
-    ///
-    /// # Panics
-    /// If there is no such patch.
-    #[must_use]
-    pub fn sees(&self, rank: usize, patch: usize) -> bool {
-        self.of[patch] as usize == rank
-    }
-}
-
 /// What a rank makes ready before its tests, while messages are under way: patches that these look at whole.
 #[derive(Clone, Debug, Default)]
-pub struct Early {
+pub struct EarlyPreparation {
     /// The patches.
     pub patches: Vec<usize>,
     /// What each takes, in ns.
@@ -213,11 +162,11 @@ pub struct Early {
 
 /// Whether ranks make anything ready early: beyond so many ranks nothing is under way meanwhile, and all would wait for who makes most.
 #[must_use]
-pub fn makes_early(ranks: usize) -> bool {
+pub fn prepares_early(ranks: usize) -> bool {
     (2..=POSTED_UP_TO).contains(&ranks)
 }
 
-impl Early {
+impl EarlyPreparation {
     /// That of these patches by a rank.
     ///
     /// # Panics
@@ -225,13 +174,13 @@ impl Early {
     #[must_use]
     pub fn new<'a>(
         patches: Vec<usize>,
-        (seers, rank): (&Seers, usize),
-        reads: impl Fn(usize) -> &'a Reads,
+        (bound_owners, rank): (&BoundOwners, usize),
+        reads: impl Fn(usize) -> &'a PatchSizes,
         prices: &Prices,
     ) -> Self {
         let cost = patches.iter().map(|&patch| {
             let of = reads(patch);
-            let cost = of.cost((None, of.whole()), seers.sees(rank, patch), prices);
+            let cost = of.cost((None, of.whole()), bound_owners.owns(rank, patch), prices);
             ns(1.0, cost)
         });
         Self {
@@ -251,8 +200,12 @@ impl Early {
     /// # Panics
     /// If there is no such patch.
     #[must_use]
-    pub fn ready<'a>(&self, patches: usize, reads: impl Fn(usize) -> &'a Reads) -> Ready {
-        let ready = Ready::new(patches);
+    pub fn ready<'a>(
+        &self,
+        patches: usize,
+        reads: impl Fn(usize) -> &'a PatchSizes,
+    ) -> PreparedPieces {
+        let ready = PreparedPieces::new(patches);
         for &patch in &self.patches {
             ready.open(patch, reads(patch).whole());
         }
@@ -262,15 +215,13 @@ impl Early {
 
 #[cfg(test)]
 mod tests {
-    use weft_partition::PatchTree;
-
     use super::*;
-    use crate::forecast::{Against, Forecast, Spent};
+    use crate::bound_owner::tests::four_patches;
 
     /// Of four pieces of seven nodes, and of 100 vertices: 60 of one piece each, 40 of two.
-    fn four_pieces(around: u32) -> Reads {
+    fn four_pieces(around: u32) -> PatchSizes {
         let of = |pieces, share: u32| (pieces, around * share / 100);
-        Reads {
+        PatchSizes {
             around,
             nodes: 31,
             pieces: vec![7; 4],
@@ -295,7 +246,7 @@ mod tests {
             node: 1.0,
             ..Prices::default()
         };
-        let ready = Ready::new(2);
+        let ready = PreparedPieces::new(2);
         let open = |pieces, sees| reads.cost(ready.open(1, pieces), sees, &prices);
         assert_eq!(open(0b0101, false), 70.0 * 1.001e6 + 14.0);
         assert_eq!(open(0b0100, true), 0.0);
@@ -317,7 +268,7 @@ mod tests {
             touched: 1.0,
             ..Prices::default()
         };
-        let ready = Ready::new(1);
+        let ready = PreparedPieces::new(1);
         let costs = [0b0001, 0b0011, 0b1111]
             .map(|pieces| reads.cost(ready.open(0, pieces), false, &prices));
         assert_eq!(costs, [100.0, 0.0, 0.0]);
@@ -328,13 +279,13 @@ mod tests {
     fn pieces_and_their_vertices_are_parts_of_a_patch() {
         let reads = four_pieces(100);
         assert!(reads.is_valid());
-        assert_eq!(Reads::default().whole(), 0);
-        let most = Reads {
+        assert_eq!(PatchSizes::default().whole(), 0);
+        let most = PatchSizes {
             pieces: vec![0; 64],
             ..reads.clone()
         };
         assert_eq!(most.whole(), u64::MAX);
-        let bad: [fn(&mut Reads); 4] = [
+        let bad: [fn(&mut PatchSizes); 4] = [
             |reads| reads.pieces[2] = 20,
             |reads| reads.pieces = vec![0; 65],
             |reads| reads.vertices.push((0b1_0001, 0)),
@@ -364,44 +315,6 @@ mod tests {
         assert_eq!(cost(&[(0, 2), (1, 2)]), 2000 + 12 + 28 + 140);
     }
 
-    /// Four patches of one vertex each, two of each of two ranks.
-    fn four_patches() -> Ownership {
-        let tree = PatchTree::from_numbering((0..4).collect(), &[1; 4], vec![1; 4]).unwrap();
-        let ownership = Ownership::new(&tree, 2).unwrap();
-        assert_eq!(ownership.patches(0), 0..2);
-        ownership
-    }
-
-    #[test]
-    fn a_patch_is_seen_by_one_rank_that_tests_it_whole_or_by_its_owner() {
-        let ownership = four_patches();
-        let seen = |plan: Option<&Placement>| {
-            let seers = Seers::new(&ownership, plan);
-            for patch in 0..4 {
-                let by = [0, 1].map(|rank| seers.sees(rank, patch));
-                assert_eq!(by, [0, 1].map(|rank| seers.patches(rank).contains(&patch)));
-                assert!(by[0] != by[1]);
-            }
-            [0, 1].map(|rank| seers.patches(rank).to_vec())
-        };
-        assert_eq!(seen(None), [vec![0, 1], vec![2, 3]]);
-        let tests = [
-            (0, Against::Itself, 100_000),
-            (1, Against::Patch(2), 10_000),
-            (1, Against::Body(0), 90_000),
-        ];
-        let tests = tests.map(|(patch, against, work)| Spent {
-            patch,
-            against,
-            work,
-        });
-        // Of the last two nobody knows what reads all of them.
-        let plan = Forecast::of_tests(&tests).placed(&[0; 4], &[0; 2]);
-        assert_eq!(plan.tests_whole_first(1), Some(1));
-        assert_eq!(plan.tests_whole_first(2), None);
-        assert_eq!(seen(Some(&plan)), [vec![0], vec![1, 2, 3]]);
-    }
-
     /// What was made early is not paid for again.
     #[test]
     fn what_was_made_early_is_there() {
@@ -413,8 +326,8 @@ mod tests {
             ..Prices::default()
         };
         let reads = |patch: usize| &all[patch];
-        let seers = Seers::new(&four_patches(), None);
-        let early = Early::new(vec![0, 2], (&seers, 0), reads, &prices);
+        let bound_owners = BoundOwners::new(&four_patches(), None);
+        let early = EarlyPreparation::new(vec![0, 2], (&bound_owners, 0), reads, &prices);
         // The second is another rank's: this one has not seen where its vertices go.
         assert_eq!(early.costs, [10_000 + 31, 33_000 + 31]);
         let ready = early.ready(3, reads);

@@ -14,14 +14,14 @@ use crate::synthetic::copied_step;
 
 /// Steps that lead to the first that counts, if there are so many before it: ranks plan every eight steps, and the second plan is made of
 /// what the first one led to.
-pub const LEAD: u64 = 16;
+pub const WARM_UP_STEPS: u64 = 16;
 
 /// What the steps that lead to the first one that counts leave to it; of so many copies of the record, or one of a program that recorded
 /// none, what many plans for that step itself do.
 ///
 /// # Errors
 /// A damaged record, or an error in the runtime.
-pub fn left_before(
+pub fn warmed_up(
     record: &mut Record,
     copies: u32,
     (header, layout): (&Header, &Layout),
@@ -29,14 +29,14 @@ pub fn left_before(
 ) -> Result<Left, SweepError> {
     // Without forecasts a step leaves only who is late.
     let learns = machine.policy.forecast && layout.ranks.len() > 1 && copies == 1;
-    if !learns || record.lead() == 0 {
+    if !learns || record.warm_up_steps() == 0 {
         let first = copied_step(record, 0, copies)?;
         return Ok(Left::before(header, layout, &first, prices, machine)?);
     }
-    let first = record.lead_step(0)?;
+    let first = record.warm_up_step(0)?;
     let mut left = Left::before(header, layout, &first, prices, machine)?;
-    for index in 0..record.lead() {
-        let step = record.lead_step(index)?;
+    for index in 0..record.warm_up_steps() {
+        let step = record.warm_up_step(index)?;
         left = replay(header, layout, &step, prices, machine, &left)?
             .0
             .left;

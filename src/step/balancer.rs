@@ -7,8 +7,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_balance::assignment::Placement;
-use weft_balance::forecast::{self, Account, Against, Did, Forecast, Spent, Told};
+use weft_balance::assignment::Assignment;
+use weft_balance::cost::{Against, CostReport, PartCost, RankWork, TestCost};
+use weft_balance::forecast::Forecast;
+use weft_balance::work::separation_work;
 use weft_runtime::comm::{CommError, Rank};
 use weft_runtime::{Policy, wire};
 
@@ -23,34 +25,34 @@ const STEPS: u32 = 8;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum News {
     /// What its tests cost it, of which all make another plan.
-    Tests(Account),
-    /// What it did in the last step, of its own tests and of those that it stole, by which all move the cuts of the plan that holds.
-    Did(Vec<Did>),
+    Costs(CostReport),
+    /// What it done in the last step, of its own tests and of those that it stole, by which all move the cuts of the plan that holds.
+    Work(Vec<RankWork>),
 }
 
 /// What a rank knows of where tests are to be forked.
 #[derive(Debug, Default)]
-pub(super) struct Placing {
-    account: Account,
+pub(super) struct Balancer {
+    cost_report: CostReport,
     /// What the plan is made of.
     forecast: Forecast,
-    plan: Option<Placement>,
+    plan: Option<Assignment>,
     /// How often it was used.
     age: u32,
 }
 
-impl Placing {
+impl Balancer {
     /// What this rank is to tell before the next collision detection, if anything.
     pub(super) fn news(&self, me: usize, policy: &Policy) -> Option<News> {
         if !policy.forecast {
             return None;
         }
         if self.is_due() {
-            return Some(News::Tests(self.account.clone()));
+            return Some(News::Costs(self.cost_report.clone()));
         }
         let plan = self.plan.as_ref()?;
-        let did = plan.did(&self.forecast, (me, &self.account), policy.steal);
-        Some(News::Did(did))
+        let done = plan.work_done(&self.forecast, (me, &self.cost_report), policy.steal);
+        Some(News::Work(done))
     }
 
     /// Whether the next plan is made before the next collision detection.
@@ -58,7 +60,7 @@ impl Placing {
         self.age == 0
     }
 
-    /// Takes what all ranks have told, which is news of the same kind as that of this one, or nothing: makes a plan of it, or moves the cuts of the one that holds.
+    /// Takes what all ranks have reported, which is news of the same kind as that of this one, or nothing: makes a plan of it, or moves the cuts of the one that holds.
     /// Nobody knows anything before the first step, and tests are forked by owners.
     ///
     /// # Errors
@@ -66,7 +68,7 @@ impl Placing {
     pub(super) fn hear(
         &mut self,
         news: Option<&News>,
-        told: &[Vec<u8>],
+        reported: &[Vec<u8>],
         geometry: &Geometry<'_>,
     ) -> Result<(), CommError> {
         let malformed = |rank: usize, what: String| CommError::Malformed {
@@ -75,66 +77,67 @@ impl Placing {
         };
         let other = |rank| malformed(rank, "other news of tests than is due".to_owned());
         let Some(news) = news else {
-            let from = told.iter().position(|bytes| !bytes.is_empty());
+            let from = reported.iter().position(|bytes| !bytes.is_empty());
             return from.map_or(Ok(()), |rank| Err(other(rank)));
         };
-        let (mut accounts, mut did) = (Vec::new(), Vec::new());
-        for (rank, bytes) in told.iter().enumerate() {
+        let (mut cost_reports, mut done) = (Vec::new(), Vec::new());
+        for (rank, bytes) in reported.iter().enumerate() {
             let theirs = wire::decode(bytes).map_err(|what| malformed(rank, what))?;
             match (news, theirs) {
-                (News::Tests(_), News::Tests(account)) => {
-                    if !(account.tests.iter()).all(|told| exists(&told.spent, geometry)) {
+                (News::Costs(_), News::Costs(cost_report)) => {
+                    if !(cost_report.tests.iter()).all(|reported| exists(&reported.test, geometry))
+                    {
                         let what = "costs of tests that do not exist".to_owned();
                         return Err(malformed(rank, what));
                     }
-                    accounts.push(account);
+                    cost_reports.push(cost_report);
                 }
-                (News::Did(_), News::Did(theirs)) => did.extend(theirs),
+                (News::Work(_), News::Work(theirs)) => done.extend(theirs),
                 _ => return Err(other(rank)),
             }
         }
         match (news, &mut self.plan) {
-            (News::Tests(_), _) => self.plan(&accounts, geometry),
-            (News::Did(_), Some(plan)) => plan.shift(did),
-            (News::Did(_), None) => {}
+            (News::Costs(_), _) => self.plan(&cost_reports, geometry),
+            (News::Work(_), Some(plan)) => plan.move_boundaries(done),
+            (News::Work(_), None) => {}
         }
         Ok(())
     }
 
-    fn plan(&mut self, told: &[Account], geometry: &Geometry<'_>) {
+    fn plan(&mut self, reported: &[CostReport], geometry: &Geometry<'_>) {
         let patches = geometry.cloth.patches().iter();
         let nodes: Vec<u32> = patches.map(|tree| tree.len() as u32).collect();
         let triangles: Vec<u32> = tiles(geometry).iter().map(|tile| tile.triangles).collect();
-        let before = forecast::before(&triangles, told.len());
-        self.forecast = Forecast::new(told, &self.forecast, &nodes);
-        let helps = told.len() > 1 && !self.forecast.is_empty();
-        self.plan = helps.then(|| self.forecast.placed(&nodes, &before));
-        self.account.restart();
+        let before = separation_work(&triangles, reported.len());
+        self.forecast = Forecast::new(reported, &self.forecast, &nodes);
+        let helps = reported.len() > 1 && !self.forecast.is_empty();
+        self.plan = helps.then(|| self.forecast.assigned(&nodes, &before));
+        self.cost_report.restart();
     }
 
     /// On one rank, which needs no plan: notes what one could be made of, for records.
     pub(super) fn note(&mut self) {
         if self.is_due() {
-            let tests = self.account.tests.iter().map(|told| told.spent);
-            self.forecast = Forecast::of_tests(&tests.collect::<Vec<_>>());
-            self.account.restart();
+            let tests = self.cost_report.tests.iter().map(|reported| reported.test);
+            self.forecast = Forecast::from_tests(&tests.collect::<Vec<_>>());
+            self.cost_report.restart();
         }
     }
 
     /// The plan that holds.
-    pub(super) fn placement(&self) -> Option<&Placement> {
+    pub(super) fn assignment(&self) -> Option<&Assignment> {
         self.plan.as_ref()
     }
 
     /// What it is made of.
-    pub(super) fn known(&self) -> &[Spent] {
+    pub(super) fn known(&self) -> &[TestCost] {
         self.forecast.costs()
     }
 
     /// A collision detection has ended in which this rank made these tests, and was busy with them, and with putting contacts in order, for so long.
-    pub(super) fn ended(&mut self, tests: Vec<Told>, busy: Duration, sorting: Duration) {
+    pub(super) fn ended(&mut self, tests: Vec<PartCost>, busy: Duration, sorting: Duration) {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.account.add(tests, ns(busy), ns(sorting));
+        self.cost_report.add(tests, ns(busy), ns(sorting));
         // After the first one something is known.
         self.age = if self.forecast.is_empty() {
             0
@@ -144,14 +147,14 @@ impl Placing {
     }
 }
 
-/// Whether what costs were told of exists.
-fn exists(spent: &Spent, geometry: &Geometry<'_>) -> bool {
+/// Whether what costs were reported of exists.
+fn exists(test: &TestCost, geometry: &Geometry<'_>) -> bool {
     let patches = geometry.cloth.patches().len();
     let is_patch = |patch: u32| (patch as usize) < patches;
-    is_patch(spent.patch)
-        && match spent.against {
+    is_patch(test.patch)
+        && match test.against {
             Against::Itself => true,
-            Against::Patch(other) => is_patch(other) && other > spent.patch,
+            Against::Patch(other) => is_patch(other) && other > test.patch,
             Against::Body(body) => (body as usize) < geometry.bodies.len(),
         }
 }

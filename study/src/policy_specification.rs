@@ -1,7 +1,7 @@
 //! Policies as studies name them: by a name, or a name with parts changed, as in `every-other+steal=false`.
 //!
 //! A run may have a policy that has no name, and a study that is to be held against it needs that policy too. Keys and values are
-//! those of the table `balance` of a scene, so that each point can be run as well: [`Mixture::changes`].
+//! those of the table `balance` of a scene, so that each point can be run as well: [`PolicySpecification::changes`].
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::plan::{PlanError, unknown};
 
 /// A policy, and how it is called.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mixture<'a> {
+pub struct PolicySpecification<'a> {
     /// The name that it begins with, one of [`POLICIES`].
     pub name: &'a str,
     /// Keys of a scene's `balance` that change parts of it, with their values.
@@ -21,8 +21,8 @@ pub struct Mixture<'a> {
     pub policy: Policy,
 }
 
-impl<'a> Mixture<'a> {
-    /// Reads `NAME`, or `NAME+KEY=VALUE+KEY=VALUE`.
+impl<'a> PolicySpecification<'a> {
+    /// PatchSizes `NAME`, or `NAME+KEY=VALUE+KEY=VALUE`.
     ///
     /// # Errors
     /// Names that nothing has, and values that a key cannot have, with what is right.
@@ -31,17 +31,17 @@ impl<'a> Mixture<'a> {
         let name = parts.next().unwrap_or_default();
         let names = POLICIES.iter().map(|(name, _, _)| *name);
         let policy = Policy::by_name(name).ok_or_else(|| unknown("policy", name, names))?;
-        let mut mixture = Self {
+        let mut policy_specification = Self {
             name,
             changes: Vec::new(),
             policy,
         };
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            change(&mut mixture.policy, key, value)?;
-            mixture.changes.push((key, value));
+            change(&mut policy_specification.policy, key, value)?;
+            policy_specification.changes.push((key, value));
         }
-        Ok(mixture)
+        Ok(policy_specification)
     }
 }
 
@@ -113,10 +113,10 @@ mod tests {
     #[test]
     fn a_name_alone_is_that_policy_and_parts_can_be_changed() {
         for &(name, policy, _) in POLICIES {
-            assert_eq!(Mixture::parse(name).unwrap().policy, policy);
+            assert_eq!(PolicySpecification::parse(name).unwrap().policy, policy);
         }
         let text = "static+steal=true+split=half+victims=last+split_interval=10ms+low_water=3+split_on_request=true+steal_timeout=2us+forecast=true";
-        let mixture = Mixture::parse(text).unwrap();
+        let policy_specification = PolicySpecification::parse(text).unwrap();
         let all = Policy {
             steal: true,
             split: Split::HALF,
@@ -127,8 +127,15 @@ mod tests {
             steal_timeout: Duration::from_micros(2),
             forecast: true,
         };
-        assert_eq!((mixture.name, mixture.policy), ("static", all));
-        let keys: Vec<&str> = mixture.changes.iter().map(|(key, _)| *key).collect();
+        assert_eq!(
+            (policy_specification.name, policy_specification.policy),
+            ("static", all)
+        );
+        let keys: Vec<&str> = policy_specification
+            .changes
+            .iter()
+            .map(|(key, _)| *key)
+            .collect();
         let known: std::collections::BTreeSet<&str> = KEYS.into();
         assert_eq!(
             keys.into_iter().collect::<std::collections::BTreeSet<_>>(),
@@ -150,7 +157,7 @@ mod tests {
             ("every-other+low_water=-1", "number of tasks"),
             ("", "there is no policy ``"),
         ] {
-            let error = Mixture::parse(text).unwrap_err().to_string();
+            let error = PolicySpecification::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }
