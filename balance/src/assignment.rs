@@ -1,14 +1,22 @@
-//! What a rank does of the top-level tests whose costs are known.
+//! The assignment of top-level tests to ranks, by what they are expected to cost.
 //!
-//! Tests are laid end to end, patch by patch in the order of the patch tree, those of two patches with the one that comes first, and the
-//! line is boundary into as many stretches as there are ranks: a rank's tests are of patches that follow each other, few of which it shares with
-//! others. A stretch costs its tests, finding them, making ready every patch that they touch, and what its rank does before and after. Cuts are
-//! put where they make the costliest stretch nearly cheapest: whether stretches that cost at most so much are enough is
-//! found out by filling one after the other [Pinar, Aykanat 2004, the parametric search of chains-on-chains partitioning]. What the last one
-//! then costs too much, or too little, is shared among all for the next try, of which four or five are enough for most; where they are not, what is
-//! between too little and enough is halved. A test that a boundary falls into is
-//! shared out in proportion: each of its ranks makes the same first few tests of it, breadth first, and goes on with its share of what
-//! these lead to ([`Part`]). In later steps boundaries [follow](Assignment::shift) what stretches have cost. What the forecast is wrong by is left to thieves.
+//! The tests are laid end to end on a line: patch by patch in the order of the patch tree, and a
+//! test of two patches with the first of them. The line is divided into one stretch for each rank,
+//! so that the tests of a rank are of neighbouring patches, few of which it shares with other
+//! ranks. The load of a stretch is the cost of its tests, of finding them, of preparing every patch
+//! that they read, and of what its rank does before and after tests.
+//!
+//! Boundaries are put where they nearly minimise the largest load: stretches are filled one after
+//! the other up to a bound, and the smallest bound for which the line fits is searched for [Pinar,
+//! Aykanat 2004, the parametric search of chains-on-chains partitioning]. The next bound to try is
+//! found by sharing among all ranks what the last stretch has too much, or the room that it has
+//! left. Four or five tries are enough as a rule; after that the interval between too little and
+//! enough is halved.
+//!
+//! If a boundary falls into a test, the ranks on both sides make the first few tests below it
+//! alike, breadth first, and each goes on with its [`Part`] of what these lead to. In the steps
+//! that follow, boundaries [move](Assignment::move_boundaries) with what stretches have cost.
+//! Errors of the forecast are left to work stealing.
 //!
 //! * [Pinar, Aykanat 2004] Fast optimal load balancing algorithms for 1D partitioning.
 
@@ -26,47 +34,48 @@ use crate::forecast::{Forecast, Piece};
 use crate::part::Part;
 use crate::work::Prepared;
 
-/// A line that was boundary.
+/// The line of all tests, divided into a stretch for each rank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assignment {
-    /// Sorted by patch and what it is tested against.
+    /// The tests, sorted by patch and what it is tested against.
     costs: Vec<TestCost>,
-    /// Of those that were made in parts, what these cost.
+    /// The costs of parts, for tests that were made in parts.
     pieces: Vec<Piece>,
-    /// Less than that is little.
+    /// A test that costs less than this is small.
     small: u64,
-    /// Where each of these begins.
+    /// The place on the line at which each test begins.
     begins: Vec<u64>,
-    /// Where the tests that stand with each patch begin, and those of it that nobody knows.
+    /// The place at which the tests of each patch begin; tests of unknown cost are put there too.
     patches: Vec<u64>,
-    /// Where the stretch of each rank begins, and the end.
+    /// The place at which the stretch of each rank begins, and the end.
     boundaries: Vec<u64>,
-    /// The nodes of each patch's tree.
+    /// The number of nodes of each patch's tree.
     nodes: Vec<u32>,
-    /// What each rank does before its tests and after them.
+    /// The work of each rank before and after its tests.
     beside: Vec<u64>,
-    /// What the tests in each stretch have cost lately with all that they need, for each unit of the line. The same basic operations on the same
-    /// numbers give all ranks the same.
+    /// For each stretch, the load that a unit of the line has had lately. All ranks compute it by
+    /// the same basic operations on the same numbers, so that they agree to the bit.
     paces: Vec<f64>,
 }
 
-/// What each rank that has a part of a test does again, in the unit of [`work`](crate::work::work).
+/// The cost of the first tests below a divided test, which each of its ranks makes, in the unit of
+/// [`work`](crate::work::work).
 const DEAL: u64 = 2_000;
-/// A test costs little if it costs less than this part of what they cost on average.
+/// A test is small if it costs less than the average divided by this.
 const SMALL: u64 = 8;
-/// No smaller part of a test is worth that.
+/// The smallest part into which a test is divided.
 const LEAST: u64 = 2 * DEAL;
-/// Looking whether two roots meet.
+/// The cost of looking whether the volumes around two patches meet.
 const LOOK: u64 = 11;
-/// How many costs of a stretch are tried at most.
+/// The most bounds on the load that are tried.
 const TRIES: u32 = 40;
-/// From so many on, what is between too little and enough is halved.
+/// From this many tries on, the interval between too little and enough is halved.
 const GUESSES: u32 = 6;
-/// What is nearer to the least than this part of it is near enough.
+/// The search ends when the bound is this close to the least one, as a fraction 1 / `FINEST` of it.
 const FINEST: u64 = 1_000;
 
 impl Assignment {
-    /// Of tests of patches that there are.
+    /// Assigns the tests of a forecast.
     pub(crate) fn new(forecast: &Forecast, nodes: &[u32], before: &[u64]) -> Self {
         let mut assignment = Self {
             costs: forecast.costs.clone(),
@@ -98,7 +107,8 @@ impl Assignment {
         assignment
     }
 
-    /// Cuts the line where it makes the costliest stretch nearly cheapest, of ranks that do so much `beside` it.
+    /// Divides the line where that nearly minimises the largest load. `beside` is the work of each
+    /// rank before and after its tests.
     fn divide(&mut self, beside: &[u64]) {
         let (ranks, nodes) = (beside.len(), &self.nodes);
         let (looks, mut last) = (looks_of_patch(nodes.len()), None);
@@ -119,14 +129,15 @@ impl Assignment {
             had: vec![0; nodes.len()],
             stamp: 0,
         };
-        // What is tested of a patch somebody makes ready; and some is by several.
+        // At least one rank prepares each patch that is tested; some patches are prepared by
+        // several.
         let least = all + filling.ready_once() + items.iter().map(|item| item.looks).sum::<u64>();
-        // Too little for all, or just enough; and enough, with the boundaries, once that is known.
+        // `too_few` is a bound that is too small, or just enough; `enough` is one that is known to be enough, with its boundaries.
         let (mut too_few, mut enough) = (level(beside, least), None);
         let (mut most, mut boundaries) = (too_few, Vec::new());
         for attempt in 0..TRIES {
             let last = filling.fill(most, &mut boundaries);
-            // What the last one has too much is for all, and so is its room.
+            // All ranks share what the last one has too much, or its room.
             let guess = match last {
                 Last::Over(over) => {
                     too_few = most;
@@ -138,7 +149,7 @@ impl Assignment {
                 }
             };
             most = match &enough {
-                // Tests that cannot be boundary may be more than that.
+                // A test that cannot be divided may exceed the guess.
                 None => guess.max(most + most.saturating_mul(1 << attempt.min(20)) / FINEST),
                 Some((enough, _)) => {
                     let near = (enough / FINEST).max(1);
@@ -176,10 +187,10 @@ impl Assignment {
         self.boundaries[..ranks].partition_point(|&boundary| boundary <= at) - 1
     }
 
-    /// The tests of known cost that are in a rank's stretch, wholly or partly.
+    /// The tests of known cost that are at least partly in a rank's stretch.
     pub fn known_tests(&self, rank: usize) -> impl ExactSizeIterator<Item = &TestCost> {
         let (from, to) = (self.boundaries[rank], self.boundaries[rank + 1]);
-        // Where the next one begins, each ends.
+        // A test ends where the next one begins.
         let first = self
             .begins
             .partition_point(|&begin| begin <= from)
@@ -188,7 +199,8 @@ impl Assignment {
         self.costs[if from < to { first..last } else { 0..0 }].iter()
     }
 
-    /// The patches of which a rank tests something against themselves or bodies, which looks at all of them, ascending.
+    /// The patches that a rank tests against themselves or bodies, ascending. Such tests read the
+    /// whole patch.
     #[must_use]
     pub fn tested_whole(&self, rank: usize) -> Vec<usize> {
         let whole = |test: &&TestCost| !matches!(test.against, Against::Patch(_));
@@ -200,7 +212,7 @@ impl Assignment {
         patches
     }
 
-    /// The first rank that tests something of a patch against itself or a body, if any does.
+    /// The first rank that tests a patch against itself or a body, if any does.
     #[must_use]
     pub fn tests_whole_first(&self, patch: u32) -> Option<usize> {
         let first = self.costs.partition_point(|test| test.patch < patch);
@@ -213,21 +225,22 @@ impl Assignment {
         whole.map(|(_, at)| self.rank_at(self.begins[at]))
     }
 
-    /// The patches whose tests are a rank's if nobody knows them, [of two](Ownership::patch_of_pair) with one of them.
+    /// The patches whose tests of unknown cost are the rank's. A test of two patches goes with [one
+    /// of them](Ownership::patch_of_pair).
     #[must_use]
     pub fn patches(&self, rank: usize) -> Range<usize> {
         let before = |boundary: u64| self.patches.partition_point(|&at| at < boundary);
         before(self.boundaries[rank])..before(self.boundaries[rank + 1])
     }
 
-    /// Whether a top-level test's cost is known.
+    /// Whether the cost of a top-level test is known.
     #[must_use]
     pub fn knows(&self, patch: u32, against: Against) -> bool {
         self.find(patch, against).is_some()
     }
 
-    /// Puts tests that cost little before all others, each lot in order: for the first that is forked is the last that is done. The last one's contacts
-    /// are what ranks wait for, and such a test finds few.
+    /// Puts small tests before all others and keeps the order otherwise. The test that is forked
+    /// first is made last, and ranks wait for the contacts of the last one: a small test finds few.
     pub fn small_first<T>(&self, tests: &mut [T], of: impl Fn(&T) -> (u32, Against)) {
         tests.sort_by_cached_key(|test| {
             let (patch, against) = of(test);
@@ -236,7 +249,7 @@ impl Assignment {
         });
     }
 
-    /// What a rank does of a top-level test, if anything.
+    /// The part of a top-level test that a rank makes, if any.
     #[must_use]
     pub fn part(&self, rank: usize, patch: u32, against: Against) -> Option<Part> {
         let place = self.place(patch, against);
@@ -253,9 +266,10 @@ impl Assignment {
         Part::between(share(from), share(to), among)
     }
 
-    /// How much of a test stands before a place in it, in 2³²ths: where ranks had parts of it, each cost what it cost.
+    /// How much of a test lies before a place within it, as a multiple of 2⁻³² of the test. Parts
+    /// whose cost was reported are weighed by it.
     fn share_before(&self, test: Option<usize>, at: u64, length: u64) -> u64 {
-        // All of it, whatever was reported of parts that cost nothing.
+        // The ends are exact, whatever was reported of parts that cost nothing.
         if at == 0 || at >= length {
             return if at == 0 { 0 } else { 1 << 32 };
         }
@@ -266,7 +280,7 @@ impl Assignment {
         let pieces = self.pieces[first..]
             .iter()
             .take_while(|piece| of_test(piece));
-        // The one that the place is in, and where the next one begins.
+        // The part that has the place, and where the next one begins.
         let (mut low, mut high) = ((0, 0), (1 << 32, length));
         for piece in pieces.skip(1) {
             let here = (u64::from(piece.from), piece.before.min(length));
@@ -281,7 +295,7 @@ impl Assignment {
         low.0 + within as u64
     }
 
-    /// The ranks that do some of a top-level test.
+    /// The ranks that make some of a top-level test.
     #[must_use]
     pub fn ranks(&self, patch: u32, against: Against) -> Range<usize> {
         let place = self.place(patch, against);
@@ -293,13 +307,13 @@ impl Assignment {
         self.costs.binary_search_by_key(&key, TestCost::key).ok()
     }
 
-    /// Where a top-level test stands in the line.
+    /// The stretch of the line that a top-level test takes.
     fn place(&self, patch: u32, against: Against) -> Range<u64> {
         if let Some(at) = self.find(patch, against) {
             let begin = self.begins[at];
             return begin..begin + length(&self.costs[at]);
         }
-        // Of those of two patches every second is looked at with each.
+        // Each pair of patches is looked at with one of the two.
         let with = match against {
             Against::Patch(other) => Ownership::patch_of_pair(patch as usize, other as usize),
             Against::Itself | Against::Body(_) => patch as usize,
@@ -309,13 +323,14 @@ impl Assignment {
     }
 }
 
-/// How much all have to do at least who share this work, so that those who do less before do more of it: as water in a vessel with steps.
+/// The smallest load that all ranks can have after sharing this work, if those with less work
+/// `before` get more of it: as water fills a vessel with steps.
 fn level(before: &[u64], work: u64) -> u64 {
     let all = before
         .iter()
         .fold(work, |all, &step| all.saturating_add(step));
     let even = all / before.len().max(1) as u64;
-    // As a rule all are under it.
+    // As a rule no step is above the level.
     if before.iter().all(|&step| step <= even) {
         return even;
     }
@@ -332,12 +347,13 @@ fn level(before: &[u64], work: u64) -> u64 {
     level
 }
 
-/// Of so many, looking at the pairs with a patch: half of them are looked at with it.
+/// The cost of looking at the pairs of a patch with this many patches: half of the pairs are looked
+/// at with it.
 fn looks_of_patch(patches: usize) -> u64 {
     LOOK * patches as u64 / 2
 }
 
-/// How much of the line a test takes.
+/// The length of a test on the line.
 fn length(test: &TestCost) -> u64 {
     u64::from(test.work).max(1)
 }
@@ -370,12 +386,12 @@ mod tests {
         })
     }
 
-    /// Whatever another rank may tell.
+    /// Any time that another rank may report.
     fn time() -> impl Strategy<Value = u64> {
         prop_oneof![Just(0), 0..1_000_000_u64, Just(u64::MAX)]
     }
 
-    /// All, or a part that may overlap others or leave some to nobody.
+    /// The whole test, or a part that may overlap others or leave some of the test to nobody.
     fn part() -> impl Strategy<Value = Option<Part>> {
         let bound = || prop_oneof![Just(0), Just(1 << 31), any::<u32>(), Just(u32::MAX)];
         (bound(), bound(), any::<bool>()).prop_map(|(a, b, is_part)| {
@@ -389,8 +405,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is known and whatever is asked for, and whatever ranks tell of what they done: shares of all ranks are all of it, and none of it
-        /// twice; and a rank that has a share finds the test among those that it looks at.
+        /// Whatever costs are known, whatever ranks report and whatever test is asked for: the
+        /// parts of all ranks are the whole test and do not overlap, and a rank that has a part
+        /// finds the test among those that it looks at.
         #[test]
         fn every_test_is_done_once(
             costs in prop::collection::vec((test(), part(), 0_usize..4), 0..60),
@@ -410,7 +427,7 @@ mod tests {
             let forecast = Forecast::new(&cost_reports, &Forecast::default(), &nodes);
             let mut assignment = forecast.assigned(&nodes, &vec![0; ranks]);
             for done in done {
-                // Also of ranks that there are none of.
+                // The reports may be about ranks that do not exist.
                 assignment.move_boundaries((0..).zip(done).map(|(rank, work)| RankWork { rank, work }));
             }
             let costs: Vec<TestCost> = costs.iter().map(|(test, ..)| *test).collect();
@@ -443,7 +460,7 @@ mod tests {
 
     #[test]
     fn stretches_cost_about_the_same() {
-        // One patch has as much as all others.
+        // One patch has as much work as all others.
         let costs: Vec<TestCost> = (0..64)
             .map(|patch| TestCost {
                 patch,
@@ -461,7 +478,7 @@ mod tests {
         }
     }
 
-    /// What each rank does of tests of these costs.
+    /// The load of each rank from tests of these costs.
     pub(super) fn loads_of(assignment: &Assignment, costs: &[TestCost], ranks: usize) -> Vec<u64> {
         let of = |rank: usize| {
             let share = |test: &TestCost| {
@@ -531,13 +548,13 @@ mod tests {
             };
             (0..ranks).map(load).fold(0.0, f64::max)
         };
-        // Too small to be boundary: each is all that a rank has.
+        // The tests are too small to be divided, and each is all that its rank has.
         for (ranks, patches) in [(64, 2), (128, 3), (160, 4), (256, 6), (1024, 16)] {
             assert_eq!(longest(patches, ranks, 7_900), 1.0, "{patches} on {ranks}");
         }
         // Most patches have no tests.
         assert_eq!(longest(5, 16, 3_000), 1.0);
-        // Costs of which nothing is a thousandth.
+        // A thousandth of these costs rounds to nothing.
         assert_eq!(longest(3, 3, 1), 1.0);
     }
 
@@ -552,14 +569,14 @@ mod tests {
             .collect();
         let mut before = [20_000_u64; 8];
         before[3] = 420_000;
-        // More than all others have to do together.
+        // One rank has more work before its tests than all others have together.
         before[7] = 9_000_000;
         let assignment = Forecast::from_tests(&costs).assigned(&[0; 64], &before);
         let share = |rank: usize| -> f64 {
             let part = |test: &TestCost| assignment.part(rank, test.patch, test.against);
             costs.iter().filter_map(part).map(Part::share).sum()
         };
-        // All of 64 tests, but what two have done before is theirs.
+        // The other seven ranks share 64 tests, less what two of them have done before.
         let even = (6_400_000.0 + 6.0 * 20_000.0 + 420_000.0) / 7.0;
         for (rank, &before) in before.iter().enumerate() {
             let expected = (even - before as f64).max(0.0) / 100_000.0;

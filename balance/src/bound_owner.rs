@@ -1,22 +1,26 @@
-//! Who makes the volume around each patch for all ranks.
+//! The owner of each patch's bounding volume in a step.
+//!
+//! One rank looks where the vertices of a patch go in the step, and makes the volume around them
+//! for all ranks.
 
 use weft_partition::Ownership;
 
 use crate::assignment::Assignment;
 
-/// Who looks first where the vertices of each patch go, and makes the volume around it for all: as long as nobody knows better its owner, and
-/// with a plan of who makes which tests a rank that looks there anyway.
+/// The ranks that make the bounding volumes of patches. Before the first assignment that is the
+/// owner of the patch; with an assignment it is a rank that reads the whole patch for its tests
+/// anyway, if there is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoundOwners {
-    /// Of each patch.
+    /// The rank of each patch.
     of: Vec<u32>,
-    /// All patches, those of the first rank first, ascending; and where those of each rank begin.
+    /// The patches by rank, ascending for each, and where those of each rank begin.
     patches: Vec<usize>,
     begins: Vec<usize>,
 }
 
 impl BoundOwners {
-    /// Under a plan, if there is one.
+    /// Finds the bound owners under an assignment, if there is one.
     #[must_use]
     pub fn new(ownership: &Ownership, plan: Option<&Assignment>) -> Self {
         let ranks = ownership.ranks();
@@ -35,19 +39,19 @@ impl BoundOwners {
         }
     }
 
-    /// The patches of which a rank is the seer, ascending.
+    /// The patches whose bounding volumes a rank makes, ascending.
     ///
     /// # Panics
-    /// If there is no such rank.
+    /// There is no such rank.
     #[must_use]
     pub fn patches(&self, rank: usize) -> &[usize] {
         &self.patches[self.begins[rank]..self.begins[rank + 1]]
     }
 
-    /// Whether a rank is the seer of a patch.
+    /// Whether a rank makes the bounding volume of a patch.
     ///
     /// # Panics
-    /// If there is no such patch.
+    /// There is no such patch.
     #[must_use]
     pub fn owns(&self, rank: usize, patch: usize) -> bool {
         self.of[patch] as usize == rank
@@ -62,7 +66,7 @@ pub(crate) mod tests {
     use crate::cost::{Against, TestCost};
     use crate::forecast::Forecast;
 
-    /// Four patches of one vertex each, two of each of two ranks.
+    /// The ownership of four patches of one vertex each, by two ranks.
     pub(crate) fn four_patches() -> Ownership {
         let tree = PatchTree::from_numbering((0..4).collect(), &[1; 4], vec![1; 4]).unwrap();
         let ownership = Ownership::new(&tree, 2).unwrap();
@@ -96,7 +100,7 @@ pub(crate) mod tests {
             against,
             work,
         });
-        // Of the last two nobody knows what reads all of them.
+        // No test is known that reads all of the last two patches.
         let plan = Forecast::from_tests(&tests).assigned(&[0; 4], &[0; 2]);
         assert_eq!(plan.tests_whole_first(1), Some(1));
         assert_eq!(plan.tests_whole_first(2), None);

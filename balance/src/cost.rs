@@ -1,4 +1,7 @@
-//! What top-level tests cost, as ranks tell each other.
+//! The cost of top-level tests, as ranks report it to each other.
+//!
+//! Costs are whole numbers in the unit of [`work`](crate::work::work), so that all ranks compute
+//! the same from the same reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,28 +12,28 @@ use crate::part::Part;
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum Against {
-    /// Itself.
+    /// The patch itself.
     #[default]
     Itself,
-    /// Another patch, with a higher number.
+    /// Another patch, which has the higher number.
     Patch(u32),
-    /// A body.
+    /// A body, by its number.
     Body(u32),
 }
 
-/// What a top-level test cost.
+/// The cost of a top-level test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TestCost {
-    /// The patch, of two the one with the lower number.
+    /// The patch; if there are two, the one with the lower number.
     pub patch: u32,
-    /// What it was tested against.
+    /// What the patch is tested against.
     pub against: Against,
-    /// As [`work`] has it.
+    /// The cost in the unit of [`work`](crate::work::work).
     pub work: u32,
 }
 
 impl TestCost {
-    /// The other patch, if it was tested against one.
+    /// The other patch, if the test is of two.
     #[must_use]
     pub fn other(&self) -> Option<u32> {
         match self.against {
@@ -44,12 +47,13 @@ impl TestCost {
     }
 }
 
-/// What a rank made of a top-level test: all of it, or a part.
+/// The cost of what one rank made of a top-level test, which is all of it or a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartCost {
-    /// What it cost.
+    /// The test, with what the rank spent on it.
     pub test: TestCost,
-    /// The part of it, or of which it is a piece.
+    /// The part that the rank was assigned, or from which a thief took a piece; `None` if the test
+    /// was not divided.
     pub part: Option<Part>,
 }
 
@@ -59,23 +63,24 @@ impl From<TestCost> for PartCost {
     }
 }
 
-/// What a rank tells of the tests that it made since ranks last reported each other.
+/// The report of a rank about its tests since ranks last made a forecast.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostReport {
-    /// The last step's top-level tests.
+    /// The top-level tests of the last step.
     pub tests: Vec<PartCost>,
-    /// For how long it was busy with those of all steps, in ns of all threads together.
+    /// The time that all threads of the rank spent on tests, in ns, over all steps.
     pub(crate) busy: u64,
-    /// For how long with putting contacts in order.
+    /// The time that they spent on putting contacts in order, in ns, over all steps.
     pub(crate) sorting: u64,
-    /// What those tests cost.
+    /// The cost of the tests of all steps.
     pub(crate) work: u64,
-    /// How many steps that were.
+    /// The number of steps.
     pub(crate) steps: u32,
 }
 
 impl CostReport {
-    /// Takes in a step: its tests, and for how many ns, of all threads together, the rank was busy with them, and with putting contacts in order.
+    /// Adds a step: its tests, the time in ns that all threads spent on them, and the time in ns
+    /// that they spent on putting contacts in order.
     pub fn add(&mut self, tests: Vec<PartCost>, busy: u64, sorting: u64) {
         self.tests = tests;
         self.busy = self.busy.saturating_add(busy);
@@ -84,7 +89,7 @@ impl CostReport {
         self.steps = self.steps.saturating_add(1);
     }
 
-    /// What the tests of the last step cost.
+    /// The cost of the tests of the last step.
     pub(crate) fn last(&self) -> u64 {
         let works = self
             .tests
@@ -93,7 +98,7 @@ impl CostReport {
         works.sum()
     }
 
-    /// Forgets how long steps took, but not what the last one tested.
+    /// Forgets all times, but not the tests of the last step.
     pub fn restart(&mut self) {
         self.busy = 0;
         self.sorting = 0;
@@ -102,11 +107,12 @@ impl CostReport {
     }
 }
 
-/// What a rank done of what a plan has given to one: tests, and, of its own, finding them and what it made ready for them.
+/// The work that was done of the tests that an assignment gives to one rank, by that rank or by a
+/// thief. The rank itself counts what it prepared for them, and finding them, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankWork {
-    /// To which rank.
+    /// The rank to which the tests were assigned.
     pub rank: u32,
-    /// What that cost.
+    /// The work in the unit of [`work`](crate::work::work).
     pub work: u64,
 }

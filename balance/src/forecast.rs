@@ -1,52 +1,59 @@
-//! Where top-level tests are forked if not by the owners of their patches: where what they cost last time puts them.
+//! The forecast of what the top-level tests of the next step will cost.
 //!
-//! Cloth moves little in a step, so a step's tests cost nearly what those of the last one done. Every rank tells what tests cost it
-//! ([`CostReport`]), and from what all have reported all make the same plan ([`assignment`]). From one plan to the next more changes than from step to step, in few tests:
-//! in between all tell only how much they [done](RankWork), and move the plan's boundaries.
+//! Cloth moves little in a step, so tests cost nearly what they did in the step before. Every rank
+//! reports what its tests cost ([`CostReport`]), and from the reports all ranks make the same
+//! forecast, and of that the same [assignment](crate::assignment). They do so every few steps. In
+//! between they only report how much [work](crate::cost::RankWork) was done of what each was
+//! assigned, and move the boundaries of the assignment.
 //!
-//! Costs are counts ([`work`]), which say what tests are to each other on an average machine. What they are on this one, and what
-//! else a rank is slow by, is in how long its tasks took: a rank that takes longer for its counts than others do has less to do next time.
-//! Nothing of it shows in results.
+//! Costs are counted, not timed: [`work`](crate::work::work) weighs tests as an average machine
+//! does. What tests cost on the machine at hand, and what else makes a rank slow, shows in how long
+//! its tests took. A rank that takes longer for the same work than others gets less of it the next
+//! time. None of this changes the results of a run.
 
 use crate::assignment::Assignment;
 use crate::cost::{CostReport, PartCost, TestCost};
 use crate::work::Preparation;
 
-/// What all top-level tests of the next step will cost.
+/// The cost that each top-level test of the next step is expected to have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
-    /// Sorted by patch and what it is tested against, each once; with what time has shown.
+    /// The tests, each once, sorted by patch and what it is tested against; costs are corrected by
+    /// the times that ranks took.
     pub(crate) costs: Vec<TestCost>,
-    /// How many times its counts each is taken for, in [`USUAL`]ths.
+    /// For each test, the factor between the cost that is expected and the one that was counted, in
+    /// units of 1 / [`USUAL`].
     rates: Vec<u32>,
-    /// Of tests that several ranks have made together, what the part of each cost.
+    /// For tests that several ranks made together, the costs of the parts, in order.
     pub(crate) pieces: Vec<Piece>,
-    /// What each rank does after tests, in the unit of [`work`].
+    /// For each rank, what it does after its tests, in the unit of [`work`](crate::work::work).
     pub(crate) after: Vec<u64>,
 }
 
-/// A part of a test that was made by itself: from here on, up to where the next one begins.
+/// A part of a test for which a cost was reported. It reaches to where the next part of the test
+/// begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// The number of the test.
+    /// The place of the test in [`Forecast::costs`].
     pub(crate) test: u32,
-    /// In 2³²ths.
+    /// Where the part begins, as a multiple of 2⁻³² of the test.
     pub(crate) from: u32,
-    /// What those before it cost.
+    /// The cost of all parts of the test before it.
     pub(crate) before: u64,
-    /// How many times its counts it is taken for, in [`USUAL`]ths.
+    /// The correction of its cost, in units of 1 / [`USUAL`].
     pub(crate) rate: u32,
 }
 
-/// A test that costs what its counts say.
+/// The factor of a test that costs what was counted.
 const USUAL: u64 = 1 << 10;
 
-/// What a test of this rate costs.
+/// The expected cost of a test, corrected by this factor.
 pub(crate) fn rated(test: &TestCost, rate: u64) -> u32 {
     u32::try_from(u64::from(test.work) * rate / USUAL).unwrap_or(u32::MAX)
 }
 
-/// The rate of all of these together: not from what they are taken for, which is rounded down, and would be again each time.
+/// The factor of several parts together. It is the mean of their factors by cost, and not computed
+/// from corrected costs: those are rounded down, and would be each time again.
 fn rate_of(tests: &[(PartCost, u64)]) -> u32 {
     if let [(one, rate)] = tests
         && one.test.work > 0
@@ -63,11 +70,15 @@ fn rate_of(tests: &[(PartCost, u64)]) -> u32 {
 }
 
 impl Forecast {
-    /// Of what each rank tells, in the order of ranks, their tests in parts and in any order, and the forecast before. `nodes` has those of each patch's tree.
+    /// Makes the forecast of the reports of all ranks, by rank, and of the forecast before. `nodes`
+    /// has the number of nodes of each patch's tree. The reports may list parts of tests in any
+    /// order.
     ///
-    /// A rank that took longer than others for what its tests were taken for has them taken for more from now on, by half of what they were
-    /// wrong by: one disturbed step is soon forgotten, and what stays is known test by test once they have been on several ranks. Contacts are
-    /// of the same vertices whoever finds them: what it takes to put them in order stays with the rank, and is taken for what it was, by half as well.
+    /// If a rank took longer than others for the same expected cost, its tests are expected to cost
+    /// more from now on, by half of the difference. So a single disturbed step is soon forgotten,
+    /// and a lasting difference between tests is found once they have been on several ranks.
+    /// Contacts belong to the same vertices whoever finds them: putting them in order stays with
+    /// the rank, and its cost is the mean of the last forecast and the time that was reported.
     #[must_use]
     pub fn new(cost_reports: &[CostReport], before: &Self, nodes: &[u32]) -> Self {
         let mut reported = Vec::with_capacity(cost_reports.iter().map(|a| a.tests.len()).sum());
@@ -85,11 +96,11 @@ impl Forecast {
                 reported.push((*one, rate));
             }
             let made_ready = readied.take();
-            // Of all steps, of which the last one may have cost more than most.
+            // The sum over all steps; the last one may have cost more than most.
             let all = u128::from(units) * u128::from(cost_report.work)
                 / u128::from(cost_report.last().max(1))
                 + u128::from(made_ready) * u128::from(cost_report.steps);
-            // Who made no tests is neither fast nor slow.
+            // A rank that made no tests says nothing about how fast ranks are.
             paces.push(
                 (u128::from(cost_report.busy) << 32)
                     .checked_div(all)
@@ -99,7 +110,7 @@ impl Forecast {
         let mut known: Vec<u128> = paces.iter().copied().filter(|&pace| pace > 0).collect();
         known.sort_unstable();
         let usual = known.get(known.len() / 2).copied().unwrap_or(1);
-        // No more than all tests are worth: that is enough to leave a rank without any.
+        // As much as all tests together is enough to leave a rank without any.
         let all: u64 = reported
             .iter()
             .map(|(one, rate)| u64::from(rated(&one.test, *rate)))
@@ -128,7 +139,7 @@ impl Forecast {
                 }
             }
         }
-        // Ranks' lists are in order, and follow each other nearly so.
+        // The lists of ranks are sorted, and nearly follow each other.
         let from = |one: &PartCost| one.part.map_or(0, |part| part.from);
         reported.sort_by_key(|(one, _)| (one.test.key(), from(one)));
         let mut forecast = Self {
@@ -164,7 +175,7 @@ impl Forecast {
         forecast
     }
 
-    /// Of what one rank knows of all tests.
+    /// Makes a forecast of the costs of all tests, without any times.
     #[must_use]
     pub fn from_tests(tests: &[TestCost]) -> Self {
         let cost_report = CostReport {
@@ -174,8 +185,9 @@ impl Forecast {
         Self::new(&[cost_report], &Self::default(), &[])
     }
 
-    /// That of a part is that of the piece in which its middle lies. Who asks for one after the other says which one is `next`, if it is known,
-    /// and hears it.
+    /// The correction of a part that was reported: that of the known part in which its middle lies.
+    /// `next` is where the test probably stands in [`Self::costs`]; the second result is the
+    /// probable place of the test that is asked for next.
     pub(crate) fn rate(&self, reported: &PartCost, next: usize) -> (u32, usize) {
         let key = reported.test.key();
         let is_next = (self.costs.get(next)).is_some_and(|test| test.key() == key);
@@ -196,20 +208,21 @@ impl Forecast {
         (piece.unwrap_or(self.rates[at]), at + 1)
     }
 
-    /// Whether nothing is known.
+    /// Whether no cost is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.costs.is_empty()
     }
 
-    /// The costs, sorted by patch and what it is tested against.
+    /// The tests with their costs, sorted by patch and what it is tested against.
     #[must_use]
     pub fn costs(&self) -> &[TestCost] {
         &self.costs
     }
 
-    /// Places all tests on ranks that have so much to do `before` each, in the unit of [`work`], and after them what they reported. `nodes` has the nodes of each patch's tree: it costs something to
-    /// make them ready, and a rank does that for all patches that its tests touch.
+    /// Assigns all tests to ranks, each of which has this much work `before` them, in the unit of
+    /// [`work`](crate::work::work), and after them what it reported. `nodes` has the number of
+    /// nodes of each patch's tree: a rank has to prepare all patches that its tests read.
     #[must_use]
     pub fn assigned(&self, nodes: &[u32], before: &[u64]) -> Assignment {
         Assignment::new(self, nodes, before)
@@ -233,7 +246,7 @@ mod tests {
         patches.map(test).collect()
     }
 
-    /// What ranks tell who have these patches, if each unit takes so many ns.
+    /// The reports of ranks that have these patches, where a unit of work takes `takes` ns.
     fn reported(shares: &[Range<u32>], takes: impl Fn(u32) -> u64) -> Vec<CostReport> {
         let cost_report = |patches: &Range<u32>| {
             let mut cost_report = CostReport::default();
@@ -249,7 +262,7 @@ mod tests {
 
     #[test]
     fn who_takes_longer_has_what_costs_more() {
-        // The second takes twice as long for the same; the third was stopped for a while.
+        // The second rank takes twice as long for the same work; the third was stopped for a while.
         let takes = |patch| [1, 2, 1_000][patch as usize / 4];
         let cost_reports = reported(&[0..4, 4..8, 8..12, 12..16, 16..20], |patch| {
             if patch < 12 { takes(patch) } else { 1 }
@@ -259,14 +272,14 @@ mod tests {
         assert_eq!(works[0], 10_000);
         assert_eq!(works[4], 15_000);
         assert_eq!(works[8], 25_000);
-        // Nobody was asked for the time.
+        // Without times nothing is corrected.
         let even = Forecast::from_tests(&tests(0..2, |_| 7));
         assert_eq!(even.costs(), &tests(0..2, |_| 7)[..]);
     }
 
     #[test]
     fn what_a_test_costs_is_found_out_by_having_it_on_several_ranks() {
-        // One in eight takes three times as long.
+        // One test in eight takes three times as long.
         let takes = |patch: u32| if patch.is_multiple_of(8) { 3 } else { 1 };
         let nodes = [0; 32];
         let mut forecast = Forecast::default();
@@ -286,7 +299,7 @@ mod tests {
                 .collect();
             shares.retain(|share| !share.is_empty());
         }
-        // 40 in all, on eight.
+        // The tests take 40 units in all, on eight ranks.
         assert_eq!(longest(&shares), Some(5));
     }
 
@@ -326,7 +339,8 @@ mod tests {
     fn who_has_more_contacts_has_fewer_tests() {
         let shares: Vec<Range<u32>> = (0..4).map(|rank| 16 * rank..16 * rank + 16).collect();
         let mut cost_reports = reported(&shares, |_| 2);
-        // As long as a quarter of the tests of the third, in each step: half of that is believed at first, and then three quarters.
+        // Sorting takes as long as a quarter of the third rank's tests, in each step: half of that
+        // is believed at first, and three quarters the next time.
         cost_reports[2].sorting = 3 * 4 * 20_000;
         let forecast = Forecast::new(&cost_reports, &Forecast::default(), &[0; 64]);
         assert_eq!(forecast.after, [0, 0, 20_000, 0]);
@@ -343,7 +357,8 @@ mod tests {
                 .map(Part::share)
                 .sum()
         };
-        // Its three tests' worth of time is everybody's, as far as pieces of tests are worth it.
+        // The time of three of its tests is shared by all ranks, as far as parts of tests are worth
+        // it.
         for rank in 0..4 {
             let expected = if rank == 2 { 13.75 } else { 16.75 };
             assert!(

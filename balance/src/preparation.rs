@@ -1,8 +1,9 @@
-//! What tests read of a patch, and what a rank has made ready of it.
+//! The parts of a patch that tests read, and what preparing them costs.
 //!
-//! One rank, the patch's *seer*, looks where its vertices go in the step and makes the volume around all of it for everybody. The tree consists
-//! of pieces. Whoever tests the patch against others makes boxes around these, and of those that a test may look into the volumes of their
-//! vertices and nodes; whoever tests it against itself or a body makes all of it.
+//! The tree of bounding volumes over a patch consists of pieces. A test of two patches begins with
+//! boxes around the pieces, and needs the volumes of vertices and nodes of those pieces that it may
+//! look into. A test of a patch against itself or a body needs the whole tree. A rank prepares each
+//! piece once a step, when the first of its tests needs it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,16 +14,16 @@ use weft_runtime::comm::POSTED_UP_TO;
 use crate::bound_owner::BoundOwners;
 use crate::prices::{Prices, ns};
 
-/// What tests read of a patch.
+/// The sizes of what tests read of a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PatchSizes {
-    /// Vertices of its triangles, some of which are of other patches.
+    /// The number of vertices of its triangles, some of which belong to other patches.
     pub around: u32,
-    /// Nodes of its tree.
+    /// The number of nodes of its tree.
     pub nodes: u32,
-    /// Of each piece of the tree, its nodes; 64 at most.
+    /// The number of nodes of each piece of the tree; there are at most 64 pieces.
     pub pieces: Vec<u32>,
-    /// Vertices by the pieces that have them, a bit for each: how many there are of each kind.
+    /// The numbers of vertices that belong to the same pieces; a bit for each piece.
     pub vertices: Vec<(u64, u32)>,
 }
 
@@ -36,7 +37,7 @@ impl PatchSizes {
         }
     }
 
-    /// Whether pieces are parts of the tree, and vertices those of its pieces.
+    /// Whether pieces are parts of the tree, and vertices belong to pieces that exist.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         let inside = self.pieces.iter().map(|&nodes| u64::from(nodes));
@@ -51,18 +52,18 @@ impl PatchSizes {
                 .all(|&(pieces, _)| pieces & !whole == 0)
     }
 
-    /// Nodes of some pieces.
+    /// The number of nodes of some pieces.
     fn inside(&self, which: u64) -> f64 {
         let some = (self.pieces.iter().enumerate()).filter(|(at, _)| which >> at & 1 != 0);
         some.map(|(_, &nodes)| f64::from(nodes)).sum()
     }
 
-    /// Nodes above pieces.
+    /// The number of nodes above all pieces.
     fn above(&self) -> f64 {
         f64::from(self.nodes) - self.inside(self.whole())
     }
 
-    /// Vertices of pieces; one that several have counts in each.
+    /// The number of vertices of all pieces, each counted once for every piece that has it.
     #[must_use]
     pub fn corners(&self) -> u64 {
         let kinds = self.vertices.iter();
@@ -71,22 +72,23 @@ impl PatchSizes {
         counts.sum()
     }
 
-    /// Vertices that some pieces have and others do not.
+    /// The number of vertices that belong to some of the pieces `which` and to none of `but`.
     fn measured(&self, which: u64, but: u64) -> f64 {
         let kinds = self.vertices.iter();
         let some = kinds.filter(|(pieces, _)| pieces & which != 0 && pieces & but == 0);
         some.map(|&(_, count)| f64::from(count)).sum()
     }
 
-    /// The least that a rank makes whose tests look into these pieces, in ns.
+    /// The least time in ns that a rank needs if its tests look into these pieces.
     #[must_use]
     pub fn least(&self, which: u64, prices: &Prices) -> f64 {
         let vertices = prices.measure * self.measured(which, 0);
         vertices + prices.touched * f64::from(self.around) + prices.node * self.inside(which)
     }
 
-    /// What it takes a rank to have some pieces where it had others, or nothing at all, in ns. If it is the patch's seer it has looked where
-    /// all vertices go before.
+    /// The time in ns that a rank needs to have some pieces prepared, where it had others before,
+    /// or nothing at all. The owner of the patch's bounding volume has already looked where all
+    /// vertices go.
     #[must_use]
     pub fn cost(&self, (before, after): (Option<u64>, u64), sees: bool, prices: &Prices) -> f64 {
         let mut cost = match before {
@@ -108,8 +110,8 @@ impl PatchSizes {
     }
 }
 
-/// What it takes a rank to find what tests of pairs of patches begin with, in ns: the boxes around the pieces of each patch, once, and what of
-/// each pair these say.
+/// The time in ns that a rank needs to find what tests of pairs of patches begin with: the boxes
+/// around the pieces of each patch, once, and a comparison of them for each pair.
 pub fn begin_cost<'a>(
     pairs: impl Iterator<Item = (usize, usize)>,
     reads: impl Fn(usize) -> &'a PatchSizes,
@@ -127,21 +129,22 @@ pub fn begin_cost<'a>(
     ns(prices.corner, corners as f64) + ns(prices.begin, f64::from(count))
 }
 
-/// What a rank has made ready of all patches in a step.
+/// The pieces of all patches that a rank has prepared in a step.
 #[derive(Debug)]
 pub struct PreparedPieces(Mutex<Vec<Option<u64>>>);
 
 impl PreparedPieces {
-    /// Nothing of so many.
+    /// Nothing is prepared of this many patches.
     #[must_use]
     pub fn new(patches: usize) -> Self {
         Self(Mutex::new(vec![None; patches]))
     }
 
-    /// It has these pieces of a patch's tree now, and those that it had: before and after.
+    /// Adds pieces of a patch's tree. Returns the pieces that were prepared before, if the patch
+    /// was read at all, and those that are now.
     ///
     /// # Panics
-    /// If there is no such patch.
+    /// There is no such patch.
     pub fn open(&self, patch: usize, pieces: u64) -> (Option<u64>, u64) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all[patch];
@@ -151,26 +154,28 @@ impl PreparedPieces {
     }
 }
 
-/// What a rank makes ready before its tests, while messages are under way: patches that these look at whole.
+/// The patches that a rank prepares while messages are under way, before its tests: those that it
+/// will read as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct EarlyPreparation {
     /// The patches.
     pub patches: Vec<usize>,
-    /// What each takes, in ns.
+    /// The time that each takes, in ns; empty unless the machine is modelled.
     pub costs: Vec<u64>,
 }
 
-/// Whether ranks make anything ready early: beyond so many ranks nothing is under way meanwhile, and all would wait for who makes most.
+/// Whether ranks prepare anything early. With more ranks nothing is under way in the meantime, and
+/// all ranks would wait for the one that prepares most.
 #[must_use]
 pub fn prepares_early(ranks: usize) -> bool {
     (2..=POSTED_UP_TO).contains(&ranks)
 }
 
 impl EarlyPreparation {
-    /// That of these patches by a rank.
+    /// Prices the preparation of these patches by a rank.
     ///
     /// # Panics
-    /// If there is no such patch.
+    /// There is no such patch.
     #[must_use]
     pub fn new<'a>(
         patches: Vec<usize>,
@@ -189,16 +194,16 @@ impl EarlyPreparation {
         }
     }
 
-    /// What all of it takes, in ns.
+    /// The time of all of it, in ns.
     #[must_use]
     pub fn cost(&self) -> u64 {
         self.costs.iter().sum()
     }
 
-    /// What is ready then, of so many patches.
+    /// What is prepared afterwards, of this many patches.
     ///
     /// # Panics
-    /// If there is no such patch.
+    /// There is no such patch.
     #[must_use]
     pub fn ready<'a>(
         &self,
@@ -218,7 +223,8 @@ mod tests {
     use super::*;
     use crate::bound_owner::tests::four_patches;
 
-    /// Of four pieces of seven nodes, and of 100 vertices: 60 of one piece each, 40 of two.
+    /// A patch with four pieces of seven nodes. Of 100 vertices, 60 belong to one piece each and 40
+    /// to two.
     fn four_pieces(around: u32) -> PatchSizes {
         let of = |pieces, share: u32| (pieces, around * share / 100);
         PatchSizes {
@@ -250,9 +256,9 @@ mod tests {
         let open = |pieces, sees| reads.cost(ready.open(1, pieces), sees, &prices);
         assert_eq!(open(0b0101, false), 70.0 * 1.001e6 + 14.0);
         assert_eq!(open(0b0100, true), 0.0);
-        // Those between it and the first are there.
+        // The vertices between this piece and the first have been prepared.
         assert_eq!(open(0b0111, false), 15.0 * 1.001e6 + 7.0);
-        // Who has not measured all of them at once does that for whoever looks at all.
+        // A rank that has not looked at all vertices at once does so for the whole tree.
         assert_eq!(open(reads.whole(), true), 1e5 + 7.0 + 3.0);
         assert_eq!(open(reads.whole(), false), 0.0);
         let at_once = |sees| reads.cost((None, reads.whole()), sees, &prices);
@@ -315,7 +321,7 @@ mod tests {
         assert_eq!(cost(&[(0, 2), (1, 2)]), 2000 + 12 + 28 + 140);
     }
 
-    /// What was made early is not paid for again.
+    /// What was prepared early costs nothing again.
     #[test]
     fn what_was_made_early_is_there() {
         let all = [10, 20, 30].map(four_pieces);
@@ -328,7 +334,8 @@ mod tests {
         let reads = |patch: usize| &all[patch];
         let bound_owners = BoundOwners::new(&four_patches(), None);
         let early = EarlyPreparation::new(vec![0, 2], (&bound_owners, 0), reads, &prices);
-        // The second is another rank's: this one has not seen where its vertices go.
+        // Another rank owns the bounding volume of the second patch: this one has not looked where
+        // its vertices go.
         assert_eq!(early.costs, [10_000 + 31, 33_000 + 31]);
         let ready = early.ready(3, reads);
         let cost = |patch: usize| {

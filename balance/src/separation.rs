@@ -1,4 +1,8 @@
-//! The firmness of tiles, which ranks share: who makes that of which, and what that takes.
+//! Sharing the separation bounds of tiles among ranks.
+//!
+//! A separation bound proves that the cloth of a tile cannot touch itself, so that its tests are
+//! left out. The cloth's charts are divided into tiles, and each rank makes the bounds of an even
+//! share of them for all ranks.
 
 use std::ops::Range;
 
@@ -7,31 +11,34 @@ use weft_partition::even_shares;
 
 use crate::prices::Prices;
 
-/// Most ranks that share the firmness of tiles. Every rank takes all of it, a third of a byte for each vertex of the cloth, 1.3 ns of
-/// myrinet-2000. Making it takes some 40 ns for each vertex, and without sharing a rank makes its own part of the cloth and
-/// about as much again, or twice as much, around it: from some 60 ranks on that is less than taking all.
+/// The largest number of ranks that share separation bounds. Every rank receives all of them, a
+/// third of a byte for each vertex of the cloth, which takes 1.3 ns on myrinet-2000. Making them
+/// takes some 40 ns for each vertex; without sharing, a rank makes those of its own part of the
+/// cloth and once or twice as much around it. With more than some 60 ranks that is less than
+/// receiving all.
 pub const SEPARATION_SHARED_UP_TO: usize = 64;
 
 /// A tile of the cloth's charts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tile {
-    /// Triangles that touch it.
+    /// The number of triangles that touch it.
     pub triangles: u32,
-    /// The tiles of which its firmness needs cells too: to the right, above, and right above, or one of the first two, or none.
+    /// The tiles from which its separation bound needs cells as well: those to the right, above,
+    /// and to the right above, or one of the first two, or none.
     pub beside: Vec<u32>,
 }
 
-/// What some tiles' firmness takes.
+/// The work of making the separation bounds of some tiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeparationWork {
-    /// Triangles; one that touches two tiles counts twice.
+    /// The number of triangles; one that touches two tiles counts twice.
     pub triangles: u64,
-    /// Tiles.
+    /// The number of tiles.
     pub tiles: u64,
 }
 
 impl SeparationWork {
-    /// That of tiles with so many triangles each.
+    /// The work for tiles with these numbers of triangles.
     #[must_use]
     pub fn of(triangles: &[u32]) -> Self {
         Self {
@@ -40,13 +47,14 @@ impl SeparationWork {
         }
     }
 
-    /// That of all tiles of a record.
+    /// The work for all of these tiles.
     #[must_use]
     pub fn of_all(tiles: &[Tile]) -> Self {
         Self::of(&tiles.iter().map(|tile| tile.triangles).collect::<Vec<_>>())
     }
 
-    /// Of both parts, in ns: gradients, then, with cells of tiles beside these, firmness.
+    /// The price of both halves in ns: the gradients of triangles, and then the bounds of tiles,
+    /// which need cells of the tiles beside them.
     #[must_use]
     pub fn parts(&self, prices: &Prices) -> [f64; 2] {
         [
@@ -55,27 +63,28 @@ impl SeparationWork {
         ]
     }
 
-    /// In ns.
+    /// The price in ns.
     #[must_use]
     pub fn cost(&self, prices: &Prices) -> f64 {
         self.parts(prices).iter().sum()
     }
 }
 
-/// Cells that a rank needs to make firmness and another has.
+/// Cells of a tile that one rank needs for a separation bound and another rank has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
     /// The rank that has them.
     pub from: usize,
     /// The rank that needs them.
     pub to: usize,
-    /// The tile whose firmness it makes.
+    /// The tile whose bound is made.
     pub tile: usize,
-    /// Which of the tiles beside that one they are of.
+    /// Which of the tiles beside that one has the cells.
     pub which: usize,
 }
 
-/// The cells that ranks send each other, by receiver and tile, from the tiles beside each and [`separation_shares`].
+/// The cells that ranks send each other, by receiver and tile. `beside` has the tiles beside each
+/// tile, and `shares` is made by [`separation_shares`].
 pub fn cells_sent<'a>(
     beside: impl Fn(usize) -> &'a [u32],
     shares: &[Range<usize>],
@@ -96,10 +105,11 @@ pub fn cells_sent<'a>(
     })
 }
 
-/// The tiles that each rank makes for all, from how many triangles each has; none if every rank makes what it needs.
+/// The tiles whose bounds each rank makes for all, from the number of triangles of each tile. All
+/// are empty if every rank makes what it needs.
 #[must_use]
 pub fn separation_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
-    /// What a tile costs besides its triangles, as so many of these.
+    /// The cost of a tile besides its triangles, as a number of triangles.
     const TILE: u32 = 110;
     let shared = ranks <= SEPARATION_SHARED_UP_TO;
     let costs = triangles
@@ -109,8 +119,8 @@ pub fn separation_shares(triangles: &[u32], ranks: usize) -> Vec<Range<usize>> {
     even_shares(&costs, ranks)
 }
 
-/// Prices on so many ranks: where firmness is not shared, each pays for that of the patches that it tests, by
-/// their vertices, of which there are so many `around` all patches.
+/// The prices on this many ranks. If separation bounds are not shared, each rank pays for those of
+/// the patches that it tests, by vertices; `around` is the number of vertices of all patches.
 #[must_use]
 pub fn prices_on(tiles: &[Tile], around: u64, prices: &Prices, ranks: usize) -> Prices {
     let mut prices = *prices;
@@ -127,7 +137,7 @@ mod tests {
 
     #[test]
     fn cells_come_from_whoever_makes_the_tile_beside() {
-        // Two by two tiles and one by itself; a rank without any.
+        // Four tiles in a square and one by itself; the second rank has none.
         let beside: [&[u32]; 5] = [&[1, 2, 3], &[3], &[3], &[], &[]];
         let shares = [0..1, 1..1, 1..3, 3..5];
         let sent: Vec<[usize; 4]> = cells_sent(|tile| beside[tile], &shares)
@@ -141,7 +151,7 @@ mod tests {
             [3, 2, 2, 0],
         ];
         assert_eq!(sent, expected);
-        // Nobody sends what nobody makes for others.
+        // Nothing is sent if every rank makes what it needs.
         let unshared = separation_shares(&[7; 5], SEPARATION_SHARED_UP_TO + 1);
         assert_eq!(cells_sent(|tile| beside[tile], &unshared).count(), 0);
     }

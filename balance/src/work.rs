@@ -1,4 +1,4 @@
-//! The unit in which forecasts count, and what takes how much of it.
+//! The unit in which costs are forecast, and the amount of it that each kind of work takes.
 
 use std::ops::Range;
 
@@ -6,8 +6,10 @@ use crate::cost::{Against, TestCost};
 use crate::prices::Counts;
 use crate::separation::{SeparationWork, separation_shares};
 
-/// What tests cost, in tenths of a test of two volumes of cloth. About the means of the prices of seven records of the 2006 paper's first scene; which costs how much
-/// beside which differs, but plans made of exact times are no better.
+/// The cost of tests, by how many of each kind were made: in tenths of a test of two volumes of
+/// cloth. The factors are about the means of the prices in seven records of the first scene of the
+/// 2006 paper. Machines differ in which kind costs how much more than another; forecasts made of
+/// exact times are no better.
 #[must_use]
 pub fn work(against: Against, counts: &Counts) -> u64 {
     let [volumes, leaf, near, contact] = match against {
@@ -17,10 +19,11 @@ pub fn work(against: Against, counts: &Counts) -> u64 {
     volumes * counts.volumes + leaf * counts.leaves + near * counts.near + contact * counts.contacts
 }
 
-/// What each rank does before tests, for all: the firmness of its share of the tiles, of which `triangles` has those of each. In the unit of [`work`].
+/// The work of each rank before its tests, in the unit of [`work`]: the separation bounds of its
+/// share of the tiles. `triangles` has the number of triangles of each tile.
 #[must_use]
 pub fn separation_work(triangles: &[u32], ranks: usize) -> Vec<u64> {
-    /// For each triangle its gradients, and for each tile its firmness.
+    /// Each triangle takes the gradients of its motion, and each tile its separation bound.
     const TRIANGLE: u64 = 8;
     const TILE: u64 = 900;
     let share = |tiles: Range<usize>| {
@@ -31,31 +34,35 @@ pub fn separation_work(triangles: &[u32], ranks: usize) -> Vec<u64> {
     shares.into_iter().map(share).collect()
 }
 
-/// What a rank has made ready of a patch.
+/// How much of a patch a rank has prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prepared {
     Nothing,
-    /// The pieces of its tree that tests with some other patches look at.
+    /// The pieces of its tree that some tests with other patches look into.
     Some,
-    /// All that there is.
+    /// All of its tree.
     Whole,
 }
 
-/// What it costs to make a patch ready in the unit of [`work`]: with what one [has](Prepared), for a test with another patch and for one that reads all of it.
+/// The cost of preparing a patch, in the unit of [`work`]: by what the rank has [`Prepared`]
+/// before, and by whether the test is with another patch (0) or reads all of the patch (1).
 pub(crate) type PreparationCosts = [[u64; 2]; 3];
 
 impl Prepared {
-    /// Tenths for each node: of all; of the boxes around pieces of the tree; of what a test with another patch looks into, and of finding that.
+    /// Tenths of the unit for each node of the tree: for preparing all of it, for the boxes around
+    /// its pieces, and for what one test with another patch looks into.
     const TENTHS: [u64; 3] = [59, 6, 13];
 
-    /// What it costs if the patch's tree has so many nodes. Before a test with another patch it had all that those before it looked at.
+    /// The costs for a tree with this many nodes. It is assumed that tests with other patches look
+    /// into different pieces, so that each of them prepares more.
     pub(crate) fn costs(nodes: u32) -> PreparationCosts {
         let [whole, first, pair] = Self::TENTHS;
         let all = [[first + pair, whole], [pair, whole - first - pair], [0, 0]];
         all.map(|costs| costs.map(|tenths| tenths * u64::from(nodes) / 10))
     }
 
-    /// What it costs all in all to have what so many tests with other patches look at, and all of it if that is read too.
+    /// The cost of preparing a patch for this many tests with other patches, and all of it if some
+    /// test reads that.
     pub(crate) fn made(nodes: u32, (whole, pairs): (bool, u64)) -> u64 {
         let costs = Self::costs(nodes);
         match (whole, pairs) {
@@ -68,13 +75,13 @@ impl Prepared {
     }
 }
 
-/// What a rank makes ready for its tests.
+/// The patches that a rank prepares for its tests, one test after the other.
 pub(crate) struct Preparation<'a> {
-    /// Nodes of each patch's tree.
+    /// The number of nodes of each patch's tree.
     nodes: &'a [u32],
-    /// Of each patch whether all of it is read, and how many tests it has with others.
+    /// For each patch, whether a test reads all of it, and the number of tests with other patches.
     read: Vec<(bool, u64)>,
-    /// The patches of which there is something.
+    /// The patches that some test reads.
     touched: Vec<u32>,
 }
 
@@ -87,7 +94,7 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    /// For a test.
+    /// Adds the patches that a test reads.
     pub(crate) fn add(&mut self, test: &TestCost) {
         for patch in [Some(test.patch), test.other()].into_iter().flatten() {
             if let Some((whole, pairs)) = self.read.get_mut(patch as usize) {
@@ -102,7 +109,7 @@ impl<'a> Preparation<'a> {
         }
     }
 
-    /// What all of it costs; for the next rank nothing is ready.
+    /// Returns the cost of all that was added, and begins anew for the next rank.
     pub(crate) fn take(&mut self) -> u64 {
         let Self {
             nodes,

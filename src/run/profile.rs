@@ -1,8 +1,9 @@
-//! What a step tests, costs and sends, for a record that others replay without the physics.
+//! The profile of a step: what it tests, costs and sends, for a record that is replayed without
+//! physics.
 //!
-//! On one rank, before a step is taken, its top-level tests are made three times for the time they take, and once, test by
-//! test, for their shape. The step itself then knows nothing of it. What the other phases cost is read off the
-//! step's report and divided by what they worked on.
+//! On one rank, before a step is taken, its top-level tests are made three times for the time that
+//! they take, and once more, test by test, for their shape. The state does not change by that. What
+//! the other phases cost is taken from the step's report and divided by the amount of work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint;
@@ -22,18 +23,19 @@ use crate::scene::Integrator;
 use crate::solve::{coarse_columns, is_rounded};
 use crate::step::{CONTACT_BYTES, Simulation, StepReport, World, patch_sizes, tiles};
 
-/// What the runtime may add to the time of tests, as a factor; more is a disturbance from outside.
+/// The largest factor by which the runtime prolongs tests; a larger one is a disturbance from
+/// outside.
 const MOST_RUNTIME: f64 = 1.5;
-/// How often tests are made for their time; the least counts.
+/// The number of times that tests are made for their time; the least time counts.
 const REPEATS: usize = 3;
-/// Ranks for which forecasts are made for their time.
+/// The number of ranks for which assignments are made for their time.
 const PLANNED_RANKS: usize = 16;
 /// Bytes of a vector in a message.
 const VECTOR_BYTES: u32 = 24;
 /// Bytes of an unknown of the coarse level of the solve, unless rounded.
 const SIX_BYTES: u32 = 48;
 
-/// The part of a record that does not change from step to step.
+/// Makes the part of a record that does not change from step to step.
 #[must_use]
 pub(super) fn header(world: &World) -> Header {
     let (tree, geometry) = (world.tree(), world.geometry());
@@ -81,7 +83,7 @@ pub(super) fn header(world: &World) -> Header {
             SIX_BYTES
         },
         contact_bytes: CONTACT_BYTES as u32,
-        // The velocity with which it moves, and the one that it ends with if that is another.
+        // The velocity with which a vertex moves, and the one that it ends with if that is another.
         state_bytes: match world.scene().solver.integrator {
             Integrator::Euler => VECTOR_BYTES,
             _ => 2 * VECTOR_BYTES,
@@ -89,7 +91,7 @@ pub(super) fn header(world: &World) -> Header {
     }
 }
 
-/// Vertices by their patch and the other patches that read them.
+/// The vertices that other patches read, by patch and readers.
 fn borders(world: &World, readers: impl Iterator<Item = (u32, BTreeSet<u32>)>) -> Vec<Border> {
     let mut classes: BTreeMap<(u32, Vec<u32>), u32> = BTreeMap::new();
     for (vertex, readers) in readers {
@@ -111,17 +113,18 @@ fn borders(world: &World, readers: impl Iterator<Item = (u32, BTreeSet<u32>)>) -
 #[derive(Debug)]
 pub(super) struct Profile {
     step: Step,
-    /// What the tests of the step took with what they made ready and handed out, and what else there is to the phase, in ns.
+    /// The time of the tests with what they prepared and handed out, and the time of the rest of
+    /// the phase, in ns.
     cold: f64,
     other: f64,
     contacts: usize,
 }
 
 impl Profile {
-    /// Makes the tests of the next step, for a record. `clock` tells the time. On one rank.
+    /// Makes the tests of the next step. `clock` tells the time. The rank is alone.
     ///
     /// # Errors
-    /// More tests than a record has room for.
+    /// There are more tests than a record has room for.
     pub(super) fn of_next(
         simulation: &mut Simulation<'_>,
         clock: &dyn Fn() -> Duration,
@@ -164,7 +167,7 @@ impl Profile {
             .map(|&patch| patch_sizes(&geometry, patch).corners())
             .sum();
         for _ in 0..REPEATS {
-            // As where a step begins: positions have just been taken in.
+            // Positions have just been taken in where a step begins.
             hint::black_box(simulation.positions().iter().sum::<DVec3>());
             simulation.foresee_next();
             let snap = simulation.next_snapshot(&geometry, &mut volumes);
@@ -200,7 +203,8 @@ impl Profile {
             runs = all
                 .filter_map(|target| TestRun::new(target, &snap))
                 .collect();
-            // Of each patch one after the other: what the second reads is near then, as it is in a run.
+            // One patch is done after the other: the second half reads what is still in the cache,
+            // as in a run.
             let mut made = [0.0; 2];
             for patch in 0..patches {
                 let marks = [
@@ -237,7 +241,8 @@ impl Profile {
                 }
                 sum
             };
-            // What bodies have is made once, and what is made ready of patches has a price of its own.
+            // The first pass makes what bodies need once; patches are prepared at a price of their
+            // own.
             once(&mut vec![f64::INFINITY; runs.len()]);
             least[7] = least[7].min(once(&mut warm));
         }
@@ -254,7 +259,7 @@ impl Profile {
             begun,
         ] = least;
         let work = SeparationWork::of_all(&tiles);
-        // Least times of single tasks add up to less than any of the passes took.
+        // The least times of single tasks add up to less than any of the passes took.
         let scale = tests / warm.iter().sum::<f64>().max(1.0);
         warm.iter_mut().for_each(|time| *time *= scale);
 
@@ -327,7 +332,7 @@ impl Profile {
             body: with_handing_out(body),
             target: looked / others.len().max(1) as f64,
             corner: boxes / corners.max(1) as f64,
-            // Looking whether its roots meet has a price of its own.
+            // The price of looking whether roots meet is separate.
             begin: (begun / pairs.len().max(1) as f64 - looked / others.len().max(1) as f64)
                 .max(0.0),
             vertex: roots / around.max(1) as f64,
@@ -352,9 +357,8 @@ impl Profile {
 }
 
 impl Profile {
-    /// The record of the step, now that it has been taken by this simulation; `clock` tells the time.
-    ///
-    /// Of a few, the least time counts.
+    /// Completes the record of the step after this simulation has taken it; `clock` tells the time.
+    /// The least of a few times counts.
     #[must_use]
     pub(super) fn complete(
         self,
@@ -397,7 +401,8 @@ impl Profile {
         step.rounds = report.rounds;
         step.looks = report.looks;
         step.passes = report.passes;
-        // The phase takes longer than its tests alone: tasks are forked, taken up, stopped for messages.
+        // The phase takes longer than its tests alone, because tasks are forked, taken up, and
+        // stopped for messages.
         let runtime = ((collide - self.other) / self.cold.max(1.0)).clamp(1.0, MOST_RUNTIME);
         step.prices = Prices {
             cloth: step.prices.cloth.times(runtime),
@@ -417,7 +422,8 @@ impl Profile {
     }
 }
 
-/// What reading the clock takes, in ns: of processor time it is as long as a few dozen tests.
+/// The time in ns that reading the clock takes: for processor time it is as long as a few dozen
+/// tests.
 fn reading(clock: &dyn Fn() -> Duration) -> f64 {
     let times = (0..100).map(|_| {
         let began = clock();
@@ -426,7 +432,7 @@ fn reading(clock: &dyn Fn() -> Duration) -> f64 {
     times.fold(f64::INFINITY, f64::min)
 }
 
-/// A task with its tests, made one by one, and what they found.
+/// Makes the tests of a task one by one; returns the task and its contacts.
 fn shape(
     world: &World,
     mut run: TestRun,

@@ -1,8 +1,10 @@
-//! Which top-level tests a rank forks: those of its own patches, or those that a forecast gives it ([`weft_balance::forecast`]).
+//! The balance of tests among ranks: which top-level tests a rank forks in a step.
 //!
-//! Ranks tell each other every few steps what tests cost them, with what they send anyway before they test. All make the same
-//! plan of it, and keep to it until the next, but for its cuts: before the steps between, they tell each other only how much each has done of
-//! whose tests, and move these.
+//! Before the first assignment a rank forks the tests of its own patches. Every few steps ranks
+//! report to each other what their tests cost, in a message that they exchange before tests anyway;
+//! all make the same [forecast](weft_balance::forecast) and the same
+//! [assignment](weft_balance::assignment). Before the steps in between they report only how much
+//! work was done of whose tests, and move the boundaries of the assignment.
 
 use std::time::Duration;
 
@@ -17,32 +19,33 @@ use weft_runtime::{Policy, wire};
 use super::geometry::tiles;
 use crate::collide::Geometry;
 
-/// Steps, or parts of steps, for which a plan is good: cloth moves little in them, and making it costs as much as some
-/// ten thousand tests of volumes.
+/// The number of substeps for which an assignment is kept. Cloth moves little in them, and making
+/// an assignment costs as much as some ten thousand tests of volumes.
 const STEPS: u32 = 8;
 
-/// What a rank tells all others before a collision detection.
+/// The news that a rank has for all others before collisions are detected.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum News {
-    /// What its tests cost it, of which all make another plan.
+    /// The costs of its tests, from which all make another assignment.
     Costs(CostReport),
-    /// What it done in the last step, of its own tests and of those that it stole, by which all move the cuts of the plan that holds.
+    /// The work that it did in the last step, of its own tests and of tests that it stole, by which
+    /// all move the boundaries of the assignment that holds.
     Work(Vec<RankWork>),
 }
 
-/// What a rank knows of where tests are to be forked.
+/// The knowledge of a rank about costs, and the assignment that follows from it.
 #[derive(Debug, Default)]
 pub(super) struct Balancer {
     cost_report: CostReport,
-    /// What the plan is made of.
+    /// The forecast from which the assignment was made.
     forecast: Forecast,
     plan: Option<Assignment>,
-    /// How often it was used.
+    /// The number of substeps since the last assignment.
     age: u32,
 }
 
 impl Balancer {
-    /// What this rank is to tell before the next collision detection, if anything.
+    /// The news of this rank before collisions are detected the next time, if any.
     pub(super) fn news(&self, me: usize, policy: &Policy) -> Option<News> {
         if !policy.forecast {
             return None;
@@ -55,16 +58,17 @@ impl Balancer {
         Some(News::Work(done))
     }
 
-    /// Whether the next plan is made before the next collision detection.
+    /// Whether a new assignment is made before collisions are detected the next time.
     pub(super) fn is_due(&self) -> bool {
         self.age == 0
     }
 
-    /// Takes what all ranks have reported, which is news of the same kind as that of this one, or nothing: makes a plan of it, or moves the cuts of the one that holds.
-    /// Nobody knows anything before the first step, and tests are forked by owners.
+    /// Takes the news of all ranks, which are of the same kind as those of this rank, or absent:
+    /// makes a new assignment, or moves the boundaries of the one that holds. Before the first step
+    /// nothing is known, and owners fork their tests.
     ///
     /// # Errors
-    /// Bytes that are something else, or of tests that do not exist.
+    /// The bytes are something else, or are about tests that do not exist.
     pub(super) fn hear(
         &mut self,
         news: Option<&News>,
@@ -115,7 +119,8 @@ impl Balancer {
         self.cost_report.restart();
     }
 
-    /// On one rank, which needs no plan: notes what one could be made of, for records.
+    /// Makes the forecast that several ranks would make, on a single rank, which needs no
+    /// assignment: records hold it.
     pub(super) fn note(&mut self) {
         if self.is_due() {
             let tests = self.cost_report.tests.iter().map(|reported| reported.test);
@@ -124,21 +129,22 @@ impl Balancer {
         }
     }
 
-    /// The plan that holds.
+    /// The assignment that holds, if there is one.
     pub(super) fn assignment(&self) -> Option<&Assignment> {
         self.plan.as_ref()
     }
 
-    /// What it is made of.
+    /// The costs in the last forecast.
     pub(super) fn known(&self) -> &[TestCost] {
         self.forecast.costs()
     }
 
-    /// A collision detection has ended in which this rank made these tests, and was busy with them, and with putting contacts in order, for so long.
+    /// Takes the costs of this rank's tests when collisions have been detected, with the time that
+    /// it spent on them and the time that it put contacts in order.
     pub(super) fn ended(&mut self, tests: Vec<PartCost>, busy: Duration, sorting: Duration) {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.cost_report.add(tests, ns(busy), ns(sorting));
-        // After the first one something is known.
+        // Something is known after the first step.
         self.age = if self.forecast.is_empty() {
             0
         } else {
@@ -147,7 +153,7 @@ impl Balancer {
     }
 }
 
-/// Whether what costs were reported of exists.
+/// Whether the test that a cost was reported for exists.
 fn exists(test: &TestCost, geometry: &Geometry<'_>) -> bool {
     let patches = geometry.cloth.patches().len();
     let is_patch = |patch: u32| (patch as usize) < patches;

@@ -1,4 +1,5 @@
-//! Who owns, computes and sends what, on a number of ranks: by the same rules as in a run.
+//! The layout of a recorded run on a number of ranks: which rank owns, computes and sends what, by
+//! the same rules as in a run.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,27 +15,28 @@ use crate::record::{Border, Column, Header, Step, Task};
 
 /// Bytes of the volumes around a patch.
 pub(crate) const ROOT_BYTES: u64 = 80;
-/// Bytes of the firmness of a tile.
+/// Bytes of the separation bound of a tile.
 const SEPARATION_BYTES: u64 = 85;
-/// Bytes of the cells beside a tile that its firmness needs: 13 numbers for each of those along a side, on four levels, or in a corner.
+/// Bytes of the cells beside a tile that its separation bound needs: 13 numbers for each cell along
+/// a side, on four levels, or in a corner.
 const BESIDE_BYTES: [u64; 3] = [15 * 52, 15 * 52, 4 * 52];
-/// A header's patches on a number of ranks.
+/// The layout of a record's patches on a number of ranks.
 #[derive(Clone, Debug)]
 pub struct Layout {
     ownership: Ownership,
-    /// Of each rank.
+    /// The share of each rank.
     pub ranks: Vec<RankShare>,
     /// What the solve exchanges in an iteration: vertices, for each pair of sender and receiver.
     pub halo: Vec<(u32, u32, u64)>,
-    /// What making firmness exchanges: bytes, for each pair of sender and receiver.
+    /// What making separation bounds exchanges: bytes, for each pair of sender and receiver.
     pub cells: Vec<(u32, u32, u64)>,
     targets_of_patch: u64,
 }
 
-/// What is a rank's.
+/// The share of one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RankShare {
-    /// Vertices.
+    /// Vertices that it owns.
     pub vertices: u64,
     /// Work of its vertices in the solve.
     pub weight: u64,
@@ -44,16 +46,16 @@ pub struct RankShare {
     pub partials: u64,
     /// Unknowns of the coarse level of the solve.
     pub aggregates: u64,
-    /// The share of a solve with the coarse matrix that it does.
+    /// The part of a solve with the coarse matrix that it does.
     pub coarse: f64,
-    /// Bytes of the firmness that it makes for all.
+    /// Bytes of the separation bounds that it makes for all.
     pub separation_bytes: u64,
-    /// The firmness that it makes for all.
+    /// The work of these separation bounds.
     pub separation: SeparationWork,
 }
 
-/// The share of a solve with the coarse matrix that a rank does: all of the way forth, and of the way back what leads to
-/// unknowns of its own.
+/// The part of a solve with the coarse matrix that a rank does: the whole forward substitution, and
+/// the backward substitution for what its own unknowns need.
 fn coarse_share(columns: &[Column], own: &Range<usize>) -> f64 {
     let mut needed = vec![false; columns.len()];
     let (mut forth, mut back) = (0, 0);
@@ -73,10 +75,10 @@ fn coarse_share(columns: &[Column], own: &Range<usize>) -> f64 {
     (forth + back) as f64 / (2 * forth) as f64
 }
 
-/// Why there is no layout.
+/// The reason why there is no layout.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum LayoutError {
-    /// No ranks.
+    /// The number of ranks is 0.
     #[error("at least one rank is needed")]
     NoRanks,
     /// A rank would own nothing.
@@ -85,11 +87,11 @@ pub enum LayoutError {
          ranks, or record the scene with more patches (--set partition.patches={more})"
     )]
     TooManyRanks {
-        /// Ranks asked for.
+        /// Ranks that were asked for.
         ranks: usize,
         /// Patches of the record.
         patches: usize,
-        /// Patches that would do.
+        /// A number of patches that is enough.
         more: usize,
     },
     /// The patches make no tree.
@@ -98,10 +100,10 @@ pub enum LayoutError {
 }
 
 impl LayoutError {
-    /// Whether so many patches are too few for so many ranks, each of which owns at least one.
+    /// Checks that each of this many ranks can own one of this many patches.
     ///
     /// # Errors
-    /// They are, or there are no ranks.
+    /// There are too few patches, or no ranks.
     pub fn check(patches: usize, ranks: usize) -> Result<(), Self> {
         if ranks == 0 {
             return Err(Self::NoRanks);
@@ -118,10 +120,10 @@ impl LayoutError {
 }
 
 impl Layout {
-    /// The patches of a record on so many ranks.
+    /// Lays out the patches of a record on this many ranks.
     ///
     /// # Errors
-    /// More ranks than patches, or none.
+    /// There are more ranks than patches, or none.
     pub fn new(header: &Header, ranks: usize) -> Result<Self, LayoutError> {
         let sizes: Vec<u32> = header.patches.iter().map(|patch| patch.vertices).collect();
         let weights = header.patches.iter().map(|patch| patch.weight).collect();
@@ -132,7 +134,7 @@ impl Layout {
         let ownership = Ownership::new(&tree, ranks).map_err(|_| LayoutError::NoTree)?;
         let sums = TreeSum::new(&ownership);
         let patches = header.patches.len() as u64;
-        // Of the tests of a patch with others, it looks at every second.
+        // Each pair of patches is looked at with one of the two.
         let pairs = if header.self_collision {
             1 + (patches - 1) / 2
         } else {
@@ -172,13 +174,13 @@ impl Layout {
         })
     }
 
-    /// Who owns which patch.
+    /// The owner of each patch.
     #[must_use]
     pub fn ownership(&self) -> &Ownership {
         &self.ownership
     }
 
-    /// The rank that forks a task.
+    /// The rank that forks a task if owners do.
     #[must_use]
     pub fn home(&self, task: &Task) -> usize {
         self.home_of(task.patch, task.against)
@@ -202,7 +204,7 @@ impl Layout {
         forks
     }
 
-    /// The same if a forecast decides.
+    /// The tasks, or parts of tasks, that each rank forks under an assignment, in order.
     #[must_use]
     pub fn assigned(&self, step: &Step, assignment: &Assignment) -> Vec<Vec<(u32, Part)>> {
         let mut forks = vec![Vec::new(); self.ranks.len()];
@@ -215,7 +217,8 @@ impl Layout {
         forks
     }
 
-    /// The pairs of patches of which each rank finds that nothing is to be tested, though their roots meet; where a forecast decides, by that.
+    /// The pairs of patches whose roots meet and of which nothing is to be tested, by the rank that
+    /// finds that out: under an assignment, if there is one.
     #[must_use]
     pub fn missed(&self, step: &Step, assignment: Option<&Assignment>) -> Vec<Vec<(usize, usize)>> {
         let mut missed = vec![Vec::new(); self.ranks.len()];
@@ -234,13 +237,13 @@ impl Layout {
         missed
     }
 
-    /// How many top-level tests somebody looks at who has so many patches.
+    /// The number of top-level tests that a rank with this many patches looks at.
     #[must_use]
     pub fn targets(&self, patches: u64) -> u64 {
         patches * self.targets_of_patch
     }
 
-    /// How many of a step's contacts each rank ends up with.
+    /// The number of a step's contacts that each rank ends up with.
     #[must_use]
     pub fn contacts(&self, step: &Step) -> Vec<u64> {
         let mut held = vec![0; self.ranks.len()];
@@ -252,7 +255,8 @@ impl Layout {
         held
     }
 
-    /// Calls with each rank that some of a task's contacts concern, and how many do; of those of a part of a task, as evenly as can be.
+    /// Calls `owned` with each rank to which some of these contacts of a task belong, and with
+    /// their number. The contacts of a part of a task are divided as evenly as possible.
     pub fn for_owners(&self, task: &Task, contacts: u64, mut owned: impl FnMut(usize, u64)) {
         let all = task.contacts().max(1);
         let mut before = 0;
@@ -261,7 +265,7 @@ impl Layout {
             let share = contacts * after / all - contacts * before / all;
             before = after;
             let owner = |&patch: &u32| self.ownership.rank_of_patch(patch as usize);
-            // Ascending patches are of ascending ranks.
+            // Ascending patches belong to ascending ranks.
             let mut owners: Vec<usize> = route.patches.iter().map(owner).collect();
             owners.dedup();
             for owner in owners.into_iter().filter(|_| share > 0) {
@@ -270,14 +274,14 @@ impl Layout {
         }
     }
 
-    /// Vertices that ranks send each other in a round of impulses.
+    /// The vertices that ranks send each other in a round of impulses.
     #[must_use]
     pub fn rows(&self, step: &Step) -> Vec<(u32, u32, u64)> {
         exchanged(&step.rows, &self.ownership)
     }
 }
 
-/// Vertices that cross borders, for each pair of sender and receiver, ascending.
+/// The vertices that cross borders, for each pair of sender and receiver, ascending.
 fn exchanged(borders: &[Border], ownership: &Ownership) -> Vec<(u32, u32, u64)> {
     let mut sent = BTreeMap::new();
     for border in borders {
@@ -292,7 +296,7 @@ fn exchanged(borders: &[Border], ownership: &Ownership) -> Vec<(u32, u32, u64)> 
     listed(sent)
 }
 
-/// Sender, receiver and how much, ascending.
+/// The pairs of sender and receiver with their amounts, ascending.
 fn listed(sent: BTreeMap<(u32, u32), u64>) -> Vec<(u32, u32, u64)> {
     let triples = sent.into_iter();
     triples

@@ -20,7 +20,7 @@ pub const NETWORKS: [(&str, Network); 3] = [
 pub struct Plan {
     /// Numbers of ranks.
     pub ranks: Vec<usize>,
-    /// Names of policies, or [policy specifications](PolicySpecification).
+    /// Names of policies, or [specifications](PolicySpecification).
     pub policies: Vec<String>,
     /// Names of networks.
     pub networks: Vec<String>,
@@ -175,7 +175,7 @@ impl Plan {
 }
 
 impl Point {
-    /// Its name in files: letters, digits, dashes and dots; of a policy_specification also `+`, `=` and `_`.
+    /// Its name in files: letters, digits, dashes and dots; of a policy specification also `+`, `=` and `_`.
     #[must_use]
     pub fn name(&self) -> String {
         let Self {

@@ -1,7 +1,9 @@
-//! Policies as studies name them: by a name, or a name with parts changed, as in `every-other+steal=false`.
+//! Policies as studies specify them: a name, or a name with parts changed, as in
+//! `every-other+steal=false`.
 //!
-//! A run may have a policy that has no name, and a study that is to be held against it needs that policy too. Keys and values are
-//! those of the table `balance` of a scene, so that each point can be run as well: [`PolicySpecification::changes`].
+//! A run may have a policy that has no name, and a study that is compared with it needs that policy
+//! too. Keys and values are those of the table `balance` of a scene, so that each point of a study
+//! can also be run: [`PolicySpecification::changes`].
 
 use std::time::Duration;
 
@@ -10,22 +12,23 @@ use weft_runtime::{Interval, POLICIES, Policy, Split, Victims};
 
 use crate::plan::{PlanError, unknown};
 
-/// A policy, and how it is called.
+/// A policy and its specification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicySpecification<'a> {
-    /// The name that it begins with, one of [`POLICIES`].
+    /// The name that the specification begins with, one of [`POLICIES`].
     pub name: &'a str,
-    /// Keys of a scene's `balance` that change parts of it, with their values.
+    /// The keys of a scene's `balance` that are changed, with their values.
     pub changes: Vec<(&'a str, &'a str)>,
-    /// What comes of it.
+    /// The policy that results.
     pub policy: Policy,
 }
 
 impl<'a> PolicySpecification<'a> {
-    /// PatchSizes `NAME`, or `NAME+KEY=VALUE+KEY=VALUE`.
+    /// Parses `NAME`, or `NAME+KEY=VALUE+KEY=VALUE`.
     ///
     /// # Errors
-    /// Names that nothing has, and values that a key cannot have, with what is right.
+    /// A name that does not exist, or a value that its key cannot have; the message says what is
+    /// possible.
     pub fn parse(text: &'a str) -> Result<Self, PlanError> {
         let mut parts = text.split('+');
         let name = parts.next().unwrap_or_default();
@@ -82,7 +85,7 @@ fn change(policy: &mut Policy, key: &str, value: &str) -> Result<(), PlanError> 
 }
 
 fn duration(text: &str) -> Option<Duration> {
-    // Seconds last: the others end like them.
+    // Seconds come last, because the other units end with `s` too.
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let (number, unit) = units
         .iter()
@@ -91,7 +94,7 @@ fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// What can be changed.
+/// The keys that can be changed.
 const KEYS: [&str; 8] = [
     "steal",
     "split",
@@ -103,7 +106,7 @@ const KEYS: [&str; 8] = [
     "forecast",
 ];
 
-/// As in scenes.
+/// The limit is the same as in scenes.
 const MOST_LOW_WATER: usize = 1_000_000;
 
 #[cfg(test)]

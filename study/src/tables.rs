@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::stats::Summary;
 use crate::sweep::{Measured, Results};
 
-/// What is reported of a phase, or of whole steps, at one point of the plan; means over its repetitions.
+/// What is told of a phase, or of whole steps, at one point of the plan; means over its repetitions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Whose record it is.

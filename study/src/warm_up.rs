@@ -1,8 +1,10 @@
-//! What a run has left before the first recorded step that counts: its plans, and what they were made of.
+//! The warm-up of a replay: steps before those that count, from which ranks learn their assignment.
 //!
-//! A forecast is learnt: where in a test the work lies is known from who made which part of it before, and what was known when the last plan was
-//! made is some steps old. A plan that is made of the very steps that it is for is better than that, and the replay too fast. So a
-//! record has steps before those that count, in which ranks plan twice.
+//! In a run, the forecast of a step is made of earlier steps: ranks know where in a test the work
+//! lies only if several of them have made parts of it, and what they know is some steps old. A
+//! replay whose forecast were made of the very step that it is for would have a better one, and
+//! would be too fast. So a record begins with some steps that do not count, in which ranks assign
+//! tests twice.
 
 use weft_balance::prices::Prices;
 
@@ -12,22 +14,24 @@ use crate::replay::{Left, Machine, replay};
 use crate::sweep::SweepError;
 use crate::synthetic::copied_step;
 
-/// Steps that lead to the first that counts, if there are so many before it: ranks plan every eight steps, and the second plan is made of
-/// what the first one led to.
+/// The number of recorded steps before the first that counts, if the run has so many. Ranks make an
+/// assignment every eight steps, and the second one is made of the costs under the first one.
 pub const WARM_UP_STEPS: u64 = 16;
 
-/// What the steps that lead to the first one that counts leave to it; of so many copies of the record, or one of a program that recorded
-/// none, what many plans for that step itself do.
+/// Replays the warm-up steps of a record and returns what they leave to the first step that counts.
+///
+/// A record of an older program has no such steps, and copies of a record use them differently:
+/// then the first step that counts is itself replayed several times.
 ///
 /// # Errors
-/// A damaged record, or an error in the runtime.
+/// The record is damaged, or the runtime fails.
 pub fn warmed_up(
     record: &mut Record,
     copies: u32,
     (header, layout): (&Header, &Layout),
     (prices, machine): (&Prices, &Machine),
 ) -> Result<Left, SweepError> {
-    // Without forecasts a step leaves only who is late.
+    // Without forecasts, a step leaves to the next one only how late each rank is.
     let learns = machine.policy.forecast && layout.ranks.len() > 1 && copies == 1;
     if !learns || record.warm_up_steps() == 0 {
         let first = copied_step(record, 0, copies)?;

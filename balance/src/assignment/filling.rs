@@ -1,55 +1,60 @@
-//! Filling stretches of the line.
+//! Filling the stretches of the line up to a bound on their load.
+//!
+//! This is the probe of the parametric search in [`assignment`](super): it tells whether the line
+//! fits into stretches whose load is at most the bound, and by how much it does not.
 
 use super::{DEAL, LEAST};
 use crate::work::{PreparationCosts, Prepared};
 
-/// A test in the line.
+/// A test on the line.
 pub(super) struct Item {
     pub(super) work: u64,
     pub(super) patches: [u32; 2],
-    /// Looking whether its roots meet, and, where its patch begins, those of all tests with this that nobody knows.
+    /// The cost of looking whether its roots meet. The first test of a patch has that of all
+    /// unknown tests of the patch as well.
     pub(super) looks: u64,
 }
 
 impl Item {
-    /// Whether it reads all of one patch.
+    /// Whether it reads the whole of one patch.
     fn is_whole(&self) -> bool {
         self.patches[0] == self.patches[1]
     }
 }
 
-/// Fills stretches one after the other.
+/// The state of filling stretches, one after the other.
 pub(super) struct Filling<'a> {
     pub(super) items: &'a [Item],
-    /// For each patch, what it costs to make it ready.
+    /// For each patch, the costs of preparing it.
     pub(super) ready: Vec<PreparationCosts>,
-    /// What the rank of each stretch does before and after.
+    /// The work of each rank before and after its tests.
     pub(super) beside: &'a [u64],
-    /// For each patch, in which stretch something was made ready of it last, and what.
+    /// For each patch, the last stretch that prepares something of it, and how much: the stamp of
+    /// the stretch plus a [`Prepared`].
     pub(super) had: Vec<u64>,
     pub(super) stamp: u64,
 }
 
-/// How the last stretch was filled.
+/// How well the last stretch was filled.
 pub(super) enum Last {
-    /// It costs so much more than it may.
+    /// Its load exceeds the bound by this much.
     Over(u64),
-    /// It might cost so much more.
+    /// Its load may grow by this much.
     Room(u64),
 }
 
-/// Where a stretch begins, and what it costs all in all.
+/// The place at which a stretch begins, and its load.
 #[derive(Clone, Copy)]
 pub(super) struct Boundary {
     pub(super) at: u64,
     pub(super) load: u64,
 }
 
-/// Stamps are made of so many, for what a stretch has.
+/// The step between the stamps of stretches: one more than the greatest [`Prepared`].
 const STATES: u64 = 4;
 
 impl Filling<'_> {
-    /// Fills stretches that cost no more than this, but for the last one; `boundaries` is where they begin.
+    /// Fills stretches up to the bound `most`, except the last one, and notes where they begin.
     pub(super) fn fill(&mut self, most: u64, boundaries: &mut Vec<Boundary>) -> Last {
         boundaries.clear();
         self.stamp += STATES;
@@ -81,7 +86,7 @@ impl Filling<'_> {
             at += item.work;
         }
         boundaries.push(Boundary { at: begin, load });
-        // What is done beside, is done; and ranks that have nothing have room.
+        // Work beside tests cannot be moved; ranks without a stretch have room.
         let may = most.max(self.beside[boundaries.len() - 1]);
         let idle = &self.beside[boundaries.len()..];
         match load.checked_sub(may) {
@@ -93,7 +98,7 @@ impl Filling<'_> {
         }
     }
 
-    /// What it costs to make ready once what all tests read.
+    /// The cost of preparing once what all tests read.
     pub(super) fn ready_once(&self) -> u64 {
         let mut has = vec![Prepared::Nothing; self.ready.len()];
         for item in self.items {
@@ -118,7 +123,8 @@ impl Filling<'_> {
         costs.sum()
     }
 
-    /// What this stretch has of each patch of a test once it has what the test reads of it, and what it costs to make that ready.
+    /// What the current stretch has prepared of both patches of a test after that test, and the
+    /// cost of preparing what is missing.
     #[inline]
     fn unready(&self, item: &Item) -> [(u64, u64); 2] {
         let [patch, other] = item.patches;

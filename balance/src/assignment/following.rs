@@ -1,7 +1,8 @@
-//! How the boundaries of a plan follow what ranks have done, until there is another plan.
+//! Moving the boundaries of an assignment with what ranks have done, until the next assignment is
+//! made.
 //!
-//! Single tests become dearer or cheaper from one step to the next, and stay so. Ranks tell each other how much they done, and boundaries move to where
-//! stretches cost the same again.
+//! The costs of single tests rise or fall from one step to the next, and stay so. Ranks report how
+//! much they did, and boundaries move to where the loads of all stretches are equal again.
 
 use std::ops::RangeInclusive;
 
@@ -10,12 +11,13 @@ use crate::cost::{CostReport, PartCost, RankWork};
 use crate::forecast::{Forecast, rated};
 use crate::work::Preparation;
 
-/// What a unit of the line can cost.
+/// The load that a unit of the line can have.
 const PACES: RangeInclusive<f64> = 0.05..=1e4;
 
 impl Assignment {
-    /// What a rank `tells` of what it done in the last step, by what the forecast that this plan is made of takes tests for. If tests are stolen,
-    /// some of them may be others'; what a thief makes ready for these is nobody's.
+    /// The work that a rank reports of the last step, counted as the forecast that this assignment
+    /// was made of expects it. With stealing, some of its tests may have been assigned to others;
+    /// what a thief prepares for them counts for nobody.
     #[must_use]
     pub fn work_done(
         &self,
@@ -56,9 +58,12 @@ impl Assignment {
         done
     }
 
-    /// Moves the boundaries to where stretches cost the same again, by what tests of each cost in the last step, of which all ranks tell what they `done`. That is
-    /// about as good as a new plan, and much cheaper: what changes from step to step are few tests, and where in a stretch these lie matters little to how long
-    /// it should be; what it takes to have a patch ready is taken for spread over the line, and is seen in the next step. Some tests come and go every other step; so half of what was seen is believed.
+    /// Moves the boundaries to where loads would have been equal in the last step, by the work that
+    /// all ranks report. This is about as good as a new assignment and much cheaper: only few tests
+    /// change from step to step, and where in a stretch they lie matters little for its length.
+    /// Preparing patches is counted as if it were spread evenly over the stretch; the next step
+    /// shows the error. Some tests come and go every other step, so that only half of a change is
+    /// believed.
     pub fn move_boundaries(&mut self, done: impl IntoIterator<Item = RankWork>) {
         let (ranks, all) = (self.paces.len(), self.end());
         let mut costs = vec![0.0; ranks];
@@ -69,7 +74,7 @@ impl Assignment {
         }
         for (rank, (pace, cost)) in self.paces.iter_mut().zip(&mut costs).enumerate() {
             let length = (self.boundaries[rank + 1].min(all) - self.boundaries[rank]) as f64;
-            // Where nothing was to be done, nothing is seen of how long tests take.
+            // A stretch without tests does not show what tests cost.
             if length > 0.0 {
                 let now = (*cost / length).clamp(*PACES.start(), *PACES.end());
                 *pace = (*pace + now) / 2.0;
@@ -77,7 +82,7 @@ impl Assignment {
             *cost = length * *pace;
         }
         let even = level(&self.beside, costs.iter().sum::<f64>() as u64) as f64;
-        // Each goes on where the one before has left off, in which stretch of before, and after so much of what that costs.
+        // The place that is reached: which of the old stretches, and the load taken of it.
         let (mut within, mut taken) = (0, 0.0);
         let mut boundaries = Vec::with_capacity(ranks + 1);
         let mut last = 0;
@@ -94,13 +99,13 @@ impl Assignment {
                 None => all,
             };
             let place = self.worth_dividing(place.min(all)).max(last);
-            // Nor between two boundaries of one test.
+            // Two boundaries within one test need the least distance as well.
             if place - last >= LEAST || !self.is_inside(last) {
                 last = place;
             }
         }
         boundaries.extend([last, u64::MAX]);
-        // What was seen was seen of stretches as they were.
+        // What was observed belongs to the stretches as they were.
         let (mut within, mut paces) = (0, Vec::with_capacity(ranks));
         for ends in boundaries.windows(2) {
             let (mut at, end) = (ends[0], ends[1].min(all));
@@ -122,7 +127,7 @@ impl Assignment {
         (self.boundaries, self.paces) = (boundaries, paces);
     }
 
-    /// The rank that was given a test, or a part of one.
+    /// The rank to which a test, or a part of it, was assigned.
     fn home(&self, reported: &PartCost) -> usize {
         let PartCost { test, part } = reported;
         let ranks = self.ranks(test.patch, test.against);
@@ -136,18 +141,18 @@ impl Assignment {
             .unwrap_or(first)
     }
 
-    /// Where the line ends.
+    /// The end of the line.
     fn end(&self) -> u64 {
         let last = self.costs.last().zip(self.begins.last());
         last.map_or(0, |(test, begin)| begin + length(test))
     }
 
-    /// Whether a place is amid a test.
+    /// Whether a place is inside a test.
     fn is_inside(&self, place: u64) -> bool {
         place < self.end() && self.begins.binary_search(&place).is_err()
     }
 
-    /// The nearest place that leaves no part of a test, up to where it begins or ends, that is not worth it.
+    /// The nearest place that does not divide a test into parts that are too small.
     fn worth_dividing(&self, place: u64) -> u64 {
         let behind = self.begins.partition_point(|&begin| begin <= place);
         let Some(test) = behind.checked_sub(1) else {
@@ -171,12 +176,12 @@ mod tests {
     use super::*;
     use crate::cost::{Against, TestCost};
 
-    /// Each of its own.
+    /// Reports in which each rank did its own tests.
     fn own(done: &[u64]) -> impl Iterator<Item = RankWork> {
         (0..).zip(done).map(|(rank, &work)| RankWork { rank, work })
     }
 
-    /// What a rank tells of tests of these costs.
+    /// The tests of one rank, where all tests have these costs.
     fn reported(assignment: &Assignment, costs: &[TestCost], rank: usize) -> Vec<PartCost> {
         let part_of = |test: &TestCost| {
             let part = assignment.part(rank, test.patch, test.against)?;
@@ -215,7 +220,7 @@ mod tests {
         // Nothing has changed, and little moves.
         assignment.move_boundaries(own(&loads_of(&assignment, &planned, 8)));
         assert!(unevenness(&assignment, &planned) < 0.01);
-        // A quarter of them costs half as much again, an eighth half as much.
+        // A quarter of the tests costs half as much again, an eighth half as much.
         let now = costs(&|patch| match patch {
             0..16 => 3,
             40..48 => 1,
@@ -244,7 +249,7 @@ mod tests {
             .collect();
         let forecast = Forecast::from_tests(&costs);
         let assignment = forecast.assigned(&[10; 8], &[0; 4]);
-        // All of it is reported by one, and yet each is known to have had its share.
+        // One rank reports all of it, and yet the share of each is known.
         let mut all = CostReport::default();
         for rank in 0..4 {
             let reported = reported(&assignment, &costs, rank);
@@ -259,7 +264,8 @@ mod tests {
         assert_eq!(reported.len(), 4);
         for RankWork { rank, work } in reported {
             let own = loads_of(&assignment, &costs, 4)[rank as usize];
-            // And who tells has found tests, and has dealt out again what it shares.
+            // The rank that reports has also found its tests, and has dealt out those that it
+            // shares.
             assert!(
                 work.abs_diff(own) < DEAL + 1_000,
                 "rank {rank}: {work}, not {own}"
@@ -267,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Where tests are few, patches that somebody makes ready for them cost most.
+    /// Few tests: preparing their patches costs most.
     #[test]
     fn cuts_stay_even_where_making_ready_costs_most() {
         let costs = |step: u32| -> Vec<TestCost> {
@@ -306,7 +312,7 @@ mod tests {
             work: 600_000,
         };
         let forecast = Forecast::from_tests(&[test]);
-        // The third has to do nearly all that is even beside tests.
+        // The third rank has nearly an even load beside its tests.
         let mut assignment = forecast.assigned(&[10], &[0, 0, 0, 0, 0, 0]);
         assignment.beside[2] = 117_000;
         for _ in 0..20 {

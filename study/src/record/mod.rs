@@ -1,17 +1,19 @@
 //! The record of a run: what its steps test, cost and send.
 //!
-//! A file `*.weftrec`: `WEFTREC` and a version byte, then pieces: a letter that says what it is, its length (8 bytes, little-endian), its
-//! bytes, and the first 8 bytes of their SHA-256.
+//! A file `*.weftrec` begins with `WEFTREC` and a version byte. Pieces follow: a letter that says
+//! what the piece is, its length (8 bytes, little-endian), its bytes, and the first 8 bytes of
+//! their SHA-256.
 //!
 //! | piece | holds |
 //! |---|---|
 //! | `H` | the [`Header`], first |
-//! | `L` | a [`Step`] without its tasks that leads to those that count: of what it costs forecasts of these are made |
-//! | `S` | a step that counts, likewise |
-//! | `T` | some of its tasks, with their trees; as many such pieces as it takes |
+//! | `L` | a [`Step`] of the warm-up, without its tasks; these precede the steps that count |
+//! | `S` | a step that counts, without its tasks |
+//! | `T` | some tasks of that step, with their trees; as many such pieces as it takes |
 //! | `E` | the [`End`], last: without it the file was cut off, and nothing comes after it |
 //!
-//! Writing and reading hold one step at a time. Bytes that somebody else has made or damaged are refused, not believed.
+//! Writing and reading hold one step at a time. Bytes that are damaged, or that no run has written,
+//! are refused.
 
 mod read;
 mod write;
@@ -30,8 +32,9 @@ pub use self::write::RecordWriter;
 use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
-/// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
-/// 6 has no steps that lead to those that count, 7 no price of moving cuts, 8 neither vertices of pieces nor pairs that are missed.
+/// The version of the format. Version 1 had separation bounds in the price of a node, no tiles and
+/// no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees; 6 no warm-up;
+/// 7 no price of moving boundaries; 8 neither vertices of pieces nor pairs that are missed.
 const VERSION: u8 = 9;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
@@ -55,7 +58,8 @@ pub struct Header {
     pub self_collision: bool,
     /// The patches, in order; a power of two.
     pub patches: Vec<Patch>,
-    /// The tiles whose firmness leaves out tests, in the order in which ranks share them; none if no tests are left out.
+    /// The tiles whose separation bounds leave out tests, in the order in which ranks share them;
+    /// none if no tests are left out.
     pub tiles: Vec<Tile>,
     /// Vertices that the solve reads across borders of patches.
     pub borders: Vec<Border>,
@@ -78,7 +82,7 @@ pub struct Patch {
     pub vertices: u32,
     /// Work of its vertices in the solve.
     pub weight: u64,
-    /// What its tests read.
+    /// The sizes of what its tests read.
     pub sizes: PatchSizes,
 }
 
@@ -125,11 +129,12 @@ pub struct Step {
     pub prices: Prices,
     /// How far single tasks were off the prices, as a share of all time.
     pub price_error: f64,
-    /// What its top-level tests could be foreseen to cost.
+    /// The costs that its top-level tests were expected to have.
     pub forecast: Vec<TestCost>,
-    /// Whether ranks make a new plan of that before it.
+    /// Whether ranks make a new assignment before it.
     pub plans: bool,
-    /// Pairs of patches whose roots meet, and of which nothing is tested: finding that takes what finding where tests begin takes.
+    /// The pairs of patches whose roots meet and of which nothing is tested. Finding that costs as
+    /// much as finding where tests begin.
     pub missed: Vec<(u32, u32)>,
     /// Its top-level tasks, in the order in which they are forked.
     #[serde(skip)]
@@ -147,14 +152,15 @@ pub struct Task {
     pub tree: Tree,
     /// Contacts found, by the patches of their vertices.
     pub routes: Vec<Route>,
-    /// Of two patches, the pieces of each one's tree that tests may look into, a bit for each.
+    /// The pieces of both patches' trees that tests may look into, a bit for each, if the task is
+    /// of two patches.
     pub met: [u64; 2],
 }
 
 /// Contacts of the same patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The patches that own vertices of them, ascending; no other is reported.
+    /// The patches that own vertices of them, ascending; contacts are sent to no others.
     pub patches: Vec<u32>,
     /// How many.
     pub contacts: u32,
@@ -163,7 +169,7 @@ pub struct Route {
 /// What is known at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// Steps in the record, those that lead to others included.
+    /// The number of steps in the record, including the warm-up.
     pub steps: u32,
     /// The median of the prices of the steps that count.
     pub prices: Prices,
@@ -186,7 +192,7 @@ impl Task {
         }
     }
 
-    /// What it reads: patches, and of each the pieces of its tree.
+    /// The patches that it reads, each with the pieces of its tree.
     pub(crate) fn reads(&self, header: &Header) -> impl Iterator<Item = (usize, u64)> + use<> {
         let patch = self.patch as usize;
         let [met, met_of_other] = self.met;

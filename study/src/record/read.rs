@@ -145,7 +145,7 @@ impl Record {
         &self.digest
     }
 
-    /// PatchSizes a step that counts.
+    /// Reads a step that counts.
     ///
     /// # Errors
     /// It is damaged.
@@ -156,7 +156,7 @@ impl Record {
         self.step_of(self.steps[index].clone())
     }
 
-    /// PatchSizes a step that leads to others.
+    /// Reads a step of the warm-up.
     ///
     /// # Errors
     /// It is damaged.
