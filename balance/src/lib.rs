@@ -17,6 +17,7 @@
 //! | [`preparation`] | what a rank prepares of a patch before it tests it |
 //! | [`separation`] | which rank makes the separation bounds of which tiles |
 //! | [`prices`] | what a unit of each kind of work costs on a machine, in ns |
+//! | [`cost_model`] | the machine that a step runs on, as far as its clock is modelled |
 //!
 //! The crate knows neither cloth nor geometry: a patch is a number of vertices and nodes. It reads
 //! no files and no clock. Records of runs and replays of them are in `weft-study`, which uses it,
@@ -25,6 +26,7 @@
 pub mod assignment;
 pub mod bound_owner;
 pub mod cost;
+pub mod cost_model;
 pub mod forecast;
 pub mod part;
 pub mod preparation;

@@ -6,12 +6,13 @@
 //! piece once a step, when the first of its tests needs it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_runtime::comm::POSTED_UP_TO;
+use weft_runtime::comm::{Comm, POSTED_UP_TO};
 
-use crate::bound_owner::BoundOwners;
 use crate::prices::{Prices, ns};
 
 /// The sizes of what tests read of a patch.
@@ -172,25 +173,34 @@ pub fn prepares_early(ranks: usize) -> bool {
 }
 
 impl EarlyPreparation {
-    /// Prices the preparation of these patches by a rank.
+    /// Prices the preparation of these patches by a rank; `owns` tells whether it makes a patch's bounding volume.
     ///
     /// # Panics
     /// There is no such patch.
     #[must_use]
     pub fn new<'a>(
         patches: Vec<usize>,
-        (bound_owners, rank): (&BoundOwners, usize),
+        owns: impl Fn(usize) -> bool,
         reads: impl Fn(usize) -> &'a PatchSizes,
         prices: &Prices,
     ) -> Self {
         let cost = patches.iter().map(|&patch| {
             let of = reads(patch);
-            let cost = of.cost((None, of.whole()), bound_owners.owns(rank, patch), prices);
+            let cost = of.cost((None, of.whole()), owns(patch), prices);
             ns(1.0, cost)
         });
         Self {
             costs: cost.collect(),
             patches,
+        }
+    }
+
+    /// Charges the preparation of some of the patches, by their places in the list, to the clock of the
+    /// rank. On a machine that is not modelled nothing is charged.
+    pub fn charge(&self, comm: &mut dyn Comm, which: Range<usize>) {
+        let cost: u64 = self.costs.get(which).unwrap_or_default().iter().sum();
+        if cost > 0 {
+            comm.compute(cost, Duration::ZERO);
         }
     }
 
@@ -221,6 +231,7 @@ impl EarlyPreparation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bound_owner::BoundOwners;
     use crate::bound_owner::tests::four_patches;
 
     /// A patch with four pieces of seven nodes. Of 100 vertices, 60 belong to one piece each and 40
@@ -333,7 +344,12 @@ mod tests {
         };
         let reads = |patch: usize| &all[patch];
         let bound_owners = BoundOwners::new(&four_patches(), None);
-        let early = EarlyPreparation::new(vec![0, 2], (&bound_owners, 0), reads, &prices);
+        let early = EarlyPreparation::new(
+            vec![0, 2],
+            |patch| bound_owners.owns(0, patch),
+            reads,
+            &prices,
+        );
         // Another rank owns the bounding volume of the second patch: this one has not looked where
         // its vertices go.
         assert_eq!(early.costs, [10_000 + 31, 33_000 + 31]);

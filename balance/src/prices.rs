@@ -298,7 +298,7 @@ pub fn worth_taking_in(contacts: usize, others: usize) -> bool {
 
 /// A price times an amount, in whole ns.
 #[must_use]
-pub fn ns(price: f64, count: f64) -> u64 {
+pub(crate) fn ns(price: f64, count: f64) -> u64 {
     (price * count).round().max(0.0) as u64
 }
 

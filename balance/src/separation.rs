@@ -53,20 +53,10 @@ impl SeparationWork {
         Self::of(&tiles.iter().map(|tile| tile.triangles).collect::<Vec<_>>())
     }
 
-    /// The price of both halves in ns: the gradients of triangles, and then the bounds of tiles,
-    /// which need cells of the tiles beside them.
-    #[must_use]
-    pub fn parts(&self, prices: &Prices) -> [f64; 2] {
-        [
-            prices.gradient * self.triangles as f64,
-            prices.separation * self.tiles as f64,
-        ]
-    }
-
     /// The price in ns.
     #[must_use]
     pub fn cost(&self, prices: &Prices) -> f64 {
-        self.parts(prices).iter().sum()
+        prices.gradient * self.triangles as f64 + prices.separation * self.tiles as f64
     }
 }
 

@@ -6,6 +6,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use weft_balance::cost_model::CostModel;
 use weft_balance::prices::Prices;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::Comm;
@@ -82,7 +83,7 @@ pub fn run_modelled(
         while simulation.step() < *steps.end() {
             let counts = steps.contains(&(simulation.step() + 1));
             // From the beginning: forecasts are made of what tests have cost.
-            simulation.price(Some(*prices));
+            simulation.run_on(CostModel::Modelled(*prices));
             let report = simulation.advance(comm)?;
             if counts {
                 let phases = report.times.map(|time| time.as_nanos() as u64);

@@ -12,12 +12,10 @@ use serde::{Deserialize, Serialize};
 use weft_balance::assignment::Assignment;
 use weft_balance::bound_owner::BoundOwners;
 use weft_balance::cost::{Against, PartCost, TestCost};
+use weft_balance::cost_model::{CostModel, TestMeter, TestedCloth, TestsMade, Work};
 use weft_balance::part::Part;
-use weft_balance::preparation::{
-    EarlyPreparation, PatchSizes, PreparedPieces, begin_cost, prepares_early,
-};
-use weft_balance::prices::{Counts, Prices, ns, worth_taking_in};
-use weft_balance::separation::prices_on;
+use weft_balance::preparation::{PatchSizes, prepares_early};
+use weft_balance::prices::{Counts, worth_taking_in};
 use weft_balance::work::work;
 use weft_partition::Ownership;
 use weft_runtime::comm::{Comm, Rank};
@@ -29,7 +27,7 @@ use weft_runtime::{
 use super::balancer::{Balancer, News};
 use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
-use super::geometry::{share_geometry, tiles};
+use super::geometry::{Sharing, share_geometry, tiles};
 use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
 use crate::team::Team;
 
@@ -99,7 +97,7 @@ impl Collide {
 /// What a rank's tasks read.
 pub(super) struct Tested<'a> {
     snapshot: &'a Snapshot<'a>,
-    pricing: Option<Pricing>,
+    meter: TestMeter,
     /// Where there are other ranks.
     post: Option<Post<'a>>,
     left: Mutex<Left>,
@@ -116,67 +114,6 @@ struct Left {
 impl Tested<'_> {
     fn left(&self) -> MutexGuard<'_, Left> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What tests cost on a modelled machine.
-struct Pricing {
-    prices: Prices,
-    /// What tests read of each patch.
-    reads: Vec<PatchSizes>,
-    /// Whether this rank is the seer of each.
-    sees: Vec<bool>,
-    /// What this rank has paid for of what it made ready.
-    ready: PreparedPieces,
-}
-
-impl Pricing {
-    /// For a rank, of so many.
-    fn new(
-        geometry: &Geometry<'_>,
-        (bound_owners, rank): (&BoundOwners, usize),
-        prices: &Prices,
-        ranks: usize,
-    ) -> Self {
-        let patches = geometry.cloth.patches().len();
-        Self {
-            prices: prices_on(&tiles(geometry), around(geometry), prices, ranks),
-            reads: (0..patches)
-                .map(|patch| patch_sizes(geometry, patch))
-                .collect(),
-            sees: (0..patches)
-                .map(|patch| bound_owners.owns(rank, patch))
-                .collect(),
-            ready: PreparedPieces::new(patches),
-        }
-    }
-
-    /// What tests of a target cost, in ns, with what had to be made ready for them.
-    fn of(&self, snapshot: &Snapshot<'_>, target: Target, counts: &Counts) -> u64 {
-        let mut cost = 0.0;
-        let mut ready = |patch: u32| {
-            let patch = patch as usize;
-            if let Some(opened) = snapshot.opened(patch) {
-                let (of, sees) = (&self.reads[patch], self.sees[patch]);
-                cost += of.cost(self.ready.open(patch, opened), sees, &self.prices);
-            }
-        };
-        let prices = match target {
-            Target::Patch(p) => {
-                ready(p);
-                &self.prices.cloth
-            }
-            Target::Patches(p, q) => {
-                ready(p);
-                ready(q);
-                &self.prices.cloth
-            }
-            Target::PatchBody(p, _) => {
-                ready(p);
-                &self.prices.body
-            }
-        };
-        (prices.of(counts) + cost).round() as u64
     }
 }
 
@@ -208,15 +145,14 @@ impl<'a> Task<Tested<'a>> for Collide {
             );
             self.checked = true;
         }
-        // What several ranks make counts once.
-        let (mut once, mut again) = (Counts::default(), Counts::default());
+        let mut tests = TestsMade::default();
         if let Some(part) = self.part.filter(|_| !self.dealt) {
             self.dealt = true;
             let made = (self.run).deal(snapshot, |stack, expand| part.deal(stack, expand));
             let counted = if part.is_first() {
-                &mut once
+                &mut tests.own
             } else {
-                &mut again
+                &mut tests.repeated
             };
             *counted = counts(made, 0);
         }
@@ -224,15 +160,10 @@ impl<'a> Task<Tested<'a>> for Collide {
         loop {
             let before = self.found.len();
             let (made, done) = (self.run).advance_counting(snapshot, budget, &mut self.found);
-            once.add_all(&counts(made, self.found.len() - before));
-            self.work += work(against(self.run.target()).1, &once);
-            charged += match &tested.pricing {
-                None => once.tests(),
-                Some(pricing) => {
-                    again.add_all(&once);
-                    pricing.of(snapshot, self.run.target(), &again)
-                }
-            };
+            tests.own.add_all(&counts(made, self.found.len() - before));
+            let target = against(self.run.target());
+            self.work += work(target.1, &tests.own);
+            charged += (tested.meter).charge_of(target, &tests, |patch| snapshot.opened(patch));
             if done {
                 self.leave(tested, |to, letter| cx.post(to, letter));
                 let Some(next) = self.next.pop() else {
@@ -241,12 +172,12 @@ impl<'a> Task<Tested<'a>> for Collide {
                 };
                 self.run = next;
             }
-            budget = budget.saturating_sub(u32::try_from(once.tests()).unwrap_or(u32::MAX));
+            budget = budget.saturating_sub(u32::try_from(tests.own.tests()).unwrap_or(u32::MAX));
             if !done || budget == 0 {
                 cx.charge(charged);
                 return Step::More;
             }
-            (once, again) = (Counts::default(), Counts::default());
+            tests = TestsMade::default();
         }
     }
 
@@ -296,63 +227,79 @@ fn against(target: Target) -> (u32, Against) {
     }
 }
 
-/// Finds the contacts of a step; second, how long patches were made ready before tests. Collective.
+/// What [`detect`] reads.
+#[derive(Clone, Copy)]
+pub(super) struct Search<'a> {
+    pub(super) snapshot: &'a Snapshot<'a>,
+    pub(super) geometry: &'a Geometry<'a>,
+    pub(super) ownership: &'a Ownership,
+    pub(super) options: &'a ScopeOptions,
+    pub(super) team: &'a Team,
+    pub(super) cost_model: &'a CostModel,
+}
+
+/// Finds the contacts of a step. The second result is the time for which patches were prepared before
+/// tests. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
-    (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    (ownership, balancer): (&Ownership, &mut Balancer),
-    (options, team): (&ScopeOptions, &Team),
-    (prices, contacts): (Option<&Prices>, &mut Contacts),
+    search: &Search<'_>,
+    balancer: &mut Balancer,
+    contacts: &mut Contacts,
 ) -> Result<(ScopeReport, Duration), ScopeError> {
-    let own = ownership.patches(comm.rank().index());
+    let &Search {
+        snapshot,
+        geometry,
+        ownership,
+        options,
+        team,
+        cost_model,
+    } = search;
+    let (me, ranks) = (comm.rank().index(), comm.size());
+    let own = ownership.patches(me);
     let first = OnceLock::new();
     let find_first = || {
         first.get_or_init(|| tests_at(snapshot, own.clone(), &|| Duration::ZERO));
     };
     let bound_owners = BoundOwners::new(ownership, balancer.assignment());
-    let (bound_owners, me) = (&bound_owners, comm.rank().index());
-    let mut pricing =
-        prices.map(|prices| Pricing::new(geometry, (bound_owners, me), prices, comm.size()));
-    let early = made_early(
-        comm,
-        geometry,
-        (balancer, &own, bound_owners),
-        pricing.as_mut(),
-    );
-    let several = comm.size() > 1;
+    let cloth = TestedCloth {
+        patches: geometry.cloth.patches().len(),
+        tiles: &tiles(geometry),
+        bound_owners: &bound_owners,
+    };
+    let mut meter = cost_model.meter(comm, &cloth, |patch| patch_sizes(geometry, patch));
+    let early = meter.early(read_whole(comm, geometry, balancer, &own));
+    let several = ranks > 1;
     let news = several
         .then(|| balancer.news(me, &options.policy))
         .flatten();
-    let tells = news.as_ref().map(wire::encode).transpose();
-    let tells = tells.map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
-    let (reported, early_time) = share_geometry(
-        comm,
-        (snapshot, geometry),
-        bound_owners,
-        (team, prices),
-        (&tells.unwrap_or_default(), &early),
-        &find_first,
-    )?;
+    let encoded = news.as_ref().map(wire::encode).transpose();
+    let encoded =
+        encoded.map_err(|what| ScopeError::Body(format!("costs cannot be sent: {what}")))?;
+    let sharing = Sharing {
+        snapshot,
+        geometry,
+        bound_owners: &bound_owners,
+        team,
+        cost_model,
+        news: &encoded.unwrap_or_default(),
+        early: &early,
+    };
+    let (heard, early_time) = share_geometry(comm, &sharing, &find_first)?;
     if several {
-        balancer.hear(news.as_ref(), &reported, geometry)?;
-        let ranks = comm.size();
-        pay(comm, prices, |prices| match news {
-            Some(News::Costs(_)) => (prices.forecast, balancer.known().len()),
-            Some(News::Work(_)) => (prices.shift, ranks),
-            None => (0.0, 0),
-        });
+        balancer.hear(news.as_ref(), &heard, geometry)?;
+        let tests = balancer.known().len();
+        match news {
+            Some(News::Costs(_)) => _ = cost_model.charge(comm, Work::Assignment { tests }),
+            Some(News::Work(_)) => _ = cost_model.charge(comm, Work::BoundaryMove { ranks }),
+            None => {}
+        }
     } else {
         balancer.note();
     }
     let found = first.into_inner();
-    let found = tests_here(comm, snapshot, (own, found), (balancer, options));
-    let mut beginning = found.beginning;
-    if let Some(Pricing { prices, reads, .. }) = &pricing {
-        comm.compute(ns(prices.target, found.targets as f64), Duration::ZERO);
-        let cost = begin_cost(found.pairs(), |patch| &reads[patch], prices);
-        comm.compute(cost, Duration::ZERO);
-        beginning += Duration::from_nanos(cost);
-    }
+    let found = tests_here(comm, search, (own, found), balancer);
+    let charged = meter.charge_begin(comm, found.targets, found.pairs());
+    let beginning = found.beginning + charged;
     let runs = found.runs;
     let bundled = !several && team.threads() > 1 && options.trace.is_none();
     let tasks: Vec<Collide> = match bundled {
@@ -361,46 +308,34 @@ pub(super) fn detect(
     };
     let tested = Tested {
         snapshot,
-        pricing,
-        post: several.then(|| Post::new(ownership, comm.rank().index())),
+        meter,
+        post: several.then(|| Post::new(ownership, me)),
         left: Mutex::default(),
     };
-    let (test, report, sorting) =
-        make_tests(comm, tested, tasks, (options, team), (prices, contacts))?;
-    // As if tests had made it ready, on as many threads as had something to make.
+    let (costs, report, sorting) = make_tests(comm, search, tested, tasks, contacts)?;
+    // Early preparation counts as if tests had done it, on as many threads as had some of it.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
     let busy = report.busy.iter().sum::<Duration>() + of_workers + beginning;
-    balancer.ended(test, busy, sorting * team.threads() as u32);
+    balancer.ended(costs, busy, sorting * team.threads() as u32);
     Ok((report, early_time))
 }
 
-/// What this rank makes ready while messages are under way, and of what pays for that before tests do.
-fn made_early(
+/// The patches that this rank prepares while messages are under way: those that its tests read whole.
+fn read_whole(
     comm: &dyn Comm,
     geometry: &Geometry<'_>,
-    (balancer, own, bound_owners): (&Balancer, &Range<usize>, &BoundOwners),
-    pricing: Option<&mut Pricing>,
-) -> EarlyPreparation {
-    let mut early = EarlyPreparation::default();
-    if prepares_early(comm.size()) {
-        early.patches = match balancer.assignment() {
-            Some(plan) => plan.tested_whole(comm.rank().index()),
-            None if geometry.self_collision => own.clone().collect(),
-            // Who knows whether any body is near.
-            None => Vec::new(),
-        };
+    balancer: &Balancer,
+    own: &Range<usize>,
+) -> Vec<usize> {
+    if !prepares_early(comm.size()) {
+        return Vec::new();
     }
-    if let Some(pricing) = pricing {
-        let reads = |patch: usize| &pricing.reads[patch];
-        early = EarlyPreparation::new(
-            early.patches,
-            (bound_owners, comm.rank().index()),
-            reads,
-            &pricing.prices,
-        );
-        pricing.ready = early.ready(pricing.reads.len(), reads);
+    match balancer.assignment() {
+        Some(assignment) => assignment.tested_whole(comm.rank().index()),
+        None if geometry.self_collision => own.clone().collect(),
+        // It is not known yet whether any body is near.
+        None => Vec::new(),
     }
-    early
 }
 
 /// What a rank finds where tests begin.
@@ -456,10 +391,11 @@ impl Found {
 /// The tests that begin on this rank, which may have been found already.
 fn tests_here(
     comm: &dyn Comm,
-    snapshot: &Snapshot<'_>,
+    search: &Search<'_>,
     (own, found): (Range<usize>, Option<Found>),
-    (balancer, options): (&Balancer, &ScopeOptions),
+    balancer: &Balancer,
 ) -> Found {
+    let (snapshot, options) = (search.snapshot, search.options);
     match (found, balancer.assignment()) {
         (Some(found), _) => found,
         (None, None) => tests_at(snapshot, own, &|| comm.now()),
@@ -479,11 +415,12 @@ fn tests_here(
 /// A rank that is alone on its thread puts those that it has in order while it waits for others.
 fn make_tests(
     comm: &mut dyn Comm,
+    search: &Search<'_>,
     tested: Tested<'_>,
     tasks: Vec<Collide>,
-    (options, team): (&ScopeOptions, &Team),
-    (prices, contacts): (Option<&Prices>, &mut Contacts),
+    contacts: &mut Contacts,
 ) -> Result<(Vec<PartCost>, ScopeReport, Duration), ScopeError> {
+    let (options, team, cost_model) = (search.options, search.team, search.cost_model);
     let registry = Registry::new().with::<Collide>();
     let alone = team.threads() == 1;
     let (mut waiting, mut sorting): (Vec<Batch>, _) = (Vec::new(), Duration::ZERO);
@@ -493,10 +430,10 @@ fn make_tests(
         if let Some(post) = &tested.post {
             waiting.extend(post.open(letters)?);
         }
-        let (new, had) = (waiting.iter().map(Batch::len).sum(), contacts.len());
-        if all || worth_taking_in(new, had) {
+        let (new, ordered) = (waiting.iter().map(Batch::len).sum(), contacts.len());
+        if all || worth_taking_in(new, ordered) {
             contacts.take_in(std::mem::take(&mut waiting), team);
-            pay(comm, prices, |prices| (prices.taking_in(new, had), 1));
+            cost_model.charge(comm, Work::Contacts { new, ordered });
         }
         sorting += comm.now().saturating_sub(began);
         Ok(())
@@ -519,14 +456,6 @@ fn make_tests(
     take_in(comm, std::mem::take(&mut report.letters), true)?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
     Ok((left.costs, report, sorting))
-}
-
-/// On a modelled machine, lets the time go by in which so much is done at such a price.
-fn pay(comm: &mut dyn Comm, prices: Option<&Prices>, done: impl Fn(&Prices) -> (f64, usize)) {
-    if let Some(prices) = prices {
-        let (price, count) = done(prices);
-        comm.compute(ns(price, count as f64), Duration::ZERO);
-    }
 }
 
 /// Test runs in tasks of some each, for threads that share them among themselves only: to hand a task to another thread takes as
@@ -583,12 +512,6 @@ fn tests_assigned(
         targets: count,
         ..found
     }
-}
-
-/// Vertices of the triangles of all patches.
-fn around(geometry: &Geometry<'_>) -> u64 {
-    let around = geometry.cloth.patch_vertices().iter();
-    around.map(|vertices| vertices.len() as u64).sum()
 }
 
 /// What tests read of a patch.

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use weft_balance::bound_owner::BoundOwners;
+use weft_balance::cost_model::{CostModel, Work};
 use weft_balance::preparation::EarlyPreparation;
-use weft_balance::prices::{Prices, ns};
 use weft_balance::separation::{SeparationWork, Tile, cells_sent, separation_shares};
 use weft_runtime::ScopeError;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
@@ -43,6 +43,20 @@ fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
 /// Things of a kind, and what makes one of them.
 type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 
+/// What [`share_geometry`] reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharing<'a> {
+    pub(super) snapshot: &'a Snapshot<'a>,
+    pub(super) geometry: &'a Geometry<'a>,
+    pub(super) bound_owners: &'a BoundOwners,
+    pub(super) team: &'a Team,
+    pub(super) cost_model: &'a CostModel,
+    /// The news of this rank for all others.
+    pub(super) news: &'a [u8],
+    /// The patches that this rank prepares while messages are under way.
+    pub(super) early: &'a EarlyPreparation,
+}
+
 /// Gives every rank the volumes around all patches, the firmness of all tiles, and what all have `told` besides; second, how long it took to make
 /// what is made early. On one rank with one thread tests make them when
 /// they ask for them; on one with several these make them at once, and one of them does `first`, what is first done with the
@@ -54,28 +68,37 @@ type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 /// ([`weft_balance::separation::SEPARATION_SHARED_UP_TO`]).
 pub(super) fn share_geometry(
     comm: &mut dyn Comm,
-    (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    bound_owners: &BoundOwners,
-    (team, prices): (&Team, Option<&Prices>),
-    (told, early): (&[u8], &EarlyPreparation),
+    sharing: &Sharing<'_>,
     first: &(dyn Fn() + Sync),
 ) -> Result<(Vec<Vec<u8>>, Duration), ScopeError> {
+    let &Sharing {
+        snapshot,
+        geometry,
+        bound_owners,
+        team,
+        cost_model,
+        news,
+        early,
+    } = sharing;
     let me = comm.rank().index();
     let seen = bound_owners.patches(me);
     let tiles = used_tiles(geometry);
     let triangles: Vec<u32> = tiles.iter().map(|tile| tile.triangles).collect();
     let shares = separation_shares(&triangles, comm.size());
     let share = shares[me].clone();
-    let costs = prices.map_or([0; 3], |prices| {
-        let around = (seen.iter()).map(|&patch| geometry.cloth.patch_vertices()[patch].len());
-        let around: usize = around.sum();
-        let work = SeparationWork::of(&triangles[share.clone()]);
-        let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
-        [gradients, ns(prices.vertex, around as f64), firmness]
-    });
+    let SeparationWork {
+        triangles,
+        tiles: count,
+    } = SeparationWork::of(&triangles[share.clone()]);
+    let gradients = Work::Gradients { triangles };
+    let bounds = Work::SeparationBounds { tiles: count };
+    let around = (seen.iter()).map(|&patch| geometry.cloth.patch_vertices()[patch].len() as u64);
+    let volumes = Work::BoundingVolumes {
+        vertices: around.sum(),
+    };
     if comm.size() == 1 {
-        for cost in costs.into_iter().filter(|&cost| cost > 0) {
-            comm.compute(cost, Duration::ZERO);
+        for work in [gradients, volumes, bounds] {
+            cost_model.charge(comm, work);
         }
         if team.threads() > 1 {
             // Alone it sees all patches, in order.
@@ -94,13 +117,11 @@ pub(super) fn share_geometry(
         return Ok((Vec::new(), Duration::ZERO));
     }
     let make =
-        |comm: &mut dyn Comm, cost: u64, all: &Range<usize>, make: &(dyn Fn(usize) + Sync)| {
-            if cost > 0 {
-                comm.compute(cost, Duration::ZERO);
-            }
+        |comm: &mut dyn Comm, work: Work, all: &Range<usize>, make: &(dyn Fn(usize) + Sync)| {
+            cost_model.charge(comm, work);
             share_out(team, &[(all.clone(), make)]);
         };
-    make(comm, costs[0], &share, &|tile| {
+    make(comm, gradients, &share, &|tile| {
         snapshot.make_gradients(tile..tile + 1)
     });
     let [give, take] = beside(tiles, &shares, me);
@@ -112,7 +133,7 @@ pub(super) fn share_geometry(
             bytemuck::cast_slice(&numbers).to_vec(),
         )?;
     }
-    make(comm, costs[1], &(0..seen.len()), &|at| {
+    make(comm, volumes, &(0..seen.len()), &|at| {
         snapshot.make_root(seen[at]);
     });
     let mut early = Making::new(early, snapshot, team);
@@ -149,12 +170,12 @@ pub(super) fn share_geometry(
             return Err(CommError::Malformed { from, what }.into());
         }
     }
-    make(comm, costs[2], &share, &|tile| {
+    make(comm, bounds, &share, &|tile| {
         snapshot.make_firmness(tile..tile + 1)
     });
     let mut bytes = bytemuck::cast_slice(snapshot.roots(seen).as_flattened()).to_vec();
     bytes.extend(snapshot.firmness_of(share));
-    bytes.extend(told);
+    bytes.extend(news);
     comm.begin_allgather(&bytes)?;
     early.make(comm, usize::MAX);
     let mut told_by_all = Vec::new();
@@ -191,8 +212,9 @@ pub(super) fn share_geometry(
 
 /// Makes patches ready while messages are under way.
 struct Making<'a> {
-    patches: &'a [usize],
-    costs: &'a [u64],
+    early: &'a EarlyPreparation,
+    /// The number of patches that are prepared.
+    done: usize,
     snapshot: &'a Snapshot<'a>,
     team: &'a Team,
     took: Duration,
@@ -201,8 +223,8 @@ struct Making<'a> {
 impl<'a> Making<'a> {
     fn new(early: &'a EarlyPreparation, snapshot: &'a Snapshot<'a>, team: &'a Team) -> Self {
         Self {
-            patches: &early.patches,
-            costs: &early.costs,
+            early,
+            done: 0,
             snapshot,
             team,
             took: Duration::ZERO,
@@ -211,23 +233,19 @@ impl<'a> Making<'a> {
 
     /// Makes so many more, or all that are left; whether there were any.
     fn make(&mut self, comm: &mut dyn Comm, count: usize) -> bool {
-        if self.patches.is_empty() {
+        let rest = self.early.patches.len() - self.done;
+        if rest == 0 {
             return false;
         }
         let began = comm.now();
-        let (now, later) = self.patches.split_at(count.min(self.patches.len()));
-        // Nobody pays for them on a machine that is not modelled.
-        let (cost, costs) = self.costs.split_at(count.min(self.costs.len()));
-        let cost: u64 = cost.iter().sum();
-        if cost > 0 {
-            comm.compute(cost, Duration::ZERO);
-        }
-        let snapshot = self.snapshot;
+        let which = self.done..self.done + count.min(rest);
+        self.early.charge(comm, which.clone());
+        let (snapshot, now) = (self.snapshot, &self.early.patches[which.clone()]);
         share_out(
             self.team,
             &[(0..now.len(), &|at| snapshot.make_whole(now[at]))],
         );
-        (self.patches, self.costs) = (later, costs);
+        self.done = which.end;
         self.took += comm.now().saturating_sub(began);
         true
     }

@@ -16,7 +16,7 @@ use weft_runtime::comm::{Comm, all_reduce};
 use weft_runtime::{Interval, Policy, ScopeOptions, Split};
 
 use super::balancer::Balancer;
-use super::detect::detect;
+use super::detect::{Search, detect};
 use super::{Simulation, StepError, World};
 use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;

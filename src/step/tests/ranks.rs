@@ -1,5 +1,7 @@
 //! The same bits on any number of ranks and threads, and after any other steps.
 
+use weft_balance::cost_model::CostModel;
+
 use super::*;
 use crate::step::contacts::Contacts;
 
@@ -252,11 +254,16 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                     if ranks > 1 {
                         snapshot = snapshot.in_pieces();
                     }
-                    let both = (&snapshot, &geometry);
-                    let balancer = (&ownership, &mut balancer);
-                    let (on, mut contacts) = ((&options, &team), Contacts::default());
-                    let (report, _) =
-                        detect(comm, both, balancer, on, (None, &mut contacts)).unwrap();
+                    let search = Search {
+                        snapshot: &snapshot,
+                        geometry: &geometry,
+                        ownership: &ownership,
+                        options: &options,
+                        team: &team,
+                        cost_model: &CostModel::Real,
+                    };
+                    let mut contacts = Contacts::default();
+                    let (report, _) = detect(comm, &search, &mut balancer, &mut contacts).unwrap();
                     // Contacts go to all owners of their vertices; the first vertex's counts.
                     let counted = contacts
                         .all()

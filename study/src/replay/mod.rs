@@ -19,10 +19,11 @@ use thiserror::Error;
 use weft_balance::assignment::Assignment;
 use weft_balance::bound_owner::BoundOwners;
 use weft_balance::cost::{Against, CostReport, PartCost, RankWork};
+use weft_balance::cost_model::Work;
 use weft_balance::forecast::Forecast;
 use weft_balance::part::Part;
 use weft_balance::preparation::{EarlyPreparation, begin_cost, prepares_early};
-use weft_balance::prices::{Prices, ns, worth_taking_in};
+use weft_balance::prices::{Prices, worth_taking_in};
 use weft_balance::separation::prices_on;
 use weft_balance::work::separation_work;
 use weft_runtime::comm::threads::LaunchError;
@@ -195,8 +196,10 @@ pub fn replay(
         _ => 0,
     };
     let planned = match assignment {
-        Some(_) if step.plans => ns(prices.forecast, step.forecast.len() as f64),
-        Some(_) => ns(prices.shift, ranks as f64),
+        Some(_) if step.plans => prices.cost(Work::Assignment {
+            tests: step.forecast.len(),
+        }),
+        Some(_) => prices.cost(Work::BoundaryMove { ranks }),
         None => 0,
     };
     let targets = |rank: usize| match assignment {
@@ -244,7 +247,14 @@ pub fn replay(
     };
     let reads = |patch: usize| &header.patches[patch].sizes;
     let early: Vec<EarlyPreparation> = (0..ranks)
-        .map(|rank| EarlyPreparation::new(whole(rank), (&bound_owners, rank), reads, prices))
+        .map(|rank| {
+            EarlyPreparation::new(
+                whole(rank),
+                |patch| bound_owners.owns(rank, patch),
+                reads,
+                prices,
+            )
+        })
         .collect();
     clocks.compute(|rank| making(rank)[0]);
     let cells = clocks.send_to_neighbours(&layout.cells, 1);
@@ -267,7 +277,13 @@ pub fn replay(
         begin_cost(pairs, reads, prices)
     };
     let beginning: Vec<u64> = (0..ranks).map(beginning).collect();
-    let looked = |rank: usize| planned + ns(prices.target, targets(rank) as f64) + beginning[rank];
+    let looked = |rank: usize| {
+        planned
+            + prices.cost(Work::Targets {
+                count: targets(rank),
+            })
+            + beginning[rank]
+    };
     clocks.compute(looked);
     let begins = clocks.now;
     let body = |comm: &mut dyn Comm| {
@@ -398,12 +414,17 @@ fn making(
     rank: usize,
 ) -> [u64; 3] {
     let work = &layout.ranks[rank].separation;
-    let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
     let seen = bound_owners.patches(rank).iter();
     let around: u64 = seen
         .map(|&patch| u64::from(header.patches[patch].sizes.around))
         .sum();
-    [gradients, ns(prices.vertex, around as f64), firmness]
+    [
+        prices.cost(Work::Gradients {
+            triangles: work.triangles,
+        }),
+        prices.cost(Work::BoundingVolumes { vertices: around }),
+        prices.cost(Work::SeparationBounds { tiles: work.tiles }),
+    ]
 }
 
 /// A rank's collision phase up to where its contacts are sorted.
@@ -431,7 +452,10 @@ fn play(
         let come = bytes / u64::from(env.header.contact_bytes.max(1));
         waiting += (come + env.own.swap(0, Ordering::Relaxed)) as usize;
         if worth_taking_in(waiting, sorted) {
-            let time = ns(env.prices.taking_in(waiting, sorted), 1.0);
+            let time = env.prices.cost(Work::Contacts {
+                new: waiting,
+                ordered: sorted,
+            });
             comm.compute(time, Duration::ZERO);
             sorted += std::mem::take(&mut waiting);
             sorting += time;
@@ -467,7 +491,8 @@ fn play(
 
 /// Sorting so many contacts beside so many that are in order, in ns.
 fn sorted_after(prices: &Prices, [contacts, others]: [u64; 2]) -> u64 {
-    ns(prices.taking_in(contacts as usize, others as usize), 1.0)
+    let (new, ordered) = (contacts as usize, others as usize);
+    prices.cost(Work::Contacts { new, ordered })
 }
 
 /// The rest of the step: contacts are sorted, of which each rank has so many `unsorted` beside so many that are in order, and the data-parallel phases follow.
@@ -479,7 +504,7 @@ fn finish(
     times: &mut StepTimes,
 ) {
     let ranks = layout.ranks.len();
-    let weight = |rank: usize| layout.ranks[rank].weight as f64;
+    let weight = |rank: usize| layout.ranks[rank].weight;
     let mut begin = starts.to_vec();
     let mut lap = |clocks: &Clocks, times: &mut StepTimes, phase: usize| {
         let laps = clocks
@@ -498,7 +523,11 @@ fn finish(
     times.computed[0] += sum(&sort);
     lap(clocks, times, 0);
     if !machine.collide_only {
-        let assemble = |rank: usize| ns(prices.assemble, weight(rank));
+        let assemble = |rank: usize| {
+            prices.cost(Work::Assembly {
+                weight: weight(rank),
+            })
+        };
         // Implicit Euler's system was assembled while the last state travelled.
         let ahead = ranks > 1 && u64::from(header.state_bytes) == VECTOR;
         if !ahead {
@@ -509,14 +538,17 @@ fn finish(
         lap(clocks, times, 1);
 
         let coarse = |rank: usize| layout.ranks[rank].aggregates;
-        let factor = |_: usize| ns(prices.coarse_factor, 1.0);
+        let factor = |_: usize| prices.cost(Work::CoarseFactor);
         // What travels with sums over all vertices.
         let summed = |bytes: u64| {
             move |rank: usize| PARTIAL * layout.ranks[rank].partials + bytes * coarse(rank)
         };
         let rows = |rank: usize| COARSE_ROW * coarse(rank);
         let product = |rank: usize| {
-            ns(prices.product, weight(rank)) + ns(prices.coarse_solve, layout.ranks[rank].coarse)
+            let share = layout.ranks[rank].coarse;
+            prices.cost(Work::Product {
+                weight: weight(rank),
+            }) + prices.cost(Work::CoarseSolve { share })
         };
         let mut left = step.products;
         for system in 0..step.systems {
@@ -553,9 +585,17 @@ fn finish(
         lap(clocks, times, 2);
 
         let rows = layout.rows(step);
-        let respond =
-            |rank: usize| ns(prices.respond, weight(rank)) / u64::from(step.passes.max(1));
-        let row = |rank: usize| ns(prices.row, held[rank] as f64);
+        let respond = |rank: usize| {
+            let whole = prices.cost(Work::Response {
+                weight: weight(rank),
+            });
+            whole / u64::from(step.passes.max(1))
+        };
+        let row = |rank: usize| {
+            prices.cost(Work::ImpulseRound {
+                contacts: held[rank],
+            })
+        };
         for pass in 0..step.passes {
             clocks.exchange(&layout.halo, VECTOR, |_| 0);
             clocks.compute(respond);
@@ -574,8 +614,8 @@ fn finish(
             u64::from(step.passes) * sum(&respond) + u64::from(step.rounds) * sum(&row);
         lap(clocks, times, 3);
 
-        let vertices = header.vertices() as f64;
-        let take = |_: usize| ns(prices.share, vertices);
+        let vertices = header.vertices();
+        let take = |_: usize| prices.cost(Work::NewState { vertices });
         let velocities = |rank: usize| layout.ranks[rank].vertices * VECTOR;
         if ahead {
             let arrivals = clocks.send_to_neighbours(&layout.halo, VECTOR);

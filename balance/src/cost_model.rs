@@ -1,0 +1,286 @@
+//! The machine that a step runs on, as far as its clock is modelled.
+//!
+//! In a run, ranks compute and the time that passes is what it is. In a study, virtual ranks compute
+//! the same, but each piece of work moves the rank's clock by its price. [`CostModel`] is that one
+//! difference: a step says what it has done, as an amount of [`Work`], and the model charges it through
+//! [`Comm::compute`], or does nothing. Replays look up the same prices ([`Prices::cost`]).
+
+use std::time::Duration;
+
+use weft_runtime::comm::Comm;
+
+use crate::bound_owner::BoundOwners;
+use crate::cost::Against;
+use crate::preparation::{EarlyPreparation, PatchSizes, PreparedPieces, begin_cost};
+use crate::prices::{Counts, Prices, ns};
+use crate::separation::{Tile, prices_on};
+
+/// An amount of work that a step does outside of its tests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work {
+    /// Gradients of triangles of tiles, from which separation bounds are made.
+    Gradients {
+        /// The number of triangles.
+        triangles: u64,
+    },
+    /// Separation bounds of tiles, after the gradients.
+    SeparationBounds {
+        /// The number of tiles.
+        tiles: u64,
+    },
+    /// Bounding volumes of patches, for all ranks.
+    BoundingVolumes {
+        /// The number of vertices in them.
+        vertices: u64,
+    },
+    /// A forecast of the cost of tests, and their assignment.
+    Assignment {
+        /// The number of tests.
+        tests: usize,
+    },
+    /// Moving the boundaries of an assignment.
+    BoundaryMove {
+        /// The number of ranks.
+        ranks: usize,
+    },
+    /// Looking whether the roots of top-level tests meet.
+    Targets {
+        /// The number of tests.
+        count: u64,
+    },
+    /// Putting contacts in order.
+    Contacts {
+        /// The number of contacts.
+        new: usize,
+        /// The number of contacts that are in order already.
+        ordered: usize,
+    },
+    /// Assembling the linear system.
+    Assembly {
+        /// The work of the rank's vertices in the solve.
+        weight: u64,
+    },
+    /// A product with the matrix, in an iteration of the solve.
+    Product {
+        /// The work of the rank's vertices in the solve.
+        weight: u64,
+    },
+    /// Factoring the coarse matrix of the solve.
+    CoarseFactor,
+    /// Solving with the coarse matrix once.
+    CoarseSolve {
+        /// The part of the solve that the rank does.
+        share: f64,
+    },
+    /// A round of impulses.
+    ImpulseRound {
+        /// The number of contacts.
+        contacts: u64,
+    },
+    /// The response to contacts without its rounds.
+    Response {
+        /// The work of the rank's vertices in the solve.
+        weight: u64,
+    },
+    /// Taking in the new state of all vertices.
+    NewState {
+        /// The number of vertices.
+        vertices: u64,
+    },
+}
+
+impl Prices {
+    /// The cost of an amount of work, in ns.
+    #[must_use]
+    pub fn cost(&self, work: Work) -> u64 {
+        match work {
+            Work::Gradients { triangles } => ns(self.gradient, triangles as f64),
+            Work::SeparationBounds { tiles } => ns(self.separation, tiles as f64),
+            Work::BoundingVolumes { vertices } => ns(self.vertex, vertices as f64),
+            Work::Assignment { tests } => ns(self.forecast, tests as f64),
+            Work::BoundaryMove { ranks } => ns(self.shift, ranks as f64),
+            Work::Targets { count } => ns(self.target, count as f64),
+            Work::Contacts { new, ordered } => ns(self.taking_in(new, ordered), 1.0),
+            Work::Assembly { weight } => ns(self.assemble, weight as f64),
+            Work::Product { weight } => ns(self.product, weight as f64),
+            Work::CoarseFactor => ns(self.coarse_factor, 1.0),
+            Work::CoarseSolve { share } => ns(self.coarse_solve, share),
+            Work::ImpulseRound { contacts } => ns(self.row, contacts as f64),
+            Work::Response { weight } => ns(self.respond, weight as f64),
+            Work::NewState { vertices } => ns(self.share, vertices as f64),
+        }
+    }
+}
+
+/// A machine whose clock is real, or is modelled by prices.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum CostModel {
+    /// A machine whose clock runs by itself: nothing is charged.
+    #[default]
+    Real,
+    /// A machine whose clock moves by the price of each piece of work. Its ranks are virtual ones with
+    /// [modelled](weft_runtime::comm::virtual_time::Computation::Modelled) computation of 1 ns a unit.
+    Modelled(Prices),
+}
+
+/// What the tests of one rank in one step look like to a cost model.
+#[derive(Clone, Copy, Debug)]
+pub struct TestedCloth<'a> {
+    /// The number of patches.
+    pub patches: usize,
+    /// The tiles whose separation bounds leave out tests.
+    pub tiles: &'a [Tile],
+    /// The owners of bounding volumes in the step.
+    pub bound_owners: &'a BoundOwners,
+}
+
+impl CostModel {
+    /// Charges work to the clock of the rank. Returns the time that it takes, which is 0 on a real machine.
+    pub fn charge(&self, comm: &mut dyn Comm, work: Work) -> Duration {
+        let cost = self.cost(work);
+        charge(comm, cost)
+    }
+
+    /// The cost of work in ns, which is 0 on a real machine.
+    #[must_use]
+    pub fn cost(&self, work: Work) -> u64 {
+        match self {
+            Self::Real => 0,
+            Self::Modelled(prices) => prices.cost(work),
+        }
+    }
+
+    /// Begins to count what the tests of the rank that `comm` is cost in a step. `sizes` tells those of
+    /// a patch, and is asked only if the machine is modelled.
+    #[must_use]
+    pub fn meter(
+        &self,
+        comm: &dyn Comm,
+        cloth: &TestedCloth<'_>,
+        sizes: impl Fn(usize) -> PatchSizes,
+    ) -> TestMeter {
+        let Self::Modelled(prices) = self else {
+            return TestMeter(None);
+        };
+        let rank = comm.rank().index();
+        let sizes: Vec<PatchSizes> = (0..cloth.patches).map(sizes).collect();
+        let around = sizes.iter().map(|of| u64::from(of.around)).sum();
+        TestMeter(Some(Metered {
+            prices: prices_on(cloth.tiles, around, prices, comm.size()),
+            owns: (0..cloth.patches)
+                .map(|patch| cloth.bound_owners.owns(rank, patch))
+                .collect(),
+            prepared: PreparedPieces::new(cloth.patches),
+            sizes,
+        }))
+    }
+}
+
+/// What the tests of a rank cost in a step, with the pieces of patches that it prepares for them.
+#[derive(Debug)]
+pub struct TestMeter(Option<Metered>);
+
+/// The state of a meter on a modelled machine.
+#[derive(Debug)]
+struct Metered {
+    prices: Prices,
+    /// The sizes of what tests read of each patch.
+    sizes: Vec<PatchSizes>,
+    /// Whether this rank makes the bounding volume of each patch.
+    owns: Vec<bool>,
+    /// The pieces that this rank has prepared and paid for.
+    prepared: PreparedPieces,
+}
+
+impl TestMeter {
+    /// Prices the patches that the rank prepares while messages are under way. Its tests then do not pay
+    /// for them.
+    ///
+    /// # Panics
+    /// There is no such patch.
+    #[must_use]
+    pub fn early(&mut self, patches: Vec<usize>) -> EarlyPreparation {
+        let Some(metered) = &mut self.0 else {
+            return EarlyPreparation {
+                patches,
+                costs: Vec::new(),
+            };
+        };
+        let sizes = |patch: usize| &metered.sizes[patch];
+        let owns = |patch: usize| metered.owns[patch];
+        let early = EarlyPreparation::new(patches, owns, sizes, &metered.prices);
+        metered.prepared = early.ready(metered.sizes.len(), sizes);
+        early
+    }
+
+    /// Charges finding where the tests of a rank begin: it has looked at `targets`, and at the boxes of
+    /// these pairs of patches. Returns the time that the pairs take, which is 0 on a real machine.
+    pub fn charge_begin(
+        &self,
+        comm: &mut dyn Comm,
+        targets: usize,
+        pairs: impl Iterator<Item = (usize, usize)>,
+    ) -> Duration {
+        let Some(metered) = &self.0 else {
+            return Duration::ZERO;
+        };
+        let count = targets as u64;
+        charge(comm, metered.prices.cost(Work::Targets { count }));
+        let sizes = |patch: usize| &metered.sizes[patch];
+        charge(comm, begin_cost(pairs, sizes, &metered.prices))
+    }
+
+    /// What a task charges for some tests of a patch: on a real machine their number; on a modelled one
+    /// their price in ns, with that of the pieces that had to be prepared for them. `opened` tells the
+    /// pieces that the rank has opened of a patch in this step.
+    ///
+    /// # Panics
+    /// There is no such patch.
+    #[must_use]
+    pub fn charge_of(
+        &self,
+        (patch, against): (u32, Against),
+        tests: &TestsMade,
+        opened: impl Fn(usize) -> Option<u64>,
+    ) -> u64 {
+        let Some(metered) = &self.0 else {
+            return tests.own.tests();
+        };
+        let (other, prices) = match against {
+            Against::Itself => (None, &metered.prices.cloth),
+            Against::Patch(other) => (Some(other), &metered.prices.cloth),
+            Against::Body(_) => (None, &metered.prices.body),
+        };
+        let prepare = |patch: u32| {
+            let patch = patch as usize;
+            opened(patch).map_or(0.0, |pieces| {
+                let change = metered.prepared.open(patch, pieces);
+                metered.sizes[patch].cost(change, metered.owns[patch], &metered.prices)
+            })
+        };
+        let mut cost = prepare(patch);
+        if let Some(other) = other {
+            cost += prepare(other);
+        }
+        let mut counts = tests.repeated;
+        counts.add_all(&tests.own);
+        (prices.of(&counts) + cost).round() as u64
+    }
+}
+
+/// The tests that a task has made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TestsMade {
+    /// The tests that count as this task's.
+    pub own: Counts,
+    /// The tests that every rank with a part of the top-level test makes, and that count as another's.
+    pub repeated: Counts,
+}
+
+/// Moves the clock of a rank, unless that is for nothing.
+fn charge(comm: &mut dyn Comm, cost: u64) -> Duration {
+    if cost > 0 {
+        comm.compute(cost, Duration::ZERO);
+    }
+    Duration::from_nanos(cost)
+}
