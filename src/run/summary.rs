@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest as _, Sha256};
 use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
+use weft_runtime::wire::hex;
 
 use super::between::BETWEEN;
 use super::resume::changed;
@@ -72,12 +73,7 @@ fn identity(command: &[String]) -> String {
     let time = SystemTime::now().duration_since(UNIX_EPOCH);
     let time = time.unwrap_or_default().as_nanos();
     let text = format!("{time} {} {command:?}", std::process::id());
-    let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
 /// Which ranks run where.

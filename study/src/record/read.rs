@@ -75,10 +75,7 @@ impl Record {
         for piece in &pieces {
             sums.update(record.bytes_at(piece.at + piece.length, SUM as u64)?);
         }
-        record.digest = sums.finalize()[..8]
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        record.digest = wire::hex(&sums.finalize()[..8]);
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
             return Err(record.truncated());
         };
