@@ -2,6 +2,7 @@
 
 pub mod collide;
 pub mod diagnostics;
+mod disjoint_sets;
 pub mod mesh;
 pub mod output;
 pub mod physics;

@@ -2,6 +2,8 @@
 
 use glam::DVec3;
 
+use crate::disjoint_sets::DisjointSets;
+
 /// The pieces of a cloth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pieces {
@@ -22,20 +24,13 @@ impl Pieces {
         triangles: &[[u32; 3]],
         cloth_of_vertex: &[u32],
     ) -> Vec<Self> {
-        // Of each vertex one that is nearer to the root of its piece, or itself.
-        let mut toward: Vec<u32> = (0..).take(positions.len()).collect();
-        for &[a, b, c] in triangles {
-            for other in [b, c] {
-                let (a, b) = (root(&mut toward, a), root(&mut toward, other));
-                toward[a.max(b) as usize] = a.min(b);
-            }
-        }
+        let mut sets = DisjointSets::of_triangles(triangles, positions.len());
         let vertices = (0..).zip(positions).zip(cloth_of_vertex);
         let mut sorted: Vec<(u32, [u64; 3], u32)> = vertices
             .map(|((v, position), cloth)| {
                 // Zero has two signs, and is one place.
                 let place = (*position + DVec3::ZERO).to_array().map(f64::to_bits);
-                (*cloth, place, root(&mut toward, v))
+                (*cloth, place, sets.least(v))
             })
             .collect();
         sorted.sort_unstable();
@@ -50,20 +45,10 @@ impl Pieces {
             }
         }
         for (v, cloth) in (0..).zip(cloth_of_vertex) {
-            pieces[*cloth as usize].count += usize::from(root(&mut toward, v) == v);
+            pieces[*cloth as usize].count += usize::from(sets.least(v) == v);
         }
         pieces
     }
-}
-
-/// The vertex that stands for the piece of `v`; ways to it get shorter.
-fn root(toward: &mut [u32], mut v: u32) -> u32 {
-    while toward[v as usize] != v {
-        let next = toward[toward[v as usize] as usize];
-        toward[v as usize] = next;
-        v = next;
-    }
-    v
 }
 
 #[cfg(test)]
