@@ -47,7 +47,7 @@ pub(super) struct SceneInput {
 impl StudyInput {
     fn name(&self) -> &str {
         match self {
-            Self::Record(source) => source.name(),
+            Self::Record(source) => &source.label().name,
             Self::Scene(of) => &of.name,
         }
     }
@@ -55,7 +55,7 @@ impl StudyInput {
     /// What it has in common with the same scene cut in other ways.
     pub(super) fn family(&self, copies: u32) -> String {
         match self {
-            Self::Record(source) => source.family().to_owned(),
+            Self::Record(source) => source.label().family.clone(),
             Self::Scene(of) if copies > 1 => format!("{}-x{copies}", of.scene.name),
             Self::Scene(of) => of.scene.name.clone(),
         }
@@ -77,9 +77,9 @@ pub(super) fn study_inputs(
             })?;
             let mut source = source.copied(arguments.copies).map_err(too_many)?;
             // Two records of one scene: tables and plots tell them apart.
-            let name = source.name().to_owned();
+            let name = source.label().name.clone();
             let mut nth = 1;
-            while taken(&inputs, source.name()) {
+            while taken(&inputs, &source.label().name) {
                 nth += 1;
                 source = source.named(&format!("{name}-{nth}"));
             }

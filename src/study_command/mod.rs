@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use weft_study::directory::{DirectoryError, claim, prepare};
 use weft_study::plan::{Plan, parse_ranks};
 use weft_study::record::{Record, RecordError};
-use weft_study::sweep::{Progress, Replayed, Results, Source, SweepError, sweep};
+use weft_study::sweep::{Label, Progress, Replayed, Results, Source, SweepError, sweep};
 use weft_study::synthetic::CopiesError;
 use weft_study::tables;
 use weftwork::output::write_whole;
@@ -113,7 +113,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
     let sources: Vec<Box<dyn Source>> = sources.collect::<Result<_, Failure>>()?;
     let sources: Vec<&dyn Source> = sources.iter().map(|source| &**source).collect();
     if arguments.ranks.is_none() {
-        let fewest = sources.iter().map(|source| source.patches()).min();
+        let fewest = sources.iter().map(|source| source.label().patches).min();
         plan.ranks
             .retain(|&ranks| fewest.is_none_or(|patches| ranks <= patches));
     }
@@ -254,12 +254,14 @@ impl Study<'_> {
         };
         if self.arguments.real {
             return Ok(Box::new(Real {
-                patches: of.patches,
+                label: Label {
+                    name: of.name,
+                    family: of.scene.name,
+                    title: of.scene.title,
+                    patches: of.patches,
+                },
                 sha256: of.scene.sha256,
                 scene: of.path,
-                name: of.name,
-                family: of.scene.name,
-                title: of.scene.title,
                 overrides: of.overrides,
                 steps: self.arguments.steps,
                 resume: self.arguments.resume.clone(),
@@ -299,9 +301,12 @@ impl Study<'_> {
         let first = numbers.first().copied().unwrap_or_default();
         let steps = (first, numbers.last().copied().unwrap_or_default());
         Ok(Box::new(Full {
-            name: of.name,
-            family: of.scene.name,
-            title: of.scene.title,
+            label: Label {
+                name: of.name,
+                family: of.scene.name,
+                title: of.scene.title,
+                patches: world.tree().patch_count(),
+            },
             digest: record.digest().to_owned(),
             prices: record.end().prices,
             passes,

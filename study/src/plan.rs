@@ -7,6 +7,7 @@ use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 
 use crate::policy_specification::PolicySpecification;
+use crate::replay::Machine;
 
 /// The networks that have names.
 pub const NETWORKS: [(&str, Network); 3] = [
@@ -146,6 +147,20 @@ impl Plan {
             (prices.gradient, prices.separation) = (0.0, 0.0);
         }
         prices
+    }
+
+    /// The machine that a point is replayed or simulated on.
+    ///
+    /// # Errors
+    /// The point names a network or a policy that does not exist.
+    pub fn machine(&self, point: &Point) -> Result<Machine, PlanError> {
+        Ok(Machine {
+            network: network(&point.network)?,
+            policy: policy(&point.policy)?,
+            seed: u64::from(point.repeat),
+            collide_only: self.collide_only,
+            trace: None,
+        })
     }
 
     /// All points of so many records; the smallest numbers of ranks first, so that something can be seen early.

@@ -17,7 +17,7 @@ use weft_study::record::{
     Border, Column, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
 };
 use weft_study::shape::{Kind, Tree, Visit};
-use weft_study::sweep::{Measured, Progress, Replayed, Results, Source, SweepError, sweep};
+use weft_study::sweep::{Label, Measured, Progress, Replayed, Results, Source, SweepError, sweep};
 use weft_study::synthetic::{CopiesError, MOST_PATCHES};
 use weft_study::tables::{Row, csv, rows, text};
 
@@ -315,20 +315,12 @@ fn a_sweep_that_is_stopped_keeps_what_it_has_and_does_the_rest_the_next_time() {
 struct TimesOnly(Replayed);
 
 impl Source for TimesOnly {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn title(&self) -> &str {
-        self.0.title()
+    fn label(&self) -> &Label {
+        self.0.label()
     }
 
     fn digest(&self) -> String {
         "times only".to_owned()
-    }
-
-    fn patches(&self) -> usize {
-        self.0.patches()
     }
 
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
@@ -408,7 +400,7 @@ fn more_ranks_than_patches_are_refused_and_none_too() {
     assert!(matches!(refused, SweepError::Layout(_)), "{refused}");
     assert!(!out.exists());
     // Two copies have patches for them.
-    assert_eq!(source.copied(2).unwrap().patches(), 16);
+    assert_eq!(source.copied(2).unwrap().label().patches, 16);
 }
 
 #[test]
@@ -534,7 +526,7 @@ fn more_copies_than_a_study_has_room_for_are_refused() {
     let record = recorded(folder.path());
     let copied = |copies: u32| {
         let source = Replayed::open(&record).unwrap().copied(copies);
-        source.map(|source| source.patches())
+        source.map(|source| source.label().patches)
     };
     let most = MOST_PATCHES / PATCHES as usize;
     assert_eq!(copied(4096), Ok(4096 * PATCHES as usize));
@@ -567,7 +559,7 @@ fn copies_have_copied_work_and_run_on_as_many_more_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let record = recorded(folder.path());
     let source = Replayed::open(&record).unwrap().copied(16).unwrap();
-    assert_eq!(source.name(), "one-corner-x16");
+    assert_eq!(source.label().name, "one-corner-x16");
     let plan = Plan {
         ranks: vec![128],
         policies: vec!["every-other".into()],
