@@ -1,9 +1,10 @@
 //! The machine that a step runs on, as far as its clock is modelled.
 //!
-//! In a run, ranks compute and the time that passes is what it is. In a study, virtual ranks compute
-//! the same, but each piece of work moves the rank's clock by its price. [`CostModel`] is that one
-//! difference: a step says what it has done, as an amount of [`Work`], and the model charges it through
-//! [`Comm::compute`], or does nothing. Replays look up the same prices ([`Prices::cost`]).
+//! In a run, ranks compute and the time that passes is what it is. In a study, virtual ranks
+//! compute the same, but each piece of work moves the rank's clock by its price. [`CostModel`] is
+//! that one difference: a step says what it has done, as an amount of [`Work`], and the model
+//! charges it through [`Comm::compute`], or does nothing. Replays look up the same prices
+//! ([`Prices::cost`]).
 
 use std::time::Duration;
 
@@ -114,16 +115,12 @@ impl Prices {
 
 /// A machine whose clock is real, or is modelled by prices.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum CostModel {
-    /// A machine whose clock runs by itself: nothing is charged.
-    #[default]
-    Real,
-    /// A machine whose clock moves by the price of each piece of work. Its ranks are virtual ones with
-    /// [modelled](weft_runtime::comm::virtual_time::Computation::Modelled) computation of 1 ns a unit.
-    Modelled(Prices),
+pub struct CostModel {
+    /// The prices of a modelled machine.
+    prices: Option<Prices>,
 }
 
-/// What the tests of one rank in one step look like to a cost model.
+/// The cloth that is tested in a step, as a cost model sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct TestedCloth<'a> {
     /// The number of patches.
@@ -135,7 +132,21 @@ pub struct TestedCloth<'a> {
 }
 
 impl CostModel {
-    /// Charges work to the clock of the rank. Returns the time that it takes, which is 0 on a real machine.
+    /// A machine whose clock runs by itself: nothing is charged.
+    pub const REAL: Self = Self { prices: None };
+
+    /// A machine whose clock moves by the price of each piece of work. Its ranks are virtual ones
+    /// with [modelled](weft_runtime::comm::virtual_time::Computation::Modelled) computation of 1 ns
+    /// a unit.
+    #[must_use]
+    pub fn modelled(prices: &Prices) -> Self {
+        Self {
+            prices: Some(*prices),
+        }
+    }
+
+    /// Charges work to the clock of the rank. Returns the time that it takes, which is 0 on a real
+    /// machine.
     pub fn charge(&self, comm: &mut dyn Comm, work: Work) -> Duration {
         let cost = self.cost(work);
         charge(comm, cost)
@@ -144,14 +155,11 @@ impl CostModel {
     /// The cost of work in ns, which is 0 on a real machine.
     #[must_use]
     pub fn cost(&self, work: Work) -> u64 {
-        match self {
-            Self::Real => 0,
-            Self::Modelled(prices) => prices.cost(work),
-        }
+        self.prices.map_or(0, |prices| prices.cost(work))
     }
 
-    /// Begins to count what the tests of the rank that `comm` is cost in a step. `sizes` tells those of
-    /// a patch, and is asked only if the machine is modelled.
+    /// Begins to count what the tests of the rank that `comm` is cost in a step. `sizes` tells
+    /// those of a patch, and is asked only if the machine is modelled.
     #[must_use]
     pub fn meter(
         &self,
@@ -159,7 +167,7 @@ impl CostModel {
         cloth: &TestedCloth<'_>,
         sizes: impl Fn(usize) -> PatchSizes,
     ) -> TestMeter {
-        let Self::Modelled(prices) = self else {
+        let Some(prices) = &self.prices else {
             return TestMeter(None);
         };
         let rank = comm.rank().index();
@@ -193,8 +201,8 @@ struct Metered {
 }
 
 impl TestMeter {
-    /// Prices the patches that the rank prepares while messages are under way. Its tests then do not pay
-    /// for them.
+    /// Prices the patches that the rank prepares while messages are under way. Its tests then do
+    /// not pay for them.
     ///
     /// # Panics
     /// There is no such patch.
@@ -213,8 +221,9 @@ impl TestMeter {
         early
     }
 
-    /// Charges finding where the tests of a rank begin: it has looked at `targets`, and at the boxes of
-    /// these pairs of patches. Returns the time that the pairs take, which is 0 on a real machine.
+    /// Charges finding where the tests of a rank begin: it has looked at `targets`, and at the
+    /// boxes of these pairs of patches. Returns the time that the pairs take, which is 0 on a real
+    /// machine.
     pub fn charge_begin(
         &self,
         comm: &mut dyn Comm,
@@ -230,9 +239,9 @@ impl TestMeter {
         charge(comm, begin_cost(pairs, sizes, &metered.prices))
     }
 
-    /// What a task charges for some tests of a patch: on a real machine their number; on a modelled one
-    /// their price in ns, with that of the pieces that had to be prepared for them. `opened` tells the
-    /// pieces that the rank has opened of a patch in this step.
+    /// What a task charges for some tests of a patch: on a real machine their number; on a modelled
+    /// one their price in ns, with that of the pieces that had to be prepared for them. `opened`
+    /// tells the pieces that the rank has opened of a patch in this step.
     ///
     /// # Panics
     /// There is no such patch.
@@ -273,7 +282,8 @@ impl TestMeter {
 pub struct TestsMade {
     /// The tests that count as this task's.
     pub own: Counts,
-    /// The tests that every rank with a part of the top-level test makes, and that count as another's.
+    /// The tests that every rank with a part of the top-level test makes, and that count as
+    /// another's.
     pub repeated: Counts,
 }
 
@@ -283,4 +293,102 @@ fn charge(comm: &mut dyn Comm, cost: u64) -> Duration {
         comm.compute(cost, Duration::ZERO);
     }
     Duration::from_nanos(cost)
+}
+
+#[cfg(test)]
+mod tests {
+    use weft_runtime::comm::solo::Solo;
+
+    use super::*;
+    use crate::bound_owner::tests::four_patches;
+    use crate::prices::TestPrices;
+
+    fn prices() -> Prices {
+        Prices {
+            cloth: TestPrices {
+                volumes: 10.0,
+                ..TestPrices::default()
+            },
+            body: TestPrices {
+                volumes: 7.0,
+                ..TestPrices::default()
+            },
+            target: 3.0,
+            begin: 100.0,
+            corner: 1.0,
+            measure: 1000.0,
+            assemble: 2.5,
+            ..Prices::default()
+        }
+    }
+
+    /// A patch with one piece that has all of its ten vertices.
+    fn sizes(_: usize) -> PatchSizes {
+        PatchSizes {
+            around: 10,
+            nodes: 1,
+            pieces: vec![1],
+            vertices: vec![(1, 10)],
+        }
+    }
+
+    fn meter(machine: &CostModel) -> TestMeter {
+        let cloth = TestedCloth {
+            patches: 4,
+            tiles: &[],
+            bound_owners: &BoundOwners::new(&four_patches(), None),
+        };
+        machine.meter(&Solo::new(), &cloth, sizes)
+    }
+
+    fn made(own: u64, repeated: u64) -> TestsMade {
+        let counts = |volumes| Counts {
+            volumes,
+            ..Counts::default()
+        };
+        TestsMade {
+            own: counts(own),
+            repeated: counts(repeated),
+        }
+    }
+
+    #[test]
+    fn work_costs_nothing_on_a_real_machine_and_its_price_on_a_modelled_one() {
+        let work = Work::Assembly { weight: 3 };
+        assert_eq!(CostModel::REAL.cost(work), 0);
+        let modelled = CostModel::modelled(&prices());
+        assert_eq!(modelled.cost(work), 8);
+        let took = modelled.charge(&mut Solo::new(), work);
+        assert_eq!(took, Duration::from_nanos(8));
+    }
+
+    #[test]
+    fn tests_are_counted_on_a_real_machine() {
+        let mut meter = meter(&CostModel::REAL);
+        let cost = meter.charge_of((0, Against::Patch(2)), &made(5, 4), |_| Some(1));
+        assert_eq!(cost, 5);
+        let early = meter.early(vec![1, 3]);
+        assert_eq!((early.patches, early.costs), (vec![1, 3], Vec::new()));
+        let begin = meter.charge_begin(&mut Solo::new(), 9, [(0, 1)].into_iter());
+        assert_eq!(begin, Duration::ZERO);
+    }
+
+    #[test]
+    fn tests_and_what_they_read_first_are_paid_on_a_modelled_machine() {
+        let mut meter = meter(&CostModel::modelled(&prices()));
+        let early = meter.early(vec![1]);
+        assert_eq!(early.costs, [10_000]);
+        // Both patches are read, of which one has been prepared early.
+        let pair =
+            |meter: &TestMeter| meter.charge_of((0, Against::Patch(1)), &made(5, 4), |_| Some(1));
+        assert_eq!(pair(&meter), 90 + 10_000);
+        assert_eq!(pair(&meter), 90);
+        // Nothing of the body's patch was opened.
+        assert_eq!(
+            meter.charge_of((2, Against::Body(0)), &made(3, 0), |_| None),
+            21
+        );
+        let begin = meter.charge_begin(&mut Solo::new(), 9, [(0, 1), (0, 2)].into_iter());
+        assert_eq!(begin, Duration::from_nanos(200 + 30));
+    }
 }

@@ -83,7 +83,7 @@ pub fn run_modelled(
         while simulation.step() < *steps.end() {
             let counts = steps.contains(&(simulation.step() + 1));
             // From the beginning: forecasts are made of what tests have cost.
-            simulation.run_on(CostModel::Modelled(*prices));
+            simulation.run_on(CostModel::modelled(prices));
             let report = simulation.advance(comm)?;
             if counts {
                 let phases = report.times.map(|time| time.as_nanos() as u64);

@@ -209,7 +209,7 @@ impl<'w> Simulation<'w> {
             step: 0,
             said: Vec::new(),
             heard: Vec::new(),
-            cost_model: CostModel::Real,
+            cost_model: CostModel::REAL,
         })
     }
 

@@ -260,7 +260,7 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                         ownership: &ownership,
                         options: &options,
                         team: &team,
-                        cost_model: &CostModel::Real,
+                        cost_model: &CostModel::REAL,
                     };
                     let mut contacts = Contacts::default();
                     let (report, _) = detect(comm, &search, &mut balancer, &mut contacts).unwrap();
