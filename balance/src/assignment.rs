@@ -132,7 +132,8 @@ impl Assignment {
         // At least one rank prepares each patch that is tested; some patches are prepared by
         // several.
         let least = all + filling.ready_once() + items.iter().map(|item| item.looks).sum::<u64>();
-        // `too_few` is a bound that is too small, or just enough; `enough` is one that is known to be enough, with its boundaries.
+        // `too_few` is a bound that is too small, or just enough; `enough` is one that is known to
+        // be enough, with its boundaries.
         let (mut too_few, mut enough) = (level(beside, least), None);
         let (mut most, mut boundaries) = (too_few, Vec::new());
         for attempt in 0..TRIES {

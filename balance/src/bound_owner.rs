@@ -22,12 +22,12 @@ pub struct BoundOwners {
 impl BoundOwners {
     /// Finds the bound owners under an assignment, if there is one.
     #[must_use]
-    pub fn new(ownership: &Ownership, plan: Option<&Assignment>) -> Self {
+    pub fn new(ownership: &Ownership, assignment: Option<&Assignment>) -> Self {
         let ranks = ownership.ranks();
         let patches = ownership.patches(ranks - 1).end;
-        let planned = |patch: usize| plan?.tests_whole_first(patch as u32);
+        let assigned = |patch: usize| assignment?.tests_whole_first(patch as u32);
         let seer =
-            |patch: usize| planned(patch).unwrap_or_else(|| ownership.rank_of_patch(patch)) as u32;
+            |patch: usize| assigned(patch).unwrap_or_else(|| ownership.rank_of_patch(patch)) as u32;
         let of: Vec<u32> = (0..patches).map(seer).collect();
         let mut patches: Vec<usize> = (0..patches).collect();
         patches.sort_by_key(|&patch| of[patch]);
@@ -77,8 +77,8 @@ pub(crate) mod tests {
     #[test]
     fn a_patch_is_seen_by_one_rank_that_tests_it_whole_or_by_its_owner() {
         let ownership = four_patches();
-        let seen = |plan: Option<&Assignment>| {
-            let bound_owners = BoundOwners::new(&ownership, plan);
+        let seen = |assignment: Option<&Assignment>| {
+            let bound_owners = BoundOwners::new(&ownership, assignment);
             for patch in 0..4 {
                 let by = [0, 1].map(|rank| bound_owners.owns(rank, patch));
                 assert_eq!(
@@ -101,9 +101,9 @@ pub(crate) mod tests {
             work,
         });
         // No test is known that reads all of the last two patches.
-        let plan = Forecast::from_tests(&tests).assigned(&[0; 4], &[0; 2]);
-        assert_eq!(plan.tests_whole_first(1), Some(1));
-        assert_eq!(plan.tests_whole_first(2), None);
-        assert_eq!(seen(Some(&plan)), [vec![0], vec![1, 2, 3]]);
+        let assignment = Forecast::from_tests(&tests).assigned(&[0; 4], &[0; 2]);
+        assert_eq!(assignment.tests_whole_first(1), Some(1));
+        assert_eq!(assignment.tests_whole_first(2), None);
+        assert_eq!(seen(Some(&assignment)), [vec![0], vec![1, 2, 3]]);
     }
 }

@@ -11,7 +11,7 @@
 //! | [`cost`] | what top-level tests cost, as ranks report it to each other |
 //! | [`work`] | the unit of these costs, and what takes how much of it |
 //! | [`forecast`] | what the tests of the next step will cost |
-//! | [`assignment`] | which rank makes which tests, and how that follows the costs from step to step |
+//! | [`assignment`] | which rank makes which tests, and how that follows the costs |
 //! | [`part`] | a test that several ranks make together |
 //! | [`bound_owner`] | which rank makes the bounding volume of a patch for all |
 //! | [`preparation`] | what a rank prepares of a patch before it tests it |

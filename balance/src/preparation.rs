@@ -173,7 +173,8 @@ pub fn prepares_early(ranks: usize) -> bool {
 }
 
 impl EarlyPreparation {
-    /// Prices the preparation of these patches by a rank; `owns` tells whether it makes a patch's bounding volume.
+    /// Prices the preparation of these patches by a rank; `owns` tells whether it makes a patch's
+    /// bounding volume.
     ///
     /// # Panics
     /// There is no such patch.
@@ -195,8 +196,8 @@ impl EarlyPreparation {
         }
     }
 
-    /// Charges the preparation of some of the patches, by their places in the list, to the clock of the
-    /// rank. On a machine that is not modelled nothing is charged.
+    /// Charges the preparation of some of the patches, by their places in the list, to the clock of
+    /// the rank. On a machine that is not modelled nothing is charged.
     pub fn charge(&self, comm: &mut dyn Comm, which: Range<usize>) {
         let cost: u64 = self.costs.get(which).unwrap_or_default().iter().sum();
         if cost > 0 {
@@ -210,7 +211,7 @@ impl EarlyPreparation {
         self.costs.iter().sum()
     }
 
-    /// What is prepared afterwards, of this many patches.
+    /// The pieces that are prepared afterwards, of this many patches.
     ///
     /// # Panics
     /// There is no such patch.

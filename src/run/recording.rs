@@ -170,7 +170,7 @@ impl Recorder {
         let lead = from.saturating_sub(WARM_UP_STEPS).max(1);
         (self.began >= lead).then(|| {
             format!(
-                "the record lacks steps {lead} to {} of those that lead to its first, so that replays make forecasts of the very steps \
+                "the record lacks steps {lead} to {} of the warm-up, so that replays make forecasts of the very steps \
                  that these are for: {cure}",
                 self.began
             )

@@ -39,7 +39,7 @@ pub(super) struct Balancer {
     cost_report: CostReport,
     /// The forecast from which the assignment was made.
     forecast: Forecast,
-    plan: Option<Assignment>,
+    assignment: Option<Assignment>,
     /// The number of substeps since the last assignment.
     age: u32,
 }
@@ -53,8 +53,8 @@ impl Balancer {
         if self.is_due() {
             return Some(News::Costs(self.cost_report.clone()));
         }
-        let plan = self.plan.as_ref()?;
-        let done = plan.work_done(&self.forecast, (me, &self.cost_report), policy.steal);
+        let assignment = self.assignment.as_ref()?;
+        let done = assignment.work_done(&self.forecast, (me, &self.cost_report), policy.steal);
         Some(News::Work(done))
     }
 
@@ -100,22 +100,22 @@ impl Balancer {
                 _ => return Err(other(rank)),
             }
         }
-        match (news, &mut self.plan) {
-            (News::Costs(_), _) => self.plan(&cost_reports, geometry),
-            (News::Work(_), Some(plan)) => plan.move_boundaries(done),
+        match (news, &mut self.assignment) {
+            (News::Costs(_), _) => self.assign(&cost_reports, geometry),
+            (News::Work(_), Some(assignment)) => assignment.move_boundaries(done),
             (News::Work(_), None) => {}
         }
         Ok(())
     }
 
-    fn plan(&mut self, reported: &[CostReport], geometry: &Geometry<'_>) {
+    fn assign(&mut self, reported: &[CostReport], geometry: &Geometry<'_>) {
         let patches = geometry.cloth.patches().iter();
         let nodes: Vec<u32> = patches.map(|tree| tree.len() as u32).collect();
         let triangles: Vec<u32> = tiles(geometry).iter().map(|tile| tile.triangles).collect();
         let before = separation_work(&triangles, reported.len());
         self.forecast = Forecast::new(reported, &self.forecast, &nodes);
         let helps = reported.len() > 1 && !self.forecast.is_empty();
-        self.plan = helps.then(|| self.forecast.assigned(&nodes, &before));
+        self.assignment = helps.then(|| self.forecast.assigned(&nodes, &before));
         self.cost_report.restart();
     }
 
@@ -131,7 +131,7 @@ impl Balancer {
 
     /// The assignment that holds, if there is one.
     pub(super) fn assignment(&self) -> Option<&Assignment> {
-        self.plan.as_ref()
+        self.assignment.as_ref()
     }
 
     /// The costs in the last forecast.

@@ -1,8 +1,9 @@
 //! Collision detection as tasks: the top-level tests of all ranks, in one thread group [TB06 §4.2].
 //!
-//! A rank forks tests, those whose owner it is or those that a forecast gives it ([`weft_balance::forecast`]), and joins until the
-//! group is exhausted. Contacts go from where they were found straight to the owners of their vertices ([`super::contact_post`]). What a
-//! rank ends up with, sorted, depends on positions and velocities only.
+//! A rank forks the tests that it owns, or those that it was [assigned](super::balancer), and joins
+//! until the group is exhausted. Contacts go from where they are found straight to the owners of
+//! their vertices ([`super::contact_post`]). What a rank ends up with, sorted, depends on positions
+//! and velocities only.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -31,31 +32,32 @@ use super::geometry::{Sharing, share_geometry, tiles};
 use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
 use crate::team::Team;
 
-/// In traces, bodies have numbers from here on; those below are patches.
+/// The number of the first body in traces; lower numbers are patches.
 const FIRST_BODY: u32 = 1_000_000;
 
-/// Test runs in a task, where they are bundled.
+/// The number of test runs in a task, where they are bundled.
 const BUNDLE: usize = 8;
 
-/// Test runs as a task: one, or some one after the other.
+/// A task of one test run, or of several one after the other.
 #[derive(Debug, Serialize, Deserialize)]
 struct Collide {
     run: TestRun,
-    /// Those that follow it, the last one first: on a rank that is alone, whose tasks do not travel.
+    /// The runs that follow, the last one first. A rank that is alone bundles runs; its tasks do
+    /// not travel.
     #[serde(skip)]
     next: Vec<TestRun>,
-    /// How often what it was a part of was split.
+    /// The number of splits that led to this task.
     depth: u16,
-    /// Of what several ranks have forked, what this one does.
+    /// The part of the top-level test that the rank makes, if several ranks do.
     part: Option<Part>,
-    /// Whether that was taken out of the stack.
+    /// Whether the stack has been reduced to that part.
     dealt: bool,
     /// Whether the run is known to fit this step's geometry; one that has travelled is not.
     #[serde(skip)]
     checked: bool,
     #[serde(skip)]
     found: Vec<Contact>,
-    /// What its tests cost so far.
+    /// The cost of its tests so far.
     #[serde(skip)]
     work: u64,
 }
@@ -74,7 +76,7 @@ impl Collide {
         }
     }
 
-    /// The run is at its end: leaves what came of it, and posts what is others'.
+    /// Leaves the results of a run that has ended, and sends contacts to other ranks.
     fn leave(&mut self, tested: &Tested<'_>, send: impl FnMut(Rank, Vec<u8>)) {
         let mut found = std::mem::take(&mut self.found);
         if let Some(post) = &tested.post {
@@ -94,20 +96,20 @@ impl Collide {
     }
 }
 
-/// What a rank's tasks read.
+/// The environment of a rank's tasks.
 pub(super) struct Tested<'a> {
     snapshot: &'a Snapshot<'a>,
     meter: TestMeter,
-    /// Where there are other ranks.
+    /// The way to other ranks, if there are any.
     post: Option<Post<'a>>,
     left: Mutex<Left>,
 }
 
-/// What they leave here.
+/// The results that tasks leave on their rank.
 #[derive(Debug, Default)]
 struct Left {
     contacts: Vec<Batch>,
-    /// On each target, or a part of it.
+    /// The costs of top-level tests, or of parts of them.
     costs: Vec<PartCost>,
 }
 
@@ -117,7 +119,7 @@ impl Tested<'_> {
     }
 }
 
-/// How many tests of each kind were made, and contacts found.
+/// Counts tests by kind, and contacts.
 fn counts(made: Made, contacts: usize) -> Counts {
     Counts {
         volumes: u64::from(made.tests - made.leaves - made.near),
@@ -183,10 +185,10 @@ impl<'a> Task<Tested<'a>> for Collide {
 
     fn split(&mut self, how: Split) -> Option<Self> {
         if !self.dealt {
-            // Its stack is that of all parts still.
+            // The stack is still that of all parts.
             return None;
         }
-        // Half of those that follow, the last ones; or of the last one a piece.
+        // The task gives away half of the runs that follow, or a piece of its only run.
         let given = self.next.len().div_ceil(2);
         let mut next: Vec<TestRun> = self.next.drain(..given).collect();
         let run = match next.pop() {
@@ -227,7 +229,7 @@ fn against(target: Target) -> (u32, Against) {
     }
 }
 
-/// What [`detect`] reads.
+/// The arguments of [`detect`] that it only reads.
 #[derive(Clone, Copy)]
 pub(super) struct Search<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
@@ -238,8 +240,8 @@ pub(super) struct Search<'a> {
     pub(super) cost_model: &'a CostModel,
 }
 
-/// Finds the contacts of a step. The second result is the time for which patches were prepared before
-/// tests. Collective.
+/// Finds the contacts of a step. The second result is the time for which patches were prepared
+/// before tests. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
     search: &Search<'_>,
@@ -320,7 +322,8 @@ pub(super) fn detect(
     Ok((report, early_time))
 }
 
-/// The patches that this rank prepares while messages are under way: those that its tests read whole.
+/// The patches that this rank prepares while messages are under way: those that its tests read
+/// whole.
 fn read_whole(
     comm: &dyn Comm,
     geometry: &Geometry<'_>,
@@ -338,21 +341,21 @@ fn read_whole(
     }
 }
 
-/// What a rank finds where tests begin.
+/// The beginnings of a rank's tests.
 #[derive(Debug, Default)]
 struct Found {
-    /// Tests, with what the rank does of each.
+    /// The tests, each with the part that the rank makes.
     runs: Vec<(TestRun, Part)>,
-    /// Pairs of patches of which nothing is tested, though their roots meet.
+    /// The pairs of patches whose roots meet and of which nothing is tested.
     missed: Vec<(usize, usize)>,
-    /// How many targets it has looked at.
+    /// The number of targets that were looked at.
     targets: usize,
-    /// How long it took to find where those begin whose roots meet.
+    /// The time that it took to find where tests begin, of targets whose roots meet.
     beginning: Duration,
 }
 
 impl Found {
-    /// Looks at targets, of each of which the rank does a part, if any.
+    /// Looks at targets; `part` tells which part of each the rank makes, if any.
     fn look(
         snapshot: &Snapshot<'_>,
         targets: impl Iterator<Item = Target>,
@@ -378,7 +381,7 @@ impl Found {
         found
     }
 
-    /// Pairs of patches of which it was to be found where tests begin.
+    /// The pairs of patches for which the beginning of tests was looked for.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         let runs = self.runs.iter().filter_map(|(run, _)| match run.target() {
             Target::Patches(p, q) => Some((p as usize, q as usize)),
@@ -388,7 +391,7 @@ impl Found {
     }
 }
 
-/// The tests that begin on this rank, which may have been found already.
+/// The tests that begin on this rank; they may have been found already.
 fn tests_here(
     comm: &dyn Comm,
     search: &Search<'_>,
@@ -399,20 +402,22 @@ fn tests_here(
     match (found, balancer.assignment()) {
         (Some(found), _) => found,
         (None, None) => tests_at(snapshot, own, &|| comm.now()),
-        (None, Some(plan)) => {
-            let mut found = tests_assigned(snapshot, plan, comm.rank().index(), &|| comm.now());
-            // A worker beside the first begins with those that were forked first.
+        (None, Some(assignment)) => {
+            let mut found =
+                tests_assigned(snapshot, assignment, comm.rank().index(), &|| comm.now());
+            // A worker besides the first begins with the tests that were forked first.
             if !options.policy.steal && options.workers == 1 {
-                plan.small_first(&mut found.runs, |(run, _)| against(run.target()));
+                assignment.small_first(&mut found.runs, |(run, _)| against(run.target()));
             }
             found
         }
     }
 }
 
-/// Makes tests on all ranks: what this rank's tests took, and how long it put contacts in order; those that are its go to `contacts`. Collective.
+/// Makes tests on all ranks, and puts the contacts that are this rank's into `contacts`. Returns
+/// the costs of its tests and the time for which it put contacts in order. Collective.
 ///
-/// A rank that is alone on its thread puts those that it has in order while it waits for others.
+/// A rank with a single thread puts contacts in order while it waits for others.
 fn make_tests(
     comm: &mut dyn Comm,
     search: &Search<'_>,
@@ -458,8 +463,8 @@ fn make_tests(
     Ok((left.costs, report, sorting))
 }
 
-/// Test runs in tasks of some each, for threads that share them among themselves only: to hand a task to another thread takes as
-/// long as dozens of tests.
+/// Bundles test runs into tasks, for threads that share them among themselves only: to hand a task
+/// to another thread takes as long as dozens of tests.
 fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
     let mut tasks = Vec::new();
     while let Some(run) = runs.next() {
@@ -473,7 +478,7 @@ fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
     tasks
 }
 
-/// The tests of these patches.
+/// The tests of some patches.
 fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>, clock: &dyn Fn() -> Duration) -> Found {
     let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
     let count = targets.len();
@@ -484,28 +489,28 @@ fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>, clock: &dyn Fn() -> 
     }
 }
 
-/// The tests that a plan gives a rank, with what it does of each.
+/// The tests that an assignment gives to a rank, each with the part that it makes.
 fn tests_assigned(
     snapshot: &Snapshot<'_>,
-    plan: &Assignment,
+    assignment: &Assignment,
     me: usize,
     clock: &dyn Fn() -> Duration,
 ) -> Found {
-    let known = plan.known_tests(me).map(|test| match test.against {
+    let known = assignment.known_tests(me).map(|test| match test.against {
         Against::Itself => Target::Patch(test.patch),
         Against::Patch(other) => Target::Patches(test.patch, other),
         Against::Body(body) => Target::PatchBody(test.patch, body),
     });
-    // Nobody has made these before.
-    let mut news = snapshot.targets_at(plan.patches(me), Ownership::patch_of_pair);
+    // The tests whose cost is not known yet.
+    let mut news = snapshot.targets_at(assignment.patches(me), Ownership::patch_of_pair);
     let count = known.len() + news.len();
     news.retain(|&target| {
         let (patch, against) = against(target);
-        !plan.knows(patch, against)
+        !assignment.knows(patch, against)
     });
     let part = |target| {
         let (patch, against) = against(target);
-        plan.part(me, patch, against)
+        assignment.part(me, patch, against)
     };
     let found = Found::look(snapshot, known.chain(news), part, clock);
     Found {
@@ -514,7 +519,7 @@ fn tests_assigned(
     }
 }
 
-/// What tests read of a patch.
+/// The sizes of what tests read of a patch.
 pub(crate) fn patch_sizes(geometry: &Geometry<'_>, patch: usize) -> PatchSizes {
     let pieces = pieces(geometry.cloth, patch);
     PatchSizes {

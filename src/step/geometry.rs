@@ -1,7 +1,8 @@
-//! The geometry that tests of all ranks read, made in parts and shared.
+//! The geometry that the tests of all ranks read, made in parts and shared.
 //!
-//! Every rank gets the volumes around all patches, and the firmness of all tiles. It makes those of the patches that it [sees](BoundOwners), and of an
-//! even share of the tiles, with all its threads; bits do not depend on who makes what.
+//! Every rank needs the volumes around all patches and the separation bounds of all tiles. It makes
+//! those of the patches whose [bound owner](BoundOwners) it is, and of an even share of the tiles,
+//! with all its threads. Which rank makes what does not change a bit of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,10 +21,11 @@ use crate::team::Team;
 
 pub(super) const TAG: Tag = Tag(0x38);
 
-/// For each other rank, the tiles that one of the two makes with cells of the other, and which of the tiles beside it those are of.
+/// For each other rank, the tiles that one of the two makes with cells of the other, and which of
+/// the tiles beside it has the cells.
 type Beside = BTreeMap<usize, Vec<(usize, usize)>>;
 
-/// The tiles whose firmness tests ask for, in the order in which ranks share them.
+/// The tiles whose separation bounds tests ask for, in the order in which ranks share them.
 pub(crate) fn tiles(geometry: &Geometry<'_>) -> Vec<Tile> {
     let tile = |work: &TileWork| Tile {
         triangles: work.triangles,
@@ -40,10 +42,10 @@ fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
     }
 }
 
-/// Things of a kind, and what makes one of them.
+/// A range of things of one kind, and the function that makes one of them.
 type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 
-/// What [`share_geometry`] reads.
+/// The arguments of [`share_geometry`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sharing<'a> {
     pub(super) snapshot: &'a Snapshot<'a>,
@@ -57,14 +59,19 @@ pub(super) struct Sharing<'a> {
     pub(super) early: &'a EarlyPreparation,
 }
 
-/// Gives every rank the volumes around all patches, the firmness of all tiles, and what all have `told` besides; second, how long it took to make
-/// what is made early. On one rank with one thread tests make them when
-/// they ask for them; on one with several these make them at once, and one of them does `first`, what is first done with the
-/// volumes around patches: what lies between its loops would be done by it alone. The volumes of a patch's tree are made by the first test that
-/// asks for them: who tests it has them in its cache. On several ranks those of the patches that are made `early` are made while messages are under way.
+/// Gives every rank the volumes around all patches, the separation bounds of all tiles, and the
+/// news of all ranks. The second result is the time of early preparation. Collective.
 ///
-/// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
-/// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
+/// On one rank with one thread, tests make all of this when they ask for it. On one rank with
+/// several threads these make it at once, and one of them calls `first`, which does what comes
+/// first with the volumes around patches: otherwise one thread would do it alone between two loops.
+/// The volumes within a patch's tree are made by the first test that asks for them, because its
+/// thread then has them in its cache. On several ranks those of the patches in `early` are made
+/// while messages are under way.
+///
+/// A separation bound needs cells beside a rank's own tiles. The rank that has made them sends
+/// them, and while they travel volumes are made. Every rank could also make the separation bounds
+/// that it needs, with the same bits, and does so on more ranks than share them with profit
 /// ([`weft_balance::separation::SEPARATION_SHARED_UP_TO`]).
 pub(super) fn share_geometry(
     comm: &mut dyn Comm,
@@ -101,7 +108,7 @@ pub(super) fn share_geometry(
             cost_model.charge(comm, work);
         }
         if team.threads() > 1 {
-            // Alone it sees all patches, in order.
+            // A rank that is alone owns all patches, in order.
             let boxed = if geometry.self_collision {
                 seen.len()
             } else {
@@ -139,7 +146,7 @@ pub(super) fn share_geometry(
     let mut early = Making::new(early, snapshot, team);
     let mut came = BTreeMap::new();
     while came.len() < take.len() {
-        // Who has nothing left to make waits for one that is missing.
+        // A rank that has nothing left to make waits for a message that is missing.
         let (from, bytes) = match comm.try_recv(TAG)? {
             Some(message) => (message.from.index(), message.bytes),
             None if early.make(comm, team.threads()) => continue,
@@ -210,7 +217,7 @@ pub(super) fn share_geometry(
     Ok((told_by_all, early.took))
 }
 
-/// Makes patches ready while messages are under way.
+/// The preparation of patches while messages are under way.
 struct Making<'a> {
     early: &'a EarlyPreparation,
     /// The number of patches that are prepared.
@@ -231,7 +238,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Makes so many more, or all that are left; whether there were any.
+    /// Prepares this many more patches, or all that are left. Returns whether there were any.
     fn make(&mut self, comm: &mut dyn Comm, count: usize) -> bool {
         let rest = self.early.patches.len() - self.done;
         if rest == 0 {
@@ -251,8 +258,8 @@ impl<'a> Making<'a> {
     }
 }
 
-/// Makes what all tests read, on the only rank, and does what is first done with the volumes around patches. Nothing waits for all threads
-/// in between: what something is made of is there, or made by whoever asks.
+/// Makes what all tests read, on the only rank, and calls `first`. No thread waits for the others
+/// in between: what is missing is made by the thread that asks for it.
 fn make_alone(
     snapshot: &Snapshot<'_>,
     (patches, boxed, tiles): (&Range<usize>, &Range<usize>, &Range<usize>),
@@ -267,13 +274,13 @@ fn make_alone(
             (tiles.clone(), &|tile| {
                 snapshot.make_firmness(tile..tile + 1)
             }),
-            // The calling thread's.
+            // The calling thread does this.
             (0..1, &|_| first()),
         ],
     );
 }
 
-/// What a rank gives others, and takes from them, to make firmness.
+/// The cells that a rank gives to others, and takes from them, for separation bounds.
 fn beside(tiles: &[TileWork], shares: &[Range<usize>], me: usize) -> [Beside; 2] {
     let mut both = [Beside::new(), Beside::new()];
     for cells in cells_sent(|tile| &tiles[tile].beside, shares) {
@@ -287,9 +294,11 @@ fn beside(tiles: &[TileWork], shares: &[Range<usize>], me: usize) -> [Beside; 2]
     both
 }
 
-/// Does things of several kinds, those of one after those of the other: every thread its own run of each, then what the others have left of
-/// theirs. One by one, for threads that ask for the same at once would wait for each other. The calling thread's runs are the last ones, as
-/// it takes the last tests first, and others take the first: each finds more of what these read in its cache, and of what it moved there.
+/// Makes things of several kinds, one kind after the other. Every thread makes its own run of each
+/// kind, and then what the others have left of theirs, one by one: threads that ask for the same at
+/// once would wait for each other. The calling thread's runs are the last ones, as it takes the
+/// last tests first and others take the first. So each finds more of what its tests read in its
+/// cache.
 fn share_out(team: &Team, kinds: &[Things<'_>]) {
     let threads = team.threads();
     let runs: Vec<Vec<(AtomicUsize, usize)>> = (kinds.iter())

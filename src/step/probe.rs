@@ -1,8 +1,8 @@
 //! What a profile of a step needs of a simulation that is about to take it.
 //!
 //! A profile makes the tests of the next step several times for the time that they take, before the
-//! step is taken. Nothing here changes the state: a step that was probed gives the same result as one
-//! that was not. All of it is for a rank that is alone.
+//! step is taken. Nothing here changes the state: a step that was probed gives the same result as
+//! one that was not. All of it is for a rank that is alone.
 
 use std::time::Duration;
 

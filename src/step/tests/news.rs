@@ -32,9 +32,9 @@ impl Hearer {
     }
 
     fn parts(&self, patch: u32) -> [f64; 2] {
-        let plan = self.balancer.assignment().unwrap();
+        let assignment = self.balancer.assignment().unwrap();
         [0, 1].map(|rank| {
-            let part = plan.part(rank, patch, Against::Itself);
+            let part = assignment.part(rank, patch, Against::Itself);
             part.map_or(0.0, weft_balance::part::Part::share)
         })
     }
@@ -68,7 +68,7 @@ fn refused_of(rank: u32, heard: Result<(), CommError>) -> String {
 }
 
 #[test]
-fn a_plan_is_made_and_its_cuts_follow() {
+fn an_assignment_is_made_and_its_boundaries_follow() {
     let mut hearer = Hearer::new();
     assert!(matches!(
         hearer.balancer.news(0, &Policy::FORECAST_STATIC),

@@ -166,7 +166,7 @@ pub struct Route {
     pub contacts: u32,
 }
 
-/// What is known at the end.
+/// The facts that are known at the end of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct End {
     /// The number of steps in the record, including the warm-up.
@@ -242,7 +242,7 @@ impl Header {
         around.sum()
     }
 
-    /// What is wrong with it, if anything; a sentence.
+    /// Checks that it makes sense; the error is a sentence without its end.
     fn check(&self) -> Result<(), String> {
         let patches = self.patches.len();
         if !patches.is_power_of_two() {
