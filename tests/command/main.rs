@@ -9,6 +9,7 @@ mod audit;
 mod book;
 mod compare;
 mod failures;
+mod house;
 mod place;
 mod report;
 mod restart;
