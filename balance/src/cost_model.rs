@@ -120,15 +120,13 @@ pub struct CostModel {
     prices: Option<Prices>,
 }
 
-/// The cloth that is tested in a step, as a cost model sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct TestedCloth<'a> {
-    /// The number of patches.
-    pub patches: usize,
+/// The sizes of cloth on which the cost of tests depends.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClothSizes {
+    /// The sizes of what tests read of each patch.
+    pub patches: Vec<PatchSizes>,
     /// The tiles whose separation bounds leave out tests.
-    pub tiles: &'a [Tile],
-    /// The owners of bounding volumes in the step.
-    pub bound_owners: &'a BoundOwners,
+    pub tiles: Vec<Tile>,
 }
 
 impl CostModel {
@@ -158,28 +156,27 @@ impl CostModel {
         self.prices.map_or(0, |prices| prices.cost(work))
     }
 
-    /// Begins to count what the tests of the rank that `comm` is cost in a step. `sizes` tells
-    /// those of a patch, and is asked only if the machine is modelled.
+    /// Begins to count what the tests of the rank that `comm` is cost in a step. `cloth` is called
+    /// only if the machine is modelled.
     #[must_use]
     pub fn meter(
         &self,
         comm: &dyn Comm,
-        cloth: &TestedCloth<'_>,
-        sizes: impl Fn(usize) -> PatchSizes,
+        bound_owners: &BoundOwners,
+        cloth: impl FnOnce() -> ClothSizes,
     ) -> TestMeter {
         let Some(prices) = &self.prices else {
             return TestMeter(None);
         };
         let rank = comm.rank().index();
-        let sizes: Vec<PatchSizes> = (0..cloth.patches).map(sizes).collect();
-        let around = sizes.iter().map(|of| u64::from(of.around)).sum();
+        let ClothSizes { patches, tiles } = cloth();
+        let around = patches.iter().map(|of| u64::from(of.around)).sum();
+        let owns = (0..patches.len()).map(|patch| bound_owners.owns(rank, patch));
         TestMeter(Some(Metered {
-            prices: prices_on(cloth.tiles, around, prices, comm.size()),
-            owns: (0..cloth.patches)
-                .map(|patch| cloth.bound_owners.owns(rank, patch))
-                .collect(),
-            prepared: PreparedPieces::new(cloth.patches),
-            sizes,
+            prices: prices_on(&tiles, around, prices, comm.size()),
+            owns: owns.collect(),
+            prepared: PreparedPieces::new(patches.len()),
+            sizes: patches,
         }))
     }
 }
@@ -322,23 +319,23 @@ mod tests {
         }
     }
 
-    /// A patch with one piece that has all of its ten vertices.
-    fn sizes(_: usize) -> PatchSizes {
-        PatchSizes {
+    /// The meter of a rank that tests four patches, each with one piece that has all ten vertices.
+    fn meter(machine: &CostModel) -> TestMeter {
+        let sizes = PatchSizes {
             around: 10,
             nodes: 1,
             pieces: vec![1],
             vertices: vec![(1, 10)],
-        }
-    }
-
-    fn meter(machine: &CostModel) -> TestMeter {
-        let cloth = TestedCloth {
-            patches: 4,
-            tiles: &[],
-            bound_owners: &BoundOwners::new(&four_patches(), None),
         };
-        machine.meter(&Solo::new(), &cloth, sizes)
+        let cloth = || ClothSizes {
+            patches: vec![sizes; 4],
+            tiles: Vec::new(),
+        };
+        machine.meter(
+            &Solo::new(),
+            &BoundOwners::new(&four_patches(), None),
+            cloth,
+        )
     }
 
     fn made(own: u64, repeated: u64) -> TestsMade {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use weft_balance::assignment::Assignment;
 use weft_balance::bound_owner::BoundOwners;
 use weft_balance::cost::{Against, PartCost, TestCost};
-use weft_balance::cost_model::{CostModel, TestMeter, TestedCloth, TestsMade, Work};
+use weft_balance::cost_model::{ClothSizes, CostModel, TestMeter, TestsMade, Work};
 use weft_balance::part::Part;
 use weft_balance::preparation::{PatchSizes, prepares_early};
 use weft_balance::prices::{Counts, worth_taking_in};
@@ -263,12 +263,13 @@ pub(super) fn detect(
         first.get_or_init(|| tests_at(snapshot, own.clone(), &|| Duration::ZERO));
     };
     let bound_owners = BoundOwners::new(ownership, balancer.assignment());
-    let cloth = TestedCloth {
-        patches: geometry.cloth.patches().len(),
-        tiles: &tiles(geometry),
-        bound_owners: &bound_owners,
+    let cloth = || ClothSizes {
+        patches: (0..geometry.cloth.patches().len())
+            .map(|patch| patch_sizes(geometry, patch))
+            .collect(),
+        tiles: tiles(geometry),
     };
-    let mut meter = cost_model.meter(comm, &cloth, |patch| patch_sizes(geometry, patch));
+    let mut meter = cost_model.meter(comm, &bound_owners, cloth);
     let early = meter.early(read_whole(comm, geometry, balancer, &own));
     let several = ranks > 1;
     let news = several
