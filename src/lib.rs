@@ -2,10 +2,11 @@
 
 pub mod build_identity;
 pub mod collide;
+pub mod diagnostics;
+mod disjoint_sets;
 pub mod mesh;
 pub mod output;
 pub mod physics;
-pub mod report;
 pub mod run;
 pub mod scene;
 mod simd;

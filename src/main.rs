@@ -5,7 +5,7 @@ mod commands;
 mod launcher;
 mod plots;
 mod signals;
-mod studies;
+mod study_command;
 #[cfg(feature = "mpi")]
 mod under_mpi;
 
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
             out,
             overrides,
         } => write_linear_system(&scene, state.as_deref(), &out, &overrides),
-        Command::Study(arguments) => studies::study(&arguments),
+        Command::Study(arguments) => study_command::study(&arguments),
         Command::Scenes { folder } => list_scenes(folder.as_deref()),
         Command::Audit { run, strict } => audit_run(&run, strict),
         Command::Compare { a, b, tolerance } => compare_runs(&a, &b, tolerance),

@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use weft_io::{Show as _, read_regular};
+use weft_runtime::wire::hex;
 use weft_study::chart;
 use weft_study::tables::Row;
 use weftwork::output::write_whole;
@@ -85,6 +86,5 @@ impl Plots {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
 }

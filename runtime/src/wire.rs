@@ -152,6 +152,12 @@ pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch(run).map_err(|payload| format!("it panicked: {}", panic_message(&*payload)))
 }
 
+/// Bytes in hexadecimal, two lower-case digits each.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,13 +287,19 @@ mod tests {
         ];
         for (message, golden) in golden {
             let bytes = encode(&message).unwrap();
-            assert_eq!(hex(&bytes), golden, "{message:?}");
+            assert_eq!(short_hex(&bytes), golden, "{message:?}");
             assert_eq!(decode::<Message>(&bytes).unwrap(), message);
         }
     }
 
+    #[test]
+    fn every_byte_has_two_hexadecimal_digits() {
+        assert_eq!(hex(&[]), "");
+        assert_eq!(hex(&[0, 7, 16, 255]), "000710ff");
+    }
+
     /// Bytes in hexadecimal, runs of zeros as `.` and their length.
-    fn hex(bytes: &[u8]) -> String {
+    fn short_hex(bytes: &[u8]) -> String {
         let mut text = String::new();
         for run in bytes.chunk_by(|a, b| (*a == 0) == (*b == 0)) {
             match run[0] {

@@ -10,6 +10,7 @@ use super::bvh::{Bvh, Node};
 use super::charts::{Charts, Margin, Places, TileWork};
 use super::near::Near;
 use super::refit::Refit;
+use crate::disjoint_sets::DisjointSets;
 
 /// Triangles with their features.
 #[derive(Clone, Debug, Default)]
@@ -326,21 +327,8 @@ impl ClothSurface {
 
 /// The lowest vertex of the connected piece of each vertex.
 fn pieces(triangles: &[[u32; 3]], vertices: usize) -> Vec<u32> {
-    let mut parent: Vec<u32> = (0..vertices as u32).collect();
-    fn root(parent: &mut [u32], mut v: u32) -> u32 {
-        while parent[v as usize] != v {
-            parent[v as usize] = parent[parent[v as usize] as usize];
-            v = parent[v as usize];
-        }
-        v
-    }
-    for &[a, b, c] in triangles {
-        for other in [b, c] {
-            let (a, b) = (root(&mut parent, a), root(&mut parent, other));
-            parent[a.max(b) as usize] = a.min(b);
-        }
-    }
-    (0..vertices as u32).map(|v| root(&mut parent, v)).collect()
+    let mut sets = DisjointSets::of_triangles(triangles, vertices);
+    (0..vertices as u32).map(|v| sets.least(v)).collect()
 }
 
 #[cfg(test)]

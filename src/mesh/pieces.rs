@@ -2,7 +2,7 @@
 
 use glam::DVec3;
 
-use super::sizes::root;
+use crate::disjoint_sets::DisjointSets;
 
 /// The pieces of a cloth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,20 +24,13 @@ impl Pieces {
         triangles: &[[u32; 3]],
         cloth_of_vertex: &[u32],
     ) -> Vec<Self> {
-        // Of each vertex one that is nearer to the root of its piece, or itself.
-        let mut toward: Vec<u32> = (0..).take(positions.len()).collect();
-        for &[a, b, c] in triangles {
-            for other in [b, c] {
-                let (a, b) = (root(&mut toward, a), root(&mut toward, other));
-                toward[a.max(b) as usize] = a.min(b);
-            }
-        }
+        let mut sets = DisjointSets::of_triangles(triangles, positions.len());
         let vertices = (0..).zip(positions).zip(cloth_of_vertex);
         let mut sorted: Vec<(u32, [u64; 3], u32)> = vertices
             .map(|((v, position), cloth)| {
                 // Zero has two signs, and is one place.
                 let place = (*position + DVec3::ZERO).to_array().map(f64::to_bits);
-                (*cloth, place, root(&mut toward, v))
+                (*cloth, place, sets.least(v))
             })
             .collect();
         sorted.sort_unstable();
@@ -52,7 +45,7 @@ impl Pieces {
             }
         }
         for (v, cloth) in (0..).zip(cloth_of_vertex) {
-            pieces[*cloth as usize].count += usize::from(root(&mut toward, v) == v);
+            pieces[*cloth as usize].count += usize::from(sets.least(v) == v);
         }
         pieces
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use glam::DVec3;
 
 use super::TriMesh;
+use crate::disjoint_sets::DisjointSets;
 
 /// The sizes of a mesh.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -65,31 +66,19 @@ impl Sizes {
     }
 }
 
-/// How many groups edges fall into that share no vertex.
+/// The number of groups that edges fall into which share no vertex.
 fn groups(vertices: usize, edges: impl Iterator<Item = [u32; 2]>) -> usize {
-    // Of each vertex one that is nearer to the root of its group, or itself.
-    let mut toward: Vec<u32> = (0..).take(vertices).collect();
+    let mut sets = DisjointSets::new(vertices);
     let mut groups = 0;
     let mut seen = vec![false; vertices];
-    for ends in edges {
-        for end in ends {
+    for [a, b] in edges {
+        for end in [a, b] {
             groups += usize::from(!std::mem::replace(&mut seen[end as usize], true));
         }
-        let [a, b] = ends.map(|end| root(&mut toward, end));
-        groups -= usize::from(a != b);
-        toward[a.max(b) as usize] = a.min(b);
+        groups -= usize::from(sets.least(a) != sets.least(b));
+        sets.unite(a, b);
     }
     groups
-}
-
-/// The vertex that stands for the group of `v`; ways to it get shorter.
-pub(super) fn root(toward: &mut [u32], mut v: u32) -> u32 {
-    while toward[v as usize] != v {
-        let next = toward[toward[v as usize] as usize];
-        toward[v as usize] = next;
-        v = next;
-    }
-    v
 }
 
 impl fmt::Display for Sizes {

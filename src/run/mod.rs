@@ -10,6 +10,7 @@ mod modelled;
 mod outset;
 mod pace;
 mod pictures;
+mod profile;
 mod recording;
 mod reports;
 mod resume;
@@ -53,11 +54,11 @@ use self::summary::{STRAIN_SLACK, UNCROSS_BODIES, complete, partition_record, re
 pub use self::tracing::{NoSteps, TraceSteps, TraceSummary};
 use self::tracing::{Tracer, Traces};
 use self::writer::Writer;
+use crate::diagnostics::{Balance, PhaseTable};
 use crate::output::{
     Checkpoint, FrameAudit, HistoryMark, OutputError, RankRecord, RunDirectory, RunRecord,
     StateHash,
 };
-use crate::report::{Balance, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, Simulation, State, StepError, Stops, World, WorldError};
 

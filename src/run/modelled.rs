@@ -6,10 +6,11 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use weft_balance::cost_model::CostModel;
+use weft_balance::prices::Prices;
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::Comm;
 use weft_runtime::comm::virtual_time::{Computation, VirtualOptions, launch};
-use weft_study::prices::Prices;
 use weft_study::replay::Machine;
 
 use super::{RunError, VIRTUAL_STACK};
@@ -82,7 +83,7 @@ pub fn run_modelled(
         while simulation.step() < *steps.end() {
             let counts = steps.contains(&(simulation.step() + 1));
             // From the beginning: forecasts are made of what tests have cost.
-            simulation.price(Some(*prices));
+            simulation.run_on(CostModel::modelled(prices));
             let report = simulation.advance(comm)?;
             if counts {
                 let phases = report.times.map(|time| time.as_nanos() as u64);
@@ -136,15 +137,15 @@ impl ModelledStep {
 mod tests {
     use std::path::Path;
 
+    use weft_balance::prices::TestPrices;
     use weft_runtime::Policy;
     use weft_runtime::comm::solo::Solo;
     use weft_runtime::comm::virtual_time::Network;
     use weft_study::bounds::bounds;
     use weft_study::layout::Layout;
-    use weft_study::lead::left_before;
-    use weft_study::prices::TestPrices;
     use weft_study::record::Record;
     use weft_study::replay::{Left, replay};
+    use weft_study::warm_up::warmed_up;
 
     use super::*;
     use crate::run::{Begun, Driver, RECORD_FILE, RunOptions, Show, Stop, TraceSteps, run};
@@ -179,7 +180,7 @@ mod tests {
         node: 40.0,
         touched: 0.0,
         gradient: 54.0,
-        firmness: 10_643.0,
+        separation: 10_643.0,
         contact: 73.0,
         forecast: 40.0,
         shift: 70.0,
@@ -274,7 +275,7 @@ mod tests {
                     let full = full.unwrap();
                     let layout = Layout::new(&header, ranks).unwrap();
                     let (of, on) = ((&header, &layout), (&prices, &machine));
-                    let mut left = left_before(&mut record, 1, of, on).unwrap();
+                    let mut left = warmed_up(&mut record, 1, of, on).unwrap();
                     for (index, full) in full.iter().enumerate() {
                         let step = record.step(index).unwrap();
                         assert_eq!(step.number, full.number);

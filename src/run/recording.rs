@@ -1,31 +1,35 @@
 //! Recording a run: the shape and cost of some of its steps, for `weft study` to replay.
 //!
-//! A record is of all its steps or of none that a study takes: one who stops a recording goes on from a state before the first of them,
-//! and the run leaves one that is early enough for forecasts to be what they would have been.
+//! A record holds all of its steps, or a study does not take it. A recording that was stopped goes
+//! on from a state before the first of them; the run keeps a state that is early enough for
+//! forecasts to become the same again.
 
 use std::time::Duration;
 
-use weft_study::lead::LEAD;
 use weft_study::record::{RecordError, RecordWriter};
+use weft_study::warm_up::WARM_UP_STEPS;
 
 use super::RunError;
 use super::pace::Decision;
+use super::profile::{Profile, header};
 use super::tracing::TraceSteps;
 use crate::output::RunDirectory;
 use crate::scene::Scene;
-use crate::step::{Simulation, StepReport, Tested, World, header};
+use crate::step::{Simulation, StepReport, World};
 
-/// Steps that are recorded if nobody says which: the last, where most collisions are.
+/// The number of steps that are recorded if no others are asked for: the last ones, in which most
+/// collisions are.
 const LAST: u64 = 8;
-/// The record in the output directory.
+/// The name of the record in the output directory.
 pub const RECORD_FILE: &str = "record.weftrec";
 
-/// Steps that are taken before the first that is in the record, if there are so many: forecasts are made anew every eight steps, of what the last
-/// ones cost.
-const WARM_UP: u64 = 16;
+/// The number of steps before the first one in the record that a restart has to take: forecasts are
+/// made anew every eight steps, from the last costs.
+const SETTLING_STEPS: u64 = 16;
 
-/// The last step whose state a recording can still go on from: so long before the first recorded step that forecasts are as good as in a run from
-/// the start. `steps`, `wanted`: as [`RunOptions`](super::RunOptions) has them.
+/// The last step from whose state a recording can still go on: so long before the first recorded
+/// step that forecasts are as good as in a run from the start. `steps` and `wanted` are those of
+/// [`RunOptions`](super::RunOptions).
 ///
 /// # Errors
 /// [`RunError::NothingToTrace`]: the run has none of these steps.
@@ -42,9 +46,9 @@ pub fn last_restart(
     Ok(restart(from))
 }
 
-/// Of a record whose steps count from this one on.
+/// The last step from which a record can be made whose steps count from this one on.
 fn restart(from: u64) -> u64 {
-    from.saturating_sub(1 + LEAD + WARM_UP)
+    from.saturating_sub(1 + WARM_UP_STEPS + SETTLING_STEPS)
 }
 
 /// The steps that are recorded of a run that ends with step `last`.
@@ -53,12 +57,12 @@ fn recorded(wanted: Option<TraceSteps>, last: u64) -> TraceSteps {
     wanted.unwrap_or_else(|| TraceSteps::between(from, last))
 }
 
-/// A record under way.
+/// A record that is being made.
 #[derive(Debug)]
 pub(super) struct Recorder {
     steps: TraceSteps,
     writer: RecordWriter,
-    tested: Option<Tested>,
+    profile: Option<Profile>,
     /// The last step before the run began, the last that it was to take, and the last that it took.
     began: u64,
     last: u64,
@@ -66,7 +70,8 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a record of these steps, of a run from the end of step `began` to that of step `last`; of the last of these, if none are named.
+    /// Begins a record of the steps that are wanted, of a run from the end of step `began` to the
+    /// end of step `last`; if none are wanted, of the last steps.
     pub(super) fn start(
         world: &World,
         wanted: Option<TraceSteps>,
@@ -77,14 +82,14 @@ impl Recorder {
         Ok(Self {
             steps: recorded(wanted, last),
             writer: RecordWriter::begin(temporary, &path, &header(world))?,
-            tested: None,
+            profile: None,
             began,
             last,
             at: began,
         })
     }
 
-    /// Before a step: makes its tests if it is to be recorded.
+    /// Profiles the next step if it is to be recorded.
     pub(super) fn before(
         &mut self,
         simulation: &mut Simulation<'_>,
@@ -92,18 +97,19 @@ impl Recorder {
     ) -> Result<(), RunError> {
         let next = simulation.step() + 1;
         if self.steps.contains(next) || self.leads(next) {
-            self.tested = Some(simulation.make_tests(clock).map_err(RunError::Record)?);
+            let profile = Profile::of_next(simulation, clock).map_err(RunError::Record)?;
+            self.profile = Some(profile);
         }
         Ok(())
     }
 
-    /// Whether a step is recorded for what it leaves to those that count.
+    /// Whether a step belongs to the warm-up.
     fn leads(&self, step: u64) -> bool {
         let from = self.steps.from();
-        (from.saturating_sub(LEAD)..from).contains(&step)
+        (from.saturating_sub(WARM_UP_STEPS)..from).contains(&step)
     }
 
-    /// After it.
+    /// Writes the step that was taken, if it is to be recorded.
     pub(super) fn after(
         &mut self,
         report: &StepReport,
@@ -111,18 +117,18 @@ impl Recorder {
         clock: &dyn Fn() -> Duration,
     ) -> Result<(), RecordError> {
         self.at = simulation.step();
-        let Some(tested) = self.tested.take() else {
+        let Some(profile) = self.profile.take() else {
             return Ok(());
         };
-        let step = tested.complete(report, simulation, clock);
+        let step = profile.complete(report, simulation, clock);
         match self.leads(simulation.step()) {
-            true => self.writer.lead_step(&step),
+            true => self.writer.warm_up_step(&step),
             false => self.writer.step(&step),
         }
     }
 
-    /// Sees to it that of a run with checkpoints the state from which the record can be made once more is kept: later ones
-    /// would take its place.
+    /// Makes a run with checkpoints keep the state from which the record can be made once more, in
+    /// place of later ones.
     pub(super) fn keep_restart(&self, step: u64, checkpoints: bool, decision: &mut Decision) {
         let restart = restart(self.steps.from());
         if step == restart && checkpoints {
@@ -132,7 +138,8 @@ impl Recorder {
         }
     }
 
-    /// Completes the file; if the run was stopped before the first of its steps there is none. Answers what a reader must know that it lacks.
+    /// Completes the file. If the run was stopped before the first step that counts there is none.
+    /// Returns what a reader must know that it lacks.
     pub(super) fn finish(self) -> Result<Option<String>, RecordError> {
         let lacking = self.lacking();
         match self.writer.steps() {
@@ -161,10 +168,10 @@ impl Recorder {
                 "the record has steps {first} to {last} only, of {from} to {to}; for all of them {cure}"
             ));
         }
-        let lead = from.saturating_sub(LEAD).max(1);
+        let lead = from.saturating_sub(WARM_UP_STEPS).max(1);
         (self.began >= lead).then(|| {
             format!(
-                "the record lacks steps {lead} to {} of those that lead to its first, so that replays make forecasts of the very steps \
+                "the record lacks steps {lead} to {} of the warm-up, so that replays make forecasts of the very steps \
                  that these are for: {cure}",
                 self.began
             )

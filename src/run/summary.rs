@@ -6,15 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sha2::{Digest as _, Sha256};
 use weft_partition::{Ownership, Quality};
 use weft_runtime::ScopeReport;
+use weft_runtime::wire::hex;
 
 use super::between::BETWEEN;
 use super::resume::{changed, trajectory};
 use super::{Last, RankTotals, RunError, RunOptions, RunSummary, Start, TraceSummary};
+use crate::diagnostics::{Balance, Phase, PhaseTable};
 use crate::output::{
     BodyRecord, MachineRecord, PartitionRecord, ProgramRecord, RankRecord, ResultRecord, RunRecord,
     SceneRecord, TRACE, TraceRecord, this_host,
 };
-use crate::report::{Balance, Phase, PhaseTable};
 use crate::scene::Scene;
 use crate::step::{PHASES, StepError, World};
 
@@ -77,12 +78,7 @@ fn identity(command: &[String]) -> String {
     let time = SystemTime::now().duration_since(UNIX_EPOCH);
     let time = time.unwrap_or_default().as_nanos();
     let text = format!("{time} {} {command:?}", std::process::id());
-    let digest = Sha256::digest(text.as_bytes());
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex(&Sha256::digest(text.as_bytes())[..8])
 }
 
 /// Which ranks run where.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use weft_runtime::policy::{SPLITS, VICTIMS};
+use weft_runtime::wire::hex;
 use weft_runtime::{Interval, POLICIES, Policy};
 
 use super::document::{Node, Origin};
@@ -90,10 +91,7 @@ impl Scene {
         if !problems.is_empty() {
             return Err(SceneError::Invalid(problems));
         }
-        scene.sha256 = Sha256::digest(text)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        scene.sha256 = hex(&Sha256::digest(text));
         Ok(scene)
     }
 }

@@ -36,8 +36,8 @@ pub(super) struct Contacts {
     stretches: Vec<Stretch>,
 }
 
-/// In which batch a contact was found, and which of it it is.
-type Place = [u32; 2];
+/// The location of a contact: its batch, and its number within the batch.
+type Location = [u32; 2];
 
 /// Kinds of contacts that are shared out by their first feature: cloth against cloth, vertices and faces, and edges; vertices against bodies.
 const SHARED: usize = 3;
@@ -85,11 +85,11 @@ fn cuts(found: &[Batch], shares: usize) -> [Vec<u64>; SHARED] {
 /// Names of contacts, and where these are.
 #[derive(Debug, Default)]
 struct Names<N> {
-    sorted: Vec<(N, Place)>,
+    sorted: Vec<(N, Location)>,
     /// Those that were found since.
-    found: Vec<(N, Place)>,
+    found: Vec<(N, Location)>,
     /// The same, in order.
-    ordered: Vec<(N, Place)>,
+    ordered: Vec<(N, Location)>,
 }
 
 /// The contacts that a thread sorts.
@@ -100,7 +100,7 @@ struct Stretch {
     /// A rank's vertices against bodies, by vertex, in the upper half, and body; then face.
     vertex_body: Names<(u64, u32)>,
     /// Others against bodies, by kind, body and features.
-    bodies: Vec<(PairId, Place)>,
+    bodies: Vec<(PairId, Location)>,
     buckets: Vec<u32>,
 }
 
@@ -111,7 +111,7 @@ impl Stretch {
         self.bodies.clear();
     }
 
-    fn add(&mut self, id: PairId, place: Place) {
+    fn add(&mut self, id: PairId, place: Location) {
         let with = |second: u32| u64::from(id.a) << 32 | u64::from(second);
         match id.kind {
             PairKind::VertexFace => self.layers[0].found.push((with(id.b), place)),
@@ -148,24 +148,24 @@ impl Stretch {
     }
 
     /// Where contacts are that are not of vertices against bodies, by their kinds.
-    fn others(&self) -> [Places<'_>; 3] {
+    fn others(&self) -> [Locations<'_>; 3] {
         let [faces, edges] = &self.layers;
         [
-            Places::Layer(&faces.sorted),
-            Places::Layer(&edges.sorted),
-            Places::Bodies(&self.bodies),
+            Locations::Layer(&faces.sorted),
+            Locations::Layer(&edges.sorted),
+            Locations::Bodies(&self.bodies),
         ]
     }
 }
 
 /// Where contacts are, in the order of their names.
 #[derive(Clone, Copy)]
-enum Places<'a> {
-    Layer(&'a [(u64, Place)]),
-    Bodies(&'a [(PairId, Place)]),
+enum Locations<'a> {
+    Layer(&'a [(u64, Location)]),
+    Bodies(&'a [(PairId, Location)]),
 }
 
-impl Places<'_> {
+impl Locations<'_> {
     fn len(self) -> usize {
         match self {
             Self::Layer(names) => names.len(),
@@ -232,7 +232,7 @@ impl Contacts {
         mut made: &mut [R],
         make: impl Fn(&Contact) -> R + Sync,
     ) {
-        let mut work: Vec<Vec<(&mut [R], Places<'_>)>> = Vec::new();
+        let mut work: Vec<Vec<(&mut [R], Locations<'_>)>> = Vec::new();
         work.resize_with(self.stretches.len(), Vec::new);
         for kind in 0..3 {
             for (work, stretch) in work.iter_mut().zip(&self.stretches) {
@@ -252,7 +252,7 @@ impl Contacts {
     /// How many are not of vertices against bodies.
     pub(super) fn layers_len(&self) -> usize {
         let kinds = self.stretches.iter().flat_map(Stretch::others);
-        kinds.map(Places::len).sum()
+        kinds.map(Locations::len).sum()
     }
 
     /// All, in no order.
@@ -266,7 +266,7 @@ impl Contacts {
     }
 }
 
-fn contact_at(found: &[Batch], [batch, at]: Place) -> &Contact {
+fn contact_at(found: &[Batch], [batch, at]: Location) -> &Contact {
     &found[batch as usize].contacts[at as usize]
 }
 
@@ -346,7 +346,7 @@ impl<N: Copy + Ord + Default> Names<N> {
 }
 
 /// Of two sorted lists one.
-fn merge<N: Copy + Ord>([mut a, mut b]: [&[(N, Place)]; 2], merged: &mut Vec<(N, Place)>) {
+fn merge<N: Copy + Ord>([mut a, mut b]: [&[(N, Location)]; 2], merged: &mut Vec<(N, Location)>) {
     while let (Some(next_a), Some(next_b)) = (a.first(), b.first()) {
         if next_b.0 < next_a.0 {
             merged.push(*next_b);
@@ -361,7 +361,7 @@ fn merge<N: Copy + Ord>([mut a, mut b]: [&[(N, Place)]; 2], merged: &mut Vec<(N,
 }
 
 /// Sorts names that are nearly sorted.
-fn insert_each<N: Copy + Ord>(names: &mut [(N, Place)]) {
+fn insert_each<N: Copy + Ord>(names: &mut [(N, Location)]) {
     for at in 1..names.len() {
         let name = names[at];
         let mut to = at;

@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use glam::{DMat3, DVec3};
+use weft_balance::cost_model::{CostModel, Work};
 use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::comm::{Comm, CommError, Tag, all_reduce};
-use weft_study::prices::{Prices, ns};
 
 use super::assembly::Assembly;
 use super::body_response::{BodyResponse, least_rate};
@@ -59,8 +59,9 @@ pub(super) struct Correcting<'a> {
     pub(super) x: &'a [DVec3],
     /// Length of the part in s.
     pub(super) dt: f64,
-    /// What computing costs on a modelled machine, and the work of this rank's vertices.
-    pub(super) prices: Option<(&'a Prices, f64)>,
+    pub(super) cost_model: &'a CostModel,
+    /// The work of this rank's vertices in the solve.
+    pub(super) weight: u64,
 }
 
 /// Rows that pushed in the first pass, of those whose first vertex the rank owns, and what it took.
@@ -126,9 +127,8 @@ impl Corrections {
         for pass in 0..PASSES {
             self.halo.start(comm, v)?;
             self.halo.finish(comm, v)?;
-            if let Some((prices, weight)) = with.prices {
-                comm.compute(ns(prices.respond, weight), Duration::ZERO);
-            }
+            let weight = with.weight;
+            with.cost_model.charge(comm, Work::Response { weight });
             self.impulses.truncate(contact_rows);
             let (x, ends) = (with.x, &*v);
             let triangles = (world.model(), with.assembly);
@@ -155,9 +155,9 @@ impl Corrections {
             for round in 1..=settings.iterations {
                 exchange.refresh(comm, impulses)?;
                 let worst = impulses.round();
-                if let Some((prices, _)) = with.prices {
-                    comm.compute(ns(prices.row, contact_rows as f64), Duration::ZERO);
-                }
+                let contacts = contact_rows as u64;
+                with.cost_model
+                    .charge(comm, Work::ImpulseRound { contacts });
                 pushed.rounds += 1;
                 if round % LOOK_EVERY == 0 {
                     pushed.looks += 1;

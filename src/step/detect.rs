@@ -1,58 +1,63 @@
 //! Collision detection as tasks: the top-level tests of all ranks, in one thread group [TB06 §4.2].
 //!
-//! A rank forks tests, those whose owner it is or those that a forecast gives it ([`weft_study::forecast`]), and joins until the
-//! group is exhausted. Contacts go from where they were found straight to the owners of their vertices ([`super::contact_post`]). What a
-//! rank ends up with, sorted, depends on positions and velocities only.
+//! A rank forks the tests that it owns, or those that it was [assigned](super::balancer), and joins
+//! until the group is exhausted. Contacts go from where they are found straight to the owners of
+//! their vertices ([`super::contact_post`]). What a rank ends up with, sorted, depends on positions
+//! and velocities only.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weft_balance::assignment::Assignment;
+use weft_balance::bound_owner::BoundOwners;
+use weft_balance::cost::{Against, PartCost, TestCost};
+use weft_balance::cost_model::{ClothSizes, CostModel, TestMeter, TestsMade, Work};
+use weft_balance::part::Part;
+use weft_balance::preparation::{PatchSizes, prepares_early};
+use weft_balance::prices::{Counts, worth_taking_in};
+use weft_balance::work::work;
 use weft_partition::Ownership;
 use weft_runtime::comm::{Comm, CommError, Rank};
 use weft_runtime::trace::Detail;
 use weft_runtime::{
     Context, Registry, ScopeError, ScopeOptions, ScopeReport, Split, Step, Task, scope_on, wire,
 };
-use weft_study::forecast::{Part, Placement, Spent, Told, work};
-use weft_study::layout::prices_on;
-use weft_study::prices::{Counts, Prices, ns, worth_taking_in};
-use weft_study::ready::{Early, Reads, Ready, Seers, begin_cost, makes_early};
-use weft_study::record::Against;
 
+use super::balancer::{Balancer, News};
 use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
-use super::geometry::{share_geometry, tiles};
-use super::placing::{News, Placing};
+use super::geometry::{Sharing, share_geometry, tiles};
 use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
 use crate::team::Team;
 
-/// In traces, bodies have numbers from here on; those below are patches.
+/// The number of the first body in traces; lower numbers are patches.
 const FIRST_BODY: u32 = 1_000_000;
 
-/// Test runs in a task, where they are bundled.
+/// The number of test runs in a task, where they are bundled.
 const BUNDLE: usize = 8;
 
-/// Test runs as a task: one, or some one after the other.
+/// A task of one test run, or of several one after the other.
 #[derive(Debug, Serialize, Deserialize)]
 struct Collide {
     run: TestRun,
-    /// Those that follow it, the last one first: on a rank that is alone, whose tasks do not travel.
+    /// The runs that follow, the last one first. A rank that is alone bundles runs; its tasks do
+    /// not travel.
     #[serde(skip)]
     next: Vec<TestRun>,
-    /// How often what it was a part of was split.
+    /// The number of splits that led to this task.
     depth: u16,
-    /// Of what several ranks have forked, what this one does.
+    /// The part of the top-level test that the rank makes, if several ranks do.
     part: Option<Part>,
-    /// Whether that was taken out of the stack.
+    /// Whether the stack has been reduced to that part.
     dealt: bool,
     /// Whether the run is known to fit this step's geometry; one that has travelled is not.
     #[serde(skip)]
     checked: bool,
     #[serde(skip)]
     found: Vec<Contact>,
-    /// What its tests cost so far.
+    /// The cost of its tests so far.
     #[serde(skip)]
     work: u64,
 }
@@ -71,7 +76,7 @@ impl Collide {
         }
     }
 
-    /// The run is at its end: leaves what came of it, and posts what is others'.
+    /// Leaves the results of a run that has ended, and sends contacts to other ranks.
     fn leave(&mut self, tested: &Tested<'_>, send: impl FnMut(Rank, Vec<u8>)) {
         let mut found = std::mem::take(&mut self.found);
         if let Some(post) = &tested.post {
@@ -79,7 +84,7 @@ impl Collide {
         }
         let found = Batch::new(found);
         let (patch, against) = against(self.run.target());
-        let spent = Spent {
+        let test = TestCost {
             patch,
             against,
             work: u32::try_from(std::mem::take(&mut self.work)).unwrap_or(u32::MAX),
@@ -87,25 +92,25 @@ impl Collide {
         let part = self.part;
         let mut left = tested.left();
         left.contacts.push(found);
-        left.spent.push(Told { spent, part });
+        left.costs.push(PartCost { test, part });
     }
 }
 
-/// What a rank's tasks read.
+/// The environment of a rank's tasks.
 pub(super) struct Tested<'a> {
     snapshot: &'a Snapshot<'a>,
-    pricing: Option<Pricing>,
-    /// Where there are other ranks.
+    meter: TestMeter,
+    /// The way to other ranks, if there are any.
     post: Option<Post<'a>>,
     left: Mutex<Left>,
 }
 
-/// What they leave here.
+/// The results that tasks leave on their rank.
 #[derive(Debug, Default)]
 struct Left {
     contacts: Vec<Batch>,
-    /// On each target, or a part of it.
-    spent: Vec<Told>,
+    /// The costs of top-level tests, or of parts of them.
+    costs: Vec<PartCost>,
 }
 
 impl Tested<'_> {
@@ -114,64 +119,7 @@ impl Tested<'_> {
     }
 }
 
-/// What tests cost on a modelled machine.
-struct Pricing {
-    prices: Prices,
-    /// What tests read of each patch.
-    reads: Vec<Reads>,
-    /// Whether this rank is the seer of each.
-    sees: Vec<bool>,
-    /// What this rank has paid for of what it made ready.
-    ready: Ready,
-}
-
-impl Pricing {
-    /// For a rank, of so many.
-    fn new(
-        geometry: &Geometry<'_>,
-        (seers, rank): (&Seers, usize),
-        prices: &Prices,
-        ranks: usize,
-    ) -> Self {
-        let patches = geometry.cloth.patches().len();
-        Self {
-            prices: prices_on(&tiles(geometry), around(geometry), prices, ranks),
-            reads: (0..patches).map(|patch| reads(geometry, patch)).collect(),
-            sees: (0..patches).map(|patch| seers.sees(rank, patch)).collect(),
-            ready: Ready::new(patches),
-        }
-    }
-
-    /// What tests of a target cost, in ns, with what had to be made ready for them.
-    fn of(&self, snapshot: &Snapshot<'_>, target: Target, counts: &Counts) -> u64 {
-        let mut cost = 0.0;
-        let mut ready = |patch: u32| {
-            let patch = patch as usize;
-            if let Some(opened) = snapshot.opened(patch) {
-                let (of, sees) = (&self.reads[patch], self.sees[patch]);
-                cost += of.cost(self.ready.open(patch, opened), sees, &self.prices);
-            }
-        };
-        let prices = match target {
-            Target::Patch(p) => {
-                ready(p);
-                &self.prices.cloth
-            }
-            Target::Patches(p, q) => {
-                ready(p);
-                ready(q);
-                &self.prices.cloth
-            }
-            Target::PatchBody(p, _) => {
-                ready(p);
-                &self.prices.body
-            }
-        };
-        (prices.of(counts) + cost).round() as u64
-    }
-}
-
-/// How many tests of each kind were made, and contacts found.
+/// Counts tests by kind, and contacts.
 fn counts(made: Made, contacts: usize) -> Counts {
     Counts {
         volumes: u64::from(made.tests - made.leaves - made.near),
@@ -199,15 +147,14 @@ impl<'a> Task<Tested<'a>> for Collide {
             );
             self.checked = true;
         }
-        // What several ranks make counts once.
-        let (mut once, mut again) = (Counts::default(), Counts::default());
+        let mut tests = TestsMade::default();
         if let Some(part) = self.part.filter(|_| !self.dealt) {
             self.dealt = true;
             let made = (self.run).deal(snapshot, |stack, expand| part.deal(stack, expand));
             let counted = if part.is_first() {
-                &mut once
+                &mut tests.own
             } else {
-                &mut again
+                &mut tests.repeated
             };
             *counted = counts(made, 0);
         }
@@ -215,15 +162,10 @@ impl<'a> Task<Tested<'a>> for Collide {
         loop {
             let before = self.found.len();
             let (made, done) = (self.run).advance_counting(snapshot, budget, &mut self.found);
-            once.add_all(&counts(made, self.found.len() - before));
-            self.work += work(against(self.run.target()).1, &once);
-            charged += match &tested.pricing {
-                None => once.tests(),
-                Some(pricing) => {
-                    again.add_all(&once);
-                    pricing.of(snapshot, self.run.target(), &again)
-                }
-            };
+            tests.own.add_all(&counts(made, self.found.len() - before));
+            let target = against(self.run.target());
+            self.work += work(target.1, &tests.own);
+            charged += (tested.meter).charge_of(target, &tests, |patch| snapshot.opened(patch));
             if done {
                 self.leave(tested, |to, letter| cx.post(to, letter));
                 let Some(next) = self.next.pop() else {
@@ -232,21 +174,21 @@ impl<'a> Task<Tested<'a>> for Collide {
                 };
                 self.run = next;
             }
-            budget = budget.saturating_sub(u32::try_from(once.tests()).unwrap_or(u32::MAX));
+            budget = budget.saturating_sub(u32::try_from(tests.own.tests()).unwrap_or(u32::MAX));
             if !done || budget == 0 {
                 cx.charge(charged);
                 return Step::More;
             }
-            (once, again) = (Counts::default(), Counts::default());
+            tests = TestsMade::default();
         }
     }
 
     fn split(&mut self, how: Split) -> Option<Self> {
         if !self.dealt {
-            // Its stack is that of all parts still.
+            // The stack is still that of all parts.
             return None;
         }
-        // Half of those that follow, the last ones; or of the last one a piece.
+        // The task gives away half of the runs that follow, or a piece of its only run.
         let given = self.next.len().div_ceil(2);
         let mut next: Vec<TestRun> = self.next.drain(..given).collect();
         let run = match next.pop() {
@@ -287,56 +229,80 @@ fn against(target: Target) -> (u32, Against) {
     }
 }
 
-/// Finds the contacts of a step; second, how long patches were made ready before tests. Collective.
+/// The arguments of [`detect`] that it only reads.
+#[derive(Clone, Copy)]
+pub(super) struct Search<'a> {
+    pub(super) snapshot: &'a Snapshot<'a>,
+    pub(super) geometry: &'a Geometry<'a>,
+    pub(super) ownership: &'a Ownership,
+    pub(super) options: &'a ScopeOptions,
+    pub(super) team: &'a Team,
+    pub(super) cost_model: &'a CostModel,
+}
+
+/// Finds the contacts of a step. The second result is the time for which patches were prepared
+/// before tests. Collective.
 pub(super) fn detect(
     comm: &mut dyn Comm,
-    (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    (ownership, placing): (&Ownership, &mut Placing),
-    (options, team): (&ScopeOptions, &Team),
-    (prices, contacts): (Option<&Prices>, &mut Contacts),
+    search: &Search<'_>,
+    balancer: &mut Balancer,
+    contacts: &mut Contacts,
 ) -> Result<(ScopeReport, Duration), ScopeError> {
-    let own = ownership.patches(comm.rank().index());
+    let &Search {
+        snapshot,
+        geometry,
+        ownership,
+        options,
+        team,
+        cost_model,
+    } = search;
+    let (me, ranks) = (comm.rank().index(), comm.size());
+    let own = ownership.patches(me);
     let first = OnceLock::new();
     let find_first = || {
         first.get_or_init(|| tests_at(snapshot, own.clone(), &|| Duration::ZERO));
     };
-    let seers = Seers::new(ownership, placing.placement());
-    let (seers, me) = (&seers, comm.rank().index());
-    let mut pricing = prices.map(|prices| Pricing::new(geometry, (seers, me), prices, comm.size()));
-    let early = made_early(comm, geometry, (placing, &own, seers), pricing.as_mut());
-    let several = comm.size() > 1;
-    let news = several.then(|| placing.news(me, &options.policy)).flatten();
-    let tells = news.as_ref().map(wire::encode).transpose();
+    let bound_owners = BoundOwners::new(ownership, balancer.assignment());
+    let cloth = || ClothSizes {
+        patches: (0..geometry.cloth.patches().len())
+            .map(|patch| patch_sizes(geometry, patch))
+            .collect(),
+        tiles: tiles(geometry),
+    };
+    let mut meter = cost_model.meter(comm, &bound_owners, cloth);
+    let early = meter.early(read_whole(comm, geometry, balancer, &own));
+    let several = ranks > 1;
+    let news = several
+        .then(|| balancer.news(me, &options.policy))
+        .flatten();
+    let encoded = news.as_ref().map(wire::encode).transpose();
     let unsendable = CommError::unsendable(comm.rank(), "what its tests cost");
-    let tells = tells.map_err(unsendable)?;
-    let (told, early_time) = share_geometry(
-        comm,
-        (snapshot, geometry),
-        seers,
-        (team, prices),
-        (&tells.unwrap_or_default(), &early),
-        &find_first,
-    )?;
+    let encoded = encoded.map_err(unsendable)?;
+    let sharing = Sharing {
+        snapshot,
+        geometry,
+        bound_owners: &bound_owners,
+        team,
+        cost_model,
+        news: &encoded.unwrap_or_default(),
+        early: &early,
+    };
+    let (heard, early_time) = share_geometry(comm, &sharing, &find_first)?;
     if several {
-        placing.hear(news.as_ref(), &told, geometry)?;
-        let ranks = comm.size();
-        pay(comm, prices, |prices| match news {
-            Some(News::Tests(_)) => (prices.forecast, placing.known().len()),
-            Some(News::Did(_)) => (prices.shift, ranks),
-            None => (0.0, 0),
-        });
+        balancer.hear(news.as_ref(), &heard, geometry)?;
+        let tests = balancer.known().len();
+        match news {
+            Some(News::Costs(_)) => _ = cost_model.charge(comm, Work::Assignment { tests }),
+            Some(News::Work(_)) => _ = cost_model.charge(comm, Work::BoundaryMove { ranks }),
+            None => {}
+        }
     } else {
-        placing.note();
+        balancer.note();
     }
     let found = first.into_inner();
-    let found = tests_here(comm, snapshot, (own, found), (placing, options));
-    let mut beginning = found.beginning;
-    if let Some(Pricing { prices, reads, .. }) = &pricing {
-        comm.compute(ns(prices.target, found.targets as f64), Duration::ZERO);
-        let cost = begin_cost(found.pairs(), |patch| &reads[patch], prices);
-        comm.compute(cost, Duration::ZERO);
-        beginning += Duration::from_nanos(cost);
-    }
+    let found = tests_here(comm, search, (own, found), balancer);
+    let charged = meter.charge_begin(comm, found.targets, found.pairs());
+    let beginning = found.beginning + charged;
     let runs = found.runs;
     let bundled = !several && team.threads() > 1 && options.trace.is_none();
     let tasks: Vec<Collide> = match bundled {
@@ -345,63 +311,52 @@ pub(super) fn detect(
     };
     let tested = Tested {
         snapshot,
-        pricing,
-        post: several.then(|| Post::new(ownership, comm.rank().index())),
+        meter,
+        post: several.then(|| Post::new(ownership, me)),
         left: Mutex::default(),
     };
-    let (spent, report, sorting) =
-        make_tests(comm, tested, tasks, (options, team), (prices, contacts))?;
-    // As if tests had made it ready, on as many threads as had something to make.
+    let (costs, report, sorting) = make_tests(comm, search, tested, tasks, contacts)?;
+    // Early preparation counts as if tests had done it, on as many threads as had some of it.
     let of_workers = early_time * team.threads().min(early.patches.len()) as u32;
     let busy = report.busy.iter().sum::<Duration>() + of_workers + beginning;
-    placing.ended(spent, busy, sorting * team.threads() as u32);
+    balancer.ended(costs, busy, sorting * team.threads() as u32);
     Ok((report, early_time))
 }
 
-/// What this rank makes ready while messages are under way, and of what pays for that before tests do.
-fn made_early(
+/// The patches that this rank prepares while messages are under way: those that its tests read
+/// whole.
+fn read_whole(
     comm: &dyn Comm,
     geometry: &Geometry<'_>,
-    (placing, own, seers): (&Placing, &Range<usize>, &Seers),
-    pricing: Option<&mut Pricing>,
-) -> Early {
-    let mut early = Early::default();
-    if makes_early(comm.size()) {
-        early.patches = match placing.placement() {
-            Some(plan) => plan.tested_whole(comm.rank().index()),
-            None if geometry.self_collision => own.clone().collect(),
-            // Who knows whether any body is near.
-            None => Vec::new(),
-        };
+    balancer: &Balancer,
+    own: &Range<usize>,
+) -> Vec<usize> {
+    if !prepares_early(comm.size()) {
+        return Vec::new();
     }
-    if let Some(pricing) = pricing {
-        let reads = |patch: usize| &pricing.reads[patch];
-        early = Early::new(
-            early.patches,
-            (seers, comm.rank().index()),
-            reads,
-            &pricing.prices,
-        );
-        pricing.ready = early.ready(pricing.reads.len(), reads);
+    match balancer.assignment() {
+        Some(assignment) => assignment.tested_whole(comm.rank().index()),
+        None if geometry.self_collision => own.clone().collect(),
+        // It is not known yet whether any body is near.
+        None => Vec::new(),
     }
-    early
 }
 
-/// What a rank finds where tests begin.
+/// The beginnings of a rank's tests.
 #[derive(Debug, Default)]
 struct Found {
-    /// Tests, with what the rank does of each.
+    /// The tests, each with the part that the rank makes.
     runs: Vec<(TestRun, Part)>,
-    /// Pairs of patches of which nothing is tested, though their roots meet.
+    /// The pairs of patches whose roots meet and of which nothing is tested.
     missed: Vec<(usize, usize)>,
-    /// How many targets it has looked at.
+    /// The number of targets that were looked at.
     targets: usize,
-    /// How long it took to find where those begin whose roots meet.
+    /// The time that it took to find where tests begin, of targets whose roots meet.
     beginning: Duration,
 }
 
 impl Found {
-    /// Looks at targets, of each of which the rank does a part, if any.
+    /// Looks at targets; `part` tells which part of each the rank makes, if any.
     fn look(
         snapshot: &Snapshot<'_>,
         targets: impl Iterator<Item = Target>,
@@ -427,7 +382,7 @@ impl Found {
         found
     }
 
-    /// Pairs of patches of which it was to be found where tests begin.
+    /// The pairs of patches for which the beginning of tests was looked for.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         let runs = self.runs.iter().filter_map(|(run, _)| match run.target() {
             Target::Patches(p, q) => Some((p as usize, q as usize)),
@@ -437,37 +392,41 @@ impl Found {
     }
 }
 
-/// The tests that begin on this rank, which may have been found already.
+/// The tests that begin on this rank; they may have been found already.
 fn tests_here(
     comm: &dyn Comm,
-    snapshot: &Snapshot<'_>,
+    search: &Search<'_>,
     (own, found): (Range<usize>, Option<Found>),
-    (placing, options): (&Placing, &ScopeOptions),
+    balancer: &Balancer,
 ) -> Found {
-    match (found, placing.placement()) {
+    let (snapshot, options) = (search.snapshot, search.options);
+    match (found, balancer.assignment()) {
         (Some(found), _) => found,
         (None, None) => tests_at(snapshot, own, &|| comm.now()),
-        (None, Some(plan)) => {
-            let mut found = tests_placed(snapshot, plan, comm.rank().index(), &|| comm.now());
-            // A worker beside the first begins with those that were forked first.
+        (None, Some(assignment)) => {
+            let mut found =
+                tests_assigned(snapshot, assignment, comm.rank().index(), &|| comm.now());
+            // A worker besides the first begins with the tests that were forked first.
             if !options.policy.steal && options.workers == 1 {
-                plan.small_first(&mut found.runs, |(run, _)| against(run.target()));
+                assignment.small_first(&mut found.runs, |(run, _)| against(run.target()));
             }
             found
         }
     }
 }
 
-/// Makes tests on all ranks: what this rank's tests took, and how long it put contacts in order; those that are its go to `contacts`. Collective.
+/// Makes tests on all ranks, and puts the contacts that are this rank's into `contacts`. Returns
+/// the costs of its tests and the time for which it put contacts in order. Collective.
 ///
-/// A rank that is alone on its thread puts those that it has in order while it waits for others.
+/// A rank with a single thread puts contacts in order while it waits for others.
 fn make_tests(
     comm: &mut dyn Comm,
+    search: &Search<'_>,
     tested: Tested<'_>,
     tasks: Vec<Collide>,
-    (options, team): (&ScopeOptions, &Team),
-    (prices, contacts): (Option<&Prices>, &mut Contacts),
-) -> Result<(Vec<Told>, ScopeReport, Duration), ScopeError> {
+    contacts: &mut Contacts,
+) -> Result<(Vec<PartCost>, ScopeReport, Duration), ScopeError> {
+    let (options, team, cost_model) = (search.options, search.team, search.cost_model);
     let registry = Registry::new().with::<Collide>();
     let alone = team.threads() == 1;
     let (mut waiting, mut sorting): (Vec<Batch>, _) = (Vec::new(), Duration::ZERO);
@@ -477,10 +436,10 @@ fn make_tests(
         if let Some(post) = &tested.post {
             waiting.extend(post.open(letters)?);
         }
-        let (new, had) = (waiting.iter().map(Batch::len).sum(), contacts.len());
-        if all || worth_taking_in(new, had) {
+        let (new, ordered) = (waiting.iter().map(Batch::len).sum(), contacts.len());
+        if all || worth_taking_in(new, ordered) {
             contacts.take_in(std::mem::take(&mut waiting), team);
-            pay(comm, prices, |prices| (prices.taking_in(new, had), 1));
+            cost_model.charge(comm, Work::Contacts { new, ordered });
         }
         sorting += comm.now().saturating_sub(began);
         Ok(())
@@ -502,19 +461,11 @@ fn make_tests(
     })?;
     take_in(comm, std::mem::take(&mut report.messages), true)?;
     let left = (tested.left.into_inner()).unwrap_or_else(PoisonError::into_inner);
-    Ok((left.spent, report, sorting))
+    Ok((left.costs, report, sorting))
 }
 
-/// On a modelled machine, lets the time go by in which so much is done at such a price.
-fn pay(comm: &mut dyn Comm, prices: Option<&Prices>, done: impl Fn(&Prices) -> (f64, usize)) {
-    if let Some(prices) = prices {
-        let (price, count) = done(prices);
-        comm.compute(ns(price, count as f64), Duration::ZERO);
-    }
-}
-
-/// Test runs in tasks of some each, for threads that share them among themselves only: to hand a task to another thread takes as
-/// long as dozens of tests.
+/// Bundles test runs into tasks, for threads that share them among themselves only: to hand a task
+/// to another thread takes as long as dozens of tests.
 fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
     let mut tasks = Vec::new();
     while let Some(run) = runs.next() {
@@ -528,7 +479,7 @@ fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
     tasks
 }
 
-/// The tests of these patches.
+/// The tests of some patches.
 fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>, clock: &dyn Fn() -> Duration) -> Found {
     let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
     let count = targets.len();
@@ -539,28 +490,28 @@ fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>, clock: &dyn Fn() -> 
     }
 }
 
-/// The tests that a plan gives a rank, with what it does of each.
-fn tests_placed(
+/// The tests that an assignment gives to a rank, each with the part that it makes.
+fn tests_assigned(
     snapshot: &Snapshot<'_>,
-    plan: &Placement,
+    assignment: &Assignment,
     me: usize,
     clock: &dyn Fn() -> Duration,
 ) -> Found {
-    let known = plan.known(me).map(|spent| match spent.against {
-        Against::Itself => Target::Patch(spent.patch),
-        Against::Patch(other) => Target::Patches(spent.patch, other),
-        Against::Body(body) => Target::PatchBody(spent.patch, body),
+    let known = assignment.known_tests(me).map(|test| match test.against {
+        Against::Itself => Target::Patch(test.patch),
+        Against::Patch(other) => Target::Patches(test.patch, other),
+        Against::Body(body) => Target::PatchBody(test.patch, body),
     });
-    // Nobody has made these before.
-    let mut news = snapshot.targets_at(plan.patches(me), Ownership::patch_of_pair);
+    // The tests whose cost is not known yet.
+    let mut news = snapshot.targets_at(assignment.patches(me), Ownership::patch_of_pair);
     let count = known.len() + news.len();
     news.retain(|&target| {
         let (patch, against) = against(target);
-        !plan.knows(patch, against)
+        !assignment.knows(patch, against)
     });
     let part = |target| {
         let (patch, against) = against(target);
-        plan.part(me, patch, against)
+        assignment.part(me, patch, against)
     };
     let found = Found::look(snapshot, known.chain(news), part, clock);
     Found {
@@ -569,16 +520,10 @@ fn tests_placed(
     }
 }
 
-/// Vertices of the triangles of all patches.
-fn around(geometry: &Geometry<'_>) -> u64 {
-    let around = geometry.cloth.patch_vertices().iter();
-    around.map(|vertices| vertices.len() as u64).sum()
-}
-
-/// What tests read of a patch.
-pub(super) fn reads(geometry: &Geometry<'_>, patch: usize) -> Reads {
+/// The sizes of what tests read of a patch.
+pub(crate) fn patch_sizes(geometry: &Geometry<'_>, patch: usize) -> PatchSizes {
     let pieces = pieces(geometry.cloth, patch);
-    Reads {
+    PatchSizes {
         around: geometry.cloth.patch_vertices()[patch].len() as u32,
         nodes: geometry.cloth.patches()[patch].len() as u32,
         pieces: pieces.nodes,

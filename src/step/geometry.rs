@@ -1,30 +1,32 @@
-//! The geometry that tests of all ranks read, made in parts and shared.
+//! The geometry that the tests of all ranks read, made in parts and shared.
 //!
-//! Every rank gets the volumes around all patches, and the firmness of all tiles. It makes those of the patches that it [sees](Seers), and of an
-//! even share of the tiles, with all its threads; bits do not depend on who makes what.
+//! Every rank needs the volumes around all patches and the separation bounds of all tiles. It makes
+//! those of the patches whose [bound owner](BoundOwners) it is, and of an even share of the tiles,
+//! with all its threads. Which rank makes what does not change a bit of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use weft_balance::bound_owner::BoundOwners;
+use weft_balance::cost_model::{CostModel, Work};
+use weft_balance::preparation::EarlyPreparation;
+use weft_balance::separation::{SeparationWork, Tile, cells_sent, separation_shares};
 use weft_runtime::ScopeError;
 use weft_runtime::comm::{Collectives, Comm, CommError, Rank, Tag};
-use weft_study::layout::{FirmnessWork, cells_sent, firmness_shares};
-use weft_study::prices::{Prices, ns};
-use weft_study::ready::{Early, Seers};
-use weft_study::record::Tile;
 
 use crate::collide::{Geometry, Kdop18, Snapshot, TileWork};
 use crate::team::Team;
 
 pub(super) const TAG: Tag = Tag(0x38);
 
-/// For each other rank, the tiles that one of the two makes with cells of the other, and which of the tiles beside it those are of.
+/// For each other rank, the tiles that one of the two makes with cells of the other, and which of
+/// the tiles beside it has the cells.
 type Beside = BTreeMap<usize, Vec<(usize, usize)>>;
 
-/// The tiles whose firmness tests ask for, in the order in which ranks share them.
-pub(super) fn tiles(geometry: &Geometry<'_>) -> Vec<Tile> {
+/// The tiles whose separation bounds tests ask for, in the order in which ranks share them.
+pub(crate) fn tiles(geometry: &Geometry<'_>) -> Vec<Tile> {
     let tile = |work: &TileWork| Tile {
         triangles: work.triangles,
         beside: work.beside.clone(),
@@ -40,45 +42,73 @@ fn used_tiles<'a>(geometry: &Geometry<'a>) -> &'a [TileWork] {
     }
 }
 
-/// Things of a kind, and what makes one of them.
+/// A range of things of one kind, and the function that makes one of them.
 type Things<'a> = (Range<usize>, &'a (dyn Fn(usize) + Sync));
 
-/// Gives every rank the volumes around all patches, the firmness of all tiles, and what all have `told` besides; second, how long it took to make
-/// what is made early. On one rank with one thread tests make them when
-/// they ask for them; on one with several these make them at once, and one of them does `first`, what is first done with the
-/// volumes around patches: what lies between its loops would be done by it alone. The volumes of a patch's tree are made by the first test that
-/// asks for them: who tests it has them in its cache. On several ranks those of the patches that are made `early` are made while messages are under way.
+/// The arguments of [`share_geometry`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sharing<'a> {
+    pub(super) snapshot: &'a Snapshot<'a>,
+    pub(super) geometry: &'a Geometry<'a>,
+    pub(super) bound_owners: &'a BoundOwners,
+    pub(super) team: &'a Team,
+    pub(super) cost_model: &'a CostModel,
+    /// The news of this rank for all others.
+    pub(super) news: &'a [u8],
+    /// The patches that this rank prepares while messages are under way.
+    pub(super) early: &'a EarlyPreparation,
+}
+
+/// Gives every rank the volumes around all patches, the separation bounds of all tiles, and the
+/// news of all ranks. The second result is the time of early preparation. Collective.
 ///
-/// Firmness looks at cells beside a rank's own tiles: whoever has made them sends them, and while they travel volumes are made. It could be
-/// made by every rank that asks for it, with the same bits, and is beyond so many ranks that taking all of it takes longer
-/// ([`weft_study::layout::FIRMNESS_SHARED_UP_TO`]).
+/// On one rank with one thread, tests make all of this when they ask for it. On one rank with
+/// several threads these make it at once, and one of them calls `first`, which does what comes
+/// first with the volumes around patches: otherwise one thread would do it alone between two loops.
+/// The volumes within a patch's tree are made by the first test that asks for them, because its
+/// thread then has them in its cache. On several ranks those of the patches in `early` are made
+/// while messages are under way.
+///
+/// A separation bound needs cells beside a rank's own tiles. The rank that has made them sends
+/// them, and while they travel volumes are made. Every rank could also make the separation bounds
+/// that it needs, with the same bits, and does so on more ranks than share them with profit
+/// ([`weft_balance::separation::SEPARATION_SHARED_UP_TO`]).
 pub(super) fn share_geometry(
     comm: &mut dyn Comm,
-    (snapshot, geometry): (&Snapshot<'_>, &Geometry<'_>),
-    seers: &Seers,
-    (team, prices): (&Team, Option<&Prices>),
-    (told, early): (&[u8], &Early),
+    sharing: &Sharing<'_>,
     first: &(dyn Fn() + Sync),
 ) -> Result<(Vec<Vec<u8>>, Duration), ScopeError> {
+    let &Sharing {
+        snapshot,
+        geometry,
+        bound_owners,
+        team,
+        cost_model,
+        news,
+        early,
+    } = sharing;
     let me = comm.rank().index();
-    let seen = seers.patches(me);
+    let seen = bound_owners.patches(me);
     let tiles = used_tiles(geometry);
     let triangles: Vec<u32> = tiles.iter().map(|tile| tile.triangles).collect();
-    let shares = firmness_shares(&triangles, comm.size());
+    let shares = separation_shares(&triangles, comm.size());
     let share = shares[me].clone();
-    let costs = prices.map_or([0; 3], |prices| {
-        let around = (seen.iter()).map(|&patch| geometry.cloth.patch_vertices()[patch].len());
-        let around: usize = around.sum();
-        let work = FirmnessWork::of(&triangles[share.clone()]);
-        let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
-        [gradients, ns(prices.vertex, around as f64), firmness]
-    });
+    let SeparationWork {
+        triangles,
+        tiles: count,
+    } = SeparationWork::of(&triangles[share.clone()]);
+    let gradients = Work::Gradients { triangles };
+    let bounds = Work::SeparationBounds { tiles: count };
+    let around = (seen.iter()).map(|&patch| geometry.cloth.patch_vertices()[patch].len() as u64);
+    let volumes = Work::BoundingVolumes {
+        vertices: around.sum(),
+    };
     if comm.size() == 1 {
-        for cost in costs.into_iter().filter(|&cost| cost > 0) {
-            comm.compute(cost, Duration::ZERO);
+        for work in [gradients, volumes, bounds] {
+            cost_model.charge(comm, work);
         }
         if team.threads() > 1 {
-            // Alone it sees all patches, in order.
+            // A rank that is alone owns all patches, in order.
             let boxed = if geometry.self_collision {
                 seen.len()
             } else {
@@ -94,13 +124,11 @@ pub(super) fn share_geometry(
         return Ok((Vec::new(), Duration::ZERO));
     }
     let make =
-        |comm: &mut dyn Comm, cost: u64, all: &Range<usize>, make: &(dyn Fn(usize) + Sync)| {
-            if cost > 0 {
-                comm.compute(cost, Duration::ZERO);
-            }
+        |comm: &mut dyn Comm, work: Work, all: &Range<usize>, make: &(dyn Fn(usize) + Sync)| {
+            cost_model.charge(comm, work);
             share_out(team, &[(all.clone(), make)]);
         };
-    make(comm, costs[0], &share, &|tile| {
+    make(comm, gradients, &share, &|tile| {
         snapshot.make_gradients(tile..tile + 1)
     });
     let [give, take] = beside(tiles, &shares, me);
@@ -112,13 +140,13 @@ pub(super) fn share_geometry(
             bytemuck::cast_slice(&numbers).to_vec(),
         )?;
     }
-    make(comm, costs[1], &(0..seen.len()), &|at| {
+    make(comm, volumes, &(0..seen.len()), &|at| {
         snapshot.make_root(seen[at]);
     });
     let mut early = Making::new(early, snapshot, team);
     let mut came = BTreeMap::new();
     while came.len() < take.len() {
-        // Who has nothing left to make waits for one that is missing.
+        // A rank that has nothing left to make waits for a message that is missing.
         let (from, bytes) = match comm.try_recv(TAG)? {
             Some(message) => (message.from.index(), message.bytes),
             None if early.make(comm, team.threads()) => continue,
@@ -149,17 +177,17 @@ pub(super) fn share_geometry(
             return Err(CommError::Malformed { from, what }.into());
         }
     }
-    make(comm, costs[2], &share, &|tile| {
+    make(comm, bounds, &share, &|tile| {
         snapshot.make_firmness(tile..tile + 1)
     });
     let mut bytes = bytemuck::cast_slice(snapshot.roots(seen).as_flattened()).to_vec();
     bytes.extend(snapshot.firmness_of(share));
-    bytes.extend(told);
+    bytes.extend(news);
     comm.begin_allgather(&bytes)?;
     early.make(comm, usize::MAX);
     let mut told_by_all = Vec::new();
     for (rank, bytes) in comm.finish_allgather(bytes)?.iter().enumerate() {
-        let theirs = seers.patches(rank);
+        let theirs = bound_owners.patches(rank);
         let malformed = |what: String| CommError::Malformed {
             from: Rank(rank as u32),
             what,
@@ -189,52 +217,49 @@ pub(super) fn share_geometry(
     Ok((told_by_all, early.took))
 }
 
-/// Makes patches ready while messages are under way.
+/// The preparation of patches while messages are under way.
 struct Making<'a> {
-    patches: &'a [usize],
-    costs: &'a [u64],
+    early: &'a EarlyPreparation,
+    /// The number of patches that are prepared.
+    done: usize,
     snapshot: &'a Snapshot<'a>,
     team: &'a Team,
     took: Duration,
 }
 
 impl<'a> Making<'a> {
-    fn new(early: &'a Early, snapshot: &'a Snapshot<'a>, team: &'a Team) -> Self {
+    fn new(early: &'a EarlyPreparation, snapshot: &'a Snapshot<'a>, team: &'a Team) -> Self {
         Self {
-            patches: &early.patches,
-            costs: &early.costs,
+            early,
+            done: 0,
             snapshot,
             team,
             took: Duration::ZERO,
         }
     }
 
-    /// Makes so many more, or all that are left; whether there were any.
+    /// Prepares this many more patches, or all that are left. Returns whether there were any.
     fn make(&mut self, comm: &mut dyn Comm, count: usize) -> bool {
-        if self.patches.is_empty() {
+        let rest = self.early.patches.len() - self.done;
+        if rest == 0 {
             return false;
         }
         let began = comm.now();
-        let (now, later) = self.patches.split_at(count.min(self.patches.len()));
-        // Nobody pays for them on a machine that is not modelled.
-        let (cost, costs) = self.costs.split_at(count.min(self.costs.len()));
-        let cost: u64 = cost.iter().sum();
-        if cost > 0 {
-            comm.compute(cost, Duration::ZERO);
-        }
-        let snapshot = self.snapshot;
+        let which = self.done..self.done + count.min(rest);
+        self.early.charge(comm, which.clone());
+        let (snapshot, now) = (self.snapshot, &self.early.patches[which.clone()]);
         share_out(
             self.team,
             &[(0..now.len(), &|at| snapshot.make_whole(now[at]))],
         );
-        (self.patches, self.costs) = (later, costs);
+        self.done = which.end;
         self.took += comm.now().saturating_sub(began);
         true
     }
 }
 
-/// Makes what all tests read, on the only rank, and does what is first done with the volumes around patches. Nothing waits for all threads
-/// in between: what something is made of is there, or made by whoever asks.
+/// Makes what all tests read, on the only rank, and calls `first`. No thread waits for the others
+/// in between: what is missing is made by the thread that asks for it.
 fn make_alone(
     snapshot: &Snapshot<'_>,
     (patches, boxed, tiles): (&Range<usize>, &Range<usize>, &Range<usize>),
@@ -249,13 +274,13 @@ fn make_alone(
             (tiles.clone(), &|tile| {
                 snapshot.make_firmness(tile..tile + 1)
             }),
-            // The calling thread's.
+            // The calling thread does this.
             (0..1, &|_| first()),
         ],
     );
 }
 
-/// What a rank gives others, and takes from them, to make firmness.
+/// The cells that a rank gives to others, and takes from them, for separation bounds.
 fn beside(tiles: &[TileWork], shares: &[Range<usize>], me: usize) -> [Beside; 2] {
     let mut both = [Beside::new(), Beside::new()];
     for cells in cells_sent(|tile| &tiles[tile].beside, shares) {
@@ -269,9 +294,11 @@ fn beside(tiles: &[TileWork], shares: &[Range<usize>], me: usize) -> [Beside; 2]
     both
 }
 
-/// Does things of several kinds, those of one after those of the other: every thread its own run of each, then what the others have left of
-/// theirs. One by one, for threads that ask for the same at once would wait for each other. The calling thread's runs are the last ones, as
-/// it takes the last tests first, and others take the first: each finds more of what these read in its cache, and of what it moved there.
+/// Makes things of several kinds, one kind after the other. Every thread makes its own run of each
+/// kind, and then what the others have left of theirs, one by one: threads that ask for the same at
+/// once would wait for each other. The calling thread's runs are the last ones, as it takes the
+/// last tests first and others take the first. So each finds more of what its tests read in its
+/// cache.
 fn share_out(team: &Team, kinds: &[Things<'_>]) {
     let threads = team.threads();
     let runs: Vec<Vec<(AtomicUsize, usize)>> = (kinds.iter())

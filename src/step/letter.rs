@@ -8,7 +8,7 @@ use crate::collide::Contact;
 use crate::collide::contact::{PairId, PairKind};
 
 /// Bytes of a contact: kind and count; the numbers of body, features and vertices; weights, normal, gap, target, velocity of the body.
-pub(super) const BYTES: usize = 2 + 7 * 4 + 12 * 8;
+pub(crate) const BYTES: usize = 2 + 7 * 4 + 12 * 8;
 
 const KINDS: [PairKind; 5] = [
     PairKind::VertexFace,

@@ -22,11 +22,12 @@
 //! | `state` | the state for checkpoints |
 //! | `caution`, `sizes` | what is allowed and likely a mistake, how large things are |
 //! | `breach` | why strain goes beyond its limit |
-//! | `recording` | what a step tests and costs, for studies |
+//! | `probe` | what a profile of the next step reads |
 //! | `error`, `fault`, `report` | what is said of a step |
 
 mod around;
 mod assembly;
+mod balancer;
 mod bending;
 pub mod body_response;
 mod breach;
@@ -51,8 +52,7 @@ mod part;
 mod pins;
 #[cfg(test)]
 mod pins_tests;
-mod placing;
-mod recording;
+mod probe;
 mod report;
 mod row;
 mod row_exchange;
@@ -71,8 +71,10 @@ mod world;
 
 pub use assembly::Strains;
 pub use breach::Breach;
+pub(crate) use detect::patch_sizes;
 pub use error::{GaveUp, Named, StepError};
-pub use recording::{Tested, header};
+pub(crate) use geometry::tiles;
+pub(crate) use letter::BYTES as CONTACT_BYTES;
 pub use report::{PHASES, StepReport, Stops, Sufficed};
 pub use simulation::{Simulation, exchange_name};
 pub use state::{Past, State};

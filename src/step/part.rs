@@ -9,17 +9,15 @@
 //!
 //! Nothing of the state is replaced before the last, so that a part can be taken back.
 
-use std::time::Duration;
-
 use glam::DVec3;
+use weft_balance::cost_model::Work;
 use weft_runtime::comm::{Comm, CommError};
-use weft_study::prices::{Prices, ns};
 
 use super::assembly::{Collapsed, Load};
 use super::body_response::StepContext;
 use super::contacts::Contacts;
 use super::corrections::Correcting;
-use super::detect::detect;
+use super::detect::{Search, detect};
 use super::error::StepError;
 use super::pins::Hold;
 use super::report::{Clock, StepReport};
@@ -91,7 +89,7 @@ impl<'w> Simulation<'w> {
         self.constrain(&contacts, report);
         self.begin_motion(comm)?;
         let collapsed = ahead.unwrap_or_else(|| {
-            self.pay(comm, |prices| prices.assemble, self.own_weight());
+            self.charge_assembly(comm);
             self.assemble_motion()
         });
         self.agree_and_hear(comm, collapsed)?;
@@ -139,17 +137,21 @@ impl<'w> Simulation<'w> {
             snapshot = snapshot.within(extent);
         }
         let mut contacts = std::mem::take(&mut self.contacts);
-        let (scope, early) = detect(
-            comm,
-            (&snapshot, &geometry),
-            (&self.ownership, &mut self.placing),
-            (&self.options, self.cg.shares().team()),
-            (self.prices.as_ref(), &mut contacts),
-        )
-        .map_err(|source| StepError::Detect {
-            step: self.step + 1,
-            source,
-        })?;
+        let search = Search {
+            snapshot: &snapshot,
+            geometry: &geometry,
+            ownership: &self.ownership,
+            options: &self.options,
+            team: self.cg.shares().team(),
+            cost_model: &self.cost_model,
+        };
+        let (scope, early) =
+            detect(comm, &search, &mut self.balancer, &mut contacts).map_err(|source| {
+                StepError::Detect {
+                    step: self.step + 1,
+                    source,
+                }
+            })?;
         report.contacts = if comm.size() == 1 {
             contacts.len() as u64
         } else {
@@ -192,18 +194,17 @@ impl<'w> Simulation<'w> {
         }
     }
 
-    /// On a modelled machine, computes what the price says for each of so many things.
-    pub(super) fn pay(&self, comm: &mut dyn Comm, price: impl Fn(&Prices) -> f64, count: f64) {
-        if let Some(prices) = &self.prices {
-            comm.compute(ns(price(prices), count), Duration::ZERO);
-        }
+    /// Charges the assembly of a system, where the machine is modelled.
+    pub(super) fn charge_assembly(&self, comm: &mut dyn Comm) {
+        let weight = self.own_weight();
+        self.cost_model.charge(comm, Work::Assembly { weight });
     }
 
     /// The work of this rank's vertices in the solve.
-    pub(super) fn own_weight(&self) -> f64 {
+    pub(super) fn own_weight(&self) -> u64 {
         let patches = self.ownership.patches(self.plan.rank());
         let weights = patches.map(|patch| self.world.tree().patch_weight(patch));
-        weights.sum::<u64>() as f64
+        weights.sum()
     }
 
     /// What the response to bodies needs to know.
@@ -432,10 +433,8 @@ impl<'w> Simulation<'w> {
             edges: self.edges.as_ref().zip(limit),
             x: &self.local_x,
             dt: self.dt,
-            prices: self
-                .prices
-                .as_ref()
-                .map(|prices| (prices, self.own_weight())),
+            cost_model: &self.cost_model,
+            weight: self.own_weight(),
         };
         let pushed = self
             .corrections

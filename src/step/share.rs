@@ -6,6 +6,7 @@
 //! have no say in it but through the filter.
 
 use glam::DVec3;
+use weft_balance::cost_model::Work;
 use weft_runtime::comm::{Collectives, Comm};
 
 use super::assembly::Collapsed;
@@ -51,7 +52,7 @@ impl Simulation<'_> {
             comm.begin_allgather(bytemuck::cast_slice(&self.moves[owned.clone()]))?;
             self.motion.take_velocities(comm, &mut self.local_v)?;
             ahead = Some(self.assemble_ahead());
-            self.pay(comm, |prices| prices.assemble, self.own_weight());
+            self.charge_assembly(comm);
             report.ahead = clock.lap(comm);
             report.times[1] += report.ahead;
             comm.finish_allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.moves))?;
@@ -63,7 +64,8 @@ impl Simulation<'_> {
             self.ends[owned.clone()].copy_from_slice(&self.motion.ends);
             comm.allgather_into(&lengths, bytemuck::cast_slice_mut(&mut self.ends))?;
         }
-        self.pay(comm, |prices| prices.share, self.x.len() as f64);
+        let vertices = self.x.len() as u64;
+        self.cost_model.charge(comm, Work::NewState { vertices });
         let extent = self.move_all()?;
         self.ahead = ahead;
         self.extent = Some(extent);

@@ -6,12 +6,13 @@
 //! (`part`).
 
 use glam::DVec3;
+use weft_balance::cost_model::{CostModel, Work};
 use weft_partition::{HaloPlan, Ownership};
 use weft_runtime::ScopeOptions;
 use weft_runtime::comm::{Comm, Tag};
-use weft_study::prices::{Prices, ns};
 
 use super::assembly::{Assembly, Strains};
+use super::balancer::Balancer;
 use super::body_response::{BodyResponse, VertexState};
 use super::contacts::Contacts;
 use super::corrections::{self, Corrections};
@@ -20,7 +21,6 @@ use super::error::{Named, StepError};
 use super::geometry;
 use super::motion::{self, Motion};
 use super::pins::Hold;
-use super::placing::Placing;
 use super::report::StepReport;
 use super::row_exchange;
 use super::share::Ahead;
@@ -88,7 +88,7 @@ pub struct Simulation<'w> {
     /// Around all positions, if it is known.
     pub(super) extent: Option<Extent>,
     pub(super) volumes: Volumes,
-    pub(super) placing: Placing,
+    pub(super) balancer: Balancer,
     /// Empty between parts.
     pub(super) contacts: Contacts,
     /// Owned vertices and halo.
@@ -108,8 +108,8 @@ pub struct Simulation<'w> {
     /// What this rank says in the steps to come, and what each rank said in the last one.
     pub(super) said: Vec<u8>,
     pub(super) heard: Vec<Vec<u8>>,
-    /// What computing costs, on a modelled machine.
-    pub(super) prices: Option<Prices>,
+    /// What computing costs, where the machine is modelled.
+    pub(super) cost_model: CostModel,
 }
 
 /// What a part changes before it is known to be good.
@@ -199,7 +199,7 @@ impl<'w> Simulation<'w> {
             moved: Vec::new(),
             extent: None,
             volumes: Volumes::default(),
-            placing: Placing::default(),
+            balancer: Balancer::default(),
             contacts: Contacts::default(),
             x,
             v,
@@ -209,7 +209,7 @@ impl<'w> Simulation<'w> {
             step: 0,
             said: Vec::new(),
             heard: Vec::new(),
-            prices: None,
+            cost_model: CostModel::REAL,
         })
     }
 
@@ -219,20 +219,17 @@ impl<'w> Simulation<'w> {
         self.options.trace = events;
     }
 
-    /// From now on charges what computing costs to the clock of the rank, in ns, instead of counting tests: for virtual ranks with
-    /// [modelled](weft_runtime::comm::virtual_time::Computation::Modelled) computation of 1 ns a unit. `None`: no more. The same on every rank.
-    /// What else responds ([`Prices::respond`]) is charged in every pass of corrections: its price is of one.
-    pub fn price(&mut self, prices: Option<Prices>) {
-        self.prices = prices;
-        let charge = prices.map(|prices| {
-            let product = ns(prices.product, self.own_weight());
-            (
-                ns(prices.coarse_factor, 1.0),
-                product + ns(prices.coarse_solve, self.cg.coarse_share()),
-            )
-        });
-        let (solve, product) = charge.unwrap_or_default();
-        self.cg.charge(solve, product);
+    /// Sets the machine that steps run on from now on; it must be the same on every rank. On a modelled
+    /// machine each piece of work is charged to the clock of its rank, and tasks charge the price of
+    /// their tests instead of their number. The price of the response to contacts
+    /// ([`Prices::respond`](weft_balance::prices::Prices::respond)) is that of one pass of corrections.
+    pub fn run_on(&mut self, machine: CostModel) {
+        self.cost_model = machine;
+        let (weight, share) = (self.own_weight(), self.cg.coarse_share());
+        let product = machine.cost(Work::Product { weight });
+        let coarse = machine.cost(Work::CoarseSolve { share });
+        self.cg
+            .charge(machine.cost(Work::CoarseFactor), product + coarse);
     }
 
     /// In the steps to come every rank [hears](Self::heard) this: it travels with a message that a step has anyway. Whatever is said, the

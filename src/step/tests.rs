@@ -15,8 +15,8 @@ use weft_runtime::comm::threads::launch;
 use weft_runtime::comm::{Comm, all_reduce};
 use weft_runtime::{Interval, Policy, ScopeOptions, Split};
 
-use super::detect::detect;
-use super::placing::Placing;
+use super::balancer::Balancer;
+use super::detect::{Search, detect};
 use super::{Simulation, StepError, World};
 use crate::collide::{Contact, Snapshot, Volumes, brute_force};
 use crate::scene::Scene;

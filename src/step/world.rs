@@ -4,6 +4,7 @@ use glam::DVec3;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 use weft_partition::{Aggregates, Graph, PartitionError, PatchOptions, PatchTree};
+use weft_runtime::wire::hex;
 
 use super::pins::Pins;
 use crate::collide::audit::{Audited, Met, Skin, crossings};
@@ -327,8 +328,7 @@ impl World {
             add(bytemuck::cast_slice(&body.positions));
             add(bytemuck::cast_slice(&body.triangles));
         }
-        let digits = hasher.finalize();
-        digits.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&hasher.finalize())
     }
 
     /// The bodies that move, each with its number and its mesh at a time in s.

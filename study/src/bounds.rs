@@ -1,16 +1,18 @@
 //! What no schedule can beat: the work shared evenly, the longest piece, the messages that follow each other.
 
+use weft_balance::cost::Against;
+use weft_balance::part::Part;
+use weft_balance::preparation::begin_cost;
+use weft_balance::prices::{Counts, Prices, TestPrices};
+use weft_balance::separation::{SEPARATION_SHARED_UP_TO, SeparationWork, prices_on};
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 use weft_runtime::comm::{GATHER_FACTOR, POSTED_UP_TO};
 use weft_runtime::scheduler::messages_to_end;
 
-use crate::forecast::Part;
-use crate::layout::{FIRMNESS_SHARED_UP_TO, FirmnessWork, Layout, prices_on};
-use crate::prices::{Counts, Prices, TestPrices};
-use crate::ready::begin_cost;
-use crate::record::{Against, Header, Step, Task};
-use crate::replay::{Left, placement};
+use crate::layout::Layout;
+use crate::record::{Header, Step, Task};
+use crate::replay::{Left, assignment};
 use crate::shape::Kind;
 
 /// Least times of the collision phase of a step, in ns.
@@ -38,9 +40,9 @@ fn cost(header: &Header, step: &Step, prices: &Prices, number: usize) -> (f64, f
     let task = &step.tasks[number];
     let mut counts = Counts::default();
     for visit in task.tree.visits() {
-        counts.add(visit);
+        visit.add_to(&mut counts);
     }
-    let of = |(patch, pieces): (usize, u64)| header.patches[patch].reads.least(pieces, prices);
+    let of = |(patch, pieces): (usize, u64)| header.patches[patch].sizes.least(pieces, prices);
     let tests = prices_of(task, prices).of(&counts);
     (tests, task.reads(header).map(of).sum())
 }
@@ -53,12 +55,16 @@ fn cost_of_part(task: &Task, part: Part, prices: &Prices) -> f64 {
     part.deal(&mut stack, |at, out| {
         let leads_on = !matches!(task.tree.visit(at).kind, Kind::Leaf | Kind::Near);
         if leads_on {
-            counts.add(task.tree.expand(at, &mut |child| out.push(child)));
+            task.tree
+                .expand(at, &mut |child| out.push(child))
+                .add_to(&mut counts);
         }
         leads_on
     });
     while let Some(at) = stack.pop() {
-        counts.add(task.tree.expand(at, &mut |child| stack.push(child)));
+        task.tree
+            .expand(at, &mut |child| stack.push(child))
+            .add_to(&mut counts);
     }
     prices_of(task, prices).of(&counts)
 }
@@ -93,22 +99,22 @@ pub fn bounds(
     }
     let ready = header.patches.iter().zip(used);
     let ready: f64 = ready
-        .filter_map(|(patch, used)| Some(patch.reads.least(used?, prices)))
+        .filter_map(|(patch, used)| Some(patch.sizes.least(used?, prices)))
         .sum();
     let targets: u64 = layout.ranks.iter().map(|share| share.targets).sum();
     let missed = step.missed.iter().map(|&(p, q)| (p as usize, q as usize));
     let pairs = step.tasks.iter().filter_map(Task::pair).chain(missed);
-    let pairs = begin_cost(pairs, |patch| &header.patches[patch].reads, prices) as f64;
+    let pairs = begin_cost(pairs, |patch| &header.patches[patch].sizes, prices) as f64;
     let begin = prices.vertex * header.around() as f64 + prices.target * targets as f64 + pairs;
     // Where it is not shared, it is in what makes patches ready.
-    let firmness = if ranks > FIRMNESS_SHARED_UP_TO {
+    let firmness = if ranks > SEPARATION_SHARED_UP_TO {
         0.0
     } else {
-        FirmnessWork::of_all(&header.tiles).cost(prices)
+        SeparationWork::of_all(&header.tiles).cost(prices)
     };
     let work = (tests + ready + begin + firmness) / ranks as f64;
-    let forks = match placement(header, layout, step, (policy, left)) {
-        Some((placement, _)) => layout.placed(step, &placement),
+    let forks = match assignment(header, layout, step, (policy, left)) {
+        Some((assignment, _)) => layout.assigned(step, &assignment),
         None => layout.forks(step),
     };
     let longest = if !policy.steal {

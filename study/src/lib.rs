@@ -10,33 +10,28 @@
 //! |---|---|
 //! | [`shape`] | trees of tests: a nibble a test on disk, four bytes in memory |
 //! | [`record`] | the file: header, steps, prices; versioned, checksummed, streamed |
-//! | [`prices`] | what a unit of each kind of work costs, and how that is fitted to measured times |
-//! | [`layout`] | who owns, computes and sends what on a number of ranks |
-//! | [`forecast`] | where tests are forked by what the last ones cost |
+//! | [`layout`] | which rank owns, computes and sends what |
 //! | [`replay`] | a recorded step on virtual ranks |
-//! | [`lead`] | what steps before those that count leave to them |
+//! | [`warm_up`] | what steps before those that count leave to them |
 //! | [`bounds`] | what no schedule can beat |
-//! | [`mixture`] | policies as studies name them |
+//! | [`policy_specification`] | policies as studies specify them |
 //! | [`plan`] | the points of a sweep |
-//! | [`directory`] | whose the directory of a study is |
+//! | [`directory`] | to which study a directory belongs |
 //! | [`sweep`] | doing them, resumably |
 //! | [`stats`] | mean, spread, confidence |
 //! | [`tables`] | CSV and JSON |
 //! | [`chart`] | plots as SVG and PNG |
 //! | [`synthetic`] | records of cloths that nobody has simulated |
 //!
-//! Known here: neither cloth nor geometry. A patch is a number of vertices, a contact a number of bytes.
+//! The rules by which tests are assigned are those of [`weft_balance`], the same as in a run. The crate
+//! knows neither cloth nor geometry: a patch is a number of vertices, a contact a number of bytes.
 
 pub mod bounds;
 pub mod chart;
 pub mod directory;
-pub mod forecast;
 pub mod layout;
-pub mod lead;
-pub mod mixture;
 pub mod plan;
-pub mod prices;
-pub mod ready;
+pub mod policy_specification;
 pub mod record;
 pub mod replay;
 pub mod shape;
@@ -44,6 +39,7 @@ pub mod stats;
 pub mod sweep;
 pub mod synthetic;
 pub mod tables;
+pub mod warm_up;
 
 /// The phases of a step, in order.
 pub const PHASES: [&str; 5] = ["collide", "assemble", "solve", "respond", "share"];

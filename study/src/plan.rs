@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_balance::prices::Prices;
 use weft_io::Show as _;
 use weft_runtime::Policy;
 use weft_runtime::comm::virtual_time::Network;
 
-use crate::mixture::Mixture;
-use crate::prices::Prices;
+use crate::policy_specification::PolicySpecification;
+use crate::replay::Machine;
 
 /// The networks that have names.
 pub const NETWORKS: [(&str, Network); 3] = [
@@ -21,7 +22,7 @@ pub const NETWORKS: [(&str, Network); 3] = [
 pub struct Plan {
     /// Numbers of ranks.
     pub ranks: Vec<usize>,
-    /// Names of policies, or [mixtures](Mixture).
+    /// Names of policies, or [specifications](PolicySpecification).
     pub policies: Vec<String>,
     /// Names of networks.
     pub networks: Vec<String>,
@@ -144,9 +145,23 @@ impl Plan {
         if self.ready_free {
             (prices.vertex, prices.way, prices.corner) = (0.0, 0.0, 0.0);
             (prices.measure, prices.node) = (0.0, 0.0);
-            (prices.gradient, prices.firmness) = (0.0, 0.0);
+            (prices.gradient, prices.separation) = (0.0, 0.0);
         }
         prices
+    }
+
+    /// The machine that a point is replayed or simulated on.
+    ///
+    /// # Errors
+    /// The point names a network or a policy that does not exist.
+    pub fn machine(&self, point: &Point) -> Result<Machine, PlanError> {
+        Ok(Machine {
+            network: network(&point.network)?,
+            policy: policy(&point.policy)?,
+            seed: u64::from(point.repeat),
+            collide_only: self.collide_only,
+            trace: None,
+        })
     }
 
     /// All points of so many records; the smallest numbers of ranks first, so that something can be seen early.
@@ -176,7 +191,7 @@ impl Plan {
 }
 
 impl Point {
-    /// Its name in files: letters, digits, dashes and dots; of a mixture also `+`, `=` and `_`.
+    /// Its name in files: letters, digits, dashes and dots; of a policy specification also `+`, `=` and `_`.
     #[must_use]
     pub fn name(&self) -> String {
         let Self {
@@ -219,12 +234,12 @@ pub fn parse_ranks(text: &str) -> Result<Vec<usize>, PlanError> {
     Ok(ranks)
 }
 
-/// The policy of this name, in which [parts](Mixture) may be changed.
+/// The policy of this name, in which [parts](PolicySpecification) may be changed.
 ///
 /// # Errors
 /// There is none.
 pub fn policy(name: &str) -> Result<Policy, PlanError> {
-    Mixture::parse(name).map(|mixture| mixture.policy)
+    PolicySpecification::parse(name).map(|policy_specification| policy_specification.policy)
 }
 
 /// The network of this name.

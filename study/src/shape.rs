@@ -6,6 +6,7 @@
 //! subtree is, so that any part of it can be walked without the rest: that is what a thief gets.
 
 use thiserror::Error;
+use weft_balance::prices::Counts;
 
 /// What a test was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,20 @@ pub struct Visit {
     pub tests: u32,
     /// Contacts found.
     pub contacts: u32,
+}
+
+impl Visit {
+    /// Adds this test to those that are counted.
+    #[inline]
+    pub fn add_to(&self, counts: &mut Counts) {
+        let tests = u64::from(self.tests);
+        match self.kind {
+            Kind::Inner | Kind::Half | Kind::Itself => counts.volumes += tests,
+            Kind::Leaf => counts.leaves += tests,
+            Kind::Near => counts.near += tests,
+        }
+        counts.contacts += u64::from(self.contacts);
+    }
 }
 
 /// Why bytes are no tree.

@@ -20,11 +20,11 @@ use crate::PHASES;
 use crate::bounds::bounds;
 use crate::directory::{self, DirectoryError};
 use crate::layout::{Layout, LayoutError};
-use crate::lead::left_before;
-use crate::plan::{self, Plan, PlanError, Point};
+use crate::plan::{Plan, PlanError, Point};
 use crate::record::{Record, RecordError};
-use crate::replay::{Machine, ReplayError, replay};
+use crate::replay::{ReplayError, replay};
 use crate::synthetic::{CopiesError, copied_header, copied_step, numbered};
+use crate::warm_up::warmed_up;
 
 /// Changes when what is in the file of a point means something else.
 const FORMAT: u32 = 2;
@@ -52,6 +52,17 @@ pub struct Measured {
     pub traffic: Option<[u64; 2]>,
 }
 
+impl Measured {
+    /// Adds what a step took, in ns: the slowest rank's time of each phase, and of the whole step.
+    pub fn add_step(&mut self, phases: [u64; PHASES.len()], whole: u64) {
+        self.steps += 1;
+        self.whole += whole as f64;
+        for (sum, time) in self.phases.iter_mut().zip(phases) {
+            *sum += time as f64;
+        }
+    }
+}
+
 /// What no schedule beats, by a record; in ns, sums over the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Least {
@@ -61,20 +72,25 @@ pub struct Least {
     pub collide: [f64; 3],
 }
 
-/// What points are measured of.
+/// The label of something that points are measured of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// The name in tables.
+    pub name: String,
+    /// The name of all sources that are the same scene, divided into patches in different ways.
+    pub family: String,
+    /// The title of the scene.
+    pub title: String,
+    /// The number of patches, and so the largest number of ranks. A sweep asks before it measures.
+    pub patches: usize,
+}
+
+/// Something that points are measured of.
 pub trait Source: Sync {
-    /// What it is called in tables.
-    fn name(&self) -> &str;
-    /// What it has in common with others that are the same scene cut in other ways.
-    fn family(&self) -> &str {
-        self.name()
-    }
-    /// Its title.
-    fn title(&self) -> &str;
-    /// Tells it from others, and from itself when it has changed.
+    /// Its label.
+    fn label(&self) -> &Label;
+    /// A text that differs from those of other sources, and changes when the source changes.
     fn digest(&self) -> String;
-    /// How many ranks there can be: one for each patch. A sweep asks before it measures anything.
-    fn patches(&self) -> usize;
     /// Measures a point.
     ///
     /// # Errors
@@ -202,10 +218,13 @@ pub fn sweep(
     plan.check()?;
     for source in sources {
         for &ranks in &plan.ranks {
-            LayoutError::check(source.patches(), ranks)?;
+            LayoutError::check(source.label().patches, ranks)?;
         }
     }
-    let families: Vec<&str> = sources.iter().map(|source| source.family()).collect();
+    let families: Vec<&str> = sources
+        .iter()
+        .map(|source| source.label().family.as_str())
+        .collect();
     directory::prepare(out, &families)?;
     let folder = out.join(directory::POINTS);
     let points = plan.points(sources.len());
@@ -270,7 +289,7 @@ pub fn sweep(
     let found = kept.iter().flatten().count();
     // What ranks do, and what tests take, whoever makes them; of copies there are as many more.
     let weight = |point: &Point| {
-        let tests = sources[point.record].patches() as f64 / PATCHES_AS_A_RANK;
+        let tests = sources[point.record].label().patches as f64 / PATCHES_AS_A_RANK;
         point.ranks as f64 + tests
     };
     let todo: Vec<usize> = (0..all.len()).filter(|&at| kept[at].is_none()).collect();
@@ -336,11 +355,14 @@ pub fn sweep(
     let done: Vec<Done> = kept.into_iter().flatten().collect();
     let alone = done[..alone].chunks(repeats as usize);
     let alone = alone.map(|of| of.iter().map(|done| done.measured.clone()).collect());
-    let name = |source: &&dyn Source| (source.name().to_owned(), source.title().to_owned());
+    let name = |source: &&dyn Source| {
+        let Label { name, title, .. } = source.label();
+        (name.clone(), title.clone())
+    };
     Ok(Results {
         sources: sources.iter().map(name).collect(),
         cuts: (sources.iter())
-            .map(|source| (source.family().to_owned(), source.patches()))
+            .map(|source| (source.label().family.clone(), source.label().patches))
             .collect(),
         alone: alone.collect(),
         points: of_plan.into_iter().map(|at| done[at].clone()).collect(),
@@ -389,13 +411,10 @@ fn write(folder: &Path, done: &Done) -> Result<(), SweepError> {
 #[derive(Debug)]
 pub struct Replayed {
     path: PathBuf,
-    name: String,
-    family: String,
-    title: String,
+    /// The label, with the patches of all copies.
+    label: Label,
     digest: String,
-    /// Of all copies.
-    patches: usize,
-    /// Of one.
+    /// The vertices of one copy.
     vertices: u64,
     numbered: usize,
     copies: u32,
@@ -410,11 +429,13 @@ impl Replayed {
         let record = Record::open(path)?;
         Ok(Self {
             path: path.to_owned(),
-            name: record.header().scene.clone(),
-            family: record.header().scene.clone(),
-            title: record.header().title.shown().to_string(),
+            label: Label {
+                name: record.header().scene.clone(),
+                family: record.header().scene.clone(),
+                title: record.header().title.shown().to_string(),
+                patches: record.header().patches.len(),
+            },
             digest: record.digest().to_owned(),
-            patches: record.header().patches.len(),
             vertices: record.header().vertices(),
             numbered: numbered(record.header()),
             copies: 1,
@@ -426,15 +447,17 @@ impl Replayed {
     /// # Errors
     /// There cannot be so many.
     pub fn copied(mut self, copies: u32) -> Result<Self, CopiesError> {
-        let of_one = self.patches / self.copies as usize;
+        let label = &mut self.label;
+        let of_one = label.patches / self.copies as usize;
         CopiesError::check(of_one, copies)?;
         CopiesError::check_vertices(self.vertices, copies)?;
         CopiesError::check_numbers(self.numbered, copies)?;
         if copies > 1 {
-            self.name = format!("{}-x{copies}", self.name);
-            self.family = format!("{}-x{copies}", self.family);
+            for name in [&mut label.name, &mut label.family] {
+                *name += &format!("-x{copies}");
+            }
         }
-        self.patches = of_one * copies as usize;
+        label.patches = of_one * copies as usize;
         self.copies = copies;
         Ok(self)
     }
@@ -442,46 +465,28 @@ impl Replayed {
     /// The same under another name in tables.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.name);
+        name.clone_into(&mut self.label.name);
         self
     }
 }
 
 impl Source for Replayed {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn family(&self) -> &str {
-        &self.family
-    }
-
-    fn title(&self) -> &str {
-        &self.title
+    fn label(&self) -> &Label {
+        &self.label
     }
 
     fn digest(&self) -> String {
         format!("replay {} x{}", self.digest, self.copies)
     }
 
-    fn patches(&self) -> usize {
-        self.patches
-    }
-
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
         let mut record = Record::open(&self.path)?;
         let header = copied_header(record.header(), self.copies);
         let layout = Layout::new(&header, point.ranks)?;
-        let machine = Machine {
-            network: plan::network(&point.network)?,
-            policy: plan::policy(&point.policy)?,
-            seed: u64::from(point.repeat),
-            collide_only: plan.collide_only,
-            trace: None,
-        };
+        let machine = plan.machine(point)?;
         let prices = plan.priced(&record.end().prices);
         let of = (&header, &layout);
-        let mut left = left_before(&mut record, self.copies, of, (&prices, &machine))?;
+        let mut left = warmed_up(&mut record, self.copies, of, (&prices, &machine))?;
         let mut all = Measured::default();
         let (mut least, mut heaviest, mut tests) = (Least::default(), 0.0, 0);
         let (mut balance, mut traffic) = ([0; 5], [0; 2]);
@@ -497,7 +502,6 @@ impl Source for Replayed {
                 &left,
             );
             for phase in 0..PHASES.len() {
-                all.phases[phase] += times.phases[phase] as f64;
                 least.computed[phase] += times.computed[phase] as f64;
             }
             let bounds = [bounds.work, bounds.longest, bounds.latency];
@@ -512,8 +516,7 @@ impl Source for Replayed {
             for (sum, count) in traffic.iter_mut().zip(times.traffic) {
                 *sum += count;
             }
-            all.steps += 1;
-            all.whole += times.whole as f64;
+            all.add_step(times.phases, times.whole);
             heaviest += times.heaviest as f64;
             tests += times.tests;
             left = times.left;

@@ -4,11 +4,10 @@
 //! differ. For asking what hundreds or thousands of ranks would do, on a machine that cannot hold the run.
 
 use thiserror::Error;
+use weft_balance::cost::{Against, TestCost};
+use weft_balance::separation::Tile;
 
-use crate::forecast::Spent;
-use crate::record::{
-    Against, Border, Column, Header, Record, RecordError, Route, Step, Task, Tile,
-};
+use crate::record::{Border, Column, Header, Record, RecordError, Route, Step, Task};
 
 /// Copies of a record have so many patches at most: 160,000,000 vertices of the drape scenes.
 pub const MOST_PATCHES: usize = 1 << 20;
@@ -186,11 +185,12 @@ pub fn copied_step(record: &mut Record, index: usize, copies: u32) -> Result<Ste
         all.rows.extend(moved(&step.rows, by));
         all.missed
             .extend(step.missed.iter().map(|(p, q)| (p + by, q + by)));
-        all.forecast.extend(step.forecast.iter().map(|spent| Spent {
-            patch: spent.patch + by,
-            against: beside(spent.against, by),
-            ..*spent
-        }));
+        all.forecast
+            .extend(step.forecast.iter().map(|test| TestCost {
+                patch: test.patch + by,
+                against: beside(test.against, by),
+                ..*test
+            }));
         for (sum, time) in all.measured.iter_mut().zip(step.measured) {
             *sum += time;
         }

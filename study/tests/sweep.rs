@@ -4,19 +4,20 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use weft_balance::cost::{Against, TestCost};
+use weft_balance::preparation::PatchSizes;
+use weft_balance::prices::{Counts, Prices, TestPrices};
+use weft_balance::separation::Tile;
+use weft_balance::work::work;
 use weft_study::chart;
 use weft_study::directory::DirectoryError;
-use weft_study::forecast::{Spent, work};
 use weft_study::layout::{Layout, LayoutError};
 use weft_study::plan::{Plan, Point};
-use weft_study::prices::{Counts, Prices, TestPrices};
-use weft_study::ready::Reads;
 use weft_study::record::{
-    Against, Border, Column, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
-    Tile,
+    Border, Column, Header, Patch, Record, RecordError, RecordWriter, Route, Step, Task,
 };
 use weft_study::shape::{Kind, Tree, Visit};
-use weft_study::sweep::{Measured, Progress, Replayed, Results, Source, SweepError, sweep};
+use weft_study::sweep::{Label, Measured, Progress, Replayed, Results, Source, SweepError, sweep};
 use weft_study::synthetic::{CopiesError, MOST_PATCHES};
 use weft_study::tables::{Row, csv, rows, text};
 
@@ -66,7 +67,7 @@ fn prices() -> Prices {
         node: 10.0,
         touched: 0.0,
         gradient: 40.0,
-        firmness: 4000.0,
+        separation: 4000.0,
         contact: 100.0,
         forecast: 20.0,
         shift: 70.0,
@@ -104,7 +105,7 @@ fn header() -> Header {
             Patch {
                 vertices: 200,
                 weight: 9000,
-                reads: Reads {
+                sizes: PatchSizes {
                     around: 230,
                     nodes: 719,
                     pieces: vec![44; 16],
@@ -145,10 +146,12 @@ fn step(number: u64) -> Step {
         });
     }
     // What the step before would have cost.
-    let spent = |task: &Task| {
+    let test = |task: &Task| {
         let mut counts = Counts::default();
-        task.tree.visits().for_each(|visit| counts.add(visit));
-        Spent {
+        task.tree
+            .visits()
+            .for_each(|visit| visit.add_to(&mut counts));
+        TestCost {
             patch: task.patch,
             against: task.against,
             work: work(task.against, &counts) as u32,
@@ -156,7 +159,7 @@ fn step(number: u64) -> Step {
     };
     Step {
         number,
-        forecast: tasks.iter().map(spent).collect(),
+        forecast: tasks.iter().map(test).collect(),
         plans: number == 1,
         products: 10,
         systems: 1,
@@ -312,20 +315,12 @@ fn a_sweep_that_is_stopped_keeps_what_it_has_and_does_the_rest_the_next_time() {
 struct TimesOnly(Replayed);
 
 impl Source for TimesOnly {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn title(&self) -> &str {
-        self.0.title()
+    fn label(&self) -> &Label {
+        self.0.label()
     }
 
     fn digest(&self) -> String {
         "times only".to_owned()
-    }
-
-    fn patches(&self) -> usize {
-        self.0.patches()
     }
 
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
@@ -405,7 +400,7 @@ fn more_ranks_than_patches_are_refused_and_none_too() {
     assert!(matches!(refused, SweepError::Layout(_)), "{refused}");
     assert!(!out.exists());
     // Two copies have patches for them.
-    assert_eq!(source.copied(2).unwrap().patches(), 16);
+    assert_eq!(source.copied(2).unwrap().label().patches, 16);
 }
 
 #[test]
@@ -489,7 +484,7 @@ fn steps_that_lead_to_others_do_not_count() {
             task.patch = patch;
         }
         lead.prices = lead.prices.slower(7.0);
-        writer.lead_step(&lead).unwrap();
+        writer.warm_up_step(&lead).unwrap();
     }
     for number in 1..=2 {
         writer
@@ -501,10 +496,10 @@ fn steps_that_lead_to_others_do_not_count() {
     }
     writer.finish().unwrap();
     let mut record = Record::open(&led).unwrap();
-    assert_eq!((record.lead(), record.steps()), (4, 2));
+    assert_eq!((record.warm_up_steps(), record.steps()), (4, 2));
     assert_eq!(
         (
-            record.lead_step(3).unwrap().number,
+            record.warm_up_step(3).unwrap().number,
             record.step(0).unwrap().number
         ),
         (6, 1)
@@ -531,7 +526,7 @@ fn more_copies_than_a_study_has_room_for_are_refused() {
     let record = recorded(folder.path());
     let copied = |copies: u32| {
         let source = Replayed::open(&record).unwrap().copied(copies);
-        source.map(|source| source.patches())
+        source.map(|source| source.label().patches)
     };
     let most = MOST_PATCHES / PATCHES as usize;
     assert_eq!(copied(4096), Ok(4096 * PATCHES as usize));
@@ -564,7 +559,7 @@ fn copies_have_copied_work_and_run_on_as_many_more_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let record = recorded(folder.path());
     let source = Replayed::open(&record).unwrap().copied(16).unwrap();
-    assert_eq!(source.name(), "one-corner-x16");
+    assert_eq!(source.label().name, "one-corner-x16");
     let plan = Plan {
         ranks: vec![128],
         policies: vec!["every-other".into()],

@@ -10,6 +10,7 @@ mod book;
 mod compare;
 mod crossings;
 mod failures;
+mod house;
 mod inputs;
 mod mutated;
 mod place;

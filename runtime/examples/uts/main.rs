@@ -176,6 +176,6 @@ fn print(count: &Count) {
         "nodes {}, leaves {}, depth {}",
         count.nodes, count.leaves, count.depth
     );
-    let digest: String = count.digest.iter().map(|b| format!("{b:02x}")).collect();
+    let digest = weft_runtime::wire::hex(&count.digest);
     println!("xor of all states {digest}");
 }

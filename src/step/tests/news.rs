@@ -1,64 +1,63 @@
 //! What ranks tell each other of their tests: heard where it is due, and refused where it is not.
 
+use weft_balance::cost::{Against, CostReport, PartCost, RankWork, TestCost};
 use weft_runtime::comm::{CommError, Rank};
 use weft_runtime::wire;
-use weft_study::forecast::{Account, Did, Spent, Told};
-use weft_study::record::Against;
 
 use super::*;
-use crate::step::placing::News;
+use crate::step::balancer::News;
 
-/// A rank that has made a test, of what it is told by two.
+/// A rank that has made a test, of what it is reported by two.
 struct Hearer {
     world: World,
-    placing: Placing,
+    balancer: Balancer,
 }
 
 impl Hearer {
     fn new() -> Self {
         let world = world(&sheet(12, "", "[partition]\npatches = 4"));
-        let mut placing = Placing::default();
-        placing.ended(tests(0), Duration::ZERO, Duration::ZERO);
-        Self { world, placing }
+        let mut balancer = Balancer::default();
+        balancer.ended(tests(0), Duration::ZERO, Duration::ZERO);
+        Self { world, balancer }
     }
 
-    fn hear(&mut self, told: [&News; 2]) -> Result<(), CommError> {
-        self.hear_bytes(told.map(|news| wire::encode(news).unwrap()))
+    fn hear(&mut self, reported: [&News; 2]) -> Result<(), CommError> {
+        self.hear_bytes(reported.map(|news| wire::encode(news).unwrap()))
     }
 
-    fn hear_bytes(&mut self, told: [Vec<u8>; 2]) -> Result<(), CommError> {
-        let news = self.placing.news(0, &Policy::FORECAST_STATIC);
-        self.placing
-            .hear(news.as_ref(), &told, &self.world.geometry())
+    fn hear_bytes(&mut self, reported: [Vec<u8>; 2]) -> Result<(), CommError> {
+        let news = self.balancer.news(0, &Policy::FORECAST_STATIC);
+        self.balancer
+            .hear(news.as_ref(), &reported, &self.world.geometry())
     }
 
     fn parts(&self, patch: u32) -> [f64; 2] {
-        let plan = self.placing.placement().unwrap();
+        let assignment = self.balancer.assignment().unwrap();
         [0, 1].map(|rank| {
-            let part = plan.part(rank, patch, Against::Itself);
-            part.map_or(0.0, weft_study::forecast::Part::share)
+            let part = assignment.part(rank, patch, Against::Itself);
+            part.map_or(0.0, weft_balance::part::Part::share)
         })
     }
 }
 
 /// A large test of a patch.
-fn tests(patch: u32) -> Vec<Told> {
-    let spent = Spent {
+fn tests(patch: u32) -> Vec<PartCost> {
+    let test = TestCost {
         patch,
         against: Against::Itself,
         work: 1_000_000,
     };
-    vec![spent.into()]
+    vec![test.into()]
 }
 
-fn account(patch: u32) -> News {
-    let mut account = Account::default();
-    account.add(tests(patch), 1_000, 0);
-    News::Tests(account)
+fn cost_report(patch: u32) -> News {
+    let mut cost_report = CostReport::default();
+    cost_report.add(tests(patch), 1_000, 0);
+    News::Costs(cost_report)
 }
 
-fn did(work: u64) -> News {
-    News::Did(vec![Did { of: 0, work }])
+fn work_news(work: u64) -> News {
+    News::Work(vec![RankWork { rank: 0, work }])
 }
 
 fn refused_of(rank: u32, heard: Result<(), CommError>) -> String {
@@ -69,26 +68,26 @@ fn refused_of(rank: u32, heard: Result<(), CommError>) -> String {
 }
 
 #[test]
-fn a_plan_is_made_and_its_cuts_follow() {
+fn an_assignment_is_made_and_its_boundaries_follow() {
     let mut hearer = Hearer::new();
     assert!(matches!(
-        hearer.placing.news(0, &Policy::FORECAST_STATIC),
-        Some(News::Tests(_))
+        hearer.balancer.news(0, &Policy::FORECAST_STATIC),
+        Some(News::Costs(_))
     ));
-    assert!(hearer.placing.news(0, &Policy::STATIC).is_none());
-    hearer.hear([&account(0), &account(1)]).unwrap();
+    assert!(hearer.balancer.news(0, &Policy::STATIC).is_none());
+    hearer.hear([&cost_report(0), &cost_report(1)]).unwrap();
     let [planned, _] = hearer.parts(0);
     assert!(planned > 0.95, "{planned}");
     // The first took twice as long for it as was foreseen, so half as long again is believed, and the other takes some of it over.
     hearer
-        .placing
+        .balancer
         .ended(tests(0), Duration::ZERO, Duration::ZERO);
-    let [one, two] = [2_000_000, 1_000_000].map(|work| Did {
-        of: u32::from(work < 2_000_000),
+    let [one, two] = [2_000_000, 1_000_000].map(|work| RankWork {
+        rank: u32::from(work < 2_000_000),
         work,
     });
     hearer
-        .hear([&News::Did(vec![one]), &News::Did(vec![two])])
+        .hear([&News::Work(vec![one]), &News::Work(vec![two])])
         .unwrap();
     let [kept, given] = hearer.parts(0);
     assert!((kept - 5.0 / 6.0).abs() < 0.02, "{kept}");
@@ -99,30 +98,30 @@ fn a_plan_is_made_and_its_cuts_follow() {
 #[test]
 fn what_is_not_due_is_refused() {
     let mut hearer = Hearer::new();
-    let what = refused_of(1, hearer.hear([&account(0), &did(7)]));
+    let what = refused_of(1, hearer.hear([&cost_report(0), &work_news(7)]));
     assert!(what.contains("other news"), "{what}");
-    let what = refused_of(1, hearer.hear([&account(0), &account(4)]));
+    let what = refused_of(1, hearer.hear([&cost_report(0), &cost_report(4)]));
     assert!(what.contains("do not exist"), "{what}");
     refused_of(
         0,
-        hearer.hear_bytes([Vec::new(), wire::encode(&account(0)).unwrap()]),
+        hearer.hear_bytes([Vec::new(), wire::encode(&cost_report(0)).unwrap()]),
     );
-    hearer.hear([&account(0), &account(1)]).unwrap();
+    hearer.hear([&cost_report(0), &cost_report(1)]).unwrap();
     hearer
-        .placing
+        .balancer
         .ended(tests(0), Duration::ZERO, Duration::ZERO);
-    let what = refused_of(0, hearer.hear([&account(0), &did(7)]));
+    let what = refused_of(0, hearer.hear([&cost_report(0), &work_news(7)]));
     assert!(what.contains("other news"), "{what}");
     refused_of(
         1,
-        hearer.hear_bytes([wire::encode(&did(7)).unwrap(), vec![0, 1, 2]]),
+        hearer.hear_bytes([wire::encode(&work_news(7)).unwrap(), vec![0, 1, 2]]),
     );
     // Who plans nothing expects nothing.
-    let told = [Vec::new(), vec![1]];
+    let reported = [Vec::new(), vec![1]];
     let geometry = hearer.world.geometry();
-    refused_of(1, hearer.placing.hear(None, &told, &geometry));
+    refused_of(1, hearer.balancer.hear(None, &reported, &geometry));
     hearer
-        .placing
+        .balancer
         .hear(None, &[Vec::new(), Vec::new()], &geometry)
         .unwrap();
 }

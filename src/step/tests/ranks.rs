@@ -1,5 +1,7 @@
 //! The same bits on any number of ranks and threads, and after any other steps.
 
+use weft_balance::cost_model::CostModel;
+
 use super::*;
 use crate::step::contacts::Contacts;
 
@@ -245,18 +247,23 @@ fn ranks_that_steal_find_what_brute_force_finds() {
                 let me = comm.rank().index();
                 let mut volumes = Volumes::default();
                 let team = Team::new(options.workers).unwrap();
-                let mut placing = Placing::default();
+                let mut balancer = Balancer::default();
                 // First tests are forked by owners, then by what they have cost.
                 [(); 2].map(|()| {
                     let mut snapshot = Snapshot::new(&geometry, &mut volumes, &x, &v, 0.0, 0.005);
                     if ranks > 1 {
                         snapshot = snapshot.in_pieces();
                     }
-                    let both = (&snapshot, &geometry);
-                    let placing = (&ownership, &mut placing);
-                    let (on, mut contacts) = ((&options, &team), Contacts::default());
-                    let (report, _) =
-                        detect(comm, both, placing, on, (None, &mut contacts)).unwrap();
+                    let search = Search {
+                        snapshot: &snapshot,
+                        geometry: &geometry,
+                        ownership: &ownership,
+                        options: &options,
+                        team: &team,
+                        cost_model: &CostModel::REAL,
+                    };
+                    let mut contacts = Contacts::default();
+                    let (report, _) = detect(comm, &search, &mut balancer, &mut contacts).unwrap();
                     // Contacts go to all owners of their vertices; the first vertex's counts.
                     let counted = contacts
                         .all()

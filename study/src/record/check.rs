@@ -4,8 +4,8 @@
 //! memory, or a replay of it years.
 
 use super::{Header, Step, Task};
-use crate::prices::{Prices, TestPrices};
 use crate::shape::Kind;
+use weft_balance::prices::{Prices, TestPrices};
 
 /// Vertices of a record, and coarse unknowns: scenes have no more.
 const MOST_VERTICES: u64 = 20_000_000;
@@ -144,16 +144,18 @@ fn is_short(ns: f64) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Against, Border, Patch, Route};
+    use weft_balance::cost::Against;
+    use weft_balance::preparation::PatchSizes;
+
+    use super::super::{Border, Patch, Route};
     use super::*;
-    use crate::ready::Reads;
     use crate::shape::{Tree, Visit};
 
     fn whole() -> (Header, Step) {
         let patch = Patch {
             vertices: 9,
             weight: 70,
-            reads: Reads::default(),
+            sizes: PatchSizes::default(),
         };
         let header_of_one = Header {
             patches: vec![patch],
@@ -201,8 +203,8 @@ mod tests {
         let changes: [Change<'_>; 14] = [
             &|header, _| header.patches[0].vertices = u32::MAX,
             &|header, _| header.patches[0].weight = u64::MAX >> 1,
-            &|header, _| header.patches[0].reads.around = u32::MAX,
-            &|header, _| header.patches[0].reads.nodes = u32::MAX,
+            &|header, _| header.patches[0].sizes.around = u32::MAX,
+            &|header, _| header.patches[0].sizes.nodes = u32::MAX,
             &|header, _| header.aggregates = u32::MAX,
             &|header, _| header.contact_bytes = u32::MAX,
             &|header, _| header.borders = vec![border(u32::MAX)],

@@ -1,17 +1,19 @@
 //! The record of a run: what its steps test, cost and send.
 //!
-//! A file `*.weftrec`: `WEFTREC` and a version byte, then pieces: a letter that says what it is, its length (8 bytes, little-endian), its
-//! bytes, and the first 8 bytes of their SHA-256.
+//! A file `*.weftrec` begins with `WEFTREC` and a version byte. Pieces follow: a letter that says
+//! what the piece is, its length (8 bytes, little-endian), its bytes, and the first 8 bytes of
+//! their SHA-256.
 //!
 //! | piece | holds |
 //! |---|---|
 //! | `H` | the [`Header`], first |
-//! | `L` | a [`Step`] without its tasks that leads to those that count: of what it costs forecasts of these are made |
-//! | `S` | a step that counts, likewise |
-//! | `T` | some of its tasks, with their trees; as many such pieces as it takes |
+//! | `L` | a [`Step`] of the warm-up, without its tasks; these precede the steps that count |
+//! | `S` | a step that counts, without its tasks |
+//! | `T` | some tasks of that step, with their trees; as many such pieces as it takes |
 //! | `E` | the [`End`], last: without it the file was cut off, and nothing comes after it |
 //!
-//! Writing and reading hold one step at a time. Bytes that somebody else has made or damaged are refused, not believed.
+//! Writing and reading hold one step at a time. Bytes that are damaged, or that no run has written,
+//! are refused.
 
 mod check;
 mod read;
@@ -21,18 +23,20 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use weft_balance::cost::{Against, TestCost};
+use weft_balance::preparation::PatchSizes;
+use weft_balance::prices::{Counts, Prices};
+use weft_balance::separation::Tile;
 use weft_io::Show as _;
 
 pub use self::read::Record;
 pub use self::write::RecordWriter;
-use crate::forecast::Spent;
-use crate::prices::{Counts, Prices};
-use crate::ready::Reads;
 use crate::shape::Tree;
 
 const MAGIC: [u8; 7] = *b"WEFTREC";
-/// 1 had firmness in the price of a node, no tiles, and no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees.
-/// 6 has no steps that lead to those that count, 7 no price of moving cuts, 8 neither vertices of pieces nor pairs that are missed.
+/// The version of the format. Version 1 had separation bounds in the price of a node, no tiles and
+/// no columns; 3 no forecasts; 4 no lengths of coarse unknowns; 5 no pieces of trees; 6 no warm-up;
+/// 7 no price of moving boundaries; 8 neither vertices of pieces nor pairs that are missed.
 const VERSION: u8 = 9;
 /// Largest piece.
 const LARGEST: u64 = 1 << 30;
@@ -58,7 +62,8 @@ pub struct Header {
     pub self_collision: bool,
     /// The patches, in order; a power of two.
     pub patches: Vec<Patch>,
-    /// The tiles whose firmness leaves out tests, in the order in which ranks share them; none if no tests are left out.
+    /// The tiles whose separation bounds leave out tests, in the order in which ranks share them;
+    /// none if no tests are left out.
     pub tiles: Vec<Tile>,
     /// Vertices that the solve reads across borders of patches.
     pub borders: Vec<Border>,
@@ -81,17 +86,8 @@ pub struct Patch {
     pub vertices: u32,
     /// Work of its vertices in the solve.
     pub weight: u64,
-    /// What its tests read.
-    pub reads: Reads,
-}
-
-/// A tile of the cloth's charts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tile {
-    /// Triangles that touch it.
-    pub triangles: u32,
-    /// The tiles of which its firmness needs cells too: to the right, above, and right above, or one of the first two, or none.
-    pub beside: Vec<u32>,
+    /// The sizes of what its tests read.
+    pub sizes: PatchSizes,
 }
 
 /// A column of the factor of the coarse matrix.
@@ -137,11 +133,12 @@ pub struct Step {
     pub prices: Prices,
     /// How far single tasks were off the prices, as a share of all time.
     pub price_error: f64,
-    /// What its top-level tests could be foreseen to cost.
-    pub forecast: Vec<Spent>,
-    /// Whether ranks make a new plan of that before it.
+    /// The costs that its top-level tests were expected to have.
+    pub forecast: Vec<TestCost>,
+    /// Whether ranks make a new assignment before it.
     pub plans: bool,
-    /// Pairs of patches whose roots meet, and of which nothing is tested: finding that takes what finding where tests begin takes.
+    /// The pairs of patches whose roots meet and of which nothing is tested. Finding that costs as
+    /// much as finding where tests begin.
     pub missed: Vec<(u32, u32)>,
     /// Its top-level tasks, in the order in which they are forked.
     #[serde(skip)]
@@ -159,37 +156,24 @@ pub struct Task {
     pub tree: Tree,
     /// Contacts found, by the patches of their vertices.
     pub routes: Vec<Route>,
-    /// Of two patches, the pieces of each one's tree that tests may look into, a bit for each.
+    /// The pieces of both patches' trees that tests may look into, a bit for each, if the task is
+    /// of two patches.
     pub met: [u64; 2],
-}
-
-/// What a patch is tested against.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub enum Against {
-    /// Itself.
-    #[default]
-    Itself,
-    /// Another patch, with a higher number.
-    Patch(u32),
-    /// A body.
-    Body(u32),
 }
 
 /// Contacts of the same patches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The patches that own vertices of them, ascending; no other is told.
+    /// The patches that own vertices of them, ascending; contacts are sent to no others.
     pub patches: Vec<u32>,
     /// How many.
     pub contacts: u32,
 }
 
-/// What is known at the end.
+/// The facts that are known at the end of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// Steps in the record, those that lead to others included.
+    /// The number of steps in the record, including the warm-up.
     pub steps: u32,
     /// The median of the prices of the steps that count.
     pub prices: Prices,
@@ -212,14 +196,14 @@ impl Task {
         }
     }
 
-    /// What it reads: patches, and of each the pieces of its tree.
+    /// The patches that it reads, each with the pieces of its tree.
     pub(crate) fn reads(&self, header: &Header) -> impl Iterator<Item = (usize, u64)> + use<> {
         let patch = self.patch as usize;
         let [met, met_of_other] = self.met;
         let of = match self.against {
             Against::Patch(other) => [Some((patch, met)), Some((other as usize, met_of_other))],
             Against::Itself | Against::Body(_) => {
-                [Some((patch, header.patches[patch].reads.whole())), None]
+                [Some((patch, header.patches[patch].sizes.whole())), None]
             }
         };
         of.into_iter().flatten()
@@ -232,7 +216,7 @@ impl Step {
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for visit in self.tasks.iter().flat_map(|task| task.tree.visits()) {
-            counts.add(visit);
+            visit.add_to(&mut counts);
         }
         counts
     }
@@ -251,18 +235,18 @@ impl Header {
     /// Nodes of the trees of all patches.
     #[must_use]
     pub fn nodes(&self) -> u64 {
-        let nodes = self.patches.iter().map(|p| u64::from(p.reads.nodes));
+        let nodes = self.patches.iter().map(|p| u64::from(p.sizes.nodes));
         nodes.sum()
     }
 
     /// Vertices of the triangles of all patches.
     #[must_use]
     pub fn around(&self) -> u64 {
-        let around = self.patches.iter().map(|p| u64::from(p.reads.around));
+        let around = self.patches.iter().map(|p| u64::from(p.sizes.around));
         around.sum()
     }
 
-    /// What is wrong with it, if anything; a sentence.
+    /// Checks that it makes sense; the error is a sentence without its end.
     fn check(&self) -> Result<(), String> {
         // It becomes part of names of files.
         let suits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
@@ -276,7 +260,7 @@ impl Header {
         if self.patches.iter().any(|patch| patch.vertices == 0) {
             return Err("a patch without vertices".to_owned());
         }
-        if !self.patches.iter().all(|patch| patch.reads.is_valid()) {
+        if !self.patches.iter().all(|patch| patch.sizes.is_valid()) {
             return Err("a patch whose tree is not made of its pieces".to_owned());
         }
         let exists = |&tile: &u32| (tile as usize) < self.tiles.len();

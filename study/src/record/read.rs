@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
+use weft_balance::cost::TestCost;
 use weft_io::open_regular;
 use weft_runtime::wire;
 
@@ -13,7 +14,6 @@ use super::{
     Against, End, Header, LARGEST, MAGIC, RecordError, Route, SUM, Step, Task, VERSION, check,
     check_borders,
 };
-use crate::forecast::Spent;
 use crate::shape::{ShapeError, Tree, read_number};
 
 /// A record that can be read.
@@ -24,7 +24,7 @@ pub struct Record {
     header: Header,
     end: End,
     /// Where the pieces of each step are: of those that lead to others, and of those that count.
-    lead: Vec<Vec<Piece>>,
+    warm_up: Vec<Vec<Piece>>,
     steps: Vec<Vec<Piece>>,
     digest: String,
 }
@@ -53,7 +53,7 @@ impl Record {
             file: BufReader::new(file),
             header: Header::default(),
             end: End::default(),
-            lead: Vec::new(),
+            warm_up: Vec::new(),
             steps: Vec::new(),
             digest: String::new(),
         };
@@ -76,10 +76,7 @@ impl Record {
         for piece in &pieces {
             sums.update(record.bytes_at(piece.at + piece.length, SUM as u64)?);
         }
-        record.digest = sums.finalize()[..8]
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        record.digest = wire::hex(&sums.finalize()[..8]);
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else {
             return Err(record.truncated());
         };
@@ -99,14 +96,14 @@ impl Record {
         for piece in &pieces[1..pieces.len() - 1] {
             let leads = record.steps.is_empty();
             let last = record.steps.last_mut();
-            match (piece.letter, last.or_else(|| record.lead.last_mut())) {
-                (b'L', _) if leads => record.lead.push(vec![*piece]),
+            match (piece.letter, last.or_else(|| record.warm_up.last_mut())) {
+                (b'L', _) if leads => record.warm_up.push(vec![*piece]),
                 (b'S', _) => record.steps.push(vec![*piece]),
                 (b'T', Some(step)) => step.push(*piece),
                 _ => return Err(record.damaged("a piece that is out of place")),
             }
         }
-        if record.lead.len() + record.steps.len() != record.end.steps as usize {
+        if record.warm_up.len() + record.steps.len() != record.end.steps as usize {
             return Err(record.damaged("a step is missing"));
         }
         if record.steps.is_empty() {
@@ -131,8 +128,8 @@ impl Record {
 
     /// How many steps there are that lead to those that count, and precede them.
     #[must_use]
-    pub fn lead(&self) -> usize {
-        self.lead.len()
+    pub fn warm_up_steps(&self) -> usize {
+        self.warm_up.len()
     }
 
     /// How many steps there are that count, at least one.
@@ -158,15 +155,15 @@ impl Record {
         self.step_of(self.steps[index].clone())
     }
 
-    /// Reads a step that leads to others.
+    /// Reads a step of the warm-up.
     ///
     /// # Errors
     /// It is damaged.
     ///
     /// # Panics
     /// If there is no such step.
-    pub fn lead_step(&mut self, index: usize) -> Result<Step, RecordError> {
-        self.step_of(self.lead[index].clone())
+    pub fn warm_up_step(&mut self, index: usize) -> Result<Step, RecordError> {
+        self.step_of(self.warm_up[index].clone())
     }
 
     fn step_of(&mut self, pieces: Vec<Piece>) -> Result<Step, RecordError> {
@@ -174,7 +171,7 @@ impl Record {
         let patches = self.header.patches.len();
         check_borders(&step.rows, patches).map_err(|what| self.damaged(&what))?;
         check::step(&step, &self.header).map_err(|what| self.damaged(&what))?;
-        let known = |spent: &Spent| exists(spent.patch, spent.against, &self.header);
+        let known = |test: &TestCost| exists(test.patch, test.against, &self.header);
         if !step.forecast.iter().all(known) {
             return Err(self.damaged("a forecast of a patch or body that does not exist"));
         }
@@ -320,10 +317,10 @@ fn read_task(bytes: &mut &[u8]) -> Result<Task, ShapeError> {
 
 fn task_exists(task: &Task, header: &Header) -> bool {
     let patch = |&patch: &u32| (patch as usize) < header.patches.len();
-    let mut told = task.routes.iter().flat_map(|route| &route.patches);
-    let has = |(patch, pieces): (usize, u64)| pieces & !header.patches[patch].reads.whole() == 0;
+    let mut reported = task.routes.iter().flat_map(|route| &route.patches);
+    let has = |(patch, pieces): (usize, u64)| pieces & !header.patches[patch].sizes.whole() == 0;
     exists(task.patch, task.against, header)
-        && told.all(patch)
+        && reported.all(patch)
         && task.reads(header).all(has)
         && begins(task)
 }

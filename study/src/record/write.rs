@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
+use weft_balance::prices::Prices;
 use weft_runtime::wire;
 
 use super::{Against, End, Header, MAGIC, PIECE, RecordError, SUM, Step, Task, VERSION};
-use crate::prices::Prices;
 use crate::shape::write_number;
 
 /// A record that is being written; the file gets its name when it is complete.
@@ -19,7 +19,7 @@ pub struct RecordWriter {
     /// Of the steps that count.
     prices: Vec<Prices>,
     /// How many there are that lead to them.
-    lead: u32,
+    warm_up: u32,
 }
 
 impl RecordWriter {
@@ -48,7 +48,7 @@ impl RecordWriter {
             path: path.to_owned(),
             file: BufWriter::new(temporary),
             prices: Vec::new(),
-            lead: 0,
+            warm_up: 0,
         };
         let bytes = writer.encode(header)?;
         writer.io(|file| {
@@ -63,9 +63,9 @@ impl RecordWriter {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn lead_step(&mut self, step: &Step) -> Result<(), RecordError> {
+    pub fn warm_up_step(&mut self, step: &Step) -> Result<(), RecordError> {
         self.add(b'L', step)?;
-        self.lead += 1;
+        self.warm_up += 1;
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl RecordWriter {
     /// The file cannot be written.
     pub fn finish(mut self) -> Result<PathBuf, RecordError> {
         let end = End {
-            steps: self.lead + self.prices.len() as u32,
+            steps: self.warm_up + self.prices.len() as u32,
             prices: Prices::median(&self.prices),
         };
         let bytes = self.encode(&end)?;

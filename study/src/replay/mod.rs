@@ -16,6 +16,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
+use weft_balance::assignment::Assignment;
+use weft_balance::bound_owner::BoundOwners;
+use weft_balance::cost::{Against, CostReport, PartCost, RankWork};
+use weft_balance::cost_model::Work;
+use weft_balance::forecast::Forecast;
+use weft_balance::part::Part;
+use weft_balance::preparation::{EarlyPreparation, begin_cost, prepares_early};
+use weft_balance::prices::{Prices, worth_taking_in};
+use weft_balance::separation::prices_on;
+use weft_balance::work::separation_work;
 use weft_runtime::comm::threads::LaunchError;
 use weft_runtime::comm::virtual_time::{Computation, Network, VirtualOptions, launch};
 use weft_runtime::comm::{Comm, Rank};
@@ -25,11 +35,8 @@ use weft_runtime::{Policy, Registry, ScopeError, ScopeOptions, ScopeReport, scop
 use self::clocks::Clocks;
 use self::tests_task::{Env, Tests};
 use crate::PHASES;
-use crate::forecast::{self, Account, Did, Forecast, Part, Placement, Told};
-use crate::layout::{Layout, ROOT_BYTES, prices_on};
-use crate::prices::{Prices, ns, worth_taking_in};
-use crate::ready::{Early, Seers, begin_cost, makes_early};
-use crate::record::{Against, Header, Step, Task};
+use crate::layout::{Layout, ROOT_BYTES};
+use crate::record::{Header, Step, Task};
 
 /// Bytes of a vertex in an exchange of the solve.
 const VECTOR: u64 = 24;
@@ -108,9 +115,9 @@ pub struct Left {
     /// The ranks' clocks at the end, less the smallest, in ns.
     pub skew: Vec<u64>,
     /// What each rank would tell of its tests.
-    pub accounts: Vec<Account>,
+    pub cost_reports: Vec<CostReport>,
     /// Where tests are forked by forecast, the plan that holds, and what it was made of.
-    pub plan: Option<(Placement, Forecast)>,
+    pub plan: Option<(Assignment, Forecast)>,
 }
 
 impl Left {
@@ -168,35 +175,37 @@ pub fn replay(
 ) -> Result<(StepTimes, Vec<Trace>), ReplayError> {
     let ranks = layout.ranks.len();
     let prices = &prices_on(&header.tiles, header.around(), prices, ranks);
-    let plan = placement(header, layout, step, (&machine.policy, left));
-    let placement = plan.as_ref().map(|(placement, _)| placement);
-    let mut forks = match placement {
-        Some(placement) => layout.placed(step, placement),
+    let plan = assignment(header, layout, step, (&machine.policy, left));
+    let assignment = plan.as_ref().map(|(assignment, _)| assignment);
+    let mut forks = match assignment {
+        Some(assignment) => layout.assigned(step, assignment),
         None => layout.forks(step),
     };
-    if let Some(placement) = placement.filter(|_| !machine.policy.steal) {
+    if let Some(assignment) = assignment.filter(|_| !machine.policy.steal) {
         for forks in &mut forks {
-            placement.small_first(forks, |&(number, _)| {
+            assignment.small_first(forks, |&(number, _)| {
                 let task = &step.tasks[number as usize];
                 (task.patch, task.against)
             });
         }
     }
     // What ranks tell each other of the costs of the last step.
-    let told = |rank: usize| match placement {
-        Some(placement) if step.plans => SPENT * placement.known(rank).len() as u64,
+    let reported = |rank: usize| match assignment {
+        Some(assignment) if step.plans => SPENT * assignment.known_tests(rank).len() as u64,
         Some(_) => DID,
         _ => 0,
     };
-    let planned = match placement {
-        Some(_) if step.plans => ns(prices.forecast, step.forecast.len() as f64),
-        Some(_) => ns(prices.shift, ranks as f64),
+    let planned = match assignment {
+        Some(_) if step.plans => prices.cost(Work::Assignment {
+            tests: step.forecast.len(),
+        }),
+        Some(_) => prices.cost(Work::BoundaryMove { ranks }),
         None => 0,
     };
-    let targets = |rank: usize| match placement {
-        Some(placement) => {
-            layout.targets(placement.patches(rank).len() as u64)
-                + placement.known(rank).len() as u64
+    let targets = |rank: usize| match assignment {
+        Some(assignment) => {
+            layout.targets(assignment.patches(rank).len() as u64)
+                + assignment.known_tests(rank).len() as u64
         }
         None => layout.ranks[rank].targets,
     };
@@ -219,26 +228,33 @@ pub fn replay(
     let start = |rank: usize| left.skew.get(rank).copied().unwrap_or_default();
     let starts: Vec<u64> = (0..ranks).map(start).collect();
     let mut clocks = Clocks::new(starts.clone(), &machine.network);
-    let before = (left.plan.as_ref()).filter(|_| placement.is_some());
+    let before = (left.plan.as_ref()).filter(|_| assignment.is_some());
     let before = before.map(|(before, _)| before);
-    let seers = Seers::new(layout.ownership(), before);
-    let making = |rank: usize| making((header, layout), &seers, prices, rank);
+    let bound_owners = BoundOwners::new(layout.ownership(), before);
+    let making = |rank: usize| making((header, layout), &bound_owners, prices, rank);
     // While messages are under way, each makes ready what it tests whole.
     let mut tests_itself = vec![false; header.patches.len()];
     for task in &step.tasks {
         tests_itself[task.patch as usize] |= task.against == Against::Itself;
     }
     let whole = |rank: usize| match before {
-        _ if !makes_early(ranks) => Vec::new(),
+        _ if !prepares_early(ranks) => Vec::new(),
         Some(before) => before.tested_whole(rank),
         None => {
             let own = layout.ownership().patches(rank);
             own.filter(|&patch| tests_itself[patch]).collect()
         }
     };
-    let reads = |patch: usize| &header.patches[patch].reads;
-    let early: Vec<Early> = (0..ranks)
-        .map(|rank| Early::new(whole(rank), (&seers, rank), reads, prices))
+    let reads = |patch: usize| &header.patches[patch].sizes;
+    let early: Vec<EarlyPreparation> = (0..ranks)
+        .map(|rank| {
+            EarlyPreparation::new(
+                whole(rank),
+                |patch| bound_owners.owns(rank, patch),
+                reads,
+                prices,
+            )
+        })
         .collect();
     clocks.compute(|rank| making(rank)[0]);
     let cells = clocks.send_to_neighbours(&layout.cells, 1);
@@ -247,21 +263,27 @@ pub fn replay(
     clocks.take_posted(cells);
     clocks.compute(|rank| making(rank)[2]);
     let blocks = |rank: usize| {
-        let roots = ROOT_BYTES * seers.patches(rank).len() as u64;
-        roots + layout.ranks[rank].firmness_bytes + told(rank)
+        let roots = ROOT_BYTES * bound_owners.patches(rank).len() as u64;
+        roots + layout.ranks[rank].separation_bytes + reported(rank)
     };
     let under_way = clocks.begin_allgather(blocks);
     clocks.compute(|rank| early[rank].cost() - made[rank]);
     clocks.finish_gather(under_way, blocks);
     // Who makes which tests, and where these begin.
-    let missed = layout.missed(step, placement);
+    let missed = layout.missed(step, assignment);
     let beginning = |rank: usize| {
         let tasks = (forks[rank].iter()).map(|&(number, _)| &step.tasks[number as usize]);
         let pairs = (tasks.filter_map(Task::pair)).chain(missed[rank].iter().copied());
         begin_cost(pairs, reads, prices)
     };
     let beginning: Vec<u64> = (0..ranks).map(beginning).collect();
-    let looked = |rank: usize| planned + ns(prices.target, targets(rank) as f64) + beginning[rank];
+    let looked = |rank: usize| {
+        planned
+            + prices.cost(Work::Targets {
+                count: targets(rank),
+            })
+            + beginning[rank]
+    };
     clocks.compute(looked);
     let begins = clocks.now;
     let body = |comm: &mut dyn Comm| {
@@ -271,14 +293,14 @@ pub fn replay(
             header,
             step,
             prices,
-            seers: &seers,
+            bound_owners: &bound_owners,
             alone: ranks == 1,
             ready: early[rank].ready(header.patches.len(), reads),
             layout,
             me: rank,
             tally: [const { AtomicU64::new(0) }; 3],
             own: AtomicU64::new(0),
-            spent: Mutex::default(),
+            costs: Mutex::default(),
         };
         play(comm, &env, &forks[rank], &options)
     };
@@ -294,7 +316,7 @@ pub fn replay(
         let Played {
             end,
             tally,
-            spent,
+            costs,
             sorted,
             sorting,
             mut report,
@@ -312,14 +334,14 @@ pub fn replay(
         times.tests += tally[0];
         times.contacts += tally[1];
         times.charged += tally[2];
-        let mut account = left.accounts.get(rank).cloned().unwrap_or_default();
+        let mut cost_report = left.cost_reports.get(rank).cloned().unwrap_or_default();
         if step.plans {
-            account.restart();
+            cost_report.restart();
         }
         // As much as when its tests make all of it ready, and find where they begin.
         let busy = tally[2] + early[rank].cost() + beginning[rank];
-        account.add(spent, busy, sorting + sorted_after(prices, left_over));
-        times.left.accounts.push(account);
+        cost_report.add(costs, busy, sorting + sorted_after(prices, left_over));
+        times.left.cost_reports.push(cost_report);
         times.tasks += report.tasks;
         times.splits += report.splits;
         times.requests[0] += report.requests;
@@ -340,64 +362,69 @@ pub fn replay(
 }
 
 /// Where ranks fork a step's tests, after what the one before has left; `None`: each forks its own.
-pub(crate) fn placement(
+pub(crate) fn assignment(
     header: &Header,
     layout: &Layout,
     step: &Step,
     (policy, left): (&Policy, &Left),
-) -> Option<(Placement, Forecast)> {
+) -> Option<(Assignment, Forecast)> {
     let ranks = layout.ranks.len();
     if !policy.forecast || ranks < 2 || step.forecast.is_empty() {
         return None;
     }
-    if let Some((placement, forecast)) = left.plan.as_ref().filter(|_| !step.plans) {
-        let mut placement = placement.clone();
-        let did = did(forecast, &placement, &left.accounts, policy);
-        placement.shift(did);
-        return Some((placement, forecast.clone()));
+    if let Some((assignment, forecast)) = left.plan.as_ref().filter(|_| !step.plans) {
+        let mut assignment = assignment.clone();
+        let done = work_done(forecast, &assignment, &left.cost_reports, policy);
+        assignment.move_boundaries(done);
+        return Some((assignment, forecast.clone()));
     }
     let nodes: Vec<u32> = header
         .patches
         .iter()
-        .map(|patch| patch.reads.nodes)
+        .map(|patch| patch.sizes.nodes)
         .collect();
     let triangles: Vec<u32> = header.tiles.iter().map(|tile| tile.triangles).collect();
-    let before_tests = forecast::before(&triangles, ranks);
-    let first = Forecast::of_tests(&step.forecast);
+    let before_tests = separation_work(&triangles, ranks);
+    let first = Forecast::from_tests(&step.forecast);
     let Some((_, before)) = &left.plan else {
         // Nobody knows who made which of them, nor how fast.
-        return Some((first.placed(&nodes, &before_tests), first));
+        return Some((first.assigned(&nodes, &before_tests), first));
     };
-    let forecast = Forecast::new(&left.accounts, before, &nodes);
-    Some((forecast.placed(&nodes, &before_tests), forecast))
+    let forecast = Forecast::new(&left.cost_reports, before, &nodes);
+    Some((forecast.assigned(&nodes, &before_tests), forecast))
 }
 
 /// What all ranks tell of what they did under a plan.
-fn did(
+fn work_done(
     forecast: &Forecast,
-    placement: &Placement,
-    accounts: &[Account],
+    assignment: &Assignment,
+    cost_reports: &[CostReport],
     policy: &Policy,
-) -> Vec<Did> {
-    let of_rank = |told| placement.did(forecast, told, policy.steal);
-    accounts.iter().enumerate().flat_map(of_rank).collect()
+) -> Vec<RankWork> {
+    let of_rank = |reported| assignment.work_done(forecast, reported, policy.steal);
+    cost_reports.iter().enumerate().flat_map(of_rank).collect()
 }
 
 /// What a rank makes for all, in ns: gradients of its share of the tiles; volumes around the patches that it sees, while others send the cells that it
 /// needs beside these; firmness of its share of the tiles.
 fn making(
     (header, layout): (&Header, &Layout),
-    seers: &Seers,
+    bound_owners: &BoundOwners,
     prices: &Prices,
     rank: usize,
 ) -> [u64; 3] {
-    let work = &layout.ranks[rank].firmness;
-    let [gradients, firmness] = work.parts(prices).map(|time| ns(1.0, time));
-    let seen = seers.patches(rank).iter();
+    let work = &layout.ranks[rank].separation;
+    let seen = bound_owners.patches(rank).iter();
     let around: u64 = seen
-        .map(|&patch| u64::from(header.patches[patch].reads.around))
+        .map(|&patch| u64::from(header.patches[patch].sizes.around))
         .sum();
-    [gradients, ns(prices.vertex, around as f64), firmness]
+    [
+        prices.cost(Work::Gradients {
+            triangles: work.triangles,
+        }),
+        prices.cost(Work::BoundingVolumes { vertices: around }),
+        prices.cost(Work::SeparationBounds { tiles: work.tiles }),
+    ]
 }
 
 /// A rank's collision phase up to where its contacts are sorted.
@@ -405,7 +432,7 @@ struct Played {
     end: Duration,
     /// Tests, contacts, and ns that its tasks charged.
     tally: [u64; 3],
-    spent: Vec<Told>,
+    costs: Vec<PartCost>,
     /// Contacts that it has put in order while it waited, and how many ns that took.
     sorted: usize,
     sorting: u64,
@@ -425,7 +452,10 @@ fn play(
         let come = bytes / u64::from(env.header.contact_bytes.max(1));
         waiting += (come + env.own.swap(0, Ordering::Relaxed)) as usize;
         if worth_taking_in(waiting, sorted) {
-            let time = ns(env.prices.taking_in(waiting, sorted), 1.0);
+            let time = env.prices.cost(Work::Contacts {
+                new: waiting,
+                ordered: sorted,
+            });
             comm.compute(time, Duration::ZERO);
             sorted += std::mem::take(&mut waiting);
             sorting += time;
@@ -445,14 +475,14 @@ fn play(
         Ok(())
     })?;
     let tally = [0, 1, 2].map(|at: usize| env.tally[at].load(Ordering::Relaxed));
-    let spent = env
-        .spent
+    let costs = env
+        .costs
         .lock()
-        .map(|mut spent| std::mem::take(&mut *spent));
+        .map(|mut costs| std::mem::take(&mut *costs));
     Ok(Played {
         end: comm.now(),
         tally,
-        spent: spent.unwrap_or_default(),
+        costs: costs.unwrap_or_default(),
         sorted,
         sorting,
         report,
@@ -461,7 +491,8 @@ fn play(
 
 /// Sorting so many contacts beside so many that are in order, in ns.
 fn sorted_after(prices: &Prices, [contacts, others]: [u64; 2]) -> u64 {
-    ns(prices.taking_in(contacts as usize, others as usize), 1.0)
+    let (new, ordered) = (contacts as usize, others as usize);
+    prices.cost(Work::Contacts { new, ordered })
 }
 
 /// The rest of the step: contacts are sorted, of which each rank has so many `unsorted` beside so many that are in order, and the data-parallel phases follow.
@@ -473,7 +504,7 @@ fn finish(
     times: &mut StepTimes,
 ) {
     let ranks = layout.ranks.len();
-    let weight = |rank: usize| layout.ranks[rank].weight as f64;
+    let weight = |rank: usize| layout.ranks[rank].weight;
     let mut begin = starts.to_vec();
     let mut lap = |clocks: &Clocks, times: &mut StepTimes, phase: usize| {
         let laps = clocks
@@ -492,7 +523,11 @@ fn finish(
     times.computed[0] += sum(&sort);
     lap(clocks, times, 0);
     if !machine.collide_only {
-        let assemble = |rank: usize| ns(prices.assemble, weight(rank));
+        let assemble = |rank: usize| {
+            prices.cost(Work::Assembly {
+                weight: weight(rank),
+            })
+        };
         // Implicit Euler's system was assembled while the last state travelled.
         let ahead = ranks > 1 && u64::from(header.state_bytes) == VECTOR;
         if !ahead {
@@ -503,14 +538,17 @@ fn finish(
         lap(clocks, times, 1);
 
         let coarse = |rank: usize| layout.ranks[rank].aggregates;
-        let factor = |_: usize| ns(prices.coarse_factor, 1.0);
+        let factor = |_: usize| prices.cost(Work::CoarseFactor);
         // What travels with sums over all vertices.
         let summed = |bytes: u64| {
             move |rank: usize| PARTIAL * layout.ranks[rank].partials + bytes * coarse(rank)
         };
         let rows = |rank: usize| COARSE_ROW * coarse(rank);
         let product = |rank: usize| {
-            ns(prices.product, weight(rank)) + ns(prices.coarse_solve, layout.ranks[rank].coarse)
+            let share = layout.ranks[rank].coarse;
+            prices.cost(Work::Product {
+                weight: weight(rank),
+            }) + prices.cost(Work::CoarseSolve { share })
         };
         let mut left = step.products;
         for system in 0..step.systems {
@@ -547,9 +585,17 @@ fn finish(
         lap(clocks, times, 2);
 
         let rows = layout.rows(step);
-        let respond =
-            |rank: usize| ns(prices.respond, weight(rank)) / u64::from(step.passes.max(1));
-        let row = |rank: usize| ns(prices.row, held[rank] as f64);
+        let respond = |rank: usize| {
+            let whole = prices.cost(Work::Response {
+                weight: weight(rank),
+            });
+            whole / u64::from(step.passes.max(1))
+        };
+        let row = |rank: usize| {
+            prices.cost(Work::ImpulseRound {
+                contacts: held[rank],
+            })
+        };
         for pass in 0..step.passes {
             clocks.exchange(&layout.halo, VECTOR, |_| 0);
             clocks.compute(respond);
@@ -568,8 +614,8 @@ fn finish(
             u64::from(step.passes) * sum(&respond) + u64::from(step.rounds) * sum(&row);
         lap(clocks, times, 3);
 
-        let vertices = header.vertices() as f64;
-        let take = |_: usize| ns(prices.share, vertices);
+        let vertices = header.vertices();
+        let take = |_: usize| prices.cost(Work::NewState { vertices });
         let velocities = |rank: usize| layout.ranks[rank].vertices * VECTOR;
         if ahead {
             let arrivals = clocks.send_to_neighbours(&layout.halo, VECTOR);

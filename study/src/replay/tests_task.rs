@@ -4,15 +4,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
+use weft_balance::bound_owner::BoundOwners;
+use weft_balance::cost::{Against, PartCost, TestCost};
+use weft_balance::part::Part;
+use weft_balance::preparation::PreparedPieces;
+use weft_balance::prices::{Counts, Prices};
+use weft_balance::work::work;
 use weft_runtime::comm::Rank;
 use weft_runtime::trace::Detail;
 use weft_runtime::{Context, Split, Task};
 
-use crate::forecast::{Part, Spent, Told, work};
 use crate::layout::Layout;
-use crate::prices::{Counts, Prices};
-use crate::ready::{Ready, Seers};
-use crate::record::{Against, Header, Step};
+use crate::record::{Header, Step};
 use crate::shape::Kind;
 
 /// In traces, bodies have numbers from here on; those below are patches.
@@ -30,11 +33,11 @@ pub(super) struct Env<'a> {
     pub(super) step: &'a Step,
     pub(super) prices: &'a Prices,
     /// Who sees which patch.
-    pub(super) seers: &'a Seers,
+    pub(super) bound_owners: &'a BoundOwners,
     /// Whether there is no other rank.
     pub(super) alone: bool,
     /// What this rank has made ready of what tests read.
-    pub(super) ready: Ready,
+    pub(super) ready: PreparedPieces,
     /// Who owns what, and who is here.
     pub(super) layout: &'a Layout,
     pub(super) me: usize,
@@ -43,7 +46,7 @@ pub(super) struct Env<'a> {
     /// Contacts that its tasks have found of its own vertices, and that it has not put in order.
     pub(super) own: AtomicU64,
     /// What this rank's tasks cost, as a run tells it.
-    pub(super) spent: Mutex<Vec<Told>>,
+    pub(super) costs: Mutex<Vec<PartCost>>,
 }
 
 /// Tests of a top-level task, or a part of them. On the wire it is as long as a real one.
@@ -93,8 +96,8 @@ impl<'a> Task<Env<'a>> for Tests {
         let made_ready: f64 = (task.reads(env.header))
             .map(|(patch, met)| {
                 let (of, sees) = (
-                    &env.header.patches[patch].reads,
-                    env.seers.sees(env.me, patch),
+                    &env.header.patches[patch].sizes,
+                    env.bound_owners.owns(env.me, patch),
                 );
                 // A rank that tests all makes trees whole.
                 let pieces = if env.alone { of.whole() } else { met };
@@ -115,7 +118,9 @@ impl<'a> Task<Env<'a>> for Tests {
                 let visit = task.tree.visit(at);
                 let leads_on = !matches!(visit.kind, Kind::Leaf | Kind::Near);
                 if leads_on {
-                    dealt.add(task.tree.expand(at, &mut |child| out.push((child, 0))));
+                    task.tree
+                        .expand(at, &mut |child| out.push((child, 0)))
+                        .add_to(&mut dealt);
                 }
                 leads_on
             });
@@ -126,7 +131,9 @@ impl<'a> Task<Env<'a>> for Tests {
             let from = stack.len().saturating_sub(wanted as usize);
             taken.extend(stack.drain(from..).rev());
             for (at, _) in taken.drain(..) {
-                counts.add(task.tree.expand(at, &mut |child| stack.push((child, 0))));
+                task.tree
+                    .expand(at, &mut |child| stack.push((child, 0)))
+                    .add_to(&mut counts);
             }
         }
         let cost = (prices.of(&counts) + prices.of(&dealt) + made_ready).round() as u64;
@@ -152,14 +159,14 @@ impl<'a> Task<Env<'a>> for Tests {
                 cx.post(Rank(owner as u32), vec![0; bytes as usize]);
             }
         });
-        let spent = Spent {
+        let test = TestCost {
             patch: task.patch,
             against: task.against,
             work: u32::try_from(self.work).unwrap_or(u32::MAX),
         };
-        if let Ok(mut all) = env.spent.lock() {
+        if let Ok(mut all) = env.costs.lock() {
             let part = self.part;
-            all.push(Told { spent, part });
+            all.push(PartCost { test, part });
         }
         weft_runtime::Step::Done(())
     }

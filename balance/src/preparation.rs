@@ -1,33 +1,34 @@
-//! What tests read of a patch, and what a rank has made ready of it.
+//! The parts of a patch that tests read, and what preparing them costs.
 //!
-//! One rank, the patch's *seer*, looks where its vertices go in the step and makes the volume around all of it for everybody. The tree consists
-//! of pieces. Whoever tests the patch against others makes boxes around these, and of those that a test may look into the volumes of their
-//! vertices and nodes; whoever tests it against itself or a body makes all of it.
+//! The tree of bounding volumes over a patch consists of pieces. A test of two patches begins with
+//! boxes around the pieces, and needs the volumes of vertices and nodes of those pieces that it may
+//! look into. A test of a patch against itself or a body needs the whole tree. A rank prepares each
+//! piece once a step, when the first of its tests needs it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weft_partition::Ownership;
-use weft_runtime::comm::POSTED_UP_TO;
+use weft_runtime::comm::{Comm, POSTED_UP_TO};
 
-use crate::forecast::Placement;
 use crate::prices::{Prices, ns};
 
-/// What tests read of a patch.
+/// The sizes of what tests read of a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reads {
-    /// Vertices of its triangles, some of which are of other patches.
+pub struct PatchSizes {
+    /// The number of vertices of its triangles, some of which belong to other patches.
     pub around: u32,
-    /// Nodes of its tree.
+    /// The number of nodes of its tree.
     pub nodes: u32,
-    /// Of each piece of the tree, its nodes; 64 at most.
+    /// The number of nodes of each piece of the tree; there are at most 64 pieces.
     pub pieces: Vec<u32>,
-    /// Vertices by the pieces that have them, a bit for each: how many there are of each kind.
+    /// The numbers of vertices that belong to the same pieces; a bit for each piece.
     pub vertices: Vec<(u64, u32)>,
 }
 
-impl Reads {
+impl PatchSizes {
     /// All pieces, a bit for each.
     #[must_use]
     pub fn whole(&self) -> u64 {
@@ -37,8 +38,9 @@ impl Reads {
         }
     }
 
-    /// Whether pieces are parts of the tree, and vertices those of its pieces.
-    pub(crate) fn is_valid(&self) -> bool {
+    /// Whether pieces are parts of the tree, and vertices belong to pieces that exist.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
         let inside = self.pieces.iter().map(|&nodes| u64::from(nodes));
         let are_parts = self.pieces.len() <= 64 && inside.sum::<u64>() <= u64::from(self.nodes);
         let whole = self.whole();
@@ -51,18 +53,18 @@ impl Reads {
                 .all(|&(pieces, _)| pieces & !whole == 0)
     }
 
-    /// Nodes of some pieces.
+    /// The number of nodes of some pieces.
     fn inside(&self, which: u64) -> f64 {
         let some = (self.pieces.iter().enumerate()).filter(|(at, _)| which >> at & 1 != 0);
         some.map(|(_, &nodes)| f64::from(nodes)).sum()
     }
 
-    /// Nodes above pieces.
+    /// The number of nodes above all pieces.
     fn above(&self) -> f64 {
         f64::from(self.nodes) - self.inside(self.whole())
     }
 
-    /// Vertices of pieces; one that several have counts in each.
+    /// The number of vertices of all pieces, each counted once for every piece that has it.
     #[must_use]
     pub fn corners(&self) -> u64 {
         let kinds = self.vertices.iter();
@@ -71,22 +73,23 @@ impl Reads {
         counts.sum()
     }
 
-    /// Vertices that some pieces have and others do not.
+    /// The number of vertices that belong to some of the pieces `which` and to none of `but`.
     fn measured(&self, which: u64, but: u64) -> f64 {
         let kinds = self.vertices.iter();
         let some = kinds.filter(|(pieces, _)| pieces & which != 0 && pieces & but == 0);
         some.map(|&(_, count)| f64::from(count)).sum()
     }
 
-    /// The least that a rank makes whose tests look into these pieces, in ns.
+    /// The least time in ns that a rank needs if its tests look into these pieces.
     #[must_use]
     pub fn least(&self, which: u64, prices: &Prices) -> f64 {
         let vertices = prices.measure * self.measured(which, 0);
         vertices + prices.touched * f64::from(self.around) + prices.node * self.inside(which)
     }
 
-    /// What it takes a rank to have some pieces where it had others, or nothing at all, in ns. If it is the patch's seer it has looked where
-    /// all vertices go before.
+    /// The time in ns that a rank needs to have some pieces prepared, where it had others before,
+    /// or nothing at all. The owner of the patch's bounding volume has already looked where all
+    /// vertices go.
     #[must_use]
     pub fn cost(&self, (before, after): (Option<u64>, u64), sees: bool, prices: &Prices) -> f64 {
         let mut cost = match before {
@@ -108,11 +111,11 @@ impl Reads {
     }
 }
 
-/// What it takes a rank to find what tests of pairs of patches begin with, in ns: the boxes around the pieces of each patch, once, and what of
-/// each pair these say.
+/// The time in ns that a rank needs to find what tests of pairs of patches begin with: the boxes
+/// around the pieces of each patch, once, and a comparison of them for each pair.
 pub fn begin_cost<'a>(
     pairs: impl Iterator<Item = (usize, usize)>,
-    reads: impl Fn(usize) -> &'a Reads,
+    reads: impl Fn(usize) -> &'a PatchSizes,
     prices: &Prices,
 ) -> u64 {
     let (mut patches, mut count) = (BTreeSet::new(), 0);
@@ -127,21 +130,22 @@ pub fn begin_cost<'a>(
     ns(prices.corner, corners as f64) + ns(prices.begin, f64::from(count))
 }
 
-/// What a rank has made ready of all patches in a step.
+/// The pieces of all patches that a rank has prepared in a step.
 #[derive(Debug)]
-pub struct Ready(Mutex<Vec<Option<u64>>>);
+pub struct PreparedPieces(Mutex<Vec<Option<u64>>>);
 
-impl Ready {
-    /// Nothing of so many.
+impl PreparedPieces {
+    /// Nothing is prepared of this many patches.
     #[must_use]
     pub fn new(patches: usize) -> Self {
         Self(Mutex::new(vec![None; patches]))
     }
 
-    /// It has these pieces of a patch's tree now, and those that it had: before and after.
+    /// Adds pieces of a patch's tree. Returns the pieces that were prepared before, if the patch
+    /// was read at all, and those that are now.
     ///
     /// # Panics
-    /// If there is no such patch.
+    /// There is no such patch.
     pub fn open(&self, patch: usize, pieces: u64) -> (Option<u64>, u64) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = all[patch];
@@ -151,86 +155,39 @@ impl Ready {
     }
 }
 
-/// Who looks first where the vertices of each patch go, and makes the volume around it for all: as long as nobody knows better its owner, and
-/// with a plan of who makes which tests a rank that looks there anyway.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seers {
-    /// Of each patch.
-    of: Vec<u32>,
-    /// All patches, those of the first rank first, ascending; and where those of each rank begin.
-    patches: Vec<usize>,
-    begins: Vec<usize>,
-}
-
-impl Seers {
-    /// Under a plan, if there is one.
-    #[must_use]
-    pub fn new(ownership: &Ownership, plan: Option<&Placement>) -> Self {
-        let ranks = ownership.ranks();
-        let patches = ownership.patches(ranks - 1).end;
-        let planned = |patch: usize| plan?.tests_whole_first(patch as u32);
-        let seer =
-            |patch: usize| planned(patch).unwrap_or_else(|| ownership.rank_of_patch(patch)) as u32;
-        let of: Vec<u32> = (0..patches).map(seer).collect();
-        let mut patches: Vec<usize> = (0..patches).collect();
-        patches.sort_by_key(|&patch| of[patch]);
-        let begin = |rank: usize| patches.partition_point(|&patch| (of[patch] as usize) < rank);
-        Self {
-            begins: (0..=ranks).map(begin).collect(),
-            of,
-            patches,
-        }
-    }
-
-    /// The patches of which a rank is the seer, ascending.
-    ///
-    /// # Panics
-    /// If there is no such rank.
-    #[must_use]
-    pub fn patches(&self, rank: usize) -> &[usize] {
-        &self.patches[self.begins[rank]..self.begins[rank + 1]]
-    }
-
-    /// Whether a rank is the seer of a patch.
-    ///
-    /// # Panics
-    /// If there is no such patch.
-    #[must_use]
-    pub fn sees(&self, rank: usize, patch: usize) -> bool {
-        self.of[patch] as usize == rank
-    }
-}
-
-/// What a rank makes ready before its tests, while messages are under way: patches that these look at whole.
+/// The patches that a rank prepares while messages are under way, before its tests: those that it
+/// will read as a whole.
 #[derive(Clone, Debug, Default)]
-pub struct Early {
+pub struct EarlyPreparation {
     /// The patches.
     pub patches: Vec<usize>,
-    /// What each takes, in ns.
+    /// The time that each takes, in ns; empty unless the machine is modelled.
     pub costs: Vec<u64>,
 }
 
-/// Whether ranks make anything ready early: beyond so many ranks nothing is under way meanwhile, and all would wait for who makes most.
+/// Whether ranks prepare anything early. With more ranks nothing is under way in the meantime, and
+/// all ranks would wait for the one that prepares most.
 #[must_use]
-pub fn makes_early(ranks: usize) -> bool {
+pub fn prepares_early(ranks: usize) -> bool {
     (2..=POSTED_UP_TO).contains(&ranks)
 }
 
-impl Early {
-    /// That of these patches by a rank.
+impl EarlyPreparation {
+    /// Prices the preparation of these patches by a rank; `owns` tells whether it makes a patch's
+    /// bounding volume.
     ///
     /// # Panics
-    /// If there is no such patch.
+    /// There is no such patch.
     #[must_use]
     pub fn new<'a>(
         patches: Vec<usize>,
-        (seers, rank): (&Seers, usize),
-        reads: impl Fn(usize) -> &'a Reads,
+        owns: impl Fn(usize) -> bool,
+        reads: impl Fn(usize) -> &'a PatchSizes,
         prices: &Prices,
     ) -> Self {
         let cost = patches.iter().map(|&patch| {
             let of = reads(patch);
-            let cost = of.cost((None, of.whole()), seers.sees(rank, patch), prices);
+            let cost = of.cost((None, of.whole()), owns(patch), prices);
             ns(1.0, cost)
         });
         Self {
@@ -239,19 +196,32 @@ impl Early {
         }
     }
 
-    /// What all of it takes, in ns.
+    /// Charges the preparation of some of the patches, by their places in the list, to the clock of
+    /// the rank. On a machine that is not modelled nothing is charged.
+    pub fn charge(&self, comm: &mut dyn Comm, which: Range<usize>) {
+        let cost: u64 = self.costs.get(which).unwrap_or_default().iter().sum();
+        if cost > 0 {
+            comm.compute(cost, Duration::ZERO);
+        }
+    }
+
+    /// The time of all of it, in ns.
     #[must_use]
     pub fn cost(&self) -> u64 {
         self.costs.iter().sum()
     }
 
-    /// What is ready then, of so many patches.
+    /// The pieces that are prepared afterwards, of this many patches.
     ///
     /// # Panics
-    /// If there is no such patch.
+    /// There is no such patch.
     #[must_use]
-    pub fn ready<'a>(&self, patches: usize, reads: impl Fn(usize) -> &'a Reads) -> Ready {
-        let ready = Ready::new(patches);
+    pub fn ready<'a>(
+        &self,
+        patches: usize,
+        reads: impl Fn(usize) -> &'a PatchSizes,
+    ) -> PreparedPieces {
+        let ready = PreparedPieces::new(patches);
         for &patch in &self.patches {
             ready.open(patch, reads(patch).whole());
         }
@@ -261,16 +231,15 @@ impl Early {
 
 #[cfg(test)]
 mod tests {
-    use weft_partition::PatchTree;
-
     use super::*;
-    use crate::forecast::{Forecast, Spent};
-    use crate::record::Against;
+    use crate::bound_owner::BoundOwners;
+    use crate::bound_owner::tests::four_patches;
 
-    /// Of four pieces of seven nodes, and of 100 vertices: 60 of one piece each, 40 of two.
-    fn four_pieces(around: u32) -> Reads {
+    /// A patch with four pieces of seven nodes. Of 100 vertices, 60 belong to one piece each and 40
+    /// to two.
+    fn four_pieces(around: u32) -> PatchSizes {
         let of = |pieces, share: u32| (pieces, around * share / 100);
-        Reads {
+        PatchSizes {
             around,
             nodes: 31,
             pieces: vec![7; 4],
@@ -295,13 +264,13 @@ mod tests {
             node: 1.0,
             ..Prices::default()
         };
-        let ready = Ready::new(2);
+        let ready = PreparedPieces::new(2);
         let open = |pieces, sees| reads.cost(ready.open(1, pieces), sees, &prices);
         assert_eq!(open(0b0101, false), 70.0 * 1.001e6 + 14.0);
         assert_eq!(open(0b0100, true), 0.0);
-        // Those between it and the first are there.
+        // The vertices between this piece and the first have been prepared.
         assert_eq!(open(0b0111, false), 15.0 * 1.001e6 + 7.0);
-        // Who has not measured all of them at once does that for whoever looks at all.
+        // A rank that has not looked at all vertices at once does so for the whole tree.
         assert_eq!(open(reads.whole(), true), 1e5 + 7.0 + 3.0);
         assert_eq!(open(reads.whole(), false), 0.0);
         let at_once = |sees| reads.cost((None, reads.whole()), sees, &prices);
@@ -317,7 +286,7 @@ mod tests {
             touched: 1.0,
             ..Prices::default()
         };
-        let ready = Ready::new(1);
+        let ready = PreparedPieces::new(1);
         let costs = [0b0001, 0b0011, 0b1111]
             .map(|pieces| reads.cost(ready.open(0, pieces), false, &prices));
         assert_eq!(costs, [100.0, 0.0, 0.0]);
@@ -328,13 +297,13 @@ mod tests {
     fn pieces_and_their_vertices_are_parts_of_a_patch() {
         let reads = four_pieces(100);
         assert!(reads.is_valid());
-        assert_eq!(Reads::default().whole(), 0);
-        let most = Reads {
+        assert_eq!(PatchSizes::default().whole(), 0);
+        let most = PatchSizes {
             pieces: vec![0; 64],
             ..reads.clone()
         };
         assert_eq!(most.whole(), u64::MAX);
-        let bad: [fn(&mut Reads); 4] = [
+        let bad: [fn(&mut PatchSizes); 4] = [
             |reads| reads.pieces[2] = 20,
             |reads| reads.pieces = vec![0; 65],
             |reads| reads.vertices.push((0b1_0001, 0)),
@@ -364,45 +333,7 @@ mod tests {
         assert_eq!(cost(&[(0, 2), (1, 2)]), 2000 + 12 + 28 + 140);
     }
 
-    /// Four patches of one vertex each, two of each of two ranks.
-    fn four_patches() -> Ownership {
-        let tree = PatchTree::from_numbering((0..4).collect(), &[1; 4], vec![1; 4]).unwrap();
-        let ownership = Ownership::new(&tree, 2).unwrap();
-        assert_eq!(ownership.patches(0), 0..2);
-        ownership
-    }
-
-    #[test]
-    fn a_patch_is_seen_by_one_rank_that_tests_it_whole_or_by_its_owner() {
-        let ownership = four_patches();
-        let seen = |plan: Option<&Placement>| {
-            let seers = Seers::new(&ownership, plan);
-            for patch in 0..4 {
-                let by = [0, 1].map(|rank| seers.sees(rank, patch));
-                assert_eq!(by, [0, 1].map(|rank| seers.patches(rank).contains(&patch)));
-                assert!(by[0] != by[1]);
-            }
-            [0, 1].map(|rank| seers.patches(rank).to_vec())
-        };
-        assert_eq!(seen(None), [vec![0, 1], vec![2, 3]]);
-        let tests = [
-            (0, Against::Itself, 100_000),
-            (1, Against::Patch(2), 10_000),
-            (1, Against::Body(0), 90_000),
-        ];
-        let tests = tests.map(|(patch, against, work)| Spent {
-            patch,
-            against,
-            work,
-        });
-        // Of the last two nobody knows what reads all of them.
-        let plan = Forecast::of_tests(&tests).placed(&[0; 4], &[0; 2]);
-        assert_eq!(plan.tests_whole_first(1), Some(1));
-        assert_eq!(plan.tests_whole_first(2), None);
-        assert_eq!(seen(Some(&plan)), [vec![0], vec![1, 2, 3]]);
-    }
-
-    /// What was made early is not paid for again.
+    /// What was prepared early costs nothing again.
     #[test]
     fn what_was_made_early_is_there() {
         let all = [10, 20, 30].map(four_pieces);
@@ -413,9 +344,15 @@ mod tests {
             ..Prices::default()
         };
         let reads = |patch: usize| &all[patch];
-        let seers = Seers::new(&four_patches(), None);
-        let early = Early::new(vec![0, 2], (&seers, 0), reads, &prices);
-        // The second is another rank's: this one has not seen where its vertices go.
+        let bound_owners = BoundOwners::new(&four_patches(), None);
+        let early = EarlyPreparation::new(
+            vec![0, 2],
+            |patch| bound_owners.owns(0, patch),
+            reads,
+            &prices,
+        );
+        // Another rank owns the bounding volume of the second patch: this one has not looked where
+        // its vertices go.
         assert_eq!(early.costs, [10_000 + 31, 33_000 + 31]);
         let ready = early.ready(3, reads);
         let cost = |patch: usize| {

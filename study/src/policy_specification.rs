@@ -1,7 +1,9 @@
-//! Policies as studies name them: by a name, or a name with parts changed, as in `every-other+steal=false`.
+//! Policies as studies specify them: a name, or a name with parts changed, as in
+//! `every-other+steal=false`.
 //!
-//! A run may have a policy that has no name, and a study that is to be held against it needs that policy too. Keys and values are
-//! those of the table `balance` of a scene, so that each point can be run as well: [`Mixture::changes`].
+//! A run may have a policy that has no name, and a study that is compared with it needs that policy
+//! too. Keys and values are those of the table `balance` of a scene, so that each point of a study
+//! can also be run: [`PolicySpecification::changes`].
 
 use std::time::Duration;
 
@@ -10,38 +12,39 @@ use weft_runtime::{Interval, POLICIES, Policy, Split, Victims};
 
 use crate::plan::{PlanError, unknown};
 
-/// A policy, and how it is called.
+/// A policy and its specification.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mixture<'a> {
-    /// The name that it begins with, one of [`POLICIES`].
+pub struct PolicySpecification<'a> {
+    /// The name that the specification begins with, one of [`POLICIES`].
     pub name: &'a str,
-    /// Keys of a scene's `balance` that change parts of it, with their values.
+    /// The keys of a scene's `balance` that are changed, with their values.
     pub changes: Vec<(&'a str, &'a str)>,
-    /// What comes of it.
+    /// The policy that results.
     pub policy: Policy,
 }
 
-impl<'a> Mixture<'a> {
-    /// Reads `NAME`, or `NAME+KEY=VALUE+KEY=VALUE`.
+impl<'a> PolicySpecification<'a> {
+    /// Parses `NAME`, or `NAME+KEY=VALUE+KEY=VALUE`.
     ///
     /// # Errors
-    /// Names that nothing has, and values that a key cannot have, with what is right.
+    /// A name that does not exist, or a value that its key cannot have; the message says what is
+    /// possible.
     pub fn parse(text: &'a str) -> Result<Self, PlanError> {
         let mut parts = text.split('+');
         let name = parts.next().unwrap_or_default();
         let names = POLICIES.iter().map(|(name, _, _)| *name);
         let policy = Policy::by_name(name).ok_or_else(|| unknown("policy", name, names))?;
-        let mut mixture = Self {
+        let mut policy_specification = Self {
             name,
             changes: Vec::new(),
             policy,
         };
         for part in parts {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
-            change(&mut mixture.policy, key, value)?;
-            mixture.changes.push((key, value));
+            change(&mut policy_specification.policy, key, value)?;
+            policy_specification.changes.push((key, value));
         }
-        Ok(mixture)
+        Ok(policy_specification)
     }
 }
 
@@ -82,7 +85,7 @@ fn change(policy: &mut Policy, key: &str, value: &str) -> Result<(), PlanError> 
 }
 
 fn duration(text: &str) -> Option<Duration> {
-    // Seconds last: the others end like them.
+    // Seconds come last, because the other units end with `s` too.
     let units = [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
     let (number, unit) = units
         .iter()
@@ -91,7 +94,7 @@ fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// What can be changed.
+/// The keys that can be changed.
 const KEYS: [&str; 8] = [
     "steal",
     "split",
@@ -103,7 +106,7 @@ const KEYS: [&str; 8] = [
     "forecast",
 ];
 
-/// As in scenes.
+/// The limit is the same as in scenes.
 const MOST_LOW_WATER: usize = 1_000_000;
 
 #[cfg(test)]
@@ -113,10 +116,10 @@ mod tests {
     #[test]
     fn a_name_alone_is_that_policy_and_parts_can_be_changed() {
         for &(name, policy, _) in POLICIES {
-            assert_eq!(Mixture::parse(name).unwrap().policy, policy);
+            assert_eq!(PolicySpecification::parse(name).unwrap().policy, policy);
         }
         let text = "static+steal=true+split=half+victims=last+split_interval=10ms+low_water=3+split_on_request=true+steal_timeout=2us+forecast=true";
-        let mixture = Mixture::parse(text).unwrap();
+        let policy_specification = PolicySpecification::parse(text).unwrap();
         let all = Policy {
             steal: true,
             split: Split::HALF,
@@ -127,8 +130,15 @@ mod tests {
             steal_timeout: Duration::from_micros(2),
             forecast: true,
         };
-        assert_eq!((mixture.name, mixture.policy), ("static", all));
-        let keys: Vec<&str> = mixture.changes.iter().map(|(key, _)| *key).collect();
+        assert_eq!(
+            (policy_specification.name, policy_specification.policy),
+            ("static", all)
+        );
+        let keys: Vec<&str> = policy_specification
+            .changes
+            .iter()
+            .map(|(key, _)| *key)
+            .collect();
         let known: std::collections::BTreeSet<&str> = KEYS.into();
         assert_eq!(
             keys.into_iter().collect::<std::collections::BTreeSet<_>>(),
@@ -150,7 +160,7 @@ mod tests {
             ("every-other+low_water=-1", "number of tasks"),
             ("", "there is no policy ``"),
         ] {
-            let error = Mixture::parse(text).unwrap_err().to_string();
+            let error = PolicySpecification::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

@@ -15,14 +15,14 @@ use weftwork::output::{Checkpoint, write_whole};
 use weftwork::run::{Begun, Driver, RECORD_FILE, Resume, RunOptions, Show, run};
 
 use super::Study;
-use super::subject::OfScene;
+use super::input::SceneInput;
 use crate::{Failure, command_line, tell};
 
 /// The record of a scene in the study's directory; made, unless it is there and of the same run.
 ///
 /// # Errors
 /// What goes wrong in the run. If it is stopped that has been said.
-pub(super) fn record(study: &Study<'_>, of: &OfScene) -> Result<PathBuf, Failure> {
+pub(super) fn record(study: &Study<'_>, of: &SceneInput) -> Result<PathBuf, Failure> {
     let arguments = study.arguments;
     let (records, name) = (study.out.join("records"), &of.name);
     let folder = records.join(name);

@@ -1,25 +1,30 @@
-//! A share of a top-level test that several ranks make together.
+//! A part of a top-level test that several ranks make together.
 
 use serde::{Deserialize, Serialize};
 
-/// A share of what the first tests of a top-level test lead to: from one 2³²th up to and with another, among so many ranks.
+/// A part of what the first tests below a top-level test lead to.
+///
+/// The top-level test is the interval from 0 to 2³², and the part is the interval from `from` to
+/// `last`, both included. All ranks that have a part make the first tests alike and then keep those
+/// that [belong](Self::has) to their part, so that no message is needed to divide a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    pub(super) from: u32,
-    pub(super) last: u32,
-    pub(super) among: u32,
+    pub(crate) from: u32,
+    pub(crate) last: u32,
+    pub(crate) among: u32,
 }
 
 impl Part {
-    /// All.
+    /// The whole test.
     pub const WHOLE: Self = Self {
         from: 0,
         last: u32::MAX,
         among: 1,
     };
 
-    /// From one place to before another, in 2³²ths, if that is anything; so many ranks have a part of the test.
-    pub(super) fn between(from: u64, to: u64, among: usize) -> Option<Self> {
+    /// The part from one place up to another, in units of 2⁻³² of the test, or `None` if that is
+    /// empty; `among` is the number of ranks that have a part.
+    pub(crate) fn between(from: u64, to: u64, among: usize) -> Option<Self> {
         (from < to).then(|| Self {
             from: from as u32,
             last: (to - 1) as u32,
@@ -27,36 +32,40 @@ impl Part {
         })
     }
 
-    /// Whether it is all.
+    /// Whether it is the whole test.
     #[must_use]
     pub fn is_whole(self) -> bool {
         self.from == 0 && self.last == u32::MAX
     }
 
-    /// Whether it is the first: what all who have a part do counts as this one's.
+    /// Whether it is the first part. The tests that all parts make alike are counted with it.
     #[must_use]
     pub fn is_first(self) -> bool {
         self.from == 0
     }
 
-    /// How much of the whole it is.
+    /// The fraction of the test that it is.
     #[must_use]
     pub fn share(self) -> f64 {
         (f64::from(self.last) - f64::from(self.from) + 1.0) / 2.0_f64.powi(32)
     }
 
-    /// Whether the one of this number belongs to it. Of those that follow each other, which are alike, each share has its part: multiples of the
+    /// Whether the test with this number belongs to the part. Tests that follow each other are
+    /// alike, so that each part shall have its share of any sequence of them: multiples of the
     /// golden ratio fill a circle evenly.
     #[must_use]
     pub fn has(self, number: usize) -> bool {
-        /// 2³² over the golden ratio.
+        /// The golden ratio's inverse times 2³².
         const TURN: u32 = 0x9E37_79B9;
         let at = (number as u32).wrapping_mul(TURN);
         (self.from..=self.last).contains(&at)
     }
 
-    /// Of a stack of untried tests, those that belong to it, once `expand` has replaced each by what it leads to often enough
-    /// for a part to be about what it should be. `expand` puts that on the stack it is given; what it answers `false` to stays as it is.
+    /// Reduces a stack of untried tests to those that belong to the part.
+    ///
+    /// Before that `expand` replaces tests by what they lead to, until there are enough of them for
+    /// every part to have about its fraction. `expand` pushes onto the stack that it is given; a
+    /// test for which it returns `false` stays as it is.
     pub fn deal<T: Copy>(self, stack: &mut Vec<T>, mut expand: impl FnMut(T, &mut Vec<T>) -> bool) {
         if self.is_whole() {
             return;
@@ -89,9 +98,9 @@ impl Part {
     }
 }
 
-/// Tests among which shares are dealt out, for each rank that has one.
+/// The number of tests that are dealt out, for each rank that has a part.
 const EACH: usize = 16;
-/// And how often they are sought at most.
+/// The most generations of tests that are expanded.
 const GENERATIONS: usize = 24;
 
 #[cfg(test)]
@@ -101,23 +110,23 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Dealt out among parts that are all of it, every test that a tree leads to is reached by exactly one.
+        /// If parts cover a whole test, each test below it is reached by exactly one of them.
         #[test]
         fn what_is_dealt_out_is_dealt_once(
-            cuts in prop::collection::btree_set(1_u32..u32::MAX, 0..5),
+            boundaries in prop::collection::btree_set(1_u32..u32::MAX, 0..5),
             fan in 2_u64..5,
             leaves in 1_u64..5_000,
         ) {
-            let cuts_in_all = cuts.len() as u32 + 1;
-            let from: Vec<u32> = std::iter::once(0).chain(cuts).collect();
+            let cuts_in_all = boundaries.len() as u32 + 1;
+            let from: Vec<u32> = std::iter::once(0).chain(boundaries).collect();
             let last = from[1..].iter().map(|next| next - 1).chain([u32::MAX]);
             let mut reached = vec![0; leaves as usize];
-            // A test is a range of leaves.
+            // A test is a range of leaves here.
             let split = |(begin, end): (u64, u64), stack: &mut Vec<(u64, u64)>| {
-                let cut = |k: u64| begin + (end - begin) * k / fan;
+                let boundary = |k: u64| begin + (end - begin) * k / fan;
                 let wide = end - begin > 1;
                 if wide {
-                    stack.extend((0..fan).map(|k| (cut(k), cut(k + 1))).filter(|(a, b)| a < b));
+                    stack.extend((0..fan).map(|k| (boundary(k), boundary(k + 1))).filter(|(a, b)| a < b));
                 }
                 wide
             };

@@ -1,8 +1,9 @@
-//! What a step tests, costs and sends, for a record that others replay without the physics.
+//! The profile of a step: what it tests, costs and sends, for a record that is replayed without
+//! physics.
 //!
-//! On one rank, before a step is taken, its top-level tests are made three times for the time they take, and once, test by
-//! test, for their shape. The step itself then knows nothing of it. What the other phases cost is read off the
-//! step's report and divided by what they worked on.
+//! On one rank, before a step is taken, its top-level tests are made three times for the time that
+//! they take, and once more, test by test, for their shape. The state does not change by that. What
+//! the other phases cost is taken from the step's report and divided by the amount of work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint;
@@ -10,42 +11,38 @@ use std::iter::repeat_n;
 use std::time::Duration;
 
 use glam::DVec3;
-use weft_study::forecast::{Account, Did, Forecast, Told};
-use weft_study::layout::FirmnessWork;
-use weft_study::prices::{Counts, Prices, TestPrices};
-use weft_study::record::{Against, Border, Column, Header, Patch, Route, Step, Task};
+use weft_balance::cost::{Against, CostReport, PartCost, RankWork};
+use weft_balance::forecast::Forecast;
+use weft_balance::prices::{Counts, Prices, TestPrices};
+use weft_balance::separation::SeparationWork;
+use weft_study::record::{Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
-use super::contacts::Batch;
-use super::detect::reads;
-use super::geometry::tiles;
-use super::letter;
-use super::report::StepReport;
-use super::simulation::Simulation;
-use super::world::World;
 use crate::collide::{Begun, Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
 use crate::solve::{coarse_columns, is_rounded};
+use crate::step::{CONTACT_BYTES, Simulation, StepReport, World, patch_sizes, tiles};
 
-/// What the runtime may add to the time of tests, as a factor; more is a disturbance from outside.
+/// The largest factor by which the runtime prolongs tests; a larger one is a disturbance from
+/// outside.
 const MOST_RUNTIME: f64 = 1.5;
-/// How often tests are made for their time; the least counts.
+/// The number of times that tests are made for their time; the least time counts.
 const REPEATS: usize = 3;
-/// Ranks for which forecasts are made for their time.
+/// The number of ranks for which assignments are made for their time.
 const PLANNED_RANKS: usize = 16;
 /// Bytes of a vector in a message.
 const VECTOR_BYTES: u32 = 24;
 /// Bytes of an unknown of the coarse level of the solve, unless rounded.
 const SIX_BYTES: u32 = 48;
 
-/// The part of a record that does not change from step to step.
+/// Makes the part of a record that does not change from step to step.
 #[must_use]
-pub fn header(world: &World) -> Header {
+pub(super) fn header(world: &World) -> Header {
     let (tree, geometry) = (world.tree(), world.geometry());
     let patch = |p: usize| Patch {
         vertices: tree.patch_vertices(p).len() as u32,
         weight: tree.patch_weight(p),
-        reads: reads(&geometry, p),
+        sizes: patch_sizes(&geometry, p),
     };
     let graph = world.graph();
     let readers = graph.vertices().map(|vertex| {
@@ -85,8 +82,8 @@ pub fn header(world: &World) -> Header {
         } else {
             SIX_BYTES
         },
-        contact_bytes: letter::BYTES as u32,
-        // The velocity with which it moves, and the one that it ends with if that is another.
+        contact_bytes: CONTACT_BYTES as u32,
+        // The velocity with which a vertex moves, and the one that it ends with if that is another.
         state_bytes: match world.scene().solver.integrator {
             Integrator::Euler => VECTOR_BYTES,
             _ => 2 * VECTOR_BYTES,
@@ -94,7 +91,7 @@ pub fn header(world: &World) -> Header {
     }
 }
 
-/// Vertices by their patch and the other patches that read them.
+/// The vertices that other patches read, by patch and readers.
 fn borders(world: &World, readers: impl Iterator<Item = (u32, BTreeSet<u32>)>) -> Vec<Border> {
     let mut classes: BTreeMap<(u32, Vec<u32>), u32> = BTreeMap::new();
     for (vertex, readers) in readers {
@@ -114,26 +111,29 @@ fn borders(world: &World, readers: impl Iterator<Item = (u32, BTreeSet<u32>)>) -
 
 /// The tests of a step that is still to be taken.
 #[derive(Debug)]
-pub struct Tested {
+pub(super) struct Profile {
     step: Step,
-    /// What the tests of the step took with what they made ready and handed out, and what else there is to the phase, in ns.
+    /// The time of the tests with what they prepared and handed out, and the time of the rest of
+    /// the phase, in ns.
     cold: f64,
     other: f64,
     contacts: usize,
 }
 
-impl Simulation<'_> {
-    /// Makes the tests of the next step, for a record. `clock` tells the time. On one rank.
+impl Profile {
+    /// Makes the tests of the next step. `clock` tells the time. The rank is alone.
     ///
     /// # Errors
-    /// More tests than a record has room for.
-    pub fn make_tests(&mut self, clock: &dyn Fn() -> Duration) -> Result<Tested, ShapeError> {
-        self.dt = self.stride.length(self.world.scene().time.step);
-        self.foresee();
-        self.placing.note();
-        let geometry = self.world.geometry();
-        let (time, dt) = (self.part_time(), self.dt);
-        let patches = self.world.tree().patch_count();
+    /// There are more tests than a record has room for.
+    pub(super) fn of_next(
+        simulation: &mut Simulation<'_>,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<Self, ShapeError> {
+        simulation.foresee_next();
+        simulation.note_costs();
+        let world = simulation.world();
+        let geometry = world.geometry();
+        let patches = world.tree().patch_count();
         let around: usize = geometry.cloth.patch_vertices().iter().map(Vec::len).sum();
         let nodes_of_patches: Vec<u32> = (geometry.cloth.patches().iter())
             .map(|tree| tree.len() as u32)
@@ -147,7 +147,7 @@ impl Simulation<'_> {
         let mut volumes = Volumes::default();
         let mut counted = Vec::new();
         let reading = reading(clock);
-        let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+        let snap = simulation.next_snapshot(&geometry, &mut volumes);
         let (pairs, others): (Vec<Target>, Vec<Target>) =
             snap.targets().partition(|&target| match target {
                 Target::Patches(..) => TestRun::begin(target, &snap) != Begun::Apart,
@@ -164,13 +164,13 @@ impl Simulation<'_> {
         });
         let boxed: BTreeSet<usize> = boxed.collect();
         let corners: u64 = (boxed.iter())
-            .map(|&patch| reads(&geometry, patch).corners())
+            .map(|&patch| patch_sizes(&geometry, patch).corners())
             .sum();
         for _ in 0..REPEATS {
-            // As where a step begins: positions have just been taken in.
-            hint::black_box(self.x.iter().sum::<DVec3>());
-            self.foresee();
-            let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+            // Positions have just been taken in where a step begins.
+            hint::black_box(simulation.positions().iter().sum::<DVec3>());
+            simulation.foresee_next();
+            let snap = simulation.next_snapshot(&geometry, &mut volumes);
             let lap = |began: Duration| ((clock() - began).as_nanos() as f64 - reading).max(0.0);
             let mut mark = clock();
             (0..patches).for_each(|patch| snap.see(patch));
@@ -203,7 +203,8 @@ impl Simulation<'_> {
             runs = all
                 .filter_map(|target| TestRun::new(target, &snap))
                 .collect();
-            // Of each patch one after the other: what the second reads is near then, as it is in a run.
+            // One patch is done after the other: the second half reads what is still in the cache,
+            // as in a run.
             let mut made = [0.0; 2];
             for patch in 0..patches {
                 let marks = [
@@ -240,7 +241,8 @@ impl Simulation<'_> {
                 }
                 sum
             };
-            // What bodies have is made once, and what is made ready of patches has a price of its own.
+            // The first pass makes what bodies need once; patches are prepared at a price of their
+            // own.
             once(&mut vec![f64::INFINITY; runs.len()]);
             least[7] = least[7].min(once(&mut warm));
         }
@@ -256,28 +258,26 @@ impl Simulation<'_> {
             boxes,
             begun,
         ] = least;
-        let work = FirmnessWork::of_all(&tiles);
-        // Least times of single tasks add up to less than any of the passes took.
+        let work = SeparationWork::of_all(&tiles);
+        // The least times of single tasks add up to less than any of the passes took.
         let scale = tests / warm.iter().sum::<f64>().max(1.0);
         warm.iter_mut().for_each(|time| *time *= scale);
 
-        let snap = Snapshot::new(&geometry, &mut volumes, &self.x, &self.foreseen, time, dt);
+        let snap = simulation.next_snapshot(&geometry, &mut volumes);
         let mut all: Vec<Vec<Contact>> = Vec::new();
         let mut step = Step {
-            number: self.step + 1,
-            forecast: self.placing.known().to_vec(),
-            plans: self.placing.is_due(),
+            number: simulation.step() + 1,
+            forecast: simulation.known_costs().to_vec(),
+            plans: simulation.assigns_next(),
             missed,
             ..Step::default()
         };
         let mut needed: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for run in runs {
-            let (task, found) = shape(self.world, run, &snap)?;
+            let (task, found) = shape(world, run, &snap)?;
             for contact in &found {
                 let vertices = &contact.vertices[..usize::from(contact.count)];
-                let patches = vertices
-                    .iter()
-                    .map(|&v| self.world.tree().patch_of(v) as u32);
+                let patches = vertices.iter().map(|&v| world.tree().patch_of(v) as u32);
                 let patches: Vec<u32> = patches.collect();
                 for &vertex in vertices {
                     needed.entry(vertex).or_default().extend(&patches);
@@ -286,40 +286,30 @@ impl Simulation<'_> {
             all.push(found);
             step.tasks.push(task);
         }
-        step.rows = borders(self.world, needed.into_iter());
+        step.rows = borders(world, needed.into_iter());
         let contacts = all.iter().map(Vec::len).sum::<usize>();
-        let (team, mut handed_out, mut sort) = (self.team().clone(), f64::INFINITY, f64::INFINITY);
+        let (mut handed_out, mut sort) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..REPEATS {
-            let found = all.clone();
-            let began = clock();
-            // What tests do with what they found: they look up the owners of a contact's vertices, and put it where it stays.
-            let batches = found.into_iter().map(|mut found| {
-                found.retain(|c| self.ownership.rank_of_vertex(c.vertices[0] as usize) == 0);
-                Batch::new(found)
-            });
-            let batches: Vec<Batch> = batches.collect();
-            let out = clock();
-            self.contacts.take_in(batches, &team);
-            sort = sort.min((clock() - out).as_nanos() as f64);
-            handed_out = handed_out.min((out - began).as_nanos() as f64);
-            self.contacts.clear();
+            let times = simulation.time_contacts(all.clone(), clock);
+            sort = sort.min(times.sorting.as_nanos() as f64);
+            handed_out = handed_out.min(times.handing_out.as_nanos() as f64);
         }
         let handed_out_each = handed_out / contacts.max(1) as f64;
         let (mut planned, mut shifted) = (f64::INFINITY, f64::INFINITY);
-        let mut account = Account::default();
+        let mut cost_report = CostReport::default();
         let of_one = step.forecast.iter().step_by(PLANNED_RANKS);
-        account.add(of_one.copied().map(Told::from).collect(), 0, 0);
+        cost_report.add(of_one.copied().map(PartCost::from).collect(), 0, 0);
         for _ in 0..REPEATS {
             let began = clock();
-            let forecast = Forecast::of_tests(&step.forecast);
-            let mut placement = forecast.placed(&nodes_of_patches, &[0; PLANNED_RANKS]);
+            let forecast = Forecast::from_tests(&step.forecast);
+            let mut assignment = forecast.assigned(&nodes_of_patches, &[0; PLANNED_RANKS]);
             let made = clock();
-            let did = (0..PLANNED_RANKS as u32).map(|of| Did { of, work: 1 });
-            drop(placement.did(&forecast, (0, &account), false));
-            placement.shift(did);
+            let done = (0..PLANNED_RANKS as u32).map(|rank| RankWork { rank, work: 1 });
+            drop(assignment.work_done(&forecast, (0, &cost_report), false));
+            assignment.move_boundaries(done);
             shifted = shifted.min((clock() - made).as_nanos() as f64);
             planned = planned.min((made - began).as_nanos() as f64);
-            drop(placement);
+            drop(assignment);
         }
         let is_body = |task: &&Task| matches!(task.against, Against::Body(_));
         let timed = |body: bool| {
@@ -342,7 +332,7 @@ impl Simulation<'_> {
             body: with_handing_out(body),
             target: looked / others.len().max(1) as f64,
             corner: boxes / corners.max(1) as f64,
-            // Looking whether its roots meet has a price of its own.
+            // The price of looking whether roots meet is separate.
             begin: (begun / pairs.len().max(1) as f64 - looked / others.len().max(1) as f64)
                 .max(0.0),
             vertex: roots / around.max(1) as f64,
@@ -350,14 +340,14 @@ impl Simulation<'_> {
             measure: measured / around.max(1) as f64,
             node: trees / f64::from(nodes.max(1)),
             gradient: gradients / work.triangles.max(1) as f64,
-            firmness: firmness / work.tiles.max(1) as f64,
+            separation: firmness / work.tiles.max(1) as f64,
             contact: sort / contacts.max(1) as f64,
             forecast: planned / step.forecast.len().max(1) as f64,
             shift: shifted / PLANNED_RANKS as f64,
             ..Prices::default()
         };
         let other = roots + gradients + firmness + boxes + looked + begun + sort;
-        Ok(Tested {
+        Ok(Self {
             step,
             cold: measured + trees + tests + handed_out,
             other,
@@ -366,22 +356,21 @@ impl Simulation<'_> {
     }
 }
 
-impl Tested {
-    /// The record of the step, now that it has been taken by this simulation; `clock` tells the time.
-    ///
-    /// Of a few, the least time counts.
+impl Profile {
+    /// Completes the record of the step after this simulation has taken it; `clock` tells the time.
+    /// The least of a few times counts.
     #[must_use]
-    pub fn complete(
+    pub(super) fn complete(
         self,
         report: &StepReport,
         simulation: &mut Simulation<'_>,
         clock: &dyn Fn() -> Duration,
     ) -> Step {
-        let world = simulation.world;
+        let world = simulation.world();
         let mut step = self.step;
         let mut coarse = [0.0; 2];
         for repeat in 0..REPEATS {
-            if let Some((_, times)) = simulation.cg.time_coarse(clock) {
+            if let Some(times) = simulation.time_coarse(clock) {
                 let times = times.map(|time| time.as_nanos() as f64);
                 coarse = if repeat == 0 {
                     times
@@ -412,7 +401,8 @@ impl Tested {
         step.rounds = report.rounds;
         step.looks = report.looks;
         step.passes = report.passes;
-        // The phase takes longer than its tests alone: tasks are forked, taken up, stopped for messages.
+        // The phase takes longer than its tests alone, because tasks are forked, taken up, and
+        // stopped for messages.
         let runtime = ((collide - self.other) / self.cold.max(1.0)).clamp(1.0, MOST_RUNTIME);
         step.prices = Prices {
             cloth: step.prices.cloth.times(runtime),
@@ -432,7 +422,8 @@ impl Tested {
     }
 }
 
-/// What reading the clock takes, in ns: of processor time it is as long as a few dozen tests.
+/// The time in ns that reading the clock takes: for processor time it is as long as a few dozen
+/// tests.
 fn reading(clock: &dyn Fn() -> Duration) -> f64 {
     let times = (0..100).map(|_| {
         let began = clock();
@@ -441,7 +432,7 @@ fn reading(clock: &dyn Fn() -> Duration) -> f64 {
     times.fold(f64::INFINITY, f64::min)
 }
 
-/// A task with its tests, made one by one, and what they found.
+/// Makes the tests of a task one by one; returns the task and its contacts.
 fn shape(
     world: &World,
     mut run: TestRun,

@@ -5,20 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use weft_io::{Printable, Show as _};
-use weft_study::mixture::Mixture;
 use weft_study::plan::{Plan, Point};
-use weft_study::sweep::{Measured, Source, SweepError};
+use weft_study::policy_specification::PolicySpecification;
+use weft_study::sweep::{Label, Measured, Source, SweepError};
 use weftwork::output::{OutputError, Place, RunRecord};
 
 /// A scene that is run on this machine, each point a process or a job of several.
 pub(super) struct Real {
-    pub(super) patches: usize,
+    pub(super) label: Label,
     pub(super) scene: PathBuf,
     /// Of its text.
     pub(super) sha256: String,
-    pub(super) name: String,
-    pub(super) family: String,
-    pub(super) title: String,
     pub(super) overrides: Vec<(String, String)>,
     pub(super) steps: Option<u64>,
     pub(super) resume: Option<PathBuf>,
@@ -27,27 +24,15 @@ pub(super) struct Real {
 }
 
 impl Source for Real {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn family(&self) -> &str {
-        &self.family
-    }
-
-    fn title(&self) -> &str {
-        &self.title
+    fn label(&self) -> &Label {
+        &self.label
     }
 
     fn digest(&self) -> String {
         format!(
             "real {} {} {:?} {:?} {:?} {:?}",
-            self.name, self.sha256, self.overrides, self.steps, self.resume, self.launch
+            self.label.name, self.sha256, self.overrides, self.steps, self.resume, self.launch
         )
-    }
-
-    fn patches(&self) -> usize {
-        self.patches
     }
 
     fn measure(&self, point: &Point, _: &Plan) -> Result<Measured, SweepError> {
@@ -69,10 +54,10 @@ impl Source for Real {
             .arg("run")
             .arg(&self.scene)
             .arg("--quiet");
-        let mixture = Mixture::parse(&point.policy)?;
+        let policy_specification = PolicySpecification::parse(&point.policy)?;
         command.arg("--out").arg(&out);
-        command.args(["--policy", mixture.name]);
-        for (key, value) in mixture.changes {
+        command.args(["--policy", policy_specification.name]);
+        for (key, value) in policy_specification.changes {
             command.args(["--set", &format!("balance.{key}={value}")]);
         }
         command.args(["--seed", &point.repeat.to_string()]);

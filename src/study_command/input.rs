@@ -25,15 +25,15 @@ const NO_OUTPUT: [(&str, &str); 3] = [
 ];
 
 /// Something to study.
-pub(super) enum Subject {
+pub(super) enum StudyInput {
     /// A record that is there.
     Record(Replayed),
     /// A scene, recorded if it has to be.
-    Scene(Box<OfScene>),
+    Scene(Box<SceneInput>),
 }
 
 /// A scene to study.
-pub(super) struct OfScene {
+pub(super) struct SceneInput {
     pub(super) path: PathBuf,
     pub(super) scene: Scene,
     /// What it is called in tables.
@@ -45,10 +45,10 @@ pub(super) struct OfScene {
     pub(super) restart: u64,
 }
 
-impl Subject {
+impl StudyInput {
     fn name(&self) -> &str {
         match self {
-            Self::Record(source) => source.name(),
+            Self::Record(source) => &source.label().name,
             Self::Scene(of) => &of.name,
         }
     }
@@ -56,7 +56,7 @@ impl Subject {
     /// What it has in common with the same scene cut in other ways.
     pub(super) fn family(&self, copies: u32) -> String {
         match self {
-            Self::Record(source) => source.family().to_owned(),
+            Self::Record(source) => source.label().family.clone(),
             Self::Scene(of) if copies > 1 => format!("{}-x{copies}", of.scene.name),
             Self::Scene(of) => of.scene.name.clone(),
         }
@@ -64,24 +64,27 @@ impl Subject {
 }
 
 /// All that is studied.
-pub(super) fn subjects(arguments: &StudyArguments, plan: &Plan) -> Result<Vec<Subject>, Failure> {
-    let mut subjects: Vec<Subject> = Vec::new();
-    let taken = |subjects: &[Subject], name: &str| subjects.iter().any(|s| s.name() == name);
-    for input in &arguments.inputs {
-        if let Some(path) = record_of(arguments, input)? {
+pub(super) fn study_inputs(
+    arguments: &StudyArguments,
+    plan: &Plan,
+) -> Result<Vec<StudyInput>, Failure> {
+    let mut inputs: Vec<StudyInput> = Vec::new();
+    let taken = |inputs: &[StudyInput], name: &str| inputs.iter().any(|s| s.name() == name);
+    for named in &arguments.inputs {
+        if let Some(path) = record_of(arguments, named)? {
             let source = Replayed::open(&path).map_err(|error| Failure {
                 code: 5,
                 message: error.to_string(),
             })?;
             let mut source = source.copied(arguments.copies).map_err(too_many)?;
             // Two records of one scene: tables and plots tell them apart.
-            let name = source.name().to_owned();
+            let name = source.label().name.clone();
             let mut nth = 1;
-            while taken(&subjects, source.name()) {
+            while taken(&inputs, &source.label().name) {
                 nth += 1;
                 source = source.named(&format!("{name}-{nth}"));
             }
-            subjects.push(Subject::Record(source));
+            inputs.push(StudyInput::Record(source));
             continue;
         }
         let counts: Vec<Option<usize>> = match &arguments.patches[..] {
@@ -89,19 +92,19 @@ pub(super) fn subjects(arguments: &StudyArguments, plan: &Plan) -> Result<Vec<Su
             counts => counts.iter().copied().map(Some).collect(),
         };
         for patches in counts {
-            let of = of_scene(arguments, plan, input, patches)?;
-            if taken(&subjects, &of.name) {
+            let of = of_scene(arguments, plan, named, patches)?;
+            if taken(&inputs, &of.name) {
                 let message = format!(
                     "{}: there is another `{}` in this study; call the file something else, or study them one after the other",
-                    input.shown(),
+                    named.shown(),
                     of.name
                 );
                 return Err(Failure { code: 2, message });
             }
-            subjects.push(Subject::Scene(Box::new(of)));
+            inputs.push(StudyInput::Scene(Box::new(of)));
         }
     }
-    Ok(subjects)
+    Ok(inputs)
 }
 
 /// The record that an input names, or `None` if it is a scene.
@@ -149,7 +152,7 @@ fn of_scene(
     plan: &Plan,
     path: &Path,
     patches: Option<usize>,
-) -> Result<OfScene, Failure> {
+) -> Result<SceneInput, Failure> {
     let mut overrides = arguments.overrides.clone();
     overrides.extend(NO_OUTPUT.map(|(key, value)| (key.to_owned(), value.to_owned())));
     if let Some(patches) = patches {
@@ -176,7 +179,7 @@ fn of_scene(
             })?;
         }
     }
-    Ok(OfScene {
+    Ok(SceneInput {
         path: path.to_owned(),
         scene,
         name,

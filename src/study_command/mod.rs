@@ -1,9 +1,9 @@
 //! `weft study`: records scenes where that is still to be done, sweeps, and writes tables and plots.
 
 mod full;
+mod input;
 mod real;
-mod recording;
-mod subject;
+mod scene_record;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use weft_io::Show as _;
 use weft_study::directory::{DirectoryError, claim};
 use weft_study::plan::{Plan, parse_ranks};
 use weft_study::record::{Record, RecordError};
-use weft_study::sweep::{Progress, Replayed, Results, Source, SweepError, sweep};
+use weft_study::sweep::{Label, Progress, Replayed, Results, Source, SweepError, sweep};
 use weft_study::synthetic::CopiesError;
 use weft_study::tables;
 use weftwork::output::write_whole;
@@ -23,9 +23,9 @@ use weftwork::scene::load::policy_key;
 use weftwork::step::World;
 
 use self::full::Full;
+use self::input::{SceneInput, StudyInput, study_inputs};
 use self::real::Real;
-use self::recording::record;
-use self::subject::{OfScene, Subject, subjects};
+use self::scene_record::record;
 use crate::cli::StudyArguments;
 use crate::plots::Plots;
 use crate::{Failure, say, signals, tell};
@@ -86,10 +86,8 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         let message = "--steps 0: of a run without a step there is nothing to study".to_owned();
         return Err(Failure { code: 2, message });
     }
-    let subjects = subjects(arguments, &plan)?;
-    let families = subjects
-        .iter()
-        .map(|subject| subject.family(arguments.copies));
+    let inputs = study_inputs(arguments, &plan)?;
+    let families = inputs.iter().map(|input| input.family(arguments.copies));
     let families: Vec<String> = families.collect();
     let families: Vec<&str> = families.iter().map(String::as_str).collect();
     let study = Study {
@@ -107,11 +105,11 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<(), Failure> {
         code: 101,
         message: format!("cannot listen to signals: {error}"),
     })?;
-    let sources = subjects.into_iter().map(|subject| study.source(subject));
+    let sources = inputs.into_iter().map(|input| study.source(input));
     let sources: Vec<Box<dyn Source>> = sources.collect::<Result<_, Failure>>()?;
     let sources: Vec<&dyn Source> = sources.iter().map(|source| &**source).collect();
     if arguments.ranks.is_none() {
-        let fewest = sources.iter().map(|source| source.patches()).min();
+        let fewest = sources.iter().map(|source| source.label().patches).min();
         plan.ranks
             .retain(|&ranks| fewest.is_none_or(|patches| ranks <= patches));
     }
@@ -244,20 +242,22 @@ fn known_before(results: &Results) -> Option<String> {
 }
 
 impl Study<'_> {
-    /// A subject as a source, recorded if it has to be.
-    fn source(&self, subject: Subject) -> Result<Box<dyn Source>, Failure> {
-        let of = match subject {
-            Subject::Record(source) => return Ok(Box::new(source)),
-            Subject::Scene(of) => *of,
+    /// Makes a source of an input, and records it if that has to be done.
+    fn source(&self, input: StudyInput) -> Result<Box<dyn Source>, Failure> {
+        let of = match input {
+            StudyInput::Record(source) => return Ok(Box::new(source)),
+            StudyInput::Scene(of) => *of,
         };
         if self.arguments.real {
             return Ok(Box::new(Real {
-                patches: of.patches,
+                label: Label {
+                    name: of.name,
+                    family: of.scene.name,
+                    title: of.scene.title,
+                    patches: of.patches,
+                },
                 sha256: of.scene.sha256,
                 scene: of.path,
-                name: of.name,
-                family: of.scene.name,
-                title: of.scene.title,
                 overrides: of.overrides,
                 steps: self.arguments.steps,
                 resume: self.arguments.resume.clone(),
@@ -275,7 +275,7 @@ impl Study<'_> {
     }
 
     /// The scene of this record, to be simulated whole.
-    fn full(&self, of: OfScene, record: &Path) -> Result<Box<dyn Source>, Failure> {
+    fn full(&self, of: SceneInput, record: &Path) -> Result<Box<dyn Source>, Failure> {
         let world = World::build(&of.scene).map_err(|error| Failure {
             code: 3,
             message: error.to_string(),
@@ -297,9 +297,12 @@ impl Study<'_> {
         let first = numbers.first().copied().unwrap_or_default();
         let steps = (first, numbers.last().copied().unwrap_or_default());
         Ok(Box::new(Full {
-            name: of.name,
-            family: of.scene.name,
-            title: of.scene.title,
+            label: Label {
+                name: of.name,
+                family: of.scene.name,
+                title: of.scene.title,
+                patches: world.tree().patch_count(),
+            },
             digest: record.digest().to_owned(),
             prices: record.end().prices,
             passes,

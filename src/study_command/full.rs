@@ -1,18 +1,15 @@
 //! Points of a study that are whole runs on virtual ranks, with the prices of a record: `--full`.
 
-use weft_study::plan::{Plan, Point, network, policy};
-use weft_study::prices::Prices;
-use weft_study::replay::Machine;
-use weft_study::sweep::{Measured, Replayed, Source, SweepError};
+use weft_balance::prices::Prices;
+use weft_study::plan::{Plan, Point};
+use weft_study::sweep::{Label, Measured, Replayed, Source, SweepError};
 use weftwork::output::Checkpoint;
 use weftwork::run::{by_pass, run_modelled};
 use weftwork::step::World;
 
 /// A scene that is simulated whole, on virtual ranks of a modelled machine.
 pub(super) struct Full {
-    pub(super) name: String,
-    pub(super) family: String,
-    pub(super) title: String,
+    pub(super) label: Label,
     pub(super) digest: String,
     pub(super) prices: Prices,
     /// Passes of corrections of the record's steps.
@@ -26,35 +23,17 @@ pub(super) struct Full {
 }
 
 impl Source for Full {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn family(&self) -> &str {
-        &self.family
-    }
-
-    fn title(&self) -> &str {
-        &self.title
+    fn label(&self) -> &Label {
+        &self.label
     }
 
     fn digest(&self) -> String {
         format!("full, responding by passes {}", self.digest)
     }
 
-    fn patches(&self) -> usize {
-        self.world.tree().patch_count()
-    }
-
     fn measure(&self, point: &Point, plan: &Plan) -> Result<Measured, SweepError> {
         let prices = by_pass(&plan.priced(&self.prices), &self.passes);
-        let machine = Machine {
-            network: network(&point.network)?,
-            policy: policy(&point.policy)?,
-            seed: u64::from(point.repeat),
-            collide_only: false,
-            trace: None,
-        };
+        let machine = plan.machine(point)?;
         let (first, last) = self.steps;
         let start = self.start.as_ref().map(|checkpoint| &checkpoint.state);
         let steps = run_modelled(
@@ -76,11 +55,7 @@ impl Source for Full {
         };
         let mut counts = [0; 3];
         for step in steps {
-            all.steps += 1;
-            all.whole += step.whole as f64;
-            for (sum, time) in all.phases.iter_mut().zip(step.phases) {
-                *sum += time as f64;
-            }
+            all.add_step(step.phases, step.whole);
             for (sum, count) in counts.iter_mut().zip(step.tasks) {
                 *sum += count;
             }

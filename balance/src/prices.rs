@@ -1,63 +1,65 @@
-//! What a unit of each kind of work costs, in ns, and how that is found out.
+//! The price of each kind of work on a machine, in ns.
 //!
-//! The times of whole tasks are known, and how many tests of each kind they made; prices are what explains the times
-//! best: least squares without negative prices. The other phases are measured as they are, and divided by what they
-//! worked on. A virtual rank that charges these prices is a machine like the one that was measured, without its noise.
+//! Times of whole tasks are measured, with the number of tests of each kind that they made; prices
+//! are found by least squares without negative prices. The other phases are measured as a whole and
+//! divided by the amount of work. A virtual rank that charges these prices models the machine that
+//! was measured, without its noise.
 
 use serde::{Deserialize, Serialize};
 
-use crate::shape::{Kind, Visit};
-
-/// Prices in ns.
+/// The prices of a machine in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
-    /// Of tests of cloth with cloth.
+    /// Prices of tests of cloth against cloth.
     pub cloth: TestPrices,
-    /// Of tests of cloth with bodies.
+    /// Prices of tests of cloth against bodies.
     pub body: TestPrices,
-    /// Looking whether two roots meet.
+    /// Looking whether the roots of two trees meet.
     pub target: f64,
-    /// A vertex in the box around a piece of a patch's tree, for tests of two patches to begin with.
+    /// A vertex in the boxes around the pieces of a patch's tree, with which tests of two patches
+    /// begin.
     pub corner: f64,
     /// Finding what a test of two patches begins with, from these boxes.
     pub begin: f64,
-    /// A vertex in the volume around a patch, which its owner makes for all.
+    /// A vertex in the bounding volume of a patch, which one rank makes for all.
     pub vertex: f64,
-    /// The part of it that a rank does which tests a patch of others: looking where the vertex goes.
+    /// Looking where a vertex goes, for a rank that does not own the patch's bounding volume; it is
+    /// a part of `vertex`.
     pub way: f64,
-    /// The volume of a vertex of a patch that a rank tests.
+    /// The bounding volume of a vertex.
     pub measure: f64,
-    /// A node of a patch's tree.
+    /// The bounding volume of a node of a patch's tree.
     pub node: f64,
-    /// What else a rank makes of a patch that it tests, whatever it tests of it, for each vertex: firmness where ranks do not share it. 0 in records.
+    /// What a rank does once for every patch that it tests, for each vertex: separation bounds,
+    /// where ranks do not share them. It is 0 in records.
     pub touched: f64,
-    /// A triangle of a tile, where firmness is made.
+    /// The gradients of a triangle of a tile, from which separation bounds are made.
     pub gradient: f64,
-    /// The firmness of a tile, beside that.
-    pub firmness: f64,
+    /// The separation bound of a tile, without the gradients.
+    pub separation: f64,
     /// Putting a contact in its place among those of a rank.
     pub contact: f64,
-    /// A top-level test in a forecast that tests are placed by.
+    /// A top-level test in a forecast, including its assignment.
     pub forecast: f64,
-    /// Adding up what a rank did under a plan, and moving the cuts of that, for each rank.
+    /// Adding up the work of a rank and moving its boundary.
     pub shift: f64,
-    /// Assembling the system, for each unit of a vertex's work in the solve.
+    /// Assembling the linear system, for each unit of a vertex's work in the solve.
     pub assemble: f64,
     /// An iteration of the solve, for each unit of work.
     pub product: f64,
-    /// Factoring the coarse matrix of the solve, on every rank.
+    /// Factoring the coarse matrix of the solve, which every rank does.
     pub coarse_factor: f64,
-    /// Solving with it, in each product, on every rank.
+    /// Solving with the coarse matrix once in each product, which every rank does.
     pub coarse_solve: f64,
-    /// A row of impulses in a round.
+    /// A row of impulses in one round.
     pub row: f64,
-    /// What else responds, for each unit of work.
+    /// The rest of the response to contacts, for each unit of work.
     pub respond: f64,
     /// Taking in a vertex of the new state.
     pub share: f64,
 }
 
-/// Prices of collision tests in ns.
+/// The prices of collision tests in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TestPrices {
     /// A test of two volumes.
@@ -66,11 +68,11 @@ pub struct TestPrices {
     pub leaf: f64,
     /// A test of a group of near pairs.
     pub near: f64,
-    /// A contact found, and handed out to the owners of its vertices.
+    /// A contact that is found and handed to the owners of its vertices.
     pub contact: f64,
 }
 
-/// How many tests of each kind were made.
+/// The number of tests of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Tests of two volumes.
@@ -79,24 +81,12 @@ pub struct Counts {
     pub leaves: u64,
     /// Tests of groups of near pairs.
     pub near: u64,
-    /// Contacts found.
+    /// Contacts that were found.
     pub contacts: u64,
 }
 
 impl Counts {
-    /// Adds a test.
-    #[inline]
-    pub fn add(&mut self, visit: Visit) {
-        let tests = u64::from(visit.tests);
-        match visit.kind {
-            Kind::Inner | Kind::Half | Kind::Itself => self.volumes += tests,
-            Kind::Leaf => self.leaves += tests,
-            Kind::Near => self.near += tests,
-        }
-        self.contacts += u64::from(visit.contacts);
-    }
-
-    /// Adds others.
+    /// Adds other tests.
     pub fn add_all(&mut self, other: &Self) {
         self.volumes += other.volumes;
         self.leaves += other.leaves;
@@ -104,7 +94,7 @@ impl Counts {
         self.contacts += other.contacts;
     }
 
-    /// Tests of all kinds.
+    /// The number of tests of all kinds.
     #[must_use]
     pub fn tests(&self) -> u64 {
         self.volumes + self.leaves + self.near
@@ -116,7 +106,7 @@ impl Counts {
 }
 
 impl TestPrices {
-    /// What tests cost, in ns.
+    /// The price of these tests in ns.
     #[must_use]
     #[inline]
     pub fn of(&self, counts: &Counts) -> f64 {
@@ -125,7 +115,7 @@ impl TestPrices {
         pairs.map(|(price, count)| price * count).sum()
     }
 
-    /// So many times as much.
+    /// The prices on a machine that is slower by this factor.
     #[must_use]
     pub fn times(self, factor: f64) -> Self {
         Self {
@@ -136,7 +126,8 @@ impl TestPrices {
         }
     }
 
-    /// The prices that explain the measured times (ns) of tasks best; second, the share of the sum of times that they are off by.
+    /// Finds the prices that explain the measured times (ns) of tasks best. The second result is
+    /// the part of all time by which single tasks differ from their prices.
     #[must_use]
     pub fn fit(tasks: &[(Counts, f64)]) -> (Self, f64) {
         let found = non_negative(
@@ -154,7 +145,7 @@ impl TestPrices {
         let total: f64 = tasks.iter().map(|(_, time)| time).sum();
         let explained: f64 = tasks.iter().map(|(counts, _)| prices.of(counts)).sum();
         if explained > 0.0 {
-            // All of the time is accounted for, whatever the single tasks say.
+            // The sum of all times is kept, however much single tasks differ.
             let scale = total / explained;
             for price in [
                 &mut prices.volumes,
@@ -177,11 +168,13 @@ impl TestPrices {
     }
 }
 
-/// Least squares in four unknowns that are not negative, by coordinate descent on the normal equations.
+/// Solves a least-squares problem in four unknowns that are not negative, by coordinate descent on
+/// the normal equations.
 fn non_negative(rows: impl Iterator<Item = ([f64; 4], f64)>) -> [f64; 4] {
     let (mut a, mut b) = ([[0.0; 4]; 4], [0.0; 4]);
     for (row, value) in rows {
-        // A task's time is uncertain by about a share of it: large ones must not be all that counts.
+        // The time of a task is uncertain by about a fraction of it, and large tasks shall not
+        // dominate.
         let weight = 1.0 / (value + 1e3);
         for i in 0..4 {
             b[i] += weight * row[i] * value;
@@ -203,7 +196,7 @@ fn non_negative(rows: impl Iterator<Item = ([f64; 4], f64)>) -> [f64; 4] {
 }
 
 impl Prices {
-    /// On a machine that computes so many times slower.
+    /// The prices on a machine that computes slower by this factor.
     #[must_use]
     pub fn slower(mut self, times: f64) -> Self {
         for price in self.all_mut() {
@@ -212,8 +205,9 @@ impl Prices {
         self
     }
 
-    /// All of them.
-    pub(crate) fn all(mut self) -> Vec<f64> {
+    /// All prices, in ns.
+    #[must_use]
+    pub fn all(mut self) -> Vec<f64> {
         self.all_mut().map(|price| *price).to_vec()
     }
 
@@ -230,7 +224,7 @@ impl Prices {
             node,
             touched,
             gradient,
-            firmness,
+            separation,
             contact,
             forecast,
             shift,
@@ -260,7 +254,7 @@ impl Prices {
             node,
             touched,
             gradient,
-            firmness,
+            separation,
             contact,
             forecast,
             shift,
@@ -274,10 +268,10 @@ impl Prices {
         ]
     }
 
-    /// Taking in so many contacts beside others that are in order, in ns.
+    /// The price in ns of putting contacts in order beside `others` that are in order already.
     #[must_use]
     pub fn taking_in(&self, contacts: usize, others: usize) -> f64 {
-        /// What merging takes of what sorting does.
+        /// The price of merging a contact, as a fraction of the price of sorting it.
         const MERGED: f64 = 0.2;
         let (contacts, others) = (contacts as f64, others as f64);
         if contacts > 0.0 && others > 0.0 {
@@ -287,7 +281,7 @@ impl Prices {
         }
     }
 
-    /// The median of several, price by price: what a machine costs that was disturbed now and then.
+    /// The median of several, price by price: a machine without its occasional disturbances.
     #[must_use]
     pub fn median(all: &[Self]) -> Self {
         let of = |price: fn(&Self) -> f64| {
@@ -320,7 +314,7 @@ impl Prices {
             node: of(|p| p.node),
             touched: of(|p| p.touched),
             gradient: of(|p| p.gradient),
-            firmness: of(|p| p.firmness),
+            separation: of(|p| p.separation),
             contact: of(|p| p.contact),
             forecast: of(|p| p.forecast),
             shift: of(|p| p.shift),
@@ -335,15 +329,16 @@ impl Prices {
     }
 }
 
-/// Whether so many contacts are worth taking in beside others that are in order, while more may come: that goes through all.
+/// Whether this many contacts are worth putting in order beside others that are, while more may
+/// come: merging goes through all of them.
 #[must_use]
 pub fn worth_taking_in(contacts: usize, others: usize) -> bool {
     contacts > 0 && contacts.saturating_mul(4) >= others
 }
 
-/// A price times a number, as whole ns.
+/// A price times an amount, in whole ns.
 #[must_use]
-pub fn ns(price: f64, count: f64) -> u64 {
+pub(crate) fn ns(price: f64, count: f64) -> u64 {
     (price * count).round().max(0.0) as u64
 }
 
@@ -396,7 +391,7 @@ mod tests {
             node: 1.0,
             touched: 1.0,
             gradient: 1.0,
-            firmness: 1.0,
+            separation: 1.0,
             contact: 1.0,
             forecast: 1.0,
             shift: 1.0,
@@ -408,7 +403,7 @@ mod tests {
             respond: 1.0,
             share: 1.0,
         };
-        // As text, so that no price can be forgotten.
+        // The comparison is made of texts, so that no price can be forgotten.
         let ones = serde_json::to_string(&all).unwrap();
         let fives = serde_json::to_string(&all.slower(5.0)).unwrap();
         assert_eq!(ones.replace("1.0", "5.0"), fives);
@@ -421,7 +416,7 @@ mod tests {
             leaves,
             ..Counts::default()
         };
-        // More leaves, less time: no price explains that.
+        // More leaves take less time here, which no price explains.
         let tasks = [(counts(100, 0), 1000.0), (counts(100, 50), 500.0)];
         let (found, _) = TestPrices::fit(&tasks);
         assert!(found.leaf >= 0.0 && found.volumes >= 0.0);

@@ -1,0 +1,230 @@
+//! Rules of the house: comments that people can read, and crates that do not know each other.
+//!
+//! [`READABLE`] only grows. A file that is on the list keeps the rules for comments from then on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files and folders whose comments keep the rules.
+const READABLE: [&str; 13] = [
+    "balance/src",
+    "src/disjoint_sets.rs",
+    "src/run/profile.rs",
+    "src/run/recording.rs",
+    "src/step/balancer.rs",
+    "src/step/detect.rs",
+    "src/step/geometry.rs",
+    "src/step/probe.rs",
+    "study/src/layout.rs",
+    "study/src/policy_specification.rs",
+    "study/src/record/mod.rs",
+    "study/src/warm_up.rs",
+    "tests/command/house.rs",
+];
+
+/// The most columns of a line with a comment.
+const COLUMNS: usize = 100;
+
+/// Words with which no doc comment begins: what follows them says of what, but not what the thing
+/// is.
+const RIDDLES: [&str; 9] = [
+    "All that ",
+    "Of ",
+    "So many ",
+    "That of ",
+    "The same",
+    "Those ",
+    "What is ",
+    "Who ",
+    "Whoever ",
+];
+
+/// The crates of this workspace that each of them may depend on.
+const MAY_USE: [(&str, &[&str]); 5] = [
+    ("runtime", &[]),
+    ("partition", &[]),
+    ("balance", &["weft-partition", "weft-runtime"]),
+    ("study", &["weft-balance", "weft-partition", "weft-runtime"]),
+    ("report", &["weft-runtime"]),
+];
+
+/// Modules of the simulator that never name the crate of studies.
+const WITHOUT_STUDIES: [&str; 4] = ["src/collide", "src/physics", "src/solve", "src/step"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The Rust files in a folder, or the file itself.
+fn rust_files(path: &Path) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir() || path.extension().is_some_and(|ending| ending == "rs"))
+        .flat_map(|path| rust_files(&path))
+        .collect();
+    files.sort();
+    files
+}
+
+/// The text of a line's comment and whether it is a doc comment, if the line is one.
+fn comment(line: &str) -> Option<(&str, bool)> {
+    let line = line.trim_start();
+    let doc = line
+        .strip_prefix("///")
+        .or_else(|| line.strip_prefix("//!"));
+    match doc {
+        Some(text) => Some((text.trim(), true)),
+        None => line.strip_prefix("//").map(|text| (text.trim(), false)),
+    }
+}
+
+/// Finds faults in the comments of a file, and describes each in a sentence.
+fn faults(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut paragraph: Option<(usize, String)> = None;
+    let mut in_block = false;
+    let mut check = |paragraph: Option<(usize, String)>| {
+        let Some((line, text)) = paragraph else {
+            return;
+        };
+        if let Some(words) = RIDDLES.iter().find(|words| text.starts_with(*words)) {
+            faults.push(format!(
+                "{line}: a doc comment begins with `{}`: {text}",
+                words.trim()
+            ));
+        }
+        let begins = text.starts_with(|c: char| c.is_uppercase() || "`[".contains(c));
+        if !begins || !text.ends_with(['.', ':']) {
+            faults.push(format!(
+                "{line}: the first lines of a doc comment are no sentence: {text}"
+            ));
+        }
+    };
+    let mut wide = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let found = comment(line);
+        if found.is_some() && line.chars().count() > COLUMNS {
+            wide.push(format!("{number}: a comment wider than {COLUMNS} columns"));
+        }
+        match found {
+            Some((text, true)) if !in_block => {
+                in_block = true;
+                paragraph = Some((number, text.to_owned()));
+            }
+            Some(("", true)) | None | Some((_, false)) => {
+                check(paragraph.take());
+                in_block = matches!(found, Some((_, true)));
+            }
+            Some((text, true)) => {
+                if let Some((_, all)) = &mut paragraph {
+                    *all = format!("{all} {text}");
+                }
+            }
+        }
+    }
+    check(paragraph);
+    faults.extend(wide);
+    faults
+}
+
+#[test]
+fn comments_of_files_on_the_list_are_sentences() {
+    let files = READABLE
+        .iter()
+        .flat_map(|path| rust_files(&root().join(path)));
+    let mut all = Vec::new();
+    for file in files {
+        let name = file.strip_prefix(root()).unwrap().display();
+        let text = fs::read_to_string(&file).unwrap();
+        all.extend(
+            faults(&text)
+                .into_iter()
+                .map(|fault| format!("{name}:{fault}")),
+        );
+    }
+    assert!(all.is_empty(), "\n{}", all.join("\n"));
+}
+
+#[test]
+fn riddles_and_wide_lines_are_found() {
+    let good = "//! A file.\n//!\n//! of anything\n\n/// The sum of\n/// two numbers.\n///\n/// # Errors\nfn f() {}\n";
+    assert_eq!(faults(good), [""; 0]);
+    for (bad, line) in [
+        ("/// Of two numbers the sum.\nfn f() {}", 1),
+        ("fn f() {}\n/// The same backwards.\nfn g() {}", 2),
+        ("/// Whoever has it.\nfn f() {}", 1),
+        ("/// the sum.\nfn f() {}", 1),
+        ("/// The sum\n/// of two\nfn f() {}", 1),
+        ("/// The sum", 1),
+    ] {
+        let found = faults(bad);
+        assert!(!found.is_empty(), "{bad}");
+        assert!(
+            found
+                .iter()
+                .all(|fault| fault.starts_with(&format!("{line}:"))),
+            "{found:?}"
+        );
+    }
+    let wide = format!("let a = 1;\n// {}\n", "wide ".repeat(20));
+    assert_eq!(faults(&wide).len(), 1);
+}
+
+#[test]
+fn crates_depend_on_each_other_in_one_direction() {
+    let ours = |name: &str| name.starts_with("weft");
+    for (folder, allowed) in MAY_USE {
+        let path = root().join(folder).join("Cargo.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        let manifest: toml::Table = text.parse().unwrap();
+        for table in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(table) = manifest.get(table) else {
+                continue;
+            };
+            let names = table.as_table().unwrap().keys();
+            for name in names.filter(|name| ours(name)) {
+                assert!(
+                    allowed.contains(&name.as_str()),
+                    "{folder} depends on {name}"
+                );
+            }
+        }
+        // The names of all of them, as code has them.
+        let others = ["mpi", "partition", "balance", "study", "report", "runtime"]
+            .map(|name| format!("weft_{name}"));
+        let others = others.into_iter().chain(["weftwork".to_owned()]);
+        let own = format!("weft_{folder}");
+        let forbidden: Vec<String> = others
+            .filter(|name| *name != own && !allowed.contains(&name.replace('_', "-").as_str()))
+            .collect();
+        named_nowhere(&root().join(folder).join("src"), &forbidden);
+    }
+}
+
+#[test]
+fn a_time_step_knows_nothing_of_studies() {
+    for folder in WITHOUT_STUDIES {
+        named_nowhere(&root().join(folder), &["weft_study".to_owned()]);
+    }
+}
+
+/// Checks that no file in a folder has any of these names in its code.
+fn named_nowhere(folder: &Path, names: &[String]) {
+    for file in rust_files(folder) {
+        let text = fs::read_to_string(&file).unwrap();
+        for line in text.lines().filter(|line| comment(line).is_none()) {
+            // What stands between quotation marks is no code.
+            let code = line.split('"').step_by(2);
+            let words =
+                code.flat_map(|code| code.split(|c: char| !c.is_alphanumeric() && c != '_'));
+            for word in words {
+                let path = || file.display();
+                assert!(!names.iter().any(|name| name == word), "{}: {line}", path());
+            }
+        }
+    }
+}
