@@ -847,3 +847,24 @@ fn a_hostile_record_reaches_neither_shell_nor_terminal() {
         "{again:?}"
     );
 }
+
+/// The highest number that a worker can have is one that a damaged trace may well name.
+#[test]
+fn the_last_worker_is_one_like_others() {
+    let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
+    let begin = What::TaskBegin {
+        worker: u16::MAX,
+        kind: 0,
+        depth: 0,
+        of: [0, 0],
+    };
+    for timeline in &mut timelines {
+        span(timeline, COLLIDE, 0, 500, 0);
+        span(timeline, STEP, 0, 1000, 1);
+        let events = [(0, What::ScopeBegin), (1, begin), (500, What::ScopeEnd)];
+        scope(timeline, 1, &events);
+    }
+    let (run, digest) = digest(&timelines);
+    assert_eq!(digest.traced.as_ref().unwrap().steps, (1, 1));
+    Report::new(vec![run]).write_page(&mut Vec::new()).unwrap();
+}
