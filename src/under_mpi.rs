@@ -4,7 +4,6 @@
 //! it was the same, before the first step. Rank 0 writes and speaks.
 
 use std::env;
-use std::io::{self, Write as _};
 use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
