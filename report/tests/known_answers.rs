@@ -868,3 +868,25 @@ fn the_last_worker_is_one_like_others() {
     assert_eq!(digest.traced.as_ref().unwrap().steps, (1, 1));
     Report::new(vec![run]).write_page(&mut Vec::new()).unwrap();
 }
+
+/// Counts of a damaged record are added up without an overflow.
+#[test]
+fn counts_beyond_all_numbers_are_the_largest() {
+    let (mut run, _) = digest(&two_ranks());
+    run.timelines.clear();
+    for rank in &mut run.record.ranks {
+        (rank.tests, rank.tasks_in, rank.refused) = (u64::MAX, u64::MAX, u64::MAX);
+        rank.bytes = u64::MAX;
+    }
+    let balance = run.record.balance.as_mut().unwrap();
+    (balance.steal_requests, balance.steals) = (u64::MAX, u64::MAX);
+    for row in &mut run.history {
+        (row.step, row.tests, row.steals) = (u32::MAX, u64::MAX, u64::MAX);
+    }
+    let shown = "18,446,744,073,709,551,615";
+    assert!(Report::new(vec![run.clone()]).text().contains(shown));
+    run.record.balance = None;
+    run.record.ranks.clear();
+    assert_eq!(Digest::of(&run).counts.tests, u64::MAX);
+    Report::new(vec![run]).write_page(&mut Vec::new()).unwrap();
+}
