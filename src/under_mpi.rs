@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -162,8 +161,7 @@ fn of_start(error: StartError, launcher: Option<&Launcher>) -> Failure {
         return Failure { code, message };
     }
     if speaks {
-        // There is nobody else to tell.
-        drop(writeln!(io::stderr(), "error: {message}"));
+        tell("error: ", &message);
     }
     Failure::said(code)
 }
@@ -171,8 +169,7 @@ fn of_start(error: StartError, launcher: Option<&Launcher>) -> Failure {
 /// Says what all ranks have found alike, on the first of them.
 fn said_by_first(mpi: &Mpi, error: &RunError) -> Failure {
     if mpi.rank() == Rank(0) {
-        // There is nobody else to tell.
-        drop(writeln!(io::stderr(), "error: {error}"));
+        tell("error: ", error);
     }
     Failure::said(error.exit_code())
 }

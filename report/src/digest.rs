@@ -7,6 +7,7 @@ use weft_runtime::POLICIES;
 use weft_runtime::trace::{Analysis, Sharing, Timeline, Trace};
 
 use crate::division::{Division, Use};
+use crate::format::total;
 use crate::record::{Efficiency, Phase};
 use crate::run::Run;
 use crate::table::left;
@@ -181,7 +182,7 @@ fn name(run: &Run) -> String {
 fn counts(run: &Run) -> Counts {
     let balance = run.record.balance.clone().unwrap_or_default();
     let ranks = &run.record.ranks;
-    let sum = |f: fn(&crate::record::Rank) -> u64| ranks.iter().map(f).sum::<u64>();
+    let sum = |f: fn(&crate::record::Rank) -> u64| total(ranks.iter().map(f));
     let refused = match ranks.is_empty() {
         true => balance.steal_requests.saturating_sub(balance.steals),
         false => sum(|rank| rank.refused),
@@ -192,14 +193,14 @@ fn counts(run: &Run) -> Counts {
         // A run that was killed has its history.
         tests: match &run.record.balance {
             Some(balance) => balance.tests,
-            None => run.history.iter().map(|row| row.tests).sum(),
+            None => total(run.history.iter().map(|row| row.tests)),
         },
         splits: balance.splits,
         requests: balance.steal_requests,
         served: balance.steals,
         refused,
         moved: match ranks.is_empty() {
-            true => run.history.iter().map(|row| row.steals).sum(),
+            true => total(run.history.iter().map(|row| row.steals)),
             false => sum(|rank| rank.tasks_in),
         },
         bytes: (!ranks.is_empty() && balance.tasks > 0).then(|| sum(|rank| rank.bytes)),

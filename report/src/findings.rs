@@ -12,7 +12,7 @@ use weft_io::{shell_path, shell_word};
 use crate::advice::advice;
 use crate::digest::{Digest, IN_TASKS, SHARED, Traced};
 use crate::division::{Parts, Use};
-use crate::format::{count, list, many, percent, seconds};
+use crate::format::{count, list, many, percent, seconds, total};
 use crate::record::Row;
 use crate::run::Run;
 use crate::suggestion::{Ranks, Suggestion, is_whole, scene, window};
@@ -584,7 +584,7 @@ fn patch_of_record(run: &Run) -> Finding {
         (run.record.ranks.iter().enumerate()).max_by_key(|(rank, r)| (r.tests, usize::MAX - rank));
     let why = match most {
         Some((rank, most)) if most.tests > 0 => {
-            let all: u64 = run.record.ranks.iter().map(|r| r.tests).sum();
+            let all = total(run.record.ranks.iter().map(|r| r.tests));
             format!(
                 "Only a trace knows whose patches the tests are of. Rank {rank}, owner of patches {} to {}, made the \
                  most of them, {}.",

@@ -41,6 +41,11 @@ pub(crate) fn seconds(s: f64) -> String {
     format!("{number:.digits$} {unit}")
 }
 
+/// The sum of counts of a file, which may be any numbers: one beyond all numbers is the largest.
+pub(crate) fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
 /// Bytes in a unit that fits.
 pub(crate) fn bytes(number: u64) -> String {
     let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use weft_io::{Show as _, read_regular, read_text};
 use weft_runtime::trace::{Span, Timeline};
 
+use crate::format::total;
 use crate::record::{self, Record, Row};
 use crate::trace_file::read_trace_file;
 use crate::{Cloth, ReportError};
@@ -249,7 +250,7 @@ impl Run {
     /// Keeps of a trace that ran out of room what all ranks have whole, so that nothing is counted that only some of them tell.
     fn leave_out_gaps(&mut self) {
         let dropped = self.timelines.iter().map(Timeline::dropped_in_all);
-        let dropped = dropped.fold(0, u64::saturating_add);
+        let dropped = total(dropped);
         if dropped == 0 {
             return;
         }

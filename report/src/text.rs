@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::digest::{Digest, Traced};
 use crate::division::Use;
 use crate::findings::Findings;
-use crate::format::{bytes, count, many, percent, seconds};
+use crate::format::{bytes, count, many, percent, seconds, total};
 use crate::record::{EFFICIENCY_OF, Efficiency};
 use crate::run::Run;
 use crate::table::{OTHER, phase_table};
@@ -151,7 +151,10 @@ pub(crate) fn balance(digest: &Digest) -> String {
             count(c.served),
             count(c.refused),
             percent(c.refused as f64 / c.requests as f64),
-            match c.requests.saturating_sub(c.served + c.refused) {
+            match c
+                .requests
+                .saturating_sub(total([c.served, c.refused].into_iter()))
+            {
                 0 => String::new(),
                 rest => format!(", {} had no answer yet when a phase ended", count(rest)),
             },

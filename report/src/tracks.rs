@@ -332,7 +332,7 @@ impl RankTracks {
                 _ => {}
             }
         }
-        for (worker, stack) in (0..).zip(&mut open) {
+        for (worker, stack) in (0..=u16::MAX).zip(&mut open) {
             while !stack.is_empty() {
                 self.end_task(worker, stack, span.end, 0);
             }

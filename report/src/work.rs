@@ -219,7 +219,7 @@ impl Histogram {
             self.sums.resize(bin + 1, 0);
         }
         self.counts[bin] += 1;
-        self.sums[bin] += size;
+        self.sums[bin] = self.sums[bin].saturating_add(size);
     }
 
     /// How many were counted.

@@ -847,3 +847,46 @@ fn a_hostile_record_reaches_neither_shell_nor_terminal() {
         "{again:?}"
     );
 }
+
+/// The highest number that a worker can have is one that a damaged trace may well name.
+#[test]
+fn the_last_worker_is_one_like_others() {
+    let mut timelines: Vec<Timeline> = (0..2).map(empty).collect();
+    let begin = What::TaskBegin {
+        worker: u16::MAX,
+        kind: 0,
+        depth: 0,
+        of: [0, 0],
+    };
+    for timeline in &mut timelines {
+        span(timeline, COLLIDE, 0, 500, 0);
+        span(timeline, STEP, 0, 1000, 1);
+        let events = [(0, What::ScopeBegin), (1, begin), (500, What::ScopeEnd)];
+        scope(timeline, 1, &events);
+    }
+    let (run, digest) = digest(&timelines);
+    assert_eq!(digest.traced.as_ref().unwrap().steps, (1, 1));
+    Report::new(vec![run]).write_page(&mut Vec::new()).unwrap();
+}
+
+/// Counts of a damaged record are added up without an overflow.
+#[test]
+fn counts_beyond_all_numbers_are_the_largest() {
+    let (mut run, _) = digest(&two_ranks());
+    run.timelines.clear();
+    for rank in &mut run.record.ranks {
+        (rank.tests, rank.tasks_in, rank.refused) = (u64::MAX, u64::MAX, u64::MAX);
+        rank.bytes = u64::MAX;
+    }
+    let balance = run.record.balance.as_mut().unwrap();
+    (balance.steal_requests, balance.steals) = (u64::MAX, u64::MAX);
+    for row in &mut run.history {
+        (row.step, row.tests, row.steals) = (u32::MAX, u64::MAX, u64::MAX);
+    }
+    let shown = "18,446,744,073,709,551,615";
+    assert!(Report::new(vec![run.clone()]).text().contains(shown));
+    run.record.balance = None;
+    run.record.ranks.clear();
+    assert_eq!(Digest::of(&run).counts.tests, u64::MAX);
+    Report::new(vec![run]).write_page(&mut Vec::new()).unwrap();
+}

@@ -128,7 +128,8 @@ fn measured(record: &RunRecord) -> Option<Measured> {
     let taken = last.saturating_sub(record.resumed_from.unwrap_or(0));
     all.steps = u32::try_from(taken).ok()?;
     if let Some(of) = &record.balance {
-        let moved = record.ranks.iter().map(|rank| rank.tasks_in).sum();
+        let moved = record.ranks.iter().map(|rank| rank.tasks_in);
+        let moved = moved.fold(0, u64::saturating_add);
         all.tests = Some(of.tests);
         all.balance = [of.tasks, of.splits, of.steal_requests, of.steals, moved].map(Some);
     }

@@ -6,7 +6,7 @@ use super::{Escaped, prose};
 use crate::digest::{Digest, Traced};
 use crate::division::{Parts, Use};
 use crate::findings::{Finding, Findings};
-use crate::format::{count, percent, seconds};
+use crate::format::{count, percent, seconds, total};
 use crate::record::{EFFICIENCY_OF, Efficiency, Phase};
 use crate::table::{OTHER, left};
 use crate::text::{efficiency, efficiency_of_traced};
@@ -307,7 +307,7 @@ fn histogram(
         .ceil()
         .max(1.0) as usize;
     let most = histogram.counts.iter().copied().max().unwrap_or(0).max(1) as f64;
-    let all = histogram.sums.iter().sum::<u64>().max(1) as f64;
+    let all = total(histogram.sums.iter().copied()).max(1) as f64;
     writeln!(
         out,
         "<figure><svg viewBox=\"-4 -14 {} {}\" role=\"img\" aria-label=\"Histogram: {what}\">",
