@@ -255,8 +255,9 @@ impl<E: ?Sized, O: Send + 'static> Context<'_, E, O> {
         bytes.clone()
     }
 
-    /// Units of work after which to return [`Step::More`]: what is [charged](Self::charge) counts,
-    /// so a loop whose turns charge several units each is to take as many fewer turns.
+    /// Units of work after which to return [`Step::More`](crate::Step::More): what is
+    /// [charged](Self::charge) counts, so a loop whose turns charge several units each is to take
+    /// as many fewer turns.
     #[must_use]
     pub fn budget(&self) -> u32 {
         self.worker.budget

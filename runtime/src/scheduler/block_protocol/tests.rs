@@ -304,12 +304,12 @@ proptest! {
             net.step(&mut holds);
         }
         net.settle();
-        for rank in 0..ranks as usize {
+        for (rank, held) in holds.iter().enumerate() {
             prop_assert!(net.waiting[rank].is_empty(), "{:?}", net.waiting[rank]);
             let machine = &mut net.ranks[rank];
             prop_assert!(machine.is_quiet());
             prop_assert!(machine.superseded.is_empty());
-            machine.release(&holds[rank]);
+            machine.release(held);
             machine.trim();
             prop_assert!(machine.copied <= BOUND && machine.holds.is_empty());
         }
