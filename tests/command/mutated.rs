@@ -15,9 +15,9 @@ use weft_report::{Report, Run};
 use weft_study::plan::Plan;
 use weft_study::record::Record;
 use weft_study::sweep::{Replayed, Source as _};
+use weftwork::diagnostics::{compare, last_frame};
 use weftwork::mesh::{check_body, check_cloth, read_mesh};
 use weftwork::output::{Checkpoint, RunRecord, read_integers, read_points, read_triangles};
-use weftwork::report::{compare, last_frame};
 use weftwork::scene::Scene;
 
 use super::inputs::acts_on_nothing;
@@ -369,8 +369,8 @@ fn record(path: &Path) {
     let Ok(mut record) = Record::open(path) else {
         return;
     };
-    for index in 0..record.lead() {
-        drop(record.lead_step(index));
+    for index in 0..record.warm_up_steps() {
+        drop(record.warm_up_step(index));
     }
     for index in 0..record.steps() {
         drop(record.step(index));
