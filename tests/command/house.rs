@@ -5,6 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weft_io::Show as _;
+
 /// Files and folders whose comments keep the rules.
 const READABLE: [&str; 13] = [
     "balance/src",
@@ -60,7 +62,7 @@ fn rust_files(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.to_owned()];
     }
-    let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let entries = fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.shown()));
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.is_dir() || path.extension().is_some_and(|ending| ending == "rs"))
@@ -138,7 +140,7 @@ fn comments_of_files_on_the_list_are_sentences() {
         .flat_map(|path| rust_files(&root().join(path)));
     let mut all = Vec::new();
     for file in files {
-        let name = file.strip_prefix(root()).unwrap().display();
+        let name = file.strip_prefix(root()).unwrap().shown();
         let text = fs::read_to_string(&file).unwrap();
         all.extend(
             faults(&text)
@@ -222,7 +224,7 @@ fn named_nowhere(folder: &Path, names: &[String]) {
             let words =
                 code.flat_map(|code| code.split(|c: char| !c.is_alphanumeric() && c != '_'));
             for word in words {
-                let path = || file.display();
+                let path = || file.shown();
                 assert!(!names.iter().any(|name| name == word), "{}: {line}", path());
             }
         }
