@@ -32,7 +32,7 @@ fn sizes_are_told_in_a_line_for_each_cloth_and_body() {
             "{line}: {told}"
         );
     }
-    let quiet = place.weft("run small.toml --ranks 2 --steps 1 --out out --quiet");
+    let quiet = place.weft("run small.toml --ranks 2 --steps 1 --out out --overwrite --quiet");
     assert_eq!(text(quiet.stderr), "");
 }
 
