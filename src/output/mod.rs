@@ -15,7 +15,7 @@
 //! a temporary name and renamed into place, so that a reader sees it complete or not at all; the
 //! streamed file consists of complete lines.
 //!
-//! Not here: traces, and what is printed at the end ([`crate::report`]).
+//! Not here: traces, and what is printed at the end ([`crate::diagnostics`]).
 
 pub mod checkpoint;
 mod directory;
