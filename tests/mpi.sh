@@ -350,7 +350,7 @@ fails 3 ".*rank 1 has meshes with the digest [0-9a-f]* where rank 0 has meshes w
 # Another build: a byte more at the end of the file, which the system does not look at.
 cp "$weft" "$out/other-weft"
 printf 'x' >>"$out/other-weft"
-other='weft [0-9.]*, (commit [0-9a-f]*, )?binary [0-9a-f]{16}'
+other='weft [0-9.]*, (commit [0-9a-f]*, )?executable [0-9a-f]{16}'
 fails 3 "ranks do not run the same build: ranks 1 and 2 run $other where rank 0 runs $other; start the same file" \
     1 "$weft" "${quick[@]}" --out "$out/d" : -n 2 "$out/other-weft" "${quick[@]}" --out "$out/d"
 [ ! -e "$out/d" ] || fail "ranks of other builds left files"
