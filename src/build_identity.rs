@@ -19,7 +19,7 @@ use weft_io::Show as _;
 const RUNNING: &str = "/proc/self/exe";
 /// The file is read in pieces of so many bytes.
 const PIECE: usize = 1 << 16;
-/// So many digits of a digest or a commit are shown.
+/// The number of digits of a digest or a commit that are shown.
 const SHOWN: usize = 16;
 
 /// A build of the program, as it says of itself or as a file that it wrote says of it.

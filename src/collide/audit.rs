@@ -147,7 +147,7 @@ impl<'a> Skin<'a> {
         Self::with(Cow::Borrowed(&body.surface), Cow::Borrowed(&body.tree), x)
     }
 
-    /// The same with its vertices at `x` (m).
+    /// A copy of it with its vertices at `x` (m).
     #[must_use]
     pub fn of_body_at(body: &'a BodySurface, x: &'a [DVec3]) -> Self {
         let (surface, tree) = (Cow::Borrowed(&body.surface), Cow::Borrowed(&body.tree));

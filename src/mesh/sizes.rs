@@ -10,7 +10,7 @@ use crate::disjoint_sets::DisjointSets;
 /// The sizes of a mesh.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sizes {
-    /// Of the box around its triangles along the axes, in m.
+    /// The sides of the box around its triangles along the axes, in m.
     pub extent: DVec3,
     /// Vertices, with those in no triangle.
     pub vertices: usize,
@@ -104,7 +104,7 @@ impl fmt::Display for Sizes {
     }
 }
 
-/// So many things, in words.
+/// A count with its noun, in words.
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -8,7 +8,7 @@
 //! | the run of a program that kept no list of its files | refused | refused | kept |
 //! | another non-empty directory, or a file | refused | refused | refused |
 //!
-//! Whoever writes there holds the lock ([`Lock`]). Which files are a run's own is listed
+//! A process that writes there holds the lock ([`Lock`]). Which files are a run's own is listed
 //! ([`Manifest`]): no other is ever replaced or removed, nothing is removed recursively, and no
 //! link is followed below the directory.
 

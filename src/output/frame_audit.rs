@@ -71,7 +71,7 @@ pub struct AuditedFrame<'a> {
 #[derive(Debug)]
 struct Found {
     own: Vec<Crossing>,
-    /// Of each body.
+    /// The findings of each body.
     bodies: Vec<Met>,
 }
 

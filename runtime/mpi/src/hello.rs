@@ -19,7 +19,7 @@ const LENGTH: usize = 256;
 const MAGIC: [u8; 8] = *b"weft-mpi";
 /// Exit code where ranks run other programs.
 const OTHER_PROGRAM: u8 = 3;
-/// So many other programs are named.
+/// The most other programs that are named.
 const MOST_NAMED: usize = 3;
 
 /// What a rank says first.

@@ -2,7 +2,7 @@
 
 use super::Rank;
 
-/// So many runs of ranks are named.
+/// The most runs of ranks that are named.
 const MOST_RUNS: usize = 4;
 
 /// Names ranks in a few words, as in `ranks 0, 2 to 4 and 17 more`; they are given in ascending order.
