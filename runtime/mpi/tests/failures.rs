@@ -112,7 +112,7 @@ fn start_together(own: Result<(&str, Options), Failure>) -> ExitCode {
 /// Launchers end a job as soon as one of its processes has failed: the one that says why comes first.
 #[expect(clippy::disallowed_methods, reason = "the end of a process")]
 fn let_another_speak() {
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    thread::sleep(Duration::from_millis(300));
 }
 
 /// A task that nobody forks.
