@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Passes all tests, after installing what they lack. Needs Rust; as root on Debian it installs a C
-# compiler (METIS is built from source) and an MPI if there is none.
+# compiler (METIS is built from source) and an MPI if there is none. One build serves all of them: with MPI, which
+# ranks of a run must ask for; `cargo test` alone tests the program without.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,8 @@ if ! command -v cc >/dev/null; then
     fi
 fi
 
-# Not the examples: tests/examples.sh builds and runs them.
-cargo test --locked --lib --bins --tests
-cargo test --locked --doc
+source tests/mpi-setup.sh
+# Not the examples: tests/examples.sh builds and runs them. The tests of weft-mpi are programs for mpirun.
+cargo test --locked --workspace --exclude weft-mpi --features weftwork/mpi --lib --bins --tests
+cargo test --locked --workspace --exclude weft-mpi --features weftwork/mpi --doc
 tests/mpi.sh

@@ -7,55 +7,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mpi=${MPI:-openmpi}
+source tests/mpi-setup.sh
 say() { printf -- '-- %s\n' "$*"; }
 fail() { echo "tests/mpi.sh: $*" >&2; exit 1; }
-
-# Debian names each MPI's programs; elsewhere the plain names are taken.
-pick() {
-    if command -v "$1.$mpi" >/dev/null; then
-        echo "$1.$mpi"
-    elif [ "$mpi" = openmpi ] && command -v "$1" >/dev/null; then
-        echo "$1"
-    fi
-}
-
-# What bindgen needs: libclang, and clang's own headers, for Open MPI's mpi.h includes stddef.h.
-has_libclang() {
-    [ -n "${LIBCLANG_PATH:-}" ] && return
-    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null &&
-        compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null && return
-    command -v llvm-config >/dev/null && ls "$(llvm-config --libdir)"/libclang.* >/dev/null 2>&1
-}
-
-install_what_is_missing() {
-    local packages=()
-    if [ -z "$(pick mpicc)" ] || [ -z "$(pick mpirun)" ]; then
-        case $mpi in
-            openmpi) packages+=(libopenmpi-dev openmpi-bin) ;;
-            mpich) packages+=(libmpich-dev mpich) ;;
-            *) fail "MPI=$mpi: wants openmpi or mpich" ;;
-        esac
-    fi
-    local clang=no
-    has_libclang || clang=yes
-    [ ${#packages[@]} = 0 ] && [ $clang = no ] && return
-    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        fail "needs mpicc, mpirun and libclang (Debian: apt-get install libopenmpi-dev openmpi-bin libclang-dev)"
-    fi
-    apt-get update
-    if [ $clang = yes ]; then
-        local version
-        version=$(apt-cache depends libclang-dev | sed -n 's/.*Depends: libclang-\([0-9]*\)-dev.*/\1/p' | head -1)
-        packages+=("libclang1-$version" "libclang-common-$version-dev")
-    fi
-    apt-get install -y --no-install-recommends "${packages[@]}"
-}
-
-install_what_is_missing
-MPICC=$(pick mpicc)
-export MPICC
-launcher=$(pick mpirun)
 
 # As root, more ranks than cores, bound to none; Open MPI 4 and 5 (others do not mind). A host that does not
 # know its own name starts ten seconds late.
@@ -108,9 +62,10 @@ fails() {
 }
 
 say "$("$launcher" --version | head -1): driver and thread groups"
-target=()
-[ "$mpi" = openmpi ] || target=(--target-dir "target/$mpi")
-built=$(cargo test --locked "${target[@]}" -p weft-mpi --no-run --message-format=json-render-diagnostics)
+# With Open MPI the build of tests/all.sh, which has everything.
+what=(--workspace --features weftwork/mpi --lib --bins --tests)
+[ "$mpi" = openmpi ] || what=(--target-dir "target/$mpi" -p weft-mpi)
+built=$(cargo test --locked "${what[@]}" --no-run --message-format=json-render-diagnostics)
 program() { sed -n "s/.*\"executable\":\"\([^\"]*\/$1-[0-9a-f]*\)\".*/\1/p" <<<"$built"; }
 conformance=$(program conformance)
 failures=$(program failures)
@@ -161,7 +116,6 @@ run 20 3 "$failures" left-without-a-word 1
 [ "$mpi" = openmpi ] || exit 0
 
 say "the command on MPI ranks"
-cargo build --locked --features mpi
 mkdir -p target/mpi
 cp target/debug/weft target/mpi/weft
 weft=target/mpi/weft
