@@ -66,7 +66,8 @@ say "$("$launcher" --version | head -1): driver and thread groups"
 what=(--workspace --features weftwork/mpi --lib --bins --tests)
 [ "$mpi" = openmpi ] || what=(--target-dir "target/$mpi" -p weft-mpi)
 built=$(cargo test --locked "${what[@]}" --no-run --message-format=json-render-diagnostics)
-program() { sed -n "s/.*\"executable\":\"\([^\"]*\/$1-[0-9a-f]*\)\".*/\1/p" <<<"$built"; }
+# Crates have tests of one name: those of weft-mpi are meant.
+program() { sed -n "/weft-mpi@/s/.*\"executable\":\"\([^\"]*\/$1-[0-9a-f]*\)\".*/\1/p" <<<"$built"; }
 conformance=$(program conformance)
 failures=$(program failures)
 long=$(program long)
