@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use glam::DVec3;
 use weft_io::Show as _;
-use weftwork::collide::body::BodySurface;
+use weftwork::collide::bodies::BodySurface;
 use weftwork::collide::candidates::{self, Tree};
 use weftwork::collide::contact::PairKind;
 use weftwork::collide::{

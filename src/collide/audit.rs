@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 
 use glam::DVec3;
 
-use super::body::{Analytic, BodySurface};
-use super::body_motion::Pose;
-use super::bvh::{Bvh, Node};
-use super::kdop::Kdop18;
-use super::surface::Surface;
+use crate::collide::bodies::body_motion::Pose;
+use crate::collide::bodies::collider::{Analytic, BodySurface};
+use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::surface::Surface;
 
 /// An edge (its two vertices) and a triangle (its number) that cross.
 pub type Crossing = ([u32; 2], u32);
@@ -287,7 +287,7 @@ fn passes_through([p, q]: [DVec3; 2], [a, b, c]: [DVec3; 3]) -> bool {
 }
 
 /// A number with the sign of the determinant of `b - a`, `c - a` and `d - a`, or its negative for all points alike.
-pub(super) fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
+pub(in crate::collide) fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
     let [a, b, c, d] = [a, b, c, d].map(|DVec3 { x, y, z }| robust::Coord3D { x, y, z });
     robust::orient3d(a, b, c, d)
 }
@@ -296,8 +296,8 @@ pub(super) fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::body_motion::BodyMotion;
     use super::*;
+    use crate::collide::bodies::body_motion::BodyMotion;
     use crate::mesh::{TriMesh, grid, icosphere};
 
     #[test]

@@ -6,10 +6,10 @@
 
 use glam::DVec3;
 
-use super::bvh::{Bvh, Node};
-use super::charts::{Charts, Margin, Places, TileWork};
-use super::near::Near;
-use super::refit::Refit;
+use crate::collide::bvh::refit::Refit;
+use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::cull::charts::{Charts, Margin, Places, TileWork};
+use crate::collide::cull::rest_adjacent::Near;
 use crate::disjoint_sets::DisjointSets;
 
 /// Triangles with their features.
@@ -23,9 +23,9 @@ pub struct Surface {
 
 /// A triangle, and which of its features it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Face {
+pub(in crate::collide) struct Face {
     /// Its vertices.
-    pub(super) corners: [u32; 3],
+    pub(in crate::collide) corners: [u32; 3],
     /// Bits 0 to 2: owns that corner; bits 3 to 5: owns the edge from that corner to the next.
     owned: u32,
 }
@@ -33,26 +33,26 @@ pub(super) struct Face {
 impl Face {
     /// What it owns: bits 0 to 2 for its corners, bits 3 to 5 for the edges from these to the next.
     #[inline(always)]
-    pub(super) fn owned(self) -> u32 {
+    pub(in crate::collide) fn owned(self) -> u32 {
         self.owned
     }
 
     /// The corners it owns.
     #[inline]
-    pub(super) fn owned_corners(self) -> impl Iterator<Item = u32> {
+    pub(in crate::collide) fn owned_corners(self) -> impl Iterator<Item = u32> {
         self.owned_corners_at().map(|(_, vertex)| vertex)
     }
 
     /// The corners it owns, each after its number, 0 to 2.
     #[inline]
-    pub(super) fn owned_corners_at(self) -> impl Iterator<Item = (usize, u32)> {
+    pub(in crate::collide) fn owned_corners_at(self) -> impl Iterator<Item = (usize, u32)> {
         let owned = move |&k: &usize| self.owned & (1 << k) != 0;
         (0..3).filter(owned).map(move |k| (k, self.corners[k]))
     }
 
     /// The edges it owns: the number of the corner where each begins, and its ends.
     #[inline]
-    pub(super) fn owned_edges(self) -> impl Iterator<Item = (usize, [u32; 2])> + Clone {
+    pub(in crate::collide) fn owned_edges(self) -> impl Iterator<Item = (usize, [u32; 2])> + Clone {
         let owned = move |&k: &usize| self.owned & (8 << k) != 0;
         let ends = move |k| (k, [self.corners[k], self.corners[(k + 1) % 3]]);
         (0..3).filter(owned).map(ends)
@@ -80,17 +80,17 @@ pub struct ClothSurface {
 
 /// What leaving out tests needs to know of the rest shape.
 #[derive(Clone, Debug)]
-pub(super) struct Culling {
-    pub(super) charts: Charts,
-    pub(super) near: Near,
+pub(in crate::collide) struct Culling {
+    pub(in crate::collide) charts: Charts,
+    pub(in crate::collide) near: Near,
     /// For each patch, where the nodes of its tree lie.
-    pub(super) places: Vec<Places>,
+    pub(in crate::collide) places: Vec<Places>,
     /// What the firmness of each tile takes, in the order in which ranks share them.
     tiles: Vec<TileWork>,
     /// Pairs that are farther apart at rest are not near, in m.
-    pub(super) distance: f64,
+    pub(in crate::collide) distance: f64,
     /// The same in cells.
-    pub(super) margin: Margin,
+    pub(in crate::collide) margin: Margin,
 }
 
 /// Pairs are near that are closer at rest than this times the reach.
@@ -155,7 +155,7 @@ impl Surface {
 
     /// A triangle with what it owns.
     #[inline]
-    pub(super) fn face(&self, triangle: u32) -> Face {
+    pub(in crate::collide) fn face(&self, triangle: u32) -> Face {
         self.faces[triangle as usize]
     }
 
@@ -267,7 +267,7 @@ impl ClothSurface {
     }
 
     /// What [`Self::with_culling`] found.
-    pub(super) fn culling(&self) -> Option<&Culling> {
+    pub(in crate::collide) fn culling(&self) -> Option<&Culling> {
         self.culling.as_ref()
     }
 
@@ -308,19 +308,19 @@ impl ClothSurface {
 
     /// The places of a triangle's corners among the vertices of its patch.
     #[inline]
-    pub(super) fn places(&self, triangle: u32) -> [u32; 3] {
+    pub(in crate::collide) fn places(&self, triangle: u32) -> [u32; 3] {
         self.places[triangle as usize]
     }
 
     /// What a patch's tree is refitted by, from volumes of the vertices of the patch.
     #[inline]
-    pub(super) fn refit(&self, patch: u32) -> &Refit {
+    pub(in crate::collide) fn refit(&self, patch: u32) -> &Refit {
         &self.refits[patch as usize]
     }
 
     /// A patch that has a triangle at the vertex, and the vertex's place among the vertices there.
     #[inline]
-    pub(super) fn slot(&self, vertex: u32) -> (u32, u32) {
+    pub(in crate::collide) fn slot(&self, vertex: u32) -> (u32, u32) {
         self.slots[vertex as usize]
     }
 }

@@ -3,11 +3,11 @@
 
 use glam::DVec3;
 
-use super::firmness::{self, Ends, Slack};
-use super::packed::{LANES, Lines, Packed, Siblings, Ways, eight, four, seen};
+use crate::collide::bvh::quantised::{LANES, Lines, Packed, Siblings, Ways, eight, four, seen};
+use crate::collide::cull::separation_bound::{self, Ends, Slack};
 
 /// What a traversal does with vectors.
-pub(super) trait Width: Copy {
+pub(in crate::collide) trait Width: Copy {
     /// Which of two siblings meet which of two others, bit 2 i + j for the i-th of the first and the j-th of the second.
     fn meets(self, a: &Siblings, b: &Siblings) -> u32;
 
@@ -27,15 +27,15 @@ pub(super) trait Width: Copy {
     /// The volumes of eight points that go these ways.
     fn volumes(self, lines: &Lines, ways: &Ways) -> [Packed; LANES];
 
-    /// The bounds of a triangle's gradients, see [`firmness::bounds`].
+    /// The bounds of a triangle's gradients, see [`separation_bound::bounds`].
     fn gradients(self, corners: [&Ends; 3], inverse: &[f32; 4], slack: Slack) -> [f32; 16];
 
-    /// The squared firmness that bounds prove, see [`firmness::square_of`].
+    /// The squared firmness that bounds prove, see [`separation_bound::square_of`].
     fn square(self, bounds: &[f32; 16]) -> f32;
 }
 
 /// Work that is compiled for a width. What it calls must be inlined into it, or is compiled for any processor.
-pub(super) trait Work {
+pub(in crate::collide) trait Work {
     /// What comes out.
     type Output;
 
@@ -45,7 +45,7 @@ pub(super) trait Work {
 
 /// Does work with the widest vectors that the processor has.
 #[inline]
-pub(super) fn widest<J: Work>(work: J) -> J::Output {
+pub(in crate::collide) fn widest<J: Work>(work: J) -> J::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = pulp::x86::V3::try_new() {
         return pulp::Simd::vectorize(avx2, wide::With(work, avx2));
@@ -55,7 +55,7 @@ pub(super) fn widest<J: Work>(work: J) -> J::Output {
 
 /// What the compiler makes vectors of, where it sees any.
 #[derive(Clone, Copy)]
-pub(super) struct Plain;
+pub(in crate::collide) struct Plain;
 
 impl Width for Plain {
     #[inline(always)]
@@ -97,12 +97,12 @@ impl Width for Plain {
 
     #[inline(always)]
     fn gradients(self, corners: [&Ends; 3], inverse: &[f32; 4], slack: Slack) -> [f32; 16] {
-        firmness::bounds(corners, inverse, slack)
+        separation_bound::bounds(corners, inverse, slack)
     }
 
     #[inline(always)]
     fn square(self, bounds: &[f32; 16]) -> f32 {
-        firmness::square_of(bounds)
+        separation_bound::square_of(bounds)
     }
 }
 
@@ -114,11 +114,13 @@ mod wide {
     use pulp::x86::V3;
     use pulp::{Simd, WithSimd, cast};
 
-    use super::super::packed::{BORDER, LANES, Lines, PAIRS, Packed, Siblings, WIDE, Ways};
-    use super::{Ends, Slack, Width, Work, firmness};
+    use super::{Ends, Slack, Width, Work, separation_bound};
+    use crate::collide::bvh::quantised::{
+        BORDER, LANES, Lines, PAIRS, Packed, Siblings, WIDE, Ways,
+    };
 
     /// Work, and the proof that the processor has the instructions.
-    pub(super) struct With<J>(pub(super) J, pub(super) V3);
+    pub(in crate::collide) struct With<J>(pub(in crate::collide) J, pub(in crate::collide) V3);
 
     impl<J: Work> WithSimd for With<J> {
         type Output = J::Output;
@@ -318,7 +320,7 @@ mod wide {
             let other = avx._mm256_permute2f128_ps::<0x01>(half, half);
             let squares: [f32; 8] = cast(avx._mm256_dp_ps::<0x7f>(half, half));
             let across: [f32; 8] = cast(avx._mm256_dp_ps::<0x7f>(half, other));
-            firmness::deviating(bounds[3], squares[0], squares[4], across[0])
+            separation_bound::deviating(bounds[3], squares[0], squares[4], across[0])
         }
     }
 
@@ -461,9 +463,9 @@ mod wide {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::packed::PAIRS;
-    use super::super::packed::tests::siblings;
     use super::*;
+    use crate::collide::bvh::quantised::PAIRS;
+    use crate::collide::bvh::quantised::tests::siblings;
 
     struct Both<'a>(&'a Siblings, &'a Siblings);
 

@@ -8,7 +8,7 @@ use weft_runtime::wire::hex;
 
 use super::pins::Pins;
 use crate::collide::audit::{Audited, Met, Skin, crossings};
-use crate::collide::body::{Analytic, BodySurface};
+use crate::collide::bodies::{Analytic, BodySurface};
 use crate::collide::{Body, BodyMotion, ClothSurface, Geometry, Solid};
 use crate::mesh::{MeshError, TriMesh, build_body, build_cloth, warp};
 use crate::physics::{ClothModel, PhysicsError};

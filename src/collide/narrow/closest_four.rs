@@ -1,41 +1,41 @@
 //! Four pairs of segments at once: their closest points, and whether these come within reach.
 //!
-//! The formulas are those of [`super::closest::on_segments`] and of what [`super::narrow`] makes of it, in the same order and with the same
+//! The formulas are those of [`crate::collide::narrow::closest::on_segments`] and of what [`crate::collide::narrow::features`] makes of it, in the same order and with the same
 //! roundings: every lane gets the bits that its pair gets alone. Segments without length are left to these.
 
 use glam::DVec3;
 
-use super::closest::on_segments;
-use super::narrow::comes_within;
+use crate::collide::narrow::closest::on_segments;
+use crate::collide::narrow::features::comes_within;
 use crate::simd::{Lanes, Loop, Numbers, four_at, widest};
 
 /// Four pairs of segments in motion.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pairs<'a> {
+pub(in crate::collide) struct Pairs<'a> {
     /// Positions in m, and velocities in m/s.
-    pub(super) x: &'a [DVec3],
-    pub(super) v: &'a [DVec3],
+    pub(in crate::collide) x: &'a [DVec3],
+    pub(in crate::collide) v: &'a [DVec3],
     /// How long they move, in s.
-    pub(super) dt: f64,
+    pub(in crate::collide) dt: f64,
     /// In m.
-    pub(super) reach: f64,
+    pub(in crate::collide) reach: f64,
     /// The ends of each pair: of the first segment, of the second.
-    pub(super) ends: [[u32; 4]; 4],
+    pub(in crate::collide) ends: [[u32; 4]; 4],
 }
 
 /// What is found of four pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Closest {
+pub(in crate::collide) struct Closest {
     /// Parameters of the closest points on the first segment and on the second.
-    pub(super) s: [f64; 4],
-    pub(super) t: [f64; 4],
+    pub(in crate::collide) s: [f64; 4],
+    pub(in crate::collide) t: [f64; 4],
     /// Whether these come within reach as they move on.
-    pub(super) near: [bool; 4],
+    pub(in crate::collide) near: [bool; 4],
 }
 
 impl Pairs<'_> {
     /// Looks at all four.
-    pub(super) fn closest(self) -> Closest {
+    pub(in crate::collide) fn closest(self) -> Closest {
         let closest = widest(self);
         // Both with length, as nearly all are.
         closest.unwrap_or_else(|| self.one_by_one())

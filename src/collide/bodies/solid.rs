@@ -5,8 +5,8 @@
 
 use glam::DVec3;
 
-use super::body::Analytic;
-use super::enclosed::Enclosed;
+use crate::collide::bodies::collider::Analytic;
+use crate::collide::bodies::enclosed::Enclosed;
 use crate::mesh::TriMesh;
 use crate::scene::{Body, Shape, Surface};
 

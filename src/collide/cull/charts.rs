@@ -6,22 +6,22 @@
 //! those of the level below. Every rectangle is covered by a block that is hardly more than twice as wide.
 //!
 //! A block is *whole* if the chart's triangles fill a convex part of it once: any two points there are joined by a
-//! segment within the chart. That is all that [`super::firmness`] asks of the rest shape.
+//! segment within the chart. That is all that [`crate::collide::cull::separation_bound`] asks of the rest shape.
 
 use glam::{DVec2, DVec3};
 
-use super::bvh::{Bvh, Node};
-use super::surface::Surface;
-use super::width::Width;
+use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::surface::Surface;
+use crate::collide::width::Width;
 
 /// Levels of cells; a block has from 2 to 16 cells along a side.
-pub(super) const LEVELS: u32 = 4;
+pub(in crate::collide) const LEVELS: u32 = 4;
 /// Cells along the side of a tile, the piece of a chart that is computed at once: one cell of the highest level.
-pub(super) const TILE: u32 = 1 << (LEVELS - 1);
+pub(in crate::collide) const TILE: u32 = 1 << (LEVELS - 1);
 /// Blocks whose lowest cell lies in a tile, of all levels.
-pub(super) const BLOCKS: usize = first_of_level(LEVELS);
+pub(in crate::collide) const BLOCKS: usize = first_of_level(LEVELS);
 /// Stands for no chart, block or tile.
-pub(super) const NONE: u32 = u32::MAX;
+pub(in crate::collide) const NONE: u32 = u32::MAX;
 
 /// More cells than this along a side are too many for a chart: with any margin their numbers have 15 bits.
 const MOST_CELLS: f64 = 32_000.0;
@@ -34,7 +34,7 @@ const STEEP: f64 = 0.9;
 const NOTHING: f64 = 1e-9;
 
 /// Where the cells and blocks of a level begin among those of a tile.
-pub(super) const fn first_of_level(level: u32) -> usize {
+pub(in crate::collide) const fn first_of_level(level: u32) -> usize {
     let (mut first, mut k) = (0, 0);
     while k < level {
         first += ((TILE >> k) * (TILE >> k)) as usize;
@@ -68,7 +68,7 @@ const HALF: [u32; 2 * TILE as usize + 1] = {
 
 /// The cells of a chart that the bounding rectangle of something touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(in crate::collide) struct Place {
     chart: u32,
     low: [u16; 2],
     high: [u16; 2],
@@ -76,7 +76,7 @@ pub(super) struct Place {
 
 impl Place {
     /// In no chart.
-    pub(super) const NOWHERE: Self = Self {
+    pub(in crate::collide) const NOWHERE: Self = Self {
         chart: NONE,
         low: [u16::MAX; 2],
         high: [0; 2],
@@ -84,7 +84,7 @@ impl Place {
 
     /// Of both together.
     #[inline(always)]
-    pub(super) fn join(self, other: Self) -> Self {
+    pub(in crate::collide) fn join(self, other: Self) -> Self {
         if self.chart != other.chart {
             return Self::NOWHERE;
         }
@@ -148,7 +148,7 @@ impl Spot {
 
 /// By how many cells things are grown to see whether they touch, in each of four numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Margin(u64);
+pub(in crate::collide) struct Margin(u64);
 
 impl Margin {
     /// The most.
@@ -157,7 +157,7 @@ impl Margin {
 
 /// Where the nodes of a tree lie.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places {
+pub(in crate::collide) struct Places {
     spots: Vec<Spot>,
     charts: Vec<u32>,
     /// The chart of all of them, if there is one.
@@ -166,7 +166,7 @@ pub(super) struct Places {
 
 /// Where nodes of two trees lie together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Together<'a> {
+pub(in crate::collide) struct Together<'a> {
     charts: &'a Charts,
     /// The chart of all nodes, if there is one.
     chart: Option<&'a Chart>,
@@ -177,21 +177,21 @@ pub(super) struct Together<'a> {
 
 /// The block around two nodes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
+pub(in crate::collide) struct Around {
     /// Whether they have a cell in common once one is grown: nothing has if it is nowhere.
-    pub(super) touch: bool,
+    pub(in crate::collide) touch: bool,
     /// Whether no node below them has one with another: of what is nowhere, for it lies in several charts, nothing is known.
-    pub(super) far: bool,
+    pub(in crate::collide) far: bool,
     /// The smallest block that covers both, as its tile and its number there.
-    pub(super) block: (u32, u32),
+    pub(in crate::collide) block: (u32, u32),
     /// Whether there is such a block; another stands for it else.
-    pub(super) covers: bool,
+    pub(in crate::collide) covers: bool,
 }
 
 impl<'a> Together<'a> {
     /// Of two trees; `None` if no node of one touches one of the other, or there is no chart. Of trees over more than one chart nothing is
     /// known.
-    pub(super) fn new(
+    pub(in crate::collide) fn new(
         charts: &'a Charts,
         [one, two]: [&'a Places; 2],
         margin: Margin,
@@ -212,7 +212,7 @@ impl<'a> Together<'a> {
 
     /// Asks for where a node of each lies.
     #[inline(always)]
-    pub(super) fn prefetch(&self, width: impl Width, node: u32, other: u32) {
+    pub(in crate::collide) fn prefetch(&self, width: impl Width, node: u32, other: u32) {
         width.prefetch(&self.one.spots[node as usize]);
         width.prefetch(&self.two.spots[other as usize]);
     }
@@ -222,7 +222,7 @@ impl<'a> Together<'a> {
     /// # Panics
     /// There are not so many nodes.
     #[inline(always)]
-    pub(super) fn around(&self, node: u32, other: u32) -> Around {
+    pub(in crate::collide) fn around(&self, node: u32, other: u32) -> Around {
         let (a, b) = (
             self.one.spots[node as usize],
             self.two.spots[other as usize],
@@ -303,28 +303,28 @@ impl Chart {
 
 /// A square of cells of a chart.
 #[derive(Clone, Debug)]
-pub(super) struct Tile {
+pub(in crate::collide) struct Tile {
     /// Corners of the triangles that touch it.
-    pub(super) vertices: Vec<u32>,
+    pub(in crate::collide) vertices: Vec<u32>,
     /// Triangles that touch it, by their cells.
-    pub(super) triangles: Vec<Piece>,
+    pub(in crate::collide) triangles: Vec<Piece>,
     /// The largest sum of magnitudes in a column of their inverses, in 1/m.
-    pub(super) steepest: f64,
+    pub(in crate::collide) steepest: f64,
     /// For each block, whether it is whole.
-    pub(super) whole: Vec<bool>,
+    pub(in crate::collide) whole: Vec<bool>,
     /// The tiles to the right, above, and right above.
-    pub(super) next: [u32; 3],
+    pub(in crate::collide) next: [u32; 3],
 }
 
 /// A triangle of a tile.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(in crate::collide) struct Piece {
     /// Its corners among the vertices of the tile.
-    pub(super) corners: [u32; 3],
+    pub(in crate::collide) corners: [u32; 3],
     /// Its lowest and its highest cell: x, y, x, y.
-    pub(super) cells: [u8; 4],
+    pub(in crate::collide) cells: [u8; 4],
     /// The inverse of the matrix whose columns are its edges from the first corner, by columns, in 1/m.
-    pub(super) inverse: [f32; 4],
+    pub(in crate::collide) inverse: [f32; 4],
 }
 
 /// What making the firmness of a tile takes.
@@ -339,7 +339,7 @@ pub(crate) struct TileWork {
 
 /// All charts of a surface.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Charts {
+pub(in crate::collide) struct Charts {
     charts: Vec<Chart>,
     tiles: Vec<Tile>,
     /// All tiles, those that lie close together also close in this order.
@@ -353,7 +353,7 @@ pub(super) struct Charts {
 
 impl Charts {
     /// Lays out the triangles of a surface.
-    pub(super) fn new(surface: &Surface, rest: &[DVec3]) -> Self {
+    pub(in crate::collide) fn new(surface: &Surface, rest: &[DVec3]) -> Self {
         let n = surface.triangles().len();
         let mut charts = Self {
             places: vec![Place::NOWHERE; n],
@@ -587,17 +587,17 @@ impl Charts {
     }
 
     /// All tiles.
-    pub(super) fn tiles(&self) -> &[Tile] {
+    pub(in crate::collide) fn tiles(&self) -> &[Tile] {
         &self.tiles
     }
 
     /// Their numbers in the order in which ranks share them: a run of neighbours reads few others.
-    pub(super) fn order(&self) -> &[u32] {
+    pub(in crate::collide) fn order(&self) -> &[u32] {
         &self.order
     }
 
     /// What each takes, in that order.
-    pub(super) fn work(&self) -> Vec<TileWork> {
+    pub(in crate::collide) fn work(&self) -> Vec<TileWork> {
         let mut place = vec![0; self.tiles.len()];
         for (at, &tile) in (0..).zip(&self.order) {
             place[tile as usize] = at;
@@ -617,7 +617,7 @@ impl Charts {
     ///
     /// # Panics
     /// There are not so many beside it.
-    pub(super) fn side(&self, place: usize, which: usize) -> (u32, usize) {
+    pub(in crate::collide) fn side(&self, place: usize, which: usize) -> (u32, usize) {
         let tile = self.order[place];
         let next = self.tiles[tile as usize].next.iter().enumerate();
         let (side, _) = next
@@ -628,24 +628,24 @@ impl Charts {
     }
 
     /// As many cells as a distance (m) is, rounded down.
-    pub(super) fn margin(&self, distance: f64) -> Margin {
+    pub(in crate::collide) fn margin(&self, distance: f64) -> Margin {
         let cells = self.charts.iter().map(|chart| distance / chart.width);
         let cells = cells.fold(0.0, f64::max).min(Margin::MOST) as u64;
         Margin(cells << 32 | cells << 48 | cells | cells << 16)
     }
 
     /// A triangle's corners in its chart, in m.
-    pub(super) fn corners(&self, triangle: u32) -> [DVec2; 3] {
+    pub(in crate::collide) fn corners(&self, triangle: u32) -> [DVec2; 3] {
         self.corners[triangle as usize]
     }
 
     /// Where a triangle lies.
-    pub(super) fn place(&self, triangle: u32) -> Place {
+    pub(in crate::collide) fn place(&self, triangle: u32) -> Place {
         self.places[triangle as usize]
     }
 
     /// Where some points of a triangle's chart lie.
-    pub(super) fn place_of(&self, triangle: u32, points: &[DVec2]) -> Place {
+    pub(in crate::collide) fn place_of(&self, triangle: u32, points: &[DVec2]) -> Place {
         let chart = self.places[triangle as usize].chart;
         self.charts
             .get(chart as usize)
@@ -653,7 +653,7 @@ impl Charts {
     }
 
     /// Where the nodes of a tree lie.
-    pub(super) fn places(&self, tree: &Bvh) -> Places {
+    pub(in crate::collide) fn places(&self, tree: &Bvh) -> Places {
         let mut places = vec![Place::NOWHERE; tree.len()];
         for index in (0..tree.len()).rev() {
             places[index] = match tree.node(index as u32) {
@@ -675,7 +675,7 @@ impl Charts {
 
     /// Adds the triangles of the same chart that may be within `distance` (m) of one, itself included, and perhaps
     /// others; some more than once.
-    pub(super) fn around(&self, triangle: u32, distance: f64, out: &mut Vec<u32>) {
+    pub(in crate::collide) fn around(&self, triangle: u32, distance: f64, out: &mut Vec<u32>) {
         let place = self.place(triangle);
         let Some(chart) = self.charts.get(place.chart as usize) else {
             return;
@@ -688,7 +688,7 @@ impl Charts {
     }
 
     /// Forgets what only finding pairs needs.
-    pub(super) fn without_cells(mut self) -> Self {
+    pub(in crate::collide) fn without_cells(mut self) -> Self {
         self.in_cells = Vec::new();
         self.corners = Vec::new();
         self
@@ -696,7 +696,7 @@ impl Charts {
 
     /// The smallest block that covers a place, as its tile and its number there; whether it is whole is the tile's to
     /// say.
-    pub(super) fn block(&self, place: Place) -> Option<(u32, u32)> {
+    pub(in crate::collide) fn block(&self, place: Place) -> Option<(u32, u32)> {
         let chart = self.charts.get(place.chart as usize)?;
         let (block, covers) = chart.block(Spot::new(place));
         covers.then_some(block)
@@ -829,7 +829,7 @@ fn hull(points: &mut [DVec2]) -> Vec<DVec2> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collide::culling_tests::rest_shape;
+    use crate::collide::tests::culling::rest_shape;
     use crate::mesh::TriMesh;
 
     fn charts(mesh: &TriMesh) -> Charts {

@@ -11,20 +11,20 @@ use std::sync::{MutexGuard, PoisonError};
 
 use glam::DVec3;
 
-use super::begin::{self, Boxed, Boxes};
-use super::body::Body;
-use super::body_motion::{BodyMotion, Sweep};
-use super::charts::{self, BLOCKS, Together};
-use super::extent::Extent;
-use super::firmness::{self, BESIDE, Ends, Firmness, Gradients};
-use super::kdop::Kdop18;
-use super::near::{Near, NearPairs};
-use super::packed::{self, Grid, Nodes, Packed, Ways};
-use super::surface::{ClothSurface, Culling};
-use super::test_run::Target;
-use super::traverse::{Asked, Cull};
-use super::volumes::{FIRM, Held, LOOSE, Pieces, UNKNOWN, Volumes};
-use super::width::Width;
+use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
+use crate::collide::bodies::collider::Body;
+use crate::collide::bvh::extent::Extent;
+use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::quantised::{self, Grid, Nodes, Packed, Ways};
+use crate::collide::bvh::seed_pairs::{self, Boxed, Boxes};
+use crate::collide::bvh::traversal::{Asked, Cull};
+use crate::collide::cull::charts::{self, BLOCKS, Together};
+use crate::collide::cull::rest_adjacent::{Near, NearPairs};
+use crate::collide::cull::separation_bound::{self, BESIDE, Ends, Firmness, Gradients};
+use crate::collide::query::test_run::Target;
+use crate::collide::query::volumes::{FIRM, Held, LOOSE, Pieces, UNKNOWN, Volumes};
+use crate::collide::surface::{ClothSurface, Culling};
+use crate::collide::width::Width;
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
 /// 10⁸ times the reach from the origin.
@@ -38,18 +38,18 @@ thread_local! {
 /// Positions and motion of all cloth and bodies at the start of a step.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
-    pub(super) cloth: &'a ClothSurface,
-    pub(super) bodies: &'a [Body],
+    pub(in crate::collide) cloth: &'a ClothSurface,
+    pub(in crate::collide) bodies: &'a [Body],
     /// What each body does in the step.
-    pub(super) sweeps: Vec<Sweep>,
+    pub(in crate::collide) sweeps: Vec<Sweep>,
     motions: &'a [BodyMotion],
-    pub(super) x: &'a [DVec3],
-    pub(super) v: &'a [DVec3],
+    pub(in crate::collide) x: &'a [DVec3],
+    pub(in crate::collide) v: &'a [DVec3],
     /// Where `x` are, if somebody knows.
     extent: Option<Extent>,
-    pub(super) dt: f64,
-    pub(super) thickness: f64,
-    pub(super) reach: f64,
+    pub(in crate::collide) dt: f64,
+    pub(in crate::collide) thickness: f64,
+    pub(in crate::collide) reach: f64,
     self_collision: bool,
     /// With the firmness above which features that are not near stay apart.
     culling: Option<(&'a Culling, Firmness)>,
@@ -77,7 +77,7 @@ pub struct Geometry<'a> {
 
 /// What firmness says of the nodes of two trees.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Firmly<'a> {
+pub(in crate::collide) struct Firmly<'a> {
     snap: &'a Snapshot<'a>,
     culling: &'a Culling,
     enough: Firmness,
@@ -127,7 +127,7 @@ impl<'a> Snapshot<'a> {
             let keeps =
                 |distance: f64| geometry.reach * geometry.reach * (1.0 + ROUNDING) / distance;
             let distance = culling.distance * culling.distance;
-            (keeps(distance) < 1.0).then(|| (culling, firmness::not_above(keeps(distance))))
+            (keeps(distance) < 1.0).then(|| (culling, separation_bound::not_above(keeps(distance))))
         });
         let tiles = culling.map_or(0, |(culling, _)| culling.charts.tiles().len());
         volumes.begin(cloth.patches().len(), bodies, tiles);
@@ -210,11 +210,11 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Volume of the root of a patch's tree.
-    pub(super) fn patch_root(&self, patch: u32) -> &Kdop18 {
+    pub(in crate::collide) fn patch_root(&self, patch: u32) -> &Kdop18 {
         let root = self.volumes.roots[patch as usize].of(|root| {
             let (ways, anchor) = self.ways(patch);
             root.clear();
-            root.push(packed::around(ways, anchor, 0.5 * self.reach));
+            root.push(quantised::around(ways, anchor, 0.5 * self.reach));
         });
         &root[0]
     }
@@ -241,27 +241,27 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Boxes around the pieces of a patch's tree.
-    pub(super) fn boxes(&self, patch: u32) -> &[Boxes] {
+    pub(in crate::collide) fn boxes(&self, patch: u32) -> &[Boxes] {
         self.volumes.boxes[patch as usize].of(|out| {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
             let ends = |place: u32| self.ends(vertices[place as usize]);
             let groups = self.cloth.refit(patch).corners();
-            begin::boxes(groups, ends, 0.5 * self.reach, out);
+            seed_pairs::boxes(groups, ends, 0.5 * self.reach, out);
         })
     }
 
     /// Tells `found` which pieces of two patches' trees may touch.
-    pub(super) fn touching(&self, p: u32, q: u32, found: impl FnMut(u32, u32)) {
+    pub(in crate::collide) fn touching(&self, p: u32, q: u32, found: impl FnMut(u32, u32)) {
         let both = [p, q].map(|patch| Boxed {
             root: self.patch_root(patch),
             boxes: self.boxes(patch),
             all: self.cloth.refit(patch).whole(),
         });
-        begin::touching(both, found);
+        seed_pairs::touching(both, found);
     }
 
     /// Volumes of a patch's tree.
-    pub(super) fn patch_volumes(&self, patch: u32) -> Nodes<'_> {
+    pub(in crate::collide) fn patch_volumes(&self, patch: u32) -> Nodes<'_> {
         Nodes(self.volumes.patches[patch as usize].of(|volumes| {
             let refit = self.cloth.refit(patch);
             refit.run(self.vertex_volumes(patch), volumes);
@@ -269,7 +269,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Volumes of a patch for tests against itself or a body.
-    pub(super) fn whole_volumes(&self, patch: u32) -> Held<'_> {
+    pub(in crate::collide) fn whole_volumes(&self, patch: u32) -> Held<'_> {
         let vertices = self.vertex_volumes(patch);
         if self.in_pieces {
             let made = self.pieces(patch).whole(self.cloth.refit(patch), vertices);
@@ -280,7 +280,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Volumes of a patch for tests that look into some pieces of its tree, a bit for each. Whoever asks for the last piece makes all.
-    pub(super) fn some_volumes(&self, patch: u32, pieces: u64) -> Held<'_> {
+    pub(in crate::collide) fn some_volumes(&self, patch: u32, pieces: u64) -> Held<'_> {
         if !self.in_pieces {
             return self.whole_volumes(patch);
         }
@@ -333,13 +333,13 @@ impl<'a> Snapshot<'a> {
 
     /// What all volumes lie on: the grid over the cloth as it is at the start of the step, which all ranks know before they have told each other how
     /// far their patches move. Cloth that moves beyond it is not missed, for its border holds it.
-    pub(super) fn grid(&self) -> &Grid {
+    pub(in crate::collide) fn grid(&self) -> &Grid {
         let grid = &self.volumes.grid;
         grid.get_or_init(|| Grid::over(self.extent.unwrap_or_else(|| Extent::of(self.x))))
     }
 
     /// Ways of the vertices of a patch's triangles in the step, seen from its anchor, which is given with them.
-    pub(super) fn ways(&self, patch: u32) -> (&[Ways], DVec3) {
+    pub(in crate::collide) fn ways(&self, patch: u32) -> (&[Ways], DVec3) {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
         let (ends, anchor) = (|&vertex: &u32| self.ends(vertex), self.anchor(patch));
         let kept = &self.volumes.ways[patch as usize];
@@ -351,7 +351,7 @@ impl<'a> Snapshot<'a> {
 
     /// What says of nodes of two patches' trees, or of one and the same, whether all below them stays out of reach but for near pairs;
     /// nothing if it never does.
-    pub(super) fn firmly(&self, p: u32, q: u32) -> Option<Firmly<'_>> {
+    pub(in crate::collide) fn firmly(&self, p: u32, q: u32) -> Option<Firmly<'_>> {
         let (culling, enough) = self.culling?;
         let places = [p, q].map(|p| &culling.places[p as usize]);
         let together = Together::new(&culling.charts, places, culling.margin)?;
@@ -376,21 +376,21 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The features that are close at rest already, and which of them are out of reach of each other.
-    pub(super) fn near(&self) -> Option<&'a Near> {
+    pub(in crate::collide) fn near(&self) -> Option<&'a Near> {
         self.culling.map(|(culling, _)| &culling.near)
     }
 
     /// The near pairs of a patch.
-    pub(super) fn near_pairs(&self, patch: u32) -> Option<&'a NearPairs> {
+    pub(in crate::collide) fn near_pairs(&self, patch: u32) -> Option<&'a NearPairs> {
         self.near().map(|near| near.of_patch(patch))
     }
 
     /// The square of the distance at rest, in m², from which on features in a block stay out of reach.
-    pub(super) fn apart_from(&self, block: (u32, u32)) -> f32 {
+    pub(in crate::collide) fn apart_from(&self, block: (u32, u32)) -> f32 {
         let Some((culling, _)) = self.culling.filter(|_| block.0 != charts::NONE) else {
             return f32::INFINITY;
         };
-        let firmness = firmness::square(self.firmness(culling, block));
+        let firmness = separation_bound::square(self.firmness(culling, block));
         if firmness > 0.0 {
             (self.reach * self.reach * (1.0 + ROUNDING) / firmness) as f32
         } else {
@@ -412,7 +412,7 @@ impl<'a> Snapshot<'a> {
             let next = [0, 1, 2].map(|side| {
                 (own.next[side] != charts::NONE).then(|| self.beside(culling, tile, side))
             });
-            firmness::firmness(own, self.gradients(culling, tile), next, out);
+            separation_bound::firmness(own, self.gradients(culling, tile), next, out);
         })
     }
 
@@ -420,7 +420,7 @@ impl<'a> Snapshot<'a> {
     fn beside(&self, culling: &Culling, tile: u32, side: usize) -> &[Gradients] {
         self.volumes.beside[tile as usize][side].of(|out| {
             let next = culling.charts.tiles()[tile as usize].next[side];
-            firmness::beside(side, self.gradients(culling, next), out);
+            separation_bound::beside(side, self.gradients(culling, next), out);
         })
     }
 
@@ -519,7 +519,7 @@ impl<'a> Snapshot<'a> {
 
     /// Tiles whose gradients have been made.
     #[cfg(test)]
-    pub(super) fn gradients_made(&self) -> usize {
+    pub(in crate::collide) fn gradients_made(&self) -> usize {
         self.volumes
             .gradients
             .iter()
@@ -531,13 +531,13 @@ impl<'a> Snapshot<'a> {
         self.volumes.gradients[tile as usize].of(|out| {
             let of = &culling.charts.tiles()[tile as usize];
             let motion = (self.x, self.v, self.dt);
-            ENDS.with_borrow_mut(|ends| firmness::gradients(of, motion, ends, out));
+            ENDS.with_borrow_mut(|ends| separation_bound::gradients(of, motion, ends, out));
         })
     }
 
     /// Volumes of the vertices of a patch's triangles: what is within half the reach of their ways.
     #[inline]
-    pub(super) fn vertex_volumes(&self, patch: u32) -> &[Packed] {
+    pub(in crate::collide) fn vertex_volumes(&self, patch: u32) -> &[Packed] {
         self.volumes.vertices[patch as usize].of(|volumes| {
             let (ways, anchor) = self.ways(patch);
             self.grid().measure(ways, anchor, 0.5 * self.reach, volumes);
@@ -546,7 +546,7 @@ impl<'a> Snapshot<'a> {
 
     /// Volume of a cloth vertex; in pieces none of a patch of whose vertices nobody has asked for all.
     #[inline]
-    pub(super) fn vertex_volume(&self, vertex: u32) -> Option<&Packed> {
+    pub(in crate::collide) fn vertex_volume(&self, vertex: u32) -> Option<&Packed> {
         let (patch, at) = self.cloth.slot(vertex);
         let all = if self.in_pieces {
             self.volumes.vertices[patch as usize].made()?
@@ -557,7 +557,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Whether the box around the ways of some vertices comes within reach of that around others.
-    pub(super) fn may_reach(&self, some: &[u32], others: &[u32]) -> bool {
+    pub(in crate::collide) fn may_reach(&self, some: &[u32], others: &[u32]) -> bool {
         let boxed = |vertices: &[u32]| {
             let ends = vertices.iter().flat_map(|&vertex| self.ends(vertex));
             ends.fold(Extent::EMPTY, |of, end| Extent {
@@ -572,7 +572,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Volumes of a body's tree; none for an analytic body.
-    pub(super) fn body_volumes(&self, body: u32) -> Nodes<'_> {
+    pub(in crate::collide) fn body_volumes(&self, body: u32) -> Nodes<'_> {
         let Body::Triangles(surface) = &self.bodies[body as usize] else {
             return Nodes(&[]);
         };

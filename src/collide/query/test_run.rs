@@ -12,17 +12,19 @@ use std::ops::Range;
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
-use super::body::{Analytic, Body, BodySurface};
-use super::body_motion::Sweep;
-use super::bvh::{Bvh, Node};
-use super::contact::Contact;
-use super::narrow;
-use super::near::NearPair;
-use super::packed::Nodes;
-use super::sieve::{Leaves, Sieve, TRIANGLES};
-use super::snapshot::Snapshot;
-use super::traverse::{Alike, EVERY, Same, Tree, Unlike, advance, ask_all, second_of};
-use super::volumes::Held;
+use crate::collide::bodies::body_motion::Sweep;
+use crate::collide::bodies::collider::{Analytic, Body, BodySurface};
+use crate::collide::bvh::quantised::Nodes;
+use crate::collide::bvh::traversal::{
+    Alike, EVERY, Same, Tree, Unlike, advance, ask_all, second_of,
+};
+use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::cull::rest_adjacent::NearPair;
+use crate::collide::narrow::contact::Contact;
+use crate::collide::narrow::feature_filter::{Leaves, Sieve, TRIANGLES};
+use crate::collide::narrow::features;
+use crate::collide::query::snapshot::Snapshot;
+use crate::collide::query::volumes::Held;
 
 /// What is tested against what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,7 +49,7 @@ pub(crate) struct Made {
 }
 
 /// What becomes of what the trees leave over.
-pub(super) trait Sink {
+pub(in crate::collide) trait Sink {
     /// Pairs of triangles of cloth whose volumes overlap, given as leaves; no more than [`TRIANGLES`].
     fn cloth(
         &mut self,
@@ -81,17 +83,17 @@ impl Sink for Vec<Contact> {
 
     #[inline]
     fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair) {
-        narrow::near_pair(snap, pair, self);
+        features::near_pair(snap, pair, self);
     }
 
     #[inline]
     fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), [s, t]: [u32; 2]) {
-        narrow::body_pair(snap, body, s, t, self);
+        features::body_pair(snap, body, s, t, self);
     }
 
     #[inline]
     fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32) {
-        narrow::analytic(snap, body, triangle, self);
+        features::analytic(snap, body, triangle, self);
     }
 }
 
@@ -231,7 +233,7 @@ impl TestRun {
     }
 
     /// The same, to whatever end.
-    pub(super) fn advance_into(
+    pub(in crate::collide) fn advance_into(
         &mut self,
         snap: &Snapshot<'_>,
         budget: u32,
@@ -621,7 +623,7 @@ pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
     {
         for s in 0..cloth {
             for t in s + 1..cloth {
-                narrow::all_of_pair(snap, [s, t], &mut out);
+                features::all_of_pair(snap, [s, t], &mut out);
             }
         }
     }
@@ -630,10 +632,10 @@ pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
             match body {
                 Body::Triangles(solid) => {
                     for f in 0..solid.surface.triangles().len() as u32 {
-                        narrow::body_pair(snap, (b, solid), t, f, &mut out);
+                        features::body_pair(snap, (b, solid), t, f, &mut out);
                     }
                 }
-                Body::Analytic(solid) => narrow::analytic(snap, (b, solid), t, &mut out),
+                Body::Analytic(solid) => features::analytic(snap, (b, solid), t, &mut out),
             }
         }
     }

@@ -2,13 +2,13 @@
 
 use glam::DVec3;
 
-use super::width::{Width, Work, widest};
+use crate::collide::width::{Width, Work, widest};
 
 /// The box along the axes around some points, in m.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Extent {
-    pub(super) low: DVec3,
-    pub(super) high: DVec3,
+    pub(in crate::collide) low: DVec3,
+    pub(in crate::collide) high: DVec3,
 }
 
 /// Coordinates of this many points are compared side by side.

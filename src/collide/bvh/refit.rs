@@ -9,9 +9,9 @@
 
 use std::ops::Range;
 
-use super::bvh::{Below, Bvh, Node};
-use super::packed::{Packed, Siblings};
-use super::width::{Width, Work, widest};
+use crate::collide::bvh::quantised::{Packed, Siblings};
+use crate::collide::bvh::tree::{Below, Bvh, Node};
+use crate::collide::width::{Width, Work, widest};
 
 /// Nodes of a stretch.
 const STRETCH: u32 = 256;
@@ -22,7 +22,7 @@ const PIECES: usize = 64;
 
 /// What a tree is refitted by.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refit {
+pub(in crate::collide) struct Refit {
     /// Of the leaves, from the last on: the places of their corners among volumes of vertices, and the node.
     leaves: Vec<[u32; 4]>,
     /// Of the inner nodes, from the last on: the node, and its children.
@@ -54,7 +54,7 @@ struct Piece {
 
 impl Refit {
     /// That of a tree over triangles with corners at these places.
-    pub(super) fn new(tree: &Bvh, places: impl Fn(u32) -> [u32; 3]) -> Self {
+    pub(in crate::collide) fn new(tree: &Bvh, places: impl Fn(u32) -> [u32; 3]) -> Self {
         let mut all = Self::default();
         for node in (0..tree.len() as u32).rev() {
             match tree.node(node) {
@@ -129,13 +129,13 @@ impl Refit {
     }
 
     /// The nodes of each piece.
-    pub(super) fn pieces(&self) -> impl ExactSizeIterator<Item = u32> {
+    pub(in crate::collide) fn pieces(&self) -> impl ExactSizeIterator<Item = u32> {
         let nodes = |piece: &Piece| 1 + piece.nodes.len() as u32;
         self.pieces.iter().map(nodes)
     }
 
     /// All pieces, a bit for each.
-    pub(super) fn whole(&self) -> u64 {
+    pub(in crate::collide) fn whole(&self) -> u64 {
         match self.pieces.len() {
             0 => 0,
             count => u64::MAX >> (PIECES - count),
@@ -143,12 +143,12 @@ impl Refit {
     }
 
     /// The root of a piece.
-    pub(super) fn root(&self, piece: u32) -> u32 {
+    pub(in crate::collide) fn root(&self, piece: u32) -> u32 {
         self.pieces[piece as usize].root
     }
 
     /// Whether a node belongs to one of some pieces, a bit for each.
-    pub(super) fn is_in(&self, node: u32, pieces: u64) -> bool {
+    pub(in crate::collide) fn is_in(&self, node: u32, pieces: u64) -> bool {
         // Of subtrees side by side what is below the first precedes what is below the next.
         let below = (self.pieces).partition_point(|piece| piece.nodes.end <= node);
         let is_below = self
@@ -161,17 +161,17 @@ impl Refit {
     }
 
     /// The places of the vertices of each piece.
-    pub(super) fn corners(&self) -> impl Iterator<Item = &[u32]> {
+    pub(in crate::collide) fn corners(&self) -> impl Iterator<Item = &[u32]> {
         (self.pieces.iter()).map(|piece| part(&self.corners, &piece.corners))
     }
 
     /// Of each place that any piece has, those that have it, a bit for each.
-    pub(super) fn shared(&self) -> &[u64] {
+    pub(in crate::collide) fn shared(&self) -> &[u64] {
         &self.shared
     }
 
     /// Puts on a list the places that some pieces have and some others do not, each once.
-    pub(super) fn places(&self, of: u64, but: u64, out: &mut Vec<u32>) {
+    pub(in crate::collide) fn places(&self, of: u64, but: u64, out: &mut Vec<u32>) {
         let mut had = but;
         for (at, piece) in self.pieces.iter().enumerate() {
             if of >> at & 1 != 0 {
@@ -182,11 +182,11 @@ impl Refit {
         }
     }
 
-    /// Fills in the volumes of all nodes, in the order of [`Nodes`](super::packed::Nodes), from those of vertices.
+    /// Fills in the volumes of all nodes, in the order of [`Nodes`](crate::collide::bvh::quantised::Nodes), from those of vertices.
     ///
     /// # Panics
     /// If there are fewer of these than places.
-    pub(super) fn run(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
+    pub(in crate::collide) fn run(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
         self.make_room(volumes);
         widest(Sweep {
             of: self,
@@ -200,7 +200,12 @@ impl Refit {
     ///
     /// # Panics
     /// If there are fewer vertices than places.
-    pub(super) fn open(&self, which: u64, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
+    pub(in crate::collide) fn open(
+        &self,
+        which: u64,
+        vertices: &[Packed],
+        volumes: &mut Vec<Siblings>,
+    ) {
         self.make_room(volumes);
         widest(Opening {
             of: self,
@@ -217,7 +222,7 @@ impl Refit {
     ///
     /// # Panics
     /// If there are fewer volumes than nodes.
-    pub(super) fn join(&self, volumes: &mut [Siblings]) {
+    pub(in crate::collide) fn join(&self, volumes: &mut [Siblings]) {
         sweep_inner(&self.above, volumes);
         end(volumes);
     }
@@ -333,10 +338,10 @@ mod tests {
 
     use glam::DVec3;
 
-    use super::super::extent::Extent;
-    use super::super::packed::{Grid, Nodes, Ways};
-    use super::super::traverse::Bounds;
     use super::*;
+    use crate::collide::bvh::extent::Extent;
+    use crate::collide::bvh::quantised::{Grid, Nodes, Ways};
+    use crate::collide::bvh::traversal::Bounds;
 
     #[test]
     fn every_node_has_what_holds_its_triangles_and_no_more() {

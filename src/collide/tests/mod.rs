@@ -3,28 +3,31 @@
 use glam::DVec3;
 use proptest::prelude::*;
 
-use super::body::{Analytic, Body, BodySurface};
-use super::*;
+use crate::collide::bodies::collider::{Analytic, Body, BodySurface};
+use crate::collide::*;
 use crate::mesh::TriMesh;
 use crate::physics::tests::grid;
 use crate::scene::{Interpolation, Keyframe, Motion, Turn};
 use weft_runtime::Split;
 
+pub(in crate::collide) mod culling;
+mod subtrees;
+
 const THICKNESS: f64 = 0.02;
 const REACH: f64 = 0.03;
 
 /// A small pseudo-random sequence; the tests say with which seed.
-pub(super) struct Random(pub(super) u64);
+pub(in crate::collide) struct Random(pub(in crate::collide) u64);
 
 impl Random {
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(in crate::collide) fn unit(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    pub(super) fn vector(&mut self, scale: f64) -> DVec3 {
+    pub(in crate::collide) fn vector(&mut self, scale: f64) -> DVec3 {
         DVec3::new(self.unit() - 0.5, self.unit() - 0.5, self.unit() - 0.5) * (2.0 * scale)
     }
 }
@@ -132,7 +135,7 @@ impl Case {
 }
 
 /// Equal to the last bit.
-pub(super) fn assert_same(found: &[Contact], expected: &[Contact]) {
+pub(in crate::collide) fn assert_same(found: &[Contact], expected: &[Contact]) {
     let missing = expected
         .iter()
         .find(|c| found.binary_search_by_key(&c.id, |f| f.id).is_err());

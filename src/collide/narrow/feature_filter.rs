@@ -4,29 +4,29 @@
 //! So nothing branches on it. Everything is written to a list, and what is left out is overwritten; only the next step goes through the list.
 //!
 //! Each pair of features is tested once: by the triangles that own them. Near pairs are left out, which are tested on their own
-//! ([`super::near`]).
+//! ([`crate::collide::cull::rest_adjacent`]).
 
 use std::cell::Cell;
 
-use super::bvh::Bvh;
-use super::closest_four::Pairs;
-use super::contact::{Contact, PairKind};
-use super::narrow;
-use super::packed::{Nodes, Packed};
-use super::snapshot::Snapshot;
-use super::surface::{ClothSurface, Face};
-use super::volumes::Held;
-use super::width::{Width, Work, widest};
+use crate::collide::bvh::quantised::{Nodes, Packed};
+use crate::collide::bvh::tree::Bvh;
+use crate::collide::narrow::closest_four::Pairs;
+use crate::collide::narrow::contact::{Contact, PairKind};
+use crate::collide::narrow::features;
+use crate::collide::query::snapshot::Snapshot;
+use crate::collide::query::volumes::Held;
+use crate::collide::surface::{ClothSurface, Face};
+use crate::collide::width::{Width, Work, widest};
 
 /// Pairs of triangles that are taken at once.
-pub(super) const TRIANGLES: usize = 64;
+pub(in crate::collide) const TRIANGLES: usize = 64;
 /// The most pairs of a vertex and a triangle, and of edges, that two triangles have.
 const VERTICES: usize = 6;
 const EDGES: usize = 9;
 
 /// What the leaves of a patch hold.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Leaves<'a> {
+pub(in crate::collide) struct Leaves<'a> {
     cloth: &'a ClothSurface,
     tree: &'a Bvh,
     nodes: Nodes<'a>,
@@ -35,7 +35,11 @@ pub(super) struct Leaves<'a> {
 
 impl<'a> Leaves<'a> {
     /// With its volumes, as far as tests look at them.
-    pub(super) fn new(snap: &'a Snapshot<'_>, patch: u32, volumes: &'a Held<'_>) -> Self {
+    pub(in crate::collide) fn new(
+        snap: &'a Snapshot<'_>,
+        patch: u32,
+        volumes: &'a Held<'_>,
+    ) -> Self {
         Self {
             cloth: snap.cloth,
             tree: &snap.cloth.patches()[patch as usize],
@@ -46,7 +50,7 @@ impl<'a> Leaves<'a> {
 
     /// The triangle of a leaf.
     #[inline(always)]
-    pub(super) fn triangle(&self, leaf: u32) -> u32 {
+    pub(in crate::collide) fn triangle(&self, leaf: u32) -> u32 {
         self.tree.triangle(leaf)
     }
 
@@ -80,7 +84,7 @@ struct Side {
 
 /// Room for the lists.
 #[derive(Debug)]
-pub(super) struct Sieve {
+pub(in crate::collide) struct Sieve {
     lists: Lists,
     /// Edges to be looked at by fours.
     close: [[u32; 2]; EDGES * TRIANGLES],
@@ -136,12 +140,12 @@ thread_local! {
 
 impl Sieve {
     /// One that the thread keeps, or a new one.
-    pub(super) fn take() -> Box<Self> {
+    pub(in crate::collide) fn take() -> Box<Self> {
         KEPT.take().unwrap_or_else(|| Box::new(Self::new()))
     }
 
     /// Keeps it for the next one.
-    pub(super) fn keep(self: Box<Self>) {
+    pub(in crate::collide) fn keep(self: Box<Self>) {
         KEPT.set(Some(self));
     }
 
@@ -159,7 +163,7 @@ impl Sieve {
     /// Finds the pairs of features whose volumes overlap of pairs of triangles, of which there are no more than [`TRIANGLES`], given as leaves;
     /// less those that are near at rest.
     #[inline(always)]
-    pub(super) fn features(
+    pub(in crate::collide) fn features(
         &mut self,
         snap: &Snapshot<'_>,
         leaves: [&Leaves<'_>; 2],
@@ -174,7 +178,7 @@ impl Sieve {
     }
 
     /// Tests the features of pairs of triangles, as [`Self::features`] takes them.
-    pub(super) fn contacts(
+    pub(in crate::collide) fn contacts(
         &mut self,
         snap: &Snapshot<'_>,
         leaves: [&Leaves<'_>; 2],
@@ -187,7 +191,7 @@ impl Sieve {
             of: (snap, leaves, pairs),
             found: |kind, a, b| {
                 if kind == PairKind::VertexFace {
-                    narrow::vertex_face(snap, a, b, out);
+                    features::vertex_face(snap, a, b, out);
                 } else {
                     close[count] = [a, b];
                     count += 1;
@@ -210,12 +214,12 @@ impl Sieve {
             let closest = pairs.closest();
             for (k, &pair) in four.iter().enumerate() {
                 if closest.near[k] {
-                    narrow::edges_at(snap, pair, (closest.s[k], closest.t[k]), out);
+                    features::edges_at(snap, pair, (closest.s[k], closest.t[k]), out);
                 }
             }
         }
         for &[a, b] in rest {
-            narrow::cloth_feature(snap, PairKind::EdgeEdge, a, b, out);
+            features::cloth_feature(snap, PairKind::EdgeEdge, a, b, out);
         }
     }
 }
@@ -370,8 +374,8 @@ fn features(faces: &[Face; 2]) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::surface::Surface;
     use super::*;
+    use crate::collide::surface::Surface;
 
     #[test]
     fn features_are_those_that_one_owns_and_that_do_not_meet() {

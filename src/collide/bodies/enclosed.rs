@@ -13,9 +13,9 @@
 
 use glam::{DVec2, DVec3};
 
-use super::audit::side;
-use super::bvh::{Bvh, Node};
-use super::closest::on_triangle;
+use crate::collide::audit::side;
+use crate::collide::bvh::tree::{Bvh, Node};
+use crate::collide::narrow::closest::on_triangle;
 use crate::mesh::TriMesh;
 
 /// A closed mesh with a tree of boxes over its triangles.

@@ -7,8 +7,8 @@
 
 use glam::DVec3;
 
-use super::kdop::Kdop;
-use super::width::Width;
+use crate::collide::bvh::kdop::Kdop;
+use crate::collide::width::Width;
 
 /// A node's two children, or the triangle of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,46 +33,46 @@ pub struct Bvh {
 /// Siblings have a number: k those of nodes 2 k - 1 and 2 k, and 0 the root, as the second. Further, two bits say which of them are meant,
 /// and two which of them are leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Below(u32);
+pub(in crate::collide) struct Below(u32);
 
 impl Below {
     /// Before it is known.
-    pub(super) const NOTHING: Self = Self(0);
+    pub(in crate::collide) const NOTHING: Self = Self(0);
 
     /// A leaf.
     #[inline(always)]
-    pub(super) fn leaf(node: u32) -> Self {
+    pub(in crate::collide) fn leaf(node: u32) -> Self {
         Self(Self::itself(node).0 | (2 - node % 2))
     }
 
     /// One of two siblings, which is no leaf.
     #[inline(always)]
-    pub(super) fn itself(node: u32) -> Self {
+    pub(in crate::collide) fn itself(node: u32) -> Self {
         Self((node.div_ceil(2) << 4) | ((2 - node % 2) << 2))
     }
 
     /// The number of the siblings.
     #[inline(always)]
-    pub(super) fn siblings(self) -> u32 {
+    pub(in crate::collide) fn siblings(self) -> u32 {
         self.0 >> 4
     }
 
     /// They as nodes.
     #[inline(always)]
-    pub(super) fn nodes(self) -> [u32; 2] {
+    pub(in crate::collide) fn nodes(self) -> [u32; 2] {
         let second = 2 * self.siblings();
         [second.wrapping_sub(1), second]
     }
 
     /// The bits: which are leaves, which are meant.
     #[inline(always)]
-    pub(super) fn bits(self) -> usize {
+    pub(in crate::collide) fn bits(self) -> usize {
         (self.0 & 15) as usize
     }
 
     /// Whether both are meant: the node is no leaf.
     #[inline(always)]
-    pub(super) fn is_both(self) -> bool {
+    pub(in crate::collide) fn is_both(self) -> bool {
         !self.0 & 0b1100 == 0
     }
 }
@@ -138,19 +138,19 @@ impl Bvh {
 
     /// The triangle of a leaf.
     #[inline]
-    pub(super) fn triangle(&self, leaf: u32) -> u32 {
+    pub(in crate::collide) fn triangle(&self, leaf: u32) -> u32 {
         self.nodes[leaf as usize] & !LEAF
     }
 
     /// Asks for the triangle of a leaf, which is soon to be looked up.
     #[inline(always)]
-    pub(super) fn prefetch(&self, width: impl Width, leaf: u32) {
+    pub(in crate::collide) fn prefetch(&self, width: impl Width, leaf: u32) {
         width.prefetch(&self.nodes[leaf as usize]);
     }
 
     /// What stands below each node.
     #[inline(always)]
-    pub(super) fn below(&self) -> &[Below] {
+    pub(in crate::collide) fn below(&self) -> &[Below] {
         &self.below
     }
 
@@ -199,8 +199,8 @@ fn split(items: &mut [(u32, DVec3)], nodes: &mut Vec<u32>, index: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kdop::Kdop18;
     use super::*;
+    use crate::collide::bvh::kdop::Kdop18;
 
     #[test]
     fn a_tree_holds_every_triangle_once_and_children_follow_parents() {

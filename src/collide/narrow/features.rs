@@ -7,15 +7,19 @@
 
 use glam::DVec3;
 
-use super::body::{Analytic, BOUNDARY, BodySurface};
-use super::body_motion::{Pose, Sweep};
-use super::closest::{on_segments, on_triangle};
-use super::contact::{Contact, PairId, PairKind};
-use super::near::NearPair;
-use super::snapshot::Snapshot;
+use crate::collide::bodies::body_motion::{Pose, Sweep};
+use crate::collide::bodies::collider::{Analytic, BOUNDARY, BodySurface};
+use crate::collide::cull::rest_adjacent::NearPair;
+use crate::collide::narrow::closest::{on_segments, on_triangle};
+use crate::collide::narrow::contact::{Contact, PairId, PairKind};
+use crate::collide::query::snapshot::Snapshot;
 
 /// Tests all that each of two triangles owns against the other.
-pub(super) fn all_of_pair(snap: &Snapshot<'_>, [s, t]: [u32; 2], out: &mut Vec<Contact>) {
+pub(in crate::collide) fn all_of_pair(
+    snap: &Snapshot<'_>,
+    [s, t]: [u32; 2],
+    out: &mut Vec<Contact>,
+) {
     let surface = snap.cloth.surface();
     let faces = [surface.face(s), surface.face(t)];
     for (owner, other, face) in [(0, 1, t), (1, 0, s)] {
@@ -36,7 +40,7 @@ pub(super) fn all_of_pair(snap: &Snapshot<'_>, [s, t]: [u32; 2], out: &mut Vec<C
 }
 
 /// Tests a pair of features that are near at rest.
-pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Contact>) {
+pub(in crate::collide) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Contact>) {
     near_features(snap, pair, |kind, a, b| {
         cloth_feature(snap, kind, a, b, out);
     });
@@ -44,7 +48,7 @@ pub(super) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Cont
 
 /// Whether the volumes of a pair overlap that is near at rest; where volumes of a neighbour's vertices are not there, whether boxes do.
 #[inline(always)]
-pub(super) fn near_features(
+pub(in crate::collide) fn near_features(
     snap: &Snapshot<'_>,
     pair: &NearPair,
     mut found: impl FnMut(PairKind, u32, u32),
@@ -73,7 +77,7 @@ pub(super) fn near_features(
 }
 
 /// Tests a pair of features of cloth.
-pub(super) fn cloth_feature(
+pub(in crate::collide) fn cloth_feature(
     snap: &Snapshot<'_>,
     kind: PairKind,
     a: u32,
@@ -88,7 +92,7 @@ pub(super) fn cloth_feature(
 }
 
 /// Tests cloth triangle `t` against triangle `f` of a body.
-pub(super) fn body_pair(
+pub(in crate::collide) fn body_pair(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &BodySurface),
     t: u32,
@@ -110,7 +114,7 @@ pub(super) fn body_pair(
 }
 
 /// Tests the vertices that triangle `t` owns against an analytic body.
-pub(super) fn analytic(
+pub(in crate::collide) fn analytic(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &Analytic),
     t: u32,
@@ -138,7 +142,12 @@ pub(super) fn analytic(
 }
 
 /// The vertex must not be a corner of the face.
-pub(super) fn vertex_face(snap: &Snapshot<'_>, vertex: u32, face: u32, out: &mut Vec<Contact>) {
+pub(in crate::collide) fn vertex_face(
+    snap: &Snapshot<'_>,
+    vertex: u32,
+    face: u32,
+    out: &mut Vec<Contact>,
+) {
     let corners = snap.cloth.surface().triangles()[face as usize];
     let [a, b, c] = corners.map(|v| snap.x[v as usize]);
     let w = on_triangle(snap.x[vertex as usize], a, b, c);
@@ -178,7 +187,7 @@ fn edge_edge(snap: &Snapshot<'_>, a: u32, b: u32, out: &mut Vec<Contact>) {
 }
 
 /// Reports two edges if what are their closest points by these parameters comes within reach.
-pub(super) fn edges_at(
+pub(in crate::collide) fn edges_at(
     snap: &Snapshot<'_>,
     [a, b]: [u32; 2],
     (t, u): (f64, f64),
@@ -504,7 +513,7 @@ fn single(
 }
 
 /// Whether a point that moves by `motion` from `start` comes within `reach` of the origin.
-pub(super) fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
+pub(in crate::collide) fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
     let length = motion.length_squared();
     let t = if length > 0.0 {
         (-start.dot(motion) / length).clamp(0.0, 1.0)

@@ -3,9 +3,9 @@
 use glam::DVec3;
 use proptest::prelude::*;
 
-use super::culling_tests::{CELL, Case, SHAPES, rest_shape, wavy};
-use super::tests::Random;
-use super::*;
+use super::Random;
+use super::culling::{CELL, Case, SHAPES, rest_shape, wavy};
+use crate::collide::*;
 use crate::physics::tests::grid;
 
 /// Targets in an order of their own.
@@ -195,7 +195,7 @@ fn pieces_that_are_open_have_their_vertices_whoever_measured_them() {
             .flat_map(|(_, places)| places.to_vec())
             .collect();
         for &place in &places {
-            let of = |held: &volumes::Held<'_>| held.vertices()[place as usize];
+            let of = |held: &query::volumes::Held<'_>| held.vertices()[place as usize];
             assert_eq!(of(&held), of(&expected), "{which:b}, {place}");
         }
     };

@@ -1,14 +1,14 @@
 //! Where a test of two patches begins: at the pairs of pieces of their trees that may touch.
 //!
-//! Most patches that meet touch along a border, and a tree consists of [pieces](super::refit). A box around where the vertices of a piece go
+//! Most patches that meet touch along a border, and a tree consists of [pieces](crate::collide::bvh::refit). A box around where the vertices of a piece go
 //! takes a fraction of what their volumes take. What a piece whose box misses the other patch holds need not be made, nor is what is above pieces
 //! looked at. Boxes are a function of positions and velocities: all ranks begin alike.
 
 use glam::DVec3;
 
-use super::kdop::{Kdop18, below, outwards};
-use super::packed::greater;
-use super::width::{Width, Work, widest};
+use crate::collide::bvh::kdop::{Kdop18, below, outwards};
+use crate::collide::bvh::quantised::greater;
+use crate::collide::width::{Width, Work, widest};
 
 /// Boxes that are looked at at once.
 const LANES: usize = 8;
@@ -18,13 +18,13 @@ const NOWHERE: f32 = 1e37;
 /// Boxes around eight pieces: lower bounds along the axes, and negated upper ones, in m.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub(super) struct Boxes {
+pub(in crate::collide) struct Boxes {
     low: [[f32; LANES]; 3],
     high: [[f32; LANES]; 3],
 }
 
 /// The boxes around all points within `radius` (m) of some ways, of each group of places one; `ends` are those of the way of the vertex at a place.
-pub(super) fn boxes<'a>(
+pub(in crate::collide) fn boxes<'a>(
     groups: impl Iterator<Item = &'a [u32]>,
     ends: impl Fn(u32) -> [DVec3; 2],
     radius: f64,
@@ -84,16 +84,16 @@ impl<'a, G: Iterator<Item = &'a [u32]>, E: Fn(u32) -> [DVec3; 2]> Work for Boxin
 
 /// A patch's pieces.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Boxed<'a> {
+pub(in crate::collide) struct Boxed<'a> {
     /// The volume around all of it.
-    pub(super) root: &'a Kdop18,
+    pub(in crate::collide) root: &'a Kdop18,
     /// Boxes around its pieces, and which of them there are, a bit for each.
-    pub(super) boxes: &'a [Boxes],
-    pub(super) all: u64,
+    pub(in crate::collide) boxes: &'a [Boxes],
+    pub(in crate::collide) all: u64,
 }
 
 /// The pieces of two patches that may touch, as `found` is told by their numbers.
-pub(super) fn touching([one, two]: [Boxed<'_>; 2], found: impl FnMut(u32, u32)) {
+pub(in crate::collide) fn touching([one, two]: [Boxed<'_>; 2], found: impl FnMut(u32, u32)) {
     widest(Touching { one, two, found });
 }
 
@@ -203,8 +203,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::kdop::Aabb;
     use super::*;
+    use crate::collide::bvh::kdop::Aabb;
 
     fn point(scale: f64) -> impl Strategy<Value = DVec3> {
         (-scale..scale, -scale..scale, -scale..scale).prop_map(|(x, y, z)| DVec3::new(x, y, z))

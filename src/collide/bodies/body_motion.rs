@@ -63,7 +63,7 @@ pub struct Pose {
 
 /// What a body does in a step.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sweep {
+pub(in crate::collide) enum Sweep {
     /// All of it is this far (m) from where it was placed, and moves with one velocity (m/s).
     Shift { offset: DVec3, velocity: DVec3 },
     /// From one pose to another, in s.
@@ -115,7 +115,7 @@ impl BodyMotion {
     }
 
     /// What it does in a step.
-    pub(super) fn sweep(&self, time: f64, dt: f64) -> Sweep {
+    pub(in crate::collide) fn sweep(&self, time: f64, dt: f64) -> Sweep {
         let script = match &self.0 {
             Kind::Constant(velocity) => {
                 return Sweep::Shift {
@@ -271,7 +271,7 @@ impl Pose {
     }
 
     /// A direction as the body sees it.
-    pub(super) fn unturned(&self, direction: DVec3) -> DVec3 {
+    pub(in crate::collide) fn unturned(&self, direction: DVec3) -> DVec3 {
         let along = |m: DMat3| {
             let axes = [m.x_axis, m.y_axis, m.z_axis];
             DVec3::from_array(axes.map(|axis| axis.dot(direction)))
@@ -288,7 +288,7 @@ impl Pose {
 impl Sweep {
     /// Where a point of the body is at the start of the step.
     #[inline]
-    pub(super) fn start(&self, p: DVec3) -> DVec3 {
+    pub(in crate::collide) fn start(&self, p: DVec3) -> DVec3 {
         match self {
             Self::Shift { offset, .. } => p + *offset,
             Self::Turn { from, .. } => from.apply(p),
@@ -297,7 +297,7 @@ impl Sweep {
 
     /// A direction of the body as it is then.
     #[inline]
-    pub(super) fn turned(&self, direction: DVec3) -> DVec3 {
+    pub(in crate::collide) fn turned(&self, direction: DVec3) -> DVec3 {
         match self {
             Self::Shift { .. } => direction,
             Self::Turn { from, .. } => from.turned(direction),
@@ -306,7 +306,7 @@ impl Sweep {
 
     /// The velocity of a point of the body in the step.
     #[inline]
-    pub(super) fn velocity(&self, p: DVec3) -> DVec3 {
+    pub(in crate::collide) fn velocity(&self, p: DVec3) -> DVec3 {
         match self {
             Self::Shift { velocity, .. } => *velocity,
             Self::Turn { from, to, dt } => (to.apply(p) - from.apply(p)) / *dt,
@@ -315,7 +315,7 @@ impl Sweep {
 
     /// Where a point of the body is at the start of the step and at its end, `dt` later.
     #[inline]
-    pub(super) fn ends(&self, p: DVec3, dt: f64) -> [DVec3; 2] {
+    pub(in crate::collide) fn ends(&self, p: DVec3, dt: f64) -> [DVec3; 2] {
         match self {
             Self::Shift { offset, velocity } => [p + *offset, p + *offset + *velocity * dt],
             Self::Turn { from, to, .. } => [from.apply(p), to.apply(p)],

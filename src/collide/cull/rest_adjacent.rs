@@ -7,49 +7,49 @@
 
 use glam::{DVec2, DVec3};
 
-use super::charts::{Charts, NONE};
-use super::closest::{on_segments, on_triangle};
-use super::surface::Surface;
+use crate::collide::cull::charts::{Charts, NONE};
+use crate::collide::narrow::closest::{on_segments, on_triangle};
+use crate::collide::surface::Surface;
 
 /// More pairs than this for each triangle are not worth being listed.
 const MOST: usize = 48;
 
 /// Two features that are close at rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct NearPair {
+pub(in crate::collide) struct NearPair {
     /// Whether they are two edges, the lower first; else a vertex and a triangle.
-    pub(super) edges: bool,
-    pub(super) a: u32,
-    pub(super) b: u32,
+    pub(in crate::collide) edges: bool,
+    pub(in crate::collide) a: u32,
+    pub(in crate::collide) b: u32,
     /// The square of their distance in the chart in m², or less.
-    pub(super) square: f32,
+    pub(in crate::collide) square: f32,
 }
 
 /// Pairs with one block around them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NearGroup {
+pub(in crate::collide) struct NearGroup {
     /// The tile and the number of the block there; the tile is [`NONE`] if they are in no block.
-    pub(super) block: (u32, u32),
+    pub(in crate::collide) block: (u32, u32),
     /// The least square of their distances.
-    pub(super) square: f32,
+    pub(in crate::collide) square: f32,
     first: u32,
 }
 
 /// The near pairs of a patch, whose first feature belongs to it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NearPairs {
+pub(in crate::collide) struct NearPairs {
     groups: Vec<NearGroup>,
     pairs: Vec<NearPair>,
 }
 
 impl NearPairs {
     /// Groups of pairs.
-    pub(super) fn groups(&self) -> &[NearGroup] {
+    pub(in crate::collide) fn groups(&self) -> &[NearGroup] {
         &self.groups
     }
 
     /// The pairs of a group.
-    pub(super) fn pairs(&self, group: usize) -> &[NearPair] {
+    pub(in crate::collide) fn pairs(&self, group: usize) -> &[NearPair] {
         let end = self
             .groups
             .get(group + 1)
@@ -60,7 +60,7 @@ impl NearPairs {
 
 /// All near pairs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Near {
+pub(in crate::collide) struct Near {
     patches: Vec<NearPairs>,
     /// For each vertex, its near triangles; for each edge, its near edges with larger numbers.
     faces: Lists,
@@ -97,7 +97,7 @@ impl Lists {
 impl Near {
     /// Finds all pairs closer than `distance` (m) in their chart; `None` if there are too many. A pair belongs to the
     /// patch of the triangle that owns its first feature.
-    pub(super) fn find(
+    pub(in crate::collide) fn find(
         surface: &Surface,
         charts: &Charts,
         distance: f64,
@@ -175,17 +175,17 @@ impl Near {
     }
 
     /// Those of a patch.
-    pub(super) fn of_patch(&self, patch: u32) -> &NearPairs {
+    pub(in crate::collide) fn of_patch(&self, patch: u32) -> &NearPairs {
         &self.patches[patch as usize]
     }
 
     /// Whether a vertex and a triangle are listed.
-    pub(super) fn has_face(&self, vertex: u32, triangle: u32) -> bool {
+    pub(in crate::collide) fn has_face(&self, vertex: u32, triangle: u32) -> bool {
         self.faces.has(vertex, triangle)
     }
 
     /// Whether two edges are listed.
-    pub(super) fn has_edges(&self, a: u32, b: u32) -> bool {
+    pub(in crate::collide) fn has_edges(&self, a: u32, b: u32) -> bool {
         self.edges.has(a.min(b), a.max(b))
     }
 }

@@ -3,16 +3,16 @@
 //! The traversal is that of [`TestRun`], to the last test; only what is done with a pair that trees leave over is
 //! another. Nothing in a step calls this: benches and tests do, to compare each stage with what others find.
 
-use super::body::{Analytic, BodySurface};
-use super::bvh::Bvh;
-use super::contact::PairKind;
-use super::kdop::Kdop;
-use super::narrow;
-use super::near::NearPair;
-use super::sieve::{Leaves, Sieve};
-use super::snapshot::Snapshot;
-use super::test_run::{Sink, Target, TestRun};
-use super::traverse::{EVERY, Kin, Same, Unlike, advance};
+use crate::collide::bodies::collider::{Analytic, BodySurface};
+use crate::collide::bvh::kdop::Kdop;
+use crate::collide::bvh::traversal::{EVERY, Kin, Same, Unlike, advance};
+use crate::collide::bvh::tree::Bvh;
+use crate::collide::cull::rest_adjacent::NearPair;
+use crate::collide::narrow::contact::PairKind;
+use crate::collide::narrow::feature_filter::{Leaves, Sieve};
+use crate::collide::narrow::features;
+use crate::collide::query::snapshot::Snapshot;
+use crate::collide::query::test_run::{Sink, Target, TestRun};
 
 /// Makes the volumes of all patches' trees, which tests else make when they first need them. Returns how many.
 pub fn refit(snap: &Snapshot<'_>) -> usize {
@@ -27,7 +27,7 @@ pub fn triangle_pairs(snap: &Snapshot<'_>, found: impl FnMut(u32, u32)) -> u64 {
 }
 
 /// Finds all pairs of features of cloth, none of a face and its corner or of edges that meet, whose volumes overlap,
-/// less those that culling leaves out; each once, named as in [`PairId`](super::contact::PairId). Returns how many
+/// less those that culling leaves out; each once, named as in [`PairId`](crate::collide::narrow::contact::PairId). Returns how many
 /// tests that took.
 pub fn feature_pairs(snap: &Snapshot<'_>, found: impl FnMut(PairKind, u32, u32)) -> u64 {
     run_all(snap, &mut Features(found))
@@ -132,7 +132,7 @@ impl<F: FnMut(PairKind, u32, u32)> Sink for Features<F> {
 
     #[inline]
     fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair) {
-        narrow::near_features(snap, pair, &mut self.0);
+        features::near_features(snap, pair, &mut self.0);
     }
 
     fn body(&mut self, _: &Snapshot<'_>, _: (u32, &BodySurface), _: [u32; 2]) {}

@@ -4,20 +4,20 @@
 use glam::{DQuat, DVec3};
 use proptest::prelude::*;
 
-use super::tests::{Random, assert_same};
-use super::*;
+use super::{Random, assert_same};
+use crate::collide::*;
 use crate::mesh::{TriMesh, icosphere};
 use crate::physics::tests::grid;
 
 /// Vertices along a side of the unit square that rest shapes are made from.
 const SIDE: usize = 17;
-pub(super) const CELL: f64 = 1.0 / 16.0;
+pub(in crate::collide) const CELL: f64 = 1.0 / 16.0;
 
 /// Names of rest shapes, for [`rest_shape`].
-pub(super) const SHAPES: usize = 7;
+pub(in crate::collide) const SHAPES: usize = 7;
 
 /// A rest shape: a square, with a hole, with a slit, an L, a tube, a bowl, two layers.
-pub(super) fn rest_shape(which: usize) -> TriMesh {
+pub(in crate::collide) fn rest_shape(which: usize) -> TriMesh {
     let mut mesh = grid(SIDE, 1.0);
     let center = |mesh: &TriMesh, t: &[u32; 3]| {
         t.iter().map(|&v| mesh.positions[v as usize]).sum::<DVec3>() / 3.0
@@ -73,16 +73,16 @@ pub(super) fn rest_shape(which: usize) -> TriMesh {
     mesh
 }
 
-pub(super) struct Case {
-    pub(super) cloth: [ClothSurface; 2],
-    pub(super) x: Vec<DVec3>,
-    pub(super) v: Vec<DVec3>,
+pub(in crate::collide) struct Case {
+    pub(in crate::collide) cloth: [ClothSurface; 2],
+    pub(in crate::collide) x: Vec<DVec3>,
+    pub(in crate::collide) v: Vec<DVec3>,
     reach: f64,
-    pub(super) dt: f64,
+    pub(in crate::collide) dt: f64,
 }
 
 impl Case {
-    pub(super) fn new(
+    pub(in crate::collide) fn new(
         mesh: &TriMesh,
         patches: usize,
         reach: f64,
@@ -104,7 +104,7 @@ impl Case {
         }
     }
 
-    pub(super) fn geometry<'a>(&self, cloth: &'a ClothSurface) -> Geometry<'a> {
+    pub(in crate::collide) fn geometry<'a>(&self, cloth: &'a ClothSurface) -> Geometry<'a> {
         Geometry {
             cloth,
             bodies: &[],
@@ -153,7 +153,7 @@ impl Case {
 }
 
 /// A motion of the rest shape: waves of some heights and lengths, squeezed, turned, moving.
-pub(super) fn wavy(
+pub(in crate::collide) fn wavy(
     seed: u64,
     height: f64,
     squeeze: f64,
@@ -340,7 +340,12 @@ fn each_tile_is_shared_once_and_knows_those_beside_it() {
         let tile = &case.cloth[1].culling().unwrap().charts.tiles()[tile as usize];
         assert_eq!(work.triangles as usize, tile.triangles.len());
         let beside = work.beside.iter().map(|&at| order[at as usize]);
-        assert!(beside.eq(tile.next.into_iter().filter(|&next| next != charts::NONE)));
+        assert!(
+            beside.eq(tile
+                .next
+                .into_iter()
+                .filter(|&next| next != cull::charts::NONE))
+        );
         assert!([0, 1, 3].contains(&work.beside.len()));
     }
 }

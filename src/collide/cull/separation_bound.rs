@@ -1,6 +1,6 @@
 //! How firmly a piece of cloth keeps its points apart: the bound by which self-collision tests are left out.
 //!
-//! Take a block of a chart ([`super::charts`]) that is whole, `f` the motion of its points, piecewise linear with
+//! Take a block of a chart ([`crate::collide::cull::charts`]) that is whole, `f` the motion of its points, piecewise linear with
 //! gradients `F`, and a linear map `A`. If at the start and at the end of the step, in every triangle and for every
 //! unit vector `u`, `|F u|² ≥ s` and `|F u − A u|² ≤ e`, then for any two points of the block, at any time of the
 //! step,
@@ -35,12 +35,12 @@
 
 use glam::DVec3;
 
-use super::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
-use super::packed::{greater, lesser};
-use super::width::{Width, Work, widest};
+use crate::collide::bvh::quantised::{greater, lesser};
+use crate::collide::cull::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
+use crate::collide::width::{Width, Work, widest};
 
 /// A squared firmness in units of 1/200, or less: up to 1.275, that of cloth that is stretched by an eighth.
-pub(super) type Firmness = u8;
+pub(in crate::collide) type Firmness = u8;
 
 /// Firmness of what is not whole: points there may be anywhere.
 const NOT_FIRM: Firmness = 0;
@@ -49,19 +49,19 @@ const UNITS: f64 = 200.0;
 
 /// The squared firmness that a number of units stands for.
 #[inline]
-pub(super) fn square(firmness: Firmness) -> f64 {
+pub(in crate::collide) fn square(firmness: Firmness) -> f64 {
     f64::from(firmness) / UNITS
 }
 
 /// The largest firmness that is not above a square from 0 to 1.
-pub(super) fn not_above(square: f64) -> Firmness {
+pub(in crate::collide) fn not_above(square: f64) -> Firmness {
     (square * UNITS) as Firmness
 }
 
 /// Tiles beside one that its firmness looks at: to the right, above, and right above.
-pub(super) const SIDES: usize = 3;
+pub(in crate::collide) const SIDES: usize = 3;
 /// How many of their cells it looks at, of all levels: a column, a row, a corner.
-pub(super) const BESIDE: [usize; SIDES] = [LINE, LINE, LEVELS as usize];
+pub(in crate::collide) const BESIDE: [usize; SIDES] = [LINE, LINE, LEVELS as usize];
 /// Cells along a side of a tile, of all levels.
 const LINE: usize = 2 * TILE as usize - 1;
 
@@ -80,7 +80,7 @@ const UNUSED: usize = 7;
 /// joining is a minimum.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub(super) struct Gradients {
+pub(in crate::collide) struct Gradients {
     bounds: [f32; 16],
 }
 
@@ -90,7 +90,7 @@ const AHEAD: usize = 12;
 /// Where a vertex is at the start and at the end of a step, seen from some point near by: x, y, z, and zero, of both.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub(super) struct Ends(pub(super) [f32; 8]);
+pub(in crate::collide) struct Ends(pub(in crate::collide) [f32; 8]);
 
 /// By how much gradients in f32 may be wrong.
 ///
@@ -100,7 +100,7 @@ pub(super) struct Ends(pub(super) [f32; 8]);
 /// A squared length of a column, u·u, is then wrong by no more than √3 (1 + u·u) `entry` and what squares and four roundings do, u·v by
 /// no more than √3 / 2 (2 + u·u + v·v) `entry` and as much: 8 (1 + u·u + v·v) `entry` bounds what both do to the stretch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slack {
+pub(in crate::collide) struct Slack {
     entry: f32,
 }
 
@@ -109,7 +109,7 @@ impl Slack {
     const MOST: f64 = 0.05;
 
     /// For coordinates (m) and sums of entries of inverses (1/m); `None` if they are too large or no numbers.
-    pub(super) fn new(farthest: f64, steepest: f64) -> Option<Self> {
+    pub(in crate::collide) fn new(farthest: f64, steepest: f64) -> Option<Self> {
         let entry = (farthest * steepest).max(1.0) * f64::from(f32::EPSILON) * 8.0;
         // What is no number is not less, but `max` leaves it out.
         let known = entry < Self::MOST && (farthest * steepest).is_finite();
@@ -120,14 +120,18 @@ impl Slack {
 
     /// Off every entry, and off the stretch as a share of 1 + u·u + v·v.
     #[inline(always)]
-    pub(super) fn shares(self) -> [f32; 2] {
+    pub(in crate::collide) fn shares(self) -> [f32; 2] {
         [self.entry, 8.0 * self.entry]
     }
 }
 
 /// The bounds of a triangle's gradients: `Width::gradients` for any processor.
 #[inline(always)]
-pub(super) fn bounds([a, b, c]: [&Ends; 3], inverse: &[f32; 4], slack: Slack) -> [f32; 16] {
+pub(in crate::collide) fn bounds(
+    [a, b, c]: [&Ends; 3],
+    inverse: &[f32; 4],
+    slack: Slack,
+) -> [f32; 16] {
     let [entry, share] = slack.shares();
     let mut bounds = [0.0; 16];
     let (mut u, mut v) = ([0.0; 8], [0.0; 8]);
@@ -156,7 +160,7 @@ pub(super) fn bounds([a, b, c]: [&Ends; 3], inverse: &[f32; 4], slack: Slack) ->
 
 /// The square of a firmness that bounds prove, or less; negative or no number if there is none: `Width::square` for any processor.
 #[inline(always)]
-pub(super) fn square_of(bounds: &[f32; 16]) -> f32 {
+pub(in crate::collide) fn square_of(bounds: &[f32; 16]) -> f32 {
     let half = |k: usize| (bounds[k] + bounds[k + 8]) * -0.5;
     let h = [half(0), half(1), half(2), half(4), half(5), half(6)];
     let dot = |a: usize, b: usize| (h[a] * h[b] + h[a + 1] * h[b + 1]) + h[a + 2] * h[b + 2];
@@ -165,7 +169,7 @@ pub(super) fn square_of(bounds: &[f32; 16]) -> f32 {
 
 /// What is left of a squared stretch where gradients deviate from their middle by no more than half widths with these products.
 #[inline(always)]
-pub(super) fn deviating(stretch: f32, uu: f32, vv: f32, uv: f32) -> f32 {
+pub(in crate::collide) fn deviating(stretch: f32, uu: f32, vv: f32, uv: f32) -> f32 {
     // What is within the box deviates from its middle by no more than the matrix of its half widths stretches.
     let apart = uu - vv;
     let deviation = (uu + vv + (apart * apart + 4.0 * (uv * uv)).sqrt()) * 0.5;
@@ -182,7 +186,7 @@ impl Gradients {
         bounds: [f32::INFINITY; 16],
     };
     /// Numbers that make up bounds.
-    pub(super) const NUMBERS: usize = 13;
+    pub(in crate::collide) const NUMBERS: usize = 13;
 
     /// Where they are kept.
     const PLACES: [usize; Self::NUMBERS] = {
@@ -200,12 +204,12 @@ impl Gradients {
     };
 
     /// The numbers that make them up.
-    pub(super) fn numbers(&self) -> [f32; Self::NUMBERS] {
+    pub(in crate::collide) fn numbers(&self) -> [f32; Self::NUMBERS] {
         Self::PLACES.map(|at| self.bounds[at])
     }
 
     /// Those that are made up of these numbers.
-    pub(super) fn from_numbers(numbers: [f32; Self::NUMBERS]) -> Self {
+    pub(in crate::collide) fn from_numbers(numbers: [f32; Self::NUMBERS]) -> Self {
         let mut bounds = Self::NONE.bounds;
         for (at, number) in Self::PLACES.into_iter().zip(numbers) {
             bounds[at] = number;
@@ -229,7 +233,7 @@ impl Gradients {
 }
 
 /// Bounds of the gradients in each cell of a tile, level by level, for a step of `dt`; `ends` is room.
-pub(super) fn gradients(
+pub(in crate::collide) fn gradients(
     tile: &Tile,
     motion: (&[DVec3], &[DVec3], f64),
     ends: &mut Vec<Ends>,
@@ -335,7 +339,7 @@ impl Work for Making<'_> {
 }
 
 /// Of the gradients in the cells of a tile, those that the firmness of another looks at, on that side of which this one lies.
-pub(super) fn beside(side: usize, cells: &[Gradients], out: &mut Vec<Gradients>) {
+pub(in crate::collide) fn beside(side: usize, cells: &[Gradients], out: &mut Vec<Gradients>) {
     out.clear();
     for level in 0..LEVELS {
         let (row, first) = ((TILE >> level) as usize, first_of_level(level));
@@ -349,7 +353,7 @@ pub(super) fn beside(side: usize, cells: &[Gradients], out: &mut Vec<Gradients>)
 
 /// The squared firmness of each block of a tile, from the gradients of its cells and of those [`beside`] it, on the sides on which there
 /// are any.
-pub(super) fn firmness(
+pub(in crate::collide) fn firmness(
     tile: &Tile,
     own: &[Gradients],
     next: [Option<&[Gradients]>; SIDES],
@@ -411,9 +415,9 @@ mod tests {
     use glam::DVec2;
     use proptest::prelude::*;
 
-    use super::super::charts::{NONE, Piece};
-    use super::super::width::Plain;
     use super::*;
+    use crate::collide::cull::charts::{NONE, Piece};
+    use crate::collide::width::Plain;
 
     /// Of a triangle that is half of a unit square at rest.
     fn of_half_square(corners: [DVec3; 3]) -> Gradients {

@@ -43,7 +43,7 @@ const LANES: usize = 4;
 
 /// A point's coordinate along a direction, and the length of the direction.
 #[inline(always)]
-pub(super) fn along(p: DVec3, direction: usize) -> (f64, f64) {
+pub(in crate::collide) fn along(p: DVec3, direction: usize) -> (f64, f64) {
     const SQRT_3: f64 = 1.732_050_807_568_877_2;
     match direction {
         0 => (p.x, 1.0),
@@ -64,13 +64,13 @@ pub(super) fn along(p: DVec3, direction: usize) -> (f64, f64) {
 
 /// An f32 below `d`, by no more than three units in the last place.
 #[inline(always)]
-pub(super) fn below(d: f64) -> f32 {
+pub(in crate::collide) fn below(d: f64) -> f32 {
     outwards(d as f32)
 }
 
 /// An f32 below all that round to `nearest`.
 #[inline(always)]
-pub(super) fn outwards(nearest: f32) -> f32 {
+pub(in crate::collide) fn outwards(nearest: f32) -> f32 {
     // Too large numbers become the largest, lest infinity less infinity be none.
     let nearest = if nearest < f32::MAX {
         nearest
@@ -182,7 +182,7 @@ impl<const N: usize> Kdop<N> {
 
     /// Sum of the lengths of its box's sides in m: what the sizes of volumes are compared by.
     #[inline]
-    pub(super) fn size(&self) -> f32 {
+    pub(in crate::collide) fn size(&self) -> f32 {
         (0..3)
             .map(|k| -self.planes[Self::PAIRS + k] - self.planes[k])
             .sum()
@@ -200,7 +200,7 @@ impl<const N: usize> Kdop<N> {
 
 impl Kdop18 {
     /// With its planes rounded outwards.
-    pub(super) fn from_planes(planes: [f64; 18]) -> Self {
+    pub(in crate::collide) fn from_planes(planes: [f64; 18]) -> Self {
         let mut rounded = [NONE; 20];
         for (to, &plane) in rounded.iter_mut().zip(&planes) {
             *to = below(plane);

@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use glam::{DMat3, DVec3};
 use serde::{Deserialize, Serialize};
 
-use super::body_motion::Sweep;
-use super::bvh::Bvh;
-use super::packed::{Grid, Packed, Siblings, Ways};
-use super::refit::Refit;
-use super::surface::Surface;
+use crate::collide::bodies::body_motion::Sweep;
+use crate::collide::bvh::quantised::{Grid, Packed, Siblings, Ways};
+use crate::collide::bvh::refit::Refit;
+use crate::collide::bvh::tree::Bvh;
+use crate::collide::surface::Surface;
 use crate::mesh::{TriMesh, rotation_matrix};
 use crate::scene::Shape;
 
 /// Cosine of the angle between neighbouring faces above which an edge is not sharp (about 11°).
 const FLAT: f64 = 0.98;
 /// Weights this close to zero mean the border of a triangle.
-pub(super) const BOUNDARY: f64 = 1e-9;
+pub(in crate::collide) const BOUNDARY: f64 = 1e-9;
 
 /// A body where it was placed.
 #[derive(Clone, Debug)]
@@ -33,17 +33,17 @@ pub enum Body {
 /// A body made of triangles.
 #[derive(Clone, Debug)]
 pub struct BodySurface {
-    pub(super) surface: Surface,
-    pub(super) positions: Vec<DVec3>,
-    pub(super) normals: Vec<DVec3>,
+    pub(in crate::collide) surface: Surface,
+    pub(in crate::collide) positions: Vec<DVec3>,
+    pub(in crate::collide) normals: Vec<DVec3>,
     /// For each sharp edge and vertex, the mean of its faces' normals; `None` where it is flat.
-    pub(super) edge_normals: Vec<Option<DVec3>>,
-    pub(super) vertex_normals: Vec<Option<DVec3>>,
+    pub(in crate::collide) edge_normals: Vec<Option<DVec3>>,
+    pub(in crate::collide) vertex_normals: Vec<Option<DVec3>>,
     /// For each edge and vertex, the cosine of the widest angle between normals of its faces: directions
     /// in which it can be nearest lie no farther from any of them.
     edge_cones: Vec<f64>,
     vertex_cones: Vec<f64>,
-    pub(super) tree: Bvh,
+    pub(in crate::collide) tree: Bvh,
     refit: Refit,
     /// Half the reach of contacts, in m.
     radius: f64,
@@ -137,7 +137,12 @@ impl BodySurface {
 
     /// Whether a point in direction `normal` from a point on the border of a face, given by its weights,
     /// is nearest to that border rather than to a neighbouring face.
-    pub(super) fn is_nearest(&self, face: u32, weights: [f64; 3], normal: DVec3) -> bool {
+    pub(in crate::collide) fn is_nearest(
+        &self,
+        face: u32,
+        weights: [f64; 3],
+        normal: DVec3,
+    ) -> bool {
         let corners = self.surface.triangles()[face as usize];
         let zero = weights.map(|w| w <= BOUNDARY);
         let cone = match zero {
@@ -154,23 +159,33 @@ impl BodySurface {
     }
 
     /// Ways of the vertices in a step of `dt` seconds, seen from the origin of the grid.
-    pub(super) fn see(&self, grid: &Grid, (sweep, dt): (&Sweep, f64), ways: &mut Vec<Ways>) {
+    pub(in crate::collide) fn see(
+        &self,
+        grid: &Grid,
+        (sweep, dt): (&Sweep, f64),
+        ways: &mut Vec<Ways>,
+    ) {
         let ends = |&p: &DVec3| sweep.ends(p, dt);
         Ways::of(&self.positions, ends, grid.origin(), ways);
     }
 
     /// Volumes of the vertices that go these ways, inflated by half the reach.
-    pub(super) fn measure(&self, grid: &Grid, ways: &[Ways], vertices: &mut Vec<Packed>) {
+    pub(in crate::collide) fn measure(
+        &self,
+        grid: &Grid,
+        ways: &[Ways],
+        vertices: &mut Vec<Packed>,
+    ) {
         grid.measure(ways, grid.origin(), self.radius, vertices);
     }
 
     /// Volumes of the nodes, from those of the vertices.
-    pub(super) fn refit(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
+    pub(in crate::collide) fn refit(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
         self.refit.run(vertices, volumes);
     }
 
     /// Volumes of the nodes at rest; they are kept as long as the grid stays.
-    pub(super) fn resting(&self, grid: &Grid) -> Arc<Vec<Siblings>> {
+    pub(in crate::collide) fn resting(&self, grid: &Grid) -> Arc<Vec<Siblings>> {
         let mut kept = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some((of, volumes)) if of == grid => Arc::clone(volumes),

@@ -8,9 +8,9 @@
 //! once and for all below them, and most tests are of these. It is not asked of leaves either, nor of two generations in a row: the
 //! answer costs as much as a few tests.
 
-use super::bvh::{Below, Bvh};
-use super::kdop::Kdop;
-use super::width::{Width, Work, widest};
+use crate::collide::bvh::kdop::Kdop;
+use crate::collide::bvh::tree::{Below, Bvh};
+use crate::collide::width::{Width, Work, widest};
 
 /// Set in the second node of a test: culling knows nothing of the two, nor of what is below them.
 const FAR: u32 = 1 << 31;
@@ -19,12 +19,12 @@ const ASKED: u32 = 1 << 30;
 
 /// The second node of a test.
 #[inline(always)]
-pub(super) fn second_of(test: (u32, u32)) -> u32 {
+pub(in crate::collide) fn second_of(test: (u32, u32)) -> u32 {
     test.1 & !(FAR | ASKED)
 }
 
 /// Asks culling of tests of two nodes. Those that it does not know to be apart are `left` as they stand on a stack, each with its place among all.
-pub(super) fn ask_all(
+pub(in crate::collide) fn ask_all(
     cull: &impl Cull,
     tests: impl Iterator<Item = (u32, u32)> + Clone,
     left: impl FnMut(usize, (u32, u32)),
@@ -67,7 +67,7 @@ fn marked((a, b): (u32, u32), far: bool) -> (u32, u32) {
 }
 
 /// What leaves out pairs of nodes that it knows to be apart.
-pub(super) trait Cull {
+pub(in crate::collide) trait Cull {
     /// It leaves nothing out.
     const NEVER: bool = false;
 
@@ -80,15 +80,15 @@ pub(super) trait Cull {
 
 /// What culling knows of two nodes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(in crate::collide) struct Asked {
     /// Nothing, neither of them nor of what is below them.
-    pub(super) far: bool,
+    pub(in crate::collide) far: bool,
     /// That they are apart.
-    pub(super) apart: bool,
+    pub(in crate::collide) apart: bool,
 }
 
 /// What knows of none.
-pub(super) struct Never;
+pub(in crate::collide) struct Never;
 
 impl Cull for Never {
     const NEVER: bool = true;
@@ -104,14 +104,14 @@ impl Cull for Never {
 }
 
 /// Leaves nothing out.
-pub(super) const EVERY: Option<Never> = None;
+pub(in crate::collide) const EVERY: Option<Never> = None;
 
 /// A hierarchy with the volumes of its nodes.
-pub(super) type Tree<'a, V> = (&'a Bvh, V);
+pub(in crate::collide) type Tree<'a, V> = (&'a Bvh, V);
 
 /// Volumes of a tree's nodes, as tests ask for them. Siblings have a number: k those of nodes 2 k - 1 and 2 k, and 0 the root,
 /// which stands for both.
-pub(super) trait Bounds: Copy {
+pub(in crate::collide) trait Bounds: Copy {
     /// Which of two siblings meet which of two others, bit 2 i + j for the i-th of the first and the j-th of the others.
     fn meets(self, width: impl Width, siblings: u32, other: Self, others: u32) -> u32;
 
@@ -290,7 +290,7 @@ impl Drop for Pending<'_> {
 }
 
 /// What two hierarchies are to each other.
-pub(super) trait Kin {
+pub(in crate::collide) trait Kin {
     /// They are one: equal nodes stand for all pairs below.
     const SAME: bool = false;
     /// Their nodes differ in size: of two, the larger is descended alone.
@@ -298,11 +298,11 @@ pub(super) trait Kin {
 }
 
 /// One hierarchy and itself.
-pub(super) enum Same {}
+pub(in crate::collide) enum Same {}
 /// Two, whose nodes are alike from the root to the leaves.
-pub(super) enum Alike {}
+pub(in crate::collide) enum Alike {}
 /// Two, whose nodes are not.
-pub(super) enum Unlike {}
+pub(in crate::collide) enum Unlike {}
 
 impl Kin for Same {
     const SAME: bool = true;
@@ -337,7 +337,7 @@ const fn masks(of: [u8; 4]) -> [u8; 16] {
 ///
 /// What they are to each other says how they are descended. `leaf` is given pairs of leaves, as nodes, whose volumes
 /// overlap; pairs of nodes that `cull` knows to be apart are left out.
-pub(super) fn advance<K: Kin, V: Bounds>(
+pub(in crate::collide) fn advance<K: Kin, V: Bounds>(
     trees: [Tree<'_, V>; 2],
     stack: &mut Vec<(u32, u32)>,
     budget: u32,

@@ -8,44 +8,44 @@
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::begin::Boxes;
-use super::charts::BLOCKS;
-use super::firmness::{Firmness, Gradients, SIDES};
-use super::kdop::Kdop18;
-use super::packed::{Grid, Nodes, Packed, Siblings, Ways};
-use super::refit::Refit;
+use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::quantised::{Grid, Nodes, Packed, Siblings, Ways};
+use crate::collide::bvh::refit::Refit;
+use crate::collide::bvh::seed_pairs::Boxes;
+use crate::collide::cull::charts::BLOCKS;
+use crate::collide::cull::separation_bound::{Firmness, Gradients, SIDES};
 
-/// Room for the volumes of a step; see [`Snapshot::new`](super::Snapshot::new).
+/// Room for the volumes of a step; see [`Snapshot::new`](crate::collide::Snapshot::new).
 #[derive(Debug, Default)]
 pub struct Volumes {
     /// Of each patch as a whole: one value.
-    pub(super) roots: Vec<Kept<Kdop18>>,
+    pub(in crate::collide) roots: Vec<Kept<Kdop18>>,
     /// Boxes around the pieces of each patch's tree.
-    pub(super) boxes: Vec<Kept<Boxes>>,
+    pub(in crate::collide) boxes: Vec<Kept<Boxes>>,
     /// What the others lie on.
-    pub(super) grid: OnceLock<Grid>,
+    pub(in crate::collide) grid: OnceLock<Grid>,
     /// Ways of the vertices of each patch's triangles, and their volumes.
-    pub(super) ways: Vec<Kept<Ways>>,
-    pub(super) vertices: Vec<Kept<Packed>>,
-    pub(super) patches: Vec<Kept<Siblings>>,
+    pub(in crate::collide) ways: Vec<Kept<Ways>>,
+    pub(in crate::collide) vertices: Vec<Kept<Packed>>,
+    pub(in crate::collide) patches: Vec<Kept<Siblings>>,
     /// Of trees that are made piece by piece.
-    pub(super) pieces: Vec<Mutex<Pieces>>,
+    pub(in crate::collide) pieces: Vec<Mutex<Pieces>>,
     /// Of bodies that move, with the same of their vertices, and of those that rest.
-    pub(super) body_ways: Vec<Kept<Ways>>,
-    pub(super) body_vertices: Vec<Kept<Packed>>,
-    pub(super) bodies: Vec<Kept<Siblings>>,
-    pub(super) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
+    pub(in crate::collide) body_ways: Vec<Kept<Ways>>,
+    pub(in crate::collide) body_vertices: Vec<Kept<Packed>>,
+    pub(in crate::collide) bodies: Vec<Kept<Siblings>>,
+    pub(in crate::collide) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
     /// Of each tile of the cloth's charts: gradients of cells, those of cells beside it on each side, squared firmness of blocks.
-    pub(super) gradients: Vec<Kept<Gradients>>,
-    pub(super) beside: Vec<[Kept<Gradients>; SIDES]>,
-    pub(super) firmness: Vec<Kept<Firmness>>,
+    pub(in crate::collide) gradients: Vec<Kept<Gradients>>,
+    pub(in crate::collide) beside: Vec<[Kept<Gradients>; SIDES]>,
+    pub(in crate::collide) firmness: Vec<Kept<Firmness>>,
     /// Of each block of all tiles, whether it is firm enough: [`UNKNOWN`] as long as nobody has asked, or one of the others.
-    pub(super) firm: Vec<AtomicU8>,
+    pub(in crate::collide) firm: Vec<AtomicU8>,
 }
 
 /// A patch's tree, of which there are the pieces that somebody has asked for.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(in crate::collide) struct Pieces {
     /// Shared with whoever is testing it.
     made: Arc<Made>,
     /// Pieces that are there, a bit for each.
@@ -58,7 +58,7 @@ pub(super) struct Pieces {
 
 /// Volumes of a tree, and of vertices as far as those of all were not known.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Made {
+pub(in crate::collide) struct Made {
     nodes: Vec<Siblings>,
     vertices: Vec<Packed>,
 }
@@ -70,12 +70,12 @@ impl Pieces {
     }
 
     /// The pieces that are there, if there are any.
-    pub(super) fn opened(&self) -> Option<u64> {
+    pub(in crate::collide) fn opened(&self) -> Option<u64> {
         (self.open != 0).then_some(self.open)
     }
 
     /// With these pieces. Volumes of all vertices are `known`, or `measure` fills in those of some places.
-    pub(super) fn open(
+    pub(in crate::collide) fn open(
         &mut self,
         (refit, which): (&Refit, u64),
         known: Option<&[Packed]>,
@@ -99,7 +99,7 @@ impl Pieces {
     }
 
     /// All of it, of vertices whose volumes are known.
-    pub(super) fn whole(&mut self, refit: &Refit, known: &[Packed]) -> Arc<Made> {
+    pub(in crate::collide) fn whole(&mut self, refit: &Refit, known: &[Packed]) -> Arc<Made> {
         if !self.whole {
             let nodes = &mut Arc::make_mut(&mut self.made).nodes;
             if self.open == 0 {
@@ -116,7 +116,7 @@ impl Pieces {
 
 /// Volumes of a patch's tree and vertices that somebody tests.
 #[derive(Debug)]
-pub(super) enum Held<'a> {
+pub(in crate::collide) enum Held<'a> {
     /// All of them.
     Whole(Nodes<'a>, &'a [Packed]),
     /// As much of the tree as these tests look at; of vertices all, or what those pieces have.
@@ -125,7 +125,7 @@ pub(super) enum Held<'a> {
 
 impl Held<'_> {
     /// Of nodes, as tests ask for them.
-    pub(super) fn nodes(&self) -> Nodes<'_> {
+    pub(in crate::collide) fn nodes(&self) -> Nodes<'_> {
         match self {
             Self::Whole(nodes, _) => *nodes,
             Self::Pieces(made, _) => Nodes(&made.nodes),
@@ -133,7 +133,7 @@ impl Held<'_> {
     }
 
     /// Of the vertices of the patch's triangles.
-    pub(super) fn vertices(&self) -> &[Packed] {
+    pub(in crate::collide) fn vertices(&self) -> &[Packed] {
         match self {
             Self::Whole(_, all) | Self::Pieces(_, Some(all)) => all,
             Self::Pieces(made, None) => &made.vertices,
@@ -142,22 +142,22 @@ impl Held<'_> {
 }
 
 /// Nobody has asked yet.
-pub(super) const UNKNOWN: u8 = 0;
+pub(in crate::collide) const UNKNOWN: u8 = 0;
 /// Firm enough.
-pub(super) const FIRM: u8 = 1;
+pub(in crate::collide) const FIRM: u8 = 1;
 /// Not firm enough.
-pub(super) const LOOSE: u8 = 2;
+pub(in crate::collide) const LOOSE: u8 = 2;
 
 /// Volumes of a tree, or the like, once somebody has asked for them.
 #[derive(Debug)]
-pub(super) struct Kept<T> {
+pub(in crate::collide) struct Kept<T> {
     values: OnceLock<Vec<T>>,
     room: Mutex<Vec<T>>,
 }
 
 impl Volumes {
     /// Forgets the last step.
-    pub(super) fn begin(&mut self, patches: usize, bodies: usize, tiles: usize) {
+    pub(in crate::collide) fn begin(&mut self, patches: usize, bodies: usize, tiles: usize) {
         forget(&mut self.ways, patches);
         forget(&mut self.vertices, patches);
         forget(&mut self.roots, patches);
@@ -210,18 +210,18 @@ impl<T> Kept<T> {
     }
 
     /// Whether somebody has asked for them.
-    pub(super) fn is_made(&self) -> bool {
+    pub(in crate::collide) fn is_made(&self) -> bool {
         self.made().is_some()
     }
 
     /// The values, if somebody has asked for them.
-    pub(super) fn made(&self) -> Option<&[T]> {
+    pub(in crate::collide) fn made(&self) -> Option<&[T]> {
         self.values.get().map(Vec::as_slice)
     }
 
     /// The values, which `fill` writes in place of others if this is the first time.
     #[inline]
-    pub(super) fn of(&self, fill: impl FnOnce(&mut Vec<T>)) -> &[T] {
+    pub(in crate::collide) fn of(&self, fill: impl FnOnce(&mut Vec<T>)) -> &[T] {
         self.values.get_or_init(|| {
             let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
             let mut values = std::mem::take(&mut *room);

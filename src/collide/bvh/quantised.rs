@@ -10,32 +10,32 @@
 
 use glam::DVec3;
 
-use super::bvh::{Below, Bvh};
-use super::extent::Extent;
-use super::kdop::{Kdop18, along};
-use super::traverse::Bounds;
-use super::width::{Width, Work, widest};
+use crate::collide::bvh::extent::Extent;
+use crate::collide::bvh::kdop::{Kdop18, along};
+use crate::collide::bvh::traversal::Bounds;
+use crate::collide::bvh::tree::{Below, Bvh};
+use crate::collide::width::{Width, Work, widest};
 
 /// Directions.
-pub(super) const PAIRS: usize = 9;
+pub(in crate::collide) const PAIRS: usize = 9;
 /// Those that fill a register.
-pub(super) const WIDE: usize = 8;
+pub(in crate::collide) const WIDE: usize = 8;
 /// Points that are measured at once.
-pub(super) const LANES: usize = 8;
+pub(in crate::collide) const LANES: usize = 8;
 /// Lines that the cloth lies between, in all directions: between this and half of it.
 const LINES: f64 = 45_000.0;
 /// The grid is moved by so many lines at once.
 const MOVED: f64 = 8192.0;
 /// The outermost lines.
-pub(super) const BORDER: f32 = 32_000.0;
+pub(in crate::collide) const BORDER: f32 = 32_000.0;
 /// More than half a line, for rounding to the nearest to round downwards, and more than what f32 loses before.
-pub(super) const DOWN: f32 = 0.75;
+pub(in crate::collide) const DOWN: f32 = 0.75;
 /// Added to a number, it leaves the nearest integer in its last bits.
 const TO_INTEGER: f32 = 12_582_912.0;
 
 /// The grid of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Grid {
+pub(in crate::collide) struct Grid {
     origin: DVec3,
     /// Lines per m along the axes; 0 if nothing can be told apart.
     lines: f64,
@@ -48,22 +48,22 @@ pub(super) struct Grid {
 /// done to all is done to registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(16))]
-pub(super) struct Packed {
-    pub(super) low: [i16; WIDE],
-    pub(super) high: [i16; WIDE],
-    pub(super) last: [i16; WIDE],
+pub(in crate::collide) struct Packed {
+    pub(in crate::collide) low: [i16; WIDE],
+    pub(in crate::collide) high: [i16; WIDE],
+    pub(in crate::collide) last: [i16; WIDE],
 }
 
 /// The volumes of two siblings, side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(16))]
-pub(super) struct Siblings {
-    pub(super) low: [[i16; WIDE]; 2],
-    pub(super) high: [[i16; WIDE]; 2],
+pub(in crate::collide) struct Siblings {
+    pub(in crate::collide) low: [[i16; WIDE]; 2],
+    pub(in crate::collide) high: [[i16; WIDE]; 2],
     /// Of the first twice, of the second twice.
-    pub(super) last: [i16; 4],
+    pub(in crate::collide) last: [i16; 4],
     /// What stands below each: there is room, and whoever tests them asks for it next.
-    pub(super) below: [Below; 2],
+    pub(in crate::collide) below: [Below; 2],
 }
 
 /// Coordinates of eight points along the nine directions.
@@ -91,13 +91,13 @@ fn narrow(p: DVec3) -> [f32; 3] {
 
 /// The lesser, and the second if there is none: what one vector instruction does.
 #[inline(always)]
-pub(super) fn lesser(a: f32, b: f32) -> f32 {
+pub(in crate::collide) fn lesser(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
 }
 
 /// The greater, and the second if there is none.
 #[inline(always)]
-pub(super) fn greater(a: f32, b: f32) -> f32 {
+pub(in crate::collide) fn greater(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
@@ -117,14 +117,14 @@ fn rounded(at: f32) -> i16 {
 /// Where eight points are at the start of a step and at its end, seen from an anchor, in m, by coordinates.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-pub(super) struct Ways {
-    pub(super) start: [[f32; LANES]; 3],
-    pub(super) end: [[f32; LANES]; 3],
+pub(in crate::collide) struct Ways {
+    pub(in crate::collide) start: [[f32; LANES]; 3],
+    pub(in crate::collide) end: [[f32; LANES]; 3],
 }
 
 impl Ways {
     /// Of any number of points, eight by eight.
-    pub(super) fn of<P>(
+    pub(in crate::collide) fn of<P>(
         points: &[P],
         ends: impl Fn(&P) -> [DVec3; 2],
         anchor: DVec3,
@@ -143,7 +143,7 @@ impl Ways {
 
 /// Where eight points are, seen from an anchor.
 #[inline(always)]
-pub(super) fn seen(points: &[[DVec3; 2]; LANES], anchor: DVec3) -> Ways {
+pub(in crate::collide) fn seen(points: &[[DVec3; 2]; LANES], anchor: DVec3) -> Ways {
     let mut ways = Ways {
         start: [[0.0; LANES]; 3],
         end: [[0.0; LANES]; 3],
@@ -191,7 +191,7 @@ impl<P, F: Fn(&P) -> [DVec3; 2]> Work for Seeing<'_, P, F> {
 }
 
 /// The volume around all points within `radius` (m) of some ways, seen from that anchor.
-pub(super) fn around(ways: &[Ways], anchor: DVec3, radius: f64) -> Kdop18 {
+pub(in crate::collide) fn around(ways: &[Ways], anchor: DVec3, radius: f64) -> Kdop18 {
     if ways.is_empty() {
         return Kdop18::EMPTY;
     }
@@ -236,16 +236,16 @@ impl Work for Around<'_> {
 
 /// How coordinates along the nine directions become lines, rounded down by [`DOWN`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lines {
-    pub(super) scale: [f32; PAIRS],
+pub(in crate::collide) struct Lines {
+    pub(in crate::collide) scale: [f32; PAIRS],
     /// Of the volume around the anchor, the lower lines, and the negated upper ones.
-    pub(super) low: [f32; PAIRS],
-    pub(super) high: [f32; PAIRS],
+    pub(in crate::collide) low: [f32; PAIRS],
+    pub(in crate::collide) high: [f32; PAIRS],
 }
 
 impl Lines {
     /// Lines `first` go through the anchor; volumes hold what is within `radius` lines.
-    pub(super) fn new(scale: [f32; PAIRS], first: [f64; PAIRS], radius: f64) -> Self {
+    pub(in crate::collide) fn new(scale: [f32; PAIRS], first: [f64; PAIRS], radius: f64) -> Self {
         let out = radius + f64::from(DOWN);
         Self {
             scale,
@@ -257,7 +257,7 @@ impl Lines {
 
 /// The volumes of eight points.
 #[inline(always)]
-pub(super) fn eight(lines: &Lines, ways: &Ways) -> [Packed; LANES] {
+pub(in crate::collide) fn eight(lines: &Lines, ways: &Ways) -> [Packed; LANES] {
     let (a, b) = (nine(&ways.start), nine(&ways.end));
     std::array::from_fn(|i| {
         let ends = |k: usize| {
@@ -324,7 +324,7 @@ impl Work for Measuring<'_> {
 
 impl Grid {
     /// The grid over the points of a box.
-    pub(super) fn over(cloth: Extent) -> Self {
+    pub(in crate::collide) fn over(cloth: Extent) -> Self {
         let Extent { low, high } = cloth;
         let along_of = |p: DVec3, k: usize| along(p, k).0;
         let center = low.midpoint(high);
@@ -363,7 +363,13 @@ impl Grid {
 
     /// Volumes of what is within `radius` (m) of ways seen from an anchor, which is to be as near to the points as the cloth is large,
     /// or the [origin](Self::origin). There are eight for each eight ways.
-    pub(super) fn measure(&self, ways: &[Ways], anchor: DVec3, radius: f64, out: &mut Vec<Packed>) {
+    pub(in crate::collide) fn measure(
+        &self,
+        ways: &[Ways],
+        anchor: DVec3,
+        radius: f64,
+        out: &mut Vec<Packed>,
+    ) {
         out.resize(LANES * ways.len(), Packed::NOTHING);
         let (out, _) = out.as_chunks_mut();
         let lines = self.lines_from(anchor, radius);
@@ -374,7 +380,7 @@ impl Grid {
     ///
     /// # Panics
     /// If there is no room for one of the places.
-    pub(super) fn measure_some(
+    pub(in crate::collide) fn measure_some(
         &self,
         (places, ends): (&[u32], impl Fn(u32) -> [DVec3; 2]),
         anchor: DVec3,
@@ -401,12 +407,12 @@ impl Grid {
     }
 
     /// A point near the middle of the cloth as it is when the step begins.
-    pub(super) fn origin(&self) -> DVec3 {
+    pub(in crate::collide) fn origin(&self) -> DVec3 {
         self.origin
     }
 
     /// A volume that holds another.
-    pub(super) fn enclosing(&self, volume: &Kdop18) -> Packed {
+    pub(in crate::collide) fn enclosing(&self, volume: &Kdop18) -> Packed {
         let mut planes = [0; 2 * PAIRS];
         for k in 0..PAIRS {
             let (at, _) = along(self.origin, k);
@@ -423,7 +429,7 @@ impl Grid {
     }
 
     /// Centre and half diagonal of a volume's box along the axes, in m; of one that reaches the border, beyond which nobody knows how far it goes, all there is.
-    pub(super) fn ball(&self, volume: &Packed) -> (DVec3, f64) {
+    pub(in crate::collide) fn ball(&self, volume: &Packed) -> (DVec3, f64) {
         let outermost = -BORDER as i16;
         let planes = volume.low[..3].iter().chain(&volume.high[..3]);
         if self.lines <= 0.0 || planes.into_iter().any(|&line| line <= outermost) {
@@ -440,7 +446,7 @@ impl Grid {
 
 /// Both lines along the ninth direction.
 #[inline(always)]
-pub(super) fn ninth(low: i16, high: i16) -> [i16; WIDE] {
+pub(in crate::collide) fn ninth(low: i16, high: i16) -> [i16; WIDE] {
     [low, high, 0, 0, 0, 0, 0, 0]
 }
 
@@ -475,7 +481,7 @@ fn any_positive(gaps: &[i16; WIDE]) -> bool {
 
 impl Packed {
     /// Before it is known.
-    pub(super) const NOTHING: Self = Self {
+    pub(in crate::collide) const NOTHING: Self = Self {
         low: [0; WIDE],
         high: [0; WIDE],
         last: [0; WIDE],
@@ -483,7 +489,7 @@ impl Packed {
 
     /// The smallest volume that contains both.
     #[inline(always)]
-    pub(super) fn union(&self, other: &Self) -> Self {
+    pub(in crate::collide) fn union(&self, other: &Self) -> Self {
         Self {
             low: least(self.low, other.low),
             high: least(self.high, other.high),
@@ -493,7 +499,7 @@ impl Packed {
 
     /// Whether no pair of planes separates the two.
     #[inline(always)]
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
+    pub(in crate::collide) fn overlaps(&self, other: &Self) -> bool {
         let mut gaps = gaps((&self.low, &self.high), (&other.low, &other.high));
         // Both ways round along the ninth direction; behind, zeros are no gaps.
         let [low, high, ..] = other.last;
@@ -515,7 +521,7 @@ impl Packed {
 
 impl Siblings {
     /// Before they are known.
-    pub(super) const NOTHING: Self = Self {
+    pub(in crate::collide) const NOTHING: Self = Self {
         low: [[0; WIDE]; 2],
         high: [[0; WIDE]; 2],
         last: [0; 4],
@@ -524,7 +530,7 @@ impl Siblings {
 
     /// Puts a volume in the place of one of the two.
     #[inline(always)]
-    pub(super) fn put(&mut self, side: usize, volume: &Packed) {
+    pub(in crate::collide) fn put(&mut self, side: usize, volume: &Packed) {
         self.low[side] = volume.low;
         self.high[side] = volume.high;
         let [low, high, ..] = volume.last;
@@ -534,7 +540,7 @@ impl Siblings {
 
     /// One of the two.
     #[inline(always)]
-    pub(super) fn one(&self, side: usize) -> Packed {
+    pub(in crate::collide) fn one(&self, side: usize) -> Packed {
         Packed {
             low: self.low[side],
             high: self.high[side],
@@ -544,37 +550,37 @@ impl Siblings {
 
     /// What contains both.
     #[inline(always)]
-    pub(super) fn union(&self) -> Packed {
+    pub(in crate::collide) fn union(&self) -> Packed {
         self.one(0).union(&self.one(1))
     }
 }
 
 /// The volumes of a tree: at (n + 1) / 2 those of nodes n, odd, and n + 1, which are siblings; at 0 the root's, twice.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Nodes<'a>(pub(super) &'a [Siblings]);
+pub(in crate::collide) struct Nodes<'a>(pub(in crate::collide) &'a [Siblings]);
 
 impl<'a> Nodes<'a> {
     /// The volume of a node.
     #[inline(always)]
-    pub(super) fn of(self, node: u32) -> Packed {
+    pub(in crate::collide) fn of(self, node: u32) -> Packed {
         let at = node as usize + 1;
         self.0[at / 2].one(at % 2)
     }
 
     /// How many nodes there are.
-    pub(super) fn count(self) -> usize {
+    pub(in crate::collide) fn count(self) -> usize {
         (2 * self.0.len()).saturating_sub(1)
     }
 
     /// The volume of the root, if there is one.
-    pub(super) fn root(self) -> Option<Packed> {
+    pub(in crate::collide) fn root(self) -> Option<Packed> {
         self.0.first().map(|both| both.one(0))
     }
 }
 
 /// Whether each of two siblings meets each of two others: the first the first, the first the second, and so on.
 #[inline(always)]
-pub(super) fn four(a: &Siblings, b: &Siblings) -> [bool; 4] {
+pub(in crate::collide) fn four(a: &Siblings, b: &Siblings) -> [bool; 4] {
     let [l0, h0, l1, h1] = a.last;
     let mine = [l0, h0, l1, h1, l0, h0, l1, h1];
     let [l0, h0, l1, h1] = b.last;
@@ -624,13 +630,13 @@ impl Bounds for Nodes<'_> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::collide) mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
     /// Any two volumes, near each other or anywhere.
-    pub(in super::super) fn siblings() -> impl Strategy<Value = Siblings> {
+    pub(in crate::collide) fn siblings() -> impl Strategy<Value = Siblings> {
         let lines = || prop_oneof![-3..4i16, -32_000..32_001i16];
         prop::array::uniform(lines()).prop_map(|all: [i16; 36]| {
             let eight = |at: usize| std::array::from_fn(|k| all[at + k]);

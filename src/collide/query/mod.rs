@@ -1,0 +1,7 @@
+//! Queries: the geometry of one step, its top-level tests, and runs of these.
+
+pub mod candidates;
+pub(super) mod prepare;
+pub(super) mod snapshot;
+pub(super) mod test_run;
+pub(super) mod volumes;
