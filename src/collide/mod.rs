@@ -23,7 +23,6 @@ mod cull;
 mod narrow;
 mod query;
 mod surface;
-mod width;
 
 pub use bodies::body_motion::BodyMotion;
 pub use bodies::collider::Body;

@@ -9,7 +9,9 @@ use glam::{DMat3, DVec3};
 use serde::{Deserialize, Serialize};
 
 use crate::collide::bodies::body_motion::Sweep;
-use crate::collide::bvh::quantised::{Grid, Packed, Siblings, Ways};
+use crate::collide::bvh::displacements::Displacements;
+use crate::collide::bvh::grid::Grid;
+use crate::collide::bvh::quantised::{Quantised, Siblings};
 use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::surface::Surface;
@@ -158,29 +160,29 @@ impl BodySurface {
         normal.dot(self.normals[face as usize]) >= cone - 1e-6
     }
 
-    /// Ways of the vertices in a step of `dt` seconds, seen from the origin of the grid.
+    /// Displacements of the vertices in a step of `dt` seconds, seen from the origin of the grid.
     pub(in crate::collide) fn see(
         &self,
         grid: &Grid,
         (sweep, dt): (&Sweep, f64),
-        ways: &mut Vec<Ways>,
+        ways: &mut Vec<Displacements>,
     ) {
         let ends = |&p: &DVec3| sweep.ends(p, dt);
-        Ways::of(&self.positions, ends, grid.origin(), ways);
+        Displacements::of(&self.positions, ends, grid.origin(), ways);
     }
 
     /// Volumes of the vertices that go these ways, inflated by half the reach.
     pub(in crate::collide) fn measure(
         &self,
         grid: &Grid,
-        ways: &[Ways],
-        vertices: &mut Vec<Packed>,
+        ways: &[Displacements],
+        vertices: &mut Vec<Quantised>,
     ) {
         grid.measure(ways, grid.origin(), self.radius, vertices);
     }
 
     /// Volumes of the nodes, from those of the vertices.
-    pub(in crate::collide) fn refit(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
+    pub(in crate::collide) fn refit(&self, vertices: &[Quantised], volumes: &mut Vec<Siblings>) {
         self.refit.run(vertices, volumes);
     }
 

@@ -2,7 +2,7 @@
 
 use glam::DVec3;
 
-use crate::collide::width::{Width, Work, widest};
+use crate::simd::{Kernel, Lanes, up_to_avx2};
 
 /// The box along the axes around some points, in m.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,7 +23,7 @@ impl Extent {
 
     /// Around these points; those that are no numbers are left out.
     pub(crate) fn of(points: &[DVec3]) -> Self {
-        widest(Spanning(points))
+        up_to_avx2(Spanning(points))
     }
 
     /// Around both.
@@ -38,11 +38,11 @@ impl Extent {
 /// The arguments of [`Extent::of`].
 struct Spanning<'a>(&'a [DVec3]);
 
-impl Work for Spanning<'_> {
+impl Kernel for Spanning<'_> {
     type Output = Extent;
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) -> Extent {
+    fn run<S: Lanes>(self, _: S) -> Extent {
         const NUMBERS: usize = 3 * SIDE_BY_SIDE;
         let numbers: &[f64] = bytemuck::cast_slice(self.0);
         let (chunks, rest) = numbers.as_chunks::<NUMBERS>();

@@ -9,9 +9,9 @@
 
 use std::ops::Range;
 
-use crate::collide::bvh::quantised::{Packed, Siblings};
+use crate::collide::bvh::quantised::{Quantised, Siblings};
 use crate::collide::bvh::tree::{Below, Bvh, Node};
-use crate::collide::width::{Width, Work, widest};
+use crate::simd::{Kernel, Lanes, up_to_avx2};
 
 /// Nodes of a stretch.
 const STRETCH: u32 = 256;
@@ -186,9 +186,9 @@ impl Refit {
     ///
     /// # Panics
     /// If there are fewer of these than places.
-    pub(in crate::collide) fn run(&self, vertices: &[Packed], volumes: &mut Vec<Siblings>) {
+    pub(in crate::collide) fn run(&self, vertices: &[Quantised], volumes: &mut Vec<Siblings>) {
         self.make_room(volumes);
-        widest(Sweep {
+        up_to_avx2(Sweep {
             of: self,
             vertices,
             volumes,
@@ -203,11 +203,11 @@ impl Refit {
     pub(in crate::collide) fn open(
         &self,
         which: u64,
-        vertices: &[Packed],
+        vertices: &[Quantised],
         volumes: &mut Vec<Siblings>,
     ) {
         self.make_room(volumes);
-        widest(Opening {
+        up_to_avx2(Opening {
             of: self,
             which,
             vertices,
@@ -242,7 +242,7 @@ fn end(volumes: &mut [Siblings]) {
 }
 
 #[inline(always)]
-fn sweep_leaves(leaves: &[[u32; 4]], vertices: &[Packed], volumes: &mut [Siblings]) {
+fn sweep_leaves(leaves: &[[u32; 4]], vertices: &[Quantised], volumes: &mut [Siblings]) {
     for &[a, b, c, node] in leaves {
         // No `map`: what it calls may be compiled for any processor.
         let (a, b) = (&vertices[a as usize], &vertices[b as usize]);
@@ -263,7 +263,7 @@ fn sweep_inner(inner: &[(u32, Below)], volumes: &mut [Siblings]) {
 }
 
 #[inline(always)]
-fn put(volumes: &mut [Siblings], (node, below): (u32, Below), volume: &Packed) {
+fn put(volumes: &mut [Siblings], (node, below): (u32, Below), volume: &Quantised) {
     let (at, side) = place(node);
     let siblings = &mut volumes[at];
     siblings.put(side, volume);
@@ -279,15 +279,15 @@ fn part<'a, T>(list: &'a [T], range: &Range<u32>) -> &'a [T] {
 /// The arguments of [`Refit::run`].
 struct Sweep<'a> {
     of: &'a Refit,
-    vertices: &'a [Packed],
+    vertices: &'a [Quantised],
     volumes: &'a mut [Siblings],
 }
 
-impl Work for Sweep<'_> {
+impl Kernel for Sweep<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) {
+    fn run<S: Lanes>(self, _: S) {
         let mut from = [0; 2];
         for &ends in &self.of.stretches {
             let leaves = part(&self.of.leaves, &(from[0]..ends[0]));
@@ -303,15 +303,15 @@ impl Work for Sweep<'_> {
 struct Opening<'a> {
     of: &'a Refit,
     which: u64,
-    vertices: &'a [Packed],
+    vertices: &'a [Quantised],
     volumes: &'a mut [Siblings],
 }
 
-impl Work for Opening<'_> {
+impl Kernel for Opening<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) {
+    fn run<S: Lanes>(self, _: S) {
         for (at, piece) in self.of.pieces.iter().enumerate() {
             if self.which >> at & 1 != 0 {
                 let leaves = part(&self.of.leaves, &piece.leaves);
@@ -339,8 +339,10 @@ mod tests {
     use glam::DVec3;
 
     use super::*;
+    use crate::collide::bvh::displacements::Displacements;
     use crate::collide::bvh::extent::Extent;
-    use crate::collide::bvh::quantised::{Grid, Nodes, Ways};
+    use crate::collide::bvh::grid::Grid;
+    use crate::collide::bvh::quantised::Nodes;
     use crate::collide::bvh::traversal::Bounds;
 
     #[test]
@@ -355,7 +357,7 @@ mod tests {
             let points: Vec<DVec3> = (0..count + 2).map(x).collect();
             let grid = Grid::over(Extent::of(&points));
             let (mut ways, mut vertices) = (Vec::new(), Vec::new());
-            Ways::of(&points, |&p| [p, p + 0.01 * p], points[0], &mut ways);
+            Displacements::of(&points, |&p| [p, p + 0.01 * p], points[0], &mut ways);
             grid.measure(&ways, points[0], 0.01, &mut vertices);
 
             let mut volumes = Vec::new();

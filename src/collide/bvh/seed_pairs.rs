@@ -7,8 +7,8 @@
 use glam::DVec3;
 
 use crate::collide::bvh::kdop::{Kdop18, below, outwards};
-use crate::collide::bvh::quantised::greater;
-use crate::collide::width::{Width, Work, widest};
+use crate::simd::greater;
+use crate::simd::{Kernel, Lanes, up_to_avx2};
 
 /// Boxes that are looked at at once.
 const LANES: usize = 8;
@@ -31,7 +31,7 @@ pub(in crate::collide) fn boxes<'a>(
     out: &mut Vec<Boxes>,
 ) {
     out.clear();
-    widest(Boxing {
+    up_to_avx2(Boxing {
         groups,
         ends,
         radius,
@@ -47,11 +47,11 @@ struct Boxing<'o, G, E> {
     out: &'o mut Vec<Boxes>,
 }
 
-impl<'a, G: Iterator<Item = &'a [u32]>, E: Fn(u32) -> [DVec3; 2]> Work for Boxing<'_, G, E> {
+impl<'a, G: Iterator<Item = &'a [u32]>, E: Fn(u32) -> [DVec3; 2]> Kernel for Boxing<'_, G, E> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) {
+    fn run<S: Lanes>(self, _: S) {
         let lesser = |a: f64, b: f64| if a < b { a } else { b };
         let greater = |a: f64, b: f64| if a > b { a } else { b };
         for (at, places) in self.groups.enumerate() {
@@ -94,7 +94,7 @@ pub(in crate::collide) struct Boxed<'a> {
 
 /// The pieces of two patches that may touch, as `found` is told by their numbers.
 pub(in crate::collide) fn touching([one, two]: [Boxed<'_>; 2], found: impl FnMut(u32, u32)) {
-    widest(Touching { one, two, found });
+    up_to_avx2(Touching { one, two, found });
 }
 
 /// The arguments of [`touching`].
@@ -104,11 +104,11 @@ struct Touching<'a, F> {
     found: F,
 }
 
-impl<F: FnMut(u32, u32)> Work for Touching<'_, F> {
+impl<F: FnMut(u32, u32)> Kernel for Touching<'_, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(mut self, _: W) {
+    fn run<S: Lanes>(mut self, _: S) {
         let (one, two) = (&self.one, &self.two);
         let mut reaching = reached(two.root, one);
         let others = reached(one.root, two);

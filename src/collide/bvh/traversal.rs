@@ -10,7 +10,7 @@
 
 use crate::collide::bvh::kdop::Kdop;
 use crate::collide::bvh::tree::{Below, Bvh};
-use crate::collide::width::{Width, Work, widest};
+use crate::simd::{InstructionSet, Kernel, Lanes, up_to_avx2};
 
 /// Set in the second node of a test: culling knows nothing of the two, nor of what is below them.
 const FAR: u32 = 1 << 31;
@@ -29,7 +29,7 @@ pub(in crate::collide) fn ask_all(
     tests: impl Iterator<Item = (u32, u32)> + Clone,
     left: impl FnMut(usize, (u32, u32)),
 ) {
-    widest(Asking { cull, tests, left });
+    up_to_avx2(Asking { cull, tests, left });
 }
 
 /// The arguments of [`ask_all`].
@@ -39,7 +39,7 @@ struct Asking<'a, C, I, L> {
     left: L,
 }
 
-impl<C: Cull, I, L> Work for Asking<'_, C, I, L>
+impl<C: Cull, I, L> Kernel for Asking<'_, C, I, L>
 where
     I: Iterator<Item = (u32, u32)> + Clone,
     L: FnMut(usize, (u32, u32)),
@@ -47,9 +47,9 @@ where
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(mut self, width: W) {
+    fn run<S: Lanes>(mut self, set: S) {
         for (a, b) in self.tests.clone() {
-            self.cull.prefetch(width, a, b);
+            self.cull.prefetch(set, a, b);
         }
         for (at, (a, b)) in self.tests.enumerate() {
             let Asked { far, apart } = self.cull.ask(a, b);
@@ -72,7 +72,7 @@ pub(in crate::collide) trait Cull {
     const NEVER: bool = false;
 
     /// Asks for what it has to read to answer for two nodes.
-    fn prefetch(&self, width: impl Width, a: u32, b: u32);
+    fn prefetch(&self, set: impl InstructionSet, a: u32, b: u32);
 
     /// What it knows of two nodes.
     fn ask(&self, a: u32, b: u32) -> Asked;
@@ -93,7 +93,7 @@ pub(in crate::collide) struct Never;
 impl Cull for Never {
     const NEVER: bool = true;
 
-    fn prefetch(&self, _: impl Width, _: u32, _: u32) {}
+    fn prefetch(&self, _: impl InstructionSet, _: u32, _: u32) {}
 
     fn ask(&self, _: u32, _: u32) -> Asked {
         Asked {
@@ -113,13 +113,13 @@ pub(in crate::collide) type Tree<'a, V> = (&'a Bvh, V);
 /// which stands for both.
 pub(in crate::collide) trait Bounds: Copy {
     /// Which of two siblings meet which of two others, bit 2 i + j for the i-th of the first and the j-th of the others.
-    fn meets(self, width: impl Width, siblings: u32, other: Self, others: u32) -> u32;
+    fn meets(self, set: impl InstructionSet, siblings: u32, other: Self, others: u32) -> u32;
 
     /// What stands below a node of their tree.
     fn below(self, tree: &Bvh, node: u32) -> Below;
 
     /// Asks for two siblings, to be near when they are tested.
-    fn prefetch(self, width: impl Width, siblings: u32);
+    fn prefetch(self, set: impl InstructionSet, siblings: u32);
 
     /// Whether two siblings overlap.
     fn between(self, siblings: u32) -> bool;
@@ -130,7 +130,7 @@ pub(in crate::collide) trait Bounds: Copy {
 
 impl<const N: usize> Bounds for &[Kdop<N>] {
     #[inline(always)]
-    fn meets(self, _: impl Width, siblings: u32, other: Self, others: u32) -> u32 {
+    fn meets(self, _: impl InstructionSet, siblings: u32, other: Self, others: u32) -> u32 {
         let both = |at: u32| [(2 * at as usize).saturating_sub(1), 2 * at as usize];
         let (mut meets, others) = (0, both(others));
         for (i, node) in both(siblings).into_iter().enumerate() {
@@ -148,8 +148,8 @@ impl<const N: usize> Bounds for &[Kdop<N>] {
     }
 
     #[inline(always)]
-    fn prefetch(self, width: impl Width, siblings: u32) {
-        width.prefetch(&self[2 * siblings as usize]);
+    fn prefetch(self, set: impl InstructionSet, siblings: u32) {
+        set.prefetch_value(&self[2 * siblings as usize]);
     }
 
     #[inline(always)]
@@ -187,13 +187,49 @@ struct Pending<'s> {
     doubtful: usize,
 }
 
+/// The four pairs of one of two siblings and one of two others, as tests, in the order in which
+/// [`Bounds::meets`] answers. Both siblings are given by the second of them; the second node of a
+/// test is in the upper half of its number.
+#[inline(always)]
+fn pairs(set: impl InstructionSet, second: u32, others_second: u32) -> [u64; FOUR] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = set.avx2() {
+        return avx2::pairs(avx2, second, others_second);
+    }
+    let _ = set;
+    let [p, q] = [second.wrapping_sub(1), second].map(u64::from);
+    let [r, s] = [others_second.wrapping_sub(1), others_second].map(u64::from);
+    [p | r << 32, p | s << 32, q | r << 32, q | s << 32]
+}
+
+/// Those of four values whose bits are set, in their order; what stands behind them has no meaning.
+#[inline(always)]
+fn gather(set: impl InstructionSet, values: [u64; FOUR], of: u32) -> [u64; FOUR] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = set.avx2() {
+        return avx2::gather(avx2, values, of);
+    }
+    let _ = set;
+    let mut all = [0; FOUR];
+    let mut at = 0;
+    for (k, value) in values.into_iter().enumerate() {
+        all[at & 3] = value;
+        at += (of >> k & 1) as usize;
+    }
+    all
+}
+
 /// Puts those of four tests whose bits are set in the place of others, and whatever behind them.
 #[inline(always)]
-fn put(width: impl Width, to: &mut [(u32, u32)], at: &mut usize, tests: [u64; FOUR], which: u32) {
+fn put(
+    set: impl InstructionSet,
+    to: &mut [(u32, u32)],
+    at: &mut usize,
+    tests: [u64; FOUR],
+    which: u32,
+) {
     let room = to[*at..].first_chunk_mut().expect("room for four");
-    *room = width
-        .gather(tests, which)
-        .map(|test| (test as u32, (test >> 32) as u32));
+    *room = gather(set, tests, which).map(|test| (test as u32, (test >> 32) as u32));
     *at += which.count_ones() as usize;
 }
 
@@ -241,10 +277,16 @@ impl<'s> Pending<'s> {
 
     /// The same for four.
     #[inline(always)]
-    fn push_four(&mut self, width: impl Width, tests: [u64; FOUR], succeed: u32, leaves: u32) {
-        put(width, self.stack, &mut self.len, tests, succeed & !leaves);
+    fn push_four(
+        &mut self,
+        set: impl InstructionSet,
+        tests: [u64; FOUR],
+        succeed: u32,
+        leaves: u32,
+    ) {
+        put(set, self.stack, &mut self.len, tests, succeed & !leaves);
         put(
-            width,
+            set,
             &mut self.leaves,
             &mut self.found,
             tests,
@@ -261,10 +303,10 @@ impl<'s> Pending<'s> {
 
     /// Asks culling of what is in doubt, and puts on the stack what it does not leave out.
     #[inline(always)]
-    fn settle(&mut self, width: impl Width, cull: &impl Cull) {
+    fn settle(&mut self, set: impl InstructionSet, cull: &impl Cull) {
         let doubtful = std::mem::take(&mut self.doubtful);
         for &(a, b) in &self.doubts[..doubtful] {
-            cull.prefetch(width, a, b);
+            cull.prefetch(set, a, b);
         }
         for at in 0..doubtful {
             let (a, b) = self.doubts[at];
@@ -345,8 +387,8 @@ pub(in crate::collide) fn advance<K: Kin, V: Bounds>(
     cull: Option<impl Cull>,
 ) -> u32 {
     match cull {
-        Some(cull) => widest(Descent::<K, V, _, _>::new(trees, stack, budget, leaf, cull)),
-        None => widest(Descent::<K, V, _, _>::new(
+        Some(cull) => up_to_avx2(Descent::<K, V, _, _>::new(trees, stack, budget, leaf, cull)),
+        None => up_to_avx2(Descent::<K, V, _, _>::new(
             trees, stack, budget, leaf, Never,
         )),
     }
@@ -381,7 +423,7 @@ impl<'a, K, V, L, C> Descent<'a, K, V, L, C> {
     }
 }
 
-impl<K: Kin, V: Bounds, L, C> Work for Descent<'_, K, V, L, C>
+impl<K: Kin, V: Bounds, L, C> Kernel for Descent<'_, K, V, L, C>
 where
     L: FnMut(&[(u32, u32)]),
     C: Cull,
@@ -389,7 +431,7 @@ where
     type Output = u32;
 
     #[inline(always)]
-    fn run<W: Width>(mut self, width: W) -> u32 {
+    fn run<S: Lanes>(mut self, set: S) -> u32 {
         let ([first, second], budget) = (self.trees, self.budget);
         let mut pending = Pending::new(self.stack);
         let mut batch = [((0, 0), [Below::default(); 2]); BATCH];
@@ -399,8 +441,8 @@ where
             let wanted = ((budget - tests).div_ceil(4) as usize).min(BATCH);
             let batch = pending.pop(&mut batch[..wanted], |(a, b)| {
                 let (one, two) = (first.1.below(first.0, a), second.1.below(second.0, b));
-                first.1.prefetch(width, one.siblings());
-                second.1.prefetch(width, two.siblings());
+                first.1.prefetch(set, one.siblings());
+                second.1.prefetch(set, two.siblings());
                 [one, two]
             });
             for &mut (test, [mut one, mut two]) in batch {
@@ -447,29 +489,29 @@ where
                 }
                 let masks = u32::from(FIRST[one.bits()] & SECOND[two.bits()]);
                 let (counts, both_leaves) = (masks & 15, masks >> 4);
-                let meets = (first.1).meets(width, one.siblings(), second.1, two.siblings());
+                let meets = (first.1).meets(set, one.siblings(), second.1, two.siblings());
                 let meets = meets & counts;
-                let four = width.pairs(one.nodes()[1], two.nodes()[1] | far);
+                let four = pairs(set, one.nodes()[1], two.nodes()[1] | far);
                 if C::NEVER {
-                    pending.push_four(width, four, meets, both_leaves);
+                    pending.push_four(set, four, meets, both_leaves);
                 } else {
                     // All bits if it is not asked.
                     let marked = u32::from(test.1 != b).wrapping_neg();
                     let settled = marked | both_leaves;
-                    pending.push_four(width, four, meets & settled, both_leaves);
+                    pending.push_four(set, four, meets & settled, both_leaves);
                     let (doubts, doubtful) = (&mut pending.doubts, &mut pending.doubtful);
-                    put(width, doubts, doubtful, four, meets & !settled);
+                    put(set, doubts, doubtful, four, meets & !settled);
                 }
                 tests += counts.count_ones();
             }
-            pending.settle(width, &self.cull);
+            pending.settle(set, &self.cull);
             if tests < budget {
                 tests += pending.found as u32;
                 let leaves = &mut pending.leaves[..pending.found];
                 for (s, t) in &mut *leaves {
                     *t = second_of((*s, *t));
-                    first.0.prefetch(width, *s);
-                    second.0.prefetch(width, *t);
+                    first.0.prefetch(set, *s);
+                    second.0.prefetch(set, *t);
                 }
                 (self.leaf)(leaves);
             } else {
@@ -479,5 +521,106 @@ where
             pending.found = 0;
         }
         tests
+    }
+}
+
+/// The functions of this file in instructions of AVX2.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use pulp::cast;
+    use pulp::x86::V3;
+
+    /// The places of the words of four values of two words each, for each set of wanted values: those
+    /// of the wanted ones come first, in their order.
+    const WANTED: [[u32; 8]; 16] = {
+        let mut wanted = [[0; 8]; 16];
+        let mut of = 0;
+        while of < 16 {
+            let (mut at, mut k) = (0, 0);
+            while k < 4 {
+                if of >> k & 1 != 0 {
+                    wanted[of][at] = 2 * k;
+                    wanted[of][at + 1] = 2 * k + 1;
+                    at += 2;
+                }
+                k += 1;
+            }
+            of += 1;
+        }
+        wanted
+    };
+
+    #[inline(always)]
+    pub(super) fn pairs(set: V3, second: u32, others_second: u32) -> [u64; 4] {
+        /// From the second of siblings to each of a pair.
+        const BACK: [i32; 8] = [-1, -1, -1, 0, 0, -1, 0, 0];
+        let seconds = u64::from(second) | u64::from(others_second) << 32;
+        let four = set.avx._mm256_set1_epi64x(seconds as i64);
+        cast(set.avx2._mm256_add_epi32(four, cast(BACK)))
+    }
+
+    #[inline(always)]
+    pub(super) fn gather(set: V3, values: [u64; 4], of: u32) -> [u64; 4] {
+        let places = WANTED[of as usize & 15];
+        cast((set.avx2)._mm256_permutevar8x32_epi32(cast(values), cast(places)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::simd::by_each_set;
+
+    #[derive(Clone, Copy)]
+    struct Pairing(u32, u32);
+
+    impl Kernel for Pairing {
+        type Output = [u64; FOUR];
+
+        #[inline(always)]
+        fn run<S: Lanes>(self, set: S) -> [u64; FOUR] {
+            pairs(set, self.0, self.1)
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    struct Gathering([u64; FOUR], u32);
+
+    impl Kernel for Gathering {
+        type Output = [u64; FOUR];
+
+        #[inline(always)]
+        fn run<S: Lanes>(self, set: S) -> [u64; FOUR] {
+            gather(set, self.0, self.1)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_instruction_set_makes_the_same_pairs(
+            second in 0..5_u32, other in 0..5_u32, mark in 0..4_u32,
+        ) {
+            let (second, other) = (2 * second, (2 * other) | (mark << 30));
+            for found in by_each_set(Pairing(second, other)) {
+                for (k, pair) in (0..).zip(found) {
+                    prop_assert_eq!(pair as u32, second.wrapping_sub(1 - k / 2));
+                    prop_assert_eq!((pair >> 32) as u32, other.wrapping_sub(1 - k % 2));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_instruction_set_gathers_what_is_wanted_in_its_order() {
+        let values = [5, 6, 7 << 40, 8];
+        for of in 0..16_u32 {
+            let wanted = (0..4).filter(|k| of >> k & 1 != 0).map(|k| values[k]);
+            let wanted: Vec<u64> = wanted.collect();
+            for found in by_each_set(Gathering(values, of)) {
+                assert_eq!(found[..wanted.len()], wanted, "{of:b}");
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@
 use glam::DVec3;
 
 use crate::collide::bvh::kdop::Kdop;
-use crate::collide::width::Width;
+use crate::simd::InstructionSet;
 
 /// A node's two children, or the triangle of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +144,8 @@ impl Bvh {
 
     /// Asks for the triangle of a leaf, which is soon to be looked up.
     #[inline(always)]
-    pub(in crate::collide) fn prefetch(&self, width: impl Width, leaf: u32) {
-        width.prefetch(&self.nodes[leaf as usize]);
+    pub(in crate::collide) fn prefetch(&self, set: impl InstructionSet, leaf: u32) {
+        set.prefetch_value(&self.nodes[leaf as usize]);
     }
 
     /// What stands below each node.

@@ -12,7 +12,7 @@ use glam::{DVec2, DVec3};
 
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::surface::Surface;
-use crate::collide::width::Width;
+use crate::simd::InstructionSet;
 
 /// Levels of cells; a block has from 2 to 16 cells along a side.
 pub(in crate::collide) const LEVELS: u32 = 4;
@@ -212,9 +212,9 @@ impl<'a> Together<'a> {
 
     /// Asks for where a node of each lies.
     #[inline(always)]
-    pub(in crate::collide) fn prefetch(&self, width: impl Width, node: u32, other: u32) {
-        width.prefetch(&self.one.spots[node as usize]);
-        width.prefetch(&self.two.spots[other as usize]);
+    pub(in crate::collide) fn prefetch(&self, set: impl InstructionSet, node: u32, other: u32) {
+        set.prefetch_value(&self.one.spots[node as usize]);
+        set.prefetch_value(&self.two.spots[other as usize]);
     }
 
     /// Of a node of each.

@@ -35,9 +35,9 @@
 
 use glam::DVec3;
 
-use crate::collide::bvh::quantised::{greater, lesser};
 use crate::collide::cull::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
-use crate::collide::width::{Width, Work, widest};
+use crate::simd::{InstructionSet, Kernel, Lanes, up_to_avx2};
+use crate::simd::{greater, lesser};
 
 /// A squared firmness in units of 1/200, or less: up to 1.275, that of cloth that is stretched by an eighth.
 pub(in crate::collide) type Firmness = u8;
@@ -125,13 +125,20 @@ impl Slack {
     }
 }
 
-/// The bounds of a triangle's gradients: `Width::gradients` for any processor.
+/// The bounds of a triangle's gradients.
 #[inline(always)]
-pub(in crate::collide) fn bounds(
-    [a, b, c]: [&Ends; 3],
+fn bounds(
+    set: impl InstructionSet,
+    corners: [&Ends; 3],
     inverse: &[f32; 4],
     slack: Slack,
 ) -> [f32; 16] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = set.avx2() {
+        return avx2::bounds(avx2, corners, inverse, slack);
+    }
+    let _ = set;
+    let [a, b, c] = corners;
     let [entry, share] = slack.shares();
     let mut bounds = [0.0; 16];
     let (mut u, mut v) = ([0.0; 8], [0.0; 8]);
@@ -158,9 +165,14 @@ pub(in crate::collide) fn bounds(
     bounds
 }
 
-/// The square of a firmness that bounds prove, or less; negative or no number if there is none: `Width::square` for any processor.
+/// The square of a firmness that bounds prove, or less; negative or no number if there is none.
 #[inline(always)]
-pub(in crate::collide) fn square_of(bounds: &[f32; 16]) -> f32 {
+fn square_of(set: impl InstructionSet, bounds: &[f32; 16]) -> f32 {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx2) = set.avx2() {
+        return avx2::square_of(avx2, bounds);
+    }
+    let _ = set;
     let half = |k: usize| (bounds[k] + bounds[k + 8]) * -0.5;
     let h = [half(0), half(1), half(2), half(4), half(5), half(6)];
     let dot = |a: usize, b: usize| (h[a] * h[b] + h[a + 1] * h[b + 1]) + h[a + 2] * h[b + 2];
@@ -169,7 +181,7 @@ pub(in crate::collide) fn square_of(bounds: &[f32; 16]) -> f32 {
 
 /// What is left of a squared stretch where gradients deviate from their middle by no more than half widths with these products.
 #[inline(always)]
-pub(in crate::collide) fn deviating(stretch: f32, uu: f32, vv: f32, uv: f32) -> f32 {
+fn deviating(stretch: f32, uu: f32, vv: f32, uv: f32) -> f32 {
     // What is within the box deviates from its middle by no more than the matrix of its half widths stretches.
     let apart = uu - vv;
     let deviation = (uu + vv + (apart * apart + 4.0 * (uv * uv)).sqrt()) * 0.5;
@@ -226,9 +238,9 @@ impl Gradients {
 
     /// The firmness.
     #[inline(always)]
-    fn firmness(&self, width: impl Width) -> Firmness {
+    fn firmness(&self, set: impl InstructionSet) -> Firmness {
         // The conversion rounds towards zero and makes zero of what is below it or no number. Infinite bounds give either.
-        (width.square(&self.bounds) * (UNITS as f32 * (1.0 - f32::EPSILON))) as Firmness
+        (square_of(set, &self.bounds) * (UNITS as f32 * (1.0 - f32::EPSILON))) as Firmness
     }
 }
 
@@ -239,7 +251,7 @@ pub(in crate::collide) fn gradients(
     ends: &mut Vec<Ends>,
     out: &mut Vec<Gradients>,
 ) {
-    widest(Making {
+    up_to_avx2(Making {
         tile,
         motion,
         ends,
@@ -255,11 +267,11 @@ struct Making<'a> {
     out: &'a mut Vec<Gradients>,
 }
 
-impl Work for Making<'_> {
+impl Kernel for Making<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, width: W) {
+    fn run<S: Lanes>(self, set: S) {
         let Self {
             tile,
             motion: (x, v, dt),
@@ -278,8 +290,8 @@ impl Work for Making<'_> {
         for (at, &vertex) in tile.vertices.iter().enumerate() {
             // They stand in rows: what comes after the next ones is not near by.
             if let Some(&later) = tile.vertices.get(at + AHEAD) {
-                width.prefetch(&x[later as usize]);
-                width.prefetch(&v[later as usize]);
+                set.prefetch_value(&x[later as usize]);
+                set.prefetch_value(&v[later as usize]);
             }
             let (start, velocity) = (x[vertex as usize], v[vertex as usize]);
             let (p, q) = (start - anchor, start + velocity * dt - anchor);
@@ -308,7 +320,7 @@ impl Work for Making<'_> {
             let [a, b, c] = piece.corners;
             let corners = [&ends[a as usize], &ends[b as usize], &ends[c as usize]];
             all.join(&Gradients {
-                bounds: width.gradients(corners, &piece.inverse, slack),
+                bounds: bounds(set, corners, &piece.inverse, slack),
             });
             if pieces.peek().is_some_and(|next| next.cells == piece.cells) {
                 continue;
@@ -359,7 +371,7 @@ pub(in crate::collide) fn firmness(
     next: [Option<&[Gradients]>; SIDES],
     out: &mut Vec<Firmness>,
 ) {
-    widest(Joining {
+    up_to_avx2(Joining {
         tile,
         own,
         next,
@@ -375,11 +387,11 @@ struct Joining<'a> {
     out: &'a mut Vec<Firmness>,
 }
 
-impl Work for Joining<'_> {
+impl Kernel for Joining<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, width: W) {
+    fn run<S: Lanes>(self, set: S) {
         let (own, next, out) = (self.own, self.next, self.out);
         out.clear();
         for level in 0..LEVELS {
@@ -404,9 +416,83 @@ impl Work for Joining<'_> {
                         bounds.join(cell);
                     }
                 }
-                out.push(bounds.firmness(width));
+                out.push(bounds.firmness(set));
             }
         }
+    }
+}
+
+/// The functions of this file in instructions of AVX2.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::__m256;
+
+    use pulp::cast;
+    use pulp::x86::V3;
+
+    use super::{Ends, STRETCH, Slack, deviating};
+
+    #[inline(always)]
+    pub(super) fn bounds(
+        set: V3,
+        [a, b, c]: [&Ends; 3],
+        &[ux, uy, vx, vy]: &[f32; 4],
+        slack: Slack,
+    ) -> [f32; 16] {
+        let avx = set.avx;
+        let [entry, share] = slack.shares();
+        let (entry, share) = (avx._mm256_set1_ps(entry), avx._mm256_set1_ps(share));
+        let a = cast(a.0);
+        let (e, f) = (
+            avx._mm256_sub_ps(cast(b.0), a),
+            avx._mm256_sub_ps(cast(c.0), a),
+        );
+        let u = avx._mm256_add_ps(
+            avx._mm256_mul_ps(e, avx._mm256_set1_ps(ux)),
+            avx._mm256_mul_ps(f, avx._mm256_set1_ps(uy)),
+        );
+        let v = avx._mm256_add_ps(
+            avx._mm256_mul_ps(e, avx._mm256_set1_ps(vx)),
+            avx._mm256_mul_ps(f, avx._mm256_set1_ps(vy)),
+        );
+        // The products of the first three of each half, in turn.
+        let (uu, vv) = (avx._mm256_mul_ps(u, u), avx._mm256_mul_ps(v, v));
+        let (first, third) = (
+            avx._mm256_unpacklo_ps(uu, vv),
+            avx._mm256_unpackhi_ps(uu, vv),
+        );
+        let two = avx._mm256_add_ps(first, avx._mm256_permute_ps::<0b01_00_11_10>(first));
+        let squares = avx._mm256_add_ps(two, avx._mm256_permute_ps::<0b01_00_01_00>(third));
+        let turned = avx._mm256_permute_ps::<0b10_11_00_01>(squares);
+        let uv = avx._mm256_mul_ps(u, v);
+        let two = avx._mm256_add_ps(
+            avx._mm256_permute_ps::<0b00_00_00_00>(uv),
+            avx._mm256_permute_ps::<0b01_01_01_01>(uv),
+        );
+        let uv = avx._mm256_add_ps(two, avx._mm256_permute_ps::<0b10_10_10_10>(uv));
+        let uv = avx._mm256_andnot_ps(avx._mm256_set1_ps(-0.0), uv);
+        let stretch = avx._mm256_sub_ps(avx._mm256_min_ps(turned, squares), uv);
+        let both = avx._mm256_add_ps(turned, squares);
+        let size = avx._mm256_add_ps(both, avx._mm256_set1_ps(1.0));
+        let stretch = avx._mm256_sub_ps(stretch, avx._mm256_mul_ps(share, size));
+        let u = avx._mm256_blend_ps::<0b1000_1000>(u, stretch);
+        let starts = avx._mm256_permute2f128_ps::<0x20>(u, v);
+        let ends = avx._mm256_permute2f128_ps::<0x31>(u, v);
+        let low = avx._mm256_sub_ps(avx._mm256_min_ps(starts, ends), entry);
+        let less = avx._mm256_sub_ps(avx._mm256_setzero_ps(), entry);
+        let high = avx._mm256_sub_ps(less, avx._mm256_max_ps(starts, ends));
+        cast([low, high])
+    }
+
+    #[inline(always)]
+    pub(super) fn square_of(set: V3, bounds: &[f32; 16]) -> f32 {
+        let avx = set.avx;
+        let [low, high]: [__m256; 2] = cast(*bounds);
+        let half = avx._mm256_mul_ps(avx._mm256_add_ps(low, high), avx._mm256_set1_ps(-0.5));
+        let other = avx._mm256_permute2f128_ps::<0x01>(half, half);
+        let squares: [f32; 8] = cast(avx._mm256_dp_ps::<0x7f>(half, half));
+        let across: [f32; 8] = cast(avx._mm256_dp_ps::<0x7f>(half, other));
+        deviating(bounds[STRETCH], squares[0], squares[4], across[0])
     }
 }
 
@@ -417,7 +503,7 @@ mod tests {
 
     use super::*;
     use crate::collide::cull::charts::{NONE, Piece};
-    use crate::collide::width::Plain;
+    use crate::simd::{Plain, by_each_set};
 
     /// Of a triangle that is half of a unit square at rest.
     fn of_half_square(corners: [DVec3; 3]) -> Gradients {
@@ -428,7 +514,7 @@ mod tests {
         let slack = Slack::new(2.0, 1.0).unwrap();
         let [a, b, c] = &ends;
         Gradients {
-            bounds: bounds([a, b, c], &[1.0, 0.0, 0.0, 1.0], slack),
+            bounds: bounds(Plain, [a, b, c], &[1.0, 0.0, 0.0, 1.0], slack),
         }
     }
 
@@ -449,7 +535,7 @@ mod tests {
 
     #[test]
     fn a_rigid_sheet_is_firm_and_a_bent_one_about_as_the_cosine() {
-        let found = |angle, axis| f64::from(square_of(&bent(angle, axis).bounds));
+        let found = |angle, axis| f64::from(square_of(Plain, &bent(angle, axis).bounds));
         assert!((found(0.0, DVec2::X) - 1.0).abs() < 1e-4);
         for angle in [0.1f64, 0.3, 0.5, 0.8] {
             for axis in [DVec2::X, DVec2::Y, DVec2::new(1.0, 2.0)] {
@@ -511,7 +597,40 @@ mod tests {
         (-scale..scale, -scale..scale, -scale..scale).prop_map(|(x, y, z)| DVec3::new(x, y, z))
     }
 
+    #[derive(Clone, Copy)]
+    struct Bounding<'a>([&'a Ends; 3], &'a [f32; 4], Slack);
+
+    impl Kernel for Bounding<'_> {
+        type Output = ([f32; 16], f32);
+
+        #[inline(always)]
+        fn run<S: Lanes>(self, set: S) -> ([f32; 16], f32) {
+            let bounds = bounds(set, self.0, self.1, self.2);
+            (bounds, square_of(set, &bounds))
+        }
+    }
+
     proptest! {
+        #[test]
+        fn each_instruction_set_has_the_same_gradients(
+            corners in prop::array::uniform3(prop::array::uniform8(-9.0..9.0_f32)),
+            inverse in prop::array::uniform4(-9.0..9.0_f32),
+            farthest in 1.0..1e3_f64,
+        ) {
+            // The last of each end is zero.
+            let corners = corners.map(|[a, b, c, _, d, e, f, _]| Ends([a, b, c, 0.0, d, e, f, 0.0]));
+            let [a, b, c] = &corners;
+            let slack = Slack::new(farthest, 18.0).unwrap();
+            let all = by_each_set(Bounding([a, b, c], &inverse, slack));
+            let (plain, square) = all[0];
+            for (found, found_square) in all {
+                for k in (0..16).filter(|k| *k != 7 && *k != 11 && *k != 15) {
+                    prop_assert_eq!(plain[k].to_bits(), found[k].to_bits(), "{}", k);
+                }
+                prop_assert_eq!(square.to_bits(), found_square.to_bits());
+            }
+        }
+
         /// Against the same in f64, of triangles of any shape anywhere in a tile.
         #[test]
         fn bounds_hold_what_they_bound(
@@ -533,7 +652,7 @@ mod tests {
                 Ends([p.x, p.y, p.z, 0.0, q.x, q.y, q.z, 0.0])
             });
             let [a, b, c] = &ends;
-            let found = bounds([a, b, c], &columns.map(|entry| entry as f32), slack);
+            let found = bounds(Plain, [a, b, c], &columns.map(|entry| entry as f32), slack);
             for [a, b, c] in [start, end] {
                 let (e, f) = (b - a, c - a);
                 let [u, v] = [0, 2].map(|k| e * columns[k] + f * columns[k + 1]);
@@ -556,7 +675,7 @@ mod tests {
             let (uu, vv, uv) = (u.dot(u), v.dot(v), u.dot(v));
             let deviation = 0.5 * (uu + vv + ((uu - vv) * (uu - vv) + 4.0 * uv * uv).sqrt());
             let exact = f64::from(bounds[STRETCH]) - deviation;
-            let found = f64::from(square_of(&bounds));
+            let found = f64::from(square_of(Plain, &bounds));
             prop_assert!(found <= exact && found > exact - 1e-4, "{found} {exact}");
         }
     }

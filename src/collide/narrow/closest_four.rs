@@ -7,7 +7,7 @@ use glam::DVec3;
 
 use crate::collide::narrow::closest::on_segments;
 use crate::collide::narrow::features::comes_within;
-use crate::simd::{Lanes, Loop, Numbers, four_at, widest};
+use crate::simd::{Kernel, Lanes, Numbers, four_at, widest};
 
 /// Four pairs of segments in motion.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ impl Pairs<'_> {
     }
 }
 
-impl Loop for Pairs<'_> {
+impl Kernel for Pairs<'_> {
     /// None if a segment has no length.
     type Output = Option<Closest>;
 

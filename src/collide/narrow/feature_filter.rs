@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 
-use crate::collide::bvh::quantised::{Nodes, Packed};
+use crate::collide::bvh::quantised::{Nodes, Quantised};
 use crate::collide::bvh::tree::Bvh;
 use crate::collide::narrow::closest_four::Pairs;
 use crate::collide::narrow::contact::{Contact, PairKind};
@@ -16,7 +16,7 @@ use crate::collide::narrow::features;
 use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::volumes::Held;
 use crate::collide::surface::{ClothSurface, Face};
-use crate::collide::width::{Width, Work, widest};
+use crate::simd::{Kernel, Lanes, up_to_avx2};
 
 /// Pairs of triangles that are taken at once.
 pub(in crate::collide) const TRIANGLES: usize = 64;
@@ -30,7 +30,7 @@ pub(in crate::collide) struct Leaves<'a> {
     cloth: &'a ClothSurface,
     tree: &'a Bvh,
     nodes: Nodes<'a>,
-    vertices: &'a [Packed],
+    vertices: &'a [Quantised],
 }
 
 impl<'a> Leaves<'a> {
@@ -66,7 +66,7 @@ impl<'a> Leaves<'a> {
 
     /// The volume of the edge from a corner to the next.
     #[inline(always)]
-    fn edge(&self, side: &Side, k: usize) -> Packed {
+    fn edge(&self, side: &Side, k: usize) -> Quantised {
         // No `map`: what it calls may be compiled for any processor.
         let from = &self.vertices[side.places[k] as usize];
         from.union(&self.vertices[side.places[(k + 1) % 3] as usize])
@@ -170,7 +170,7 @@ impl Sieve {
         pairs: &[(u32, u32)],
         found: impl FnMut(PairKind, u32, u32),
     ) {
-        widest(Sifting {
+        up_to_avx2(Sifting {
             lists: &mut self.lists,
             of: (snap, leaves, pairs),
             found,
@@ -186,7 +186,7 @@ impl Sieve {
         out: &mut Vec<Contact>,
     ) {
         let (close, mut count) = (&mut self.close, 0);
-        widest(Sifting {
+        up_to_avx2(Sifting {
             lists: &mut self.lists,
             of: (snap, leaves, pairs),
             found: |kind, a, b| {
@@ -231,11 +231,11 @@ struct Sifting<'a, F> {
     found: F,
 }
 
-impl<F: FnMut(PairKind, u32, u32)> Work for Sifting<'_, F> {
+impl<F: FnMut(PairKind, u32, u32)> Kernel for Sifting<'_, F> {
     type Output = ();
 
     #[inline(always)]
-    fn run<W: Width>(self, _: W) {
+    fn run<S: Lanes>(self, _: S) {
         let Self {
             lists,
             of: (snap, leaves, pairs),

@@ -13,9 +13,11 @@ use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
 use crate::collide::bodies::collider::Body;
+use crate::collide::bvh::displacements::{self, Displacements};
 use crate::collide::bvh::extent::Extent;
+use crate::collide::bvh::grid::Grid;
 use crate::collide::bvh::kdop::Kdop18;
-use crate::collide::bvh::quantised::{self, Grid, Nodes, Packed, Ways};
+use crate::collide::bvh::quantised::{Nodes, Quantised};
 use crate::collide::bvh::seed_pairs::{self, Boxed, Boxes};
 use crate::collide::bvh::traversal::{Asked, Cull};
 use crate::collide::cull::charts::{self, BLOCKS, Together};
@@ -24,7 +26,7 @@ use crate::collide::cull::separation_bound::{self, BESIDE, Ends, Firmness, Gradi
 use crate::collide::query::test_run::Target;
 use crate::collide::query::volumes::{FIRM, Held, LOOSE, Pieces, UNKNOWN, Volumes};
 use crate::collide::surface::{ClothSurface, Culling};
-use crate::collide::width::Width;
+use crate::simd::InstructionSet;
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
 /// 10⁸ times the reach from the origin.
@@ -86,8 +88,8 @@ pub(in crate::collide) struct Firmly<'a> {
 
 impl Cull for Firmly<'_> {
     #[inline(always)]
-    fn prefetch(&self, width: impl Width, a: u32, b: u32) {
-        self.together.prefetch(width, a, b);
+    fn prefetch(&self, set: impl InstructionSet, a: u32, b: u32) {
+        self.together.prefetch(set, a, b);
     }
 
     /// What does not touch at rest is far: firm cloth keeps its volumes apart too.
@@ -214,7 +216,7 @@ impl<'a> Snapshot<'a> {
         let root = self.volumes.roots[patch as usize].of(|root| {
             let (ways, anchor) = self.ways(patch);
             root.clear();
-            root.push(quantised::around(ways, anchor, 0.5 * self.reach));
+            root.push(displacements::around(ways, anchor, 0.5 * self.reach));
         });
         &root[0]
     }
@@ -292,12 +294,12 @@ impl<'a> Snapshot<'a> {
         }
         // Not before: who has opened pieces with all vertices has noted these by now.
         let known = self.volumes.vertices[patch as usize].made();
-        let measure = |places: &[u32], out: &mut Vec<Packed>| {
+        let measure = |places: &[u32], out: &mut Vec<Quantised>| {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
-            out.resize(vertices.len(), Packed::NOTHING);
-            let points = (places, |at| self.ends(vertices[at as usize]));
+            out.resize(vertices.len(), Quantised::NOTHING);
+            let ends = |at| self.ends(vertices[at as usize]);
             let (anchor, radius) = (self.anchor(patch), 0.5 * self.reach);
-            (self.grid()).measure_some(points, anchor, radius, out);
+            (self.grid()).measure_some(places, ends, anchor, radius, out);
         };
         Held::Pieces(held.open((refit, pieces), known, measure), known)
     }
@@ -338,13 +340,13 @@ impl<'a> Snapshot<'a> {
         grid.get_or_init(|| Grid::over(self.extent.unwrap_or_else(|| Extent::of(self.x))))
     }
 
-    /// Ways of the vertices of a patch's triangles in the step, seen from its anchor, which is given with them.
-    pub(in crate::collide) fn ways(&self, patch: u32) -> (&[Ways], DVec3) {
+    /// Displacements of the vertices of a patch's triangles in the step, seen from its anchor, which is given with them.
+    pub(in crate::collide) fn ways(&self, patch: u32) -> (&[Displacements], DVec3) {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
         let (ends, anchor) = (|&vertex: &u32| self.ends(vertex), self.anchor(patch));
         let kept = &self.volumes.ways[patch as usize];
         (
-            kept.of(|ways| Ways::of(vertices, ends, anchor, ways)),
+            kept.of(|ways| Displacements::of(vertices, ends, anchor, ways)),
             anchor,
         )
     }
@@ -537,7 +539,7 @@ impl<'a> Snapshot<'a> {
 
     /// Volumes of the vertices of a patch's triangles: what is within half the reach of their ways.
     #[inline]
-    pub(in crate::collide) fn vertex_volumes(&self, patch: u32) -> &[Packed] {
+    pub(in crate::collide) fn vertex_volumes(&self, patch: u32) -> &[Quantised] {
         self.volumes.vertices[patch as usize].of(|volumes| {
             let (ways, anchor) = self.ways(patch);
             self.grid().measure(ways, anchor, 0.5 * self.reach, volumes);
@@ -546,7 +548,7 @@ impl<'a> Snapshot<'a> {
 
     /// Volume of a cloth vertex; in pieces none of a patch of whose vertices nobody has asked for all.
     #[inline]
-    pub(in crate::collide) fn vertex_volume(&self, vertex: u32) -> Option<&Packed> {
+    pub(in crate::collide) fn vertex_volume(&self, vertex: u32) -> Option<&Quantised> {
         let (patch, at) = self.cloth.slot(vertex);
         let all = if self.in_pieces {
             self.volumes.vertices[patch as usize].made()?

@@ -8,8 +8,10 @@
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::collide::bvh::displacements::Displacements;
+use crate::collide::bvh::grid::Grid;
 use crate::collide::bvh::kdop::Kdop18;
-use crate::collide::bvh::quantised::{Grid, Nodes, Packed, Siblings, Ways};
+use crate::collide::bvh::quantised::{Nodes, Quantised, Siblings};
 use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::seed_pairs::Boxes;
 use crate::collide::cull::charts::BLOCKS;
@@ -24,15 +26,15 @@ pub struct Volumes {
     pub(in crate::collide) boxes: Vec<Kept<Boxes>>,
     /// What the others lie on.
     pub(in crate::collide) grid: OnceLock<Grid>,
-    /// Ways of the vertices of each patch's triangles, and their volumes.
-    pub(in crate::collide) ways: Vec<Kept<Ways>>,
-    pub(in crate::collide) vertices: Vec<Kept<Packed>>,
+    /// Displacements of the vertices of each patch's triangles, and their volumes.
+    pub(in crate::collide) ways: Vec<Kept<Displacements>>,
+    pub(in crate::collide) vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) patches: Vec<Kept<Siblings>>,
     /// Of trees that are made piece by piece.
     pub(in crate::collide) pieces: Vec<Mutex<Pieces>>,
     /// Of bodies that move, with the same of their vertices, and of those that rest.
-    pub(in crate::collide) body_ways: Vec<Kept<Ways>>,
-    pub(in crate::collide) body_vertices: Vec<Kept<Packed>>,
+    pub(in crate::collide) body_ways: Vec<Kept<Displacements>>,
+    pub(in crate::collide) body_vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) bodies: Vec<Kept<Siblings>>,
     pub(in crate::collide) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
     /// Of each tile of the cloth's charts: gradients of cells, those of cells beside it on each side, squared firmness of blocks.
@@ -60,7 +62,7 @@ pub(in crate::collide) struct Pieces {
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct Made {
     nodes: Vec<Siblings>,
-    vertices: Vec<Packed>,
+    vertices: Vec<Quantised>,
 }
 
 impl Pieces {
@@ -78,8 +80,8 @@ impl Pieces {
     pub(in crate::collide) fn open(
         &mut self,
         (refit, which): (&Refit, u64),
-        known: Option<&[Packed]>,
-        measure: impl FnOnce(&[u32], &mut Vec<Packed>),
+        known: Option<&[Quantised]>,
+        measure: impl FnOnce(&[u32], &mut Vec<Quantised>),
     ) -> Arc<Made> {
         let missing = which & !self.open;
         if missing != 0 {
@@ -99,7 +101,7 @@ impl Pieces {
     }
 
     /// All of it, of vertices whose volumes are known.
-    pub(in crate::collide) fn whole(&mut self, refit: &Refit, known: &[Packed]) -> Arc<Made> {
+    pub(in crate::collide) fn whole(&mut self, refit: &Refit, known: &[Quantised]) -> Arc<Made> {
         if !self.whole {
             let nodes = &mut Arc::make_mut(&mut self.made).nodes;
             if self.open == 0 {
@@ -118,9 +120,9 @@ impl Pieces {
 #[derive(Debug)]
 pub(in crate::collide) enum Held<'a> {
     /// All of them.
-    Whole(Nodes<'a>, &'a [Packed]),
+    Whole(Nodes<'a>, &'a [Quantised]),
     /// As much of the tree as these tests look at; of vertices all, or what those pieces have.
-    Pieces(Arc<Made>, Option<&'a [Packed]>),
+    Pieces(Arc<Made>, Option<&'a [Quantised]>),
 }
 
 impl Held<'_> {
@@ -133,7 +135,7 @@ impl Held<'_> {
     }
 
     /// Of the vertices of the patch's triangles.
-    pub(in crate::collide) fn vertices(&self) -> &[Packed] {
+    pub(in crate::collide) fn vertices(&self) -> &[Quantised] {
         match self {
             Self::Whole(_, all) | Self::Pieces(_, Some(all)) => all,
             Self::Pieces(made, None) => &made.vertices,
