@@ -29,7 +29,7 @@ pub use bodies::collider::Body;
 pub use bodies::enclosed::Enclosed;
 pub use bodies::solid::Solid;
 pub(crate) use bvh::extent::Extent;
-pub use bvh::kdop::{Aabb, Kdop, Kdop14, Kdop18, Kdop26, Turned};
+pub use bvh::kdop::{Kdop, Kdop18};
 pub use bvh::tree::{Bvh, Node};
 pub(crate) use cull::charts::TileWork;
 pub use narrow::contact::{self, Contact};

@@ -160,19 +160,22 @@ impl Surface {
     }
 
     /// The vertices that a triangle owns.
-    pub fn owned_vertices(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(in crate::collide) fn owned_vertices(
+        &self,
+        triangle: u32,
+    ) -> impl Iterator<Item = u32> + '_ {
         self.face(triangle).owned_corners()
     }
 
     /// The edges that a triangle owns.
-    pub fn owned_edges(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(in crate::collide) fn owned_edges(&self, triangle: u32) -> impl Iterator<Item = u32> + '_ {
         let edges = self.face(triangle).owned_edges();
         edges.map(move |(k, _)| self.triangle_edges[triangle as usize][k])
     }
 
     /// The edges of a triangle.
     #[must_use]
-    pub fn edges_of(&self, triangle: u32) -> [u32; 3] {
+    pub(in crate::collide) fn edges_of(&self, triangle: u32) -> [u32; 3] {
         self.triangle_edges[triangle as usize]
     }
 }
@@ -291,7 +294,7 @@ impl ClothSurface {
 
     /// Whether two vertices belong to one piece of cloth: only then their distance at rest means anything.
     #[must_use]
-    pub fn in_one_piece(&self, a: u32, b: u32) -> bool {
+    pub(in crate::collide) fn in_one_piece(&self, a: u32, b: u32) -> bool {
         self.piece[a as usize] == self.piece[b as usize]
     }
 

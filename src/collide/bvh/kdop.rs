@@ -1,7 +1,7 @@
 //! Bounding volumes between pairs of parallel planes: discrete orientation polytopes [KHM*98], of which
 //! cloth takes 18 planes [TB06 §3.2].
 //!
-//! The directions are the three axes, then the six diagonals of coordinate planes, then the four of the cube. Extents
+//! The directions are the three axes, then the six diagonals of coordinate planes. Extents
 //! are kept in f32, rounded outwards, so that a volume always contains what it was made from. Lower bounds and negated
 //! upper bounds lie in one array: union is a minimum, and two volumes are apart if a sum of a lower bound of one
 //! and a negated upper bound of the other is positive.
@@ -15,12 +15,6 @@ use glam::DVec3;
 
 /// The volume of cloth: 18 planes.
 pub type Kdop18 = Kdop<20>;
-/// A box along the axes: 6 planes.
-pub type Aabb = Kdop<8>;
-/// Axes and diagonals of the cube: 14 planes.
-pub type Kdop14 = Kdop<16>;
-/// All directions: 26 planes.
-pub type Kdop26 = Kdop<28>;
 
 /// A volume of `N - 2` planes: lower bounds along its directions, then negated upper bounds, then two numbers that are
 /// no planes and make the array a whole number of vector registers.
@@ -32,7 +26,7 @@ pub struct Kdop<const N: usize> {
 
 /// A volume turned round, to be compared with many.
 #[derive(Clone, Copy, Debug)]
-pub struct Turned<const N: usize> {
+pub(in crate::collide) struct Turned<const N: usize> {
     planes: [f32; N],
 }
 
@@ -44,7 +38,6 @@ const LANES: usize = 4;
 /// A point's coordinate along a direction, and the length of the direction.
 #[inline(always)]
 pub(in crate::collide) fn along(p: DVec3, direction: usize) -> (f64, f64) {
-    const SQRT_3: f64 = 1.732_050_807_568_877_2;
     match direction {
         0 => (p.x, 1.0),
         1 => (p.y, 1.0),
@@ -54,11 +47,7 @@ pub(in crate::collide) fn along(p: DVec3, direction: usize) -> (f64, f64) {
         5 => (p.y + p.z, SQRT_2),
         6 => (p.x - p.y, SQRT_2),
         7 => (p.x - p.z, SQRT_2),
-        8 => (p.y - p.z, SQRT_2),
-        9 => (p.x + p.y + p.z, SQRT_3),
-        10 => (p.x + p.y - p.z, SQRT_3),
-        11 => (p.x - p.y + p.z, SQRT_3),
-        _ => (p.x - p.y - p.z, SQRT_3),
+        _ => (p.y - p.z, SQRT_2),
     }
 }
 
@@ -96,10 +85,7 @@ impl<const N: usize> Kdop<N> {
 
     /// Pairs of planes.
     const PAIRS: usize = {
-        assert!(
-            N == 8 || N == 16 || N == 20 || N == 28,
-            "6, 14, 18 or 26 planes and two more"
-        );
+        assert!(N == 8 || N == 20, "6 or 18 planes and two more");
         N / 2 - 1
     };
 
@@ -111,13 +97,6 @@ impl<const N: usize> Kdop<N> {
         Self { planes }
     };
 
-    /// The direction of a pair of planes.
-    #[inline(always)]
-    const fn direction(pair: usize) -> usize {
-        // 14 planes have the diagonals of the cube and not those of its sides.
-        if N == 16 && pair >= 3 { pair + 6 } else { pair }
-    }
-
     /// The smallest volume around all points within `radius` (m) of any of `points`.
     #[must_use]
     #[inline]
@@ -127,7 +106,7 @@ impl<const N: usize> Kdop<N> {
             let (mut low, mut high, mut length) = (f64::INFINITY, f64::NEG_INFINITY, 1.0);
             for &p in points {
                 // Comparisons instead of `min`, which minds NaN: these become single instructions.
-                let (d, unit) = along(p, Self::direction(k));
+                let (d, unit) = along(p, k);
                 low = if d < low { d } else { low };
                 high = if d > high { d } else { high };
                 length = unit;
@@ -157,7 +136,7 @@ impl<const N: usize> Kdop<N> {
     /// The volume to compare others with.
     #[must_use]
     #[inline]
-    pub fn turned(&self) -> Turned<N> {
+    pub(in crate::collide) fn turned(&self) -> Turned<N> {
         let mut planes = [NONE; N];
         planes[..Self::PAIRS].copy_from_slice(&self.planes[Self::PAIRS..2 * Self::PAIRS]);
         planes[Self::PAIRS..2 * Self::PAIRS].copy_from_slice(&self.planes[..Self::PAIRS]);
@@ -175,7 +154,7 @@ impl<const N: usize> Kdop<N> {
     #[must_use]
     pub fn contains(&self, p: DVec3) -> bool {
         (0..Self::PAIRS).all(|k| {
-            let (d, _) = along(p, Self::direction(k));
+            let (d, _) = along(p, k);
             f64::from(self.planes[k]) <= d && d <= -f64::from(self.planes[Self::PAIRS + k])
         })
     }
@@ -213,7 +192,7 @@ impl<const N: usize> Turned<N> {
     /// Whether no pair of planes separates the two.
     #[must_use]
     #[inline]
-    pub fn overlaps(&self, other: &Kdop<N>) -> bool {
+    pub(in crate::collide) fn overlaps(&self, other: &Kdop<N>) -> bool {
         let (mine, _) = self.planes.as_chunks::<LANES>();
         let (theirs, _) = other.planes.as_chunks::<LANES>();
         // The widest gap, of four pairs of planes at once.
@@ -289,9 +268,7 @@ mod tests {
             a in point(1e3), b in point(1e-3), c in point(1.0), radius in 0.0..0.1f64,
         ) {
             holds::<8>(&[a, b, c], radius);
-            holds::<16>(&[a, b, c], radius);
             holds::<20>(&[a, b, c], radius);
-            holds::<28>(&[a, b, c], radius);
         }
     }
 

@@ -204,7 +204,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::collide::bvh::kdop::Aabb;
+    use crate::collide::bvh::kdop::Kdop;
+
+    /// A box along the axes.
+    type Aabb = Kdop<8>;
 
     fn point(scale: f64) -> impl Strategy<Value = DVec3> {
         (-scale..scale, -scale..scale, -scale..scale).prop_map(|(x, y, z)| DVec3::new(x, y, z))
