@@ -19,6 +19,7 @@
 pub mod audit;
 pub mod bodies;
 mod bvh;
+mod cloth;
 mod cull;
 mod narrow;
 mod query;
@@ -31,15 +32,17 @@ pub use bodies::solid::Solid;
 pub(crate) use bvh::extent::Extent;
 pub use bvh::kdop::{Kdop, Kdop18};
 pub use bvh::tree::{Bvh, Node};
+pub use cloth::ClothSurface;
 pub(crate) use cull::charts::TileWork;
 pub use narrow::contact::{self, Contact};
 pub use query::candidates;
 pub(crate) use query::prepare::pieces;
 pub use query::snapshot::{Geometry, Snapshot};
+pub use query::targets::Target;
 pub(crate) use query::test_run::{Begun, Made, Single};
-pub use query::test_run::{Target, TestRun, brute_force};
+pub use query::test_run::{TestRun, brute_force};
 pub use query::volumes::Volumes;
-pub use surface::{ClothSurface, Surface};
+pub use surface::Surface;
 
 #[cfg(test)]
 mod tests;

@@ -363,9 +363,7 @@ impl Found {
         part: impl Fn(Target) -> Option<Part>,
         clock: &dyn Fn() -> Duration,
     ) -> Self {
-        let meeting: Vec<Target> = targets
-            .filter(|&target| TestRun::meets(target, snapshot))
-            .collect();
+        let meeting: Vec<Target> = targets.filter(|&target| target.meets(snapshot)).collect();
         let began = clock();
         let mut found = Self::default();
         for target in meeting {

@@ -84,6 +84,17 @@ pub(in crate::collide) fn on_segments(a: DVec3, b: DVec3, c: DVec3, d: DVec3) ->
     }
 }
 
+/// Whether a point that moves by `motion` from `start` comes within `reach` of the origin.
+pub(in crate::collide) fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
+    let length = motion.length_squared();
+    let t = if length > 0.0 {
+        (-start.dot(motion) / length).clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
+    (start + motion * t).length_squared() <= reach * reach
+}
+
 /// `n / d`, held in [0, 1]; 0 if `d` is not positive.
 fn ratio(n: f64, d: f64) -> f64 {
     if d > 0.0 {

@@ -5,8 +5,7 @@
 
 use glam::DVec3;
 
-use crate::collide::narrow::closest::on_segments;
-use crate::collide::narrow::features::comes_within;
+use crate::collide::narrow::closest::{comes_within, on_segments};
 use crate::simd::{Kernel, Lanes, Numbers, four_at, widest};
 
 /// Four pairs of segments in motion.

@@ -10,12 +10,13 @@ use std::cell::Cell;
 
 use crate::collide::bvh::quantised::{Nodes, Quantised};
 use crate::collide::bvh::tree::Bvh;
+use crate::collide::cloth::ClothSurface;
 use crate::collide::narrow::closest_four::Pairs;
 use crate::collide::narrow::contact::{Contact, PairKind};
 use crate::collide::narrow::features;
 use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::volumes::Held;
-use crate::collide::surface::{ClothSurface, Face};
+use crate::collide::surface::Face;
 use crate::simd::{Kernel, Lanes, up_to_avx2};
 
 /// Pairs of triangles that are taken at once.

@@ -10,7 +10,7 @@ use glam::DVec3;
 use crate::collide::bodies::body_motion::{Pose, Sweep};
 use crate::collide::bodies::collider::{Analytic, BOUNDARY, BodySurface};
 use crate::collide::cull::rest_adjacent::NearPair;
-use crate::collide::narrow::closest::{on_segments, on_triangle};
+use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind};
 use crate::collide::query::snapshot::Snapshot;
 
@@ -510,15 +510,4 @@ fn single(
         target: snap.thickness,
         body_velocity,
     }
-}
-
-/// Whether a point that moves by `motion` from `start` comes within `reach` of the origin.
-pub(in crate::collide) fn comes_within(start: DVec3, motion: DVec3, reach: f64) -> bool {
-    let length = motion.length_squared();
-    let t = if length > 0.0 {
-        (-start.dot(motion) / length).clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    (start + motion * t).length_squared() <= reach * reach
 }

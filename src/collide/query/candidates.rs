@@ -12,7 +12,8 @@ use crate::collide::narrow::contact::PairKind;
 use crate::collide::narrow::feature_filter::{Leaves, Sieve};
 use crate::collide::narrow::features;
 use crate::collide::query::snapshot::Snapshot;
-use crate::collide::query::test_run::{Sink, Target, TestRun};
+use crate::collide::query::targets::Target;
+use crate::collide::query::test_run::{Sink, TestRun};
 
 /// Makes the volumes of all patches' trees, which tests else make when they first need them. Returns how many.
 pub fn refit(snap: &Snapshot<'_>) -> usize {

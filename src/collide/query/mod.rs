@@ -3,5 +3,6 @@
 pub mod candidates;
 pub(super) mod prepare;
 pub(super) mod snapshot;
+pub(super) mod targets;
 pub(super) mod test_run;
 pub(super) mod volumes;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::collide::cloth::ClothSurface;
 use crate::collide::query::snapshot::Snapshot;
-use crate::collide::surface::ClothSurface;
 
 impl Snapshot<'_> {
     /// Looks where the vertices of a patch go, for whoever asks for that later.

@@ -20,12 +20,11 @@ use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::quantised::{Nodes, Quantised};
 use crate::collide::bvh::seed_pairs::{self, Boxed, Boxes};
 use crate::collide::bvh::traversal::{Asked, Cull};
+use crate::collide::cloth::{ClothSurface, Culling};
 use crate::collide::cull::charts::{self, BLOCKS, Together};
 use crate::collide::cull::rest_adjacent::{Near, NearPairs};
 use crate::collide::cull::separation_bound::{self, BESIDE, Ends, Firmness, Gradients};
-use crate::collide::query::test_run::Target;
 use crate::collide::query::volumes::{FIRM, Held, LOOSE, Pieces, UNKNOWN, Volumes};
-use crate::collide::surface::{ClothSurface, Culling};
 use crate::simd::InstructionSet;
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
@@ -52,7 +51,7 @@ pub struct Snapshot<'a> {
     pub(in crate::collide) dt: f64,
     pub(in crate::collide) thickness: f64,
     pub(in crate::collide) reach: f64,
-    self_collision: bool,
+    pub(in crate::collide) self_collision: bool,
     /// With the firmness above which features that are not near stay apart.
     culling: Option<(&'a Culling, Firmness)>,
     volumes: &'a Volumes,
@@ -167,48 +166,6 @@ impl<'a> Snapshot<'a> {
         debug_assert_eq!(extent, Extent::of(self.x));
         self.extent = Some(extent);
         self
-    }
-
-    /// All top-level tests of the step, in a fixed order, before any volume is looked at: every patch
-    /// against itself, against every other, and against every body [TB06 §4.2.1].
-    pub fn targets(&self) -> impl Iterator<Item = Target> + use<> {
-        let patches = self.cloth.patches().len() as u32;
-        let bodies = self.bodies.len() as u32;
-        let with_cloth = if self.self_collision { patches } else { 0 };
-        (0..patches).flat_map(move |p| {
-            let itself = (with_cloth > 0).then_some(Target::Patch(p));
-            let others = (p + 1..with_cloth).map(move |q| Target::Patches(p, q));
-            let against = (0..bodies).map(move |b| Target::PatchBody(p, b));
-            itself.into_iter().chain(others).chain(against)
-        })
-    }
-
-    /// Those of the targets that are done at these patches, in the same order; of two patches, `home` says at which.
-    pub(crate) fn targets_at(
-        &self,
-        own: Range<usize>,
-        home: impl Fn(usize, usize) -> usize,
-    ) -> Vec<Target> {
-        let patches = self.cloth.patches().len();
-        let mut targets = Vec::new();
-        for p in own {
-            if self.self_collision {
-                targets.push(Target::Patch(p as u32));
-                let pairs = (0..p)
-                    .map(|q| (q, p))
-                    .chain((p + 1..patches).map(|q| (p, q)));
-                let here = pairs.filter(|&(low, high)| home(low, high) == p);
-                targets.extend(here.map(|(low, high)| Target::Patches(low as u32, high as u32)));
-            }
-            let bodies = 0..self.bodies.len() as u32;
-            targets.extend(bodies.map(|body| Target::PatchBody(p as u32, body)));
-        }
-        targets.sort_unstable_by_key(|target| match *target {
-            Target::Patch(p) => (p, 0, 0),
-            Target::Patches(p, q) => (p, 1, q),
-            Target::PatchBody(p, b) => (p, 2, b),
-        });
-        targets
     }
 
     /// Volume of the root of a patch's tree.

@@ -9,10 +9,8 @@
 
 use std::ops::Range;
 
-use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
-use crate::collide::bodies::body_motion::Sweep;
 use crate::collide::bodies::collider::{Analytic, Body, BodySurface};
 use crate::collide::bvh::quantised::Nodes;
 use crate::collide::bvh::traversal::{
@@ -24,18 +22,8 @@ use crate::collide::narrow::contact::Contact;
 use crate::collide::narrow::feature_filter::{Leaves, Sieve, TRIANGLES};
 use crate::collide::narrow::features;
 use crate::collide::query::snapshot::Snapshot;
+use crate::collide::query::targets::{Target, near_solid};
 use crate::collide::query::volumes::Held;
-
-/// What is tested against what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Target {
-    /// A patch against itself.
-    Patch(u32),
-    /// Two patches, the lower number first.
-    Patches(u32, u32),
-    /// A patch against a body.
-    PatchBody(u32, u32),
-}
 
 /// How many tests were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,29 +138,9 @@ impl TestRun {
         }
     }
 
-    /// Whether roots meet of what a target is of; else there is no test.
-    pub(crate) fn meets(target: Target, snap: &Snapshot<'_>) -> bool {
-        let root = |p: u32| snap.patch_root(p);
-        match target {
-            Target::Patch(p) => !snap.cloth.patches()[p as usize].is_empty(),
-            Target::Patches(p, q) => root(p).overlaps(root(q)),
-            Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
-                Body::Triangles(_) => {
-                    let root_of_body = snap.body_volumes(b).root();
-                    let root = snap.grid().enclosing(root(p));
-                    root_of_body.is_some_and(|body| root.overlaps(&body))
-                }
-                Body::Analytic(solid) => {
-                    !snap.cloth.patches()[p as usize].is_empty()
-                        && near_solid(snap, (b, solid), root(p).ball())
-                }
-            },
-        }
-    }
-
     /// The same as [`TestRun::new`]; tells why there is none.
     pub(crate) fn begin(target: Target, snap: &Snapshot<'_>) -> Begun {
-        if !Self::meets(target, snap) {
+        if !target.meets(snap) {
             return Begun::Apart;
         }
         let (mut stack, mut pieces) = (vec![(0, 0)], [0; 2]);
@@ -590,25 +558,6 @@ fn advance_solid(
         tests,
         leaves,
         near: 0,
-    }
-}
-
-/// Whether what a ball holds, given by its centre and its radius (m), may come within reach of a solid.
-fn near_solid(
-    snap: &Snapshot<'_>,
-    (body, solid): (u32, &Analytic),
-    (center, radius): (DVec3, f64),
-) -> bool {
-    match &snap.sweeps[body as usize] {
-        Sweep::Shift { offset, velocity } => {
-            let (gap, _) = solid.distance(center - *offset);
-            gap <= radius + snap.reach + velocity.length() * snap.dt
-        }
-        // The ball holds both ends of every way, and contacts are looked for there.
-        Sweep::Turn { from, to, .. } => [from, to].into_iter().any(|pose| {
-            let (gap, _) = solid.distance(pose.undo(center));
-            gap <= radius + snap.reach
-        }),
     }
 }
 
