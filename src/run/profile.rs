@@ -15,10 +15,11 @@ use weft_balance::cost::{Against, CostReport, PartCost, RankWork};
 use weft_balance::forecast::Forecast;
 use weft_balance::prices::{Counts, Prices, TestPrices};
 use weft_balance::separation::SeparationWork;
+use weft_partition::Ownership;
 use weft_study::record::{Border, Column, Header, Patch, Route, Step, Task};
 use weft_study::shape::{Kind, ShapeError, Tree, Visit};
 
-use crate::collide::{Begun, Contact, Single, Snapshot, Target, TestRun, Volumes};
+use crate::collide::{Contact, Single, Snapshot, Target, TestRun, Volumes};
 use crate::scene::Integrator;
 use crate::solve::{coarse_columns, is_rounded};
 use crate::step::{CONTACT_BYTES, Simulation, StepReport, World, patch_sizes, tiles};
@@ -149,10 +150,8 @@ impl Profile {
         let reading = reading(clock);
         let snap = simulation.next_snapshot(&geometry, &mut volumes);
         let (pairs, others): (Vec<Target>, Vec<Target>) =
-            snap.targets().partition(|&target| match target {
-                Target::Patches(..) => TestRun::begin(target, &snap) != Begun::Apart,
-                Target::Patch(_) | Target::PatchBody(..) => false,
-            });
+            (snap.targets()).partition(|target| matches!(target, Target::Patches(..)));
+        let targets = snap.count_targets(0..patches, Ownership::pairs_at);
         let missed = pairs.iter().filter_map(|&target| match target {
             Target::Patches(p, q) if TestRun::new(target, &snap).is_none() => Some((p, q)),
             _ => None,
@@ -197,9 +196,9 @@ impl Profile {
             look(&pairs);
             least[9] = least[9].min(lap(mark));
             mark = clock();
+            let all = snap.targets();
             look(&others);
             least[4] = least[4].min(lap(mark));
-            let all = snap.targets();
             runs = all
                 .filter_map(|target| TestRun::new(target, &snap))
                 .collect();
@@ -330,11 +329,10 @@ impl Profile {
         step.prices = Prices {
             cloth: with_handing_out(cloth),
             body: with_handing_out(body),
-            target: looked / others.len().max(1) as f64,
+            // Which roots meet is found for all targets at once.
+            target: looked / targets.max(1) as f64,
             corner: boxes / corners.max(1) as f64,
-            // The price of looking whether roots meet is separate.
-            begin: (begun / pairs.len().max(1) as f64 - looked / others.len().max(1) as f64)
-                .max(0.0),
+            begin: begun / pairs.len().max(1) as f64,
             vertex: roots / around.max(1) as f64,
             way: seen / around.max(1) as f64,
             measure: measured / around.max(1) as f64,

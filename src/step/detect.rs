@@ -356,14 +356,15 @@ struct Found {
 }
 
 impl Found {
-    /// Looks at targets; `part` tells which part of each the rank makes, if any.
+    /// Begins the tests of targets whose roots meet; `part` tells which part of each the rank makes,
+    /// if any.
     fn look(
         snapshot: &Snapshot<'_>,
-        targets: impl Iterator<Item = Target>,
+        meeting: impl Iterator<Item = Target>,
         part: impl Fn(Target) -> Option<Part>,
         clock: &dyn Fn() -> Duration,
     ) -> Self {
-        let meeting: Vec<Target> = targets.filter(|&target| target.meets(snapshot)).collect();
+        let meeting: Vec<Target> = meeting.collect();
         let began = clock();
         let mut found = Self::default();
         for target in meeting {
@@ -477,10 +478,15 @@ fn bundles(mut runs: impl Iterator<Item = TestRun>) -> Vec<Collide> {
     tasks
 }
 
+/// The number of top-level tests of some patches, with those whose roots do not meet.
+fn targets_of(snapshot: &Snapshot<'_>, patches: Range<usize>) -> usize {
+    snapshot.count_targets(patches, Ownership::pairs_at)
+}
+
 /// The tests of some patches.
 fn tests_at(snapshot: &Snapshot<'_>, patches: Range<usize>, clock: &dyn Fn() -> Duration) -> Found {
+    let count = targets_of(snapshot, patches.clone());
     let targets = snapshot.targets_at(patches, Ownership::patch_of_pair);
-    let count = targets.len();
     let found = Found::look(snapshot, targets.into_iter(), |_| Some(Part::WHOLE), clock);
     Found {
         targets: count,
@@ -502,7 +508,8 @@ fn tests_assigned(
     });
     // The tests whose cost is not known yet.
     let mut news = snapshot.targets_at(assignment.patches(me), Ownership::patch_of_pair);
-    let count = known.len() + news.len();
+    let count = known.len() + targets_of(snapshot, assignment.patches(me));
+    let known = known.filter(|target| target.meets(snapshot));
     news.retain(|&target| {
         let (patch, against) = against(target);
         !assignment.knows(patch, against)

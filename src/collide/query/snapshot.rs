@@ -17,6 +17,7 @@ use crate::collide::bvh::displacements::{self, Displacements};
 use crate::collide::bvh::extent::Extent;
 use crate::collide::bvh::grid::Grid;
 use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::patch_tree::{self, Ball, PatchTree};
 use crate::collide::bvh::quantised::{Nodes, Quantised};
 use crate::collide::bvh::seed_pairs::{self, Boxed, Boxes};
 use crate::collide::bvh::traversal::{Asked, Cull};
@@ -176,6 +177,20 @@ impl<'a> Snapshot<'a> {
             root.push(displacements::around(ways, anchor, 0.5 * self.reach));
         });
         &root[0]
+    }
+
+    /// The patch tree, with the volumes of its nodes.
+    pub(in crate::collide) fn patch_tree(&self) -> PatchTree<'_> {
+        let patches = 0..self.cloth.patches().len() as u32;
+        PatchTree::new(self.volumes.merged.of(|merged| {
+            patch_tree::merge(patches.map(|p| self.patch_root(p)), merged);
+        }))
+    }
+
+    /// The balls around the nodes of the patch tree.
+    pub(in crate::collide) fn patch_balls(&self) -> &[Ball] {
+        let balls = &self.volumes.balls;
+        balls.of(|balls| self.patch_tree().balls(balls))
     }
 
     /// Makes the volume around a patch, for whoever asks for it later.

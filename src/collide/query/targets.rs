@@ -1,4 +1,8 @@
 //! Targets: the top-level tests of a step [TB06 §4.2.1].
+//!
+//! A patch is tested against itself, against the patches whose volumes overlap its own, and against
+//! the bodies that are near it. Which these are is found by walking the patch tree from its root,
+//! before anything within a patch is looked at. Their order depends on their numbers alone.
 
 use std::ops::Range;
 
@@ -24,69 +28,101 @@ impl Target {
     /// Whether the roots of the two meet; otherwise there is no test.
     pub(crate) fn meets(self, snap: &Snapshot<'_>) -> bool {
         let root = |p: u32| snap.patch_root(p);
+        let is_empty = |p: u32| snap.cloth.patches()[p as usize].is_empty();
         match self {
-            Self::Patch(p) => !snap.cloth.patches()[p as usize].is_empty(),
+            Self::Patch(p) => !is_empty(p),
             Self::Patches(p, q) => root(p).overlaps(root(q)),
             Self::PatchBody(p, b) => match &snap.bodies[b as usize] {
                 Body::Triangles(_) => {
-                    let root_of_body = snap.body_volumes(b).root();
+                    let body = snap.body_volumes(b).root();
                     let root = snap.grid().enclosing(root(p));
-                    root_of_body.is_some_and(|body| root.overlaps(&body))
+                    body.is_some_and(|body| root.overlaps(&body))
                 }
                 Body::Analytic(solid) => {
-                    !snap.cloth.patches()[p as usize].is_empty()
-                        && near_solid(snap, (b, solid), root(p).ball())
+                    !is_empty(p) && near_solid(snap, (b, solid), root(p).ball())
                 }
             },
+        }
+    }
+
+    /// The place of a target in the order of all.
+    fn order(self) -> (u32, u32, u32) {
+        match self {
+            Self::Patch(p) => (p, 0, 0),
+            Self::Patches(p, q) => (p, 1, q),
+            Self::PatchBody(p, b) => (p, 2, b),
         }
     }
 }
 
 impl Snapshot<'_> {
-    /// All top-level tests of the step, in a fixed order, before any volume is looked at: every patch
-    /// against itself, against every other, and against every body [TB06 §4.2.1].
+    /// All top-level tests of the step whose roots meet, in a fixed order: every patch against
+    /// itself, against others, and against bodies [TB06 §4.2.1].
     pub fn targets(&self) -> impl Iterator<Item = Target> + use<> {
-        let patches = self.cloth.patches().len() as u32;
-        let bodies = self.bodies.len() as u32;
-        let with_cloth = if self.self_collision { patches } else { 0 };
-        (0..patches).flat_map(move |p| {
-            let itself = (with_cloth > 0).then_some(Target::Patch(p));
-            let others = (p + 1..with_cloth).map(move |q| Target::Patches(p, q));
-            let against = (0..bodies).map(move |b| Target::PatchBody(p, b));
-            itself.into_iter().chain(others).chain(against)
-        })
+        let all = self.targets_at(0..self.cloth.patches().len(), |low, _| low);
+        all.into_iter()
     }
 
-    /// Those of the targets that are done at these patches, in the same order; of two patches, `home` says at which.
+    /// The targets whose home is one of some patches, in the same order. `home` says of two patches
+    /// which of them it is.
     pub(crate) fn targets_at(
         &self,
         own: Range<usize>,
         home: impl Fn(usize, usize) -> usize,
     ) -> Vec<Target> {
-        let patches = self.cloth.patches().len();
         let mut targets = Vec::new();
-        for p in own {
-            if self.self_collision {
-                targets.push(Target::Patch(p as u32));
-                let pairs = (0..p)
-                    .map(|q| (q, p))
-                    .chain((p + 1..patches).map(|q| (p, q)));
-                let here = pairs.filter(|&(low, high)| home(low, high) == p);
-                targets.extend(here.map(|(low, high)| Target::Patches(low as u32, high as u32)));
-            }
-            let bodies = 0..self.bodies.len() as u32;
-            targets.extend(bodies.map(|body| Target::PatchBody(p as u32, body)));
+        if self.self_collision {
+            let itself = own.clone().map(|p| Target::Patch(p as u32));
+            targets.extend(itself.filter(|target| target.meets(self)));
+            self.patch_tree().pairs(&own, |low, high| {
+                if own.contains(&home(low, high)) {
+                    targets.push(Target::Patches(low as u32, high as u32));
+                }
+            });
         }
-        targets.sort_unstable_by_key(|target| match *target {
-            Target::Patch(p) => (p, 0, 0),
-            Target::Patches(p, q) => (p, 1, q),
-            Target::PatchBody(p, b) => (p, 2, b),
-        });
+        for (b, body) in (0..).zip(self.bodies) {
+            let found = |p: usize| targets.push(Target::PatchBody(p as u32, b));
+            let tree = self.patch_tree();
+            match body {
+                Body::Triangles(_) => {
+                    let Some(body) = self.body_volumes(b).root() else {
+                        continue;
+                    };
+                    let meets = |_, volume: &_| self.grid().enclosing(volume).overlaps(&body);
+                    tree.meeting(&own, meets, found);
+                }
+                Body::Analytic(solid) => {
+                    let balls = self.patch_balls();
+                    let near = |ball| near_solid(self, (b, solid), ball);
+                    tree.meeting(&own, |node, _| balls[node].is_some_and(near), found);
+                }
+            }
+        }
+        targets.sort_unstable_by_key(|target| target.order());
         targets
+    }
+
+    /// The number of targets whose home is one of some patches, with those whose roots do not meet.
+    /// `pairs` tells of how many pairs of patches a patch is the home, among so many patches.
+    pub(crate) fn count_targets(
+        &self,
+        own: Range<usize>,
+        pairs: impl Fn(usize, usize) -> usize,
+    ) -> usize {
+        let patches = self.cloth.patches().len();
+        let with_cloth = |p: usize| {
+            if self.self_collision {
+                1 + pairs(p, patches)
+            } else {
+                0
+            }
+        };
+        own.map(|p| with_cloth(p) + self.bodies.len()).sum()
     }
 }
 
-/// Whether what a ball holds, given by its centre and its radius (m), may come within reach of a solid.
+/// Whether anything in a ball, given by its centre and its radius (m), may come within reach of a
+/// solid.
 pub(in crate::collide) fn near_solid(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &Analytic),
@@ -97,7 +133,7 @@ pub(in crate::collide) fn near_solid(
             let (gap, _) = solid.distance(center - *offset);
             gap <= radius + snap.reach + velocity.length() * snap.dt
         }
-        // The ball holds both ends of every way, and contacts are looked for there.
+        // The ball holds both ends of every displacement, and contacts are looked for there.
         Sweep::Turn { from, to, .. } => [from, to].into_iter().any(|pose| {
             let (gap, _) = solid.distance(pose.undo(center));
             gap <= radius + snap.reach

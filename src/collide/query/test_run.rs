@@ -566,10 +566,7 @@ fn advance_solid(
 pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
     let mut out = Vec::new();
     let cloth = snap.cloth.surface().triangles().len() as u32;
-    if snap
-        .targets()
-        .any(|target| matches!(target, Target::Patch(_)))
-    {
+    if snap.self_collision {
         for s in 0..cloth {
             for t in s + 1..cloth {
                 features::all_of_pair(snap, [s, t], &mut out);

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::collide::bvh::displacements::Displacements;
 use crate::collide::bvh::grid::Grid;
 use crate::collide::bvh::kdop::Kdop18;
+use crate::collide::bvh::patch_tree::Ball;
 use crate::collide::bvh::quantised::{Nodes, Quantised, Siblings};
 use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::seed_pairs::Boxes;
@@ -22,6 +23,9 @@ use crate::collide::cull::separation_bound::{Firmness, Gradients, SIDES};
 pub struct Volumes {
     /// Of each patch as a whole: one value.
     pub(in crate::collide) roots: Vec<Kept<Kdop18>>,
+    /// The nodes of the patch tree, and the balls around them.
+    pub(in crate::collide) merged: Kept<Kdop18>,
+    pub(in crate::collide) balls: Kept<Ball>,
     /// Boxes around the pieces of each patch's tree.
     pub(in crate::collide) boxes: Vec<Kept<Boxes>>,
     /// What the others lie on.
@@ -163,6 +167,8 @@ impl Volumes {
         forget(&mut self.ways, patches);
         forget(&mut self.vertices, patches);
         forget(&mut self.roots, patches);
+        self.merged.forget();
+        self.balls.forget();
         forget(&mut self.boxes, patches);
         forget(&mut self.patches, patches);
         self.pieces.resize_with(patches, Mutex::default);

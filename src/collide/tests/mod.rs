@@ -12,6 +12,7 @@ use weft_runtime::Split;
 
 pub(in crate::collide) mod culling;
 mod subtrees;
+mod targets;
 
 const THICKNESS: f64 = 0.02;
 const REACH: f64 = 0.03;
