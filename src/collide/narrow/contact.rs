@@ -57,3 +57,77 @@ pub struct Contact {
     /// Velocity of the body's point in m/s; zero for cloth against cloth.
     pub body_velocity: DVec3,
 }
+
+/// How two features stand to each other: all that a [`Contact`] says of them but which they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Separation {
+    /// The unit vector along which they separate.
+    pub(crate) normal: DVec3,
+    /// Their distance at the start of the step in m.
+    pub(crate) gap: f64,
+    /// The distance to keep in m.
+    pub(crate) target: f64,
+    /// The velocity of the body's point in m/s; zero for cloth against cloth.
+    pub(crate) body_velocity: DVec3,
+}
+
+impl Contact {
+    /// The contact of features of which these cloth vertices take part, 1 to 4, with these weights.
+    pub(crate) fn new<const N: usize>(
+        id: PairId,
+        vertices: [u32; N],
+        weights: [f64; N],
+        separation: Separation,
+    ) -> Self {
+        const { assert!(N >= 1 && N <= 4, "1 to 4 vertices") };
+        let mut all = ([0; 4], [0.0; 4]);
+        all.0[..N].copy_from_slice(&vertices);
+        all.1[..N].copy_from_slice(&weights);
+        let Separation {
+            normal,
+            gap,
+            target,
+            body_velocity,
+        } = separation;
+        Self {
+            id,
+            count: N as u8,
+            vertices: all.0,
+            weights: all.1,
+            normal,
+            gap,
+            target,
+            body_velocity,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_are_not_used_are_zero() {
+        let id = PairId {
+            kind: PairKind::EdgeBody,
+            body: 1,
+            a: 2,
+            b: 3,
+        };
+        let separation = Separation {
+            normal: DVec3::Y,
+            gap: 0.25,
+            target: 0.5,
+            body_velocity: DVec3::X,
+        };
+        let contact = Contact::new(id, [7, 9], [0.75, 0.25], separation);
+        assert_eq!((contact.id, contact.count), (id, 2));
+        assert_eq!(contact.vertices, [7, 9, 0, 0]);
+        assert_eq!(contact.weights, [0.75, 0.25, 0.0, 0.0]);
+        assert_eq!((contact.gap, contact.target), (0.25, 0.5));
+        assert_eq!(
+            (contact.normal, contact.body_velocity),
+            (DVec3::Y, DVec3::X)
+        );
+    }
+}

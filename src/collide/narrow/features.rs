@@ -11,7 +11,7 @@ use crate::collide::bodies::body_motion::{Pose, Sweep};
 use crate::collide::bodies::collider::{Analytic, BOUNDARY, BodySurface};
 use crate::collide::cull::rest_adjacent::NearPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
-use crate::collide::narrow::contact::{Contact, PairId, PairKind};
+use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
 use crate::collide::query::snapshot::Snapshot;
 
 /// Tests all that each of two triangles owns against the other.
@@ -251,17 +251,13 @@ fn cloth_contact(
     } else {
         snap.thickness
     };
-    let body_velocity = DVec3::ZERO;
-    out.push(Contact {
-        id,
-        count: 4,
-        vertices,
-        weights,
+    let separation = Separation {
         normal,
         gap,
         target,
-        body_velocity,
-    });
+        body_velocity: DVec3::ZERO,
+    };
+    out.push(Contact::new(id, vertices, weights, separation));
 }
 
 /// Cloth vertex against face of a body, which face outwards: the gap is negative inside.
@@ -398,17 +394,18 @@ fn face_body(
     let p = sweep.start(placed);
     let [a, b, c] = corners.map(|v| snap.x[v as usize]);
     let w = on_triangle(p, a, b, c);
-    let vertices = [corners[0], corners[1], corners[2], 0];
-    let weights = [w[0], w[1], w[2], 0.0];
     let id = PairId {
         kind: PairKind::FaceBody,
         body,
         a: face,
         b: vertex,
     };
-    let at = (p, sweep.velocity(placed));
-    let outward = sweep.turned(outward);
-    sharp_contact(snap, id, 3, vertices, weights, at, outward, out);
+    let sharp = SharpFeature {
+        point: p,
+        velocity: sweep.velocity(placed),
+        outward: sweep.turned(outward),
+    };
+    out.extend(sharp_contact(snap, id, corners, w, sharp));
 }
 
 /// Cloth edge against a sharp edge of a body.
@@ -433,57 +430,50 @@ fn edge_body(
         a,
         b,
     };
-    let weights = [1.0 - t, t, 0.0, 0.0];
-    let velocity = sweep.velocity(placed[0].lerp(placed[1], u));
-    sharp_contact(
-        snap,
-        id,
-        2,
-        [p, q, 0, 0],
-        weights,
-        (r.lerp(s, u), velocity),
-        sweep.turned(outward),
-        out,
-    );
+    let sharp = SharpFeature {
+        point: r.lerp(s, u),
+        velocity: sweep.velocity(placed[0].lerp(placed[1], u)),
+        outward: sweep.turned(outward),
+    };
+    out.extend(sharp_contact(snap, id, [p, q], [1.0 - t, t], sharp));
 }
 
-/// Reports a cloth feature near a sharp feature of a body, if it is outside.
-#[expect(clippy::too_many_arguments, reason = "the parts of one contact")]
-fn sharp_contact(
+/// The point of a sharp feature of a body that is nearest to a feature of cloth.
+#[derive(Clone, Copy, Debug)]
+struct SharpFeature {
+    /// Where it is, in m.
+    point: DVec3,
+    /// Its velocity in m/s.
+    velocity: DVec3,
+    /// The mean normal of the faces that meet at the feature.
+    outward: DVec3,
+}
+
+/// The contact of a cloth feature with a sharp feature of a body, if it comes within reach and is
+/// outside.
+fn sharp_contact<const N: usize>(
     snap: &Snapshot<'_>,
     id: PairId,
-    count: u8,
-    vertices: [u32; 4],
-    weights: [f64; 4],
-    (point, body_velocity): (DVec3, DVec3),
-    outward: DVec3,
-    out: &mut Vec<Contact>,
-) {
-    let combine = |x: &[DVec3]| -> DVec3 {
-        (0..usize::from(count))
-            .map(|k| x[vertices[k] as usize] * weights[k])
-            .sum()
+    vertices: [u32; N],
+    weights: [f64; N],
+    sharp: SharpFeature,
+) -> Option<Contact> {
+    let combine =
+        |x: &[DVec3]| -> DVec3 { (0..N).map(|k| x[vertices[k] as usize] * weights[k]).sum() };
+    let away = combine(snap.x) - sharp.point;
+    let motion = (combine(snap.v) - sharp.velocity) * snap.dt;
+    let gap = away.length();
+    if gap <= 1e-9 * snap.thickness || !comes_within(away, motion, snap.reach) {
+        return None;
+    }
+    let normal = away / gap;
+    let separation = Separation {
+        normal,
+        gap,
+        target: snap.thickness,
+        body_velocity: sharp.velocity,
     };
-    let separation = combine(snap.x) - point;
-    let motion = (combine(snap.v) - body_velocity) * snap.dt;
-    let gap = separation.length();
-    if gap <= 1e-9 * snap.thickness || !comes_within(separation, motion, snap.reach) {
-        return;
-    }
-    let normal = separation / gap;
-    if normal.dot(outward) > 0.0 {
-        let target = snap.thickness;
-        out.push(Contact {
-            id,
-            count,
-            vertices,
-            weights,
-            normal,
-            gap,
-            target,
-            body_velocity,
-        });
-    }
+    (normal.dot(sharp.outward) > 0.0).then(|| Contact::new(id, vertices, weights, separation))
 }
 
 /// A contact of one cloth vertex with a body.
@@ -495,19 +485,17 @@ fn single(
     normal: DVec3,
     gap: f64,
 ) -> Contact {
-    Contact {
-        id: PairId {
-            kind: PairKind::VertexBody,
-            body,
-            a: vertex,
-            b: face,
-        },
-        count: 1,
-        vertices: [vertex, 0, 0, 0],
-        weights: [1.0, 0.0, 0.0, 0.0],
+    let id = PairId {
+        kind: PairKind::VertexBody,
+        body,
+        a: vertex,
+        b: face,
+    };
+    let separation = Separation {
         normal,
         gap,
         target: snap.thickness,
         body_velocity,
-    }
+    };
+    Contact::new(id, [vertex], [1.0], separation)
 }
