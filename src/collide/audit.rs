@@ -1,4 +1,4 @@
-//! Counting crossings: edges that pass through triangles, of cloth with itself and of cloth with bodies.
+//! Crossings: edges that pass through triangles, of cloth with itself and of cloth with bodies.
 //!
 //! A frame without crossings is one in which cloth cuts neither through itself nor through a body made of triangles. On
 //! which side of a plane a point lies is the sign of a determinant, which is told exactly \[She97\]: first with an error
@@ -40,7 +40,7 @@ pub enum Audited<'a> {
     Formula(Analytic, Pose),
 }
 
-/// What is found of cloth and a body.
+/// The crossings of cloth and a body, or the vertices that are inside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Met {
     /// Pairs of the cloth, which is the first, and of the triangles of the body.
@@ -50,7 +50,7 @@ pub enum Met {
 }
 
 impl Audited<'_> {
-    /// What crosses the body of cloth, or is inside it.
+    /// The parts of cloth that cross the body, or are inside it.
     #[must_use]
     pub fn meet(&self, cloth: &Skin<'_>) -> Met {
         match self {
@@ -64,7 +64,7 @@ impl Audited<'_> {
     }
 }
 
-/// What crosses of two surfaces.
+/// The crossings of two surfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Between {
     /// Edges of the first that pass through triangles of the second, ascending.
@@ -80,18 +80,19 @@ impl Between {
         self.through_second.len() + self.through_first.len()
     }
 
-    /// Adds what takes part of the first surface.
+    /// Adds the parts of the first surface that take part.
     pub fn mark_first(&self, part: &mut Part) {
         part.mark(&self.through_second, &self.through_first);
     }
 
-    /// Adds what takes part of the second surface.
+    /// Adds the parts of the second surface that take part.
     pub fn mark_second(&self, part: &mut Part) {
         part.mark(&self.through_first, &self.through_second);
     }
 }
 
-/// What of one surface takes part in crossings: edges, triangles, and vertices inside bodies.
+/// The parts of one surface that take part in crossings: edges, triangles, and vertices inside
+/// bodies.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     edges: BTreeSet<[u32; 2]>,
@@ -330,7 +331,7 @@ mod tests {
         assert!(crossings(&x, &triangles).is_empty());
     }
 
-    /// The same in whole numbers, which are exact.
+    /// Tells exactly, in whole numbers, whether an edge crosses a triangle.
     fn crosses_exactly(x: &[[i128; 3]], ends: [u32; 2], corners: [u32; 3]) -> bool {
         let side = |points: [u32; 4]| {
             let [a, b, c, d] = points.map(|v| x[v as usize]);

@@ -6,7 +6,7 @@ use glam::DVec3;
 use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::cull::charts::{Charts, Margin, Places, TileWork};
-use crate::collide::cull::rest_adjacent::Near;
+use crate::collide::cull::rest_adjacent::RestAdjacent;
 use crate::collide::surface::Surface;
 use crate::disjoint_sets::DisjointSets;
 
@@ -15,37 +15,38 @@ use crate::disjoint_sets::DisjointSets;
 pub struct ClothSurface {
     surface: Surface,
     rest: Vec<DVec3>,
-    /// For each vertex, the lowest vertex of the piece of cloth that it belongs to.
-    piece: Vec<u32>,
+    /// For each vertex, the lowest vertex of the connected component of cloth that it belongs to.
+    component: Vec<u32>,
     patches: Vec<Bvh>,
     /// The vertices of the triangles of each patch, ascending.
     patch_vertices: Vec<Vec<u32>>,
     /// For each triangle, the places of its corners there.
     places: Vec<[u32; 3]>,
-    /// What the trees are refitted by, from volumes at those places.
+    /// The lists by which the trees are refitted, from volumes at those places.
     refits: Vec<Refit>,
     /// For each vertex of a triangle, a patch and its place there.
     slots: Vec<(u32, u32)>,
     culling: Option<Culling>,
 }
 
-/// What leaving out tests needs to know of the rest shape.
+/// The parts of the rest shape that leaving out tests needs.
 #[derive(Clone, Debug)]
 pub(in crate::collide) struct Culling {
     pub(in crate::collide) charts: Charts,
-    pub(in crate::collide) near: Near,
+    pub(in crate::collide) rest_adjacent: RestAdjacent,
     /// For each patch, where the nodes of its tree lie.
     pub(in crate::collide) places: Vec<Places>,
-    /// What the firmness of each tile takes, in the order in which ranks share them.
+    /// The work that the separation bounds of each tile take, in the order in which ranks share
+    /// them.
     tiles: Vec<TileWork>,
-    /// Pairs that are farther apart at rest are not near, in m.
+    /// The distance at rest, in m, beyond which pairs are not rest-adjacent.
     pub(in crate::collide) distance: f64,
-    /// The same in cells.
+    /// That distance in cells.
     pub(in crate::collide) margin: Margin,
 }
 
-/// Pairs are near that are closer at rest than this times the reach.
-const NEAR: f64 = 1.5;
+/// Pairs are rest-adjacent if they are closer at rest than this times the reach.
+const ADJACENT: f64 = 1.5;
 
 impl ClothSurface {
     /// Sorts triangles into patches and builds a tree over each patch's.
@@ -94,13 +95,14 @@ impl ClothSurface {
             slots,
             surface: Surface::new(triangles, rest.len()),
             rest: rest.to_vec(),
-            piece: pieces(triangles, rest.len()),
+            component: components(triangles, rest.len()),
             culling: None,
         }
     }
 
-    /// Prepares for leaving out tests of cloth that is smooth, for contacts within `reach` (m): the contacts are the
-    /// same. Does nothing to a mesh with too many features that are as close at rest.
+    /// Prepares for leaving out tests of cloth that is smooth, for contacts within `reach` (m). The
+    /// contacts are the same. Does nothing to a mesh with too many features that are as close at
+    /// rest.
     #[must_use]
     pub fn with_culling(mut self, reach: f64) -> Self {
         let mut patch_of = vec![0; self.surface.triangles().len()];
@@ -111,17 +113,17 @@ impl ClothSurface {
                 }
             }
         }
-        let distance = NEAR * reach;
+        let distance = ADJACENT * reach;
         let charts = Charts::new(&self.surface, &self.rest);
         let patch_of = |t: u32| patch_of[t as usize];
-        let near = Near::find(
+        let rest_adjacent = RestAdjacent::find(
             &self.surface,
             &charts,
             distance,
             patch_of,
             self.patches.len(),
         );
-        self.culling = near.map(|near| Culling {
+        self.culling = rest_adjacent.map(|rest_adjacent| Culling {
             places: self
                 .patches
                 .iter()
@@ -130,19 +132,19 @@ impl ClothSurface {
             tiles: charts.work(),
             margin: charts.margin(distance),
             charts: charts.without_cells(),
-            near,
+            rest_adjacent,
             distance,
         });
         self
     }
 
-    /// What [`Self::with_culling`] found.
+    /// The result of [`Self::with_culling`].
     pub(in crate::collide) fn culling(&self) -> Option<&Culling> {
         self.culling.as_ref()
     }
 
-    /// The tiles of the cloth whose firmness leaves out tests, in the order in which ranks share them; none without
-    /// [`Self::with_culling`].
+    /// The tiles of the cloth whose separation bounds leave out tests, in the order in which ranks
+    /// share them; none without [`Self::with_culling`].
     pub(crate) fn tiles(&self) -> &[TileWork] {
         self.culling.as_ref().map_or(&[], |culling| &culling.tiles)
     }
@@ -159,10 +161,11 @@ impl ClothSurface {
         &self.rest
     }
 
-    /// Whether two vertices belong to one piece of cloth: only then their distance at rest means anything.
+    /// Whether two vertices belong to one connected component: only then their distance at rest
+    /// means anything.
     #[must_use]
-    pub(in crate::collide) fn in_one_piece(&self, a: u32, b: u32) -> bool {
-        self.piece[a as usize] == self.piece[b as usize]
+    pub(in crate::collide) fn in_one_component(&self, a: u32, b: u32) -> bool {
+        self.component[a as usize] == self.component[b as usize]
     }
 
     /// One tree per patch.
@@ -182,7 +185,7 @@ impl ClothSurface {
         self.places[triangle as usize]
     }
 
-    /// What a patch's tree is refitted by, from volumes of the vertices of the patch.
+    /// The lists by which a patch's tree is refitted, from volumes of the vertices of the patch.
     #[inline]
     pub(in crate::collide) fn refit(&self, patch: u32) -> &Refit {
         &self.refits[patch as usize]
@@ -195,8 +198,8 @@ impl ClothSurface {
     }
 }
 
-/// The lowest vertex of the connected piece of each vertex.
-fn pieces(triangles: &[[u32; 3]], vertices: usize) -> Vec<u32> {
+/// The lowest vertex of the connected component of each vertex.
+fn components(triangles: &[[u32; 3]], vertices: usize) -> Vec<u32> {
     let mut sets = DisjointSets::of_triangles(triangles, vertices);
     (0..vertices as u32).map(|v| sets.least(v)).collect()
 }
@@ -213,7 +216,7 @@ mod tests {
             1,
             |_| 0,
         );
-        assert!(two.in_one_piece(0, 2) && two.in_one_piece(3, 6));
-        assert!(!two.in_one_piece(2, 3));
+        assert!(two.in_one_component(0, 2) && two.in_one_component(3, 6));
+        assert!(!two.in_one_component(2, 3));
     }
 }

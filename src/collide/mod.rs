@@ -26,7 +26,7 @@ mod query;
 mod surface;
 
 pub use bodies::body_motion::BodyMotion;
-pub use bodies::collider::Body;
+pub use bodies::collider::Collider;
 pub use bodies::enclosed::Enclosed;
 pub use bodies::solid::Solid;
 pub(crate) use bvh::extent::Extent;
@@ -36,7 +36,7 @@ pub use cloth::ClothSurface;
 pub(crate) use cull::charts::TileWork;
 pub use narrow::contact::{self, Contact};
 pub use query::candidates;
-pub(crate) use query::prepare::pieces;
+pub(crate) use query::prepare::subtrees;
 pub use query::snapshot::{Geometry, Snapshot};
 pub use query::targets::Target;
 pub(crate) use query::test_run::{Begun, Made, Single};

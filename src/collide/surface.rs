@@ -1,8 +1,8 @@
 //! Surfaces: triangles, their edges, and which triangle owns which vertex and edge.
 //!
-//! Traversal finds pairs of triangles; what is tested are vertices against faces and edges against
-//! edges. Each vertex and each edge is owned by one of its triangles, the one with the lowest number, and
-//! is tested only where its owner meets another triangle: every pair of features once.
+//! Traversal finds pairs of triangles, and vertices are tested against faces and edges against
+//! edges. Each vertex and each edge is owned by one of its triangles, the one with the lowest
+//! number, and is tested only where its owner meets another triangle: every pair of features once.
 
 /// Triangles with their features.
 #[derive(Clone, Debug, Default)]
@@ -13,17 +13,19 @@ pub struct Surface {
     faces: Vec<Face>,
 }
 
-/// A triangle, and which of its features it owns.
+/// A triangle, and the features of it that it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::collide) struct Face {
     /// Its vertices.
     pub(in crate::collide) corners: [u32; 3],
-    /// Bits 0 to 2: owns that corner; bits 3 to 5: owns the edge from that corner to the next.
+    /// Bits 0 to 2 are set for the corners that it owns, bits 3 to 5 for the edges from these to
+    /// the next corner.
     owned: u32,
 }
 
 impl Face {
-    /// What it owns: bits 0 to 2 for its corners, bits 3 to 5 for the edges from these to the next.
+    /// The features that it owns: bits 0 to 2 for its corners, bits 3 to 5 for the edges from these
+    /// to the next.
     #[inline(always)]
     pub(in crate::collide) fn owned(self) -> u32 {
         self.owned
@@ -108,7 +110,7 @@ impl Surface {
         &self.edges
     }
 
-    /// A triangle with what it owns.
+    /// A triangle with the features that it owns.
     #[inline]
     pub(in crate::collide) fn face(&self, triangle: u32) -> Face {
         self.faces[triangle as usize]

@@ -172,7 +172,7 @@ impl Profile {
             let snap = simulation.next_snapshot(&geometry, &mut volumes);
             let lap = |began: Duration| ((clock() - began).as_nanos() as f64 - reading).max(0.0);
             let mut mark = clock();
-            (0..patches).for_each(|patch| snap.see(patch));
+            (0..patches).for_each(|patch| snap.make_displacements(patch));
             least[0] = least[0].min(lap(mark));
             drop(snap.roots(&all_patches));
             least[1] = least[1].min(lap(mark));
@@ -180,7 +180,7 @@ impl Profile {
             snap.make_gradients(0..tiles.len());
             least[2] = least[2].min(lap(mark));
             mark = clock();
-            drop(snap.firmness_of(0..tiles.len()));
+            drop(snap.separation_bounds_of(0..tiles.len()));
             least[3] = least[3].min(lap(mark));
             mark = clock();
             for &patch in &boxed {
@@ -208,8 +208,8 @@ impl Profile {
             for patch in 0..patches {
                 let marks = [
                     clock(),
-                    (snap.measure(patch), clock()).1,
-                    (snap.make_volumes(patch), clock()).1,
+                    (snap.make_vertex_volumes(patch), clock()).1,
+                    (snap.make_tree_volumes(patch), clock()).1,
                 ];
                 for (k, time) in made.iter_mut().enumerate() {
                     *time += ((marks[k + 1] - marks[k]).as_nanos() as f64 - reading).max(0.0);
@@ -232,9 +232,9 @@ impl Profile {
                     *least = least.min(took);
                     sum += took;
                     counted.push(Counts {
-                        volumes: u64::from(made.tests - made.leaves - made.near),
+                        volumes: u64::from(made.tests - made.leaves - made.rest_adjacent),
                         leaves: u64::from(made.leaves),
-                        near: u64::from(made.near),
+                        near: u64::from(made.rest_adjacent),
                         contacts: found.len() as u64,
                     });
                 }
@@ -249,7 +249,7 @@ impl Profile {
             seen,
             roots,
             gradients,
-            firmness,
+            bounds,
             looked,
             measured,
             trees,
@@ -338,13 +338,13 @@ impl Profile {
             measure: measured / around.max(1) as f64,
             node: trees / f64::from(nodes.max(1)),
             gradient: gradients / work.triangles.max(1) as f64,
-            separation: firmness / work.tiles.max(1) as f64,
+            separation: bounds / work.tiles.max(1) as f64,
             contact: sort / contacts.max(1) as f64,
             forecast: planned / step.forecast.len().max(1) as f64,
             shift: shifted / PLANNED_RANKS as f64,
             ..Prices::default()
         };
-        let other = roots + gradients + firmness + boxes + looked + begun + sort;
+        let other = roots + gradients + bounds + boxes + looked + begun + sort;
         Ok(Self {
             step,
             cold: measured + trees + tests + handed_out,
@@ -436,12 +436,12 @@ fn shape(
     mut run: TestRun,
     snap: &Snapshot<'_>,
 ) -> Result<(Task, Vec<Contact>), ShapeError> {
-    let (target, met) = (run.target(), run.pieces());
+    let (target, met) = (run.target(), run.subtrees());
     let (mut visits, mut found) = (Vec::new(), Vec::new());
     let mut contacts = 0;
     while let Some((made, children, single)) = run.make_one(snap, &mut found) {
         let kind = match single {
-            Single::Near => Kind::Near,
+            Single::RestAdjacent => Kind::Near,
             Single::Itself => Kind::Itself,
             Single::Pair if made.leaves > 0 => Kind::Leaf,
             Single::Pair if made.tests > 2 => Kind::Inner,

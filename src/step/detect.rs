@@ -29,7 +29,7 @@ use super::balancer::{Balancer, News};
 use super::contact_post::Post;
 use super::contacts::{Batch, Contacts};
 use super::geometry::{Sharing, share_geometry, tiles};
-use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, pieces};
+use crate::collide::{Begun, Contact, Geometry, Made, Snapshot, Target, TestRun, subtrees};
 use crate::team::Team;
 
 /// The number of the first body in traces; lower numbers are patches.
@@ -122,9 +122,9 @@ impl Tested<'_> {
 /// Counts tests by kind, and contacts.
 fn counts(made: Made, contacts: usize) -> Counts {
     Counts {
-        volumes: u64::from(made.tests - made.leaves - made.near),
+        volumes: u64::from(made.tests - made.leaves - made.rest_adjacent),
         leaves: u64::from(made.leaves),
-        near: u64::from(made.near),
+        near: u64::from(made.rest_adjacent),
         contacts: contacts as u64,
     }
 }
@@ -527,11 +527,11 @@ fn tests_assigned(
 
 /// The sizes of what tests read of a patch.
 pub(crate) fn patch_sizes(geometry: &Geometry<'_>, patch: usize) -> PatchSizes {
-    let pieces = pieces(geometry.cloth, patch);
+    let subtrees = subtrees(geometry.cloth, patch);
     PatchSizes {
         around: geometry.cloth.patch_vertices()[patch].len() as u32,
         nodes: geometry.cloth.patches()[patch].len() as u32,
-        pieces: pieces.nodes,
-        vertices: pieces.vertices,
+        pieces: subtrees.nodes,
+        vertices: subtrees.vertices,
     }
 }

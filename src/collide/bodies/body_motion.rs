@@ -1,11 +1,13 @@
 //! Where a body is at any time, and what its points do in a step.
 //!
-//! Position is a function of time alone: a run that goes on from a checkpoint, or cuts a step, needs no state of bodies. In a step a point of
-//! the body goes straight from where it is at the start to where it is at the end; its velocity is that way over the length of the step,
-//! so what moves with the body stays on it, to rounding, however the body turns.
+//! Position is a function of time alone: a run that goes on from a checkpoint, or cuts a step,
+//! needs no state of bodies. In a step a point of the body goes straight from where it is at the
+//! start to where it is at the end. Its velocity is that displacement over the length of the step,
+//! so cloth that moves with the body stays on it, to rounding, however the body turns.
 //!
-//! Turns between keyframes are about one axis, with orientations every few degrees: these come from sines when the scene is loaded. What steps
-//! do is products and a root: quaternions between two of the orientations are linear in time, and scaled to length 1.
+//! Turns between keyframes are about one axis, with orientations every few degrees, which come from
+//! sines when the scene is loaded. Steps take products and a root: quaternions between two of the
+//! orientations are linear in time, and scaled to length 1.
 
 use std::ops::Range;
 
@@ -61,7 +63,7 @@ pub struct Pose {
     offset: DVec3,
 }
 
-/// What a body does in a step.
+/// The motion of a body in a step.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) enum Sweep {
     /// All of it is this far (m) from where it was placed, and moves with one velocity (m/s).

@@ -1,4 +1,5 @@
-//! Bodies as collisions see them: triangles with a tree over them, or a signed distance.
+//! Colliders: bodies as collisions see them, as triangles with a tree over them or as a signed
+//! distance.
 //!
 //! Triangles of a body face outwards. Edges and vertices where its surface bends little are left to the
 //! contacts of cloth vertices with faces, whose thickness covers them; only sharp ones are features.
@@ -25,7 +26,7 @@ pub(in crate::collide) const BOUNDARY: f64 = 1e-9;
 
 /// A body where it was placed.
 #[derive(Clone, Debug)]
-pub enum Body {
+pub enum Collider {
     /// Triangles.
     Triangles(Box<BodySurface>),
     /// A signed distance.
@@ -41,8 +42,8 @@ pub struct BodySurface {
     /// For each sharp edge and vertex, the mean of its faces' normals; `None` where it is flat.
     pub(in crate::collide) edge_normals: Vec<Option<DVec3>>,
     pub(in crate::collide) vertex_normals: Vec<Option<DVec3>>,
-    /// For each edge and vertex, the cosine of the widest angle between normals of its faces: directions
-    /// in which it can be nearest lie no farther from any of them.
+    /// For each edge and vertex, the cosine of the widest angle between normals of its faces.
+    /// Directions in which it can be nearest lie no farther from any of them.
     edge_cones: Vec<f64>,
     vertex_cones: Vec<f64>,
     pub(in crate::collide) tree: Bvh,
@@ -161,45 +162,45 @@ impl BodySurface {
     }
 
     /// Displacements of the vertices in a step of `dt` seconds, seen from the origin of the grid.
-    pub(in crate::collide) fn see(
+    pub(in crate::collide) fn displacements(
         &self,
         grid: &Grid,
         (sweep, dt): (&Sweep, f64),
-        ways: &mut Vec<Displacements>,
+        displacements: &mut Vec<Displacements>,
     ) {
         let ends = |&p: &DVec3| sweep.ends(p, dt);
-        Displacements::of(&self.positions, ends, grid.origin(), ways);
+        Displacements::of(&self.positions, ends, grid.origin(), displacements);
     }
 
-    /// Volumes of the vertices that go these ways, inflated by half the reach.
-    pub(in crate::collide) fn measure(
+    /// Computes the volumes of the vertices with these displacements, inflated by half the reach.
+    pub(in crate::collide) fn vertex_volumes(
         &self,
         grid: &Grid,
-        ways: &[Displacements],
+        displacements: &[Displacements],
         vertices: &mut Vec<Quantised>,
     ) {
-        grid.measure(ways, grid.origin(), self.radius, vertices);
+        grid.measure(displacements, grid.origin(), self.radius, vertices);
     }
 
-    /// Volumes of the nodes, from those of the vertices.
+    /// Computes the volumes of the nodes from those of the vertices.
     pub(in crate::collide) fn refit(&self, vertices: &[Quantised], volumes: &mut Vec<Siblings>) {
         self.refit.run(vertices, volumes);
     }
 
-    /// Volumes of the nodes at rest; they are kept as long as the grid stays.
+    /// The volumes of the nodes at rest, which are kept as long as the grid stays.
     pub(in crate::collide) fn resting(&self, grid: &Grid) -> Arc<Vec<Siblings>> {
         let mut kept = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some((of, volumes)) if of == grid => Arc::clone(volumes),
             _ => {
                 let mut volumes = Vec::new();
-                let (mut ways, mut vertices) = (Vec::new(), Vec::new());
+                let (mut displacements, mut vertices) = (Vec::new(), Vec::new());
                 let still = Sweep::Shift {
                     offset: DVec3::ZERO,
                     velocity: DVec3::ZERO,
                 };
-                self.see(grid, (&still, 0.0), &mut ways);
-                self.measure(grid, &ways, &mut vertices);
+                self.displacements(grid, (&still, 0.0), &mut displacements);
+                self.vertex_volumes(grid, &displacements, &mut vertices);
                 self.refit(&vertices, &mut volumes);
                 let volumes = Arc::new(volumes);
                 *kept = Some((*grid, Arc::clone(&volumes)));

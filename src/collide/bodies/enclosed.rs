@@ -29,8 +29,8 @@ pub struct Enclosed {
     largest: f64,
 }
 
-/// By how much less than the bound of its box the computed distance of a triangle may be, as a share of the largest
-/// coordinate: more than weights of closest points are off.
+/// The most by which the computed distance of a triangle may be less than the bound of its box, as
+/// a share of the largest coordinate: more than rounding does to weights of closest points.
 const ROUNDING: f64 = 1e-11;
 
 impl Enclosed {
@@ -126,7 +126,8 @@ impl Enclosed {
         p.distance(a * w[0] + b * w[1] + c * w[2])
     }
 
-    /// 1 if the ray along z from a point that was moved aside leaves through a triangle, -1 if it enters through it, or 0.
+    /// The change of the winding number where the ray along z from a point that was moved aside
+    /// meets a triangle: 1 if it leaves through it, -1 if it enters, or 0.
     fn leaves_through(&self, triangle: u32, p: DVec3) -> i32 {
         let corners = self.mesh.corners(self.mesh.triangles[triangle as usize]);
         let [a, b, c] = corners;

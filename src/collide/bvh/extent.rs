@@ -1,4 +1,4 @@
-//! Where the cloth is, as a whole.
+//! The extent of the cloth as a whole.
 
 use glam::DVec3;
 
@@ -11,22 +11,22 @@ pub(crate) struct Extent {
     pub(in crate::collide) high: DVec3,
 }
 
-/// Coordinates of this many points are compared side by side.
+/// The number of points whose coordinates are compared side by side.
 const SIDE_BY_SIDE: usize = 8;
 
 impl Extent {
-    /// Around no point.
+    /// The box around no point.
     pub(crate) const EMPTY: Self = Self {
         low: DVec3::INFINITY,
         high: DVec3::NEG_INFINITY,
     };
 
-    /// Around these points; those that are no numbers are left out.
+    /// The box around these points. Coordinates that are no numbers are left out.
     pub(crate) fn of(points: &[DVec3]) -> Self {
         up_to_avx2(Spanning(points))
     }
 
-    /// Around both.
+    /// The box around both.
     pub(crate) fn union(self, other: Self) -> Self {
         Self {
             low: self.low.min(other.low),

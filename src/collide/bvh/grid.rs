@@ -24,8 +24,8 @@ const LINES: f64 = 45_000.0;
 const MOVED: f64 = 8192.0;
 /// The outermost lines.
 const BORDER: f32 = 32_000.0;
-/// What is taken off a number before it is rounded to the nearest, so that it is rounded down: half
-/// a line, and more than what f32 has lost before.
+/// The part of a line that is taken off a number before it is rounded to the nearest, so that it is
+/// rounded down: a half, and more than what f32 has lost before.
 const DOWN: f32 = 0.75;
 /// A number that, added to another, leaves the nearest integer in its last bits.
 const TO_INTEGER: f32 = 12_582_912.0;

@@ -1,10 +1,10 @@
 //! Bounding volumes between pairs of parallel planes: discrete orientation polytopes [KHM*98], of which
 //! cloth takes 18 planes [TB06 §3.2].
 //!
-//! The directions are the three axes, then the six diagonals of coordinate planes. Extents
-//! are kept in f32, rounded outwards, so that a volume always contains what it was made from. Lower bounds and negated
-//! upper bounds lie in one array: union is a minimum, and two volumes are apart if a sum of a lower bound of one
-//! and a negated upper bound of the other is positive.
+//! The directions are the three axes, then the six diagonals of coordinate planes. Extents are kept
+//! in f32, rounded outwards, so that a volume always contains what it was made from. Lower bounds
+//! and negated upper bounds lie in one array: union is a minimum, and two volumes are apart if a
+//! sum of a lower bound of one and a negated upper bound of the other is positive.
 //!
 //! * \[KHM*98\] Klosowski, Held, Mitchell, Sowizral, Zikan: Efficient collision detection using bounding volume
 //!   hierarchies of k-DOPs.
@@ -16,8 +16,8 @@ use glam::DVec3;
 /// The volume of cloth: 18 planes.
 pub type Kdop18 = Kdop<20>;
 
-/// A volume of `N - 2` planes: lower bounds along its directions, then negated upper bounds, then two numbers that are
-/// no planes and make the array a whole number of vector registers.
+/// A volume of `N - 2` planes: lower bounds along its directions, then negated upper bounds, then
+/// two numbers that are no planes and make the array a whole number of vector registers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(align(16))]
 pub struct Kdop<const N: usize> {
@@ -30,9 +30,9 @@ pub(in crate::collide) struct Turned<const N: usize> {
     planes: [f32; N],
 }
 
-/// What no plane is.
+/// The value of numbers that are no planes.
 const NONE: f32 = f32::NEG_INFINITY;
-/// Floats of a vector register that every machine has.
+/// The number of floats of a vector register that every machine has.
 const LANES: usize = 4;
 
 /// A point's coordinate along a direction, and the length of the direction.
@@ -70,20 +70,20 @@ pub(in crate::collide) fn outwards(nearest: f32) -> f32 {
 }
 
 impl<const N: usize> Kdop<N> {
-    /// How many numbers it is.
+    /// The number of numbers that make it up.
     pub(crate) const NUMBERS: usize = N;
 
-    /// As numbers.
+    /// Its numbers.
     pub(crate) fn numbers(&self) -> &[f32; N] {
         &self.planes
     }
 
-    /// From the numbers of one.
+    /// The volume with these numbers.
     pub(crate) fn from_numbers(planes: [f32; N]) -> Self {
         Self { planes }
     }
 
-    /// Pairs of planes.
+    /// The number of pairs of planes.
     const PAIRS: usize = {
         assert!(N == 8 || N == 20, "6 or 18 planes and two more");
         N / 2 - 1
@@ -159,7 +159,7 @@ impl<const N: usize> Kdop<N> {
         })
     }
 
-    /// Sum of the lengths of its box's sides in m: what the sizes of volumes are compared by.
+    /// The sum of the lengths of its box's sides in m, by which the sizes of volumes are compared.
     #[inline]
     pub(in crate::collide) fn size(&self) -> f32 {
         (0..3)
@@ -167,7 +167,7 @@ impl<const N: usize> Kdop<N> {
             .sum()
     }
 
-    /// Centre and half diagonal of its box along the axes, in m.
+    /// The centre and half the diagonal of its box along the axes, in m.
     #[must_use]
     pub fn ball(&self) -> (DVec3, f64) {
         let at = |k: usize| f64::from(self.planes[k]);
@@ -178,7 +178,7 @@ impl<const N: usize> Kdop<N> {
 }
 
 impl Kdop18 {
-    /// With its planes rounded outwards.
+    /// The volume with these planes, rounded outwards.
     pub(in crate::collide) fn from_planes(planes: [f64; 18]) -> Self {
         let mut rounded = [NONE; 20];
         for (to, &plane) in rounded.iter_mut().zip(&planes) {

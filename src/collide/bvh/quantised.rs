@@ -42,7 +42,7 @@ pub(in crate::collide) fn ninth(low: i16, high: i16) -> [i16; WIDE] {
     [low, high, 0, 0, 0, 0, 0, 0]
 }
 
-/// The lesser of each.
+/// The lesser of each two numbers.
 #[inline(always)]
 fn least(mut a: [i16; WIDE], b: [i16; WIDE]) -> [i16; WIDE] {
     for k in 0..WIDE {
@@ -102,7 +102,7 @@ impl Quantised {
         !any_positive(&gaps)
     }
 
-    /// Sum of the lengths of its box's sides in lines.
+    /// The sum of the lengths of its box's sides in lines.
     #[inline]
     fn size(&self) -> i32 {
         (0..3)
@@ -147,7 +147,8 @@ impl Siblings {
     }
 }
 
-/// The volumes of a tree: at (n + 1) / 2 those of nodes n, odd, and n + 1, which are siblings; at 0 the root's, twice.
+/// The volumes of a tree. Those of siblings stand together: nodes n, odd, and n + 1 at (n + 1) / 2,
+/// and at 0 the root's, twice.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct Nodes<'a>(pub(in crate::collide) &'a [Siblings]);
 
@@ -159,7 +160,7 @@ impl<'a> Nodes<'a> {
         self.0[at / 2].one(at % 2)
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(in crate::collide) fn count(self) -> usize {
         (2 * self.0.len()).saturating_sub(1)
     }

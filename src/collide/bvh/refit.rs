@@ -1,11 +1,13 @@
-//! The sweep that brings the volumes of a tree up to date, leaves and inner nodes apart.
+//! The refit: the sweep that brings the volumes of a tree up to date, leaves and inner nodes apart.
 //!
-//! Whether the next node is a leaf is anybody's guess, and a processor that guesses wrong loses as much time as a union
-//! takes. So of each stretch of nodes first the leaves are gone through, then the inner nodes, by lists that are made with the tree.
-//! Stretches are so short that the volumes of one stay in the fastest cache.
+//! A processor cannot foresee whether the next node is a leaf, and loses as much time by a wrong
+//! guess as a union takes. So in each stretch of nodes first the leaves are gone through, then the
+//! inner nodes, by lists that are made with the tree. Stretches are so short that the volumes of
+//! one stay in the fastest cache.
 //!
-//! A tree that is tested against few others need not be refitted whole. It consists of *pieces*, small subtrees that hold all leaves between
-//! them, and of what is above these. A piece is refitted once somebody may look at it; what is above is looked at by who tests the tree whole.
+//! A tree that is tested against few others need not be refitted whole. It is cut into small
+//! *subtrees*, which hold all leaves between them, and the nodes above these. A subtree is refitted
+//! once a test may look at it; what is above is read only by tests of the whole tree.
 
 use std::ops::Range;
 
@@ -13,34 +15,35 @@ use crate::collide::bvh::quantised::{Quantised, Siblings};
 use crate::collide::bvh::tree::{Below, Bvh, Node};
 use crate::simd::{Kernel, Lanes, up_to_avx2};
 
-/// Nodes of a stretch.
+/// The number of nodes of a stretch.
 const STRETCH: u32 = 256;
-/// Triangles of a piece, at most, unless there are too many of these.
-const PIECE: usize = 24;
-/// Pieces of a tree, at most: a number has a bit for each.
-const PIECES: usize = 64;
+/// The most triangles of a subtree, unless that makes too many subtrees.
+const SUBTREE: usize = 24;
+/// The most subtrees of a tree: a number has a bit for each.
+const MOST_SUBTREES: usize = 64;
 
-/// What a tree is refitted by.
+/// The lists by which a tree is refitted.
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct Refit {
-    /// Of the leaves, from the last on: the places of their corners among volumes of vertices, and the node.
+    /// The leaves, from the last on: the places of their corners among the volumes of vertices, and
+    /// the node.
     leaves: Vec<[u32; 4]>,
-    /// Of the inner nodes, from the last on: the node, and its children.
+    /// The inner nodes, from the last on: the node, and its children.
     inner: Vec<(u32, Below)>,
     /// Where the leaves and the inner nodes of each stretch end, from the last on.
     stretches: Vec<[u32; 2]>,
-    pieces: Vec<Piece>,
-    /// The places of the vertices of each piece, each once.
+    subtrees: Vec<Subtree>,
+    /// The places of the vertices of each subtree, each once.
     corners: Vec<u32>,
-    /// Of each place, the pieces that have it.
+    /// For each place, the subtrees that have it, a bit for each.
     shared: Vec<u64>,
-    /// Of the inner nodes above pieces, from the last on: the node, and its children.
+    /// The inner nodes above subtrees, from the last on: the node, and its children.
     above: Vec<(u32, Below)>,
 }
 
 /// A subtree.
 #[derive(Clone, Debug)]
-struct Piece {
+struct Subtree {
     root: u32,
     below: Below,
     /// The nodes below its root.
@@ -48,12 +51,12 @@ struct Piece {
     /// Its leaves among all, and the inner nodes below its root.
     leaves: Range<u32>,
     inner: Range<u32>,
-    /// Where its vertices are among those of all pieces.
+    /// Where its vertices are among those of all subtrees.
     corners: Range<u32>,
 }
 
 impl Refit {
-    /// That of a tree over triangles with corners at these places.
+    /// The refit of a tree over triangles with corners at these places.
     pub(in crate::collide) fn new(tree: &Bvh, places: impl Fn(u32) -> [u32; 3]) -> Self {
         let mut all = Self::default();
         for node in (0..tree.len() as u32).rev() {
@@ -71,14 +74,19 @@ impl Refit {
         }
         if !tree.is_empty() {
             let triangles = all.leaves.len();
-            all.cut(tree, (0, triangles), PIECE.max(triangles.div_ceil(PIECES)));
+            all.cut(
+                tree,
+                (0, triangles),
+                SUBTREE.max(triangles.div_ceil(MOST_SUBTREES)),
+            );
             all.above.reverse();
             all.share();
         }
         all
     }
 
-    /// Makes pieces of no more than `most` triangles of the subtree below a node, which has so many.
+    /// Cuts what is below a node, which has so many triangles, into subtrees of no more than `most`
+    /// triangles.
     fn cut(&mut self, tree: &Bvh, (root, triangles): (u32, usize), most: usize) {
         if let Node::Inner(child) = tree.node(root)
             && triangles > most
@@ -107,7 +115,7 @@ impl Refit {
         corners.dedup();
         let first = self.corners.len() as u32;
         self.corners.extend(corners);
-        self.pieces.push(Piece {
+        self.subtrees.push(Subtree {
             root,
             below: tree.below()[root as usize],
             nodes,
@@ -117,72 +125,77 @@ impl Refit {
         });
     }
 
-    /// Notes which pieces have which places.
+    /// Notes which subtrees have which places.
     fn share(&mut self) {
         let places = self.corners.iter().max().map_or(0, |&last| last + 1);
         self.shared = vec![0; places as usize];
-        for (at, piece) in self.pieces.iter().enumerate() {
-            for &place in part(&self.corners, &piece.corners) {
+        for (at, subtree) in self.subtrees.iter().enumerate() {
+            for &place in part(&self.corners, &subtree.corners) {
                 self.shared[place as usize] |= 1 << at;
             }
         }
     }
 
-    /// The nodes of each piece.
-    pub(in crate::collide) fn pieces(&self) -> impl ExactSizeIterator<Item = u32> {
-        let nodes = |piece: &Piece| 1 + piece.nodes.len() as u32;
-        self.pieces.iter().map(nodes)
+    /// The number of nodes of each subtree.
+    pub(in crate::collide) fn subtrees(&self) -> impl ExactSizeIterator<Item = u32> {
+        let nodes = |subtree: &Subtree| 1 + subtree.nodes.len() as u32;
+        self.subtrees.iter().map(nodes)
     }
 
-    /// All pieces, a bit for each.
+    /// All subtrees, a bit for each.
     pub(in crate::collide) fn whole(&self) -> u64 {
-        match self.pieces.len() {
+        match self.subtrees.len() {
             0 => 0,
-            count => u64::MAX >> (PIECES - count),
+            count => u64::MAX >> (MOST_SUBTREES - count),
         }
     }
 
-    /// The root of a piece.
-    pub(in crate::collide) fn root(&self, piece: u32) -> u32 {
-        self.pieces[piece as usize].root
+    /// The root of a subtree.
+    pub(in crate::collide) fn root(&self, subtree: u32) -> u32 {
+        self.subtrees[subtree as usize].root
     }
 
-    /// Whether a node belongs to one of some pieces, a bit for each.
-    pub(in crate::collide) fn is_in(&self, node: u32, pieces: u64) -> bool {
-        // Of subtrees side by side what is below the first precedes what is below the next.
-        let below = (self.pieces).partition_point(|piece| piece.nodes.end <= node);
+    /// Whether a node belongs to one of some subtrees, a bit for each.
+    pub(in crate::collide) fn is_in(&self, node: u32, subtrees: u64) -> bool {
+        // The nodes below the root of a subtree precede those below the root of the next.
+        let below = (self.subtrees).partition_point(|subtree| subtree.nodes.end <= node);
         let is_below = self
-            .pieces
+            .subtrees
             .get(below)
             .is_some_and(|p| p.nodes.contains(&node));
-        let root = || self.pieces.iter().position(|piece| piece.root == node);
-        let piece = if is_below { Some(below) } else { root() };
-        piece.is_some_and(|piece| pieces >> piece & 1 != 0)
+        let root = || {
+            self.subtrees
+                .iter()
+                .position(|subtree| subtree.root == node)
+        };
+        let subtree = if is_below { Some(below) } else { root() };
+        subtree.is_some_and(|subtree| subtrees >> subtree & 1 != 0)
     }
 
-    /// The places of the vertices of each piece.
+    /// The places of the vertices of each subtree.
     pub(in crate::collide) fn corners(&self) -> impl Iterator<Item = &[u32]> {
-        (self.pieces.iter()).map(|piece| part(&self.corners, &piece.corners))
+        (self.subtrees.iter()).map(|subtree| part(&self.corners, &subtree.corners))
     }
 
-    /// Of each place that any piece has, those that have it, a bit for each.
+    /// For each place that any subtree has, the subtrees that have it, a bit for each.
     pub(in crate::collide) fn shared(&self) -> &[u64] {
         &self.shared
     }
 
-    /// Puts on a list the places that some pieces have and some others do not, each once.
+    /// Puts on a list the places that some subtrees have and some others do not, each once.
     pub(in crate::collide) fn places(&self, of: u64, but: u64, out: &mut Vec<u32>) {
         let mut had = but;
-        for (at, piece) in self.pieces.iter().enumerate() {
+        for (at, subtree) in self.subtrees.iter().enumerate() {
             if of >> at & 1 != 0 {
-                let corners = part(&self.corners, &piece.corners).iter().copied();
+                let corners = part(&self.corners, &subtree.corners).iter().copied();
                 out.extend(corners.filter(|&place| self.shared[place as usize] & had == 0));
                 had |= 1 << at;
             }
         }
     }
 
-    /// Fills in the volumes of all nodes, in the order of [`Nodes`](crate::collide::bvh::quantised::Nodes), from those of vertices.
+    /// Fills in the volumes of all nodes, in the order of
+    /// [`Nodes`](crate::collide::bvh::quantised::Nodes), from those of vertices.
     ///
     /// # Panics
     /// If there are fewer of these than places.
@@ -196,7 +209,8 @@ impl Refit {
         end(volumes);
     }
 
-    /// Fills in the volumes of some pieces; what else there is stays as it was, of whatever step.
+    /// Fills in the volumes of some subtrees. The others stay as they were, perhaps in an earlier
+    /// step.
     ///
     /// # Panics
     /// If there are fewer vertices than places.
@@ -213,12 +227,12 @@ impl Refit {
             vertices,
             volumes,
         });
-        if self.pieces.len() == 1 {
+        if self.subtrees.len() == 1 {
             end(volumes);
         }
     }
 
-    /// Fills in the volumes of what is above pieces, from those of all their roots.
+    /// Fills in the volumes of the nodes above subtrees, from those of all their roots.
     ///
     /// # Panics
     /// If there are fewer volumes than nodes.
@@ -244,7 +258,7 @@ fn end(volumes: &mut [Siblings]) {
 #[inline(always)]
 fn sweep_leaves(leaves: &[[u32; 4]], vertices: &[Quantised], volumes: &mut [Siblings]) {
     for &[a, b, c, node] in leaves {
-        // No `map`: what it calls may be compiled for any processor.
+        // There is no `map` here, because what it calls may be compiled for any processor.
         let (a, b) = (&vertices[a as usize], &vertices[b as usize]);
         put(
             volumes,
@@ -270,7 +284,7 @@ fn put(volumes: &mut [Siblings], (node, below): (u32, Below), volume: &Quantised
     siblings.below[side] = below;
 }
 
-/// Some of a list.
+/// A part of a list.
 #[inline(always)]
 fn part<'a, T>(list: &'a [T], range: &Range<u32>) -> &'a [T] {
     &list[range.start as usize..range.end as usize]
@@ -312,20 +326,20 @@ impl Kernel for Opening<'_> {
 
     #[inline(always)]
     fn run<S: Lanes>(self, _: S) {
-        for (at, piece) in self.of.pieces.iter().enumerate() {
+        for (at, subtree) in self.of.subtrees.iter().enumerate() {
             if self.which >> at & 1 != 0 {
-                let leaves = part(&self.of.leaves, &piece.leaves);
+                let leaves = part(&self.of.leaves, &subtree.leaves);
                 sweep_leaves(leaves, self.vertices, self.volumes);
-                sweep_inner(part(&self.of.inner, &piece.inner), self.volumes);
-                if !piece.nodes.is_empty() {
-                    sweep_inner(&[(piece.root, piece.below)], self.volumes);
+                sweep_inner(part(&self.of.inner, &subtree.inner), self.volumes);
+                if !subtree.nodes.is_empty() {
+                    sweep_inner(&[(subtree.root, subtree.below)], self.volumes);
                 }
             }
         }
     }
 }
 
-/// Where a node's volume stands: which siblings, and which of the two.
+/// The place of a node's volume: which siblings, and which of the two.
 #[inline(always)]
 fn place(node: u32) -> (usize, usize) {
     let at = node as usize + 1;
@@ -356,9 +370,14 @@ mod tests {
             let tree = Bvh::build((0..count).map(|t| (t, x(t))).collect());
             let points: Vec<DVec3> = (0..count + 2).map(x).collect();
             let grid = Grid::over(Extent::of(&points));
-            let (mut ways, mut vertices) = (Vec::new(), Vec::new());
-            Displacements::of(&points, |&p| [p, p + 0.01 * p], points[0], &mut ways);
-            grid.measure(&ways, points[0], 0.01, &mut vertices);
+            let (mut displacements, mut vertices) = (Vec::new(), Vec::new());
+            Displacements::of(
+                &points,
+                |&p| [p, p + 0.01 * p],
+                points[0],
+                &mut displacements,
+            );
+            grid.measure(&displacements, points[0], 0.01, &mut vertices);
 
             let mut volumes = Vec::new();
             let refit = Refit::new(&tree, corners);
@@ -383,16 +402,16 @@ mod tests {
                 assert_eq!(first.one(0), first.one(1));
             }
 
-            // The same piece by piece, whatever there was before.
+            // The same subtree by subtree, whatever there was before.
             let mut pieced = Vec::new();
             let others = vec![vertices[0]; vertices.len()];
             refit.run(&others, &mut pieced);
-            assert!(refit.pieces.len() <= PIECES);
+            assert!(refit.subtrees.len() <= MOST_SUBTREES);
             let (mut made, mut places, mut known) = (0, Vec::new(), others);
-            for (at, inside) in refit.pieces().enumerate() {
+            for (at, inside) in refit.subtrees().enumerate() {
                 let (which, before) = (1 << at, (1 << at) - 1);
                 assert_eq!(refit.whole() & which, which);
-                assert!(inside <= 2 * PIECE as u32);
+                assert!(inside <= 2 * SUBTREE as u32);
                 made += inside as usize;
                 // Its vertices are all that is read, and those that others have are there.
                 places.clear();
@@ -422,7 +441,7 @@ mod tests {
             let distinct: BTreeSet<u32> = (0..count).flat_map(corners).collect();
             assert!(all.into_iter().eq(distinct));
             refit.join(&mut pieced);
-            assert_eq!(refit.whole().count_ones() as usize, refit.pieces.len());
+            assert_eq!(refit.whole().count_ones() as usize, refit.subtrees.len());
             assert_eq!(volumes, pieced);
         }
     }

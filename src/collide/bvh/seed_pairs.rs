@@ -1,8 +1,10 @@
-//! Where a test of two patches begins: at the pairs of pieces of their trees that may touch.
+//! Seed pairs: the pairs of subtrees of two patches that may touch, at which a test of the two
+//! begins.
 //!
-//! Most patches that meet touch along a border, and a tree consists of [pieces](crate::collide::bvh::refit). A box around where the vertices of a piece go
-//! takes a fraction of what their volumes take. What a piece whose box misses the other patch holds need not be made, nor is what is above pieces
-//! looked at. Boxes are a function of positions and velocities: all ranks begin alike.
+//! Most patches that meet touch along a border only. A box around the displacements of a subtree's
+//! vertices takes a fraction of the time that their volumes take. A subtree whose box misses the
+//! other patch need not be made, and the nodes above subtrees are not looked at. Boxes are a
+//! function of positions and velocities, so all ranks begin alike.
 
 use glam::DVec3;
 
@@ -10,12 +12,12 @@ use crate::collide::bvh::kdop::{Kdop18, below, outwards};
 use crate::simd::greater;
 use crate::simd::{Kernel, Lanes, up_to_avx2};
 
-/// Boxes that are looked at at once.
+/// The number of boxes that are compared at once.
 const LANES: usize = 8;
-/// A bound of a box that there is not: it is apart from all.
+/// The bound of a box that does not exist: it is apart from all.
 const NOWHERE: f32 = 1e37;
 
-/// Boxes around eight pieces: lower bounds along the axes, and negated upper ones, in m.
+/// The boxes around eight subtrees: lower bounds along the axes, and negated upper ones, in m.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(in crate::collide) struct Boxes {
@@ -23,7 +25,8 @@ pub(in crate::collide) struct Boxes {
     high: [[f32; LANES]; 3],
 }
 
-/// The boxes around all points within `radius` (m) of some ways, of each group of places one; `ends` are those of the way of the vertex at a place.
+/// Computes a box for each group of places: it is around all points within `radius` (m) of the
+/// displacements of the vertices there. `ends` are those of the displacement of a place.
 pub(in crate::collide) fn boxes<'a>(
     groups: impl Iterator<Item = &'a [u32]>,
     ends: impl Fn(u32) -> [DVec3; 2],
@@ -55,7 +58,8 @@ impl<'a, G: Iterator<Item = &'a [u32]>, E: Fn(u32) -> [DVec3; 2]> Kernel for Box
         let lesser = |a: f64, b: f64| if a < b { a } else { b };
         let greater = |a: f64, b: f64| if a > b { a } else { b };
         for (at, places) in self.groups.enumerate() {
-            // Of starts and of ends on their own: neither waits for the other. Comparisons instead of `min`, which minds NaN.
+            // Starts and ends are gone through apart, so that neither waits for the other.
+            // Comparisons stand in place of `min`, which minds NaN.
             let (mut low, mut high) = ([[f64::INFINITY; 3]; 2], [[f64::NEG_INFINITY; 3]; 2]);
             for &place in places {
                 for (end, point) in (self.ends)(place).into_iter().enumerate() {
@@ -82,25 +86,25 @@ impl<'a, G: Iterator<Item = &'a [u32]>, E: Fn(u32) -> [DVec3; 2]> Kernel for Box
     }
 }
 
-/// A patch's pieces.
+/// The subtrees of a patch, with boxes around them.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::collide) struct Boxed<'a> {
+pub(in crate::collide) struct PatchBoxes<'a> {
     /// The volume around all of it.
     pub(in crate::collide) root: &'a Kdop18,
-    /// Boxes around its pieces, and which of them there are, a bit for each.
+    /// The boxes around its subtrees, and which subtrees there are, a bit for each.
     pub(in crate::collide) boxes: &'a [Boxes],
     pub(in crate::collide) all: u64,
 }
 
-/// The pieces of two patches that may touch, as `found` is told by their numbers.
-pub(in crate::collide) fn touching([one, two]: [Boxed<'_>; 2], found: impl FnMut(u32, u32)) {
+/// Tells `found` the numbers of the subtrees of two patches that may touch.
+pub(in crate::collide) fn seed_pairs([one, two]: [PatchBoxes<'_>; 2], found: impl FnMut(u32, u32)) {
     up_to_avx2(Touching { one, two, found });
 }
 
 /// The arguments of [`touching`].
 struct Touching<'a, F> {
-    one: Boxed<'a>,
-    two: Boxed<'a>,
+    one: PatchBoxes<'a>,
+    two: PatchBoxes<'a>,
     found: F,
 }
 
@@ -119,7 +123,7 @@ impl<F: FnMut(u32, u32)> Kernel for Touching<'_, F> {
             let a = reaching.trailing_zeros();
             reaching &= reaching - 1;
             let (eight, lane) = (&one.boxes[a as usize / LANES], a as usize % LANES);
-            // What the others' bounds are to be compared with.
+            // The bounds that the others' are to be compared with.
             let (mut low, mut high) = ([0.0; 3], [0.0; 3]);
             for k in 0..3 {
                 (low[k], high[k]) = (eight.high[k][lane], eight.low[k][lane]);
@@ -139,19 +143,20 @@ impl<F: FnMut(u32, u32)> Kernel for Touching<'_, F> {
     }
 }
 
-/// The pieces whose boxes a volume meets, a bit for each.
+/// The subtrees whose boxes a volume meets, a bit for each.
 #[inline(always)]
-fn reached(volume: &Kdop18, pieces: &Boxed<'_>) -> u64 {
+fn reached(volume: &Kdop18, subtrees: &PatchBoxes<'_>) -> u64 {
     let p = volume.numbers();
     let mut reached = 0;
-    for (at, boxes) in pieces.boxes.iter().enumerate() {
+    for (at, boxes) in subtrees.boxes.iter().enumerate() {
         let mut gaps = [f32::NEG_INFINITY; LANES];
         along_axes(
             boxes,
             (&[p[9], p[10], p[11]], &[p[0], p[1], p[2]]),
             &mut gaps,
         );
-        // Sums of two axes, and their differences, each with the bounds that the volume has on the other side.
+        // The diagonals are sums and differences of two axes, each compared with the bounds that
+        // the volume has on the other side.
         let Boxes { low, high } = boxes;
         along_diagonals((low, low), &[p[12], p[13], p[14]], &mut gaps);
         along_diagonals((high, high), &[p[3], p[4], p[5]], &mut gaps);
@@ -159,10 +164,11 @@ fn reached(volume: &Kdop18, pieces: &Boxed<'_>) -> u64 {
         along_diagonals((high, low), &[p[6], p[7], p[8]], &mut gaps);
         reached |= closed(&gaps) << (LANES * at);
     }
-    reached & pieces.all
+    reached & subtrees.all
 }
 
-/// Widens gaps to those along the axes between boxes and what has such bounds on the other sides of their lower and upper ones.
+/// Widens gaps to those along the axes between boxes and a volume, whose bounds on the other sides
+/// of their lower and upper ones are given.
 #[inline(always)]
 fn along_axes(boxes: &Boxes, (low, high): (&[f32; 3], &[f32; 3]), gaps: &mut [f32; LANES]) {
     for k in 0..3 {
@@ -173,7 +179,7 @@ fn along_axes(boxes: &Boxes, (low, high): (&[f32; 3], &[f32; 3]), gaps: &mut [f3
     }
 }
 
-/// The same along the diagonals of two axes each, along which bounds are sums of two.
+/// Widens gaps to those along the diagonals of two axes each, along which bounds are sums of two.
 #[inline(always)]
 fn along_diagonals(
     (a, b): (&[[f32; LANES]; 3], &[[f32; LANES]; 3]),
@@ -187,7 +193,7 @@ fn along_diagonals(
     }
 }
 
-/// Where there is no gap: a bit for each.
+/// The places without a gap, a bit for each.
 #[inline(always)]
 fn closed(gaps: &[f32; LANES]) -> u64 {
     let mut closed = 0;
@@ -213,22 +219,27 @@ mod tests {
         (-scale..scale, -scale..scale, -scale..scale).prop_map(|(x, y, z)| DVec3::new(x, y, z))
     }
 
-    fn way() -> impl Strategy<Value = [DVec3; 2]> {
+    fn displacement() -> impl Strategy<Value = [DVec3; 2]> {
         (point(1.0), point(0.2)).prop_map(|(start, by)| [start, start + by])
     }
 
-    /// The boxes of pieces, as they are made, and one by one.
-    fn boxed(pieces: &[Vec<[DVec3; 2]>], radius: f64) -> (Vec<Boxes>, Vec<Aabb>) {
-        let ways = pieces.concat();
+    /// The boxes of subtrees, as they are made, and one by one.
+    fn boxed(subtrees: &[Vec<[DVec3; 2]>], radius: f64) -> (Vec<Boxes>, Vec<Aabb>) {
+        let displacements = subtrees.concat();
         let (mut places, mut next) = (Vec::new(), 0);
-        for piece in pieces {
-            places.push((next..next + piece.len() as u32).collect::<Vec<u32>>());
-            next += piece.len() as u32;
+        for subtree in subtrees {
+            places.push((next..next + subtree.len() as u32).collect::<Vec<u32>>());
+            next += subtree.len() as u32;
         }
         let mut out = Vec::new();
         let groups = places.iter().map(Vec::as_slice);
-        boxes(groups, |place| ways[place as usize], radius, &mut out);
-        assert_eq!(out.len(), pieces.len().div_ceil(LANES));
+        boxes(
+            groups,
+            |place| displacements[place as usize],
+            radius,
+            &mut out,
+        );
+        assert_eq!(out.len(), subtrees.len().div_ceil(LANES));
         let one = |at: usize| {
             let (eight, lane) = (&out[at / LANES], at % LANES);
             let [a, b, c] = eight.low.map(|low| low[lane]);
@@ -236,19 +247,19 @@ mod tests {
             let end = f32::NEG_INFINITY;
             Aabb::from_numbers([a, b, c, d, e, f, end, end])
         };
-        let all = (0..pieces.len()).map(one).collect();
+        let all = (0..subtrees.len()).map(one).collect();
         (out, all)
     }
 
     proptest! {
         #[test]
         fn a_box_holds_all_that_comes_within_the_radius_and_hardly_more(
-            far in point(1e4), ways in prop::collection::vec(way(), 1..9), radius in 0.0..0.1f64,
+            far in point(1e4), displacements in prop::collection::vec(displacement(), 1..9), radius in 0.0..0.1f64,
         ) {
-            let ways: Vec<_> = ways.iter().map(|way| way.map(|p| p + far)).collect();
-            let boxed = boxed(std::slice::from_ref(&ways), radius).1[0];
-            let (mut low, mut high) = (ways[0][0], ways[0][0]);
-            for &[start, end] in &ways {
+            let displacements: Vec<_> = displacements.iter().map(|displacement| displacement.map(|p| p + far)).collect();
+            let boxed = boxed(std::slice::from_ref(&displacements), radius).1[0];
+            let (mut low, mut high) = (displacements[0][0], displacements[0][0]);
+            for &[start, end] in &displacements {
                 low = low.min(start).min(end);
                 high = high.max(start).max(end);
                 for t in [0.0, 0.4, 1.0] {
@@ -266,7 +277,7 @@ mod tests {
 
         #[test]
         fn of_pieces_that_touch_none_is_missing_and_of_those_whose_boxes_are_apart_none_is_there(
-            patches in prop::array::uniform2(prop::collection::vec(prop::collection::vec(way(), 1..4), 0..64)),
+            patches in prop::array::uniform2(prop::collection::vec(prop::collection::vec(displacement(), 1..4), 0..64)),
             shift in point(1.5), far in point(1e3), radius in 0.0..0.2f64,
         ) {
             let [mut one, mut two] = patches;
@@ -278,14 +289,14 @@ mod tests {
             }
             let [(packed, single), (others, other)] = [&one, &two].map(|p| boxed(p, radius));
             let boxes = [single, other];
-            let roots = [&one, &two].map(|pieces| {
-                let ends: Vec<DVec3> = pieces.iter().flatten().flatten().copied().collect();
+            let roots = [&one, &two].map(|subtrees| {
+                let ends: Vec<DVec3> = subtrees.iter().flatten().flatten().copied().collect();
                 if ends.is_empty() { Kdop18::EMPTY } else { Kdop18::around(&ends, radius) }
             });
             let mut found = Vec::new();
             let both = [(&roots[0], &packed, one.len()), (&roots[1], &others, two.len())];
-            let both = both.map(|(root, boxes, count)| Boxed { root, boxes, all: (1 << count) - 1 });
-            touching(both, |a, b| found.push((a, b)));
+            let both = both.map(|(root, boxes, count)| PatchBoxes { root, boxes, all: (1 << count) - 1 });
+            seed_pairs(both, |a, b| found.push((a, b)));
             // Its eight corners, and a little more than the box.
             let volume = |of: &Aabb| {
                 let (center, _) = of.ball();

@@ -1,20 +1,24 @@
-//! How two hierarchies are descended together: pairs of nodes whose volumes meet, down to pairs of leaves.
+//! The traversal of two hierarchies: pairs of nodes whose volumes meet, down to pairs of leaves.
 //!
-//! In: two trees with the volumes of their nodes, and a stack of tests to begin with. Out: pairs of leaves, as nodes. Whether a test
-//! succeeds is hard to foresee, and so is which of two nodes is a leaf: nothing branches on either. Four tests are made at once, of what
-//! lies side by side in memory; where one of two nodes is not descended, its sibling is tested in vain.
+//! In: two trees with the volumes of their nodes, and a stack of tests to begin with. Out: pairs of
+//! leaves, as nodes. A processor cannot foresee whether a test succeeds, nor which of two nodes is
+//! a leaf, so that nothing branches on either. Four tests are made at once, of siblings that lie
+//! side by side in memory. Where one of two nodes is not descended, its sibling is tested in vain.
 //!
-//! Culling is asked only where it may have an answer: of what does not touch at rest nothing below does. Such pairs are marked
-//! once and for all below them, and most tests are of these. It is not asked of leaves either, nor of two generations in a row: the
-//! answer costs as much as a few tests.
+//! Culling is asked only where it may have an answer. Nodes that do not touch at rest have no
+//! answer, nor has any pair below them: they are marked once, and most tests are of these. Culling
+//! is not asked of leaves either, nor of two generations in a row, because an answer costs as much
+//! as a few tests.
 
 use crate::collide::bvh::kdop::Kdop;
 use crate::collide::bvh::tree::{Below, Bvh};
 use crate::simd::{InstructionSet, Kernel, Lanes, up_to_avx2};
 
-/// Set in the second node of a test: culling knows nothing of the two, nor of what is below them.
+/// The mark, in the second node of a test, of a pair of which culling knows nothing, nor of any
+/// pair below it.
 const FAR: u32 = 1 << 31;
-/// Culling was asked of the two, and so is not of what they lead to, which lies in hardly less, but of what that leads to.
+/// The mark of a pair of which culling was asked. It is not asked again of the pairs right below,
+/// which lie in hardly smaller blocks, but of those below them.
 const ASKED: u32 = 1 << 30;
 
 /// The second node of a test.
@@ -23,7 +27,8 @@ pub(in crate::collide) fn second_of(test: (u32, u32)) -> u32 {
     test.1 & !(FAR | ASKED)
 }
 
-/// Asks culling of tests of two nodes. Those that it does not know to be apart are `left` as they stand on a stack, each with its place among all.
+/// Asks culling of tests of two nodes. `left` is given those that it does not know to be apart, as
+/// they stand on a stack, each with its place among all.
 pub(in crate::collide) fn ask_all(
     cull: &impl Cull,
     tests: impl Iterator<Item = (u32, u32)> + Clone,
@@ -60,34 +65,35 @@ where
     }
 }
 
-/// A test of which culling was asked; whether it knows nothing of what is below.
+/// Marks a test of which culling was asked, and which knows nothing of pairs below it if it is
+/// `far`.
 #[inline(always)]
 fn marked((a, b): (u32, u32), far: bool) -> (u32, u32) {
     (a, b | (u32::from(far) * FAR) | (u32::from(a != b) * ASKED))
 }
 
-/// What leaves out pairs of nodes that it knows to be apart.
+/// Culling: it leaves out pairs of nodes that it knows to be apart.
 pub(in crate::collide) trait Cull {
-    /// It leaves nothing out.
+    /// Whether it leaves nothing out.
     const NEVER: bool = false;
 
-    /// Asks for what it has to read to answer for two nodes.
+    /// Asks memory for what it reads to answer for two nodes.
     fn prefetch(&self, set: impl InstructionSet, a: u32, b: u32);
 
-    /// What it knows of two nodes.
+    /// Its answer for two nodes.
     fn ask(&self, a: u32, b: u32) -> Asked;
 }
 
-/// What culling knows of two nodes.
+/// The answer of culling for two nodes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct Asked {
-    /// Nothing, neither of them nor of what is below them.
+    /// It knows nothing of them, nor of any pair below them.
     pub(in crate::collide) far: bool,
-    /// That they are apart.
+    /// It knows that they are apart.
     pub(in crate::collide) apart: bool,
 }
 
-/// What knows of none.
+/// The culling that knows nothing.
 pub(in crate::collide) struct Never;
 
 impl Cull for Never {
@@ -103,22 +109,23 @@ impl Cull for Never {
     }
 }
 
-/// Leaves nothing out.
+/// No culling.
 pub(in crate::collide) const EVERY: Option<Never> = None;
 
 /// A hierarchy with the volumes of its nodes.
 pub(in crate::collide) type Tree<'a, V> = (&'a Bvh, V);
 
-/// Volumes of a tree's nodes, as tests ask for them. Siblings have a number: k those of nodes 2 k - 1 and 2 k, and 0 the root,
-/// which stands for both.
+/// The volumes of a tree's nodes, as tests ask for them. Siblings have a number: k is that of nodes
+/// 2 k - 1 and 2 k, and 0 that of the root, which stands for both.
 pub(in crate::collide) trait Bounds: Copy {
-    /// Which of two siblings meet which of two others, bit 2 i + j for the i-th of the first and the j-th of the others.
+    /// Tells which of two siblings meet which of two others: bit 2 i + j is for the i-th of the
+    /// first two and the j-th of the others.
     fn meets(self, set: impl InstructionSet, siblings: u32, other: Self, others: u32) -> u32;
 
-    /// What stands below a node of their tree.
+    /// The nodes below a node of their tree.
     fn below(self, tree: &Bvh, node: u32) -> Below;
 
-    /// Asks for two siblings, to be near when they are tested.
+    /// Asks memory for two siblings that are tested next.
     fn prefetch(self, set: impl InstructionSet, siblings: u32);
 
     /// Whether two siblings overlap.
@@ -164,25 +171,26 @@ impl<const N: usize> Bounds for &[Kdop<N>] {
     }
 }
 
-/// Pending tests are taken in batches of this many: what one waits for (the nodes, their volumes, how many of its tests
-/// succeed) does not keep the next from beginning. How a batch ends is not foreseen: so it is not short. What it reads, which a large cloth has
-/// far away, is asked for all at once before: the longer, the less of it is waited for.
+/// The number of pending tests that are taken at once. What one of them waits for (the nodes, their
+/// volumes, how many of its tests succeed) does not keep the next from beginning. The end of a
+/// batch is not foreseen, so a batch is not short. All that it reads, which in a large cloth is far
+/// away in memory, is asked for at its start: the longer the batch, the less it waits.
 const BATCH: usize = 128;
-/// Tests that are made at once.
+/// The number of tests that are made at once.
 const FOUR: usize = 4;
 
-/// Room for what a batch leads to, with what is written behind it.
+/// The room for the tests that a batch leads to, and for what is written behind them.
 const ROOM: usize = FOUR * (BATCH + 1);
 
-/// A stack of tests onto which more are put than stay: those that fail are overwritten.
+/// A stack of tests. More are put onto it than stay: those that fail are overwritten.
 struct Pending<'s> {
     stack: &'s mut Vec<(u32, u32)>,
-    /// How many of `stack` are tests.
+    /// The number of entries of `stack` that are tests.
     len: usize,
-    /// Pairs of leaves that a batch has led to, and how many.
+    /// The pairs of leaves that a batch has led to, and their number.
     leaves: [(u32, u32); ROOM],
     found: usize,
-    /// Tests of which culling is to be asked, and how many.
+    /// The tests of which culling is to be asked, and their number.
     doubts: [(u32, u32); ROOM],
     doubtful: usize,
 }
@@ -202,7 +210,8 @@ fn pairs(set: impl InstructionSet, second: u32, others_second: u32) -> [u64; FOU
     [p | r << 32, p | s << 32, q | r << 32, q | s << 32]
 }
 
-/// Those of four values whose bits are set, in their order; what stands behind them has no meaning.
+/// Moves the values whose bits are set, of four, to the front in their order. What stands behind
+/// them has no meaning.
 #[inline(always)]
 fn gather(set: impl InstructionSet, values: [u64; FOUR], of: u32) -> [u64; FOUR] {
     #[cfg(target_arch = "x86_64")]
@@ -219,7 +228,8 @@ fn gather(set: impl InstructionSet, values: [u64; FOUR], of: u32) -> [u64; FOUR]
     all
 }
 
-/// Puts those of four tests whose bits are set in the place of others, and whatever behind them.
+/// Puts the tests whose bits are set, of four, behind others. What stands behind them has no
+/// meaning.
 #[inline(always)]
 fn put(
     set: impl InstructionSet,
@@ -245,7 +255,8 @@ impl<'s> Pending<'s> {
         }
     }
 
-    /// Takes the newest, as many as there is room for, and makes room for what they may lead to.
+    /// Takes the newest tests, as many as there is room for, and makes room for what they may lead
+    /// to.
     #[inline(always)]
     fn pop<'b, T>(
         &mut self,
@@ -254,7 +265,8 @@ impl<'s> Pending<'s> {
     ) -> &'b mut [((u32, u32), T)] {
         let count = batch.len().min(self.len);
         let batch = &mut batch[..count];
-        // One by one: what was just written by fours is not there yet for wider reads.
+        // They are read one by one, because what was just written by fours is not there yet for
+        // wider reads.
         for (test, newest) in batch.iter_mut().zip(self.stack[..self.len].iter().rev()) {
             *test = (*newest, of((newest.0, second_of(*newest))));
         }
@@ -275,7 +287,7 @@ impl<'s> Pending<'s> {
         self.found += usize::from(succeeds & leaves);
     }
 
-    /// The same for four.
+    /// Puts those of four tests that succeed on the stack, or beside it if they are of leaves.
     #[inline(always)]
     fn push_four(
         &mut self,
@@ -294,14 +306,15 @@ impl<'s> Pending<'s> {
         );
     }
 
-    /// Puts a test whose volumes overlap where culling is asked of it.
+    /// Puts a test whose volumes overlap on the list of those of which culling is asked.
     #[inline(always)]
     fn doubt(&mut self, test: (u32, u32), succeeds: bool) {
         self.doubts[self.doubtful] = test;
         self.doubtful += usize::from(succeeds);
     }
 
-    /// Asks culling of what is in doubt, and puts on the stack what it does not leave out.
+    /// Asks culling of the tests on its list, and puts on the stack those that it does not leave
+    /// out.
     #[inline(always)]
     fn settle(&mut self, set: impl InstructionSet, cull: &impl Cull) {
         let doubtful = std::mem::take(&mut self.doubtful);
@@ -331,19 +344,19 @@ impl Drop for Pending<'_> {
     }
 }
 
-/// What two hierarchies are to each other.
+/// The relation of two hierarchies.
 pub(in crate::collide) trait Kin {
-    /// They are one: equal nodes stand for all pairs below.
+    /// Whether they are one hierarchy: equal nodes stand for all pairs below.
     const SAME: bool = false;
-    /// Their nodes differ in size: of two, the larger is descended alone.
+    /// Whether their nodes differ in size: of two, the larger is descended alone.
     const UNLIKE: bool = false;
 }
 
 /// One hierarchy and itself.
 pub(in crate::collide) enum Same {}
-/// Two, whose nodes are alike from the root to the leaves.
+/// Two hierarchies whose nodes are alike from the root to the leaves.
 pub(in crate::collide) enum Alike {}
-/// Two, whose nodes are not.
+/// Two hierarchies whose nodes differ in size.
 pub(in crate::collide) enum Unlike {}
 
 impl Kin for Same {
@@ -356,15 +369,16 @@ impl Kin for Unlike {
     const UNLIKE: bool = true;
 }
 
-/// How many times as large as another a node is descended alone.
+/// The ratio of sizes from which on a node is descended alone.
 const LARGER: f32 = 2.0;
 
-/// For the bits of what is [`Below`] the first of two nodes: of four tests those that are meant, and, four bits higher, those with leaves.
+/// The tests that the bits of the first node's [`Below`] leave of four, and, four bits higher,
+/// those with leaves.
 const FIRST: [u8; 16] = masks([0, 0b0011, 0b1100, 0b1111]);
-/// And for the second.
+/// The tests that those of the second node leave.
 const SECOND: [u8; 16] = masks([0, 0b0101, 0b1010, 0b1111]);
 
-/// From those of one or both of two siblings, two bits.
+/// Makes masks of two bits for each sibling from those of none, one or both of the siblings.
 const fn masks(of: [u8; 4]) -> [u8; 16] {
     let mut masks = [0; 16];
     let mut bits = 0;
@@ -377,8 +391,8 @@ const fn masks(of: [u8; 4]) -> [u8; 16] {
 
 /// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
 ///
-/// What they are to each other says how they are descended. `leaf` is given pairs of leaves, as nodes, whose volumes
-/// overlap; pairs of nodes that `cull` knows to be apart are left out.
+/// Their relation says how they are descended. `leaf` is given pairs of leaves, as nodes, whose
+/// volumes overlap; pairs of nodes that `cull` knows to be apart are left out.
 pub(in crate::collide) fn advance<K: Kin, V: Bounds>(
     trees: [Tree<'_, V>; 2],
     stack: &mut Vec<(u32, u32)>,
@@ -437,7 +451,7 @@ where
         let mut batch = [((0, 0), [Below::default(); 2]); BATCH];
         let mut tests = 0;
         while tests < budget && pending.len > 0 {
-            // No more than must be taken: each leads to four tests at most.
+            // Each of them leads to four tests at most.
             let wanted = ((budget - tests).div_ceil(4) as usize).min(BATCH);
             let batch = pending.pop(&mut batch[..wanted], |(a, b)| {
                 let (one, two) = (first.1.below(first.0, a), second.1.below(second.0, b));
@@ -495,7 +509,7 @@ where
                 if C::NEVER {
                     pending.push_four(set, four, meets, both_leaves);
                 } else {
-                    // All bits if it is not asked.
+                    // All bits are set if culling is not asked.
                     let marked = u32::from(test.1 != b).wrapping_neg();
                     let settled = marked | both_leaves;
                     pending.push_four(set, four, meets & settled, both_leaves);

@@ -1,9 +1,9 @@
 //! Binary trees of bounding volumes over triangles: topology built once, volumes refitted each step.
 //!
-//! The topology comes from the rest shape, top down, by halving along the longest side [TB06 §4.2.1], so
-//! that subtrees stay compact pieces of cloth however it is folded. Nodes are numbered so that children
-//! follow their parent, side by side: one sweep backwards refits the whole tree, and a test of a node reads both
-//! children's volumes together.
+//! The topology comes from the rest shape, top down, by halving along the longest side [TB06
+//! §4.2.1], so that subtrees stay compact parts of cloth however it is folded. Nodes are numbered
+//! so that children follow their parent, side by side: one sweep backwards refits the whole tree,
+//! and a test of a node reads both children's volumes together.
 
 use glam::DVec3;
 
@@ -24,28 +24,29 @@ pub enum Node {
 pub struct Bvh {
     /// First children, and triangles with [`LEAF`].
     nodes: Vec<u32>,
-    /// Of each node what a traversal asks of it.
+    /// For each node, the description of the nodes below it that traversals read.
     below: Vec<Below>,
 }
 
-/// What stands below a node: two siblings, or, of a leaf, itself as one of two.
+/// The nodes below a node: two siblings, or, for a leaf, itself as one of two.
 ///
-/// Siblings have a number: k those of nodes 2 k - 1 and 2 k, and 0 the root, as the second. Further, two bits say which of them are meant,
-/// and two which of them are leaves.
+/// Siblings have a number: k is that of nodes 2 k - 1 and 2 k, and 0 that of the root, as the
+/// second of two. Two further bits say which of the siblings are below the node, and two which of
+/// them are leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::collide) struct Below(u32);
 
 impl Below {
-    /// Before it is known.
+    /// The value before it is known.
     pub(in crate::collide) const NOTHING: Self = Self(0);
 
-    /// A leaf.
+    /// The description for a leaf.
     #[inline(always)]
     pub(in crate::collide) fn leaf(node: u32) -> Self {
         Self(Self::itself(node).0 | (2 - node % 2))
     }
 
-    /// One of two siblings, which is no leaf.
+    /// The description of a node itself, as one of two siblings, if it is no leaf.
     #[inline(always)]
     pub(in crate::collide) fn itself(node: u32) -> Self {
         Self((node.div_ceil(2) << 4) | ((2 - node % 2) << 2))
@@ -57,27 +58,27 @@ impl Below {
         self.0 >> 4
     }
 
-    /// They as nodes.
+    /// The siblings as nodes.
     #[inline(always)]
     pub(in crate::collide) fn nodes(self) -> [u32; 2] {
         let second = 2 * self.siblings();
         [second.wrapping_sub(1), second]
     }
 
-    /// The bits: which are leaves, which are meant.
+    /// The bits: two for the siblings that are leaves, then two for those that are below the node.
     #[inline(always)]
     pub(in crate::collide) fn bits(self) -> usize {
         (self.0 & 15) as usize
     }
 
-    /// Whether both are meant: the node is no leaf.
+    /// Whether both siblings are below the node, so that it is no leaf.
     #[inline(always)]
     pub(in crate::collide) fn is_both(self) -> bool {
         !self.0 & 0b1100 == 0
     }
 }
 
-/// Set for leaves.
+/// The bit that is set for leaves.
 const LEAF: u32 = 1 << 31;
 /// The most triangles of a tree: numbers of siblings have 28 bits.
 const MOST: usize = 1 << 27;
@@ -109,13 +110,13 @@ impl Bvh {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether it is of no triangles.
+    /// Whether it has no triangles.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -142,13 +143,13 @@ impl Bvh {
         self.nodes[leaf as usize] & !LEAF
     }
 
-    /// Asks for the triangle of a leaf, which is soon to be looked up.
+    /// Asks memory for the triangle of a leaf, which is soon to be looked up.
     #[inline(always)]
     pub(in crate::collide) fn prefetch(&self, set: impl InstructionSet, leaf: u32) {
         set.prefetch_value(&self.nodes[leaf as usize]);
     }
 
-    /// What stands below each node.
+    /// The descriptions of the nodes below each node.
     #[inline(always)]
     pub(in crate::collide) fn below(&self) -> &[Below] {
         &self.below

@@ -1,12 +1,15 @@
 //! Charts: the rest shape laid out in planes, under a grid of cells.
 //!
-//! A chart is a connected set of triangles whose rest normals differ little from the first one's, projected along
-//! it: a flat cloth is one chart, a tube a few. Deformation gradients are taken with respect to it. Cells are about as
-//! large as eight triangles; a *block* is two by two cells of some level, where those of a level are twice as wide as
-//! those of the level below. Every rectangle is covered by a block that is hardly more than twice as wide.
+//! A chart is a connected set of triangles whose rest normals differ little from the first one's,
+//! projected along it: a flat cloth is one chart, a tube a few. Deformation gradients are taken
+//! with respect to it. A cell is about as large as eight triangles. There are cells of several
+//! *levels*, those of a level twice as wide as those of the level below. A *block* is two by two
+//! cells of one level, so blocks overlap, and every rectangle is covered by a block that is hardly
+//! more than twice as wide.
 //!
-//! A block is *whole* if the chart's triangles fill a convex part of it once: any two points there are joined by a
-//! segment within the chart. That is all that [`crate::collide::cull::separation_bound`] asks of the rest shape.
+//! A block is *whole* if the chart's triangles fill a convex part of it, and cover it only once:
+//! any two points there are joined by a segment within the chart. That is all that
+//! [`separation_bound`](crate::collide::cull::separation_bound) asks of the rest shape.
 
 use glam::{DVec2, DVec3};
 
@@ -14,26 +17,27 @@ use crate::collide::bvh::tree::{Bvh, Node};
 use crate::collide::surface::Surface;
 use crate::simd::InstructionSet;
 
-/// Levels of cells; a block has from 2 to 16 cells along a side.
+/// The number of levels of cells; a block has from 2 to 16 of the smallest cells along a side.
 pub(in crate::collide) const LEVELS: u32 = 4;
-/// Cells along the side of a tile, the piece of a chart that is computed at once: one cell of the highest level.
+/// The number of cells along the side of a tile, the part of a chart that is computed at once: one
+/// cell of the highest level.
 pub(in crate::collide) const TILE: u32 = 1 << (LEVELS - 1);
-/// Blocks whose lowest cell lies in a tile, of all levels.
+/// The number of blocks, of all levels, whose lowest cell lies in a tile.
 pub(in crate::collide) const BLOCKS: usize = first_of_level(LEVELS);
-/// Stands for no chart, block or tile.
+/// The number that stands for no chart, block or tile.
 pub(in crate::collide) const NONE: u32 = u32::MAX;
 
-/// More cells than this along a side are too many for a chart: with any margin their numbers have 15 bits.
+/// The most cells along a side of a chart: with any margin their numbers have 15 bits.
 const MOST_CELLS: f64 = 32_000.0;
-/// Width of a cell for triangles of area 1. Smaller ones make hardly more pairs of nodes known to be apart: what is compared is a few
-/// triangles wide at least.
+/// The width of a cell for triangles of area 1. Smaller cells would hardly leave out more tests,
+/// because the nodes that are compared are a few triangles wide at least.
 const CELL: f64 = 2.828_427_124_746_190_3;
-/// Cosine of the widest angle between normals of a chart.
+/// The cosine of the widest angle between normals of a chart.
 const STEEP: f64 = 0.9;
-/// Share of a cell's width or area that counts as nothing.
+/// The share of a cell's width or area that counts as nothing.
 const NOTHING: f64 = 1e-9;
 
-/// Where the cells and blocks of a level begin among those of a tile.
+/// The place at which the cells and blocks of a level begin among those of a tile.
 pub(in crate::collide) const fn first_of_level(level: u32) -> usize {
     let (mut first, mut k) = (0, 0);
     while k < level {
@@ -43,7 +47,8 @@ pub(in crate::collide) const fn first_of_level(level: u32) -> usize {
     first
 }
 
-/// The same of all levels; of those that there are not, the last block.
+/// The place at which the blocks of each level begin among those of a tile; for a level that does
+/// not exist, the last block.
 const FIRST: [u32; 8] = {
     let mut first = [BLOCKS as u32 - 1; 8];
     let mut level = 0;
@@ -54,7 +59,8 @@ const FIRST: [u32; 8] = {
     first
 };
 
-/// The lowest level with cells half as wide as a span; of a span that is too wide for any, one that there is not.
+/// For a span of cells, the lowest level whose cells are at least half as wide, so that two of them
+/// may cover it; [`LEVELS`], which is no level, for a span that is too wide for any.
 const HALF: [u32; 2 * TILE as usize + 1] = {
     let mut half = [0; 2 * TILE as usize + 1];
     let mut span = 3;
@@ -75,14 +81,14 @@ pub(in crate::collide) struct Place {
 }
 
 impl Place {
-    /// In no chart.
+    /// The place of what lies in no chart.
     pub(in crate::collide) const NOWHERE: Self = Self {
         chart: NONE,
         low: [u16::MAX; 2],
         high: [0; 2],
     };
 
-    /// Of both together.
+    /// The cells that both touch together.
     #[inline(always)]
     pub(in crate::collide) fn join(self, other: Self) -> Self {
         if self.chart != other.chart {
@@ -95,7 +101,7 @@ impl Place {
         }
     }
 
-    /// Grown by so many cells on all sides.
+    /// The place grown by so many cells on all sides.
     fn grown(self, by: u16, chart: &Chart) -> Self {
         Self {
             chart: self.chart,
@@ -109,12 +115,13 @@ impl Place {
     }
 }
 
-/// A place but for its chart: numbers of cells in 15 bits each, the lowest x and y, then the highest.
+/// A place but for its chart: the numbers of the lowest and of the highest cell, x before y, in 15
+/// bits each with a bit between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Spot(u64);
 
 impl Spot {
-    /// What touches nothing.
+    /// The spot of what touches no cell.
     const NOWHERE: Self = Self(0x7fff_7fff);
     /// The bits between the numbers.
     const BETWEEN: u64 = 0x8000_8000_8000_8000;
@@ -134,10 +141,11 @@ impl Spot {
         [0, 32].map(|at| [(self.0 >> at) as u16, (self.0 >> (at + 16)) as u16])
     }
 
-    /// Of both together, if they lie in one chart.
+    /// The spot of both together, if they lie in one chart.
     #[inline(always)]
     fn join(self, other: Self) -> Self {
-        // All four numbers at once: where this one's is not the lesser, the bit before it stays, and becomes all bits of the number.
+        // All four numbers are compared at once: where this one's is not the lesser, the bit before
+        // it stays, and becomes all bits of the number.
         let at_least = ((self.0 | Self::BETWEEN) - other.0) & Self::BETWEEN;
         let at_least = (at_least >> 15) * 0x7fff;
         let lesser = (other.0 & at_least) | (self.0 & !at_least);
@@ -146,7 +154,8 @@ impl Spot {
     }
 }
 
-/// By how many cells things are grown to see whether they touch, in each of four numbers.
+/// The number of cells by which things are grown to see whether they touch, in each of four
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::collide) struct Margin(u64);
 
@@ -155,20 +164,20 @@ impl Margin {
     const MOST: f64 = 255.0;
 }
 
-/// Where the nodes of a tree lie.
+/// The places of the nodes of a tree.
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct Places {
     spots: Vec<Spot>,
     charts: Vec<u32>,
-    /// The chart of all of them, if there is one.
+    /// The chart of all nodes, if all lie in one.
     chart: Option<u32>,
 }
 
-/// Where nodes of two trees lie together.
+/// The places of nodes of two trees together.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct Together<'a> {
     charts: &'a Charts,
-    /// The chart of all nodes, if there is one.
+    /// The chart of all nodes, if all lie in one.
     chart: Option<&'a Chart>,
     one: &'a Places,
     two: &'a Places,
@@ -178,19 +187,21 @@ pub(in crate::collide) struct Together<'a> {
 /// The block around two nodes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct Around {
-    /// Whether they have a cell in common once one is grown: nothing has if it is nowhere.
+    /// Whether they have a cell in common once one is grown. Nothing has one in common with a node
+    /// that lies in several charts.
     pub(in crate::collide) touch: bool,
-    /// Whether no node below them has one with another: of what is nowhere, for it lies in several charts, nothing is known.
+    /// Whether it is known that no node below one of the two touches one below the other. Nothing
+    /// is known of nodes that lie in several charts.
     pub(in crate::collide) far: bool,
     /// The smallest block that covers both, as its tile and its number there.
     pub(in crate::collide) block: (u32, u32),
-    /// Whether there is such a block; another stands for it else.
+    /// Whether there is such a block; otherwise another stands for it.
     pub(in crate::collide) covers: bool,
 }
 
 impl<'a> Together<'a> {
-    /// Of two trees; `None` if no node of one touches one of the other, or there is no chart. Of trees over more than one chart nothing is
-    /// known.
+    /// The places of two trees together. `None` if no node of one touches one of the other, or
+    /// there is no chart. Nothing is known of trees over more than one chart.
     pub(in crate::collide) fn new(
         charts: &'a Charts,
         [one, two]: [&'a Places; 2],
@@ -210,14 +221,14 @@ impl<'a> Together<'a> {
         (may_touch && !charts.tiles.is_empty()).then_some(together)
     }
 
-    /// Asks for where a node of each lies.
+    /// Asks memory for the places of a node of each.
     #[inline(always)]
     pub(in crate::collide) fn prefetch(&self, set: impl InstructionSet, node: u32, other: u32) {
         set.prefetch_value(&self.one.spots[node as usize]);
         set.prefetch_value(&self.two.spots[other as usize]);
     }
 
-    /// Of a node of each.
+    /// The block around a node of each.
     ///
     /// # Panics
     /// There are not so many nodes.
@@ -231,7 +242,7 @@ impl<'a> Together<'a> {
             (b.0 & 0xffff_ffff) | (a.0 << 32),
             (b.0 & !0xffff_ffff) | (a.0 >> 32),
         );
-        // All four differences at once: none borrows from the next.
+        // All four differences are taken at once: none borrows from the next.
         let touch = (high + self.margin.0 + Spot::BETWEEN - low) & Spot::BETWEEN == Spot::BETWEEN;
         let (block, covers) = match self.chart {
             Some(chart) => chart.block(a.join(b)),
@@ -276,14 +287,16 @@ impl Chart {
         [at.x as u16, at.y as u16]
     }
 
-    /// The smallest block that covers a spot, as its tile and its number there, and whether there is one; another stands for it else.
+    /// The smallest block that covers a spot, as its tile and its number there, and whether there
+    /// is one; otherwise another stands for it.
     #[inline(always)]
     fn block(&self, spot: Spot) -> ((u32, u32), bool) {
         let [low, high] = spot.ends().map(|cell| cell.map(u32::from));
         let span = high[0]
             .saturating_sub(low[0])
             .max(high[1].saturating_sub(low[1]));
-        // Cells that are half as wide as the span or more, or twice that if its ends lie badly.
+        // The cells are half as wide as the span or more, or twice that if its ends lie across
+        // three of them.
         let half = HALF[span.min(2 * TILE) as usize];
         let apart = |k: usize| (high[k] >> half).saturating_sub(low[k] >> half);
         let level = half + u32::from(apart(0).max(apart(1)) > 1);
@@ -307,7 +320,7 @@ pub(in crate::collide) struct Tile {
     /// Corners of the triangles that touch it.
     pub(in crate::collide) vertices: Vec<u32>,
     /// Triangles that touch it, by their cells.
-    pub(in crate::collide) triangles: Vec<Piece>,
+    pub(in crate::collide) triangles: Vec<TileTriangle>,
     /// The largest sum of magnitudes in a column of their inverses, in 1/m.
     pub(in crate::collide) steepest: f64,
     /// For each block, whether it is whole.
@@ -318,7 +331,7 @@ pub(in crate::collide) struct Tile {
 
 /// A triangle of a tile.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::collide) struct Piece {
+pub(in crate::collide) struct TileTriangle {
     /// Its corners among the vertices of the tile.
     pub(in crate::collide) corners: [u32; 3],
     /// Its lowest and its highest cell: x, y, x, y.
@@ -327,13 +340,14 @@ pub(in crate::collide) struct Piece {
     pub(in crate::collide) inverse: [f32; 4],
 }
 
-/// What making the firmness of a tile takes.
+/// The work that the separation bounds of a tile take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TileWork {
     /// Triangles that touch it.
     pub(crate) triangles: u32,
-    /// The tiles of which cells are looked at too, to the right, above, and right above, as numbers in the order in which tiles are shared.
-    /// Tiles of a chart fill a rectangle: there are all three, one of the first two, or none.
+    /// The tiles whose cells are read too, to the right, above, and right above, as numbers in the
+    /// order in which tiles are shared. Tiles of a chart fill a rectangle: there are all three, one
+    /// of the first two, or none.
     pub(crate) beside: Vec<u32>,
 }
 
@@ -342,9 +356,9 @@ pub(crate) struct TileWork {
 pub(in crate::collide) struct Charts {
     charts: Vec<Chart>,
     tiles: Vec<Tile>,
-    /// All tiles, those that lie close together also close in this order.
+    /// All tiles, in an order in which those that lie close together are also close.
     order: Vec<u32>,
-    /// For each triangle: where it lies, and its corners in the chart in m.
+    /// For each triangle, its place, and its corners in the chart in m.
     places: Vec<Place>,
     corners: Vec<[DVec2; 3]>,
     /// For each chart and cell, the triangles that touch it.
@@ -376,7 +390,7 @@ impl Charts {
         charts
     }
 
-    /// Finds the chart of a triangle, ascending, and computes its corners.
+    /// Finds the triangles of the chart of a triangle, ascending, and computes their corners.
     fn flatten(
         &mut self,
         surface: &Surface,
@@ -413,7 +427,8 @@ impl Charts {
         members
     }
 
-    /// Makes a chart of triangles that have corners; none if they have no area, or lie too far apart for a grid.
+    /// Makes a chart of triangles that have corners. Makes none if they have no area, or lie too
+    /// far apart for a grid.
     fn add(&mut self, surface: &Surface, at_edge: &[Vec<u32>], members: &[u32]) {
         let (mut low, mut high) = (DVec2::INFINITY, DVec2::NEG_INFINITY);
         let mut area = 0.0;
@@ -433,7 +448,8 @@ impl Charts {
         let number = self.charts.len() as u32;
         let cells = [cells.x as u32, cells.y as u32];
         let chart = Chart {
-            // Grids whose lines lie where those of the cells would touch as few cells as others do.
+            // A mesh that is a regular grid would otherwise have edges on the borders of cells, and
+            // its triangles would touch more cells than others do.
             origin: low - 0.5 * width,
             width,
             cells,
@@ -471,7 +487,7 @@ impl Charts {
         let (in_cells, cells) = (&self.in_cells[number as usize], chart.cells);
         let (columns, rows) = (chart.row, cells[1].div_ceil(TILE));
         let index = |x: u32, y: u32| (y * cells[0] + x) as usize;
-        // How much of each cell triangles cover, as a share of it.
+        // The share of each cell that triangles cover.
         let covered: Vec<f64> = (0..cells[0] * cells[1])
             .map(|cell| {
                 let low = chart.corner([cell % cells[0], cell / cells[0]]);
@@ -504,7 +520,7 @@ impl Charts {
             vertices.sort_unstable();
             vertices.dedup();
             let mut steepest = 0.0_f64;
-            let mut piece = |t: u32| {
+            let mut part = |t: u32| {
                 let Place { low, high, .. } = self.places[t as usize];
                 let cell =
                     |c: u16, start: u32| u32::from(c).saturating_sub(start).min(TILE - 1) as u8;
@@ -514,7 +530,7 @@ impl Charts {
                     steepest = steepest.max(column.abs().element_sum());
                 }
                 let [u, v] = inverse.map(|column| column.as_vec2());
-                Piece {
+                TileTriangle {
                     corners: corners(t).map(|v| {
                         let at = vertices.binary_search(&v);
                         at.expect("a vertex of the tile") as u32
@@ -528,9 +544,9 @@ impl Charts {
                     inverse: [u.x, u.y, v.x, v.y],
                 }
             };
-            let mut pieces: Vec<Piece> = triangles.into_iter().map(&mut piece).collect();
-            // Those in the same cells are taken together.
-            pieces.sort_by_key(|piece| piece.cells.map(u32::from));
+            let mut parts: Vec<TileTriangle> = triangles.into_iter().map(&mut part).collect();
+            // Triangles in the same cells are taken together.
+            parts.sort_by_key(|part| part.cells.map(u32::from));
             let mut whole = Vec::with_capacity(BLOCKS);
             for level in 0..LEVELS {
                 let side = TILE >> level;
@@ -559,7 +575,7 @@ impl Charts {
                             chart.width,
                         )
                     } else {
-                        // No border within: it is filled or empty.
+                        // There is no border within, so it is filled or empty.
                         cut == high
                             && all
                                 .map(|(x, y)| (covered[index(x, y)] - 1.0).abs())
@@ -569,7 +585,7 @@ impl Charts {
             }
             self.tiles.push(Tile {
                 vertices,
-                triangles: pieces,
+                triangles: parts,
                 steepest,
                 whole,
                 next: [
@@ -579,7 +595,8 @@ impl Charts {
                 ],
             });
         }
-        // Along a Z-shaped curve through the chart, so that a run of tiles is about as wide as it is high.
+        // The order follows a Z-shaped curve through the chart, so that a run of tiles is about as
+        // wide as it is high.
         let mut order: Vec<u32> = (0..columns * rows).collect();
         order.sort_by_key(|tile| interleaved(tile % columns, tile / columns));
         let first = chart.first_tile;
@@ -591,12 +608,13 @@ impl Charts {
         &self.tiles
     }
 
-    /// Their numbers in the order in which ranks share them: a run of neighbours reads few others.
+    /// The numbers of tiles in the order in which ranks share them: a run of neighbours reads few
+    /// others.
     pub(in crate::collide) fn order(&self) -> &[u32] {
         &self.order
     }
 
-    /// What each takes, in that order.
+    /// The work that each tile takes, in that order.
     pub(in crate::collide) fn work(&self) -> Vec<TileWork> {
         let mut place = vec![0; self.tiles.len()];
         for (at, &tile) in (0..).zip(&self.order) {
@@ -613,7 +631,8 @@ impl Charts {
         self.order.iter().map(work).collect()
     }
 
-    /// Of a tile by its place in that order: its number, and on which side of it that one of those beside it lies.
+    /// The number of the tile at a place in that order, and the side of it on which one of those
+    /// beside it lies.
     ///
     /// # Panics
     /// There are not so many beside it.
@@ -627,7 +646,7 @@ impl Charts {
         (tile, side)
     }
 
-    /// As many cells as a distance (m) is, rounded down.
+    /// The number of cells that a distance (m) is, rounded down.
     pub(in crate::collide) fn margin(&self, distance: f64) -> Margin {
         let cells = self.charts.iter().map(|chart| distance / chart.width);
         let cells = cells.fold(0.0, f64::max).min(Margin::MOST) as u64;
@@ -639,12 +658,12 @@ impl Charts {
         self.corners[triangle as usize]
     }
 
-    /// Where a triangle lies.
+    /// The place of a triangle.
     pub(in crate::collide) fn place(&self, triangle: u32) -> Place {
         self.places[triangle as usize]
     }
 
-    /// Where some points of a triangle's chart lie.
+    /// The place of some points of a triangle's chart.
     pub(in crate::collide) fn place_of(&self, triangle: u32, points: &[DVec2]) -> Place {
         let chart = self.places[triangle as usize].chart;
         self.charts
@@ -673,8 +692,8 @@ impl Charts {
         }
     }
 
-    /// Adds the triangles of the same chart that may be within `distance` (m) of one, itself included, and perhaps
-    /// others; some more than once.
+    /// Adds the triangles of the same chart that may be within `distance` (m) of one, itself
+    /// included. Others may be among them, and some more than once.
     pub(in crate::collide) fn around(&self, triangle: u32, distance: f64, out: &mut Vec<u32>) {
         let place = self.place(triangle);
         let Some(chart) = self.charts.get(place.chart as usize) else {
@@ -687,15 +706,15 @@ impl Charts {
         });
     }
 
-    /// Forgets what only finding pairs needs.
+    /// Forgets the parts that only finding pairs needs.
     pub(in crate::collide) fn without_cells(mut self) -> Self {
         self.in_cells = Vec::new();
         self.corners = Vec::new();
         self
     }
 
-    /// The smallest block that covers a place, as its tile and its number there; whether it is whole is the tile's to
-    /// say.
+    /// The smallest block that covers a place, as its tile and its number there. The tile says
+    /// whether it is whole.
     pub(in crate::collide) fn block(&self, place: Place) -> Option<(u32, u32)> {
         let chart = self.charts.get(place.chart as usize)?;
         let (block, covers) = chart.block(Spot::new(place));
@@ -775,8 +794,8 @@ fn clip(corners: &[DVec2], low: DVec2, high: DVec2) -> Vec<DVec2> {
     polygon
 }
 
-/// Whether triangles fill a convex part of a rectangle once: what of them lies there is on the inner side of all
-/// borders, and their areas sum to that of their convex hull.
+/// Whether triangles fill a convex part of a rectangle once: all parts of them that lie there are
+/// on the inner side of all borders, and their areas sum to that of their convex hull.
 fn is_convex<'a>(
     triangles: impl Iterator<Item = &'a [DVec2; 3]>,
     borders: impl Iterator<Item = &'a [DVec2; 2]>,
@@ -882,7 +901,8 @@ mod tests {
         assert!(charts(&rest_shape(4)).charts.len() > 3);
     }
 
-    /// A ramp that turns once and a half around itself, seen from above covers its plane twice in part.
+    /// A ramp that turns once and a half around itself covers its plane twice in part, seen from
+    /// above.
     #[test]
     fn what_is_covered_twice_is_not_whole() {
         let turns = 36;

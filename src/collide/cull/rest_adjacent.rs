@@ -1,9 +1,11 @@
-//! Pairs of features that are close at rest already: found once, and always tested on their own.
+//! Rest-adjacent pairs: features that are close at rest already. They are found once, and always
+//! tested on their own.
 //!
-//! Traversal leaves out what firmness keeps apart, which is all that is farther apart at rest than a little more
-//! than the reach. The pairs that are closer are listed here, so that a test of nodes need not care for them: each is
-//! tested unless the block around it is firm enough for just its distance. On a mesh whose cells are larger than the
-//! reach there are few or none.
+//! Traversal leaves out pairs of nodes that a separation bound keeps apart, except for features
+//! that are closer at rest than a little more than the reach. Those pairs are listed here, so that
+//! a test of nodes need not care for them: each is tested unless the bound of the block around it
+//! is large enough for just its distance. On a mesh whose cells are larger than the reach there are
+//! few or none.
 
 use glam::{DVec2, DVec3};
 
@@ -11,13 +13,13 @@ use crate::collide::cull::charts::{Charts, NONE};
 use crate::collide::narrow::closest::{on_segments, on_triangle};
 use crate::collide::surface::Surface;
 
-/// More pairs than this for each triangle are not worth being listed.
+/// The most pairs for each triangle that are worth being listed.
 const MOST: usize = 48;
 
 /// Two features that are close at rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::collide) struct NearPair {
-    /// Whether they are two edges, the lower first; else a vertex and a triangle.
+pub(in crate::collide) struct RestAdjacentPair {
+    /// Whether they are two edges, the lower first; otherwise they are a vertex and a triangle.
     pub(in crate::collide) edges: bool,
     pub(in crate::collide) a: u32,
     pub(in crate::collide) b: u32,
@@ -25,31 +27,31 @@ pub(in crate::collide) struct NearPair {
     pub(in crate::collide) square: f32,
 }
 
-/// Pairs with one block around them.
+/// The pairs with one block around them.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::collide) struct NearGroup {
-    /// The tile and the number of the block there; the tile is [`NONE`] if they are in no block.
+pub(in crate::collide) struct RestAdjacentGroup {
+    /// The tile and the number of the block there; the tile is [`NONE`] if no block is around them.
     pub(in crate::collide) block: (u32, u32),
     /// The least square of their distances.
     pub(in crate::collide) square: f32,
     first: u32,
 }
 
-/// The near pairs of a patch, whose first feature belongs to it.
+/// The rest-adjacent pairs of a patch, to which the first feature of each belongs.
 #[derive(Clone, Debug, Default)]
-pub(in crate::collide) struct NearPairs {
-    groups: Vec<NearGroup>,
-    pairs: Vec<NearPair>,
+pub(in crate::collide) struct RestAdjacentPairs {
+    groups: Vec<RestAdjacentGroup>,
+    pairs: Vec<RestAdjacentPair>,
 }
 
-impl NearPairs {
-    /// Groups of pairs.
-    pub(in crate::collide) fn groups(&self) -> &[NearGroup] {
+impl RestAdjacentPairs {
+    /// The groups of pairs.
+    pub(in crate::collide) fn groups(&self) -> &[RestAdjacentGroup] {
         &self.groups
     }
 
     /// The pairs of a group.
-    pub(in crate::collide) fn pairs(&self, group: usize) -> &[NearPair] {
+    pub(in crate::collide) fn pairs(&self, group: usize) -> &[RestAdjacentPair] {
         let end = self
             .groups
             .get(group + 1)
@@ -58,11 +60,12 @@ impl NearPairs {
     }
 }
 
-/// All near pairs.
+/// All rest-adjacent pairs of a cloth.
 #[derive(Clone, Debug, Default)]
-pub(in crate::collide) struct Near {
-    patches: Vec<NearPairs>,
-    /// For each vertex, its near triangles; for each edge, its near edges with larger numbers.
+pub(in crate::collide) struct RestAdjacent {
+    patches: Vec<RestAdjacentPairs>,
+    /// For each vertex, its rest-adjacent triangles; for each edge, its rest-adjacent edges with
+    /// larger numbers.
     faces: Lists,
     edges: Lists,
 }
@@ -94,7 +97,7 @@ impl Lists {
     }
 }
 
-impl Near {
+impl RestAdjacent {
     /// Finds all pairs closer than `distance` (m) in their chart; `None` if there are too many. A pair belongs to the
     /// patch of the triangle that owns its first feature.
     pub(in crate::collide) fn find(
@@ -104,7 +107,7 @@ impl Near {
         patch_of: impl Fn(u32) -> usize,
         patches: usize,
     ) -> Option<Self> {
-        type Found = ((u32, u32), NearPair);
+        type Found = ((u32, u32), RestAdjacentPair);
         let mut found: Vec<Vec<Found>> = vec![Vec::new(); patches];
         let (mut faces, mut edges) = (Vec::new(), Vec::new());
         let mut around = Vec::new();
@@ -120,7 +123,7 @@ impl Near {
                 let corners = charts.corners(t);
                 let mut add = |edges: bool, a: u32, b: u32, apart: f64, points: &[DVec2]| {
                     let place = charts.place_of(s, points);
-                    let pair = NearPair {
+                    let pair = RestAdjacentPair {
                         edges,
                         a,
                         b,
@@ -174,8 +177,8 @@ impl Near {
         })
     }
 
-    /// Those of a patch.
-    pub(in crate::collide) fn of_patch(&self, patch: u32) -> &NearPairs {
+    /// The pairs of a patch.
+    pub(in crate::collide) fn of_patch(&self, patch: u32) -> &RestAdjacentPairs {
         &self.patches[patch as usize]
     }
 
@@ -191,21 +194,21 @@ impl Near {
 }
 
 /// Sorts pairs by their blocks.
-fn grouped(mut found: Vec<((u32, u32), NearPair)>) -> NearPairs {
+fn grouped(mut found: Vec<((u32, u32), RestAdjacentPair)>) -> RestAdjacentPairs {
     found.sort_unstable_by_key(|(block, pair)| (*block, pair.edges, pair.a, pair.b));
-    let mut near = NearPairs::default();
+    let mut rest_adjacent = RestAdjacentPairs::default();
     for (block, pair) in found {
-        match near.groups.last_mut() {
+        match rest_adjacent.groups.last_mut() {
             Some(group) if group.block == block => group.square = group.square.min(pair.square),
-            _ => near.groups.push(NearGroup {
+            _ => rest_adjacent.groups.push(RestAdjacentGroup {
                 block,
                 square: pair.square,
-                first: near.pairs.len() as u32,
+                first: rest_adjacent.pairs.len() as u32,
             }),
         }
-        near.pairs.push(pair);
+        rest_adjacent.pairs.push(pair);
     }
-    near
+    rest_adjacent
 }
 
 fn to_triangle(p: DVec2, corners: [DVec2; 3]) -> f64 {

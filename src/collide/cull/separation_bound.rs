@@ -1,18 +1,20 @@
-//! How firmly a piece of cloth keeps its points apart: the bound by which self-collision tests are left out.
+//! Separation bounds: how far apart a part of cloth keeps its points. By them tests of cloth
+//! against itself are left out.
 //!
-//! Take a block of a chart ([`crate::collide::cull::charts`]) that is whole, `f` the motion of its points, piecewise linear with
-//! gradients `F`, and a linear map `A`. If at the start and at the end of the step, in every triangle and for every
-//! unit vector `u`, `|F u|² ≥ s` and `|F u − A u|² ≤ e`, then for any two points of the block, at any time of the
-//! step,
+//! Take a block of a chart ([`charts`](crate::collide::cull::charts)) that is whole, `f` the motion
+//! of its points, piecewise linear with gradients `F`, and a linear map `A`. If at the start and at
+//! the end of the step, in every triangle and for every unit vector `u`, `|F u|² ≥ s` and `|F u − A
+//! u|² ≤ e`, then for any two points of the block, at any time of the step,
 //!
 //! ```text
 //! |f(p) − f(q)| ≥ √(s − e) |p − q|
 //! ```
 //!
-//! with `|p − q|` their distance in the chart. For `2 F u·A u = |F u|² + |A u|² − |F u − A u|² ≥ s − e + |A u|²`, which is at
-//! least `2 √(s − e) |A u|`; this holds for gradients between start and end too, as they are in between and it is
-//! linear in `F`; and `f(p) − f(q)` is the integral of `F (p − q)` along the segment from `q` to `p`, which lies in the
-//! block. So points come no closer than `√(s − e)`, the *firmness*, times their distance at rest.
+//! with `|p − q|` their distance in the chart. For `2 F u·A u = |F u|² + |A u|² − |F u − A u|² ≥ s
+//! − e + |A u|²`, which is at least `2 √(s − e) |A u|`; this holds for gradients between start and
+//! end too, as they are in between and it is linear in `F`; and `f(p) − f(q)` is the integral of `F
+//! (p − q)` along the segment from `q` to `p`, which lies in the block. So points come no closer
+//! than `√(s − e)`, the *separation bound*, times their distance at rest.
 //!
 //! This stands for the normal cones and the contour condition of [VM94] and [Pro97]: where normals differ by up to α
 //! and nothing else happens, `s − e` is about cos² α. But it also bounds distances, which contacts within reach need and
@@ -22,12 +24,14 @@
 //! `A` is the middle of a box around all gradients, which is refitted like a volume: boxes of cells, then of the larger
 //! cells above them, a tile at a time.
 //!
-//! Blocks reach beyond their tile by one cell of their level, the largest by a whole tile. So the firmness of a tile takes the gradients of
-//! its own triangles and, of those of the tiles beside it, what bounds cells along the border: 34 cells, which whoever has made them
-//! sends to whoever needs them.
+//! Blocks reach beyond their tile by one cell of their level, the largest by a whole tile. So the
+//! bounds of a tile take the gradients of its own triangles and, from the tiles beside it, those of
+//! cells along the border: 34 cells, which the rank that has made them sends to the ranks that need
+//! them.
 //!
-//! Ranks send each other the firmness of tiles, so it has to be short: a byte for each block, rounded down. It is as short on
-//! one rank, for the same tests to be made on any number of them.
+//! Ranks send each other the bounds of tiles, so these are short: a byte for the square of each
+//! block's bound, rounded down. It is as short on one rank, so that the same tests are made on any
+//! number of ranks.
 //!
 //! * \[VM94\] Volino, Magnenat-Thalmann: Efficient self-collision detection on smoothly discretized surface animations
 //!   using geometrical shape regularity.
@@ -39,76 +43,81 @@ use crate::collide::cull::charts::{BLOCKS, LEVELS, TILE, Tile, first_of_level};
 use crate::simd::{InstructionSet, Kernel, Lanes, up_to_avx2};
 use crate::simd::{greater, lesser};
 
-/// A squared firmness in units of 1/200, or less: up to 1.275, that of cloth that is stretched by an eighth.
-pub(in crate::collide) type Firmness = u8;
+/// A squared separation bound in units of 1/200, or less: up to 1.275, that of cloth that is
+/// stretched by an eighth.
+pub(in crate::collide) type Bound = u8;
 
-/// Firmness of what is not whole: points there may be anywhere.
-const NOT_FIRM: Firmness = 0;
-/// Units of a squared firmness of 1.
+/// The bound of a block that is not whole: its points may be anywhere.
+const NO_BOUND: Bound = 0;
+/// The units of a squared bound of 1.
 const UNITS: f64 = 200.0;
 
-/// The squared firmness that a number of units stands for.
+/// The squared bound that a number of units stands for.
 #[inline]
-pub(in crate::collide) fn square(firmness: Firmness) -> f64 {
-    f64::from(firmness) / UNITS
+pub(in crate::collide) fn square(bound: Bound) -> f64 {
+    f64::from(bound) / UNITS
 }
 
-/// The largest firmness that is not above a square from 0 to 1.
-pub(in crate::collide) fn not_above(square: f64) -> Firmness {
-    (square * UNITS) as Firmness
+/// The largest bound that is not above a square from 0 to 1.
+pub(in crate::collide) fn not_above(square: f64) -> Bound {
+    (square * UNITS) as Bound
 }
 
-/// Tiles beside one that its firmness looks at: to the right, above, and right above.
+/// The number of tiles beside one that its bounds look at: to the right, above, and right above.
 pub(in crate::collide) const SIDES: usize = 3;
-/// How many of their cells it looks at, of all levels: a column, a row, a corner.
+/// The number of their cells that they look at, of all levels: a column, a row, a corner.
 pub(in crate::collide) const BESIDE: [usize; SIDES] = [LINE, LINE, LEVELS as usize];
-/// Cells along a side of a tile, of all levels.
+/// The number of cells along a side of a tile, of all levels.
 const LINE: usize = 2 * TILE as usize - 1;
 
-/// Where the cells of a level begin among those along a side of a tile.
+/// The place at which the cells of a level begin among those along a side of a tile.
 fn first_of_line(level: u32) -> usize {
     2 * (TILE - (TILE >> level)) as usize
 }
 
-/// Where the least squared stretch is kept.
+/// The place of the least squared stretch.
 const STRETCH: usize = 3;
-/// What is kept nowhere among the least entries, and among all.
+/// The places that hold nothing: this one among the least entries, and the same among all.
 const UNUSED: usize = 7;
 
-/// Bounds of gradients: the least of each entry, of the two columns in turn, and of the squared stretch, which stands behind the first
-/// column; then the negated greatest of each entry at the same places. All are less than what they bound by [`Slack`] or more, so that
-/// joining is a minimum.
+/// Bounds of gradients: the least of each entry, of the two columns in turn, and of the squared
+/// stretch, which stands behind the first column; then the negated greatest of each entry at the
+/// same places. All are less than what they bound by [`Slack`] or more, so that joining is a
+/// minimum.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(in crate::collide) struct Gradients {
     bounds: [f32; 16],
 }
 
-/// So many vertices before it is read, one is asked for.
+/// The number of vertices by which memory is asked for one before it is read.
 const AHEAD: usize = 12;
 
-/// Where a vertex is at the start and at the end of a step, seen from some point near by: x, y, z, and zero, of both.
+/// The ends of a vertex's displacement, seen from some point near by: x, y, z, and zero, of both.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(in crate::collide) struct Ends(pub(in crate::collide) [f32; 8]);
 
-/// By how much gradients in f32 may be wrong.
+/// The most by which gradients in f32 may be wrong.
 ///
-/// Coordinates of at most D are wrong by δ = 2⁻²⁴ D, edges, of at most 2 D, by 4 δ; and entries of gradients, sums of two products of
-/// edges with entries of an inverse whose sum is at most G, by (4 + 6) δ G after two roundings each and that of the sum. Bounds of them
-/// lose another 2 δ G when this is taken off them. `entry` is 16 δ G, and at least 2⁻²⁰.
-/// A squared length of a column, u·u, is then wrong by no more than √3 (1 + u·u) `entry` and what squares and four roundings do, u·v by
-/// no more than √3 / 2 (2 + u·u + v·v) `entry` and as much: 8 (1 + u·u + v·v) `entry` bounds what both do to the stretch.
+/// Coordinates of at most D are wrong by δ = 2⁻²⁴ D, edges, of at most 2 D, by 4 δ; and entries of
+/// gradients, sums of two products of edges with entries of an inverse whose sum is at most G, by
+/// (4 + 6) δ G after two roundings each and that of the sum. Bounds of them lose another 2 δ G when
+/// this is taken off them. `entry` is 16 δ G, and at least 2⁻²⁰. A squared length of a column, u·u,
+/// is then wrong by no more than √3 (1 + u·u) `entry` and what squares and four roundings do, u·v
+/// by no more than √3 / 2 (2 + u·u + v·v) `entry` and as much: 8 (1 + u·u + v·v) `entry` bounds
+/// what both do to the stretch.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct Slack {
     entry: f32,
 }
 
 impl Slack {
-    /// More is nothing known.
+    /// The most that may be wrong for anything to be known.
     const MOST: f64 = 0.05;
 
-    /// For coordinates (m) and sums of entries of inverses (1/m); `None` if they are too large or no numbers.
+    /// The slack for coordinates (m) and sums of entries of inverses (1/m); `None` if they are too
+    /// large or no numbers.
     pub(in crate::collide) fn new(farthest: f64, steepest: f64) -> Option<Self> {
         let entry = (farthest * steepest).max(1.0) * f64::from(f32::EPSILON) * 8.0;
         // What is no number is not less, but `max` leaves it out.
@@ -118,7 +127,7 @@ impl Slack {
         })
     }
 
-    /// Off every entry, and off the stretch as a share of 1 + u·u + v·v.
+    /// The slack of every entry, and that of the stretch as a share of 1 + u·u + v·v.
     #[inline(always)]
     pub(in crate::collide) fn shares(self) -> [f32; 2] {
         [self.entry, 8.0 * self.entry]
@@ -165,7 +174,8 @@ fn bounds(
     bounds
 }
 
-/// The square of a firmness that bounds prove, or less; negative or no number if there is none.
+/// The square of a separation bound that bounds of gradients prove, or less; negative or no number
+/// if there is none.
 #[inline(always)]
 fn square_of(set: impl InstructionSet, bounds: &[f32; 16]) -> f32 {
     #[cfg(target_arch = "x86_64")]
@@ -179,28 +189,30 @@ fn square_of(set: impl InstructionSet, bounds: &[f32; 16]) -> f32 {
     deviating(bounds[STRETCH], dot(0, 0), dot(3, 3), dot(0, 3))
 }
 
-/// What is left of a squared stretch where gradients deviate from their middle by no more than half widths with these products.
+/// The part that is left of a squared stretch where gradients deviate from their middle by no more
+/// than half widths with these products.
 #[inline(always)]
 fn deviating(stretch: f32, uu: f32, vv: f32, uv: f32) -> f32 {
-    // What is within the box deviates from its middle by no more than the matrix of its half widths stretches.
+    // Gradients in the box deviate from its middle by no more than the matrix of its half widths
+    // stretches.
     let apart = uu - vv;
     let deviation = (uu + vv + (apart * apart + 4.0 * (uv * uv)).sqrt()) * 0.5;
-    // Some ten roundings.
+    // The slack is for some ten roundings.
     stretch - deviation * (1.0 + 16.0 * f32::EPSILON) - 4.0 * f32::EPSILON
 }
 
 impl Gradients {
-    /// Of what nothing is known of.
+    /// The bounds of gradients that are not known.
     const UNKNOWN: Self = Self {
         bounds: [f32::NEG_INFINITY; 16],
     };
     const NONE: Self = Self {
         bounds: [f32::INFINITY; 16],
     };
-    /// Numbers that make up bounds.
+    /// The number of numbers that make up bounds.
     pub(in crate::collide) const NUMBERS: usize = 13;
 
-    /// Where they are kept.
+    /// The places of these numbers.
     const PLACES: [usize; Self::NUMBERS] = {
         let mut places = [0; Self::NUMBERS];
         let (mut k, mut at) = (0, 0);
@@ -220,7 +232,7 @@ impl Gradients {
         Self::PLACES.map(|at| self.bounds[at])
     }
 
-    /// Those that are made up of these numbers.
+    /// The bounds that are made up of these numbers.
     pub(in crate::collide) fn from_numbers(numbers: [f32; Self::NUMBERS]) -> Self {
         let mut bounds = Self::NONE.bounds;
         for (at, number) in Self::PLACES.into_iter().zip(numbers) {
@@ -236,15 +248,17 @@ impl Gradients {
         }
     }
 
-    /// The firmness.
+    /// The separation bound that they prove.
     #[inline(always)]
-    fn firmness(&self, set: impl InstructionSet) -> Firmness {
-        // The conversion rounds towards zero and makes zero of what is below it or no number. Infinite bounds give either.
-        (square_of(set, &self.bounds) * (UNITS as f32 * (1.0 - f32::EPSILON))) as Firmness
+    fn bound(&self, set: impl InstructionSet) -> Bound {
+        // The conversion rounds towards zero and makes zero of what is below it or no number.
+        // Infinite bounds give either.
+        (square_of(set, &self.bounds) * (UNITS as f32 * (1.0 - f32::EPSILON))) as Bound
     }
 }
 
-/// Bounds of the gradients in each cell of a tile, level by level, for a step of `dt`; `ends` is room.
+/// Computes the bounds of the gradients in each cell of a tile, level by level, for a step of `dt`;
+/// `ends` is room.
 pub(in crate::collide) fn gradients(
     tile: &Tile,
     motion: (&[DVec3], &[DVec3], f64),
@@ -285,10 +299,10 @@ impl Kernel for Making<'_> {
             .first()
             .map_or(DVec3::ZERO, |&v| x[v as usize]);
         let mut farthest = [0.0_f32; 8];
-        // Zero, or no number once there was one that is not finite.
+        // This is zero, or no number once there was one that is not finite.
         let mut sound = [0.0_f32; 8];
         for (at, &vertex) in tile.vertices.iter().enumerate() {
-            // They stand in rows: what comes after the next ones is not near by.
+            // Vertices stand in rows: those behind the next ones are far away in memory.
             if let Some(&later) = tile.vertices.get(at + AHEAD) {
                 set.prefetch_value(&x[later as usize]);
                 set.prefetch_value(&v[later as usize]);
@@ -315,17 +329,17 @@ impl Kernel for Making<'_> {
         };
         out.resize(BLOCKS, Gradients::NONE);
         let mut all = Gradients::NONE;
-        let mut pieces = tile.triangles.iter().peekable();
-        while let Some(piece) = pieces.next() {
-            let [a, b, c] = piece.corners;
+        let mut parts = tile.triangles.iter().peekable();
+        while let Some(part) = parts.next() {
+            let [a, b, c] = part.corners;
             let corners = [&ends[a as usize], &ends[b as usize], &ends[c as usize]];
             all.join(&Gradients {
-                bounds: bounds(set, corners, &piece.inverse, slack),
+                bounds: bounds(set, corners, &part.inverse, slack),
             });
-            if pieces.peek().is_some_and(|next| next.cells == piece.cells) {
+            if parts.peek().is_some_and(|next| next.cells == part.cells) {
                 continue;
             }
-            let [x0, y0, x1, y1] = piece.cells;
+            let [x0, y0, x1, y1] = part.cells;
             for y in y0..=y1 {
                 let row = usize::from(y) * TILE as usize;
                 for cell in &mut out[row + usize::from(x0)..=row + usize::from(x1)] {
@@ -350,7 +364,8 @@ impl Kernel for Making<'_> {
     }
 }
 
-/// Of the gradients in the cells of a tile, those that the firmness of another looks at, on that side of which this one lies.
+/// Picks the gradients, among those in the cells of a tile, that the bounds of the tile beside it
+/// read: this one lies on the given side of that one.
 pub(in crate::collide) fn beside(side: usize, cells: &[Gradients], out: &mut Vec<Gradients>) {
     out.clear();
     for level in 0..LEVELS {
@@ -363,13 +378,13 @@ pub(in crate::collide) fn beside(side: usize, cells: &[Gradients], out: &mut Vec
     }
 }
 
-/// The squared firmness of each block of a tile, from the gradients of its cells and of those [`beside`] it, on the sides on which there
-/// are any.
-pub(in crate::collide) fn firmness(
+/// Computes the separation bound of each block of a tile, from the gradients of its cells and of
+/// those [`beside`] it, on the sides on which there are any.
+pub(in crate::collide) fn bounds_of_tile(
     tile: &Tile,
     own: &[Gradients],
     next: [Option<&[Gradients]>; SIDES],
-    out: &mut Vec<Firmness>,
+    out: &mut Vec<Bound>,
 ) {
     up_to_avx2(Joining {
         tile,
@@ -379,12 +394,12 @@ pub(in crate::collide) fn firmness(
     });
 }
 
-/// The arguments of [`firmness`].
+/// The arguments of [`bounds_of_tile`].
 struct Joining<'a> {
     tile: &'a Tile,
     own: &'a [Gradients],
     next: [Option<&'a [Gradients]>; SIDES],
-    out: &'a mut Vec<Firmness>,
+    out: &'a mut Vec<Bound>,
 }
 
 impl Kernel for Joining<'_> {
@@ -399,7 +414,7 @@ impl Kernel for Joining<'_> {
             let line = first_of_line(level);
             for block in 0..side * side {
                 if !self.tile.whole[first + block] {
-                    out.push(NOT_FIRM);
+                    out.push(NO_BOUND);
                     continue;
                 }
                 let (x, y) = (block % side, block / side);
@@ -416,7 +431,7 @@ impl Kernel for Joining<'_> {
                         bounds.join(cell);
                     }
                 }
-                out.push(bounds.firmness(set));
+                out.push(bounds.bound(set));
             }
         }
     }
@@ -502,10 +517,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::collide::cull::charts::{NONE, Piece};
+    use crate::collide::cull::charts::{NONE, TileTriangle};
     use crate::simd::{Plain, by_each_set};
 
-    /// Of a triangle that is half of a unit square at rest.
+    /// The gradients of a triangle that is half of a unit square at rest.
     fn of_half_square(corners: [DVec3; 3]) -> Gradients {
         let ends = corners.map(|p| {
             let [x, y, z] = p.as_vec3().to_array();
@@ -534,13 +549,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rigid_sheet_is_firm_and_a_bent_one_about_as_the_cosine() {
+    fn a_rigid_sheet_has_a_bound_of_1_and_a_bent_one_about_the_cosine() {
         let found = |angle, axis| f64::from(square_of(Plain, &bent(angle, axis).bounds));
         assert!((found(0.0, DVec2::X) - 1.0).abs() < 1e-4);
         for angle in [0.1f64, 0.3, 0.5, 0.8] {
             for axis in [DVec2::X, DVec2::Y, DVec2::new(1.0, 2.0)] {
                 let (found, cosine) = (found(angle, axis), angle.cos());
-                let kept = square(bent(angle, axis).firmness(Plain));
+                let kept = square(bent(angle, axis).bound(Plain));
                 assert!(kept <= found.max(0.0) && kept > found - 1.1 / UNITS);
                 assert!(found <= cosine * cosine + 1e-5, "{angle}: {found}");
                 assert!(
@@ -549,46 +564,49 @@ mod tests {
                 );
             }
         }
-        assert_eq!(bent(1.6, DVec2::X).firmness(Plain), NOT_FIRM);
+        assert_eq!(bent(1.6, DVec2::X).bound(Plain), NO_BOUND);
     }
 
     /// A tile that is one triangle, half of a unit square at rest, in its first cell.
     fn tile() -> Tile {
-        let piece = Piece {
+        let part = TileTriangle {
             corners: [0, 1, 2],
             cells: [0; 4],
             inverse: [1.0, 0.0, 0.0, 1.0],
         };
         Tile {
             vertices: vec![0, 1, 2],
-            triangles: vec![piece],
+            triangles: vec![part],
             steepest: 1.0,
             whole: vec![true; BLOCKS],
             next: [NONE; 3],
         }
     }
 
-    fn firmness_of(x: &[DVec3], v: &[DVec3]) -> Vec<Firmness> {
+    fn separation_bounds_of(x: &[DVec3], v: &[DVec3]) -> Vec<Bound> {
         let (mut ends, mut cells, mut out) = (Vec::new(), Vec::new(), Vec::new());
         gradients(&tile(), (x, v, 1.0), &mut ends, &mut cells);
-        firmness(&tile(), &cells, [None; SIDES], &mut out);
+        bounds_of_tile(&tile(), &cells, [None; SIDES], &mut out);
         out
     }
 
     #[test]
-    fn nothing_is_not_firm() {
+    fn nothing_has_no_bound() {
         let rest = [DVec3::ZERO, DVec3::X, DVec3::Y];
         let still = [DVec3::ZERO; 3];
-        let found = firmness_of(&rest, &still);
+        let found = separation_bounds_of(&rest, &still);
         // Less than 1 by no more than a unit; where there is no triangle nothing is known.
-        assert!(found[0] > 198 && found[1] == NOT_FIRM, "{found:?}");
-        assert_eq!(Gradients::NONE.firmness(Plain), NOT_FIRM);
+        assert!(found[0] > 198 && found[1] == NO_BOUND, "{found:?}");
+        assert_eq!(Gradients::NONE.bound(Plain), NO_BOUND);
         for far in [f64::NAN, f64::INFINITY, 1e200, 1e30, 1e6] {
             for corner in 0..3 {
                 let mut moved = rest;
                 moved[corner] = DVec3::X * far;
-                let all = [firmness_of(&moved, &still), firmness_of(&rest, &moved)];
-                assert!(all.concat().iter().all(|&f| f == NOT_FIRM), "{far}");
+                let all = [
+                    separation_bounds_of(&moved, &still),
+                    separation_bounds_of(&rest, &moved),
+                ];
+                assert!(all.concat().iter().all(|&f| f == NO_BOUND), "{far}");
             }
         }
     }
@@ -631,7 +649,7 @@ mod tests {
             }
         }
 
-        /// Against the same in f64, of triangles of any shape anywhere in a tile.
+        /// The bounds against gradients in f64, of triangles of any shape anywhere in a tile.
         #[test]
         fn bounds_hold_what_they_bound(
             at in point(20.0), moved in point(1.0),
@@ -667,7 +685,7 @@ mod tests {
             }
         }
 
-        /// Against the same in f64.
+        /// The proven square against one computed in f64.
         #[test]
         fn what_bounds_prove_is_not_exceeded(bounds in prop::array::uniform16(-2.0..2.0_f32)) {
             let half = |k: usize| -0.5 * (f64::from(bounds[k]) + f64::from(bounds[k + 8]));

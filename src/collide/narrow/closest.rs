@@ -67,7 +67,7 @@ pub(in crate::collide) fn on_segments(a: DVec3, b: DVec3, c: DVec3, d: DVec3) ->
     }
     let uv = u.dot(v);
     let determinant = uu * vv - uv * uv;
-    // Nearly parallel: any point will do, the middle is the fairest.
+    // They are nearly parallel: any point will do, and the middle is the fairest.
     let s = if determinant > 1e-14 * uu * vv {
         ((uv * vr - ur * vv) / determinant).clamp(0.0, 1.0)
     } else {

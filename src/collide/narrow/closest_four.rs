@@ -1,7 +1,8 @@
-//! Four pairs of segments at once: their closest points, and whether these come within reach.
+//! Closest points of four pairs of segments at once, and whether these come within reach.
 //!
-//! The formulas are those of [`crate::collide::narrow::closest::on_segments`] and of what [`crate::collide::narrow::features`] makes of it, in the same order and with the same
-//! roundings: every lane gets the bits that its pair gets alone. Segments without length are left to these.
+//! The formulas are those of [`on_segments`] and [`comes_within`], in the same order and with the
+//! same roundings: every lane gets the bits that its pair gets alone. Segments without length are
+//! left to these functions.
 
 use glam::DVec3;
 
@@ -14,7 +15,7 @@ pub(in crate::collide) struct Pairs<'a> {
     /// Positions in m, and velocities in m/s.
     pub(in crate::collide) x: &'a [DVec3],
     pub(in crate::collide) v: &'a [DVec3],
-    /// How long they move, in s.
+    /// The time for which they move, in s.
     pub(in crate::collide) dt: f64,
     /// In m.
     pub(in crate::collide) reach: f64,
@@ -22,31 +23,31 @@ pub(in crate::collide) struct Pairs<'a> {
     pub(in crate::collide) ends: [[u32; 4]; 4],
 }
 
-/// What is found of four pairs.
+/// The closest points of four pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::collide) struct Closest {
     /// Parameters of the closest points on the first segment and on the second.
     pub(in crate::collide) s: [f64; 4],
     pub(in crate::collide) t: [f64; 4],
-    /// Whether these come within reach as they move on.
-    pub(in crate::collide) near: [bool; 4],
+    /// Whether these points come within reach as they move on.
+    pub(in crate::collide) within_reach: [bool; 4],
 }
 
 impl Pairs<'_> {
-    /// Looks at all four.
+    /// Finds the closest points of all four.
     pub(in crate::collide) fn closest(self) -> Closest {
         let closest = widest(self);
-        // Both with length, as nearly all are.
+        // Nearly all segments have a length.
         closest.unwrap_or_else(|| self.one_by_one())
     }
 
-    /// The same, one after the other.
+    /// Finds the closest points of one pair after the other.
     #[cold]
     fn one_by_one(self) -> Closest {
         let mut closest = Closest {
             s: [0.0; 4],
             t: [0.0; 4],
-            near: [false; 4],
+            within_reach: [false; 4],
         };
         for (k, ends) in self.ends.into_iter().enumerate() {
             let [a, b, c, d] = ends.map(|v| self.x[v as usize]);
@@ -58,7 +59,8 @@ impl Pairs<'_> {
             };
             closest.s[k] = s;
             closest.t[k] = t;
-            closest.near[k] = comes_within(combine(self.x), combine(self.v) * self.dt, self.reach);
+            closest.within_reach[k] =
+                comes_within(combine(self.x), combine(self.v) * self.dt, self.reach);
         }
         closest
     }
@@ -70,7 +72,7 @@ impl Kernel for Pairs<'_> {
 
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) -> Option<Closest> {
-        // No `map` here: what it calls may be compiled for any processor.
+        // There is no `map` here, because what it calls may be compiled for any processor.
         let (x, v, ends) = (self.x, self.v, &self.ends);
         let (a, b) = (corner(lanes, x, ends, 0), corner(lanes, x, ends, 1));
         let (c, d) = (corner(lanes, x, ends, 2), corner(lanes, x, ends, 3));
@@ -95,7 +97,7 @@ impl Kernel for Pairs<'_> {
         // With s held, the best s for this t may differ.
         let inside = uv * t - ur;
         let after = one.where_less(t, uv - ur, inside);
-        // Not zero less ur, which has another sign where that is zero.
+        // This is not zero less ur, which has another sign where that is zero.
         let before = ur * ur.splat(-1.0);
         let s = held(t.where_less(zero, before, after) / uu);
         let t = held(t);
@@ -116,19 +118,19 @@ impl Kernel for Pairs<'_> {
             separation[2] + motion[2] * way,
         ];
         let (distances, most) = (dot(moved, moved).to_array(), self.reach * self.reach);
-        let mut near = [false; 4];
+        let mut within_reach = [false; 4];
         for k in 0..4 {
-            near[k] = distances[k] <= most;
+            within_reach[k] = distances[k] <= most;
         }
         Some(Closest {
             s: s.to_array(),
             t: t.to_array(),
-            near,
+            within_reach,
         })
     }
 }
 
-/// Held in [0, 1]; what is no number stays.
+/// A number held in [0, 1]. One that is no number stays.
 #[inline(always)]
 fn held<L: Lanes>(n: Numbers<L>) -> Numbers<L> {
     let (zero, one) = (n.splat(0.0), n.splat(1.0));
@@ -201,7 +203,7 @@ mod tests {
             let ends = [0, 1, 2, 3].map(|k| [4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3]);
             let pairs = Pairs { x: &x, v: &v, dt: 0.3, reach, ends };
             let (found, expected) = (pairs.closest(), pairs.one_by_one());
-            prop_assert_eq!(found.near, expected.near);
+            prop_assert_eq!(found.within_reach, expected.within_reach);
             let bits = |of: [f64; 4]| of.map(f64::to_bits);
             prop_assert_eq!(bits(found.s), bits(expected.s), "{:?} {:?}", found, expected);
             prop_assert_eq!(bits(found.t), bits(expected.t), "{:?} {:?}", found, expected);

@@ -1,7 +1,8 @@
 //! The result of collision detection: a pair of features that come close within the step.
 //!
-//! A contact says everything the response needs, so that it can be computed on any rank and applied on
-//! another: which cloth vertices take part with which weights, along which normal, how far apart.
+//! A contact says everything that the response needs, so that it can be computed on any rank and
+//! applied on another: the cloth vertices that take part with their weights, the normal, and the
+//! distance.
 
 use glam::DVec3;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub enum PairKind {
 /// Names a feature pair uniquely; contacts are sorted by it before anything uses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PairId {
-    /// What is paired with what.
+    /// The kinds of the two features.
     pub kind: PairKind,
     /// The body's index in the scene; 0 for cloth against cloth.
     pub body: u32,
@@ -40,15 +41,16 @@ pub struct PairId {
 /// cloth against cloth, where the weights sum to 0; against a body they sum to 1).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contact {
-    /// Which features.
+    /// The features.
     pub id: PairId,
-    /// How many of `vertices` and `weights` are used, 1 to 4.
+    /// The number of `vertices` and `weights` that are used, 1 to 4.
     pub count: u8,
     /// The cloth vertices that take part, global numbers; unused entries are 0.
     pub vertices: [u32; 4],
     /// Their weights; unused entries are 0.
     pub weights: [f64; 4],
-    /// Unit vector along which the features separate: a positive rate of `Σ w x · n` moves them apart.
+    /// The unit vector along which the features separate: a positive rate of `Σ w x · n` moves them
+    /// apart.
     pub normal: DVec3,
     /// Distance at the start of the step in m; negative inside a body.
     pub gap: f64,

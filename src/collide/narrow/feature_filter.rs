@@ -1,10 +1,13 @@
-//! From pairs of triangles whose volumes meet to pairs of their features whose volumes do, and of these to contacts: many at a time.
+//! The feature filter: from pairs of triangles whose volumes meet to pairs of their features whose
+//! volumes do, and from these to contacts, many at a time.
 //!
-//! Each step leaves out most of what comes to it, and which is anybody's guess: a processor that guesses loses as much time as a step takes.
-//! So nothing branches on it. Everything is written to a list, and what is left out is overwritten; only the next step goes through the list.
+//! Each stage leaves out most of its pairs. A processor cannot foresee which, and a wrong guess
+//! costs as much time as a stage takes for a pair. So nothing branches on the outcome: every pair
+//! is written to a list, the ones that are left out are overwritten by the next, and only the next
+//! stage goes through the list.
 //!
-//! Each pair of features is tested once: by the triangles that own them. Near pairs are left out, which are tested on their own
-//! ([`crate::collide::cull::rest_adjacent`]).
+//! Each pair of features is tested once, by the triangles that own them. [Rest-adjacent
+//! pairs](crate::collide::cull::rest_adjacent) are left out, because they are tested on their own.
 
 use std::cell::Cell;
 
@@ -19,13 +22,13 @@ use crate::collide::query::volumes::Held;
 use crate::collide::surface::Face;
 use crate::simd::{Kernel, Lanes, up_to_avx2};
 
-/// Pairs of triangles that are taken at once.
+/// The number of pairs of triangles that are taken at once.
 pub(in crate::collide) const TRIANGLES: usize = 64;
 /// The most pairs of a vertex and a triangle, and of edges, that two triangles have.
 const VERTICES: usize = 6;
 const EDGES: usize = 9;
 
-/// What the leaves of a patch hold.
+/// The leaves of a patch, with their volumes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct Leaves<'a> {
     cloth: &'a ClothSurface,
@@ -35,7 +38,7 @@ pub(in crate::collide) struct Leaves<'a> {
 }
 
 impl<'a> Leaves<'a> {
-    /// With its volumes, as far as tests look at them.
+    /// The leaves of a patch with its volumes, as far as tests look at them.
     pub(in crate::collide) fn new(
         snap: &'a Snapshot<'_>,
         patch: u32,
@@ -68,7 +71,7 @@ impl<'a> Leaves<'a> {
     /// The volume of the edge from a corner to the next.
     #[inline(always)]
     fn edge(&self, side: &Side, k: usize) -> Quantised {
-        // No `map`: what it calls may be compiled for any processor.
+        // There is no `map` here, because what it calls may be compiled for any processor.
         let from = &self.vertices[side.places[k] as usize];
         from.union(&self.vertices[side.places[(k + 1) % 3] as usize])
     }
@@ -79,19 +82,20 @@ impl<'a> Leaves<'a> {
 struct Side {
     leaf: u32,
     triangle: u32,
-    /// Where the volumes of its corners are among those of its patch.
+    /// The places of its corners among the volumes of its patch's vertices.
     places: [u32; 3],
 }
 
-/// Room for the lists.
+/// The filter, which is room for its lists.
 #[derive(Debug)]
-pub(in crate::collide) struct Sieve {
+pub(in crate::collide) struct FeatureFilter {
     lists: Lists,
-    /// Edges to be looked at by fours.
+    /// The pairs of edges that are looked at by fours.
     close: [[u32; 2]; EDGES * TRIANGLES],
 }
 
-/// Pairs of features: 16 times that of the triangles, and which of theirs, as in [`features`]; with room for what is overwritten.
+/// The pairs of features: 16 times the number of their pair of triangles, and which of its features
+/// they are, as in [`features`]; with room for what is overwritten.
 #[derive(Debug)]
 struct Lists {
     sides: [[Side; 2]; TRIANGLES],
@@ -99,10 +103,10 @@ struct Lists {
     edges: [u16; EDGES * TRIANGLES + SPREAD],
 }
 
-/// Numbers that are written at once.
+/// The number of numbers that are written at once.
 const SPREAD: usize = 4;
 
-/// The places of three bits that are set, and whatever behind them.
+/// The places of the bits that are set of three; what stands behind them has no meaning.
 const PLACES: [[u16; SPREAD]; 8] = {
     let mut places = [[0; SPREAD]; 8];
     let mut bits = 0;
@@ -120,10 +124,10 @@ const PLACES: [[u16; SPREAD]; 8] = {
     places
 };
 
-/// How many of three bits are set: not every processor has an instruction for it.
+/// The number of bits that are set of three: not every processor has an instruction for it.
 const COUNTS: [usize; 8] = [0, 1, 1, 2, 1, 2, 2, 3];
 
-/// Puts the places of three bits that are set on a list, from a first number on.
+/// Puts the places of the bits that are set of three on a list, counted from a first number on.
 #[inline(always)]
 fn put(list: &mut [u16], len: &mut usize, first: u16, bits: u32) {
     let room: &mut [u16; SPREAD] = list[*len..].first_chunk_mut().expect("room for four");
@@ -135,17 +139,18 @@ fn put(list: &mut [u16], len: &mut usize, first: u16, bits: u32) {
 }
 
 thread_local! {
-    /// What a thread had last. Tasks are taken in short slices, and filling it with zeros takes as long as some pairs do.
-    static KEPT: Cell<Option<Box<Sieve>>> = const { Cell::new(None) };
+    /// The filter that a thread used last. Tasks are taken in short slices, and filling one with
+    /// zeros takes as long as some pairs do.
+    static KEPT: Cell<Option<Box<FeatureFilter>>> = const { Cell::new(None) };
 }
 
-impl Sieve {
-    /// One that the thread keeps, or a new one.
+impl FeatureFilter {
+    /// The filter that the thread keeps, or a new one.
     pub(in crate::collide) fn take() -> Box<Self> {
         KEPT.take().unwrap_or_else(|| Box::new(Self::new()))
     }
 
-    /// Keeps it for the next one.
+    /// Keeps the filter for the next task.
     pub(in crate::collide) fn keep(self: Box<Self>) {
         KEPT.set(Some(self));
     }
@@ -161,8 +166,8 @@ impl Sieve {
         }
     }
 
-    /// Finds the pairs of features whose volumes overlap of pairs of triangles, of which there are no more than [`TRIANGLES`], given as leaves;
-    /// less those that are near at rest.
+    /// Finds the pairs of features whose volumes overlap, of pairs of triangles given as leaves, of
+    /// which there are no more than [`TRIANGLES`]. Rest-adjacent pairs are left out.
     #[inline(always)]
     pub(in crate::collide) fn features(
         &mut self,
@@ -171,7 +176,7 @@ impl Sieve {
         pairs: &[(u32, u32)],
         found: impl FnMut(PairKind, u32, u32),
     ) {
-        up_to_avx2(Sifting {
+        up_to_avx2(Filtering {
             lists: &mut self.lists,
             of: (snap, leaves, pairs),
             found,
@@ -187,7 +192,7 @@ impl Sieve {
         out: &mut Vec<Contact>,
     ) {
         let (close, mut count) = (&mut self.close, 0);
-        up_to_avx2(Sifting {
+        up_to_avx2(Filtering {
             lists: &mut self.lists,
             of: (snap, leaves, pairs),
             found: |kind, a, b| {
@@ -214,7 +219,7 @@ impl Sieve {
             };
             let closest = pairs.closest();
             for (k, &pair) in four.iter().enumerate() {
-                if closest.near[k] {
+                if closest.within_reach[k] {
                     features::edges_at(snap, pair, (closest.s[k], closest.t[k]), out);
                 }
             }
@@ -225,14 +230,14 @@ impl Sieve {
     }
 }
 
-/// The arguments of [`Sieve::features`].
-struct Sifting<'a, F> {
+/// The arguments of [`FeatureFilter::features`].
+struct Filtering<'a, F> {
     lists: &'a mut Lists,
     of: (&'a Snapshot<'a>, [&'a Leaves<'a>; 2], &'a [(u32, u32)]),
     found: F,
 }
 
-impl<F: FnMut(PairKind, u32, u32)> Kernel for Sifting<'_, F> {
+impl<F: FnMut(PairKind, u32, u32)> Kernel for Filtering<'_, F> {
     type Output = ();
 
     #[inline(always)]
@@ -282,12 +287,12 @@ impl<F: FnMut(PairKind, u32, u32)> Kernel for Sifting<'_, F> {
             lists.vertices[left] = code;
             left += usize::from(volume.overlaps(&leaves[owner].vertices[place as usize]));
         }
-        let near = snap.near();
+        let rest_adjacent = snap.rest_adjacent();
         for &code in &lists.vertices[..left] {
             let sides = &lists.sides[usize::from(code / 16)];
             let vertex = surface.face(sides[owner(code)].triangle).corners[corner(code)];
             let face = sides[1 - owner(code)].triangle;
-            if near.is_none_or(|near| !near.has_face(vertex, face)) {
+            if rest_adjacent.is_none_or(|rest_adjacent| !rest_adjacent.has_face(vertex, face)) {
                 found(PairKind::VertexFace, vertex, face);
             }
         }
@@ -307,14 +312,14 @@ impl<F: FnMut(PairKind, u32, u32)> Kernel for Sifting<'_, F> {
                 surface.edges_of(one.triangle)[i],
                 surface.edges_of(two.triangle)[j],
             );
-            if near.is_none_or(|near| !near.has_edges(a, b)) {
+            if rest_adjacent.is_none_or(|rest_adjacent| !rest_adjacent.has_edges(a, b)) {
                 found(PairKind::EdgeEdge, a.min(b), a.max(b));
             }
         }
     }
 }
 
-/// Of a pair of a vertex and a triangle: which of the two owns the vertex, and which of its corners it is.
+/// The triangle that owns the vertex, for a pair of a vertex and a triangle.
 #[inline(always)]
 fn owner(code: u16) -> usize {
     usize::from(code % 16 / 3)
@@ -325,14 +330,14 @@ fn corner(code: u16) -> usize {
     usize::from(code % 16 % 3)
 }
 
-/// Of a pair of edges: with which corner of its triangle each begins.
+/// The corners of their triangles at which the two edges of a pair begin.
 #[inline(always)]
 fn ends(code: u16) -> [usize; 2] {
     [usize::from(code % 16 / 3), usize::from(code % 16 % 3)]
 }
 
-/// For each two corners of two triangles that may be one, bit 3 i + j for the corners i and j: the pairs of edges that then
-/// meet, numbered alike.
+/// The pairs of edges that meet, for each set of pairs of corners that are one vertex. Bit 3 i + j
+/// stands for the corners i and j, and for the edges that begin at them.
 const MEETING: [u32; 512] = {
     let mut meeting = [0; 512];
     let mut bits = 0;
@@ -353,8 +358,9 @@ const MEETING: [u32; 512] = {
     meeting
 };
 
-/// Which features of two triangles are tested against each other: corners of the first and of the second, one bit each,
-/// and pairs of edges, bit 3 i + j for the edge i of the first and j of the second.
+/// The features of two triangles that are tested against each other: corners of the first and of
+/// the second, one bit each, and pairs of edges, bit 3 i + j for the edge i of the first and j of
+/// the second.
 #[inline(always)]
 fn features(faces: &[Face; 2]) -> (u32, u32) {
     let (one, two) = (faces[0].corners, faces[1].corners);
@@ -367,7 +373,7 @@ fn features(faces: &[Face; 2]) -> (u32, u32) {
     let rows = rows & 1 | rows >> 2 & 2 | rows >> 4 & 4;
     let (own, others) = (faces[0].owned(), faces[1].owned());
     let vertices = own & 7 & !rows | (others & 7 & !columns) << 3;
-    // Three times the edges of the second, as far as the first has its own.
+    // The edges of the second stand here three times, as far as the first has its own.
     let spread = (((own >> 3) & 1) * 0o7) | (((own >> 4) & 1) * 0o70) | (((own >> 5) & 1) * 0o700);
     let edges = ((others >> 3) * 0o111) & spread & !MEETING[equal as usize & 511];
     (vertices, edges)

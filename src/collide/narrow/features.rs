@@ -1,4 +1,5 @@
-//! The last word on a pair of triangles: which of their features come within reach during the step.
+//! The tests of pairs of features: which of those of two triangles come within reach during the
+//! step.
 //!
 //! A pair of features is a contact if their closest points, moving on with their velocities, come within
 //! reach; a vertex and a face of a body also if the vertex comes within reach where it meets the face's
@@ -9,12 +10,12 @@ use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{Pose, Sweep};
 use crate::collide::bodies::collider::{Analytic, BOUNDARY, BodySurface};
-use crate::collide::cull::rest_adjacent::NearPair;
+use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::closest::{comes_within, on_segments, on_triangle};
 use crate::collide::narrow::contact::{Contact, PairId, PairKind, Separation};
 use crate::collide::query::snapshot::Snapshot;
 
-/// Tests all that each of two triangles owns against the other.
+/// Tests all features that each of two triangles owns against the other.
 pub(in crate::collide) fn all_of_pair(
     snap: &Snapshot<'_>,
     [s, t]: [u32; 2],
@@ -39,18 +40,23 @@ pub(in crate::collide) fn all_of_pair(
     }
 }
 
-/// Tests a pair of features that are near at rest.
-pub(in crate::collide) fn near_pair(snap: &Snapshot<'_>, pair: &NearPair, out: &mut Vec<Contact>) {
-    near_features(snap, pair, |kind, a, b| {
+/// Tests a rest-adjacent pair.
+pub(in crate::collide) fn rest_adjacent_pair(
+    snap: &Snapshot<'_>,
+    pair: &RestAdjacentPair,
+    out: &mut Vec<Contact>,
+) {
+    rest_adjacent_features(snap, pair, |kind, a, b| {
         cloth_feature(snap, kind, a, b, out);
     });
 }
 
-/// Whether the volumes of a pair overlap that is near at rest; where volumes of a neighbour's vertices are not there, whether boxes do.
+/// Tells `found` a rest-adjacent pair if its volumes overlap, or if boxes do where the volumes of a
+/// neighbour's vertices are not there.
 #[inline(always)]
-pub(in crate::collide) fn near_features(
+pub(in crate::collide) fn rest_adjacent_features(
     snap: &Snapshot<'_>,
-    pair: &NearPair,
+    pair: &RestAdjacentPair,
     mut found: impl FnMut(PairKind, u32, u32),
 ) {
     let surface = snap.cloth.surface();
@@ -123,7 +129,7 @@ pub(in crate::collide) fn analytic(
     let sweep = &snap.sweeps[body as usize];
     for vertex in snap.cloth.surface().owned_vertices(t) {
         let (x, v) = (snap.x[vertex as usize], snap.v[vertex as usize]);
-        // As the body sees them, which stands still then.
+        // The ends as the body sees them, which then stands still.
         let (start, end) = match sweep {
             Sweep::Shift { offset, velocity } => {
                 let start = x - *offset;
@@ -141,7 +147,7 @@ pub(in crate::collide) fn analytic(
     }
 }
 
-/// The vertex must not be a corner of the face.
+/// Tests a vertex against a face, of which it must not be a corner.
 pub(in crate::collide) fn vertex_face(
     snap: &Snapshot<'_>,
     vertex: u32,
@@ -177,7 +183,7 @@ pub(in crate::collide) fn vertex_face(
     );
 }
 
-/// The edges must not share a vertex.
+/// Tests two edges, which must not share a vertex.
 fn edge_edge(snap: &Snapshot<'_>, a: u32, b: u32, out: &mut Vec<Contact>) {
     let edges = snap.cloth.surface().edges();
     let ([p, q], [r, s]) = (edges[a as usize], edges[b as usize]);
@@ -186,7 +192,7 @@ fn edge_edge(snap: &Snapshot<'_>, a: u32, b: u32, out: &mut Vec<Contact>) {
     edges_at(snap, [a, b], closest, out);
 }
 
-/// Reports two edges if what are their closest points by these parameters comes within reach.
+/// Reports two edges if their closest points, given by these parameters, come within reach.
 pub(in crate::collide) fn edges_at(
     snap: &Snapshot<'_>,
     [a, b]: [u32; 2],
@@ -245,8 +251,8 @@ fn cloth_contact(
             normal
         }
     };
-    let one_piece = snap.cloth.in_one_piece(vertices[0], vertices[3]);
-    let target = if one_piece {
+    let one_component = snap.cloth.in_one_component(vertices[0], vertices[3]);
+    let target = if one_component {
         snap.thickness.min(rest())
     } else {
         snap.thickness
@@ -260,9 +266,9 @@ fn cloth_contact(
     out.push(Contact::new(id, vertices, weights, separation));
 }
 
-/// Cloth vertex against face of a body, which face outwards: the gap is negative inside.
+/// Tests a cloth vertex against a face of a body. Faces look outwards: the gap is negative inside.
 ///
-/// A fast vertex may land far from where it was closest when the step began. So it is looked at twice:
+/// A fast vertex may land far from where it was closest when the step began. So it is tested twice:
 /// at the start, and where its motion crosses the face's plane, or ends before.
 fn vertex_body(
     snap: &Snapshot<'_>,
@@ -283,7 +289,7 @@ fn vertex_body(
     let start = snap.x[vertex as usize];
     let motion = (snap.v[vertex as usize] - velocity) * snap.dt;
     let height = (start - corners[0]).dot(face_normal);
-    // Deeper than contacts ever get: it is the far side of a thin body that was found.
+    // This is deeper than contacts ever get: it is the far side of a thin body that was found.
     if height < -snap.thickness {
         return;
     }
@@ -307,8 +313,9 @@ fn vertex_body(
     }
 }
 
-/// The same for a body that turns, whose corners go straight from where they are at the start of the step to where they will be. Heights over
-/// the face's plane are taken to change evenly.
+/// Tests a cloth vertex against a face of a body that turns. Its corners go straight from where
+/// they are at the start of the step to where they will be, and heights over the face's plane are
+/// taken to change evenly.
 fn vertex_turning(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &BodySurface),
@@ -351,8 +358,9 @@ fn vertex_turning(
     }
 }
 
-/// Where a face keeps a vertex off to, which is so far from the point of it with these weights at a time of the step; nowhere if it is out of
-/// reach, or another face is nearer.
+/// The direction in which a face keeps a vertex off. `away` leads to the vertex from the point of
+/// the face with these weights, at a time of the step. There is none if the vertex is out of reach,
+/// or another face is nearer.
 fn off_face(
     snap: &Snapshot<'_>,
     away: DVec3,
@@ -370,14 +378,14 @@ fn off_face(
         return Some(face_normal);
     }
     if time > 0.0 || away.dot(face_normal) < 0.0 {
-        // Beside this face, where its plane is met or behind it.
+        // The vertex is beside this face where it meets its plane, or it is behind it.
         return None;
     }
     let normal = away / distance;
     is_nearest(normal).then_some(normal)
 }
 
-/// Cloth face against a sharp vertex of a body.
+/// Tests a cloth face against a sharp vertex of a body.
 fn face_body(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &BodySurface),
@@ -408,7 +416,7 @@ fn face_body(
     out.extend(sharp_contact(snap, id, corners, w, sharp));
 }
 
-/// Cloth edge against a sharp edge of a body.
+/// Tests a cloth edge against a sharp edge of a body.
 fn edge_body(
     snap: &Snapshot<'_>,
     (body, solid): (u32, &BodySurface),

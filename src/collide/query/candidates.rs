@@ -7,9 +7,9 @@ use crate::collide::bodies::collider::{Analytic, BodySurface};
 use crate::collide::bvh::kdop::Kdop;
 use crate::collide::bvh::traversal::{EVERY, Kin, Same, Unlike, advance};
 use crate::collide::bvh::tree::Bvh;
-use crate::collide::cull::rest_adjacent::NearPair;
+use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::PairKind;
-use crate::collide::narrow::feature_filter::{Leaves, Sieve};
+use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves};
 use crate::collide::narrow::features;
 use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::targets::Target;
@@ -98,7 +98,7 @@ impl<F: FnMut(u32, u32)> Sink for Triangles<F> {
     fn cloth(
         &mut self,
         _: &Snapshot<'_>,
-        _: &mut Sieve,
+        _: &mut FeatureFilter,
         [one, two]: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
     ) {
@@ -107,7 +107,7 @@ impl<F: FnMut(u32, u32)> Sink for Triangles<F> {
         }
     }
 
-    fn near(&mut self, _: &Snapshot<'_>, _: &NearPair) {}
+    fn rest_adjacent(&mut self, _: &Snapshot<'_>, _: &RestAdjacentPair) {}
 
     #[inline]
     fn body(&mut self, _: &Snapshot<'_>, _: (u32, &BodySurface), [s, t]: [u32; 2]) {
@@ -124,7 +124,7 @@ impl<F: FnMut(PairKind, u32, u32)> Sink for Features<F> {
     fn cloth(
         &mut self,
         snap: &Snapshot<'_>,
-        sieve: &mut Sieve,
+        sieve: &mut FeatureFilter,
         leaves: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
     ) {
@@ -132,8 +132,8 @@ impl<F: FnMut(PairKind, u32, u32)> Sink for Features<F> {
     }
 
     #[inline]
-    fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair) {
-        features::near_features(snap, pair, &mut self.0);
+    fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair) {
+        features::rest_adjacent_features(snap, pair, &mut self.0);
     }
 
     fn body(&mut self, _: &Snapshot<'_>, _: (u32, &BodySurface), _: [u32; 2]) {}

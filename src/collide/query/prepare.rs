@@ -10,17 +10,17 @@ use crate::collide::query::snapshot::Snapshot;
 
 impl Snapshot<'_> {
     /// Looks where the vertices of a patch go, for whoever asks for that later.
-    pub(crate) fn see(&self, patch: usize) {
-        self.ways(patch as u32);
+    pub(crate) fn make_displacements(&self, patch: usize) {
+        self.displacements(patch as u32);
     }
 
     /// Makes the volumes of the vertices of a patch.
-    pub(crate) fn measure(&self, patch: usize) {
+    pub(crate) fn make_vertex_volumes(&self, patch: usize) {
         self.vertex_volumes(patch as u32);
     }
 
     /// Makes the volumes of a patch's tree.
-    pub(crate) fn make_volumes(&self, patch: usize) {
+    pub(crate) fn make_tree_volumes(&self, patch: usize) {
         self.patch_volumes(patch as u32);
     }
 
@@ -29,7 +29,7 @@ impl Snapshot<'_> {
         self.whole_volumes(patch as u32);
     }
 
-    /// Makes boxes around the pieces of a patch's tree.
+    /// Makes boxes around the subtrees of a patch's tree.
     pub(crate) fn make_boxes(&self, patch: usize) {
         self.boxes(patch as u32);
     }
@@ -37,22 +37,22 @@ impl Snapshot<'_> {
 
 /// What there is to a patch's tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PiecesOf {
-    /// The nodes of each piece.
+pub(crate) struct PatchSubtrees {
+    /// The nodes of each subtree.
     pub(crate) nodes: Vec<u32>,
-    /// Vertices by the pieces that have them, a bit for each: how many there are of each kind, ascending.
+    /// Vertices by the subtrees that have them, a bit for each: how many there are of each kind, ascending.
     pub(crate) vertices: Vec<(u64, u32)>,
 }
 
-/// The pieces of a patch's tree.
-pub(crate) fn pieces(cloth: &ClothSurface, patch: usize) -> PiecesOf {
+/// The subtrees of a patch's tree.
+pub(crate) fn subtrees(cloth: &ClothSurface, patch: usize) -> PatchSubtrees {
     let refit = cloth.refit(patch as u32);
     let mut kinds = BTreeMap::new();
-    for &pieces in refit.shared() {
-        *kinds.entry(pieces).or_default() += 1;
+    for &subtrees in refit.shared() {
+        *kinds.entry(subtrees).or_default() += 1;
     }
-    PiecesOf {
-        nodes: refit.pieces().collect(),
+    PatchSubtrees {
+        nodes: refit.subtrees().collect(),
         vertices: kinds.into_iter().collect(),
     }
 }

@@ -12,20 +12,20 @@ use std::sync::{MutexGuard, PoisonError};
 use glam::DVec3;
 
 use crate::collide::bodies::body_motion::{BodyMotion, Sweep};
-use crate::collide::bodies::collider::Body;
+use crate::collide::bodies::collider::Collider;
 use crate::collide::bvh::displacements::{self, Displacements};
 use crate::collide::bvh::extent::Extent;
 use crate::collide::bvh::grid::Grid;
 use crate::collide::bvh::kdop::Kdop18;
 use crate::collide::bvh::patch_tree::{self, Ball, PatchTree};
 use crate::collide::bvh::quantised::{Nodes, Quantised};
-use crate::collide::bvh::seed_pairs::{self, Boxed, Boxes};
+use crate::collide::bvh::seed_pairs::{self, Boxes, PatchBoxes};
 use crate::collide::bvh::traversal::{Asked, Cull};
 use crate::collide::cloth::{ClothSurface, Culling};
 use crate::collide::cull::charts::{self, BLOCKS, Together};
-use crate::collide::cull::rest_adjacent::{Near, NearPairs};
-use crate::collide::cull::separation_bound::{self, BESIDE, Ends, Firmness, Gradients};
-use crate::collide::query::volumes::{FIRM, Held, LOOSE, Pieces, UNKNOWN, Volumes};
+use crate::collide::cull::rest_adjacent::{RestAdjacent, RestAdjacentPairs};
+use crate::collide::cull::separation_bound::{self, BESIDE, Bound, Ends, Gradients};
+use crate::collide::query::volumes::{Held, KEPT_APART, MAY_MEET, Subtrees, UNKNOWN, Volumes};
 use crate::simd::InstructionSet;
 
 /// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
@@ -41,7 +41,7 @@ thread_local! {
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     pub(in crate::collide) cloth: &'a ClothSurface,
-    pub(in crate::collide) bodies: &'a [Body],
+    pub(in crate::collide) bodies: &'a [Collider],
     /// What each body does in the step.
     pub(in crate::collide) sweeps: Vec<Sweep>,
     motions: &'a [BodyMotion],
@@ -54,10 +54,10 @@ pub struct Snapshot<'a> {
     pub(in crate::collide) reach: f64,
     pub(in crate::collide) self_collision: bool,
     /// With the firmness above which features that are not near stay apart.
-    culling: Option<(&'a Culling, Firmness)>,
+    culling: Option<(&'a Culling, Bound)>,
     volumes: &'a Volumes,
     /// Whether trees are made as far as tests look at them; else whole.
-    in_pieces: bool,
+    by_subtrees: bool,
 }
 
 /// What a step's geometry is made from.
@@ -66,7 +66,7 @@ pub struct Geometry<'a> {
     /// The cloth's features and trees.
     pub cloth: &'a ClothSurface,
     /// Bodies, prepared for the same reach.
-    pub bodies: &'a [Body],
+    pub bodies: &'a [Collider],
     /// How each body moves.
     pub body_motions: &'a [BodyMotion],
     /// Distance to keep in m.
@@ -79,14 +79,14 @@ pub struct Geometry<'a> {
 
 /// What firmness says of the nodes of two trees.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::collide) struct Firmly<'a> {
+pub(in crate::collide) struct BySeparation<'a> {
     snap: &'a Snapshot<'a>,
     culling: &'a Culling,
-    enough: Firmness,
+    enough: Bound,
     together: Together<'a>,
 }
 
-impl Cull for Firmly<'_> {
+impl Cull for BySeparation<'_> {
     #[inline(always)]
     fn prefetch(&self, set: impl InstructionSet, a: u32, b: u32) {
         self.together.prefetch(set, a, b);
@@ -98,14 +98,14 @@ impl Cull for Firmly<'_> {
         let around = self.together.around(a, b);
         let (tile, block) = around.block;
         // Whether a block covers both is anybody's guess: there is one to look at in any case.
-        let known = &self.snap.volumes.firm[tile as usize * BLOCKS + block as usize];
-        let mut firm = known.load(Ordering::Relaxed);
-        if (firm == UNKNOWN) & around.covers {
-            firm = self.snap.look(self.culling, around.block, self.enough);
+        let known = &self.snap.volumes.kept_apart[tile as usize * BLOCKS + block as usize];
+        let mut kept_apart = known.load(Ordering::Relaxed);
+        if (kept_apart == UNKNOWN) & around.covers {
+            kept_apart = self.snap.look(self.culling, around.block, self.enough);
         }
         Asked {
             far: around.far,
-            apart: around.touch & around.covers & (firm == FIRM),
+            apart: around.touch & around.covers & (kept_apart == KEPT_APART),
         }
     }
 }
@@ -149,15 +149,15 @@ impl<'a> Snapshot<'a> {
             reach: geometry.reach,
             self_collision: geometry.self_collision,
             volumes,
-            in_pieces: false,
+            by_subtrees: false,
         }
     }
 
     /// For somebody who does not test all patches against all: of trees as much is made as the tests look at. Who tests all makes
     /// them whole in less time. Tests and contacts are the same.
     #[must_use]
-    pub(crate) fn in_pieces(mut self) -> Self {
-        self.in_pieces = true;
+    pub(crate) fn by_subtrees(mut self) -> Self {
+        self.by_subtrees = true;
         self
     }
 
@@ -172,9 +172,13 @@ impl<'a> Snapshot<'a> {
     /// Volume of the root of a patch's tree.
     pub(in crate::collide) fn patch_root(&self, patch: u32) -> &Kdop18 {
         let root = self.volumes.roots[patch as usize].of(|root| {
-            let (ways, anchor) = self.ways(patch);
+            let (displacements, anchor) = self.displacements(patch);
             root.clear();
-            root.push(displacements::around(ways, anchor, 0.5 * self.reach));
+            root.push(displacements::around(
+                displacements,
+                anchor,
+                0.5 * self.reach,
+            ));
         });
         &root[0]
     }
@@ -214,7 +218,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Boxes around the pieces of a patch's tree.
+    /// Boxes around the subtrees of a patch's tree.
     pub(in crate::collide) fn boxes(&self, patch: u32) -> &[Boxes] {
         self.volumes.boxes[patch as usize].of(|out| {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
@@ -224,14 +228,14 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Tells `found` which pieces of two patches' trees may touch.
-    pub(in crate::collide) fn touching(&self, p: u32, q: u32, found: impl FnMut(u32, u32)) {
-        let both = [p, q].map(|patch| Boxed {
+    /// Tells `found` which subtrees of two patches' trees may touch.
+    pub(in crate::collide) fn seed_pairs(&self, p: u32, q: u32, found: impl FnMut(u32, u32)) {
+        let both = [p, q].map(|patch| PatchBoxes {
             root: self.patch_root(patch),
             boxes: self.boxes(patch),
             all: self.cloth.refit(patch).whole(),
         });
-        seed_pairs::touching(both, found);
+        seed_pairs::seed_pairs(both, found);
     }
 
     /// Volumes of a patch's tree.
@@ -245,26 +249,28 @@ impl<'a> Snapshot<'a> {
     /// Volumes of a patch for tests against itself or a body.
     pub(in crate::collide) fn whole_volumes(&self, patch: u32) -> Held<'_> {
         let vertices = self.vertex_volumes(patch);
-        if self.in_pieces {
-            let made = self.pieces(patch).whole(self.cloth.refit(patch), vertices);
-            Held::Pieces(made, Some(vertices))
+        if self.by_subtrees {
+            let made = self
+                .subtrees(patch)
+                .whole(self.cloth.refit(patch), vertices);
+            Held::Subtrees(made, Some(vertices))
         } else {
             Held::Whole(self.patch_volumes(patch), vertices)
         }
     }
 
-    /// Volumes of a patch for tests that look into some pieces of its tree, a bit for each. Whoever asks for the last piece makes all.
-    pub(in crate::collide) fn some_volumes(&self, patch: u32, pieces: u64) -> Held<'_> {
-        if !self.in_pieces {
+    /// Volumes of a patch for tests that look into some subtrees of its tree, a bit for each. Whoever asks for the last subtree makes all.
+    pub(in crate::collide) fn some_volumes(&self, patch: u32, subtrees: u64) -> Held<'_> {
+        if !self.by_subtrees {
             return self.whole_volumes(patch);
         }
         let refit = self.cloth.refit(patch);
-        let mut held = self.pieces(patch);
-        if held.opened().unwrap_or(0) | pieces == refit.whole() {
+        let mut held = self.subtrees(patch);
+        if held.opened().unwrap_or(0) | subtrees == refit.whole() {
             drop(held);
             return self.whole_volumes(patch);
         }
-        // Not before: who has opened pieces with all vertices has noted these by now.
+        // Not before: who has opened subtrees with all vertices has noted these by now.
         let known = self.volumes.vertices[patch as usize].made();
         let measure = |places: &[u32], out: &mut Vec<Quantised>| {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
@@ -273,18 +279,18 @@ impl<'a> Snapshot<'a> {
             let (anchor, radius) = (self.anchor(patch), 0.5 * self.reach);
             (self.grid()).measure_some(places, ends, anchor, radius, out);
         };
-        Held::Pieces(held.open((refit, pieces), known, measure), known)
+        Held::Subtrees(held.open((refit, subtrees), known, measure), known)
     }
 
-    fn pieces(&self, patch: u32) -> MutexGuard<'_, Pieces> {
-        let pieces = &self.volumes.pieces[patch as usize];
-        pieces.lock().unwrap_or_else(PoisonError::into_inner)
+    fn subtrees(&self, patch: u32) -> MutexGuard<'_, Subtrees> {
+        let subtrees = &self.volumes.subtrees[patch as usize];
+        subtrees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The pieces of a patch's tree that are there, a bit for each; `None`: nothing of it.
+    /// The subtrees of a patch's tree that are there, a bit for each; `None`: nothing of it.
     pub(crate) fn opened(&self, patch: usize) -> Option<u64> {
-        if self.in_pieces {
-            self.pieces(patch as u32).opened()
+        if self.by_subtrees {
+            self.subtrees(patch as u32).opened()
         } else {
             let whole = self.cloth.refit(patch as u32).whole();
             self.volumes.patches[patch].is_made().then_some(whole)
@@ -313,23 +319,23 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Displacements of the vertices of a patch's triangles in the step, seen from its anchor, which is given with them.
-    pub(in crate::collide) fn ways(&self, patch: u32) -> (&[Displacements], DVec3) {
+    pub(in crate::collide) fn displacements(&self, patch: u32) -> (&[Displacements], DVec3) {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
         let (ends, anchor) = (|&vertex: &u32| self.ends(vertex), self.anchor(patch));
-        let kept = &self.volumes.ways[patch as usize];
+        let kept = &self.volumes.displacements[patch as usize];
         (
-            kept.of(|ways| Displacements::of(vertices, ends, anchor, ways)),
+            kept.of(|displacements| Displacements::of(vertices, ends, anchor, displacements)),
             anchor,
         )
     }
 
-    /// What says of nodes of two patches' trees, or of one and the same, whether all below them stays out of reach but for near pairs;
+    /// What says of nodes of two patches' trees, or of one and the same, whether all below them stays out of reach but for rest-adjacent pairs;
     /// nothing if it never does.
-    pub(in crate::collide) fn firmly(&self, p: u32, q: u32) -> Option<Firmly<'_>> {
+    pub(in crate::collide) fn by_separation(&self, p: u32, q: u32) -> Option<BySeparation<'_>> {
         let (culling, enough) = self.culling?;
         let places = [p, q].map(|p| &culling.places[p as usize]);
         let together = Together::new(&culling.charts, places, culling.margin)?;
-        Some(Firmly {
+        Some(BySeparation {
             snap: self,
             culling,
             enough,
@@ -339,24 +345,28 @@ impl<'a> Snapshot<'a> {
 
     /// Notes for all blocks of a tile whether they are firm enough; answers it for one.
     #[cold]
-    fn look(&self, culling: &Culling, (tile, block): (u32, u32), enough: Firmness) -> u8 {
-        let firm = |firmness: Firmness| if firmness > enough { FIRM } else { LOOSE };
-        let all = self.tile_firmness(culling, tile);
-        let known = &self.volumes.firm[tile as usize * BLOCKS..];
-        for (known, &firmness) in known.iter().zip(all) {
-            known.store(firm(firmness), Ordering::Relaxed);
+    fn look(&self, culling: &Culling, (tile, block): (u32, u32), enough: Bound) -> u8 {
+        let kept_apart = |bound: Bound| if bound > enough { KEPT_APART } else { MAY_MEET };
+        let all = self.tile_bounds(culling, tile);
+        let known = &self.volumes.kept_apart[tile as usize * BLOCKS..];
+        for (known, &bound) in known.iter().zip(all) {
+            known.store(kept_apart(bound), Ordering::Relaxed);
         }
-        firm(all[block as usize])
+        kept_apart(all[block as usize])
     }
 
     /// The features that are close at rest already, and which of them are out of reach of each other.
-    pub(in crate::collide) fn near(&self) -> Option<&'a Near> {
-        self.culling.map(|(culling, _)| &culling.near)
+    pub(in crate::collide) fn rest_adjacent(&self) -> Option<&'a RestAdjacent> {
+        self.culling.map(|(culling, _)| &culling.rest_adjacent)
     }
 
-    /// The near pairs of a patch.
-    pub(in crate::collide) fn near_pairs(&self, patch: u32) -> Option<&'a NearPairs> {
-        self.near().map(|near| near.of_patch(patch))
+    /// The rest-adjacent pairs of a patch.
+    pub(in crate::collide) fn rest_adjacent_pairs(
+        &self,
+        patch: u32,
+    ) -> Option<&'a RestAdjacentPairs> {
+        self.rest_adjacent()
+            .map(|rest_adjacent| rest_adjacent.of_patch(patch))
     }
 
     /// The square of the distance at rest, in m², from which on features in a block stay out of reach.
@@ -364,9 +374,9 @@ impl<'a> Snapshot<'a> {
         let Some((culling, _)) = self.culling.filter(|_| block.0 != charts::NONE) else {
             return f32::INFINITY;
         };
-        let firmness = separation_bound::square(self.firmness(culling, block));
-        if firmness > 0.0 {
-            (self.reach * self.reach * (1.0 + ROUNDING) / firmness) as f32
+        let bound = separation_bound::square(self.separation_bound(culling, block));
+        if bound > 0.0 {
+            (self.reach * self.reach * (1.0 + ROUNDING) / bound) as f32
         } else {
             f32::INFINITY
         }
@@ -374,19 +384,19 @@ impl<'a> Snapshot<'a> {
 
     /// The firmness of a block.
     #[inline]
-    fn firmness(&self, culling: &Culling, (tile, block): (u32, u32)) -> Firmness {
-        self.tile_firmness(culling, tile)[block as usize]
+    fn separation_bound(&self, culling: &Culling, (tile, block): (u32, u32)) -> Bound {
+        self.tile_bounds(culling, tile)[block as usize]
     }
 
     /// The firmness of all blocks of a tile.
     #[inline]
-    fn tile_firmness(&self, culling: &Culling, tile: u32) -> &[Firmness] {
-        self.volumes.firmness[tile as usize].of(|out| {
+    fn tile_bounds(&self, culling: &Culling, tile: u32) -> &[Bound] {
+        self.volumes.separation_bounds[tile as usize].of(|out| {
             let own = &culling.charts.tiles()[tile as usize];
             let next = [0, 1, 2].map(|side| {
                 (own.next[side] != charts::NONE).then(|| self.beside(culling, tile, side))
             });
-            separation_bound::firmness(own, self.gradients(culling, tile), next, out);
+            separation_bound::bounds_of_tile(own, self.gradients(culling, tile), next, out);
         })
     }
 
@@ -448,42 +458,42 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Makes the firmness of some of the tiles, for whoever asks for it later.
-    pub(crate) fn make_firmness(&self, tiles: Range<usize>) {
+    pub(crate) fn make_separation_bounds(&self, tiles: Range<usize>) {
         if let Some((culling, _)) = self.culling {
             for &tile in &culling.charts.order()[tiles] {
-                self.tile_firmness(culling, tile);
+                self.tile_bounds(culling, tile);
             }
         }
     }
 
     /// The firmness of some of the [tiles](ClothSurface::tiles), one after the other.
-    pub(crate) fn firmness_of(&self, tiles: Range<usize>) -> Vec<Firmness> {
+    pub(crate) fn separation_bounds_of(&self, tiles: Range<usize>) -> Vec<Bound> {
         let Some((culling, _)) = self.culling else {
             return Vec::new();
         };
-        let of = |&tile: &u32| self.tile_firmness(culling, tile);
+        let of = |&tile: &u32| self.tile_bounds(culling, tile);
         let all = culling.charts.order()[tiles].iter().flat_map(of);
         all.copied().collect()
     }
 
     /// Bytes of the firmness of some of the tiles.
-    pub(crate) fn firmness_bytes(&self, tiles: Range<usize>) -> usize {
+    pub(crate) fn separation_bound_bytes(&self, tiles: Range<usize>) -> usize {
         self.culling
-            .map_or(0, |_| tiles.len() * BLOCKS * size_of::<Firmness>())
+            .map_or(0, |_| tiles.len() * BLOCKS * size_of::<Bound>())
     }
 
     /// Takes the firmness of some of the tiles from whoever has made it of the same positions; whether it is as much as
     /// there is of these.
-    pub(crate) fn take_firmness(&self, tiles: Range<usize>, firmness: &[Firmness]) -> bool {
+    pub(crate) fn take_separation_bounds(&self, tiles: Range<usize>, bound: &[Bound]) -> bool {
         let Some((culling, _)) = self.culling else {
-            return firmness.is_empty();
+            return bound.is_empty();
         };
         let tiles = &culling.charts.order()[tiles];
-        if firmness.len() != tiles.len() * BLOCKS {
+        if bound.len() != tiles.len() * BLOCKS {
             return false;
         }
-        for (&tile, blocks) in tiles.iter().zip(firmness.chunks_exact(BLOCKS)) {
-            self.volumes.firmness[tile as usize].of(|out| {
+        for (&tile, blocks) in tiles.iter().zip(bound.chunks_exact(BLOCKS)) {
+            self.volumes.separation_bounds[tile as usize].of(|out| {
                 out.clear();
                 out.extend_from_slice(blocks);
             });
@@ -513,16 +523,17 @@ impl<'a> Snapshot<'a> {
     #[inline]
     pub(in crate::collide) fn vertex_volumes(&self, patch: u32) -> &[Quantised] {
         self.volumes.vertices[patch as usize].of(|volumes| {
-            let (ways, anchor) = self.ways(patch);
-            self.grid().measure(ways, anchor, 0.5 * self.reach, volumes);
+            let (displacements, anchor) = self.displacements(patch);
+            self.grid()
+                .measure(displacements, anchor, 0.5 * self.reach, volumes);
         })
     }
 
-    /// Volume of a cloth vertex; in pieces none of a patch of whose vertices nobody has asked for all.
+    /// Volume of a cloth vertex; in subtrees none of a patch of whose vertices nobody has asked for all.
     #[inline]
     pub(in crate::collide) fn vertex_volume(&self, vertex: u32) -> Option<&Quantised> {
         let (patch, at) = self.cloth.slot(vertex);
-        let all = if self.in_pieces {
+        let all = if self.by_subtrees {
             self.volumes.vertices[patch as usize].made()?
         } else {
             self.vertex_volumes(patch)
@@ -547,7 +558,7 @@ impl<'a> Snapshot<'a> {
 
     /// Volumes of a body's tree; none for an analytic body.
     pub(in crate::collide) fn body_volumes(&self, body: u32) -> Nodes<'_> {
-        let Body::Triangles(surface) = &self.bodies[body as usize] else {
+        let Collider::Triangles(surface) = &self.bodies[body as usize] else {
             return Nodes(&[]);
         };
         if self.motions[body as usize].is_still() {
@@ -557,8 +568,10 @@ impl<'a> Snapshot<'a> {
         let motion = (&self.sweeps[body as usize], self.dt);
         let (at, kept) = (body as usize, self.volumes);
         Nodes(kept.bodies[at].of(|volumes| {
-            let ways = kept.body_ways[at].of(|ways| surface.see(self.grid(), motion, ways));
-            let measure = |out: &mut Vec<_>| surface.measure(self.grid(), ways, out);
+            let displacements = kept.body_displacements[at]
+                .of(|displacements| surface.displacements(self.grid(), motion, displacements));
+            let measure =
+                |out: &mut Vec<_>| surface.vertex_volumes(self.grid(), displacements, out);
             surface.refit(kept.body_vertices[at].of(measure), volumes);
         }))
     }

@@ -10,7 +10,7 @@ use glam::DVec3;
 use serde::{Deserialize, Serialize};
 
 use crate::collide::bodies::body_motion::Sweep;
-use crate::collide::bodies::collider::{Analytic, Body};
+use crate::collide::bodies::collider::{Analytic, Collider};
 use crate::collide::query::snapshot::Snapshot;
 
 /// What is tested against what.
@@ -33,12 +33,12 @@ impl Target {
             Self::Patch(p) => !is_empty(p),
             Self::Patches(p, q) => root(p).overlaps(root(q)),
             Self::PatchBody(p, b) => match &snap.bodies[b as usize] {
-                Body::Triangles(_) => {
+                Collider::Triangles(_) => {
                     let body = snap.body_volumes(b).root();
                     let root = snap.grid().enclosing(root(p));
                     body.is_some_and(|body| root.overlaps(&body))
                 }
-                Body::Analytic(solid) => {
+                Collider::Analytic(solid) => {
                     !is_empty(p) && near_solid(snap, (b, solid), root(p).ball())
                 }
             },
@@ -84,14 +84,14 @@ impl Snapshot<'_> {
             let found = |p: usize| targets.push(Target::PatchBody(p as u32, b));
             let tree = self.patch_tree();
             match body {
-                Body::Triangles(_) => {
+                Collider::Triangles(_) => {
                     let Some(body) = self.body_volumes(b).root() else {
                         continue;
                     };
                     let meets = |_, volume: &_| self.grid().enclosing(volume).overlaps(&body);
                     tree.meeting(&own, meets, found);
                 }
-                Body::Analytic(solid) => {
+                Collider::Analytic(solid) => {
                     let balls = self.patch_balls();
                     let near = |ball| near_solid(self, (b, solid), ball);
                     tree.meeting(&own, |node, _| balls[node].is_some_and(near), found);

@@ -11,15 +11,15 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::collide::bodies::collider::{Analytic, Body, BodySurface};
+use crate::collide::bodies::collider::{Analytic, BodySurface, Collider};
 use crate::collide::bvh::quantised::Nodes;
 use crate::collide::bvh::traversal::{
     Alike, EVERY, Same, Tree, Unlike, advance, ask_all, second_of,
 };
 use crate::collide::bvh::tree::{Bvh, Node};
-use crate::collide::cull::rest_adjacent::NearPair;
+use crate::collide::cull::rest_adjacent::RestAdjacentPair;
 use crate::collide::narrow::contact::Contact;
-use crate::collide::narrow::feature_filter::{Leaves, Sieve, TRIANGLES};
+use crate::collide::narrow::feature_filter::{FeatureFilter, Leaves, TRIANGLES};
 use crate::collide::narrow::features;
 use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::targets::{Target, near_solid};
@@ -32,8 +32,8 @@ pub(crate) struct Made {
     pub(crate) tests: u32,
     /// Of leaves.
     pub(crate) leaves: u32,
-    /// Of groups of near pairs.
-    pub(crate) near: u32,
+    /// Of groups of rest-adjacent pairs.
+    pub(crate) rest_adjacent: u32,
 }
 
 /// What becomes of what the trees leave over.
@@ -42,13 +42,13 @@ pub(in crate::collide) trait Sink {
     fn cloth(
         &mut self,
         snap: &Snapshot<'_>,
-        sieve: &mut Sieve,
+        sieve: &mut FeatureFilter,
         leaves: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
     );
 
     /// Two features of cloth that are near at rest.
-    fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair);
+    fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair);
 
     /// A triangle of cloth and one of a body whose volumes overlap.
     fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), pair: [u32; 2]);
@@ -62,7 +62,7 @@ impl Sink for Vec<Contact> {
     fn cloth(
         &mut self,
         snap: &Snapshot<'_>,
-        sieve: &mut Sieve,
+        sieve: &mut FeatureFilter,
         leaves: [&Leaves<'_>; 2],
         pairs: &[(u32, u32)],
     ) {
@@ -70,8 +70,8 @@ impl Sink for Vec<Contact> {
     }
 
     #[inline]
-    fn near(&mut self, snap: &Snapshot<'_>, pair: &NearPair) {
-        features::near_pair(snap, pair, self);
+    fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair) {
+        features::rest_adjacent_pair(snap, pair, self);
     }
 
     #[inline]
@@ -90,7 +90,7 @@ impl Sink for Vec<Contact> {
 pub(crate) enum Begun {
     /// Not at all: roots are apart.
     Apart,
-    /// Not at all: roots of two patches meet, but no pieces do.
+    /// Not at all: roots of two patches meet, but no subtrees do.
     Missed,
     /// With this.
     Run(TestRun),
@@ -99,8 +99,8 @@ pub(crate) enum Begun {
 /// What a single test was of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Single {
-    /// Groups of near pairs.
-    Near,
+    /// Groups of rest-adjacent pairs.
+    RestAdjacent,
     /// A node and itself.
     Itself,
     /// Two nodes.
@@ -110,11 +110,11 @@ pub(crate) enum Single {
 /// What makes a test and puts those that it leads to on a stack, oldest first; `false` if it makes none.
 type Expand<'a> = &'a mut dyn FnMut((u32, u32), &mut Vec<(u32, u32)>) -> bool;
 
-/// Added to the first number of a test, it stands for groups of near pairs of a patch: from there on, before the second.
-const NEAR: u32 = 1 << 31;
-/// Groups of near pairs that are tested at once.
+/// Added to the first number of a test, it stands for groups of rest-adjacent pairs of a patch: from there on, before the second.
+const REST_ADJACENT: u32 = 1 << 31;
+/// Groups of rest-adjacent pairs that are tested at once.
 const GROUPS: u32 = 64;
-/// Pairs of pieces of two patches that touch, if not many do.
+/// Pairs of subtrees of two patches that touch, if not many do.
 const USUAL: usize = 16;
 
 /// A test under way.
@@ -122,10 +122,10 @@ const USUAL: usize = 16;
 pub struct TestRun {
     target: Target,
     /// Untried tests, oldest first: a node of each tree (for a patch against itself, equal nodes stand for
-    /// all pairs below; for an analytic body the second is 0; see [`NEAR`]).
+    /// all pairs below; for an analytic body the second is 0; see [`REST_ADJACENT`]).
     stack: Vec<(u32, u32)>,
-    /// Of two patches, the pieces of each one's tree that tests look into, a bit for each.
-    pieces: [u64; 2],
+    /// Of two patches, the subtrees of each one's tree that tests look into, a bit for each.
+    subtrees: [u64; 2],
 }
 
 impl TestRun {
@@ -143,16 +143,18 @@ impl TestRun {
         if !target.meets(snap) {
             return Begun::Apart;
         }
-        let (mut stack, mut pieces) = (vec![(0, 0)], [0; 2]);
+        let (mut stack, mut subtrees) = (vec![(0, 0)], [0; 2]);
         match target {
             Target::Patch(p) => {
-                let groups = snap.near_pairs(p).map_or(0, |near| near.groups().len());
+                let groups = snap
+                    .rest_adjacent_pairs(p)
+                    .map_or(0, |rest_adjacent| rest_adjacent.groups().len());
                 if groups > 0 {
-                    stack.push((NEAR, groups as u32));
+                    stack.push((REST_ADJACENT, groups as u32));
                 }
             }
             Target::Patches(p, q) => {
-                (stack, pieces) = first_tests(snap, (p, q));
+                (stack, subtrees) = first_tests(snap, (p, q));
                 if stack.is_empty() {
                     return Begun::Missed;
                 }
@@ -162,7 +164,7 @@ impl TestRun {
         Begun::Run(Self {
             target,
             stack,
-            pieces,
+            subtrees,
         })
     }
 
@@ -172,9 +174,9 @@ impl TestRun {
         self.target
     }
 
-    /// Of two patches, the pieces of each one's tree that the tests look into, a bit for each.
-    pub(crate) fn pieces(&self) -> [u64; 2] {
-        self.pieces
+    /// Of two patches, the subtrees of each one's tree that the tests look into, a bit for each.
+    pub(crate) fn subtrees(&self) -> [u64; 2] {
+        self.subtrees
     }
 
     /// Tests until done or until `budget` tests were made; returns how many were, and whether it is done.
@@ -207,27 +209,29 @@ impl TestRun {
         budget: u32,
         out: &mut impl Sink,
     ) -> (Made, bool) {
-        let (mut leaves, mut near) = (0, 0);
+        let (mut leaves, mut rest_adjacent) = (0, 0);
         let tree = |p: u32| &snap.cloth.patches()[p as usize];
         let stack = &mut self.stack;
         let tests = match self.target {
             Target::Patch(p) => {
                 let mut tests = 0;
-                while let Some(&(first, end)) = stack.last().filter(|test| test.0 & NEAR != 0) {
-                    let first = first & !NEAR;
+                while let Some(&(first, end)) =
+                    stack.last().filter(|test| test.0 & REST_ADJACENT != 0)
+                {
+                    let first = first & !REST_ADJACENT;
                     let cut = end.min(first + GROUPS);
                     stack.pop();
                     if cut < end {
-                        stack.push((cut | NEAR, end));
+                        stack.push((cut | REST_ADJACENT, end));
                     }
-                    test_near(snap, p, first..cut, out);
+                    test_rest_adjacent(snap, p, first..cut, out);
                     tests += cut - first;
-                    near = tests;
+                    rest_adjacent = tests;
                     if tests >= budget {
                         let made = Made {
                             tests,
                             leaves,
-                            near,
+                            rest_adjacent,
                         };
                         return (made, stack.is_empty());
                     }
@@ -240,14 +244,14 @@ impl TestRun {
                     leaves += found.len() as u32;
                     pairs.add(found);
                 };
-                let firmly = snap.firmly(p, p);
+                let by_separation = snap.by_separation(p, p);
                 let of = [(tree(p), nodes); 2];
-                tests += advance::<Same, _>(of, stack, budget - tests, leaf, firmly);
+                tests += advance::<Same, _>(of, stack, budget - tests, leaf, by_separation);
                 pairs.finish();
                 tests
             }
             Target::Patches(p, q) => {
-                let [one, two] = self.pieces;
+                let [one, two] = self.subtrees;
                 let volumes = [(p, one), (q, two)].map(|(p, which)| snap.some_volumes(p, which));
                 let [a, b] = [&volumes[0], &volumes[1]].map(Held::nodes);
                 let one = Leaves::new(snap, p, &volumes[0]);
@@ -257,14 +261,14 @@ impl TestRun {
                     leaves += found.len() as u32;
                     pairs.add(found);
                 };
-                let firmly = snap.firmly(p, q);
+                let by_separation = snap.by_separation(p, q);
                 let trees = [(tree(p), a), (tree(q), b)];
-                let tests = advance::<Alike, _>(trees, stack, budget, leaf, firmly);
+                let tests = advance::<Alike, _>(trees, stack, budget, leaf, by_separation);
                 pairs.finish();
                 tests
             }
             Target::PatchBody(p, b) => match &snap.bodies[b as usize] {
-                Body::Triangles(solid) => {
+                Collider::Triangles(solid) => {
                     let own = tree(p);
                     let volumes = snap.whole_volumes(p);
                     let leaf = |found: &[(u32, u32)]| {
@@ -277,7 +281,7 @@ impl TestRun {
                     let body = (&solid.tree, snap.body_volumes(b));
                     advance::<Unlike, _>([(own, volumes.nodes()), body], stack, budget, leaf, EVERY)
                 }
-                Body::Analytic(solid) => {
+                Collider::Analytic(solid) => {
                     let volumes = snap.whole_volumes(p);
                     let own = (tree(p), volumes.nodes());
                     let made = advance_solid(snap, own, (b, solid), stack, budget, out);
@@ -289,7 +293,7 @@ impl TestRun {
         let made = Made {
             tests,
             leaves,
-            near,
+            rest_adjacent,
         };
         (made, self.stack.is_empty())
     }
@@ -304,7 +308,7 @@ impl TestRun {
         let &(a, b) = self.stack.last()?;
         let before = self.stack.len() - 1;
         let single = match self.target {
-            _ if a & NEAR != 0 => Single::Near,
+            _ if a & REST_ADJACENT != 0 => Single::RestAdjacent,
             Target::Patch(_) if a == second_of((a, b)) => Single::Itself,
             _ => Single::Pair,
         };
@@ -344,7 +348,7 @@ impl TestRun {
         let tree = |p: u32| &snap.cloth.patches()[p as usize];
         let is_leaf = |tree: &Bvh, node: u32| matches!(tree.node(node), Node::Leaf(_));
         let (a, b) = (test.0, second_of(test));
-        if a & NEAR != 0 {
+        if a & REST_ADJACENT != 0 {
             return true;
         }
         match self.target {
@@ -353,8 +357,8 @@ impl TestRun {
             Target::PatchBody(p, body) => {
                 is_leaf(tree(p), a)
                     && match &snap.bodies[body as usize] {
-                        Body::Triangles(surface) => is_leaf(&surface.tree, b),
-                        Body::Analytic(_) => true,
+                        Collider::Triangles(surface) => is_leaf(&surface.tree, b),
+                        Collider::Analytic(_) => true,
                     }
             }
         }
@@ -370,7 +374,7 @@ impl TestRun {
         Some(Self {
             target: self.target,
             stack,
-            pieces: self.pieces,
+            subtrees: self.subtrees,
         })
     }
 
@@ -385,8 +389,8 @@ impl TestRun {
             Target::Patches(..) => return false,
             Target::PatchBody(p, b) => {
                 let body = snap.bodies.get(b as usize).map(|body| match body {
-                    Body::Triangles(surface) => surface.tree.len(),
-                    Body::Analytic(_) => 1,
+                    Collider::Triangles(surface) => surface.tree.len(),
+                    Collider::Analytic(_) => 1,
                 });
                 (nodes(p), body)
             }
@@ -394,12 +398,14 @@ impl TestRun {
         let (Some(first), Some(second)) = (first, second) else {
             return false;
         };
-        let near = match self.target {
-            Target::Patch(p) => snap.near_pairs(p).map_or(0, |near| near.groups().len()),
+        let rest_adjacent = match self.target {
+            Target::Patch(p) => snap
+                .rest_adjacent_pairs(p)
+                .map_or(0, |rest_adjacent| rest_adjacent.groups().len()),
             _ => 0,
         };
-        let [one, two] = self.pieces;
-        let in_pieces = |(a, b): (u32, u32)| match self.target {
+        let [one, two] = self.subtrees;
+        let by_subtrees = |(a, b): (u32, u32)| match self.target {
             Target::Patches(p, q) => {
                 snap.cloth.refit(p).is_in(a, one) && snap.cloth.refit(q).is_in(b, two)
             }
@@ -410,37 +416,40 @@ impl TestRun {
         {
             return false;
         }
-        // Near pairs come first: those are the newest.
+        // Rest-adjacent pairs come first: those are the newest.
         let newest = self.stack.len().saturating_sub(1);
         self.stack.iter().enumerate().all(|(index, &(a, b))| {
-            if a & NEAR != 0 {
+            if a & REST_ADJACENT != 0 {
                 let is_of_patch = matches!(self.target, Target::Patch(_));
-                is_of_patch && index == newest && a & !NEAR <= b && b as usize <= near
+                is_of_patch
+                    && index == newest
+                    && a & !REST_ADJACENT <= b
+                    && b as usize <= rest_adjacent
             } else {
                 let second_node = second_of((a, b));
                 (a as usize) < first
                     && (second_node as usize) < second
-                    && in_pieces((a, second_node))
+                    && by_subtrees((a, second_node))
             }
         })
     }
 }
 
-/// The tests that a test of two patches begins with, of the roots of pieces that may touch but for what is known to be apart; and the pieces
+/// The tests that a test of two patches begins with, of the roots of subtrees that may touch but for what is known to be apart; and the subtrees
 /// of each that are in any, a bit for each.
 fn first_tests(snap: &Snapshot<'_>, (p, q): (u32, u32)) -> (Vec<(u32, u32)>, [u64; 2]) {
     let (first, second) = (snap.cloth.refit(p), snap.cloth.refit(q));
-    let (mut touching, mut pieces) = (Vec::with_capacity(USUAL), [0; 2]);
+    let (mut touching, mut subtrees) = (Vec::with_capacity(USUAL), [0; 2]);
     let roots = |&(a, b): &(u32, u32)| (first.root(a), second.root(b));
     let mut add = |(a, b): (u32, u32)| {
-        pieces[0] |= 1 << a;
-        pieces[1] |= 1 << b;
+        subtrees[0] |= 1 << a;
+        subtrees[1] |= 1 << b;
     };
-    snap.touching(p, q, |a, b| touching.push((a, b)));
-    let tests = match snap.firmly(p, q) {
-        Some(firmly) => {
+    snap.seed_pairs(p, q, |a, b| touching.push((a, b)));
+    let tests = match snap.by_separation(p, q) {
+        Some(by_separation) => {
             let mut tests = Vec::with_capacity(touching.len());
-            ask_all(&firmly, touching.iter().map(roots), |at, test| {
+            ask_all(&by_separation, touching.iter().map(roots), |at, test| {
                 tests.push(test);
                 add(touching[at]);
             });
@@ -451,25 +460,25 @@ fn first_tests(snap: &Snapshot<'_>, (p, q): (u32, u32)) -> (Vec<(u32, u32)>, [u6
             touching.iter().map(roots).collect()
         }
     };
-    (tests, pieces)
+    (tests, subtrees)
 }
 
-/// Tests groups of near pairs of a patch.
-fn test_near(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl Sink) {
-    let Some(near) = snap.near_pairs(patch) else {
+/// Tests groups of rest-adjacent pairs of a patch.
+fn test_rest_adjacent(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: &mut impl Sink) {
+    let Some(rest_adjacent) = snap.rest_adjacent_pairs(patch) else {
         return;
     };
     // Of its own vertices, which are asked for next in any case; not of neighbours', of which only a few are of interest.
-    snap.measure(patch as usize);
+    snap.make_vertex_volumes(patch as usize);
     for index in groups {
-        let group = &near.groups()[index as usize];
+        let group = &rest_adjacent.groups()[index as usize];
         let apart = snap.apart_from(group.block);
         if group.square > apart {
             continue;
         }
-        for pair in near.pairs(index as usize) {
+        for pair in rest_adjacent.pairs(index as usize) {
             if pair.square <= apart {
-                out.near(snap, pair);
+                out.rest_adjacent(snap, pair);
             }
         }
     }
@@ -480,7 +489,7 @@ struct LeafPairs<'a, S> {
     snap: &'a Snapshot<'a>,
     leaves: [&'a Leaves<'a>; 2],
     out: &'a mut S,
-    sieve: Box<Sieve>,
+    sieve: Box<FeatureFilter>,
     pairs: [(u32, u32); TRIANGLES],
     count: usize,
 }
@@ -491,7 +500,7 @@ impl<'a, S: Sink> LeafPairs<'a, S> {
             snap,
             leaves,
             out,
-            sieve: Sieve::take(),
+            sieve: FeatureFilter::take(),
             pairs: [(0, 0); TRIANGLES],
             count: 0,
         }
@@ -557,7 +566,7 @@ fn advance_solid(
     Made {
         tests,
         leaves,
-        near: 0,
+        rest_adjacent: 0,
     }
 }
 
@@ -576,12 +585,12 @@ pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
     for (b, body) in (0..).zip(snap.bodies) {
         for t in 0..cloth {
             match body {
-                Body::Triangles(solid) => {
+                Collider::Triangles(solid) => {
                     for f in 0..solid.surface.triangles().len() as u32 {
                         features::body_pair(snap, (b, solid), t, f, &mut out);
                     }
                 }
-                Body::Analytic(solid) => features::analytic(snap, (b, solid), t, &mut out),
+                Collider::Analytic(solid) => features::analytic(snap, (b, solid), t, &mut out),
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! What bounds a vertex's motion bounds, joined with that of the others, an edge's and a triangle's. So only vertices
 //! are measured; all else is unions. Whatever belongs to a patch is made when a test first needs it, or before by a rank that
-//! will test the patch whole, once per rank and step, for a rank looks at few patches that are not its own, and at few pieces of these. The room is
+//! will test the patch whole, once per rank and step, for a rank looks at few patches that are not its own, and at few subtrees of these. The room is
 //! kept from step to step.
 
 use std::sync::atomic::AtomicU8;
@@ -16,7 +16,7 @@ use crate::collide::bvh::quantised::{Nodes, Quantised, Siblings};
 use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::seed_pairs::Boxes;
 use crate::collide::cull::charts::BLOCKS;
-use crate::collide::cull::separation_bound::{Firmness, Gradients, SIDES};
+use crate::collide::cull::separation_bound::{Bound, Gradients, SIDES};
 
 /// Room for the volumes of a step; see [`Snapshot::new`](crate::collide::Snapshot::new).
 #[derive(Debug, Default)]
@@ -26,35 +26,35 @@ pub struct Volumes {
     /// The nodes of the patch tree, and the balls around them.
     pub(in crate::collide) merged: Kept<Kdop18>,
     pub(in crate::collide) balls: Kept<Ball>,
-    /// Boxes around the pieces of each patch's tree.
+    /// Boxes around the subtrees of each patch's tree.
     pub(in crate::collide) boxes: Vec<Kept<Boxes>>,
     /// What the others lie on.
     pub(in crate::collide) grid: OnceLock<Grid>,
     /// Displacements of the vertices of each patch's triangles, and their volumes.
-    pub(in crate::collide) ways: Vec<Kept<Displacements>>,
+    pub(in crate::collide) displacements: Vec<Kept<Displacements>>,
     pub(in crate::collide) vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) patches: Vec<Kept<Siblings>>,
-    /// Of trees that are made piece by piece.
-    pub(in crate::collide) pieces: Vec<Mutex<Pieces>>,
+    /// Of trees that are made subtree by subtree.
+    pub(in crate::collide) subtrees: Vec<Mutex<Subtrees>>,
     /// Of bodies that move, with the same of their vertices, and of those that rest.
-    pub(in crate::collide) body_ways: Vec<Kept<Displacements>>,
+    pub(in crate::collide) body_displacements: Vec<Kept<Displacements>>,
     pub(in crate::collide) body_vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) bodies: Vec<Kept<Siblings>>,
     pub(in crate::collide) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
     /// Of each tile of the cloth's charts: gradients of cells, those of cells beside it on each side, squared firmness of blocks.
     pub(in crate::collide) gradients: Vec<Kept<Gradients>>,
     pub(in crate::collide) beside: Vec<[Kept<Gradients>; SIDES]>,
-    pub(in crate::collide) firmness: Vec<Kept<Firmness>>,
+    pub(in crate::collide) separation_bounds: Vec<Kept<Bound>>,
     /// Of each block of all tiles, whether it is firm enough: [`UNKNOWN`] as long as nobody has asked, or one of the others.
-    pub(in crate::collide) firm: Vec<AtomicU8>,
+    pub(in crate::collide) kept_apart: Vec<AtomicU8>,
 }
 
-/// A patch's tree, of which there are the pieces that somebody has asked for.
+/// A patch's tree, of which there are the subtrees that somebody has asked for.
 #[derive(Debug, Default)]
-pub(in crate::collide) struct Pieces {
+pub(in crate::collide) struct Subtrees {
     /// Shared with whoever is testing it.
     made: Arc<Made>,
-    /// Pieces that are there, a bit for each.
+    /// Subtrees that are there, a bit for each.
     open: u64,
     /// Whether what is above them is there too.
     whole: bool,
@@ -69,18 +69,18 @@ pub(in crate::collide) struct Made {
     vertices: Vec<Quantised>,
 }
 
-impl Pieces {
+impl Subtrees {
     fn forget(&mut self) {
         self.open = 0;
         self.whole = false;
     }
 
-    /// The pieces that are there, if there are any.
+    /// The subtrees that are there, if there are any.
     pub(in crate::collide) fn opened(&self) -> Option<u64> {
         (self.open != 0).then_some(self.open)
     }
 
-    /// With these pieces. Volumes of all vertices are `known`, or `measure` fills in those of some places.
+    /// With these subtrees. Volumes of all vertices are `known`, or `measure` fills in those of some places.
     pub(in crate::collide) fn open(
         &mut self,
         (refit, which): (&Refit, u64),
@@ -125,8 +125,8 @@ impl Pieces {
 pub(in crate::collide) enum Held<'a> {
     /// All of them.
     Whole(Nodes<'a>, &'a [Quantised]),
-    /// As much of the tree as these tests look at; of vertices all, or what those pieces have.
-    Pieces(Arc<Made>, Option<&'a [Quantised]>),
+    /// As much of the tree as these tests look at; of vertices all, or what those subtrees have.
+    Subtrees(Arc<Made>, Option<&'a [Quantised]>),
 }
 
 impl Held<'_> {
@@ -134,15 +134,15 @@ impl Held<'_> {
     pub(in crate::collide) fn nodes(&self) -> Nodes<'_> {
         match self {
             Self::Whole(nodes, _) => *nodes,
-            Self::Pieces(made, _) => Nodes(&made.nodes),
+            Self::Subtrees(made, _) => Nodes(&made.nodes),
         }
     }
 
     /// Of the vertices of the patch's triangles.
     pub(in crate::collide) fn vertices(&self) -> &[Quantised] {
         match self {
-            Self::Whole(_, all) | Self::Pieces(_, Some(all)) => all,
-            Self::Pieces(made, None) => &made.vertices,
+            Self::Whole(_, all) | Self::Subtrees(_, Some(all)) => all,
+            Self::Subtrees(made, None) => &made.vertices,
         }
     }
 }
@@ -150,9 +150,9 @@ impl Held<'_> {
 /// Nobody has asked yet.
 pub(in crate::collide) const UNKNOWN: u8 = 0;
 /// Firm enough.
-pub(in crate::collide) const FIRM: u8 = 1;
+pub(in crate::collide) const KEPT_APART: u8 = 1;
 /// Not firm enough.
-pub(in crate::collide) const LOOSE: u8 = 2;
+pub(in crate::collide) const MAY_MEET: u8 = 2;
 
 /// Volumes of a tree, or the like, once somebody has asked for them.
 #[derive(Debug)]
@@ -164,19 +164,19 @@ pub(in crate::collide) struct Kept<T> {
 impl Volumes {
     /// Forgets the last step.
     pub(in crate::collide) fn begin(&mut self, patches: usize, bodies: usize, tiles: usize) {
-        forget(&mut self.ways, patches);
+        forget(&mut self.displacements, patches);
         forget(&mut self.vertices, patches);
         forget(&mut self.roots, patches);
         self.merged.forget();
         self.balls.forget();
         forget(&mut self.boxes, patches);
         forget(&mut self.patches, patches);
-        self.pieces.resize_with(patches, Mutex::default);
-        for pieces in &mut self.pieces {
-            let pieces = pieces.get_mut().unwrap_or_else(PoisonError::into_inner);
-            pieces.forget();
+        self.subtrees.resize_with(patches, Mutex::default);
+        for subtrees in &mut self.subtrees {
+            let subtrees = subtrees.get_mut().unwrap_or_else(PoisonError::into_inner);
+            subtrees.forget();
         }
-        forget(&mut self.body_ways, bodies);
+        forget(&mut self.body_displacements, bodies);
         forget(&mut self.body_vertices, bodies);
         forget(&mut self.bodies, bodies);
         self.resting.clear();
@@ -188,11 +188,12 @@ impl Volumes {
             .as_flattened_mut()
             .iter_mut()
             .for_each(Kept::forget);
-        forget(&mut self.firmness, tiles);
-        self.firm
+        forget(&mut self.separation_bounds, tiles);
+        self.kept_apart
             .iter_mut()
-            .for_each(|firm| *firm.get_mut() = UNKNOWN);
-        self.firm.resize_with(tiles * BLOCKS, AtomicU8::default);
+            .for_each(|kept_apart| *kept_apart.get_mut() = UNKNOWN);
+        self.kept_apart
+            .resize_with(tiles * BLOCKS, AtomicU8::default);
     }
 }
 

@@ -274,7 +274,7 @@ fn a_rest_shape_too_fine_for_the_reach_is_tested_in_full() {
 }
 
 #[test]
-fn firmness_that_others_made_is_that_made_here() {
+fn bounds_that_others_made_are_those_made_here() {
     for mesh in [grid(60, 1.0), rest_shape(4)] {
         let case = Case::new(&mesh, 4, 0.005, wavy(7, 0.02, 1.0, 1.0));
         let geometry = case.geometry(&case.cloth[1]);
@@ -284,22 +284,22 @@ fn firmness_that_others_made_is_that_made_here() {
             .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
         let tiles = case.cloth[1].tiles().len();
         assert!(tiles > 3);
-        let made = all.firmness_of(0..tiles);
+        let made = all.separation_bounds_of(0..tiles);
         // What a replay takes a tile to have.
         assert_eq!(made.len(), 85 * tiles);
         assert!(made.iter().any(|&f| f > 0) && made.contains(&0));
         for share in [tiles - 2..tiles, 0..1, 1..tiles - 2, 2..2] {
-            let theirs = part.firmness_of(share.clone());
+            let theirs = part.separation_bounds_of(share.clone());
             let wrong = [&theirs[..], &[0]].concat();
-            assert!(!taken.take_firmness(share.clone(), &wrong));
-            assert!(taken.take_firmness(share, &theirs));
+            assert!(!taken.take_separation_bounds(share.clone(), &wrong));
+            assert!(taken.take_separation_bounds(share, &theirs));
         }
-        assert_eq!(taken.firmness_of(0..tiles), made);
+        assert_eq!(taken.separation_bounds_of(0..tiles), made);
     }
 }
 
 #[test]
-fn firmness_is_made_with_cells_that_others_made() {
+fn bounds_are_made_with_cells_that_others_made() {
     for mesh in [grid(60, 1.0), rest_shape(4)] {
         let case = Case::new(&mesh, 4, 0.005, wavy(7, 0.02, 1.0, 1.0));
         let geometry = case.geometry(&case.cloth[1]);
@@ -320,7 +320,10 @@ fn firmness_is_made_with_cells_that_others_made() {
                 assert!(!snap.take_cells_beside(beside(), wrong));
             }
             assert!(part.take_cells_beside(beside(), &cells));
-            assert!(part.firmness_of(place..place + 1) == all.firmness_of(place..place + 1));
+            assert!(
+                part.separation_bounds_of(place..place + 1)
+                    == all.separation_bounds_of(place..place + 1)
+            );
             // Of other tiles nothing was made.
             assert!(place > 0 || part.gradients_made() == 1);
         }

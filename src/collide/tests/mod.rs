@@ -3,7 +3,7 @@
 use glam::DVec3;
 use proptest::prelude::*;
 
-use crate::collide::bodies::collider::{Analytic, Body, BodySurface};
+use crate::collide::bodies::collider::{Analytic, BodySurface, Collider};
 use crate::collide::*;
 use crate::mesh::TriMesh;
 use crate::physics::tests::grid;
@@ -35,7 +35,7 @@ impl Random {
 
 struct Case {
     cloth: ClothSurface,
-    bodies: Vec<Body>,
+    bodies: Vec<Collider>,
     body_motions: Vec<BodyMotion>,
     x: Vec<DVec3>,
     v: Vec<DVec3>,
@@ -74,9 +74,9 @@ impl Case {
         Self {
             cloth,
             bodies: vec![
-                Body::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
-                Body::Analytic(ball),
-                Body::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
+                Collider::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
+                Collider::Analytic(ball),
+                Collider::Triangles(Box::new(BodySurface::new(&pyramid, REACH))),
             ],
             body_motions: [DVec3::ZERO, DVec3::X, DVec3::new(0.0, 0.5, 1.0)]
                 .map(BodyMotion::constant)
@@ -238,7 +238,7 @@ proptest! {
             half: DVec3::new(0.1, 0.2, 0.15),
             axes: None,
         };
-        case.bodies.push(Body::Analytic(cuboid));
+        case.bodies.push(Collider::Analytic(cuboid));
         case.body_motions = (0..4).map(|_| turning(random.vector(2.0))).collect();
         let expected = brute_force(&case.snapshot(&mut Volumes::default()));
         for (body, c) in expected.iter().filter(|c| c.count < 4).map(|c| (c.id.body, c)) {
@@ -361,7 +361,7 @@ fn runs_that_name_what_does_not_exist_are_invalid() {
         r#"{"target":{"Patch":0},"stack":[[0,99999]]"#,
         r#"{"target":{"Patches":[0,1]},"stack":[[0,99999]]"#,
     ] {
-        let run: TestRun = serde_json::from_str(&format!(r#"{text},"pieces":[0,0]}}"#)).unwrap();
+        let run: TestRun = serde_json::from_str(&format!(r#"{text},"subtrees":[0,0]}}"#)).unwrap();
         assert!(!run.is_valid(&snap), "{text}");
     }
 }

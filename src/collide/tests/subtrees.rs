@@ -41,7 +41,7 @@ proptest! {
     fn tests_are_the_same_however_much_of_the_trees_is_there(
         seed in any::<u64>(), which in 0..SHAPES, share in 0.2..1.3f64,
         height in 0.0..0.3f64, squeeze in 0.5..1.1f64, budget in 1u32..300, two_only in any::<bool>(),
-        // Also patches of one piece, far from the origin: volumes are coarse there.
+        // Also patches of one subtree, far from the origin: volumes are coarse there.
         (patches, away) in prop_oneof![(2usize..7, Just(0.0)), (30usize..60, Just(1e3))],
     ) {
         let mesh = rest_shape(which);
@@ -54,21 +54,21 @@ proptest! {
             for case in [&before, &case] {
                 // What there was in the step before stays where nobody looks.
                 let geometry = case.geometry(cloth);
-                let [whole, pieces] = rooms.each_mut().map(|room| {
+                let [whole, subtrees] = rooms.each_mut().map(|room| {
                     Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt)
                 });
-                let pieces = pieces.in_pieces();
+                let subtrees = subtrees.by_subtrees();
                 for target in shuffled(&whole, seed) {
                     if two_only && !matches!(target, Target::Patches(..)) {
                         continue;
                     }
-                    let (one, other) = (TestRun::new(target, &whole), TestRun::new(target, &pieces));
+                    let (one, other) = (TestRun::new(target, &whole), TestRun::new(target, &subtrees));
                     prop_assert_eq!(&one, &other);
                     let (Some(mut one), Some(mut other)) = (one, other) else { continue };
                     let mut found = [Vec::new(), Vec::new()];
                     loop {
                         let made = one.advance_counting(&whole, budget, &mut found[0]);
-                        prop_assert_eq!(made, other.advance_counting(&pieces, budget, &mut found[1]));
+                        prop_assert_eq!(made, other.advance_counting(&subtrees, budget, &mut found[1]));
                         prop_assert_eq!(&one, &other);
                         if made.1 {
                             break;
@@ -86,10 +86,10 @@ fn a_stolen_run_finds_what_it_looks_at_whatever_was_there() {
     let case = Case::new(&rest_shape(0), 4, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
     let geometry = case.geometry(&case.cloth[0]);
     let mut rooms = [Volumes::default(), Volumes::default()];
-    let [whole, pieces] = rooms
+    let [whole, subtrees] = rooms
         .each_mut()
         .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
-    let pieces = pieces.in_pieces();
+    let subtrees = subtrees.by_subtrees();
     let all = case.cloth[0].refit(1).whole();
     let mut opened = Vec::new();
     // The second patch is between the first and the third.
@@ -99,21 +99,21 @@ fn a_stolen_run_finds_what_it_looks_at_whatever_was_there() {
         Target::Patch(1),
     ] {
         let mut found = Vec::new();
-        let mut run = travelled(target, &pieces);
-        assert!(run.advance(&pieces, u32::MAX, &mut found).1);
+        let mut run = travelled(target, &subtrees);
+        assert!(run.advance(&subtrees, u32::MAX, &mut found).1);
         found.sort_unstable_by_key(|c| c.id);
         assert!(!found.is_empty());
         assert_eq!(found, contacts(&whole, &[target]));
-        opened.push(pieces.opened(1).unwrap());
+        opened.push(subtrees.opened(1).unwrap());
     }
-    assert_eq!(pieces.opened(3), None);
+    assert_eq!(subtrees.opened(3), None);
     let [first, second, third] = opened[..] else {
         unreachable!()
     };
     assert!(first != 0 && first != all, "{first:b} of {all:b}");
     assert!(first & second == first && second != first);
     assert_eq!(third, all);
-    assert_ne!(pieces.opened(0), Some(all));
+    assert_ne!(subtrees.opened(0), Some(all));
 }
 
 #[test]
@@ -125,22 +125,22 @@ fn a_run_that_names_other_pieces_than_its_tests_are_of_is_refused() {
     let good = travelled(Target::Patches(0, 1), &snap);
     assert!(good.is_valid(&snap));
     let mut value = serde_json::to_value(&good).unwrap();
-    let [one, two] = good.pieces();
+    let [one, two] = good.subtrees();
     let lowest = one & one.wrapping_neg();
     let all = case.cloth[0].refit(0).whole();
     let all_of_other = case.cloth[0].refit(1).whole();
-    for pieces in [
+    for subtrees in [
         [one & !lowest, two],
         [0, 0],
         [one | (all + 1), two],
         [one, two | (all_of_other + 1)],
     ] {
-        value["pieces"] = serde_json::to_value(pieces).unwrap();
+        value["subtrees"] = serde_json::to_value(subtrees).unwrap();
         let run: TestRun = serde_json::from_value(value.clone()).unwrap();
-        assert!(!run.is_valid(&snap), "{pieces:?}");
+        assert!(!run.is_valid(&snap), "{subtrees:?}");
     }
-    // Of all pieces: what is above them is of none, and what culling was asked of is what it was.
-    value["pieces"] = serde_json::to_value([all, all_of_other]).unwrap();
+    // Of all subtrees: what is above them is of none, and what culling was asked of is what it was.
+    value["subtrees"] = serde_json::to_value([all, all_of_other]).unwrap();
     let root = [
         case.cloth[0].refit(0).root(0),
         case.cloth[0].refit(1).root(0),
@@ -167,9 +167,9 @@ fn tests_of_patches_side_by_side_look_into_few_pieces() {
     for target in snap.targets() {
         if let (Target::Patches(p, q), Some(run)) = (target, TestRun::new(target, &snap)) {
             let wholes = [p, q].map(|patch| case.cloth[0].refit(patch).whole());
-            for (pieces, whole) in run.pieces().into_iter().zip(wholes) {
-                assert!(pieces != 0 && pieces & !whole == 0);
-                opened += pieces.count_ones();
+            for (subtrees, whole) in run.subtrees().into_iter().zip(wholes) {
+                assert!(subtrees != 0 && subtrees & !whole == 0);
+                opened += subtrees.count_ones();
                 of += whole.count_ones();
             }
         }
@@ -177,19 +177,19 @@ fn tests_of_patches_side_by_side_look_into_few_pieces() {
     assert!(opened > 0 && 2 * opened < of, "{opened} of {of}");
 }
 
-/// Who comes when all vertices are there reads those, whatever pieces were opened without them.
+/// Who comes when all vertices are there reads those, whatever subtrees were opened without them.
 #[test]
 fn pieces_that_are_open_have_their_vertices_whoever_measured_them() {
     let case = Case::new(&rest_shape(0), 4, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
     let geometry = case.geometry(&case.cloth[0]);
     let mut rooms = [Volumes::default(), Volumes::default()];
-    let [whole, pieces] = rooms
+    let [whole, subtrees] = rooms
         .each_mut()
         .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
-    let (pieces, all) = (pieces.in_pieces(), case.cloth[0].refit(1).whole());
+    let (subtrees, all) = (subtrees.by_subtrees(), case.cloth[0].refit(1).whole());
     let expected = whole.whole_volumes(1);
     let check = |which: u64| {
-        let held = pieces.some_volumes(1, which);
+        let held = subtrees.some_volumes(1, which);
         let places: Vec<u32> = (case.cloth[0].refit(1).corners().enumerate())
             .filter(|(at, _)| which >> at & 1 != 0)
             .flat_map(|(_, places)| places.to_vec())
@@ -202,15 +202,15 @@ fn pieces_that_are_open_have_their_vertices_whoever_measured_them() {
     assert!(all > 0b111);
     check(0b001);
     check(0b011);
-    pieces.measure(1);
+    subtrees.make_vertex_volumes(1);
     check(0b100);
     check(0b001);
-    assert_eq!(pieces.opened(1), Some(0b111));
+    assert_eq!(subtrees.opened(1), Some(0b111));
     check(all);
     check(0b001);
-    assert_eq!(pieces.opened(1), Some(all));
+    assert_eq!(subtrees.opened(1), Some(all));
     // What is above them is there then too.
-    let held = pieces.some_volumes(1, all);
+    let held = subtrees.some_volumes(1, all);
     assert_eq!(held.nodes().root(), expected.nodes().root());
 }
 
@@ -219,17 +219,17 @@ fn some_test_a_tree_while_others_make_more_of_it() {
     let case = Case::new(&rest_shape(6), 6, 0.6 * CELL, wavy(11, 0.2, 0.8, 1.0));
     let geometry = case.geometry(&case.cloth[1]);
     let mut rooms = [Volumes::default(), Volumes::default()];
-    let [whole, pieces] = rooms
+    let [whole, subtrees] = rooms
         .each_mut()
         .map(|room| Snapshot::new(&geometry, room, &case.x, &case.v, 0.0, case.dt));
-    let pieces = pieces.in_pieces();
+    let subtrees = subtrees.by_subtrees();
     let expected = contacts(&whole, &whole.targets().collect::<Vec<_>>());
     assert!(expected.len() > 100, "{}", expected.len());
     std::thread::scope(|scope| {
-        let (pieces, expected) = (&pieces, &expected);
+        let (subtrees, expected) = (&subtrees, &expected);
         for seed in 0..4 {
             scope.spawn(move || {
-                assert_eq!(&contacts(pieces, &shuffled(pieces, seed)), expected);
+                assert_eq!(&contacts(subtrees, &shuffled(subtrees, seed)), expected);
             });
         }
     });
