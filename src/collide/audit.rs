@@ -1,11 +1,13 @@
 //! Crossings: edges that pass through triangles, of cloth with itself and of cloth with bodies.
 //!
-//! A frame without crossings is one in which cloth cuts neither through itself nor through a body made of triangles. On
-//! which side of a plane a point lies is the sign of a determinant, which is told exactly \[She97\]: first with an error
-//! bound, and where that leaves a doubt with as many digits as it takes. So a crossing is one whatever the rounding, for
-//! the positions that a frame holds. Features that only touch do not cross.
+//! A frame without crossings is one in which cloth cuts neither through itself nor through a body
+//! made of triangles. On which side of a plane a point lies is the sign of a determinant, which is
+//! told exactly \[She97\]: first with an error bound, and where that leaves a doubt with as many
+//! digits as it takes. So a crossing is one whatever the rounding, for the positions that a frame
+//! holds. Features that only touch do not cross.
 //!
-//! * \[She97\] Shewchuk: Adaptive precision floating-point arithmetic and fast robust geometric predicates.
+//! * \[She97\] Shewchuk: Adaptive precision floating-point arithmetic and fast robust geometric
+//!   predicates.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -252,7 +254,8 @@ impl<'a> Skin<'a> {
         between
     }
 
-    /// Appends the edges that a triangle owns, of those asked for, which pass through a face of a surface.
+    /// Appends the edges that a triangle owns, of those asked for, which pass through a face of a
+    /// surface.
     fn pierce(
         &self,
         owner: u32,
@@ -287,7 +290,8 @@ fn passes_through([p, q]: [DVec3; 2], [a, b, c]: [DVec3; 3]) -> bool {
     turns.iter().all(|t| *t > 0.0) || turns.iter().all(|t| *t < 0.0)
 }
 
-/// A number with the sign of the determinant of `b - a`, `c - a` and `d - a`, or its negative for all points alike.
+/// A number with the sign of the determinant of `b - a`, `c - a` and `d - a`, or its negative for
+/// all points alike.
 pub(in crate::collide) fn side(a: DVec3, b: DVec3, c: DVec3, d: DVec3) -> f64 {
     let [a, b, c, d] = [a, b, c, d].map(|DVec3 { x, y, z }| robust::Coord3D { x, y, z });
     robust::orient3d(a, b, c, d)
@@ -411,7 +415,8 @@ mod tests {
             prop_assert_eq!(one.crossings_with(&two), expected);
         }
 
-        /// A sheet through a ball that turns, whose tree is that of its contacts, against all pairs.
+        /// A sheet through a ball that turns, whose tree is that of its contacts, against all
+        /// pairs.
         #[test]
         fn cloth_and_a_body_that_moves_cross_as_all_pairs_do(
             height in -0.12f64..0.12, tilt in -1.0f64..1.0, time in 0.0f64..3.0,

@@ -51,8 +51,8 @@ const ADJACENT: f64 = 1.5;
 impl ClothSurface {
     /// Sorts triangles into patches and builds a tree over each patch's.
     ///
-    /// A triangle belongs to the patch of its lowest vertex. `rest` gives the rest position of each vertex
-    /// in m; vertices in no triangle never collide.
+    /// A triangle belongs to the patch of its lowest vertex. `rest` gives the rest position of each
+    /// vertex in m; vertices in no triangle never collide.
     #[must_use]
     pub fn new(
         triangles: &[[u32; 3]],

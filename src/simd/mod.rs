@@ -1,8 +1,8 @@
 //! Kernels: loops that are compiled for several instruction sets, of which the widest that the
 //! processor has is chosen when they run.
 //!
-//! A [`Kernel`] is generic in the set. On numbers it works in [`Lanes`]: four stand side by side, or
-//! eight where a loop can use them. Nothing is fused unless asked for and no lanes are added up:
+//! A [`Kernel`] is generic in the set. On numbers it works in [`Lanes`]: four stand side by side,
+//! or eight where a loop can use them. Nothing is fused unless asked for and no lanes are added up:
 //! each lane rounds every product and every sum as plain code does, and the bits are the same on
 //! every machine. A function that needs other instructions stands beside its version for any
 //! processor, and asks the set which of the two it is to be ([`InstructionSet::avx2`]).
@@ -61,21 +61,21 @@ pub(crate) trait Eights: InstructionSet {
     fn store_eight(self, eight: Self::Eight) -> [f64; 8];
     /// The nearest short numbers.
     fn shorten_eight(self, eight: Self::Eight) -> [f32; 8];
-    /// a + b.
+    /// The sums a + b.
     fn add_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
-    /// sum + a b, rounded once.
+    /// The sums of `sum` and a b, rounded once.
     fn fused_eight(self, sum: Self::Eight, a: Self::Eight, b: Self::Eight) -> Self::Eight;
-    /// a − b.
+    /// The differences a − b.
     fn subtract_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
-    /// a b.
+    /// The products a b.
     fn multiply_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
-    /// a / b.
+    /// The quotients a / b.
     fn divide_eight(self, a: Self::Eight, b: Self::Eight) -> Self::Eight;
-    /// √a.
+    /// The roots √a.
     fn root_eight(self, a: Self::Eight) -> Self::Eight;
-    /// a where it is above zero, otherwise zero.
+    /// The numbers where they are above zero, otherwise zero.
     fn positive_eight(self, a: Self::Eight) -> Self::Eight;
-    /// As [`Lanes::where_less`].
+    /// A choice in each lane, as [`Lanes::where_less`].
     fn where_less_eight(
         self,
         of: [Self::Eight; 2],
@@ -97,27 +97,29 @@ pub(crate) trait Lanes: Eights {
     fn load_short(self, values: &[f32; 4]) -> Self::Four;
     /// The nearest short numbers.
     fn shortened(self, a: Self::Four) -> [f32; 4];
-    /// sum + a b, rounded twice.
+    /// The sums of `sum` and a b, rounded twice.
     fn add_product(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
-    /// sum + a b, rounded once: faster where the processor has an instruction for it, and slow where it has none.
+    /// The sums of `sum` and a b, rounded once: faster where the processor has an instruction for
+    /// it, and slow where it has none.
     fn fused(self, sum: Self::Four, a: Self::Four, b: Self::Four) -> Self::Four;
-    /// a + b.
+    /// The sums a + b.
     fn add(self, a: Self::Four, b: Self::Four) -> Self::Four;
-    /// a b.
+    /// The products a b.
     fn multiply(self, a: Self::Four, b: Self::Four) -> Self::Four;
-    /// a − b.
+    /// The differences a − b.
     fn subtract(self, a: Self::Four, b: Self::Four) -> Self::Four;
-    /// a / b.
+    /// The quotients a / b.
     fn divide(self, a: Self::Four, b: Self::Four) -> Self::Four;
-    /// √a.
+    /// The roots √a.
     fn root(self, a: Self::Four) -> Self::Four;
-    /// a where it is above zero, otherwise zero.
+    /// The numbers where they are above zero, otherwise zero.
     fn positive(self, a: Self::Four) -> Self::Four;
-    /// `yes` in lanes where the first of two is less than the second, and `no` elsewhere and where one is no number.
+    /// `yes` in lanes where the first of two is less than the second, and `no` elsewhere and where
+    /// one is no number.
     fn where_less(self, of: [Self::Four; 2], yes: Self::Four, no: Self::Four) -> Self::Four;
     /// Four by four numbers, with rows and columns exchanged.
     fn transposed(self, rows: [Self::Four; 4]) -> [Self::Four; 4];
-    /// Of four vectors that follow each other the x, the y and the z.
+    /// The x, the y and the z of four vectors that follow each other.
     fn coordinates(self, vectors: [Self::Four; 3]) -> [Self::Four; 3];
     /// Four vectors that follow each other, from their x, y and z.
     fn vectors(self, coordinates: [Self::Four; 3]) -> [Self::Four; 3];
@@ -188,7 +190,8 @@ pub(crate) fn greater(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
-/// A vector, and a fourth number that is of no use: what stands behind it. Behind the last one there is nothing, and it is copied.
+/// A vector, and a fourth number that is of no use: what stands behind it. Behind the last one
+/// there is nothing, and it is copied.
 ///
 /// # Panics
 /// If there is no such vector.

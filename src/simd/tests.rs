@@ -1,4 +1,4 @@
-//! Any width has the bits of plain code.
+//! Every instruction set has the bits of plain code.
 
 use super::*;
 
@@ -192,7 +192,7 @@ fn any_width_has_the_same_bits() {
     }
 }
 
-/// Of numbers in eight lanes every operation, by halves and joined again.
+/// Every operation on numbers in eight lanes, by halves and joined again.
 #[derive(Clone, Copy)]
 struct Formulas<'a>(&'a [[f64; 4]]);
 
@@ -219,7 +219,7 @@ impl Kernel for Formulas<'_> {
     }
 }
 
-/// Which of the numbers that are none it is, processors choose.
+/// The bits of four numbers. Processors choose which of the numbers that are none it is.
 fn bits(four: [f64; 4]) -> [u64; 4] {
     four.map(|x| if x.is_nan() { f64::NAN } else { x }.to_bits())
 }

@@ -325,7 +325,8 @@ impl Sweep {
     }
 }
 
-/// Orientations are at most this far apart, in rad: in between, the speed of a turn varies by half a thousandth.
+/// Orientations are at most this far apart, in rad: in between, the speed of a turn varies by half
+/// a thousandth.
 const SPACING: f64 = 5.0 * std::f64::consts::PI / 180.0;
 
 #[cfg(test)]

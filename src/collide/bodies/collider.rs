@@ -1,8 +1,9 @@
 //! Colliders: bodies as collisions see them, as triangles with a tree over them or as a signed
 //! distance.
 //!
-//! Triangles of a body face outwards. Edges and vertices where its surface bends little are left to the
-//! contacts of cloth vertices with faces, whose thickness covers them; only sharp ones are features.
+//! Triangles of a body face outwards. Edges and vertices where its surface bends little are left to
+//! the contacts of cloth vertices with faces, whose thickness covers them; only sharp ones are
+//! features.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -138,8 +139,8 @@ impl BodySurface {
         self.surface.triangles() == triangles
     }
 
-    /// Whether a point in direction `normal` from a point on the border of a face, given by its weights,
-    /// is nearest to that border rather than to a neighbouring face.
+    /// Whether a point in direction `normal` from a point on the border of a face, given by its
+    /// weights, is nearest to that border rather than to a neighbouring face.
     pub(in crate::collide) fn is_nearest(
         &self,
         face: u32,
@@ -213,7 +214,8 @@ impl BodySurface {
 /// Volumes and their grid.
 type Resting = (Grid, Arc<Vec<Siblings>>);
 
-/// The smallest cosine between two of the normals; −1 at an open edge, where any direction is possible.
+/// The smallest cosine between two of the normals; −1 at an open edge, where any direction is
+/// possible.
 fn cone(faces: &[DVec3], edge: bool) -> f64 {
     if edge && faces.len() == 1 {
         return -1.0;
@@ -225,7 +227,8 @@ fn cone(faces: &[DVec3], edge: bool) -> f64 {
     pairs.fold(1.0, f64::min)
 }
 
-/// The mean normal of faces that meet at a sharp feature. An open edge is sharp, a lone vertex is not.
+/// The mean normal of faces that meet at a sharp feature. An open edge is sharp, a lone vertex is
+/// not.
 fn sharp(faces: &[DVec3], edge: bool) -> Option<DVec3> {
     let bends = faces
         .iter()

@@ -1,13 +1,15 @@
 //! What a closed mesh encloses: whether a point is inside, and how far it is from the surface.
 //!
-//! Inside is where the mesh winds around a point at least once. How often it does is the number of triangles that a ray
-//! from the point leaves through, less those that it enters through. The ray goes along z, and the signs that say
-//! whether it meets a triangle are exact \[She97\], for the point moved aside by (ε, ε², ε³) with ε as small as need be
-//! \[EM90\]: so it meets no edge and no vertex, no triangle is counted twice or forgotten, and the number is right for
-//! any closed mesh, also one that overlaps itself. A point on the surface counts as in or out as the moved one is.
+//! Inside is where the mesh winds around a point at least once. How often it does is the number of
+//! triangles that a ray from the point leaves through, less those that it enters through. The ray
+//! goes along z, and the signs that say whether it meets a triangle are exact \[She97\], for the
+//! point moved aside by (ε, ε², ε³) with ε as small as need be \[EM90\]: so it meets no edge and no
+//! vertex, no triangle is counted twice or forgotten, and the number is right for any closed mesh,
+//! also one that overlaps itself. A point on the surface counts as in or out as the moved one is.
 //!
-//! Both questions descend a tree of boxes. The distance is the smallest of the distances of triangles as they are
-//! computed, to the bit: boxes are left out only where rounding cannot make one of their triangles the nearest.
+//! Both questions descend a tree of boxes. The distance is the smallest of the distances of
+//! triangles as they are computed, to the bit: boxes are left out only where rounding cannot make
+//! one of their triangles the nearest.
 //!
 //! * \[EM90\] Edelsbrunner, Mücke: Simulation of simplicity.
 
@@ -215,7 +217,8 @@ mod tests {
         }
     }
 
-    /// Bodies of flat and of round sides, one that overlaps itself, and one far from the origin; all within 1.5 m of their middle.
+    /// Bodies of flat and of round sides, one that overlaps itself, and one far from the origin;
+    /// all within 1.5 m of their middle.
     fn body(which: usize) -> (Enclosed, DVec3) {
         let cube = |center| cuboid(center, DVec3::splat(1.0), 0.25).unwrap();
         let far = DVec3::new(1e6, -3e5, 7e4);

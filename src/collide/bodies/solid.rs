@@ -1,7 +1,8 @@
 //! How deep a point lies inside a body: what starts are refused by and frames are judged by.
 //!
-//! Apart from the code that finds contacts, so that it can judge it. A formula where a body has one; for
-//! any closed mesh what it encloses (`enclosed`), and inside the distance to the nearest triangle.
+//! Apart from the code that finds contacts, so that it can judge it. A formula where a body has
+//! one; for any closed mesh what it encloses (`enclosed`), and inside the distance to the nearest
+//! triangle.
 
 use glam::DVec3;
 
@@ -70,7 +71,8 @@ impl Solid {
         }
     }
 
-    /// The distance of a point from the surface in m, negative inside; infinite beside a square of triangles.
+    /// The distance of a point from the surface in m, negative inside; infinite beside a square of
+    /// triangles.
     #[must_use]
     pub fn gap(&self, p: DVec3) -> f64 {
         match self {

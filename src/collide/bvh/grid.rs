@@ -268,8 +268,8 @@ impl Grid {
         }
     }
 
-    /// The centre and half the diagonal of a volume's box along the axes, in m. A volume that reaches
-    /// the border goes on beyond it: its ball holds everything.
+    /// The centre and half the diagonal of a volume's box along the axes, in m. A volume that
+    /// reaches the border goes on beyond it: its ball holds everything.
     pub(in crate::collide) fn ball(&self, volume: &Quantised) -> (DVec3, f64) {
         let outermost = -BORDER as i16;
         let planes = volume.low[..3].iter().chain(&volume.high[..3]);

@@ -1,13 +1,13 @@
-//! Bounding volumes between pairs of parallel planes: discrete orientation polytopes [KHM*98], of which
-//! cloth takes 18 planes [TB06 §3.2].
+//! Bounding volumes between pairs of parallel planes: discrete orientation polytopes [KHM*98], of
+//! which cloth takes 18 planes [TB06 §3.2].
 //!
 //! The directions are the three axes, then the six diagonals of coordinate planes. Extents are kept
 //! in f32, rounded outwards, so that a volume always contains what it was made from. Lower bounds
 //! and negated upper bounds lie in one array: union is a minimum, and two volumes are apart if a
 //! sum of a lower bound of one and a negated upper bound of the other is positive.
 //!
-//! * \[KHM*98\] Klosowski, Held, Mitchell, Sowizral, Zikan: Efficient collision detection using bounding volume
-//!   hierarchies of k-DOPs.
+//! * \[KHM*98\] Klosowski, Held, Mitchell, Sowizral, Zikan: Efficient collision detection using
+//!   bounding volume hierarchies of k-DOPs.
 
 use std::f64::consts::SQRT_2;
 

@@ -389,7 +389,8 @@ const fn masks(of: [u8; 4]) -> [u8; 16] {
     masks
 }
 
-/// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many were.
+/// Tests two hierarchies, until nothing is left or until `budget` tests were made; returns how many
+/// were.
 ///
 /// Their relation says how they are descended. `leaf` is given pairs of leaves, as nodes, whose
 /// volumes overlap; pairs of nodes that `cull` knows to be apart are left out.
@@ -462,7 +463,8 @@ where
             for &mut (test, [mut one, mut two]) in batch {
                 let (a, b, far) = (test.0, second_of(test), test.1 & FAR);
                 if K::SAME && a == b {
-                    // All pairs below one node: those below each child, and those between the children.
+                    // All pairs below one node: those below each child, and those between the
+                    // children.
                     if one.is_both() {
                         let [child, next] = one.nodes();
                         let [first_is, next_is] = [one.bits() & 1 != 0, one.bits() & 2 != 0];
@@ -544,8 +546,8 @@ mod avx2 {
     use pulp::cast;
     use pulp::x86::V3;
 
-    /// The places of the words of four values of two words each, for each set of wanted values: those
-    /// of the wanted ones come first, in their order.
+    /// The places of the words of four values of two words each, for each set of wanted values:
+    /// those of the wanted ones come first, in their order.
     const WANTED: [[u32; 8]; 16] = {
         let mut wanted = [[0; 8]; 16];
         let mut of = 0;

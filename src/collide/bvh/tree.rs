@@ -1,4 +1,5 @@
-//! Binary trees of bounding volumes over triangles: topology built once, volumes refitted each step.
+//! Binary trees of bounding volumes over triangles: topology built once, volumes refitted each
+//! step.
 //!
 //! The topology comes from the rest shape, top down, by halving along the longest side [TB06
 //! §4.2.1], so that subtrees stay compact parts of cloth however it is folded. Nodes are numbered

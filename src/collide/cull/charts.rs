@@ -336,7 +336,8 @@ pub(in crate::collide) struct TileTriangle {
     pub(in crate::collide) corners: [u32; 3],
     /// Its lowest and its highest cell: x, y, x, y.
     pub(in crate::collide) cells: [u8; 4],
-    /// The inverse of the matrix whose columns are its edges from the first corner, by columns, in 1/m.
+    /// The inverse of the matrix whose columns are its edges from the first corner, by columns, in
+    /// 1/m.
     pub(in crate::collide) inverse: [f32; 4],
 }
 
@@ -735,7 +736,8 @@ fn place(chart: &Chart, number: u32, points: &[DVec2]) -> Place {
     }
 }
 
-/// The columns of the inverse of the matrix whose columns are a triangle's edges from its first corner.
+/// The columns of the inverse of the matrix whose columns are a triangle's edges from its first
+/// corner.
 fn inverse([a, b, c]: &[DVec2; 3]) -> [DVec2; 2] {
     let (e, f) = (b - a, c - a);
     let inverse = [DVec2::new(f.y, -e.y), DVec2::new(-f.x, e.x)];
@@ -856,7 +858,8 @@ mod tests {
         Charts::new(&surface, &mesh.positions)
     }
 
-    /// Whether the block around what lies between two corners of the square that shapes are made from is whole.
+    /// Whether the block around what lies between two corners of the square that shapes are made
+    /// from is whole.
     fn is_whole(charts: &Charts, from: DVec2, to: DVec2) -> bool {
         // The first triangle's first corner is the chart's origin, and the square's.
         let place = charts.place_of(0, &[from, to]);

@@ -98,8 +98,8 @@ impl Lists {
 }
 
 impl RestAdjacent {
-    /// Finds all pairs closer than `distance` (m) in their chart; `None` if there are too many. A pair belongs to the
-    /// patch of the triangle that owns its first feature.
+    /// Finds all pairs closer than `distance` (m) in their chart; `None` if there are too many. A
+    /// pair belongs to the patch of the triangle that owns its first feature.
     pub(in crate::collide) fn find(
         surface: &Surface,
         charts: &Charts,

@@ -16,13 +16,14 @@
 //! (p − q)` along the segment from `q` to `p`, which lies in the block. So points come no closer
 //! than `√(s − e)`, the *separation bound*, times their distance at rest.
 //!
-//! This stands for the normal cones and the contour condition of [VM94] and [Pro97]: where normals differ by up to α
-//! and nothing else happens, `s − e` is about cos² α. But it also bounds distances, which contacts within reach need and
-//! cones do not; it bounds all that lies between the start and the end of the step; and where the rest shape is convex
-//! there is no contour to test.
+//! This stands for the normal cones and the contour condition of [VM94] and [Pro97]: where normals
+//! differ by up to α and nothing else happens, `s − e` is about cos² α. But it also bounds
+//! distances, which contacts within reach need and cones do not; it bounds all that lies between
+//! the start and the end of the step; and where the rest shape is convex there is no contour to
+//! test.
 //!
-//! `A` is the middle of a box around all gradients, which is refitted like a volume: boxes of cells, then of the larger
-//! cells above them, a tile at a time.
+//! `A` is the middle of a box around all gradients, which is refitted like a volume: boxes of
+//! cells, then of the larger cells above them, a tile at a time.
 //!
 //! Blocks reach beyond their tile by one cell of their level, the largest by a whole tile. So the
 //! bounds of a tile take the gradients of its own triangles and, from the tiles beside it, those of
@@ -33,9 +34,10 @@
 //! block's bound, rounded down. It is as short on one rank, so that the same tests are made on any
 //! number of ranks.
 //!
-//! * \[VM94\] Volino, Magnenat-Thalmann: Efficient self-collision detection on smoothly discretized surface animations
-//!   using geometrical shape regularity.
-//! * \[Pro97\] Provot: Collision and self-collision handling in cloth model dedicated to design garments.
+//! * \[VM94\] Volino, Magnenat-Thalmann: Efficient self-collision detection on smoothly discretized
+//!   surface animations using geometrical shape regularity.
+//! * \[Pro97\] Provot: Collision and self-collision handling in cloth model dedicated to design
+//!   garments.
 
 use glam::DVec3;
 

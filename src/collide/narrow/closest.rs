@@ -1,8 +1,9 @@
 //! Closest points of vertex and triangle, and of two segments, as weights.
 //!
-//! Both are safe for degenerate input: slivers, points, parallel segments; weights are always finite for
-//! finite input, in [0, 1], and sum to 1 on each feature. The case analysis of the triangle is by Voronoi
-//! regions, that of segments clamps one parameter after the other [Ericson 2005, §5.1].
+//! Both are safe for degenerate input: slivers, points, parallel segments; weights are always
+//! finite for finite input, in [0, 1], and sum to 1 on each feature. The case analysis of the
+//! triangle is by Voronoi regions, that of segments clamps one parameter after the other [Ericson
+//! 2005, §5.1].
 //!
 //! * [Ericson 2005] Real-time collision detection.
 

@@ -37,8 +37,8 @@ pub struct PairId {
 
 /// Two features that come close within the step.
 ///
-/// The separation is `Σ weights[i] x[vertices[i]] − p`, with `p` a point of the body (or nothing, for
-/// cloth against cloth, where the weights sum to 0; against a body they sum to 1).
+/// The separation is `Σ weights[i] x[vertices[i]] − p`, with `p` a point of the body (or nothing,
+/// for cloth against cloth, where the weights sum to 0; against a body they sum to 1).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contact {
     /// The features.

@@ -1,10 +1,10 @@
 //! The tests of pairs of features: which of those of two triangles come within reach during the
 //! step.
 //!
-//! A pair of features is a contact if their closest points, moving on with their velocities, come within
-//! reach; a vertex and a face of a body also if the vertex comes within reach where it meets the face's
-//! plane. Swept volumes inflated by half the reach then overlap, so that trees find just the contacts
-//! that testing all pairs would.
+//! A pair of features is a contact if their closest points, moving on with their velocities, come
+//! within reach; a vertex and a face of a body also if the vertex comes within reach where it meets
+//! the face's plane. Swept volumes inflated by half the reach then overlap, so that trees find just
+//! the contacts that testing all pairs would.
 
 use glam::DVec3;
 
@@ -220,8 +220,9 @@ pub(in crate::collide) fn edges_at(
 
 /// Reports a pair of cloth features if it comes within reach.
 ///
-/// Where the features touch, their separation has no direction: the normal is then `fallback`, turned
-/// against their approach. Within a piece of cloth the target is no more than their distance at rest.
+/// Where the features touch, their separation has no direction: the normal is then `fallback`,
+/// turned against their approach. Within a piece of cloth the target is no more than their distance
+/// at rest.
 fn cloth_contact(
     snap: &Snapshot<'_>,
     id: PairId,

@@ -1,7 +1,9 @@
-//! What a step's tests come by on their way to contacts, counted and shown: pairs of triangles, pairs of features.
+//! Candidates: pairs of triangles and pairs of features that a step's tests come by on their way to
+//! contacts, counted and shown.
 //!
-//! The traversal is that of [`TestRun`], to the last test; only what is done with a pair that trees leave over is
-//! another. Nothing in a step calls this: benches and tests do, to compare each stage with what others find.
+//! The traversal is that of [`TestRun`], to the last test; only the use of the pairs that trees
+//! leave over differs. No step calls this. Benches and tests do, to compare each stage with other
+//! libraries and with brute force.
 
 use crate::collide::bodies::collider::{Analytic, BodySurface};
 use crate::collide::bvh::kdop::Kdop;
@@ -15,21 +17,22 @@ use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::targets::Target;
 use crate::collide::query::test_run::{Sink, TestRun};
 
-/// Makes the volumes of all patches' trees, which tests else make when they first need them. Returns how many.
+/// Makes the volumes of all patches' trees, which tests otherwise make when they first need them.
+/// Returns how many.
 pub fn refit(snap: &Snapshot<'_>) -> usize {
     let patches = 0..snap.cloth.patches().len() as u32;
     patches.map(|p| snap.patch_volumes(p).count()).sum()
 }
 
-/// Finds all pairs of triangles whose volumes overlap, less those that culling leaves out: of cloth with itself, and
-/// of cloth, first, with bodies. Returns how many tests that took.
+/// Finds all pairs of triangles whose volumes overlap, less those that culling leaves out: of cloth
+/// with itself, and of cloth, first, with bodies. Returns how many tests that took.
 pub fn triangle_pairs(snap: &Snapshot<'_>, found: impl FnMut(u32, u32)) -> u64 {
     run_all(snap, &mut Triangles(found))
 }
 
-/// Finds all pairs of features of cloth, none of a face and its corner or of edges that meet, whose volumes overlap,
-/// less those that culling leaves out; each once, named as in [`PairId`](crate::collide::narrow::contact::PairId). Returns how many
-/// tests that took.
+/// Finds all pairs of features of cloth whose volumes overlap, less those that culling leaves out;
+/// none of a face and its corner or of edges that meet. Each is found once, named as in
+/// [`PairId`](crate::collide::narrow::contact::PairId). Returns how many tests that took.
 pub fn feature_pairs(snap: &Snapshot<'_>, found: impl FnMut(PairKind, u32, u32)) -> u64 {
     run_all(snap, &mut Features(found))
 }

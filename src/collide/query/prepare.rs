@@ -1,7 +1,8 @@
-//! Making ready what tests read, before any asks for it.
+//! The preparation of what tests read, before any asks for it.
 //!
-//! Whatever a test needs is made when it asks. Where several threads test, all may ask for the same at once, and all but one wait; so they
-//! make before what every test asks for, each its own share.
+//! Everything that a test needs is made when it asks. Where several threads test, all may ask for
+//! the same at once, and all but one wait. So they first make what every test asks for, each its
+//! own share.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::collide::cloth::ClothSurface;
 use crate::collide::query::snapshot::Snapshot;
 
 impl Snapshot<'_> {
-    /// Looks where the vertices of a patch go, for whoever asks for that later.
+    /// Makes the displacements of the vertices of a patch.
     pub(crate) fn make_displacements(&self, patch: usize) {
         self.displacements(patch as u32);
     }
@@ -24,7 +25,7 @@ impl Snapshot<'_> {
         self.patch_volumes(patch as u32);
     }
 
-    /// Makes all that tests of a patch against itself or a body read of it.
+    /// Makes everything that tests of a patch against itself or a body read of it.
     pub(crate) fn make_whole(&self, patch: usize) {
         self.whole_volumes(patch as u32);
     }
@@ -35,16 +36,17 @@ impl Snapshot<'_> {
     }
 }
 
-/// What there is to a patch's tree.
+/// The sizes of the subtrees of a patch's tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PatchSubtrees {
-    /// The nodes of each subtree.
+    /// The number of nodes of each subtree.
     pub(crate) nodes: Vec<u32>,
-    /// Vertices by the subtrees that have them, a bit for each: how many there are of each kind, ascending.
+    /// For each set of subtrees that share vertices, a bit for each subtree, the number of these
+    /// vertices; sets ascend.
     pub(crate) vertices: Vec<(u64, u32)>,
 }
 
-/// The subtrees of a patch's tree.
+/// Tells the sizes of the subtrees of a patch's tree.
 pub(crate) fn subtrees(cloth: &ClothSurface, patch: usize) -> PatchSubtrees {
     let refit = cloth.refit(patch as u32);
     let mut kinds = BTreeMap::new();

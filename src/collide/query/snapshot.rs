@@ -1,8 +1,9 @@
-//! One step's geometry: everything that collision tests read.
+//! The snapshot: one step's geometry, which is everything that collision tests read.
 //!
-//! Volumes bound what a triangle sweeps over in the step, inflated by half the reach of contacts; they are a function
-//! of positions and velocities alone, and lie on a grid that is one of positions. So are those of vertices, by which pairs of features are sorted
-//! out whose triangles meet, as those of neighbours always do.
+//! Volumes bound the part of space that a triangle sweeps in the step, inflated by half the reach
+//! of contacts. They are a function of positions and velocities alone, and lie on a grid that is
+//! one of positions. Vertices have volumes too: they sort out pairs of features of triangles whose
+//! volumes meet, as those of neighbours always do.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -28,8 +29,8 @@ use crate::collide::cull::separation_bound::{self, BESIDE, Bound, Ends, Gradient
 use crate::collide::query::volumes::{Held, KEPT_APART, MAY_MEET, Subtrees, UNKNOWN, Volumes};
 use crate::simd::InstructionSet;
 
-/// Distances that culling compares are known to this share: that of f32, in which they are kept, and of positions up to
-/// 10⁸ times the reach from the origin.
+/// The share to which the distances that culling compares are known: that of f32, in which they are
+/// kept, and of positions up to 10⁸ times the reach from the origin.
 const ROUNDING: f64 = 1e-5;
 
 thread_local! {
@@ -42,25 +43,26 @@ thread_local! {
 pub struct Snapshot<'a> {
     pub(in crate::collide) cloth: &'a ClothSurface,
     pub(in crate::collide) bodies: &'a [Collider],
-    /// What each body does in the step.
+    /// The motion of each body in the step.
     pub(in crate::collide) sweeps: Vec<Sweep>,
     motions: &'a [BodyMotion],
     pub(in crate::collide) x: &'a [DVec3],
     pub(in crate::collide) v: &'a [DVec3],
-    /// Where `x` are, if somebody knows.
+    /// The extent of `x`, if it is known.
     extent: Option<Extent>,
     pub(in crate::collide) dt: f64,
     pub(in crate::collide) thickness: f64,
     pub(in crate::collide) reach: f64,
     pub(in crate::collide) self_collision: bool,
-    /// With the firmness above which features that are not near stay apart.
+    /// The culling, with the separation bound above which features that are not rest-adjacent stay
+    /// apart.
     culling: Option<(&'a Culling, Bound)>,
     volumes: &'a Volumes,
-    /// Whether trees are made as far as tests look at them; else whole.
+    /// Whether trees are made only as far as tests look at them.
     by_subtrees: bool,
 }
 
-/// What a step's geometry is made from.
+/// The things that a step's geometry is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry<'a> {
     /// The cloth's features and trees.
@@ -77,7 +79,7 @@ pub struct Geometry<'a> {
     pub self_collision: bool,
 }
 
-/// What firmness says of the nodes of two trees.
+/// Culling by separation bounds, for the nodes of two trees.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collide) struct BySeparation<'a> {
     snap: &'a Snapshot<'a>,
@@ -92,12 +94,14 @@ impl Cull for BySeparation<'_> {
         self.together.prefetch(set, a, b);
     }
 
-    /// What does not touch at rest is far: firm cloth keeps its volumes apart too.
+    /// Nodes that do not touch at rest are far: cloth with a separation bound keeps their volumes
+    /// apart too.
     #[inline(always)]
     fn ask(&self, a: u32, b: u32) -> Asked {
         let around = self.together.around(a, b);
         let (tile, block) = around.block;
-        // Whether a block covers both is anybody's guess: there is one to look at in any case.
+        // The processor cannot foresee whether a block covers both. There is one to look at in any
+        // case.
         let known = &self.snap.volumes.kept_apart[tile as usize * BLOCKS + block as usize];
         let mut kept_apart = known.load(Ordering::Relaxed);
         if (kept_apart == UNKNOWN) & around.covers {
@@ -111,8 +115,8 @@ impl Cull for BySeparation<'_> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// The geometry of a step from `time` to `time + dt`, with positions `x` and velocities `v` of all
-    /// cloth vertices. Their volumes are kept in `volumes`, for one snapshot at a time.
+    /// The geometry of a step from `time` to `time + dt`, with positions `x` and velocities `v` of
+    /// all cloth vertices. Their volumes are kept in `volumes`, for one snapshot at a time.
     #[must_use]
     pub fn new(
         geometry: &Geometry<'a>,
@@ -125,7 +129,7 @@ impl<'a> Snapshot<'a> {
         let cloth = geometry.cloth;
         let bodies = geometry.bodies.len();
         let culling = cloth.culling().and_then(|culling| {
-            // Squared, with room for what rounding does.
+            // The square has room for rounding.
             let keeps =
                 |distance: f64| geometry.reach * geometry.reach * (1.0 + ROUNDING) / distance;
             let distance = culling.distance * culling.distance;
@@ -153,15 +157,16 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// For somebody who does not test all patches against all: of trees as much is made as the tests look at. Who tests all makes
-    /// them whole in less time. Tests and contacts are the same.
+    /// Makes trees only as far as tests look at them, for a rank that does not test all patches
+    /// against all. A rank that tests all makes them whole in less time. Tests and contacts are the
+    /// same.
     #[must_use]
     pub(crate) fn by_subtrees(mut self) -> Self {
         self.by_subtrees = true;
         self
     }
 
-    /// For somebody who knows the extent of the positions.
+    /// Takes the extent of the positions, where it is known.
     #[must_use]
     pub(crate) fn within(mut self, extent: Extent) -> Self {
         debug_assert_eq!(extent, Extent::of(self.x));
@@ -169,7 +174,7 @@ impl<'a> Snapshot<'a> {
         self
     }
 
-    /// Volume of the root of a patch's tree.
+    /// The volume of the root of a patch's tree.
     pub(in crate::collide) fn patch_root(&self, patch: u32) -> &Kdop18 {
         let root = self.volumes.roots[patch as usize].of(|root| {
             let (displacements, anchor) = self.displacements(patch);
@@ -197,7 +202,7 @@ impl<'a> Snapshot<'a> {
         balls.of(|balls| self.patch_tree().balls(balls))
     }
 
-    /// Makes the volume around a patch, for whoever asks for it later.
+    /// Makes the volume around a patch, which tests ask for later.
     pub(crate) fn make_root(&self, patch: usize) {
         self.patch_root(patch as u32);
     }
@@ -208,7 +213,8 @@ impl<'a> Snapshot<'a> {
         roots.collect()
     }
 
-    /// Takes the volumes around some patches from whoever has made them of the same positions.
+    /// Takes the volumes around some patches from the rank that has made them of the same
+    /// positions.
     pub(crate) fn take_roots(&self, patches: &[usize], roots: &[[f32; Kdop18::NUMBERS]]) {
         for (&patch, numbers) in patches.iter().zip(roots) {
             self.volumes.roots[patch].of(|root| {
@@ -218,7 +224,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Boxes around the subtrees of a patch's tree.
+    /// The boxes around the subtrees of a patch's tree.
     pub(in crate::collide) fn boxes(&self, patch: u32) -> &[Boxes] {
         self.volumes.boxes[patch as usize].of(|out| {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
@@ -228,7 +234,7 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Tells `found` which subtrees of two patches' trees may touch.
+    /// Tells `found` the pairs of subtrees of two patches' trees that may touch.
     pub(in crate::collide) fn seed_pairs(&self, p: u32, q: u32, found: impl FnMut(u32, u32)) {
         let both = [p, q].map(|patch| PatchBoxes {
             root: self.patch_root(patch),
@@ -238,7 +244,7 @@ impl<'a> Snapshot<'a> {
         seed_pairs::seed_pairs(both, found);
     }
 
-    /// Volumes of a patch's tree.
+    /// The volumes of a patch's tree.
     pub(in crate::collide) fn patch_volumes(&self, patch: u32) -> Nodes<'_> {
         Nodes(self.volumes.patches[patch as usize].of(|volumes| {
             let refit = self.cloth.refit(patch);
@@ -246,7 +252,7 @@ impl<'a> Snapshot<'a> {
         }))
     }
 
-    /// Volumes of a patch for tests against itself or a body.
+    /// The volumes of a patch for tests against itself or a body.
     pub(in crate::collide) fn whole_volumes(&self, patch: u32) -> Held<'_> {
         let vertices = self.vertex_volumes(patch);
         if self.by_subtrees {
@@ -259,7 +265,8 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Volumes of a patch for tests that look into some subtrees of its tree, a bit for each. Whoever asks for the last subtree makes all.
+    /// The volumes of a patch for tests that look into some subtrees of its tree, a bit for each.
+    /// When the last subtree is asked for, the whole tree is made.
     pub(in crate::collide) fn some_volumes(&self, patch: u32, subtrees: u64) -> Held<'_> {
         if !self.by_subtrees {
             return self.whole_volumes(patch);
@@ -270,7 +277,8 @@ impl<'a> Snapshot<'a> {
             drop(held);
             return self.whole_volumes(patch);
         }
-        // Not before: who has opened subtrees with all vertices has noted these by now.
+        // This is read after the lock is taken: a thread that has opened subtrees with all vertices
+        // has noted these by now.
         let known = self.volumes.vertices[patch as usize].made();
         let measure = |places: &[u32], out: &mut Vec<Quantised>| {
             let vertices = &self.cloth.patch_vertices()[patch as usize];
@@ -287,7 +295,7 @@ impl<'a> Snapshot<'a> {
         subtrees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The subtrees of a patch's tree that are there, a bit for each; `None`: nothing of it.
+    /// The subtrees of a patch's tree that are made, a bit for each; `None` if nothing of it is.
     pub(crate) fn opened(&self, patch: usize) -> Option<u64> {
         if self.by_subtrees {
             self.subtrees(patch as u32).opened()
@@ -297,28 +305,31 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The ends of a vertex's way.
+    /// The ends of a vertex's displacement.
     #[inline(always)]
     fn ends(&self, vertex: u32) -> [DVec3; 2] {
         let (x, v) = (self.x[vertex as usize], self.v[vertex as usize]);
         [x, x + v * self.dt]
     }
 
-    /// Where ways of a patch's vertices are seen from: the first of them.
+    /// The anchor from which displacements of a patch's vertices are seen: the first of the
+    /// vertices.
     fn anchor(&self, patch: u32) -> DVec3 {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
         let anchor = vertices.first().map(|&v| self.x[v as usize]);
         anchor.unwrap_or_default()
     }
 
-    /// What all volumes lie on: the grid over the cloth as it is at the start of the step, which all ranks know before they have told each other how
-    /// far their patches move. Cloth that moves beyond it is not missed, for its border holds it.
+    /// The grid on which all volumes lie. It is laid over the cloth as it is at the start of the
+    /// step, which all ranks know before they have told each other how far their patches move.
+    /// Cloth that moves beyond the grid is not missed, because its border holds it.
     pub(in crate::collide) fn grid(&self) -> &Grid {
         let grid = &self.volumes.grid;
         grid.get_or_init(|| Grid::over(self.extent.unwrap_or_else(|| Extent::of(self.x))))
     }
 
-    /// Displacements of the vertices of a patch's triangles in the step, seen from its anchor, which is given with them.
+    /// The displacements of the vertices of a patch's triangles in the step, seen from its anchor,
+    /// and the anchor.
     pub(in crate::collide) fn displacements(&self, patch: u32) -> (&[Displacements], DVec3) {
         let vertices = &self.cloth.patch_vertices()[patch as usize];
         let (ends, anchor) = (|&vertex: &u32| self.ends(vertex), self.anchor(patch));
@@ -329,8 +340,9 @@ impl<'a> Snapshot<'a> {
         )
     }
 
-    /// What says of nodes of two patches' trees, or of one and the same, whether all below them stays out of reach but for rest-adjacent pairs;
-    /// nothing if it never does.
+    /// The culling for nodes of two patches' trees, or of one and the same. It says whether all
+    /// below two nodes stays out of reach but for rest-adjacent pairs. There is none if it never
+    /// does.
     pub(in crate::collide) fn by_separation(&self, p: u32, q: u32) -> Option<BySeparation<'_>> {
         let (culling, enough) = self.culling?;
         let places = [p, q].map(|p| &culling.places[p as usize]);
@@ -343,7 +355,8 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Notes for all blocks of a tile whether they are firm enough; answers it for one.
+    /// Notes for all blocks of a tile whether their bounds are large enough, and answers it for
+    /// one.
     #[cold]
     fn look(&self, culling: &Culling, (tile, block): (u32, u32), enough: Bound) -> u8 {
         let kept_apart = |bound: Bound| if bound > enough { KEPT_APART } else { MAY_MEET };
@@ -355,7 +368,7 @@ impl<'a> Snapshot<'a> {
         kept_apart(all[block as usize])
     }
 
-    /// The features that are close at rest already, and which of them are out of reach of each other.
+    /// The features that are close at rest already, of a cloth with culling.
     pub(in crate::collide) fn rest_adjacent(&self) -> Option<&'a RestAdjacent> {
         self.culling.map(|(culling, _)| &culling.rest_adjacent)
     }
@@ -369,7 +382,8 @@ impl<'a> Snapshot<'a> {
             .map(|rest_adjacent| rest_adjacent.of_patch(patch))
     }
 
-    /// The square of the distance at rest, in m², from which on features in a block stay out of reach.
+    /// The square of the distance at rest, in m², from which on features in a block stay out of
+    /// reach.
     pub(in crate::collide) fn apart_from(&self, block: (u32, u32)) -> f32 {
         let Some((culling, _)) = self.culling.filter(|_| block.0 != charts::NONE) else {
             return f32::INFINITY;
@@ -382,13 +396,13 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The firmness of a block.
+    /// The separation bound of a block.
     #[inline]
     fn separation_bound(&self, culling: &Culling, (tile, block): (u32, u32)) -> Bound {
         self.tile_bounds(culling, tile)[block as usize]
     }
 
-    /// The firmness of all blocks of a tile.
+    /// The separation bounds of all blocks of a tile.
     #[inline]
     fn tile_bounds(&self, culling: &Culling, tile: u32) -> &[Bound] {
         self.volumes.separation_bounds[tile as usize].of(|out| {
@@ -400,7 +414,7 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Gradients of the cells beside a tile on a side on which there is another.
+    /// The gradients of the cells beside a tile, on a side on which there is another.
     fn beside(&self, culling: &Culling, tile: u32, side: usize) -> &[Gradients] {
         self.volumes.beside[tile as usize][side].of(|out| {
             let next = culling.charts.tiles()[tile as usize].next[side];
@@ -408,8 +422,8 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// The bounds of gradients beside some of the [tiles](ClothSurface::tiles), as numbers: of each the tile, and which of
-    /// [those beside it](charts::TileWork::beside).
+    /// The bounds of gradients beside some of the [tiles](ClothSurface::tiles), as numbers. Each is
+    /// given by the tile and by which of [those beside it](charts::TileWork::beside) it is.
     pub(crate) fn cells_beside(&self, all: impl Iterator<Item = (usize, usize)>) -> Vec<f32> {
         let Some((culling, _)) = self.culling else {
             return Vec::new();
@@ -421,8 +435,8 @@ impl<'a> Snapshot<'a> {
         cells.flat_map(Gradients::numbers).collect()
     }
 
-    /// Takes bounds of gradients beside some of the tiles from whoever has made them of the same positions; whether they are as many as
-    /// there are of these.
+    /// Takes bounds of gradients beside some of the tiles from the rank that has made them of the
+    /// same positions. Returns whether there are as many as these tiles have.
     pub(crate) fn take_cells_beside(
         &self,
         all: impl Iterator<Item = (usize, usize)>,
@@ -448,7 +462,7 @@ impl<'a> Snapshot<'a> {
         cells.len() == 0 && rest.is_empty()
     }
 
-    /// Makes what the firmness of some of the tiles is made of, what is beside them left out.
+    /// Makes the gradients of some of the tiles, without those beside them.
     pub(crate) fn make_gradients(&self, tiles: Range<usize>) {
         if let Some((culling, _)) = self.culling {
             for &tile in &culling.charts.order()[tiles] {
@@ -457,7 +471,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// Makes the firmness of some of the tiles, for whoever asks for it later.
+    /// Makes the separation bounds of some of the tiles, which tests ask for later.
     pub(crate) fn make_separation_bounds(&self, tiles: Range<usize>) {
         if let Some((culling, _)) = self.culling {
             for &tile in &culling.charts.order()[tiles] {
@@ -466,7 +480,7 @@ impl<'a> Snapshot<'a> {
         }
     }
 
-    /// The firmness of some of the [tiles](ClothSurface::tiles), one after the other.
+    /// The separation bounds of some of the [tiles](ClothSurface::tiles), one after the other.
     pub(crate) fn separation_bounds_of(&self, tiles: Range<usize>) -> Vec<Bound> {
         let Some((culling, _)) = self.culling else {
             return Vec::new();
@@ -476,14 +490,14 @@ impl<'a> Snapshot<'a> {
         all.copied().collect()
     }
 
-    /// Bytes of the firmness of some of the tiles.
+    /// The number of bytes of the separation bounds of some of the tiles.
     pub(crate) fn separation_bound_bytes(&self, tiles: Range<usize>) -> usize {
         self.culling
             .map_or(0, |_| tiles.len() * BLOCKS * size_of::<Bound>())
     }
 
-    /// Takes the firmness of some of the tiles from whoever has made it of the same positions; whether it is as much as
-    /// there is of these.
+    /// Takes the separation bounds of some of the tiles from the rank that has made them of the
+    /// same positions. Returns whether there are as many as these tiles have.
     pub(crate) fn take_separation_bounds(&self, tiles: Range<usize>, bound: &[Bound]) -> bool {
         let Some((culling, _)) = self.culling else {
             return bound.is_empty();
@@ -501,7 +515,7 @@ impl<'a> Snapshot<'a> {
         true
     }
 
-    /// Tiles whose gradients have been made.
+    /// The number of tiles whose gradients have been made.
     #[cfg(test)]
     pub(in crate::collide) fn gradients_made(&self) -> usize {
         self.volumes
@@ -519,7 +533,8 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Volumes of the vertices of a patch's triangles: what is within half the reach of their ways.
+    /// The volumes of the vertices of a patch's triangles, which hold all points within half the
+    /// reach of their displacements.
     #[inline]
     pub(in crate::collide) fn vertex_volumes(&self, patch: u32) -> &[Quantised] {
         self.volumes.vertices[patch as usize].of(|volumes| {
@@ -529,7 +544,8 @@ impl<'a> Snapshot<'a> {
         })
     }
 
-    /// Volume of a cloth vertex; in subtrees none of a patch of whose vertices nobody has asked for all.
+    /// The volume of a cloth vertex. Where trees are made by subtrees, there is none for a patch
+    /// whose vertices have not all been asked for.
     #[inline]
     pub(in crate::collide) fn vertex_volume(&self, vertex: u32) -> Option<&Quantised> {
         let (patch, at) = self.cloth.slot(vertex);
@@ -541,7 +557,8 @@ impl<'a> Snapshot<'a> {
         Some(&all[at as usize])
     }
 
-    /// Whether the box around the ways of some vertices comes within reach of that around others.
+    /// Whether the box around the displacements of some vertices comes within reach of that around
+    /// others.
     pub(in crate::collide) fn may_reach(&self, some: &[u32], others: &[u32]) -> bool {
         let boxed = |vertices: &[u32]| {
             let ends = vertices.iter().flat_map(|&vertex| self.ends(vertex));
@@ -556,7 +573,7 @@ impl<'a> Snapshot<'a> {
         !apart.any()
     }
 
-    /// Volumes of a body's tree; none for an analytic body.
+    /// The volumes of a body's tree; none for an analytic body.
     pub(in crate::collide) fn body_volumes(&self, body: u32) -> Nodes<'_> {
         let Collider::Triangles(surface) = &self.bodies[body as usize] else {
             return Nodes(&[]);

@@ -13,7 +13,7 @@ use crate::collide::bodies::body_motion::Sweep;
 use crate::collide::bodies::collider::{Analytic, Collider};
 use crate::collide::query::snapshot::Snapshot;
 
-/// What is tested against what.
+/// A top-level test: two things that are tested against each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Target {
     /// A patch against itself.

@@ -1,11 +1,12 @@
-//! Testing hierarchies against each other, as a value: it can be stopped, split and sent.
+//! Test runs: tests of hierarchies against each other as values, which can be stopped, split and
+//! sent.
 //!
-//! The recursion of a bounding volume test is kept on an explicit stack of untried *tests*, pairs of nodes
-//! [TB06 §4.2.2, Fig. 5]. The owner takes the newest; what is given away is the oldest, nearest to the root
-//! and so likely the largest, or every other test, which shares evenly whatever the tree's shape. A test is
-//! only pushed if its volumes overlap.
+//! The recursion of a bounding volume test is kept on an explicit stack of untried *tests*, pairs
+//! of nodes [TB06 §4.2.2, Fig. 5]. The owner takes the newest. The oldest is given away, which is
+//! nearest to the root and so likely the largest, or every other test, which shares evenly whatever
+//! the tree's shape. A test is only pushed if its volumes overlap.
 //!
-//! Not here: who gives to whom and when.
+//! This file does not say which rank gives tests to which, nor when.
 
 use std::ops::Range;
 
@@ -25,20 +26,21 @@ use crate::collide::query::snapshot::Snapshot;
 use crate::collide::query::targets::{Target, near_solid};
 use crate::collide::query::volumes::Held;
 
-/// How many tests were made.
+/// The numbers of tests that were made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Made {
-    /// In all.
+    /// All tests.
     pub(crate) tests: u32,
-    /// Of leaves.
+    /// Tests of leaves.
     pub(crate) leaves: u32,
-    /// Of groups of rest-adjacent pairs.
+    /// Tests of groups of rest-adjacent pairs.
     pub(crate) rest_adjacent: u32,
 }
 
-/// What becomes of what the trees leave over.
+/// The use of the pairs that the trees leave over.
 pub(in crate::collide) trait Sink {
-    /// Pairs of triangles of cloth whose volumes overlap, given as leaves; no more than [`TRIANGLES`].
+    /// Takes pairs of triangles of cloth whose volumes overlap, given as leaves; no more than
+    /// [`TRIANGLES`].
     fn cloth(
         &mut self,
         snap: &Snapshot<'_>,
@@ -47,13 +49,13 @@ pub(in crate::collide) trait Sink {
         pairs: &[(u32, u32)],
     );
 
-    /// Two features of cloth that are near at rest.
+    /// Takes two features of cloth that are rest-adjacent.
     fn rest_adjacent(&mut self, snap: &Snapshot<'_>, pair: &RestAdjacentPair);
 
-    /// A triangle of cloth and one of a body whose volumes overlap.
+    /// Takes a triangle of cloth and one of a body whose volumes overlap.
     fn body(&mut self, snap: &Snapshot<'_>, body: (u32, &BodySurface), pair: [u32; 2]);
 
-    /// A triangle of cloth close to a body without triangles.
+    /// Takes a triangle of cloth close to a body without triangles.
     fn solid(&mut self, snap: &Snapshot<'_>, body: (u32, &Analytic), triangle: u32);
 }
 
@@ -85,46 +87,49 @@ impl Sink for Vec<Contact> {
     }
 }
 
-/// How the test of a target begins.
+/// The beginning of the test of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Begun {
-    /// Not at all: roots are apart.
+    /// There is no test, because the roots are apart.
     Apart,
-    /// Not at all: roots of two patches meet, but no subtrees do.
+    /// There is no test: the roots of two patches meet, but no subtrees do.
     Missed,
-    /// With this.
+    /// The test begins with this run.
     Run(TestRun),
 }
 
-/// What a single test was of.
+/// The kind of a single test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Single {
-    /// Groups of rest-adjacent pairs.
+    /// A test of groups of rest-adjacent pairs.
     RestAdjacent,
-    /// A node and itself.
+    /// A test of a node and itself.
     Itself,
-    /// Two nodes.
+    /// A test of two nodes.
     Pair,
 }
 
-/// What makes a test and puts those that it leads to on a stack, oldest first; `false` if it makes none.
+/// The function that makes a test and puts those that it leads to on a stack, oldest first. It
+/// answers `false` if it makes none.
 type Expand<'a> = &'a mut dyn FnMut((u32, u32), &mut Vec<(u32, u32)>) -> bool;
 
-/// Added to the first number of a test, it stands for groups of rest-adjacent pairs of a patch: from there on, before the second.
+/// The mark, in the first number of a test, of groups of rest-adjacent pairs of a patch: those from
+/// that number on, before the second.
 const REST_ADJACENT: u32 = 1 << 31;
-/// Groups of rest-adjacent pairs that are tested at once.
+/// The number of groups of rest-adjacent pairs that are tested at once.
 const GROUPS: u32 = 64;
-/// Pairs of subtrees of two patches that touch, if not many do.
+/// The usual number of pairs of subtrees of two patches that touch.
 const USUAL: usize = 16;
 
 /// A test under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRun {
     target: Target,
-    /// Untried tests, oldest first: a node of each tree (for a patch against itself, equal nodes stand for
-    /// all pairs below; for an analytic body the second is 0; see [`REST_ADJACENT`]).
+    /// The untried tests, oldest first: a node of each tree. For a patch against itself, equal
+    /// nodes stand for all pairs below; for an analytic body the second is 0. [`REST_ADJACENT`]
+    /// marks other tests.
     stack: Vec<(u32, u32)>,
-    /// Of two patches, the subtrees of each one's tree that tests look into, a bit for each.
+    /// The subtrees of each of two patches that tests look into, a bit for each.
     subtrees: [u64; 2],
 }
 
@@ -138,7 +143,7 @@ impl TestRun {
         }
     }
 
-    /// The same as [`TestRun::new`]; tells why there is none.
+    /// Begins the test of a target, as [`TestRun::new`], and tells why there is none.
     pub(crate) fn begin(target: Target, snap: &Snapshot<'_>) -> Begun {
         if !target.meets(snap) {
             return Begun::Apart;
@@ -168,20 +173,21 @@ impl TestRun {
         })
     }
 
-    /// What is tested.
+    /// The target.
     #[must_use]
     pub fn target(&self) -> Target {
         self.target
     }
 
-    /// Of two patches, the subtrees of each one's tree that the tests look into, a bit for each.
+    /// The subtrees of each of two patches that the tests look into, a bit for each.
     pub(crate) fn subtrees(&self) -> [u64; 2] {
         self.subtrees
     }
 
-    /// Tests until done or until `budget` tests were made; returns how many were, and whether it is done.
+    /// Makes tests until all are done or `budget` are made. Returns how many it made, and whether
+    /// all are done.
     ///
-    /// Contacts are appended in no order that matters.
+    /// The order of the contacts that it appends does not matter.
     pub fn advance(
         &mut self,
         snap: &Snapshot<'_>,
@@ -192,7 +198,7 @@ impl TestRun {
         (made.tests, done)
     }
 
-    /// The same; tells of what kinds the tests were.
+    /// Makes tests as [`TestRun::advance`], and tells of what kinds they were.
     pub(crate) fn advance_counting(
         &mut self,
         snap: &Snapshot<'_>,
@@ -202,7 +208,7 @@ impl TestRun {
         self.advance_into(snap, budget, out)
     }
 
-    /// The same, to whatever end.
+    /// Makes tests as [`TestRun::advance`], for any use of the pairs that they leave over.
     pub(in crate::collide) fn advance_into(
         &mut self,
         snap: &Snapshot<'_>,
@@ -298,8 +304,8 @@ impl TestRun {
         (made, self.stack.is_empty())
     }
 
-    /// Makes the next test alone, and says what it was and how many it led to; `None` when done. For records of the
-    /// shape of a run.
+    /// Makes the next test alone. Tells its kind and how many tests it led to, for records of the
+    /// shape of a run; `None` when all are done.
     pub(crate) fn make_one(
         &mut self,
         snap: &Snapshot<'_>,
@@ -316,11 +322,11 @@ impl TestRun {
         Some((made, self.stack.len() - before, single))
     }
 
-    /// Has pending tests replaced by some of those that they lead to, so that several who begin alike go on with some each; tells what tests
-    /// that took.
+    /// Replaces pending tests by some of those that they lead to, so that several ranks that begin
+    /// alike go on with some each. Tells the tests that this took.
     ///
-    /// `deal` is given them, oldest first, and what makes one of them: that puts what it leads to on a stack, or answers `false`,
-    /// for a test that may find a contact.
+    /// `deal` is given the tests, oldest first, and a function that makes one of them: it puts
+    /// those that it leads to on a stack, or answers `false` for a test that may find a contact.
     pub(crate) fn deal(
         &mut self,
         snap: &Snapshot<'_>,
@@ -364,8 +370,8 @@ impl TestRun {
         }
     }
 
-    /// Gives pending tests away, as another run of the same target: those that `take` takes out of the
-    /// stack, oldest first.
+    /// Gives pending tests away, as another run of the same target: those that `take` takes out of
+    /// the stack, oldest first.
     pub fn split(
         &mut self,
         take: impl FnOnce(&mut Vec<(u32, u32)>) -> Option<Vec<(u32, u32)>>,
@@ -378,7 +384,7 @@ impl TestRun {
         })
     }
 
-    /// Whether all it names exists: to be asked of a run that came from elsewhere.
+    /// Whether all that it names exists, which is asked of a run that came from another rank.
     #[must_use]
     pub fn is_valid(&self, snap: &Snapshot<'_>) -> bool {
         let patches = snap.cloth.patches();
@@ -416,7 +422,7 @@ impl TestRun {
         {
             return false;
         }
-        // Rest-adjacent pairs come first: those are the newest.
+        // Rest-adjacent pairs are tested first, so they are the newest.
         let newest = self.stack.len().saturating_sub(1);
         self.stack.iter().enumerate().all(|(index, &(a, b))| {
             if a & REST_ADJACENT != 0 {
@@ -435,8 +441,9 @@ impl TestRun {
     }
 }
 
-/// The tests that a test of two patches begins with, of the roots of subtrees that may touch but for what is known to be apart; and the subtrees
-/// of each that are in any, a bit for each.
+/// The tests that a test of two patches begins with, and the subtrees of each that are in any, a
+/// bit for each. They are of the roots of subtrees that may touch, but for those that culling knows
+/// to be apart.
 fn first_tests(snap: &Snapshot<'_>, (p, q): (u32, u32)) -> (Vec<(u32, u32)>, [u64; 2]) {
     let (first, second) = (snap.cloth.refit(p), snap.cloth.refit(q));
     let (mut touching, mut subtrees) = (Vec::with_capacity(USUAL), [0; 2]);
@@ -468,7 +475,8 @@ fn test_rest_adjacent(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: 
     let Some(rest_adjacent) = snap.rest_adjacent_pairs(patch) else {
         return;
     };
-    // Of its own vertices, which are asked for next in any case; not of neighbours', of which only a few are of interest.
+    // The volumes of the patch's own vertices are asked for next in any case. Those of neighbours
+    // are not made, because only a few of them are of interest.
     snap.make_vertex_volumes(patch as usize);
     for index in groups {
         let group = &rest_adjacent.groups()[index as usize];
@@ -484,7 +492,7 @@ fn test_rest_adjacent(snap: &Snapshot<'_>, patch: u32, groups: Range<u32>, out: 
     }
 }
 
-/// Pairs of leaves that a traversal finds, gathered for the sieve.
+/// The pairs of leaves that a traversal finds, gathered for the feature filter.
 struct LeafPairs<'a, S> {
     snap: &'a Snapshot<'a>,
     leaves: [&'a Leaves<'a>; 2],
@@ -534,7 +542,7 @@ impl<'a, S: Sink> LeafPairs<'a, S> {
     }
 }
 
-/// As [`advance`], for a hierarchy against a body without one.
+/// Tests a hierarchy against a body without one, as [`advance`].
 fn advance_solid(
     snap: &Snapshot<'_>,
     (tree, nodes): Tree<'_, Nodes<'_>>,
@@ -570,7 +578,7 @@ fn advance_solid(
     }
 }
 
-/// All contacts of a step by testing every pair of triangles: slow, simple, the reference.
+/// Finds all contacts of a step by testing every pair of triangles: slow, simple, the reference.
 #[must_use]
 pub fn brute_force(snap: &Snapshot<'_>) -> Vec<Contact> {
     let mut out = Vec::new();

@@ -1,9 +1,10 @@
 //! The bounding volumes of a step: of vertices, and of the trees over patches and moving bodies.
 //!
-//! What bounds a vertex's motion bounds, joined with that of the others, an edge's and a triangle's. So only vertices
-//! are measured; all else is unions. Whatever belongs to a patch is made when a test first needs it, or before by a rank that
-//! will test the patch whole, once per rank and step, for a rank looks at few patches that are not its own, and at few subtrees of these. The room is
-//! kept from step to step.
+//! A volume that bounds the motions of an edge's or a triangle's vertices bounds its own. So only
+//! vertices are measured, and all other volumes are unions. The volumes of a patch are made once
+//! per rank and step, when a test first needs them, or before by a rank that will test the patch
+//! whole: a rank looks at few patches that are not its own, and at few subtrees of these. The room
+//! is kept from step to step.
 
 use std::sync::atomic::AtomicU8;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,51 +19,55 @@ use crate::collide::bvh::seed_pairs::Boxes;
 use crate::collide::cull::charts::BLOCKS;
 use crate::collide::cull::separation_bound::{Bound, Gradients, SIDES};
 
-/// Room for the volumes of a step; see [`Snapshot::new`](crate::collide::Snapshot::new).
+/// The room for the volumes of a step; see [`Snapshot::new`](crate::collide::Snapshot::new).
 #[derive(Debug, Default)]
 pub struct Volumes {
-    /// Of each patch as a whole: one value.
+    /// For each patch, the volume around it: one value.
     pub(in crate::collide) roots: Vec<Kept<Kdop18>>,
     /// The nodes of the patch tree, and the balls around them.
     pub(in crate::collide) merged: Kept<Kdop18>,
     pub(in crate::collide) balls: Kept<Ball>,
-    /// Boxes around the subtrees of each patch's tree.
+    /// The boxes around the subtrees of each patch's tree.
     pub(in crate::collide) boxes: Vec<Kept<Boxes>>,
-    /// What the others lie on.
+    /// The grid on which all other volumes lie.
     pub(in crate::collide) grid: OnceLock<Grid>,
-    /// Displacements of the vertices of each patch's triangles, and their volumes.
+    /// The displacements of the vertices of each patch's triangles, their volumes, and those of its
+    /// tree.
     pub(in crate::collide) displacements: Vec<Kept<Displacements>>,
     pub(in crate::collide) vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) patches: Vec<Kept<Siblings>>,
-    /// Of trees that are made subtree by subtree.
+    /// For each patch, its tree if it is made subtree by subtree.
     pub(in crate::collide) subtrees: Vec<Mutex<Subtrees>>,
-    /// Of bodies that move, with the same of their vertices, and of those that rest.
+    /// For each body that moves, the displacements and volumes of its vertices and the volumes of
+    /// its tree; for each that rests, those of its tree.
     pub(in crate::collide) body_displacements: Vec<Kept<Displacements>>,
     pub(in crate::collide) body_vertices: Vec<Kept<Quantised>>,
     pub(in crate::collide) bodies: Vec<Kept<Siblings>>,
     pub(in crate::collide) resting: Vec<OnceLock<Arc<Vec<Siblings>>>>,
-    /// Of each tile of the cloth's charts: gradients of cells, those of cells beside it on each side, squared firmness of blocks.
+    /// For each tile of the cloth's charts, the gradients of its cells, those of cells beside it on
+    /// each side, and the separation bounds of its blocks.
     pub(in crate::collide) gradients: Vec<Kept<Gradients>>,
     pub(in crate::collide) beside: Vec<[Kept<Gradients>; SIDES]>,
     pub(in crate::collide) separation_bounds: Vec<Kept<Bound>>,
-    /// Of each block of all tiles, whether it is firm enough: [`UNKNOWN`] as long as nobody has asked, or one of the others.
+    /// For each block of all tiles, whether its bound keeps features apart: [`UNKNOWN`],
+    /// [`KEPT_APART`] or [`MAY_MEET`].
     pub(in crate::collide) kept_apart: Vec<AtomicU8>,
 }
 
-/// A patch's tree, of which there are the subtrees that somebody has asked for.
+/// A patch's tree, of which the subtrees are made that tests have asked for.
 #[derive(Debug, Default)]
 pub(in crate::collide) struct Subtrees {
-    /// Shared with whoever is testing it.
+    /// The volumes, shared with the tests that read them.
     made: Arc<Made>,
-    /// Subtrees that are there, a bit for each.
+    /// The subtrees that are made, a bit for each.
     open: u64,
-    /// Whether what is above them is there too.
+    /// Whether the nodes above them are made too.
     whole: bool,
-    /// Room for places of vertices.
+    /// The room for places of vertices.
     places: Vec<u32>,
 }
 
-/// Volumes of a tree, and of vertices as far as those of all were not known.
+/// The volumes of a tree, and those of vertices as far as those of all were not known.
 #[derive(Clone, Debug, Default)]
 pub(in crate::collide) struct Made {
     nodes: Vec<Siblings>,
@@ -75,12 +80,13 @@ impl Subtrees {
         self.whole = false;
     }
 
-    /// The subtrees that are there, if there are any.
+    /// The subtrees that are made, if there are any.
     pub(in crate::collide) fn opened(&self) -> Option<u64> {
         (self.open != 0).then_some(self.open)
     }
 
-    /// With these subtrees. Volumes of all vertices are `known`, or `measure` fills in those of some places.
+    /// Makes these subtrees, if they are missing. The volumes of all vertices are `known`, or
+    /// `measure` fills in those of some places.
     pub(in crate::collide) fn open(
         &mut self,
         (refit, which): (&Refit, u64),
@@ -89,7 +95,7 @@ impl Subtrees {
     ) -> Arc<Made> {
         let missing = which & !self.open;
         if missing != 0 {
-            // Who still tests it has another copy.
+            // A test that is still running keeps another copy.
             let made = Arc::make_mut(&mut self.made);
             if let Some(known) = known {
                 refit.open(missing, known, &mut made.nodes);
@@ -104,7 +110,7 @@ impl Subtrees {
         Arc::clone(&self.made)
     }
 
-    /// All of it, of vertices whose volumes are known.
+    /// Makes the whole tree, from vertices whose volumes are known.
     pub(in crate::collide) fn whole(&mut self, refit: &Refit, known: &[Quantised]) -> Arc<Made> {
         if !self.whole {
             let nodes = &mut Arc::make_mut(&mut self.made).nodes;
@@ -120,17 +126,17 @@ impl Subtrees {
     }
 }
 
-/// Volumes of a patch's tree and vertices that somebody tests.
+/// The volumes of a patch's tree and vertices, held by a test.
 #[derive(Debug)]
 pub(in crate::collide) enum Held<'a> {
     /// All of them.
     Whole(Nodes<'a>, &'a [Quantised]),
-    /// As much of the tree as these tests look at; of vertices all, or what those subtrees have.
+    /// As much of the tree as these tests look at, and all vertices or those of these subtrees.
     Subtrees(Arc<Made>, Option<&'a [Quantised]>),
 }
 
 impl Held<'_> {
-    /// Of nodes, as tests ask for them.
+    /// The volumes of nodes, as tests ask for them.
     pub(in crate::collide) fn nodes(&self) -> Nodes<'_> {
         match self {
             Self::Whole(nodes, _) => *nodes,
@@ -138,7 +144,7 @@ impl Held<'_> {
         }
     }
 
-    /// Of the vertices of the patch's triangles.
+    /// The volumes of the vertices of the patch's triangles.
     pub(in crate::collide) fn vertices(&self) -> &[Quantised] {
         match self {
             Self::Whole(_, all) | Self::Subtrees(_, Some(all)) => all,
@@ -147,14 +153,14 @@ impl Held<'_> {
     }
 }
 
-/// Nobody has asked yet.
+/// The mark of a block that no test has asked for yet.
 pub(in crate::collide) const UNKNOWN: u8 = 0;
-/// Firm enough.
+/// The mark of a block whose bound keeps features apart that are not rest-adjacent.
 pub(in crate::collide) const KEPT_APART: u8 = 1;
-/// Not firm enough.
+/// The mark of a block whose features may meet.
 pub(in crate::collide) const MAY_MEET: u8 = 2;
 
-/// Volumes of a tree, or the like, once somebody has asked for them.
+/// Volumes or the like that are made when they are first asked for.
 #[derive(Debug)]
 pub(in crate::collide) struct Kept<T> {
     values: OnceLock<Vec<T>>,
@@ -218,17 +224,17 @@ impl<T> Kept<T> {
         }
     }
 
-    /// Whether somebody has asked for them.
+    /// Whether they have been made.
     pub(in crate::collide) fn is_made(&self) -> bool {
         self.made().is_some()
     }
 
-    /// The values, if somebody has asked for them.
+    /// The values, if they have been made.
     pub(in crate::collide) fn made(&self) -> Option<&[T]> {
         self.values.get().map(Vec::as_slice)
     }
 
-    /// The values, which `fill` writes in place of others if this is the first time.
+    /// The values. `fill` writes them in place of older ones if this is the first time.
     #[inline]
     pub(in crate::collide) fn of(&self, fill: impl FnOnce(&mut Vec<T>)) -> &[T] {
         self.values.get_or_init(|| {

@@ -1,5 +1,6 @@
-//! Leaving tests out changes no contact: against brute force on smooth, folded and crumpled cloth, on rest shapes with
-//! holes, slits, seams and bends, with cells from much larger than the reach to smaller.
+//! Leaving tests out changes no contact: against brute force on smooth, folded and crumpled cloth,
+//! on rest shapes with holes, slits, seams and bends, with cells from much larger than the reach to
+//! smaller.
 
 use glam::{DQuat, DVec3};
 use proptest::prelude::*;
@@ -139,7 +140,8 @@ impl Case {
         })
     }
 
-    /// Compares with brute force; how many contacts there are, and tests without and with leaving some out.
+    /// Compares with brute force; how many contacts there are, and tests without and with leaving
+    /// some out.
     fn check(&self) -> (usize, [u32; 2]) {
         let geometry = self.geometry(&self.cloth[0]);
         let mut volumes = Volumes::default();
@@ -224,7 +226,8 @@ fn smooth_cloth_takes_few_tests() {
     assert!(fewer * 4 < all, "{fewer} of {all}");
 }
 
-/// Each triangle of an icosahedron is steep to its neighbours: there is no chart. Of a finer sphere there are some, of some triangles.
+/// Each triangle of an icosahedron is steep to its neighbours: there is no chart. Of a finer sphere
+/// there are some, of some triangles.
 #[test]
 fn what_lies_in_no_chart_is_tested_in_full() {
     for edge in [0.2, 0.06, 0.02] {

@@ -168,7 +168,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// The grid is that over the cloth at the start of the step: however far it moves off, no contact is lost.
+    /// The grid is that over the cloth at the start of the step: however far it moves off, no
+    /// contact is lost.
     #[test]
     fn cloth_that_leaves_its_grid_is_not_missed(
         seed in any::<u64>(), patches in 1usize..6, size in -3..12_i32, axis in 0_usize..3,
@@ -248,7 +249,8 @@ proptest! {
     }
 }
 
-/// Whatever turns with a body keeps its distance, its normal turns along, and the velocity is that of the body there.
+/// Whatever turns with a body keeps its distance, its normal turns along, and the velocity is that
+/// of the body there.
 #[test]
 fn a_contact_with_a_turning_body_is_that_of_the_still_body_turned() {
     let place = |p: DVec3| DVec3::new(p.x, p.y, 0.0213) + DVec3::Z * (0.3 - (p.x - 0.5).abs());

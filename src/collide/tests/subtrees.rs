@@ -1,4 +1,5 @@
-//! Trees that are made as far as tests look at them: the tests are the same, one by one, and so are the contacts.
+//! Trees that are made as far as tests look at them: the tests are the same, one by one, and so are
+//! the contacts.
 
 use glam::DVec3;
 use proptest::prelude::*;
@@ -27,7 +28,7 @@ fn contacts(snap: &Snapshot<'_>, targets: &[Target]) -> Vec<Contact> {
     out
 }
 
-/// As one who has stolen it has it.
+/// The run of a target as a thief receives it.
 fn travelled(target: Target, snap: &Snapshot<'_>) -> TestRun {
     let run = TestRun::new(target, snap).unwrap();
     let bytes = serde_json::to_vec(&run).unwrap();
@@ -177,7 +178,8 @@ fn tests_of_patches_side_by_side_look_into_few_pieces() {
     assert!(opened > 0 && 2 * opened < of, "{opened} of {of}");
 }
 
-/// Who comes when all vertices are there reads those, whatever subtrees were opened without them.
+/// A test that comes when all vertices are there reads those, also where subtrees were opened
+/// without them.
 #[test]
 fn pieces_that_are_open_have_their_vertices_whoever_measured_them() {
     let case = Case::new(&rest_shape(0), 4, 0.6 * CELL, |p| (p * 0.75, DVec3::ZERO));
