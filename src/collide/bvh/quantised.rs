@@ -6,7 +6,7 @@
 //! positions decide which of the rest are contacts. Volumes are integers, so tests of them have the
 //! same results on every machine.
 
-use crate::collide::bvh::traversal::Bounds;
+use crate::collide::bvh::traversal::NodeVolumes;
 use crate::collide::bvh::tree::{Below, Bvh};
 use crate::simd::InstructionSet;
 
@@ -199,7 +199,7 @@ pub(in crate::collide) fn meets(set: impl InstructionSet, a: &Siblings, b: &Sibl
     meet(0, 0, 0) | meet(0, 1, 2) << 1 | meet(1, 0, 3) << 2 | meet(1, 1, 1) << 3
 }
 
-impl Bounds for Nodes<'_> {
+impl NodeVolumes for Nodes<'_> {
     #[inline(always)]
     fn meets(self, set: impl InstructionSet, siblings: u32, other: Self, others: u32) -> u32 {
         meets(set, &self.0[siblings as usize], &other.0[others as usize])

@@ -201,7 +201,7 @@ impl Refit {
     /// If there are fewer of these than places.
     pub(in crate::collide) fn run(&self, vertices: &[Quantised], volumes: &mut Vec<Siblings>) {
         self.make_room(volumes);
-        up_to_avx2(Sweep {
+        up_to_avx2(Refitting {
             of: self,
             vertices,
             volumes,
@@ -291,13 +291,13 @@ fn part<'a, T>(list: &'a [T], range: &Range<u32>) -> &'a [T] {
 }
 
 /// The arguments of [`Refit::run`].
-struct Sweep<'a> {
+struct Refitting<'a> {
     of: &'a Refit,
     vertices: &'a [Quantised],
     volumes: &'a mut [Siblings],
 }
 
-impl Kernel for Sweep<'_> {
+impl Kernel for Refitting<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -357,7 +357,7 @@ mod tests {
     use crate::collide::bvh::extent::Extent;
     use crate::collide::bvh::grid::Grid;
     use crate::collide::bvh::quantised::Nodes;
-    use crate::collide::bvh::traversal::Bounds;
+    use crate::collide::bvh::traversal::NodeVolumes;
 
     #[test]
     fn every_node_has_what_holds_its_triangles_and_no_more() {
@@ -395,7 +395,7 @@ mod tests {
                     }
                 };
                 assert_eq!(nodes.of(node), expected, "node {node} of {count} triangles");
-                let below = Bounds::below(nodes, &tree, node);
+                let below = NodeVolumes::below(nodes, &tree, node);
                 assert_eq!(below, tree.below()[node as usize]);
             }
             if let Some(first) = volumes.first() {
@@ -425,7 +425,7 @@ mod tests {
                 for node in (0..tree.len() as u32).filter(|&node| refit.is_in(node, which)) {
                     nodes_in += 1;
                     assert_eq!(Nodes(&pieced).of(node), nodes.of(node), "{node} of {count}");
-                    let below = Bounds::below(Nodes(&pieced), &tree, node);
+                    let below = NodeVolumes::below(Nodes(&pieced), &tree, node);
                     assert_eq!(below, tree.below()[node as usize]);
                 }
                 assert_eq!(nodes_in, inside);

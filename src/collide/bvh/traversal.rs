@@ -117,7 +117,7 @@ pub(in crate::collide) type Tree<'a, V> = (&'a Bvh, V);
 
 /// The volumes of a tree's nodes, as tests ask for them. Siblings have a number: k is that of nodes
 /// 2 k - 1 and 2 k, and 0 that of the root, which stands for both.
-pub(in crate::collide) trait Bounds: Copy {
+pub(in crate::collide) trait NodeVolumes: Copy {
     /// Tells which of two siblings meet which of two others: bit 2 i + j is for the i-th of the
     /// first two and the j-th of the others.
     fn meets(self, set: impl InstructionSet, siblings: u32, other: Self, others: u32) -> u32;
@@ -135,7 +135,7 @@ pub(in crate::collide) trait Bounds: Copy {
     fn size(self, node: u32) -> f32;
 }
 
-impl<const N: usize> Bounds for &[Kdop<N>] {
+impl<const N: usize> NodeVolumes for &[Kdop<N>] {
     #[inline(always)]
     fn meets(self, _: impl InstructionSet, siblings: u32, other: Self, others: u32) -> u32 {
         let both = |at: u32| [(2 * at as usize).saturating_sub(1), 2 * at as usize];
@@ -196,7 +196,7 @@ struct Pending<'s> {
 }
 
 /// The four pairs of one of two siblings and one of two others, as tests, in the order in which
-/// [`Bounds::meets`] answers. Both siblings are given by the second of them; the second node of a
+/// [`NodeVolumes::meets`] answers. Both siblings are given by the second of them; the second node of a
 /// test is in the upper half of its number.
 #[inline(always)]
 fn pairs(set: impl InstructionSet, second: u32, others_second: u32) -> [u64; FOUR] {
@@ -394,7 +394,7 @@ const fn masks(of: [u8; 4]) -> [u8; 16] {
 ///
 /// Their relation says how they are descended. `leaf` is given pairs of leaves, as nodes, whose
 /// volumes overlap; pairs of nodes that `cull` knows to be apart are left out.
-pub(in crate::collide) fn advance<K: Kin, V: Bounds>(
+pub(in crate::collide) fn advance<K: Kin, V: NodeVolumes>(
     trees: [Tree<'_, V>; 2],
     stack: &mut Vec<(u32, u32)>,
     budget: u32,
@@ -438,7 +438,7 @@ impl<'a, K, V, L, C> Descent<'a, K, V, L, C> {
     }
 }
 
-impl<K: Kin, V: Bounds, L, C> Kernel for Descent<'_, K, V, L, C>
+impl<K: Kin, V: NodeVolumes, L, C> Kernel for Descent<'_, K, V, L, C>
 where
     L: FnMut(&[(u32, u32)]),
     C: Cull,

@@ -47,22 +47,22 @@ use crate::simd::{greater, lesser};
 
 /// A squared separation bound in units of 1/200, or less: up to 1.275, that of cloth that is
 /// stretched by an eighth.
-pub(in crate::collide) type Bound = u8;
+pub(in crate::collide) type SeparationBound = u8;
 
 /// The bound of a block that is not whole: its points may be anywhere.
-const NO_BOUND: Bound = 0;
+const NO_BOUND: SeparationBound = 0;
 /// The units of a squared bound of 1.
 const UNITS: f64 = 200.0;
 
 /// The squared bound that a number of units stands for.
 #[inline]
-pub(in crate::collide) fn square(bound: Bound) -> f64 {
+pub(in crate::collide) fn square(bound: SeparationBound) -> f64 {
     f64::from(bound) / UNITS
 }
 
 /// The largest bound that is not above a square from 0 to 1.
-pub(in crate::collide) fn not_above(square: f64) -> Bound {
-    (square * UNITS) as Bound
+pub(in crate::collide) fn not_above(square: f64) -> SeparationBound {
+    (square * UNITS) as SeparationBound
 }
 
 /// The number of tiles beside one that its bounds look at: to the right, above, and right above.
@@ -252,10 +252,10 @@ impl Gradients {
 
     /// The separation bound that they prove.
     #[inline(always)]
-    fn bound(&self, set: impl InstructionSet) -> Bound {
+    fn bound(&self, set: impl InstructionSet) -> SeparationBound {
         // The conversion rounds towards zero and makes zero of what is below it or no number.
         // Infinite bounds give either.
-        (square_of(set, &self.bounds) * (UNITS as f32 * (1.0 - f32::EPSILON))) as Bound
+        (square_of(set, &self.bounds) * (UNITS as f32 * (1.0 - f32::EPSILON))) as SeparationBound
     }
 }
 
@@ -386,7 +386,7 @@ pub(in crate::collide) fn bounds_of_tile(
     tile: &Tile,
     own: &[Gradients],
     next: [Option<&[Gradients]>; SIDES],
-    out: &mut Vec<Bound>,
+    out: &mut Vec<SeparationBound>,
 ) {
     up_to_avx2(Joining {
         tile,
@@ -401,7 +401,7 @@ struct Joining<'a> {
     tile: &'a Tile,
     own: &'a [Gradients],
     next: [Option<&'a [Gradients]>; SIDES],
-    out: &'a mut Vec<Bound>,
+    out: &'a mut Vec<SeparationBound>,
 }
 
 impl Kernel for Joining<'_> {
@@ -585,7 +585,7 @@ mod tests {
         }
     }
 
-    fn separation_bounds_of(x: &[DVec3], v: &[DVec3]) -> Vec<Bound> {
+    fn separation_bounds_of(x: &[DVec3], v: &[DVec3]) -> Vec<SeparationBound> {
         let (mut ends, mut cells, mut out) = (Vec::new(), Vec::new(), Vec::new());
         gradients(&tile(), (x, v, 1.0), &mut ends, &mut cells);
         bounds_of_tile(&tile(), &cells, [None; SIDES], &mut out);

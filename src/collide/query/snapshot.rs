@@ -25,7 +25,7 @@ use crate::collide::bvh::traversal::{Asked, Cull};
 use crate::collide::cloth::{ClothSurface, Culling};
 use crate::collide::cull::charts::{self, BLOCKS, Together};
 use crate::collide::cull::rest_adjacent::{RestAdjacent, RestAdjacentPairs};
-use crate::collide::cull::separation_bound::{self, BESIDE, Bound, Ends, Gradients};
+use crate::collide::cull::separation_bound::{self, BESIDE, Ends, Gradients, SeparationBound};
 use crate::collide::query::volumes::{Held, KEPT_APART, MAY_MEET, Subtrees, UNKNOWN, Volumes};
 use crate::simd::InstructionSet;
 
@@ -56,7 +56,7 @@ pub struct Snapshot<'a> {
     pub(in crate::collide) self_collision: bool,
     /// The culling, with the separation bound above which features that are not rest-adjacent stay
     /// apart.
-    culling: Option<(&'a Culling, Bound)>,
+    culling: Option<(&'a Culling, SeparationBound)>,
     volumes: &'a Volumes,
     /// Whether trees are made only as far as tests look at them.
     by_subtrees: bool,
@@ -84,7 +84,7 @@ pub struct Geometry<'a> {
 pub(in crate::collide) struct BySeparation<'a> {
     snap: &'a Snapshot<'a>,
     culling: &'a Culling,
-    enough: Bound,
+    enough: SeparationBound,
     together: Together<'a>,
 }
 
@@ -358,8 +358,9 @@ impl<'a> Snapshot<'a> {
     /// Notes for all blocks of a tile whether their bounds are large enough, and answers it for
     /// one.
     #[cold]
-    fn look(&self, culling: &Culling, (tile, block): (u32, u32), enough: Bound) -> u8 {
-        let kept_apart = |bound: Bound| if bound > enough { KEPT_APART } else { MAY_MEET };
+    fn look(&self, culling: &Culling, (tile, block): (u32, u32), enough: SeparationBound) -> u8 {
+        let kept_apart =
+            |bound: SeparationBound| if bound > enough { KEPT_APART } else { MAY_MEET };
         let all = self.tile_bounds(culling, tile);
         let known = &self.volumes.kept_apart[tile as usize * BLOCKS..];
         for (known, &bound) in known.iter().zip(all) {
@@ -398,13 +399,13 @@ impl<'a> Snapshot<'a> {
 
     /// The separation bound of a block.
     #[inline]
-    fn separation_bound(&self, culling: &Culling, (tile, block): (u32, u32)) -> Bound {
+    fn separation_bound(&self, culling: &Culling, (tile, block): (u32, u32)) -> SeparationBound {
         self.tile_bounds(culling, tile)[block as usize]
     }
 
     /// The separation bounds of all blocks of a tile.
     #[inline]
-    fn tile_bounds(&self, culling: &Culling, tile: u32) -> &[Bound] {
+    fn tile_bounds(&self, culling: &Culling, tile: u32) -> &[SeparationBound] {
         self.volumes.separation_bounds[tile as usize].of(|out| {
             let own = &culling.charts.tiles()[tile as usize];
             let next = [0, 1, 2].map(|side| {
@@ -481,7 +482,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// The separation bounds of some of the [tiles](ClothSurface::tiles), one after the other.
-    pub(crate) fn separation_bounds_of(&self, tiles: Range<usize>) -> Vec<Bound> {
+    pub(crate) fn separation_bounds_of(&self, tiles: Range<usize>) -> Vec<SeparationBound> {
         let Some((culling, _)) = self.culling else {
             return Vec::new();
         };
@@ -493,20 +494,24 @@ impl<'a> Snapshot<'a> {
     /// The number of bytes of the separation bounds of some of the tiles.
     pub(crate) fn separation_bound_bytes(&self, tiles: Range<usize>) -> usize {
         self.culling
-            .map_or(0, |_| tiles.len() * BLOCKS * size_of::<Bound>())
+            .map_or(0, |_| tiles.len() * BLOCKS * size_of::<SeparationBound>())
     }
 
     /// Takes the separation bounds of some of the tiles from the rank that has made them of the
     /// same positions. Returns whether there are as many as these tiles have.
-    pub(crate) fn take_separation_bounds(&self, tiles: Range<usize>, bound: &[Bound]) -> bool {
+    pub(crate) fn take_separation_bounds(
+        &self,
+        tiles: Range<usize>,
+        bounds: &[SeparationBound],
+    ) -> bool {
         let Some((culling, _)) = self.culling else {
-            return bound.is_empty();
+            return bounds.is_empty();
         };
         let tiles = &culling.charts.order()[tiles];
-        if bound.len() != tiles.len() * BLOCKS {
+        if bounds.len() != tiles.len() * BLOCKS {
             return false;
         }
-        for (&tile, blocks) in tiles.iter().zip(bound.chunks_exact(BLOCKS)) {
+        for (&tile, blocks) in tiles.iter().zip(bounds.chunks_exact(BLOCKS)) {
             self.volumes.separation_bounds[tile as usize].of(|out| {
                 out.clear();
                 out.extend_from_slice(blocks);

@@ -17,7 +17,7 @@ use crate::collide::bvh::quantised::{Nodes, Quantised, Siblings};
 use crate::collide::bvh::refit::Refit;
 use crate::collide::bvh::seed_pairs::Boxes;
 use crate::collide::cull::charts::BLOCKS;
-use crate::collide::cull::separation_bound::{Bound, Gradients, SIDES};
+use crate::collide::cull::separation_bound::{Gradients, SIDES, SeparationBound};
 
 /// The room for the volumes of a step; see [`Snapshot::new`](crate::collide::Snapshot::new).
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub struct Volumes {
     /// each side, and the separation bounds of its blocks.
     pub(in crate::collide) gradients: Vec<Kept<Gradients>>,
     pub(in crate::collide) beside: Vec<[Kept<Gradients>; SIDES]>,
-    pub(in crate::collide) separation_bounds: Vec<Kept<Bound>>,
+    pub(in crate::collide) separation_bounds: Vec<Kept<SeparationBound>>,
     /// For each block of all tiles, whether its bound keeps features apart: [`UNKNOWN`],
     /// [`KEPT_APART`] or [`MAY_MEET`].
     pub(in crate::collide) kept_apart: Vec<AtomicU8>,
@@ -58,7 +58,7 @@ pub struct Volumes {
 #[derive(Debug, Default)]
 pub(in crate::collide) struct Subtrees {
     /// The volumes, shared with the tests that read them.
-    made: Arc<Made>,
+    made: Arc<MadeVolumes>,
     /// The subtrees that are made, a bit for each.
     open: u64,
     /// Whether the nodes above them are made too.
@@ -69,7 +69,7 @@ pub(in crate::collide) struct Subtrees {
 
 /// The volumes of a tree, and those of vertices as far as those of all were not known.
 #[derive(Clone, Debug, Default)]
-pub(in crate::collide) struct Made {
+pub(in crate::collide) struct MadeVolumes {
     nodes: Vec<Siblings>,
     vertices: Vec<Quantised>,
 }
@@ -92,7 +92,7 @@ impl Subtrees {
         (refit, which): (&Refit, u64),
         known: Option<&[Quantised]>,
         measure: impl FnOnce(&[u32], &mut Vec<Quantised>),
-    ) -> Arc<Made> {
+    ) -> Arc<MadeVolumes> {
         let missing = which & !self.open;
         if missing != 0 {
             // A test that is still running keeps another copy.
@@ -111,7 +111,11 @@ impl Subtrees {
     }
 
     /// Makes the whole tree, from vertices whose volumes are known.
-    pub(in crate::collide) fn whole(&mut self, refit: &Refit, known: &[Quantised]) -> Arc<Made> {
+    pub(in crate::collide) fn whole(
+        &mut self,
+        refit: &Refit,
+        known: &[Quantised],
+    ) -> Arc<MadeVolumes> {
         if !self.whole {
             let nodes = &mut Arc::make_mut(&mut self.made).nodes;
             if self.open == 0 {
@@ -132,7 +136,7 @@ pub(in crate::collide) enum Held<'a> {
     /// All of them.
     Whole(Nodes<'a>, &'a [Quantised]),
     /// As much of the tree as these tests look at, and all vertices or those of these subtrees.
-    Subtrees(Arc<Made>, Option<&'a [Quantised]>),
+    Subtrees(Arc<MadeVolumes>, Option<&'a [Quantised]>),
 }
 
 impl Held<'_> {
