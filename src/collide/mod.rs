@@ -35,12 +35,13 @@ pub use bvh::tree::{Bvh, Node};
 pub use cloth::ClothSurface;
 pub(crate) use cull::charts::TileWork;
 pub use narrow::contact::{self, Contact};
+pub use query::brute_force::brute_force;
 pub use query::candidates;
 pub(crate) use query::prepare::subtrees;
 pub use query::snapshot::{Geometry, Snapshot};
 pub use query::targets::Target;
+pub use query::test_run::TestRun;
 pub(crate) use query::test_run::{Begun, Made, Single};
-pub use query::test_run::{TestRun, brute_force};
 pub use query::volumes::Volumes;
 pub use surface::Surface;
 

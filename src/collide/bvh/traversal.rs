@@ -196,8 +196,8 @@ struct Pending<'s> {
 }
 
 /// The four pairs of one of two siblings and one of two others, as tests, in the order in which
-/// [`NodeVolumes::meets`] answers. Both siblings are given by the second of them; the second node of a
-/// test is in the upper half of its number.
+/// [`NodeVolumes::meets`] answers. Both siblings are given by the second of them; the second node
+/// of a test is in the upper half of its number.
 #[inline(always)]
 fn pairs(set: impl InstructionSet, second: u32, others_second: u32) -> [u64; FOUR] {
     #[cfg(target_arch = "x86_64")]
