@@ -356,8 +356,8 @@ struct Found {
 }
 
 impl Found {
-    /// Begins the tests of targets whose roots meet; `part` tells which part of each the rank makes,
-    /// if any.
+    /// Begins the tests of targets whose roots meet; `part` tells which part of each the rank
+    /// makes, if any.
     fn look(
         snapshot: &Snapshot<'_>,
         meeting: impl Iterator<Item = Target>,
